@@ -1,0 +1,87 @@
+"""The one package behind the course: attention, from kernel regression on, with its pictures.
+
+`import course_utils as cu` gives the flat names that the notebooks use, listed in `__all__`. The
+rooms, ground floor first; each imports only from those before it:
+
+    runtime     where the course stands, seeds, device, doctor
+    pooling     kernels, Nadaraya–Watson pooling, choice of the width
+    attention   masks, masked softmax, scoring functions, heads, record_attention
+    data        data drawn from formulas and read from the folder data/
+    figures     functions from arrays to a picture with an alt text
+    explore     explorers: live sliders in Lab, pre-rendered frames in the book
+    checks      what right code satisfies, for learners and for the tests
+    quiz        five questions at the end of a chapter
+    manifest    book.toml · notebooks  pairs and execution · book  the Jupyter Book · lab
+"""
+
+from course_utils import checks, explore
+from course_utils.attention import (
+    AdditiveAttention,
+    Attention,
+    DotProductAttention,
+    MultiHeadAttention,
+    causal_mask,
+    dot_product_weights,
+    masked_softmax,
+    merge_heads,
+    padding_mask,
+    record_attention,
+    scaled_dot_product_attention,
+    split_heads,
+)
+from course_utils.data import RegressionData, noisy_sine, two_moons
+from course_utils.figures import (
+    COLORS,
+    Picture,
+    heatmap,
+    show_curves,
+    show_heatmaps,
+    subplots,
+)
+from course_utils.pooling import (
+    KERNELS,
+    best_width,
+    kernel_values,
+    kernel_weights,
+    leave_one_out,
+    leave_one_out_error,
+    nadaraya_watson,
+)
+from course_utils.runtime import ROOT, doctor, has_gpu, seed_everything
+
+__all__ = [
+    "COLORS",
+    "KERNELS",
+    "ROOT",
+    "AdditiveAttention",
+    "Attention",
+    "DotProductAttention",
+    "MultiHeadAttention",
+    "Picture",
+    "RegressionData",
+    "best_width",
+    "causal_mask",
+    "checks",
+    "doctor",
+    "dot_product_weights",
+    "explore",
+    "has_gpu",
+    "heatmap",
+    "kernel_values",
+    "kernel_weights",
+    "leave_one_out",
+    "leave_one_out_error",
+    "masked_softmax",
+    "merge_heads",
+    "nadaraya_watson",
+    "noisy_sine",
+    "padding_mask",
+    "record_attention",
+    "scaled_dot_product_attention",
+    "seed_everything",
+    "show_curves",
+    "show_heatmaps",
+    "split_heads",
+    "subplots",
+    "two_moons",
+]

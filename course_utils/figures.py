@@ -1,0 +1,316 @@
+"""Pictures: functions from arrays to a figure, with one style, one colour scale and an alt text each.
+
+Nothing here touches pyplot: a `Picture` is an ordinary matplotlib figure that displays itself, so a
+cell shows exactly the figure that stands on its last line. Above: `attention`, whose weights are
+drawn here. Below: `explore`, which moves the pictures. Taught from chapter 01 on.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+
+import matplotlib as mpl
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from PIL import Image
+
+COLORS = {
+    "black": "#000000",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "green": "#009E73",
+    "yellow": "#F0E442",
+    "blue": "#0072B2",
+    "vermilion": "#D55E00",
+    "purple": "#CC79A7",
+}
+"""Eight colours that colour-blind readers can tell apart (Okabe and Ito, 2008)."""
+
+CYCLE = ["blue", "vermilion", "green", "purple", "orange", "sky", "black"]
+
+STYLE = {
+    "figure.dpi": 96,
+    "figure.facecolor": "white",
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "axes.labelsize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "axes.prop_cycle": mpl.cycler(color=[COLORS[name] for name in CYCLE]),
+    "lines.linewidth": 1.8,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "image.cmap": "Blues",
+    "svg.hashsalt": "course",
+}
+
+MAX_WIDTH = 9.0
+"""Inches; at 96 dots per inch 864 pixels, which fit the text column of Lab and of the book."""
+
+ArrayLike = torch.Tensor | np.ndarray | Sequence
+
+
+class Picture(Figure):
+    """A matplotlib figure that displays itself, once, with an alt text.
+
+    Args:
+        alt: what a reader who cannot see the picture needs to know.
+        width, height: inches; `width` is at most 9.
+
+    Raises:
+        ValueError: the alt text is empty, or the size is not positive or too wide.
+    """
+
+    def __init__(self, *, alt: str, width: float = 8.0, height: float = 3.0):
+        if not alt.strip():
+            raise ValueError("alt='' says nothing; describe the picture in one sentence")
+        if not (0 < width <= MAX_WIDTH and height > 0):
+            raise ValueError(
+                f"width={width}, height={height}: inches are needed, 0 < width <= {MAX_WIDTH:g}, height > 0"
+            )
+        with mpl.rc_context(STYLE):
+            super().__init__(figsize=(width, height), dpi=STYLE["figure.dpi"], layout="constrained")
+        FigureCanvasAgg(self)
+        self.alt = alt
+
+    def png(self, *, dpi: float | None = None) -> bytes:
+        """The picture as PNG bytes; the same picture gives the same bytes."""
+        usual = self.dpi
+        try:
+            if dpi is not None:
+                self.set_dpi(dpi)
+            with mpl.rc_context(STYLE):
+                self.canvas.draw()
+            pixels = Image.fromarray(np.asarray(self.canvas.buffer_rgba())).convert("RGB")
+        finally:
+            self.set_dpi(usual)
+        buffer = io.BytesIO()
+        pixels.save(buffer, "PNG", compress_level=6)
+        return buffer.getvalue()
+
+    def __repr__(self) -> str:
+        return f"Picture(alt={self.alt!r})"
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        width, height = self.canvas.get_width_height()
+        display(
+            {"image/png": self.png(), "text/plain": repr(self)},
+            metadata={"image/png": {"alt": self.alt, "width": width, "height": height}},
+            raw=True,
+        )
+
+
+def subplots(
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    alt: str,
+    width: float = 8.0,
+    height: float = 3.0,
+    **grid,
+) -> tuple[Picture, Axes | np.ndarray]:
+    """A picture with axes in `rows` × `columns`, like pyplot's function of this name.
+
+    Args:
+        alt: what a reader who cannot see the picture needs to know.
+        width, height: of the whole picture, in inches.
+        grid: handed to `Figure.subplots` (`sharex`, `sharey`, `width_ratios`, `squeeze`, …).
+
+    Returns:
+        The picture, and its axes: one `Axes`, or an array of them.
+    """
+    picture = Picture(alt=alt, width=width, height=height)
+    with mpl.rc_context(STYLE):
+        return picture, picture.subplots(rows, columns, **grid)
+
+
+def to_numpy(array: ArrayLike) -> np.ndarray:
+    """A NumPy array from a tensor on any device and with any gradient, an array or a list."""
+    if isinstance(array, torch.Tensor):
+        array = array.detach().cpu()
+        return (array.float() if array.is_floating_point() else array).numpy()
+    return np.asarray(array)
+
+
+def heatmap(
+    ax: Axes,
+    matrix: ArrayLike,
+    *,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    xlabel: str | None = "Keys",
+    ylabel: str | None = "Queries",
+    title: str | None = None,
+    vmin: float = 0.0,
+    vmax: float = 1.0,
+    cmap: str = "Blues",
+    annotate: bool = False,
+) -> AxesImage:
+    """Draw one map on given axes: queries downwards, keys to the right.
+
+    Args:
+        matrix: (queries, keys).
+        queries, keys: tokens that label the rows and the columns.
+        vmin, vmax: the values at the two ends of the colour scale; weights lie in 0–1.
+        annotate: write each value into its cell; for maps of up to about 10 × 10.
+
+    Returns:
+        The image artist, whose `set_data` redraws the map.
+
+    Raises:
+        ValueError: `matrix` is not two-dimensional, or the labels do not fit it.
+    """
+    matrix = to_numpy(matrix)
+    if matrix.ndim != 2:
+        raise ValueError(f"matrix has shape {matrix.shape}; (queries, keys) is needed")
+    for name, labels, count in (("queries", queries, len(matrix)), ("keys", keys, matrix.shape[1])):
+        if labels is not None and len(labels) != count:
+            raise ValueError(f"{name} has {len(labels)} labels; the matrix needs {count}")
+    with mpl.rc_context(STYLE):
+        image = ax.imshow(
+            matrix, cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto", interpolation="nearest"
+        )
+        ax.spines[:].set_visible(False)
+        if keys is not None:
+            ax.set_xticks(range(len(keys)), keys, rotation=45 if _long(keys) else 0)
+        if queries is not None:
+            ax.set_yticks(range(len(queries)), queries)
+        if xlabel:
+            ax.set_xlabel(xlabel)
+        if ylabel:
+            ax.set_ylabel(ylabel)
+        if title:
+            ax.set_title(title)
+        if annotate:
+            _write_values(ax, matrix, vmin, vmax)
+    return image
+
+
+def _long(labels: Sequence[str]) -> bool:
+    return sum(len(str(label)) for label in labels) > 30
+
+
+def _write_values(ax: Axes, matrix: np.ndarray, vmin: float, vmax: float) -> None:
+    for (row, column), value in np.ndenumerate(matrix):
+        dark = (value - vmin) / (vmax - vmin) > 0.55
+        color = "white" if dark else "black"
+        ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=color)
+
+
+def show_heatmaps(
+    matrices: ArrayLike,
+    *,
+    alt: str,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    titles: Sequence[str] | None = None,
+    xlabel: str = "Keys",
+    ylabel: str = "Queries",
+    vmin: float = 0.0,
+    vmax: float = 1.0,
+    cmap: str = "Blues",
+    annotate: bool = False,
+    width: float | None = None,
+    height: float | None = None,
+) -> Picture:
+    """Maps in rows and columns under one colour scale.
+
+    Args:
+        matrices: (queries, keys), or (columns, queries, keys), or (rows, columns, queries, keys).
+        alt: what a reader who cannot see the picture needs to know.
+        queries, keys: tokens that label both axes, the same for each map.
+        titles: one for each column, or one for each map.
+        vmin, vmax: ends of the one colour scale; for weights leave them at 0 and 1.
+        width, height: inches; by default each map is about 2.6 wide and keeps its proportions.
+
+    Raises:
+        ValueError: `matrices` has another number of axes, or labels or titles do not fit.
+    """
+    matrices = to_numpy(matrices)
+    if not 2 <= matrices.ndim <= 4:
+        raise ValueError(
+            f"matrices has shape {matrices.shape}; (rows, columns, queries, keys), "
+            "(columns, queries, keys) or (queries, keys) is needed"
+        )
+    matrices = matrices.reshape((1,) * (4 - matrices.ndim) + matrices.shape)
+    rows, columns, num_queries, num_keys = matrices.shape
+    if titles is not None and len(titles) not in (columns, rows * columns):
+        raise ValueError(f"titles has {len(titles)} entries; {columns} columns need {columns}")
+    width = width or min(MAX_WIDTH, 2.6 * columns + 1.2)
+    panel = (width - 1.2) / columns
+    height = height or rows * (min(max(panel * num_queries / num_keys, 1.2), 3.6) + 0.45) + 0.35
+    picture, axes = subplots(
+        rows, columns, alt=alt, width=width, height=height, squeeze=False, sharex=True, sharey=True
+    )
+    for index, ax in enumerate(axes.flat):
+        row, column = divmod(index, columns)
+        show_title = titles is not None and (row == 0 or len(titles) > columns)
+        image = heatmap(
+            ax,
+            matrices[row, column],
+            queries=queries,
+            keys=keys,
+            xlabel=xlabel if row == rows - 1 else None,
+            ylabel=ylabel if column == 0 else None,
+            title=titles[index] if show_title else None,
+            vmin=vmin,
+            vmax=vmax,
+            cmap=cmap,
+            annotate=annotate,
+        )
+    with mpl.rc_context(STYLE):
+        bar = picture.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
+        bar.outline.set_visible(False)
+    return picture
+
+
+def show_curves(
+    x: ArrayLike,
+    curves: Mapping[str, ArrayLike],
+    *,
+    alt: str,
+    xlabel: str,
+    ylabel: str,
+    title: str | None = None,
+    logx: bool = False,
+    logy: bool = False,
+    width: float = 6.0,
+    height: float = 3.2,
+) -> Picture:
+    """Curves over a common x axis, told apart by colour and dash pattern, with a legend.
+
+    Args:
+        x: (points,).
+        curves: label → (points,).
+        logx, logy: use a logarithmic axis.
+
+    Raises:
+        ValueError: a curve is not as long as `x`.
+    """
+    x = to_numpy(x)
+    picture, ax = subplots(alt=alt, width=width, height=height)
+    dashes = ["-", "--", "-.", ":"]
+    with mpl.rc_context(STYLE):
+        for index, (label, y) in enumerate(curves.items()):
+            y = to_numpy(y)
+            if y.shape != x.shape:
+                raise ValueError(f"curve {label!r} has shape {y.shape}; x has {x.shape}")
+            ax.plot(x, y, dashes[index % len(dashes)], label=label)
+        ax.set(xlabel=xlabel, ylabel=ylabel)
+        if title:
+            ax.set_title(title)
+        if logx:
+            ax.set_xscale("log")
+        if logy:
+            ax.set_yscale("log")
+        if len(curves) > 1:
+            ax.legend()
+    return picture

@@ -1,0 +1,28 @@
+"""What several test modules share."""
+
+import os
+import shutil
+
+import pytest
+import torch
+from hypothesis import settings
+
+settings.register_profile("course", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("course")
+
+
+@pytest.fixture(autouse=True)
+def _same_seed():
+    torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of a Chromium or Chrome; without one the test is skipped, in CI it fails."""
+    for name in ("chromium", "chromium-browser", "google-chrome", "chrome"):
+        if path := shutil.which(name):
+            return path
+    reason = "no Chromium found on PATH; install it to run the browser tests"
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
