@@ -1,0 +1,53 @@
+# Each target makes the environment it needs, in .venv, and makes it again after a change of pyproject.toml or constraints.txt.
+# Without make: see README.md.
+
+PYTHON  ?= python3
+WORKERS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+CHAPTER ?=
+
+BIN := .venv/bin
+ENV := .venv/.stamp
+
+.DEFAULT_GOAL := help
+.PHONY: help lab test book serve handout notebooks lint format constraints clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
+
+lab: $(ENV) ## open the course in JupyterLab
+	@$(BIN)/python -m course_utils.lab
+
+test: lint ## run every test: unit, property, notebook and browser
+	$(BIN)/python -m pytest tests notebooks --nbval --nbval-current-env --nbval-cell-timeout=120 -n $(WORKERS) --dist loadscope
+
+book: $(ENV) ## build the book into _build/
+	$(BIN)/python -m course_utils.book build
+
+serve: $(ENV) ## show the built book in a browser
+	$(BIN)/python -m course_utils.book serve
+
+handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout/
+	$(BIN)/python -m course_utils.notebooks handout
+
+notebooks: $(ENV) ## execute notebooks/source into notebooks; CHAPTER=02 for one
+	$(BIN)/python -m course_utils.notebooks run $(CHAPTER)
+
+lint: $(ENV) ## look for mistakes and unformatted code
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: $(ENV) ## format the code
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+constraints: ## pin the newest versions that pyproject.toml allows
+	@$(PYTHON) course_utils/bootstrap.py --pin
+
+clean: ## remove the environment and everything that was built
+	rm -rf .venv _build .hypothesis .pytest_cache .ruff_cache *.egg-info
+	find course_utils tests benchmarks notebooks -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
+
+$(ENV): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	  echo "Python is missing: install Python 3.11 or newer, or name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) course_utils/bootstrap.py
