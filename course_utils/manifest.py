@@ -74,16 +74,23 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
     _check_keys(path, "", table, {"course": COURSE_TABLE, "chapter": CHAPTER_TABLES})
     _check_keys(path, "course.", table["course"], COURSE_KEYS)
     for place, chapter in enumerate(table["chapter"]):
-        _check_keys(path, f"chapter[{place}].", chapter, CHAPTER_KEYS, optional={"prerequisites", "gpu"})
+        _check_keys(
+            path, f"chapter[{place}].", chapter, CHAPTER_KEYS, optional={"prerequisites", "gpu"}
+        )
     chapters = tuple(
-        Chapter(**chapter | {"prerequisites": tuple(chapter.get("prerequisites", ()))}, root=path.resolve().parent)
+        Chapter(
+            **chapter | {"prerequisites": tuple(chapter.get("prerequisites", ()))},
+            root=path.resolve().parent,
+        )
         for chapter in table["chapter"]
     )
     _check_names(path, chapters)
     _check_prerequisites(path, chapters)
     if files:
         _check_files(path, chapters)
-    return Manifest(**table["course"] | {"authors": tuple(table["course"]["authors"])}, chapters=chapters)
+    return Manifest(
+        **table["course"] | {"authors": tuple(table["course"]["authors"])}, chapters=chapters
+    )
 
 
 def chapter_table(manifest: Manifest) -> str:
@@ -124,7 +131,10 @@ def _is_tables(value: object) -> bool:
 COURSE_TABLE = Kind("one table [course]", lambda value: type(value) is dict)
 CHAPTER_TABLES = Kind("one table [[chapter]] or more", _is_tables)
 TEXT = Kind("text in quotes that is not empty", _is_text)
-URL = Kind('an address such as "https://…", or "" for none', lambda value: type(value) is str and bool(re.match("https://.|$", value)))
+URL = Kind(
+    'an address such as "https://…", or "" for none',
+    lambda value: type(value) is str and bool(re.match("https://.|$", value)),
+)
 STEM = Kind(
     'a notebook\'s name without folder and suffix, such as "02_attention_pooling"',
     lambda value: type(value) is str and bool(re.fullmatch(r"\d\d_[a-z0-9_]+", value)),
@@ -134,7 +144,13 @@ MINUTES = Kind("a whole number above 0", lambda value: type(value) is int and va
 FLAG = Kind("true or false", lambda value: type(value) is bool)
 
 COURSE_KEYS = {"title": TEXT, "authors": TEXTS, "license": TEXT, "repository": URL}
-CHAPTER_KEYS = {"notebook": STEM, "title": TEXT, "minutes": MINUTES, "prerequisites": TEXTS, "gpu": FLAG}
+CHAPTER_KEYS = {
+    "notebook": STEM,
+    "title": TEXT,
+    "minutes": MINUTES,
+    "prerequisites": TEXTS,
+    "gpu": FLAG,
+}
 
 
 # The checks -----------------------------------------------------------------------------------------------------------
@@ -148,12 +164,22 @@ def _parse(path: Path) -> dict:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ManifestError(f"{path.name}: there is no such file in {path.resolve().parent}. Restore it from git.") from None
+        raise ManifestError(
+            f"{path.name}: there is no such file in {path.resolve().parent}. Restore it from git."
+        ) from None
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError alike
-        raise ManifestError(f"{path.name}: not valid TOML: {error}. Correct that place; text stands in double quotes.") from None
+        raise ManifestError(
+            f"{path.name}: not valid TOML: {error}. Correct that place; text stands in double quotes."
+        ) from None
 
 
-def _check_keys(path: Path, prefix: str, table: dict, kinds: dict[str, Kind], optional: frozenset | set = frozenset()) -> None:
+def _check_keys(
+    path: Path,
+    prefix: str,
+    table: dict,
+    kinds: dict[str, Kind],
+    optional: frozenset | set = frozenset(),
+) -> None:
     for key in table.keys() - kinds.keys():
         near = difflib.get_close_matches(key, kinds, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]!r}" if near else f"Remove it; known here: {', '.join(kinds)}"
@@ -170,7 +196,12 @@ def _check_names(path: Path, chapters: tuple[Chapter, ...]) -> None:
     for place, chapter in enumerate(chapters):
         if chapter.notebook in first:
             earlier = first[chapter.notebook]
-            _fail(path, f"chapter[{place}].notebook", f"{chapter.notebook!r} is chapter[{earlier}] already", "Remove one of the two")
+            _fail(
+                path,
+                f"chapter[{place}].notebook",
+                f"{chapter.notebook!r} is chapter[{earlier}] already",
+                "Remove one of the two",
+            )
         first[chapter.notebook] = place
 
 
@@ -180,17 +211,34 @@ def _check_prerequisites(path: Path, chapters: tuple[Chapter, ...]) -> None:
         for stem in chapter.prerequisites:
             if stem not in order:
                 near = difflib.get_close_matches(stem, order, n=1) or [", ".join(order)]
-                _fail(path, f"chapter[{place}].prerequisites", f"no chapter is called {stem!r}", f"Did you mean {near[0]}")
+                _fail(
+                    path,
+                    f"chapter[{place}].prerequisites",
+                    f"no chapter is called {stem!r}",
+                    f"Did you mean {near[0]}",
+                )
     try:
-        graphlib.TopologicalSorter({chapter.notebook: chapter.prerequisites for chapter in chapters}).prepare()
+        graphlib.TopologicalSorter(
+            {chapter.notebook: chapter.prerequisites for chapter in chapters}
+        ).prepare()
     except graphlib.CycleError as error:
         cycle = error.args[1]
         place = max(order[stem] for stem in cycle)
-        _fail(path, f"chapter[{place}].prerequisites", f"a cycle: {' → '.join(cycle)}", "Remove one of these prerequisites")
+        _fail(
+            path,
+            f"chapter[{place}].prerequisites",
+            f"a cycle: {' → '.join(cycle)}",
+            "Remove one of these prerequisites",
+        )
     for place, chapter in enumerate(chapters):
         for stem in chapter.prerequisites:
             if order[stem] > place:
-                _fail(path, f"chapter[{place}].prerequisites", f"{stem!r} comes later in the course", "Move that chapter up, or remove it here")
+                _fail(
+                    path,
+                    f"chapter[{place}].prerequisites",
+                    f"{stem!r} comes later in the course",
+                    "Move that chapter up, or remove it here",
+                )
 
 
 def _check_files(path: Path, chapters: tuple[Chapter, ...]) -> None:
@@ -198,11 +246,26 @@ def _check_files(path: Path, chapters: tuple[Chapter, ...]) -> None:
     for place, chapter in enumerate(chapters):
         key = f"chapter[{place}].notebook"
         if not chapter.source.is_file():
-            _fail(path, key, f"{chapter.source.relative_to(root)} is not on disk", "Write that file, or remove the chapter")
+            _fail(
+                path,
+                key,
+                f"{chapter.source.relative_to(root)} is not on disk",
+                "Write that file, or remove the chapter",
+            )
         if not chapter.ipynb.is_file():
-            _fail(path, key, f"{chapter.ipynb.relative_to(root)} is not on disk", f"Make it with 'make notebooks CHAPTER={chapter.number}'")
+            _fail(
+                path,
+                key,
+                f"{chapter.ipynb.relative_to(root)} is not on disk",
+                f"Make it with 'make notebooks CHAPTER={chapter.number}'",
+            )
     named = {file for chapter in chapters for file in (chapter.ipynb, chapter.source)}
     on_disk = [*(root / "notebooks").glob("*.ipynb"), *(root / "notebooks" / "source").glob("*.py")]
     for file in sorted(on_disk):
         if file not in named and not file.name.startswith("."):
-            _fail(path, "chapter", f"no chapter names {file.relative_to(root)}", "Add a [[chapter]] for it, or move the file away")
+            _fail(
+                path,
+                "chapter",
+                f"no chapter names {file.relative_to(root)}",
+                "Add a [[chapter]] for it, or move the file away",
+            )
