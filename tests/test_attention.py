@@ -1,0 +1,346 @@
+# ruff: noqa: E501
+"""Attention against PyTorch's operator and against its own laws: shapes, masks, dtypes, gradients."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+import course_utils as cu
+from course_utils.attention import split_heads
+
+TOLERANCE = {
+    torch.float16: {"atol": 4e-3, "rtol": 4e-3},
+    torch.bfloat16: {"atol": 3e-2, "rtol": 3e-2},
+    torch.float32: {"atol": 1e-5, "rtol": 1e-4},
+    torch.float64: {"atol": 1e-12, "rtol": 1e-10},
+}
+dtypes = st.sampled_from(list(TOLERANCE))
+sizes = st.integers(1, 6)
+LEADING = {"none": (), "batch": (2,), "batch and heads": (2, 3)}
+
+
+@st.composite
+def problems(draw, dtypes=dtypes):
+    """Queries, keys, values and a mask that broadcasts to their scores, rows without a key included."""
+    leading = draw(st.sampled_from(list(LEADING.values())))
+    num_queries, num_keys, dim, value_dim = (draw(sizes) for _ in range(4))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**20)))
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator).to(dtype)
+
+    dtype = draw(dtypes)
+    shape = (*leading, num_queries, num_keys)
+    kept = [size if draw(st.booleans()) else 1 for size in shape]
+    mask = torch.rand(kept, generator=generator) < draw(st.sampled_from([0.0, 0.5, 0.9, 1.0]))
+    return (
+        normal(*leading, num_queries, dim),
+        normal(*leading, num_keys, dim),
+        normal(*leading, num_keys, value_dim),
+        draw(st.sampled_from([mask, None])),
+    )
+
+
+def by_definition(queries, keys, values, mask, scale=None):
+    """softmax(q·k / √dim) v in float64 by a sum over permitted keys, zeros where there are none."""
+    queries, keys, values = queries.double(), keys.double(), values.double()
+    scores = queries @ keys.mT * (scale or queries.shape[-1] ** -0.5)
+    permitted = torch.ones_like(scores) if mask is None else mask.expand_as(scores).double()
+    weights = (scores - scores.amax(-1, keepdim=True)).exp() * permitted
+    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-300) @ values
+
+
+@given(problems())
+def test_attention_is_the_weighted_average_of_its_definition(problem):
+    actual = cu.scaled_dot_product_attention(*problem)
+    dtype = actual.dtype
+    assert dtype == problem[0].dtype
+    torch.testing.assert_close(actual, by_definition(*problem).to(dtype), **TOLERANCE[dtype])
+
+
+@given(problems())
+def test_weights_times_values_equal_the_fused_operator(problem):
+    queries, keys, values, mask = problem
+    weights = cu.dot_product_weights(queries, keys, mask)
+    expected = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+    torch.testing.assert_close(weights @ values, expected, **TOLERANCE[values.dtype])
+
+
+@given(problems(), st.booleans())
+def test_gradients_equal_the_operators_and_are_finite(problem, empty_row):
+    *tensors, mask = problem
+    tensors = [tensor.float().requires_grad_() for tensor in tensors]
+    if mask is not None and empty_row:
+        mask = mask.clone()
+        mask[..., 0, :] = False
+    queries, keys, values = tensors
+    ours = torch.autograd.grad(
+        (cu.dot_product_weights(queries, keys, mask) @ values).sum(), tensors
+    )
+    fused = torch.autograd.grad(
+        cu.scaled_dot_product_attention(queries, keys, values, mask).sum(), tensors
+    )
+    definition = torch.autograd.grad(by_definition(queries, keys, values, mask).sum(), tensors)
+    for mine, theirs, exact in zip(ours, fused, definition, strict=True):
+        assert mine.isfinite().all() and theirs.isfinite().all()
+        torch.testing.assert_close(mine, exact, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(theirs, exact, atol=1e-5, rtol=1e-4)
+
+
+@given(problems())
+def test_rows_sum_to_one_or_to_zero_where_no_key_is_permitted(problem):
+    queries, keys, _, mask = problem
+    weights = cu.dot_product_weights(queries, keys, mask)
+    permitted = torch.ones_like(weights, dtype=torch.bool)
+    if mask is not None:
+        permitted = mask.expand_as(weights)
+    expected = permitted.any(-1).to(weights.dtype)
+    torch.testing.assert_close(weights.sum(-1), expected, **TOLERANCE[weights.dtype])
+    assert (weights[~permitted] == 0).all()
+    assert (weights >= 0).all()
+
+
+@given(problems())
+def test_nothing_is_changed_in_place(problem):
+    before = [None if tensor is None else tensor.clone() for tensor in problem]
+    queries, keys, values, mask = problem
+    cu.scaled_dot_product_attention(*problem)
+    cu.dot_product_weights(queries, keys, mask)
+    for tensor, copy in zip(problem, before, strict=True):
+        assert tensor is copy or torch.equal(tensor, copy)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("scale", [1.0, 1e4, 1e6])
+def test_softmax_survives_huge_scores_in_every_dtype(dtype, scale):
+    limit = torch.finfo(dtype).max
+    scores = (
+        (torch.tensor([[-2.0, -1.0, -3.0, 5.0]]).double() * scale).clamp(-limit, limit).to(dtype)
+    )
+    mask = torch.tensor([[True, True, True, False]])
+    weights = cu.masked_softmax(scores, mask)
+    assert weights.isfinite().all() and weights[0, 3] == 0
+    assert weights[0].argmax() == scores[0, :3].argmax()
+    torch.testing.assert_close(weights.sum(-1), torch.ones(1, dtype=dtype), **TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("forbidden", [math.inf, -math.inf, math.nan])
+def test_forbidden_scores_leave_no_trace_even_when_not_finite(forbidden):
+    scores = torch.tensor([[1.0, 2.0, forbidden], [forbidden] * 3], requires_grad=True)
+    mask = torch.tensor([[True, True, False], [False, False, False]])
+    weights = cu.masked_softmax(scores, mask)
+    weights.square().sum().backward()
+    torch.testing.assert_close(weights[0, :2], torch.tensor([1.0, 2.0]).softmax(0))
+    assert (weights[1] == 0).all()
+    assert scores.grad.isfinite().all() and (scores.grad[~mask] == 0).all()
+
+
+def test_masked_softmax_has_the_right_derivative():
+    mask = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])
+    scores = torch.randn(2, 3, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda s: cu.masked_softmax(s, mask), scores)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_has_the_right_derivative(masked):
+    queries, keys, values = (
+        torch.randn(2, n, 4, dtype=torch.float64, requires_grad=True) for n in (3, 5, 5)
+    )
+    mask = cu.padding_mask(torch.tensor([0, 3]), 5) if masked else None
+    inputs = (queries, keys, values)
+    assert torch.autograd.gradcheck(lambda q, k, v: cu.dot_product_weights(q, k, mask) @ v, inputs)
+    assert torch.autograd.gradcheck(
+        lambda q, k, v: cu.scaled_dot_product_attention(q, k, v, mask), inputs
+    )
+
+
+def test_additive_attention_has_the_right_derivative():
+    attention = cu.AdditiveAttention(3, 4, 5).double()
+    queries, keys, values = (
+        torch.randn(2, n, d, dtype=torch.float64, requires_grad=True)
+        for n, d in ((2, 3), (4, 4), (4, 6))
+    )
+    mask = cu.padding_mask(torch.tensor([0, 3]), 4)
+    assert torch.autograd.gradcheck(
+        lambda q, k, v: attention(q, k, v, mask), (queries, keys, values)
+    )
+
+
+def test_additive_attention_equals_its_formula():
+    attention = cu.AdditiveAttention(3, 4, 5)
+    q, k = torch.randn(2, 2, 3), torch.randn(2, 6, 4)
+    for b, i, j in ((0, 0, 0), (1, 1, 5), (0, 1, 3)):
+        added = attention.query_proj.weight @ q[b, i] + attention.key_proj.weight @ k[b, j]
+        expected = (attention.score_proj.weight @ added.tanh()).squeeze()
+        torch.testing.assert_close(attention.scores(q, k)[b, i, j], expected)
+
+
+@given(st.lists(st.integers(0, 7), min_size=1, max_size=4))
+def test_padding_mask_permits_the_first_keys(lengths):
+    mask = cu.padding_mask(torch.tensor(lengths), 7)
+    assert mask.shape == (len(lengths), 1, 1, 7)
+    assert mask.sum(-1).flatten().tolist() == lengths
+    assert (mask[..., :-1] >= mask[..., 1:]).all()
+
+
+def test_padding_mask_takes_one_length_per_query():
+    mask = cu.padding_mask(torch.tensor([[1, 3], [0, 2]]), 3)
+    assert mask.shape == (2, 1, 2, 3)
+    assert mask.sum(-1).squeeze(1).tolist() == [[1, 3], [0, 2]]
+
+
+@given(st.integers(2, 6), st.integers(0, 5))
+def test_future_keys_have_exactly_no_influence_under_a_causal_mask(length, changed):
+    changed %= length
+    x = torch.randn(1, length, 4)
+    other = x.clone()
+    other[:, changed] += 1.0
+    mask = cu.causal_mask(length)
+    before, after = (cu.scaled_dot_product_attention(t, t, t, mask) for t in (x, other))
+    assert torch.equal(before[:, :changed], after[:, :changed])
+    assert not torch.equal(before[:, changed], after[:, changed])
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_multi_head_attention_equals_pytorchs_module(bias):
+    ours = cu.MultiHeadAttention(12, 3, bias=bias)
+    theirs = nn.MultiheadAttention(12, 3, bias=bias, batch_first=True)
+    projections = [ours.query_proj, ours.key_proj, ours.value_proj]
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
+        theirs.out_proj.weight.copy_(ours.out_proj.weight)
+        if bias:
+            theirs.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
+            theirs.out_proj.bias.copy_(ours.out_proj.bias)
+    queries, keys = (torch.randn(2, n, 12, requires_grad=True) for n in (4, 5))
+    lengths = torch.tensor([5, 2])
+    with cu.record_attention(ours) as maps:
+        mine = ours(queries, keys, keys, cu.padding_mask(lengths, 5))
+    padding = torch.arange(5) >= lengths[:, None]
+    other, weights = theirs(
+        queries, keys, keys, key_padding_mask=padding, average_attn_weights=False
+    )
+    torch.testing.assert_close(mine, other)
+    torch.testing.assert_close(maps[""], weights)
+    for a, b in zip(
+        torch.autograd.grad(mine.square().sum(), (queries, keys)),
+        torch.autograd.grad(other.square().sum(), (queries, keys)),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5))
+def test_heads_are_split_and_merged_without_loss(num_heads, head_dim, length):
+    x = torch.randn(2, length, num_heads * head_dim)
+    heads = split_heads(x, num_heads)
+    assert heads.shape == (2, num_heads, length, head_dim)
+    assert torch.equal(heads[:, 0], x[..., :head_dim])
+    assert torch.equal(cu.merge_heads(heads), x)
+
+
+# record_attention -------------------------------------------------------------------------------
+
+
+class TwoLookUps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = cu.DotProductAttention(dropout=0.5)
+        self.second = nn.ModuleList([cu.AdditiveAttention(4, 4, 8, dropout=0.5)])
+
+    def forward(self, x, mask=None):
+        return self.second[0](x, self.first(x, x, x, mask), x, mask)
+
+
+def test_recorded_weights_are_detached_named_and_before_dropout():
+    model, x = TwoLookUps().train(), torch.randn(2, 5, 4, requires_grad=True)
+    with cu.record_attention(model) as maps:
+        model(x, cu.padding_mask(torch.tensor([5, 3]), 5))
+    assert list(maps) == ["first", "second.0"]
+    for weights in maps.values():
+        assert weights.shape == (2, 5, 5) and not weights.requires_grad
+        torch.testing.assert_close(weights.sum(-1), torch.ones(2, 5))
+        assert (weights[1, :, 3:] == 0).all()
+
+
+def test_weights_are_computed_only_inside_the_block(monkeypatch):
+    model, x, calls = TwoLookUps().eval(), torch.randn(1, 3, 4), []
+    usual = cu.attention.dot_product_weights
+    monkeypatch.setattr(
+        "course_utils.attention.dot_product_weights",
+        lambda *args, **kwargs: calls.append(1) or usual(*args, **kwargs),
+    )
+    plain = model(x)
+    assert not calls
+    with cu.record_attention(model):
+        torch.testing.assert_close(model(x), plain)
+    assert len(calls) == 1
+    model(x)
+    assert len(calls) == 1
+
+
+def test_recording_ends_when_the_block_fails_and_nests():
+    model, x = TwoLookUps(), torch.randn(1, 3, 4)
+    with cu.record_attention(model) as outer:
+        with pytest.raises(RuntimeError, match="stop"), cu.record_attention(model) as inner:
+            raise RuntimeError("stop")
+        model(x)
+    assert set(outer) == {"first", "second.0"} and not inner
+    assert model.first._record is None
+
+
+def test_recording_a_model_without_attention_says_so():
+    with (
+        pytest.raises(ValueError, match="Linear contains no course_utils attention module"),
+        cu.record_attention(nn.Linear(2, 2)),
+    ):
+        pass
+
+
+# Bad input: each message ------------------------------------------------------------------------
+
+X = torch.randn(2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: cu.MultiHeadAttention(100, 7), ValueError, "embed_dim=100 is not divisible by num_heads=7"),
+        (lambda: split_heads(X, 3), ValueError, "embed_dim=4 is not divisible by num_heads=3"),
+        (lambda: cu.MultiHeadAttention(8, 0), ValueError, "embed_dim=8, num_heads=0; both are at least 1"),
+        (lambda: cu.DotProductAttention(dropout=1.5), ValueError, "dropout=1.5; a probability"),
+        (lambda: cu.AdditiveAttention(4, 0, 8), ValueError, "key_dim=0; a size is at least 1"),
+        (lambda: cu.causal_mask(-1), ValueError, "length=-1; a length is at least 0"),
+        (lambda: cu.padding_mask(torch.tensor([4]), 3), ValueError, "valid_lens contains 4, longer than the sequence: length=3"),
+        (lambda: cu.padding_mask(torch.tensor([-1]), 3), ValueError, "valid_lens contains -1; a length is at least 0"),
+        (lambda: cu.padding_mask(torch.tensor([1.0]), 3), TypeError, "valid_lens has dtype torch.float32; an integer dtype"),
+        (lambda: cu.padding_mask([1, 2], 3), TypeError, "valid_lens is a list; a torch.Tensor"),
+        (lambda: cu.padding_mask(torch.ones(1, 1, 1).long(), 3), ValueError, r"valid_lens has shape \(1, 1, 1\); \(batch,\) or"),
+        (lambda: cu.masked_softmax([[1.0]]), TypeError, "scores is a list; a torch.Tensor"),
+        (lambda: cu.masked_softmax(torch.ones(2, 2).long()), TypeError, "scores has dtype torch.int64; a floating-point"),
+        (lambda: cu.masked_softmax(X, torch.ones(3, 4)), TypeError, "attn_mask has dtype torch.float32; a boolean mask"),
+        (lambda: cu.masked_softmax(X, [True]), TypeError, "attn_mask is a list; a torch.Tensor"),
+        (lambda: cu.masked_softmax(X, torch.ones(3, 5).bool()), ValueError, r"attn_mask has shape \(3, 5\), which does not broadcast"),
+        (lambda: cu.masked_softmax(X, torch.ones(2, 2, 3, 4).bool()), ValueError, r"\(2, 2, 3, 4\), which does not broadcast to the scores' shape \(2, 3, 4\)"),
+        (lambda: cu.scaled_dot_product_attention(X, torch.randn(2, 3, 5), X), ValueError, "queries have 4 features, keys 5; a dot product"),
+        (lambda: cu.scaled_dot_product_attention(X, X, X[:, :2]), ValueError, "each key needs one value"),
+        (lambda: cu.scaled_dot_product_attention(X.long(), X, X), TypeError, "queries has dtype torch.int64"),
+        (lambda: cu.scaled_dot_product_attention(X + 0j, X, X), TypeError, "queries has dtype torch.complex64"),
+        (lambda: cu.scaled_dot_product_attention(X.numpy(), X, X), TypeError, "queries is a ndarray; a torch.Tensor"),
+        (lambda: cu.scaled_dot_product_attention(X, X, None), TypeError, "values is a NoneType"),
+        (lambda: cu.scaled_dot_product_attention(X, X.double(), X), TypeError, "queries are torch.float32, keys torch.float64"),
+        (lambda: cu.scaled_dot_product_attention(X, X, X.double()), TypeError, "keys are torch.float32, values torch.float64"),
+        (lambda: cu.scaled_dot_product_attention(X[0, 0], X, X), ValueError, r"queries has shape \(4,\)"),
+        (lambda: cu.scaled_dot_product_attention(torch.randn(5, 3, 4), X, X), ValueError, "the axes before the last two must agree"),
+        (lambda: cu.AdditiveAttention(4, 5, 8)(X, X, X), ValueError, r"keys has shape \(2, 3, 4\); \(…, keys, 5\)"),
+        (lambda: cu.MultiHeadAttention(8, 2)(X, X, X), ValueError, r"queries has shape \(2, 3, 4\); \(…, queries, 8\)"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
