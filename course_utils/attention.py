@@ -261,11 +261,8 @@ class AdditiveAttention(Attention):
 
     def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
         """(…, queries, query_dim), (…, keys, key_dim) → (…, queries, keys)."""
-        _check_size("queries", queries, self.query_proj.in_features)
         _check_size("keys", keys, self.key_proj.in_features)
-        # (…, queries, 1, hidden) + (…, 1, keys, hidden)
-        added = self.query_proj(queries).unsqueeze(-2) + self.key_proj(keys).unsqueeze(-3)
-        return self.score_proj(added.tanh()).squeeze(-1)
+        return self._scores(queries, self.key_proj(keys))
 
     def forward(
         self, queries: Tensor, keys: Tensor, values: Tensor, attn_mask: Tensor | None = None
@@ -275,6 +272,22 @@ class AdditiveAttention(Attention):
         weights = masked_softmax(self.scores(queries, keys), attn_mask)
         self._note(lambda: weights)
         return self.dropout(weights) @ values
+
+    def step(
+        self, queries: Tensor, projected_keys: Tensor, values: Tensor, attn_mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Like `forward` with keys that went through `key_proj` before, once for many steps.
+
+        Returns the output and the weights, which are not handed to `record_attention`.
+        """
+        weights = masked_softmax(self._scores(queries, projected_keys), attn_mask)
+        return self.dropout(weights) @ values, weights
+
+    def _scores(self, queries: Tensor, projected_keys: Tensor) -> Tensor:
+        _check_size("queries", queries, self.query_proj.in_features)
+        # (…, queries, 1, hidden) + (…, 1, keys, hidden)
+        added = self.query_proj(queries).unsqueeze(-2) + projected_keys.unsqueeze(-3)
+        return self.score_proj(added.tanh()).squeeze(-1)
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
@@ -292,6 +305,52 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose(-3, -2).flatten(-2)
 
 
+class KVCache:
+    """Keys and values of one attention module, kept between decoding steps.
+
+    Self-attention appends the newest token's and reads all so far; cross-attention fills the cache
+    once and only reads it afterwards. Storage grows by doubling, so a step costs the same at every
+    length but for the attention itself.
+    """
+
+    def __init__(self):
+        self.length = 0
+        self._keys: Tensor | None = None
+        self._values: Tensor | None = None
+
+    @property
+    def keys(self) -> Tensor:
+        """(batch, heads, length, head_dim)."""
+        return self._keys[..., : self.length, :]
+
+    @property
+    def values(self) -> Tensor:
+        """(batch, heads, length, head_dim)."""
+        return self._values[..., : self.length, :]
+
+    def append(self, keys: Tensor, values: Tensor) -> None:
+        """Add (batch, heads, new, head_dim) behind what is there."""
+        end = self.length + keys.shape[-2]
+        self._keys = self._with_room(self._keys, end, keys)
+        self._values = self._with_room(self._values, end, values)
+        self._keys[..., self.length : end, :] = keys
+        self._values[..., self.length : end, :] = values
+        self.length = end
+
+    def reorder(self, rows: Tensor) -> None:
+        """Keep these rows of the batch, in this order: (new batch,), as beam search needs it."""
+        if self._keys is not None:
+            self._keys, self._values = self._keys[rows], self._values[rows]
+
+    def _with_room(self, storage: Tensor | None, end: int, like: Tensor) -> Tensor:
+        if storage is not None and storage.shape[-2] >= end:
+            return storage
+        grown = like.new_empty(*like.shape[:-2], max(16, 2 * end), like.shape[-1])
+        if storage is not None:
+            grown[..., : self.length, :] = storage[..., : self.length, :]
+        return grown
+
+
 class MultiHeadAttention(Attention):
     """Several scaled dot-product attentions side by side, each on its own projection.
 
@@ -307,7 +366,9 @@ class MultiHeadAttention(Attention):
         ValueError: `num_heads` does not divide `embed_dim`, or a size is not positive.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, *, dropout: float = 0.0, bias: bool = True):
+    def __init__(
+        self, embed_dim: int, num_heads: int, *, dropout: float = 0.0, bias: bool = True
+    ):
         super().__init__()
         _check_divides(embed_dim, num_heads)
         self.num_heads = num_heads
@@ -318,15 +379,36 @@ class MultiHeadAttention(Attention):
         self.out_proj = nn.Linear(embed_dim, embed_dim, bias=bias)
 
     def forward(
-        self, queries: Tensor, keys: Tensor, values: Tensor, attn_mask: Tensor | None = None
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        attn_mask: Tensor | None = None,
+        *,
+        cache: KVCache | None = None,
     ) -> Tensor:
-        """(batch, queries, embed_dim), (batch, keys, embed_dim) twice → (batch, queries, embed_dim)."""
+        """(batch, queries, embed_dim), (batch, keys, embed_dim) twice → (batch, queries, embed_dim).
+
+        With a `cache`, keys and values are those of the new tokens; they are appended, and the
+        queries look at all so far.
+        """
         embed_dim = self.query_proj.in_features
         for name, tensor in (("queries", queries), ("keys", keys), ("values", values)):
             _check_size(name, tensor, embed_dim)
-        q = split_heads(self.query_proj(queries), self.num_heads)
         k = split_heads(self.key_proj(keys), self.num_heads)
         v = split_heads(self.value_proj(values), self.num_heads)
+        if cache is not None:
+            cache.append(k, v)
+            k, v = cache.keys, cache.values
+        return self._attend(queries, k, v, attn_mask)
+
+    def look_up(self, queries: Tensor, cache: KVCache, attn_mask: Tensor | None = None) -> Tensor:
+        """Attend to what the cache holds and add nothing to it: cross-attention while decoding."""
+        _check_size("queries", queries, self.query_proj.in_features)
+        return self._attend(queries, cache.keys, cache.values, attn_mask)
+
+    def _attend(self, queries: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None) -> Tensor:
+        q = split_heads(self.query_proj(queries), self.num_heads)
         self._note(lambda: dot_product_weights(q, k, attn_mask))
         dropout_p = self.dropout if self.training else 0.0
         heads = scaled_dot_product_attention(q, k, v, attn_mask, dropout_p=dropout_p)

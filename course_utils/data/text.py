@@ -1,0 +1,86 @@
+"""From a line of text to token ids: tokenizing, and vocabularies with fixed special tokens.
+
+Above: nothing of ours. Below: `translation`. Taught in chapter 04.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
+PAD, UNK, BOS, EOS = range(4)
+"""Ids of the special tokens in every vocabulary."""
+
+_SPACES = re.compile(r"[\s\u00a0\u202f]+")
+_PUNCTUATION = re.compile(r"([.,!?;:…¿¡\"«»()])")
+
+
+def normalize(text: str) -> str:
+    """Lower case, plain spaces for no-break ones, and straight apostrophes."""
+    return _SPACES.sub(" ", text.replace("’", "'")).strip().lower()
+
+
+def tokenize(text: str) -> list[str]:
+    """Split into words and punctuation marks; apostrophes stay inside their word (i'm, j'ai).
+
+    >>> tokenize("Go!")
+    ['go', '!']
+    """
+    return _PUNCTUATION.sub(r" \1 ", normalize(text)).split()
+
+
+def detokenize(tokens: Iterable[str]) -> str:
+    """Tokens joined by single spaces, as translations are shown and scored in this course."""
+    return " ".join(tokens)
+
+
+class Vocabulary:
+    """Tokens and their ids: the special tokens first, then by falling frequency.
+
+    Args:
+        sentences: tokenized sentences, of the *training* data only.
+        min_freq: tokens that are rarer become `<unk>`.
+
+    Raises:
+        ValueError: there are no sentences, or `min_freq` is below 1.
+    """
+
+    def __init__(self, sentences: Iterable[Sequence[str]], *, min_freq: int = 1):
+        if min_freq < 1:
+            raise ValueError(f"min_freq={min_freq}; a count of at least 1 is needed")
+        counts = Counter(token for sentence in sentences for token in sentence)
+        if not counts:
+            raise ValueError("sentences is empty; a vocabulary needs training data")
+        kept = [token for token, count in counts.items() if count >= min_freq]
+        kept.sort(key=lambda token: (-counts[token], token))
+        self.tokens = (*SPECIALS, *(token for token in kept if token not in SPECIALS))
+        self._ids = {token: index for index, token in enumerate(self.tokens)}
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __contains__(self, token: str) -> bool:
+        return token in self._ids
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} tokens)"
+
+    def encode(self, tokens: Iterable[str]) -> list[int]:
+        """Ids; an unknown token becomes `UNK`."""
+        return [self._ids.get(token, UNK) for token in tokens]
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """Tokens up to the first `<eos>`, without padding and `<bos>`.
+
+        Raises:
+            ValueError: an id is outside the vocabulary.
+        """
+        tokens = []
+        for index in ids:
+            if not 0 <= index < len(self):
+                raise ValueError(f"id {index} is outside a vocabulary of {len(self)} tokens")
+            if index == EOS:
+                break
+            if index not in (PAD, BOS):
+                tokens.append(self.tokens[index])
+        return tokens

@@ -1,0 +1,277 @@
+"""Sentence pairs: read, split, encode and batch them.
+
+Our own files stand in data/translation/; the Tatoeba archives come through `registry`. Above:
+`text`. Below: `training`. Taught in chapter 04.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from course_utils.data.text import BOS, EOS, PAD, Vocabulary, tokenize
+from course_utils.runtime import ROOT
+
+LANGUAGES = {"fr": "French", "es": "Spanish"}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A sentence and its translation, tokenized.
+
+    Attributes:
+        source, target: tokens.
+        alignment: gold links (source position, target position), where they are known.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    alignment: frozenset[tuple[int, int]] | None = None
+
+
+def load_sentences(language: str) -> list[Pair]:
+    """Our hand-written everyday sentences with every translation given, English → `language`.
+
+    Raises:
+        ValueError: `language` is neither "fr" nor "es".
+    """
+    column = 1 + _checked(language)
+    pairs = []
+    for row in _rows(ROOT / "data" / "translation" / "sentences.tsv", columns=3):
+        for translation in row[column].split(" | "):
+            pairs.append(Pair(tuple(tokenize(row[0])), tuple(tokenize(translation))))
+    return pairs
+
+
+def load_grammar(language: str) -> list[Pair]:
+    """Our generated sentences with gold alignments, English → `language`.
+
+    Raises:
+        ValueError: `language` is neither "fr" nor "es".
+    """
+    _checked(language)
+    path = ROOT / "data" / "translation" / f"grammar_{language}.tsv"
+    return [
+        Pair(tuple(source.split()), tuple(target.split()), parse_alignment(links))
+        for source, target, links in _rows(path, columns=3)
+    ]
+
+
+def parse_alignment(text: str) -> frozenset[tuple[int, int]]:
+    """Links in Pharaoh format, "0-0 1-2": source position, hyphen, target position.
+
+    Raises:
+        ValueError: a link is not two whole numbers.
+    """
+    links = set()
+    for link in text.split():
+        source, hyphen, target = link.partition("-")
+        if not (hyphen and source.isdigit() and target.isdigit()):
+            raise ValueError(f"{link!r} is not a link in Pharaoh format, such as 0-1")
+        links.add((int(source), int(target)))
+    return frozenset(links)
+
+
+def read_tatoeba(path: Path, *, max_tokens: int | None = None) -> list[Pair]:
+    """Pairs from a Tatoeba export: tab-separated, two columns, or three with the attribution.
+
+    Args:
+        max_tokens: drop pairs with a longer side.
+
+    Raises:
+        ValueError: a line has fewer than two columns; file and line are named.
+    """
+    pairs = []
+    for row in _rows(path, columns=2, header=False):
+        source, target = tuple(tokenize(row[0])), tuple(tokenize(row[1]))
+        if max_tokens is None or max(len(source), len(target)) <= max_tokens:
+            pairs.append(Pair(source, target))
+    return pairs
+
+
+def _checked(language: str) -> int:
+    if language not in LANGUAGES:
+        raise ValueError(f"language={language!r} is unknown; choose one of {', '.join(LANGUAGES)}")
+    return list(LANGUAGES).index(language)
+
+
+def _rows(path: Path, *, columns: int, header: bool = True) -> Iterator[list[str]]:
+    """Tab-separated rows; lines that begin with # are notes, the first other line a header."""
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip() or (header and line.startswith("#")):
+                continue
+            row = line.rstrip("\n").split("\t")
+            if len(row) < columns:
+                raise ValueError(
+                    f"{path.name}, line {number}: {len(row)} columns; {columns} tab-separated are needed"
+                )
+            yield row
+
+
+# Splits -----------------------------------------------------------------------------------------
+
+
+def split_by_source(
+    pairs: Sequence[Pair], sizes: Sequence[int], *, seed: int = 0
+) -> list[list[Pair]]:
+    """Shuffle, then deal *source sentences* out, so that no two parts share one.
+
+    Args:
+        sizes: numbers of source sentences for all parts but the first, which gets the rest.
+
+    Returns:
+        The rest (for training), then a part for each size. A source's translations stay together.
+
+    Raises:
+        ValueError: there are not enough source sentences to leave one for training.
+    """
+    by_source: dict[tuple[str, ...], list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        by_source[pair.source].append(pair)
+    sources = sorted(by_source)
+    if sum(sizes) >= len(sources):
+        raise ValueError(
+            f"sizes={list(sizes)} take all {len(sources)} source sentences; none is left for training"
+        )
+    random.Random(seed).shuffle(sources)
+    parts, end = [], len(sources)
+    for size in reversed(sizes):
+        parts.append(sources[end - size : end])
+        end -= size
+    parts.append(sources[:end])
+    return [[pair for source in part for pair in by_source[source]] for part in reversed(parts)]
+
+
+# Batches ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentence pairs as tensors, padded to the longest of the batch.
+
+    Attributes:
+        source: (batch, source length), ids, `<eos>` at the end.
+        source_lens: (batch,), real tokens of each source.
+        target_in: (batch, target length), ids that begin with `<bos>`: what the decoder reads.
+        target_out: (batch, target length), ids that end with `<eos>`: what it has to say.
+        target_lens: (batch,), real tokens of each target.
+    """
+
+    source: Tensor
+    source_lens: Tensor
+    target_in: Tensor
+    target_out: Tensor
+    target_lens: Tensor
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The batch on another device."""
+        return Batch(*(getattr(self, field.name).to(device) for field in fields(self)))
+
+    @property
+    def num_tokens(self) -> int:
+        """Number of real target tokens, `<eos>` included."""
+        return int(self.target_lens.sum())
+
+
+def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Ids (batch, longest) filled up with `PAD`, and the lengths (batch,)."""
+    lengths = torch.tensor([len(sequence) for sequence in sequences])
+    ids = torch.full((len(sequences), int(lengths.max())), PAD)
+    for row, sequence in zip(ids, sequences, strict=True):
+        row[: len(sequence)] = torch.tensor(sequence)
+    return ids, lengths
+
+
+def collate(encoded: Sequence[tuple[list[int], list[int]]]) -> Batch:
+    """A batch from pairs of ids without special tokens."""
+    source, source_lens = pad([[*source, EOS] for source, _ in encoded])
+    target_out, target_lens = pad([[*target, EOS] for _, target in encoded])
+    target_in, _ = pad([[BOS, *target] for _, target in encoded])
+    return Batch(source, source_lens, target_in, target_out, target_lens)
+
+
+class PairLoader:
+    """Batches of pairs of similar length, in an order of its own that can be saved and resumed.
+
+    Each pass shuffles the pairs, sorts them by length within pools of many batches, and shuffles the
+    batches: little padding, little order.
+
+    Args:
+        pairs: to be encoded once, here.
+        source_vocab, target_vocab: made from the training data.
+        batch_size: pairs per batch.
+        shuffle: False keeps the pairs sorted by length, for evaluation.
+        seed: of the loader's own generator.
+
+    Raises:
+        ValueError: there are no pairs, a sentence is empty, or `batch_size` is not positive.
+    """
+
+    def __init__(
+        self,
+        pairs: Sequence[Pair],
+        source_vocab: Vocabulary,
+        target_vocab: Vocabulary,
+        *,
+        batch_size: int = 128,
+        shuffle: bool = True,
+        seed: int = 0,
+    ):
+        if not pairs:
+            raise ValueError("pairs is empty; training and evaluation need sentence pairs")
+        if batch_size < 1:
+            raise ValueError(f"batch_size={batch_size}; at least 1 is needed")
+        for pair in pairs:
+            if not (pair.source and pair.target):
+                raise ValueError(f"{pair} has an empty sentence")
+        self.pairs = list(pairs)
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self._encoded = [
+            (source_vocab.encode(pair.source), target_vocab.encode(pair.target)) for pair in pairs
+        ]
+        self._generator = torch.Generator().manual_seed(seed)
+        self._pass_state = self._generator.get_state()  # at the beginning of the current pass
+        self._position = 0  # batches of the current pass that were handed out
+
+    def __len__(self) -> int:
+        return -(-len(self._encoded) // self.batch_size)
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The rest of the current pass: all of it, unless a state in its middle was loaded."""
+        self._generator.set_state(self._pass_state)
+        batches = self._batches()
+        for rows in batches[self._position :]:
+            self._position += 1
+            yield collate([self._encoded[row] for row in rows])
+        self._pass_state, self._position = self._generator.get_state(), 0
+
+    def state_dict(self) -> dict:
+        """Where the loader stands, for a checkpoint."""
+        return {"pass_state": self._pass_state, "position": self._position}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Go on from where another loader over the same pairs stood."""
+        self._pass_state, self._position = state["pass_state"], state["position"]
+
+    def _batches(self) -> list[list[int]]:
+        def length(row: int) -> tuple[int, int]:
+            source, target = self._encoded[row]
+            return len(target), len(source)
+
+        if not self.shuffle:
+            return _chunks(sorted(range(len(self._encoded)), key=length), self.batch_size)
+        order = torch.randperm(len(self._encoded), generator=self._generator).tolist()
+        batches = []
+        for pool in _chunks(order, 50 * self.batch_size):
+            batches += _chunks(sorted(pool, key=length), self.batch_size)
+        return [batches[i] for i in torch.randperm(len(batches), generator=self._generator)]
+
+
+def _chunks(rows: list[int], size: int) -> list[list[int]]:
+    return [rows[start : start + size] for start in range(0, len(rows), size)]

@@ -1,0 +1,178 @@
+"""Decoding: turn next-token logits into sentences, greedily or with a beam.
+
+Works with every translator that has `start` and `step` (see `models`); a Transformer decodes on its
+cache. Above: `models`. Below: `metrics` and the chapters. Taught in chapters 04 and 07.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from course_utils.data.text import BOS, EOS, PAD, Vocabulary, tokenize
+from course_utils.data.translation import pad
+
+
+@torch.no_grad()
+def greedy(
+    model: nn.Module, source: Tensor, source_lens: Tensor, *, max_len: int = 50
+) -> list[list[int]]:
+    """Take the likeliest token at each step, until `<eos>` or `max_len` tokens.
+
+    Args:
+        model: a translator; decoded in eval mode, whatever mode it is in.
+        source: (batch, source length) ids.
+        source_lens: (batch,).
+
+    Returns:
+        A list of ids for each sentence, without `<bos>` and `<eos>`.
+    """
+    with _evaluating(model):
+        state = model.start(source, source_lens)
+        tokens = torch.full((len(source),), BOS, device=source.device)
+        finished = torch.zeros(len(source), dtype=torch.bool, device=source.device)
+        produced = []
+        for _ in range(max_len):
+            logits = _speakable(model.step(tokens, state))
+            tokens = logits.argmax(dim=-1).masked_fill(finished, PAD)
+            finished = finished | (tokens == EOS)
+            produced.append(tokens)
+            if finished.all():
+                break
+    return [_until_eos(row) for row in torch.stack(produced, dim=1).tolist()]
+
+
+@torch.no_grad()
+def beam_search(
+    model: nn.Module,
+    source: Tensor,
+    source_lens: Tensor,
+    *,
+    beam_size: int = 4,
+    max_len: int = 50,
+    length_penalty: float = 0.6,
+) -> list[list[int]]:
+    """Keep the `beam_size` best beginnings of each sentence; return its best finished one.
+
+    A finished sentence of n tokens (with `<eos>`) is ranked by its log-probability divided by
+    ((5 + n) / 6)^length_penalty (Wu et al., 2016, "Google's neural machine translation system",
+    section 7).
+
+    Raises:
+        ValueError: `beam_size` is not positive.
+    """
+    if beam_size < 1:
+        raise ValueError(f"beam_size={beam_size}; at least 1 is needed")
+    batch, device = len(source), source.device
+    with _evaluating(model):
+        state = model.start(source, source_lens)
+        state.reorder(torch.arange(batch, device=device).repeat_interleave(beam_size))
+        tokens = torch.full((batch * beam_size,), BOS, device=device)
+        # All beams of a sentence begin alike, so only the first may grow at the first step.
+        scores = torch.full((batch, beam_size), -torch.inf, device=device)
+        scores[:, 0] = 0.0
+        prefixes: list[list[int]] = [[] for _ in range(batch * beam_size)]
+        best: list[tuple[float, list[int]]] = [(-torch.inf, []) for _ in range(batch)]
+        for length in range(1, max_len + 1):
+            step = _speakable(model.step(tokens, state)).log_softmax(dim=-1)
+            size = step.shape[-1]
+            total = scores[:, :, None] + step.view(batch, beam_size, size)
+            penalty = ((5 + length) / 6) ** length_penalty
+            for row, ended in enumerate((total[:, :, EOS] / penalty).tolist()):
+                for beam, score in enumerate(ended):
+                    if score > best[row][0]:
+                        best[row] = (score, prefixes[row * beam_size + beam])
+            total[:, :, EOS] = -torch.inf
+            scores, picked = total.flatten(1).topk(beam_size, dim=1)
+            origin = picked // size + beam_size * torch.arange(batch, device=device)[:, None]
+            tokens = (picked % size).flatten()
+            rows = origin.flatten()
+            prefixes = [
+                [*prefixes[row], token]
+                for row, token in zip(rows.tolist(), tokens.tolist(), strict=True)
+            ]
+            state.reorder(rows)
+            # log-probabilities only fall: no unfinished beam can still overtake
+            bound = scores[:, 0] / ((5 + max_len) / 6) ** length_penalty
+            if all(score >= limit for (score, _), limit in zip(best, bound.tolist(), strict=True)):
+                break
+    return [ids for _, ids in best]
+
+
+def translate(
+    model: nn.Module,
+    sentences: Sequence[str],
+    source_vocab: Vocabulary,
+    target_vocab: Vocabulary,
+    *,
+    beam_size: int = 1,
+    max_len: int = 50,
+    batch_size: int = 128,
+) -> list[str]:
+    """Translate sentences, as strings, with the model as it is.
+
+    Raises:
+        ValueError: a sentence is empty or has no known word, or the vocabularies do not belong to
+            the model (their sizes differ from its embeddings').
+    """
+    _check_vocabularies(model, source_vocab, target_vocab)
+    encoded = [_encoded(sentence, source_vocab) for sentence in sentences]
+    order = sorted(range(len(encoded)), key=lambda index: len(encoded[index]))
+    device = next(model.parameters()).device
+    translations = [""] * len(encoded)
+    for begin in range(0, len(order), batch_size):
+        rows = order[begin : begin + batch_size]
+        source, lengths = pad([[*encoded[row], EOS] for row in rows])
+        source, lengths = source.to(device), lengths.to(device)
+        if beam_size == 1:
+            decoded = greedy(model, source, lengths, max_len=max_len)
+        else:
+            decoded = beam_search(model, source, lengths, beam_size=beam_size, max_len=max_len)
+        for row, ids in zip(rows, decoded, strict=True):
+            translations[row] = " ".join(target_vocab.decode(ids))
+    return translations
+
+
+def _encoded(sentence: str, vocabulary: Vocabulary) -> list[int]:
+    tokens = tokenize(sentence)
+    if not tokens:
+        raise ValueError(f"sentence {sentence!r} is empty; there is nothing to translate")
+    if not any(token in vocabulary for token in tokens):
+        raise ValueError(f"no word of {sentence!r} is in the source vocabulary")
+    return vocabulary.encode(tokens)
+
+
+def _check_vocabularies(model: nn.Module, source: Vocabulary, target: Vocabulary) -> None:
+    for name, vocabulary, size in (
+        ("source", source, model.source_embedding.num_embeddings),
+        ("target", target, model.target_embedding.num_embeddings),
+    ):
+        if len(vocabulary) != size:
+            raise ValueError(
+                f"{name}_vocab has {len(vocabulary)} tokens, the model's {name} embedding {size}: "
+                "are the vocabularies swapped, or of another model?"
+            )
+
+
+def _speakable(logits: Tensor) -> Tensor:
+    """Logits with `<pad>` and `<bos>` ruled out: neither is ever a next word."""
+    logits = logits.clone()
+    logits[:, [PAD, BOS]] = -torch.inf
+    return logits
+
+
+def _until_eos(ids: list[int]) -> list[int]:
+    return ids[: ids.index(EOS)] if EOS in ids else [token for token in ids if token != PAD]
+
+
+class _evaluating:
+    """The model in eval mode while a block runs, and back in its own mode afterwards."""
+
+    def __init__(self, model: nn.Module):
+        self.model, self.mode = model, model.training
+
+    def __enter__(self) -> None:
+        self.model.eval()
+
+    def __exit__(self, *_) -> None:
+        self.model.train(self.mode)

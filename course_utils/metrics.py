@@ -1,0 +1,81 @@
+"""Scores: BLEU for translations, alignment error rate for attention maps.
+
+Above: `decoding`. Taught in chapter 04.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from torch import Tensor
+
+Links = frozenset[tuple[int, int]]
+
+
+def bleu(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str] | str], *, max_order: int = 4
+) -> float:
+    """Corpus BLEU between 0 and 1 of tokenized text, by sacrebleu without its own tokenizer.
+
+    Papineni et al. (2002), "BLEU: a method for automatic evaluation of machine translation".
+
+    Args:
+        hypotheses: translations, tokens separated by spaces.
+        references: for each hypothesis one reference, or several.
+        max_order: longest n-gram counted.
+
+    Raises:
+        ValueError: numbers differ, nothing to score, or a hypothesis without a reference.
+    """
+    from sacrebleu.metrics import BLEU
+
+    if len(hypotheses) != len(references):
+        raise ValueError(f"{len(hypotheses)} hypotheses, {len(references)} references; one each")
+    if not hypotheses:
+        raise ValueError("hypotheses is empty; there is nothing to score")
+    grouped = [[given] if isinstance(given, str) else list(given) for given in references]
+    if not all(grouped):
+        raise ValueError("a hypothesis has no reference; each needs at least one")
+    most = max(map(len, grouped))
+    columns = [[refs[i] if i < len(refs) else None for refs in grouped] for i in range(most)]
+    metric = BLEU(tokenize="none", max_ngram_order=max_order, smooth_method="none", force=True)
+    return metric.corpus_score(list(hypotheses), columns).score / 100
+
+
+def ngrams(tokens: Sequence[str], order: int) -> Counter:
+    """How often each run of `order` tokens occurs."""
+    return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))
+
+
+def clipped_precision(hypothesis: str, reference: str, order: int) -> tuple[int, int]:
+    """n-grams of the hypothesis that the reference has as often, and all n-grams it has."""
+    ours, theirs = ngrams(hypothesis.split(), order), ngrams(reference.split(), order)
+    return (ours & theirs).total(), ours.total()
+
+
+def links_of(weights: Tensor) -> Links:
+    """The source position that each target token looks at most: (target, source) weights → links."""
+    return frozenset((int(source), target) for target, source in enumerate(weights.argmax(dim=-1)))
+
+
+def alignment_error_rate(found: Sequence[Links], gold: Sequence[Links]) -> float:
+    """1 − 2 |found ∩ gold| / (|found| + |gold|), over all sentences; every gold link is sure.
+
+    Och and Ney (2003), "A systematic comparison of various statistical alignment models", section
+    5.1, with sure links alone.
+
+    Raises:
+        ValueError: numbers of sentences differ, or there are no links at all.
+    """
+    if len(found) != len(gold):
+        raise ValueError(f"{len(found)} sentences found, {len(gold)} gold; the same is needed")
+    size = sum(map(len, found)) + sum(map(len, gold))
+    if size == 0:
+        raise ValueError("there are no links; nothing can be scored")
+    hits = sum(len(a & b) for a, b in zip(found, gold, strict=True))
+    return 1 - 2 * hits / size
+
+
+def perplexity(loss: float) -> float:
+    """exp of the mean loss per token in nats."""
+    return math.exp(loss)

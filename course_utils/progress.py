@@ -1,0 +1,87 @@
+"""A live bar and curve while a model trains in Lab; one line elsewhere.
+
+The bar is a widget, and its text in the saved notebook is fixed ("Training: 10 epochs"): nothing of
+it is left in a rendered page. Below: `training`.
+"""
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+
+
+class Silent:
+    """Where there is no notebook: nothing while training, one line at the end."""
+
+    def step(self, step: int, loss: float) -> None:
+        """Called after each optimizer step."""
+
+    def epoch(self, history) -> None:
+        """Called after each epoch."""
+
+    def done(self, history) -> None:
+        """Called once at the end."""
+        print(history, file=sys.stderr)
+
+
+class Live(Silent):
+    """A bar over all steps with time and loss, and the curve of the losses under it."""
+
+    MIN_INTERVAL = 0.2  # seconds between updates: quick enough to watch, and next to free
+
+    def __init__(self, epochs: int, steps_per_epoch: int):
+        import ipywidgets
+
+        self._epochs, self._began, self._last = epochs, time.perf_counter(), 0.0
+        self._bar = ipywidgets.IntProgress(
+            max=epochs * steps_per_epoch, layout={"width": "320px"}, style={"bar_color": "#0072B2"}
+        )
+        self._text = ipywidgets.Label("training …")
+        self._curve = ipywidgets.Image(format="png", layout={"display": "none"})
+        self._box = ipywidgets.VBox([ipywidgets.HBox([self._bar, self._text]), self._curve])
+
+    def __repr__(self) -> str:
+        return f"Training: {self._epochs} epochs"
+
+    def _repr_mimebundle_(self, **_) -> dict:
+        return {"text/plain": repr(self)} | {
+            kind: data
+            for kind, data in self._box._repr_mimebundle_().items()
+            if kind != "text/plain"
+        }
+
+    def step(self, step: int, loss: float) -> None:
+        now = time.perf_counter()
+        if now - self._last < self.MIN_INTERVAL:
+            return
+        self._last, self._bar.value = now, step
+        left = (now - self._began) / max(step, 1) * (self._bar.max - step)
+        self._text.value = f"loss {loss:.3f}, {left:.0f} s left"
+
+    def epoch(self, history) -> None:
+        if len(history) > 1:
+            picture = history.plot()
+            self._curve.value = picture.png()
+            self._curve.layout.display = "block"
+
+    def done(self, history) -> None:
+        self._bar.value = self._bar.max
+        self._bar.bar_style = "success" if history.stopped != "interrupted" else "warning"
+        self._text.value = repr(history).removeprefix("History: ")
+
+
+@contextlib.contextmanager
+def progress(epochs: int, steps_per_epoch: int) -> Iterator[Silent]:
+    """The bar that suits the place: live in a notebook, silent elsewhere."""
+    if "ipykernel" not in sys.modules:
+        yield Silent()
+        return
+    from IPython import get_ipython
+    from IPython.display import display
+
+    if get_ipython() is None:
+        yield Silent()
+        return
+    live = Live(epochs, steps_per_epoch)
+    display(live)
+    yield live

@@ -1,0 +1,455 @@
+"""Training: one loop that can be watched, stopped, saved, resumed and trusted.
+
+Above: `models` and `data`. Below: the chapters, from 04 on.
+"""
+
+import contextlib
+import math
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from course_utils.figures import Picture, subplots
+from course_utils.progress import progress
+
+Loss = Callable[[nn.Module, Any], tuple[Tensor, int]]
+"""(model, batch) → loss summed over what counts (tokens, images), and how many they are."""
+
+Schedule = Callable[[int], float]
+"""Step, from 1 on → factor on the learning rate."""
+
+
+# Losses and schedules ---------------------------------------------------------------------------
+
+
+def translation_loss(*, label_smoothing: float = 0.0) -> Loss:
+    """Cross-entropy over the *real* target tokens; padding is not even turned into logits.
+
+    Raises:
+        ValueError: `label_smoothing` is not in [0, 1).
+    """
+    if not 0 <= label_smoothing < 1:
+        raise ValueError(f"label_smoothing={label_smoothing}; 0 <= label_smoothing < 1 is needed")
+
+    def loss(model: nn.Module, batch) -> tuple[Tensor, int]:
+        features = model.features(batch.source, batch.source_lens, batch.target_in)
+        steps = torch.arange(batch.target_out.shape[1], device=batch.target_out.device)
+        real = steps < batch.target_lens[:, None]
+        logits = model.head(features[real])
+        total = F.cross_entropy(
+            logits, batch.target_out[real], reduction="sum", label_smoothing=label_smoothing
+        )
+        return total, len(logits)
+
+    return loss
+
+
+def constant() -> Schedule:
+    """The same rate at every step."""
+    return lambda step: 1.0
+
+
+def inverse_sqrt(warmup: int) -> Schedule:
+    """Rise linearly to 1 over `warmup` steps, then fall as 1/√step.
+
+    Vaswani et al. (2017), section 5.3, up to the factor that makes the peak 1: their peak rate is
+    (embed_dim · warmup)^(-1/2).
+
+    Raises:
+        ValueError: `warmup` is not positive.
+    """
+    if warmup < 1:
+        raise ValueError(f"warmup={warmup}; at least one step is needed")
+    return lambda step: min(step / warmup, math.sqrt(warmup / step))
+
+
+def warmup_decay(warmup: int, total: int) -> Schedule:
+    """Rise linearly to 1 over `warmup` steps, then fall linearly to 0 just after step `total`.
+
+    Raises:
+        ValueError: not 0 <= warmup < total.
+    """
+    if not 0 <= warmup < total:
+        raise ValueError(f"warmup={warmup}, total={total}; 0 <= warmup < total is needed")
+
+    def factor(step: int) -> float:
+        if step <= warmup:
+            return step / warmup
+        return max(0.0, (total + 1 - step) / (total + 1 - warmup))
+
+    return factor
+
+
+# History ----------------------------------------------------------------------------------------
+
+
+class History:
+    """What happened, epoch by epoch.
+
+    Attributes:
+        rows: a dict per epoch with `epoch`, `step`, `train_loss`, `val_loss`, `lr`, `grad_norm`
+            (the largest), `seconds`, `per_second` (tokens or images), and what `measure` returned.
+        stopped: why training ended: "finished", "interrupted" or "early".
+    """
+
+    def __init__(self, rows: list[dict] | None = None):
+        self.rows = rows or []
+        self.stopped = "finished"
+
+    @property
+    def frame(self):
+        """The rows as a pandas frame, indexed by epoch."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.rows)
+        return frame.set_index("epoch") if self.rows else frame
+
+    @property
+    def seconds(self) -> float:
+        """Time in the training and validation loops."""
+        return sum(row["seconds"] for row in self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        if not self.rows:
+            return f"History: no epoch completed, {self.stopped}"
+        last = self.rows[-1]
+        losses = f"training loss {last['train_loss']:.3f}"
+        if last["val_loss"] is not None:
+            losses += f", validation loss {last['val_loss']:.3f}"
+        return f"History: {len(self)} epochs, {losses}, {self.seconds:.1f} s, {self.stopped}"
+
+    def plot(self, *, alt: str | None = None, logy: bool = False) -> Picture:
+        """Training and validation loss over the epochs."""
+        epochs = [row["epoch"] for row in self.rows]
+        alt = alt or f"Training and validation loss over {len(self)} epochs"
+        picture, ax = subplots(alt=alt, width=5.5, height=2.8)
+        ax.plot(epochs, [row["train_loss"] for row in self.rows], "-", label="training")
+        if any(row["val_loss"] is not None for row in self.rows):
+            ax.plot(epochs, [row["val_loss"] for row in self.rows], "--", label="validation")
+            ax.legend()
+        ax.set(xlabel="Epoch", ylabel="Loss per token", yscale="log" if logy else "linear")
+        return picture
+
+
+# The loop ---------------------------------------------------------------------------------------
+
+
+class Trainer:
+    """Fits models by gradient descent.
+
+    Args:
+        loss: (model, batch) → summed loss and number of things summed over.
+        epochs: passes over the training data.
+        lr: learning rate, multiplied by `schedule(step)`.
+        schedule: step, from 1 on → factor; constant by default.
+        clip_norm: gradients longer than this are shortened to it; None leaves them.
+        weight_decay: of AdamW, applied to matrices only.
+        betas: of Adam.
+        patience: stop when the validation loss has not improved for so many epochs.
+        keep_best: end with the weights of the epoch with the best validation loss.
+        measure: called after each epoch with the model in eval mode; its dict joins the history.
+        seed: of everything random in a run: dropout, and what the model draws.
+        checkpoint: file that holds the last completed epoch, or the step of an interrupt.
+        device: where to train; a GPU if there is one.
+
+    Raises:
+        ValueError: an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        loss: Loss,
+        *,
+        epochs: int = 10,
+        lr: float = 1e-3,
+        schedule: Schedule | None = None,
+        clip_norm: float | None = 1.0,
+        weight_decay: float = 0.0,
+        betas: tuple[float, float] = (0.9, 0.98),
+        patience: int | None = None,
+        keep_best: bool = False,
+        measure: Callable[[nn.Module], dict[str, float]] | None = None,
+        seed: int = 0,
+        checkpoint: str | os.PathLike | None = None,
+        device: torch.device | str | None = None,
+    ):
+        for name, value in (("epochs", epochs), ("lr", lr), ("patience", patience)):
+            if value is not None and not value > 0:
+                raise ValueError(f"{name}={value}; a positive number is needed")
+        if clip_norm is not None and not clip_norm > 0:
+            raise ValueError(f"clip_norm={clip_norm}; a positive length or None is needed")
+        self.loss, self.epochs, self.lr = loss, epochs, lr
+        self.schedule = schedule or constant()
+        self.clip_norm, self.weight_decay, self.betas = clip_norm, weight_decay, betas
+        self.patience, self.keep_best, self.measure = patience, keep_best, measure
+        self.seed = seed
+        self.checkpoint = Path(checkpoint) if checkpoint else None
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    def fit(self, model: nn.Module, train, val=None, *, resume: bool = False) -> History:
+        """Train `model` in place and return the history.
+
+        Interrupting the kernel ends the run after the current step, with model and history intact
+        and, where there is a `checkpoint`, a file from which `resume=True` goes on. On a CPU the
+        resumed run equals an uninterrupted one bit for bit.
+
+        Args:
+            train: iterable of batches, anew for each pass; with `state_dict` and `load_state_dict`
+                where a run is to be resumed in the middle of a pass (`PairLoader` has them).
+            val: iterable of batches to measure the loss on after each epoch.
+            resume: go on from `checkpoint`, if the file is there.
+
+        Raises:
+            FloatingPointError: the loss is NaN or infinite; says at which step, rate and gradient.
+            ValueError: nothing to train on or nothing to learn, or the checkpoint belongs to another
+                model.
+        """
+        if len(train) == 0:
+            raise ValueError("train is empty; there is nothing to learn from")
+        model.to(self.device)
+        run = _Run(self, model, train)
+        if resume and self.checkpoint and self.checkpoint.exists():
+            run.load(self.checkpoint)
+        elif not resume:
+            torch.manual_seed(self.seed)
+        was_training = model.training
+        with _gentle_interrupt() as interrupted, progress(self.epochs, len(train)) as bar:
+            while run.epoch < self.epochs and not run.exhausted(self.patience):
+                run.one_epoch(train, val, bar, interrupted)
+                if interrupted():
+                    run.history.stopped = "interrupted"
+                    break
+            else:
+                run.history.stopped = "finished" if run.epoch >= self.epochs else "early"
+            if self.keep_best and run.best_state is not None:
+                model.load_state_dict(run.best_state)
+            bar.done(run.history)
+        model.train(was_training)
+        return run.history
+
+    @torch.no_grad()
+    def evaluate(self, model: nn.Module, batches) -> float:
+        """Mean loss per token (or image) in eval mode; the mode is put back afterwards."""
+        was_training = model.training
+        model.eval()
+        total, count = 0.0, 0
+        for batch in batches:
+            with self._autocast():
+                loss, n = self.loss(model, batch.to(self.device))
+            total, count = total + loss.item(), count + n
+        model.train(was_training)
+        return total / count
+
+    def _autocast(self):
+        """bfloat16 on a GPU; on a CPU full precision."""
+        return torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda")
+
+
+class _Run:
+    """One call of `fit`: everything that changes while it goes on, so everything to save."""
+
+    def __init__(self, trainer: Trainer, model: nn.Module, train):
+        self.trainer, self.model, self.train = trainer, model, train
+        self.optimizer = _optimizer(model, trainer)
+        self.history = History()
+        self.epoch = self.step = self.since_best = 0
+        self.best, self.best_state = math.inf, None
+        self.grad_norm = 0.0
+        self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
+        self.total, self.count, self.seconds, self.largest = 0.0, 0, 0.0, 0.0
+
+    def exhausted(self, patience: int | None) -> bool:
+        """Whether the validation loss has stood still for too long."""
+        return patience is not None and self.since_best >= patience
+
+    def one_epoch(self, train, val, bar, interrupted: Callable[[], bool]) -> None:
+        """The rest of the current epoch; an interrupt leaves it where it stands, and saves."""
+        began, before = time.perf_counter(), self.seconds
+        self.model.train()
+        for batch in train:
+            self._one_step(batch.to(self.trainer.device))
+            bar.step(self.step, self.total / self.count)
+            if interrupted():
+                self.seconds = before + time.perf_counter() - began
+                self.save()
+                return
+        self._end_epoch(val, before + time.perf_counter() - began)
+        bar.epoch(self.history)
+
+    def _one_step(self, batch) -> None:
+        trainer, step = self.trainer, self.step + 1
+        lr = trainer.lr * trainer.schedule(step)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        with trainer._autocast():
+            loss, count = trainer.loss(self.model, batch)
+        value = loss.item()
+        if not math.isfinite(value):
+            raise FloatingPointError(
+                f"the loss is {value} at step {step}; learning rate {lr:.3g}, gradient norm "
+                f"{self.grad_norm:.3g} at the step before: lower the rate or clip the gradients"
+            )
+        self.optimizer.zero_grad()
+        (loss / count).backward()
+        limit = trainer.clip_norm or math.inf
+        self.grad_norm = nn.utils.clip_grad_norm_(self.model.parameters(), limit).item()
+        self.optimizer.step()
+        self.step, self.lr = step, lr
+        self.total, self.count = self.total + value, self.count + count
+        self.largest = max(self.largest, self.grad_norm)
+
+    def _end_epoch(self, val, seconds: float) -> None:
+        trainer, began = self.trainer, time.perf_counter()
+        val_loss = trainer.evaluate(self.model, val) if val is not None else None
+        measured = {}
+        if trainer.measure:
+            self.model.eval()
+            with torch.no_grad():
+                measured = dict(trainer.measure(self.model))
+        self.epoch += 1
+        self.history.rows.append(
+            {
+                "epoch": self.epoch,
+                "step": self.step,
+                "train_loss": self.total / self.count,
+                "val_loss": val_loss,
+                "lr": self.lr,
+                "grad_norm": self.largest,
+                "seconds": seconds + time.perf_counter() - began,
+                "per_second": self.count / seconds,
+                **measured,
+            }
+        )
+        self._remember_best(val_loss)
+        self._begin_epoch()
+        self.save()
+
+    def _remember_best(self, val_loss: float | None) -> None:
+        if val_loss is None:
+            return
+        if val_loss < self.best:
+            self.best, self.since_best = val_loss, 0
+            if self.trainer.keep_best:
+                self.best_state = {k: v.clone() for k, v in self.model.state_dict().items()}
+        else:
+            self.since_best += 1
+
+    # Checkpoints
+
+    COUNTERS = (
+        "epoch", "step", "since_best", "best", "best_state", "grad_norm",
+        "total", "count", "seconds", "largest",
+    )  # fmt: skip
+
+    def save(self) -> None:
+        """Write the checkpoint, if one is wanted: whole or not at all."""
+        if self.trainer.checkpoint is None:
+            return
+        state = {
+            "kind": type(self.model).__name__,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "counters": {name: getattr(self, name) for name in self.COUNTERS},
+            "rows": self.history.rows,
+            "rng": torch.get_rng_state(),
+            "cuda_rng": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+            "loader": self.train.state_dict() if hasattr(self.train, "state_dict") else None,
+        }
+        save_atomically(state, self.trainer.checkpoint)
+
+    def load(self, path: Path) -> None:
+        """Go on from a checkpoint."""
+        state = torch.load(path, weights_only=True, map_location=self.trainer.device)
+        load_weights(self.model, state, path)
+        self.optimizer.load_state_dict(state["optimizer"])
+        for name, value in state["counters"].items():
+            setattr(self, name, value)
+        self.history.rows = state["rows"]
+        torch.set_rng_state(state["rng"].cpu())
+        if state["cuda_rng"] and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all([rng.cpu() for rng in state["cuda_rng"]])
+        if state["loader"] is not None:
+            loader = {k: v.cpu() if isinstance(v, Tensor) else v for k, v in state["loader"].items()}
+            self.train.load_state_dict(loader)
+
+
+def _optimizer(model: nn.Module, trainer: Trainer) -> torch.optim.Optimizer:
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if not parameters:
+        raise ValueError(f"{type(model).__name__} has no parameter to train")
+    groups = [
+        {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": trainer.weight_decay},
+        {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=trainer.lr, betas=trainer.betas, fused=True)
+
+
+def save_atomically(state: dict, path: str | os.PathLike) -> None:
+    """Write a checkpoint so that `path` always holds a whole one: the old or the new."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            torch.save(state, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+def load_weights(model: nn.Module, state: dict, path: str | os.PathLike) -> None:
+    """Put a checkpoint's weights into `model`.
+
+    Raises:
+        ValueError: they belong to another model; the first difference is named.
+    """
+    saved, own = state["model"], model.state_dict()
+    problem = None
+    if missing := [name for name in own if name not in saved]:
+        problem = f"it has no {missing[0]}"
+    elif unknown := [name for name in saved if name not in own]:
+        problem = f"its {unknown[0]} is unknown here"
+    else:
+        for name, tensor in own.items():
+            if saved[name].shape != tensor.shape:
+                shapes = f"{tuple(saved[name].shape)}, here {tuple(tensor.shape)}"
+                problem = f"{name} is {shapes}"
+                break
+    if problem:
+        raise ValueError(
+            f"{Path(path).name} is a checkpoint of another {state['kind']}, not of this "
+            f"{type(model).__name__}: {problem}"
+        )
+    model.load_state_dict(saved)
+
+
+@contextlib.contextmanager
+def _gentle_interrupt() -> Iterator[Callable[[], bool]]:
+    """Turn Ctrl-C, or the kernel's interrupt button, into a flag that is read between steps."""
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed.is_set
+        return
+    usual = signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    try:
+        yield pressed.is_set
+    finally:
+        signal.signal(signal.SIGINT, usual)

@@ -1,0 +1,203 @@
+"""Translators: equal to PyTorch's layers, blind to padding and to the future, the same step by step."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from course_utils.attention import KVCache, MultiHeadAttention, causal_mask, padding_mask, record_attention
+from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
+from course_utils.models.transformer import DecoderLayer, EncoderLayer, Transformer
+
+SIZES = {"embed_dim": 16, "num_heads": 4, "ffn_dim": 24}
+
+
+def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
+    projections = (ours.query_proj, ours.key_proj, ours.value_proj)
+    theirs.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
+    theirs.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
+    theirs.out_proj.load_state_dict(ours.out_proj.state_dict())
+
+
+def copy_rest(ours, theirs, residuals) -> None:
+    theirs.linear1.load_state_dict(ours.feed_forward[0].state_dict())
+    theirs.linear2.load_state_dict(ours.feed_forward[3].state_dict())
+    for index, residual in enumerate(residuals, start=1):
+        with torch.no_grad():
+            residual.norm.weight.normal_(1, 0.1)
+            residual.norm.bias.normal_(0, 0.1)
+        getattr(theirs, f"norm{index}").load_state_dict(residual.norm.state_dict())
+
+
+def same_outputs_and_gradients(ours, theirs, inputs):
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+    pairs = zip(
+        torch.autograd.grad(ours.square().sum(), inputs),
+        torch.autograd.grad(theirs.square().sum(), inputs),
+        strict=True,
+    )
+    for mine, other in pairs:
+        torch.testing.assert_close(mine, other, atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_encoder_layer_equals_pytorchs(norm_first):
+    ours = EncoderLayer(**SIZES, norm_first=norm_first).eval()
+    theirs = nn.TransformerEncoderLayer(16, 4, 24, batch_first=True, norm_first=norm_first)
+    with torch.no_grad():
+        copy_attention(ours.attention, theirs.self_attn)
+    copy_rest(ours, theirs, [ours.around_attention, ours.around_feed_forward])
+    theirs.train()
+    for module in theirs.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    theirs.self_attn.dropout = 0.0
+    x, lengths = torch.randn(3, 5, 16, requires_grad=True), torch.tensor([5, 2, 3])
+    padding = torch.arange(5) >= lengths[:, None]
+    mine = ours(x, padding_mask(lengths, 5))
+    same_outputs_and_gradients(mine, theirs(x, src_key_padding_mask=padding), [x])
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_decoder_layer_equals_pytorchs(norm_first):
+    ours = DecoderLayer(**SIZES, norm_first=norm_first).eval()
+    theirs = nn.TransformerDecoderLayer(16, 4, 24, batch_first=True, norm_first=norm_first).eval()
+    with torch.no_grad():
+        copy_attention(ours.self_attention, theirs.self_attn)
+        copy_attention(ours.cross_attention, theirs.multihead_attn)
+    copy_rest(ours, theirs, [ours.around_self, ours.around_cross, ours.around_feed_forward])
+    x, memory = (torch.randn(3, n, 16, requires_grad=True) for n in (4, 5))
+    lengths = torch.tensor([5, 2, 3])
+    padding = torch.arange(5) >= lengths[:, None]
+    causal = causal_mask(4)
+    mine = ours(x, memory, causal, padding_mask(lengths, 5))
+    other = theirs(x, memory, tgt_mask=~causal, memory_key_padding_mask=padding)
+    same_outputs_and_gradients(mine, other, [x, memory])
+
+
+def translators():
+    return {
+        "fixed context": RecurrentTranslator(20, 22, embed_dim=8, hidden_dim=12),
+        "attention": AttentionTranslator(20, 22, embed_dim=8, hidden_dim=12),
+        "pre-norm": Transformer(20, 22, **SIZES, norm_first=True),
+        "post-norm": Transformer(20, 22, **SIZES, norm_first=False),
+    }
+
+
+@pytest.fixture(params=translators())
+def model(request):
+    torch.manual_seed(1)
+    return translators()[request.param]
+
+
+SOURCE = torch.tensor([[5, 6, 7, 8, 9, 3], [5, 6, 3, 0, 0, 0], [4, 3, 0, 0, 0, 0]])
+LENGTHS = torch.tensor([6, 3, 2])
+TARGET = torch.tensor([[2, 5, 6, 7, 8], [2, 9, 9, 4, 5], [2, 4, 6, 8, 10]])
+
+
+def test_step_by_step_logits_equal_teacher_forced_ones(model):
+    model.eval()
+    state = model.start(SOURCE, LENGTHS)
+    steps = torch.stack([model.step(tokens, state) for tokens in TARGET.unbind(1)], dim=1)
+    torch.testing.assert_close(steps, model(SOURCE, LENGTHS, TARGET), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("changed", range(1, 5))
+def test_future_tokens_do_not_change_earlier_logits(model, training, changed):
+    model.train(training)
+    other = TARGET.clone()
+    other[:, changed] = 11
+
+    def logits(target):
+        torch.manual_seed(3)
+        return model(SOURCE, LENGTHS, target)
+
+    before, after = logits(TARGET), logits(other)
+    assert torch.equal(before[:, :changed], after[:, :changed])
+    assert not torch.equal(before[:, changed], after[:, changed])
+
+
+def test_padding_of_the_source_changes_nothing(model):
+    model.eval()
+    wider = torch.cat([SOURCE, torch.zeros(3, 4, dtype=torch.long)], dim=1)
+    torch.testing.assert_close(
+        model(wider, LENGTHS, TARGET), model(SOURCE, LENGTHS, TARGET), atol=1e-5, rtol=1e-4
+    )
+    other = SOURCE.masked_fill(torch.arange(6) >= LENGTHS[:, None], 13)
+    assert torch.equal(model(other, LENGTHS, TARGET), model(SOURCE, LENGTHS, TARGET))
+
+
+def test_each_sentence_is_translated_as_if_alone(model):
+    model.eval()
+    together = model(SOURCE, LENGTHS, TARGET)
+    for row in range(3):
+        n = LENGTHS[row]
+        alone = model(SOURCE[row : row + 1, :n], LENGTHS[row : row + 1], TARGET[row : row + 1])
+        torch.testing.assert_close(alone[0], together[row], atol=1e-5, rtol=1e-4)
+
+
+def test_every_parameter_gets_a_gradient(model):
+    model.train()
+    model(SOURCE, LENGTHS, TARGET).square().sum().backward()
+    still = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
+    assert not still
+
+
+def test_a_state_can_be_reordered_like_its_sentences(model):
+    model.eval()
+    rows = torch.tensor([2, 0, 0])
+    state = model.start(SOURCE, LENGTHS)
+    model.step(TARGET[:, 0], state)
+    state.reorder(rows)
+    expected = model(SOURCE, LENGTHS, TARGET[:, :2])[rows, 1]
+    expected_tokens = TARGET[rows, 1]
+    torch.testing.assert_close(model.step(expected_tokens, state), expected, atol=1e-5, rtol=1e-4)
+
+
+def test_attention_maps_of_the_recurrent_translator_have_a_row_per_target_token():
+    model = AttentionTranslator(20, 22, embed_dim=8, hidden_dim=12).eval()
+    with record_attention(model) as maps:
+        model(SOURCE, LENGTHS, TARGET)
+    weights = maps["attention"]
+    assert weights.shape == (3, 5, 6)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(3, 5))
+    assert (weights[1, :, 3:] == 0).all()
+
+
+def test_attention_maps_of_the_transformer_are_named_by_layer():
+    model = Transformer(20, 22, **SIZES, num_layers=2)
+    with record_attention(model) as maps:
+        model(SOURCE, LENGTHS, TARGET)
+    assert maps["encoder.1.attention"].shape == (3, 4, 6, 6)
+    assert maps["decoder.0.cross_attention"].shape == (3, 4, 5, 6)
+    assert (maps["decoder.1.self_attention"].triu(1) == 0).all()
+
+
+def test_parameter_count_follows_the_formula():
+    d, f, s, t, layers = 16, 24, 20, 22, 3
+    attention, norm = 4 * (d * d + d), 2 * d
+    feed_forward = d * f + f + f * d + d
+    encoder, decoder = attention + feed_forward + 2 * norm, 2 * attention + feed_forward + 3 * norm
+    expected = (s + t) * d + layers * (encoder + decoder) + 2 * norm + d * t + t
+    model = Transformer(s, t, **SIZES, num_layers=layers, norm_first=True)
+    assert sum(p.numel() for p in model.parameters()) == expected
+
+
+def test_a_sentence_longer_than_the_table_is_refused():
+    model = Transformer(20, 22, **SIZES, max_len=5)
+    with pytest.raises(ValueError, match="positions 0 to 5 do not fit a table of max_len=5"):
+        model(SOURCE, LENGTHS, TARGET)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=6))
+def test_the_cache_holds_what_was_appended_whatever_the_portions(portions):
+    cache, parts = KVCache(), [torch.randn(2, 3, n, 4) for n in portions]
+    for part in parts:
+        cache.append(part, -part)
+    whole = torch.cat(parts, dim=2)
+    assert cache.length == sum(portions)
+    assert torch.equal(cache.keys, whole) and torch.equal(cache.values, -whole)
+    cache.reorder(torch.tensor([1]))
+    assert torch.equal(cache.keys, whole[1:])

@@ -1,0 +1,72 @@
+"""Positions: the table against its formula, rotation by an offset, and clear limits."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from course_utils.positions import LearnedPositions, SinusoidalPositions, rotate, sinusoidal_table
+
+
+@given(st.integers(0, 300), st.integers(0, 15))
+def test_the_table_is_its_formula(position, pair):
+    table = sinusoidal_table(301, 32)
+    angle = position / 10_000 ** (2 * pair / 32)
+    assert table[position, 2 * pair].item() == pytest.approx(math.sin(angle), abs=1e-6)
+    assert table[position, 2 * pair + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+@given(st.integers(0, 100), st.integers(0, 100))
+def test_dot_products_of_the_table_depend_on_the_distance_alone(first, offset):
+    table = sinusoidal_table(201, 16)
+    torch.testing.assert_close(
+        table[first] @ table[first + offset], table[0] @ table[offset], atol=1e-4, rtol=1e-4
+    )
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
+def test_rotated_dot_products_depend_on_the_distance_alone(query, key, shift):
+    q, k = torch.randn(1, 8).double(), torch.randn(1, 8).double()
+    near = (rotate(q, start=query) * rotate(k, start=key)).sum()
+    moved = (rotate(q, start=query + shift) * rotate(k, start=key + shift)).sum()
+    torch.testing.assert_close(near, moved)
+
+
+def test_rotation_keeps_lengths_and_leaves_position_zero_alone():
+    x = torch.randn(2, 3, 5, 8)
+    turned = rotate(x)
+    torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1))
+    torch.testing.assert_close(turned[..., 0, :], x[..., 0, :])
+
+
+@pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions])
+def test_positions_are_added_and_the_embedding_is_left_alone(kind):
+    positions, x = kind(8, max_len=10), torch.randn(2, 4, 8)
+    before = x.clone()
+    added = positions(x, start=3)
+    assert torch.equal(x, before)
+    torch.testing.assert_close(added - x, positions.table[3:7].expand(2, 4, 8))
+
+
+@pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions])
+def test_positions_beyond_the_table_are_refused(kind):
+    positions = kind(8, max_len=10)
+    positions(torch.zeros(1, 10, 8))
+    with pytest.raises(ValueError, match="positions 0 to 10 do not fit a table of max_len=10"):
+        positions(torch.zeros(1, 11, 8))
+    with pytest.raises(ValueError, match="positions 9 to 10 do not fit"):
+        positions(torch.zeros(1, 2, 8), start=9)
+
+
+def test_the_table_moves_with_the_module_and_is_not_saved():
+    positions = SinusoidalPositions(8)
+    assert positions.to(torch.float64).table.dtype == torch.float64
+    assert not positions.state_dict() and not list(positions.parameters())
+
+
+@pytest.mark.parametrize("embed_dim", [7, 0, -2])
+def test_odd_sizes_are_refused(embed_dim):
+    with pytest.raises(ValueError, match=f"embed_dim={embed_dim}; a positive, even size"):
+        sinusoidal_table(4, embed_dim)
