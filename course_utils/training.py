@@ -266,7 +266,7 @@ class _Run:
         self.history = History()
         self.epoch = self.step = self.since_best = 0
         self.best, self.best_state = math.inf, None
-        self.grad_norm = 0.0
+        self.lr = self.grad_norm = 0.0
         self._begin_epoch()
 
     def _begin_epoch(self) -> None:
@@ -351,7 +351,7 @@ class _Run:
     # Checkpoints
 
     COUNTERS = (
-        "epoch", "step", "since_best", "best", "best_state", "grad_norm",
+        "epoch", "step", "since_best", "best", "best_state", "lr", "grad_norm",
         "total", "count", "seconds", "largest",
     )  # fmt: skip
 
