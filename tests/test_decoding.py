@@ -1,0 +1,143 @@
+"""Decoding says exactly what the model believes: greedy, beam and strings, on every translator."""
+
+import itertools
+
+import pytest
+import torch
+
+from course_utils.data.text import BOS, EOS, PAD, Vocabulary
+from course_utils.decoding import beam_search, greedy, translate
+from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
+from course_utils.models.transformer import Transformer
+
+SIZE = 9
+
+
+def models():
+    torch.manual_seed(2)
+    return {
+        "fixed context": RecurrentTranslator(SIZE, SIZE, embed_dim=6, hidden_dim=8),
+        "attention": AttentionTranslator(SIZE, SIZE, embed_dim=6, hidden_dim=8),
+        "transformer": Transformer(
+            SIZE, SIZE, embed_dim=8, num_heads=2, ffn_dim=8, num_layers=1, dropout=0.3
+        ),
+    }
+
+
+@pytest.fixture(params=["fixed context", "attention", "transformer"])
+def model(request):
+    """A model whose logits are sharpened, so that choices are never a tie."""
+    model = models()[request.param]
+    with torch.no_grad():
+        model.head.weight.mul_(4)
+    return model
+
+
+SOURCE = torch.tensor([[4, 5, 6, EOS], [7, EOS, PAD, PAD], [8, 4, EOS, PAD]])
+LENGTHS = torch.tensor([4, 2, 3])
+
+
+def log_probability(model, row, ids, *, ended=True):
+    """Of a whole translation, teacher-forced, with <pad> and <bos> ruled out."""
+    model.eval()
+    target = torch.tensor([[BOS, *ids]])
+    logits = model(SOURCE[row : row + 1], LENGTHS[row : row + 1], target)[0]
+    logits[:, [PAD, BOS]] = -torch.inf
+    said = torch.tensor([*ids, EOS] if ended else ids)
+    return logits.log_softmax(-1)[range(len(said)), said].sum().item()
+
+
+def test_greedy_takes_the_likeliest_token_of_the_teacher_forced_logits(model):
+    for row, ids in enumerate(greedy(model, SOURCE, LENGTHS, max_len=6)):
+        model.eval()
+        logits = model(SOURCE[row : row + 1], LENGTHS[row : row + 1], torch.tensor([[BOS, *ids]]))[0]
+        logits[:, [PAD, BOS]] = -torch.inf
+        expected = logits.argmax(-1).tolist()
+        assert expected[: len(ids)] == ids
+        assert len(ids) == 6 or expected[len(ids)] == EOS
+
+
+def test_a_beam_of_one_without_penalty_is_greedy_when_sentences_end(model):
+    with torch.no_grad():
+        model.head.bias[EOS] += 1.0
+    decoded = greedy(model, SOURCE, LENGTHS, max_len=12)
+    narrow = beam_search(model, SOURCE, LENGTHS, beam_size=1, max_len=12, length_penalty=0.0)
+    for row, (a, b) in enumerate(zip(decoded, narrow, strict=True)):
+        if len(a) < 12:
+            assert log_probability(model, row, b) >= log_probability(model, row, a) - 1e-5
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+def test_a_wide_beam_finds_the_best_translation_there_is(model, penalty):
+    max_len = 3
+    words = [token for token in range(SIZE) if token not in (PAD, BOS, EOS)]
+    candidates = [ids for n in range(max_len) for ids in itertools.product(words, repeat=n)]
+    wide = beam_search(
+        model, SOURCE, LENGTHS, beam_size=len(words) ** 2, max_len=max_len, length_penalty=penalty
+    )
+    for row, found in enumerate(wide):
+        def score(ids, row=row):
+            return log_probability(model, row, ids) / ((6 + len(ids)) / 6) ** penalty
+
+        best = max(candidates, key=score)
+        assert score(found) == pytest.approx(score(best), abs=1e-4)
+        assert tuple(found) == best
+
+
+def test_sentences_decode_alike_alone_and_in_a_batch(model):
+    for decode in (greedy, beam_search):
+        together = decode(model, SOURCE, LENGTHS, max_len=6)
+        for row in range(3):
+            n = LENGTHS[row]
+            alone = decode(model, SOURCE[row : row + 1, :n], LENGTHS[row : row + 1], max_len=6)
+            assert alone == together[row : row + 1]
+
+
+def test_decoding_keeps_the_models_mode_and_ignores_dropout(model):
+    model.train()
+    first = greedy(model, SOURCE, LENGTHS, max_len=6)
+    assert model.training and first == greedy(model, SOURCE, LENGTHS, max_len=6)
+    model.eval()
+    assert first == greedy(model, SOURCE, LENGTHS, max_len=6) and not model.training
+
+
+# Strings ----------------------------------------------------------------------------------------
+
+EN = Vocabulary([["go", "home", ".", "we", "run"]])
+FR = Vocabulary([["va", "rentre", "nous", "!", "."]])
+
+
+def test_translations_come_in_the_order_of_the_sentences(model):
+    sentences = ["we run home .", "go .", "Go home."]
+    together = translate(model, sentences, EN, FR, max_len=5)
+    assert together == [translate(model, [s], EN, FR, max_len=5)[0] for s in sentences]
+    assert translate(model, sentences, EN, FR, max_len=5, batch_size=1) == together
+    assert len(translate(model, sentences, EN, FR, beam_size=3, max_len=5)) == 3
+
+
+@pytest.mark.parametrize(
+    ("sentence", "message"),
+    [("", "sentence '' is empty"), ("  ", "is empty"), ("xyzzy plugh", "no word of 'xyzzy plugh'")],
+)
+def test_sentences_that_cannot_be_translated_are_refused(model, sentence, message):
+    with pytest.raises(ValueError, match=message):
+        translate(model, ["go .", sentence], EN, FR)
+
+
+def test_a_sentence_longer_than_the_transformers_table_is_refused():
+    model = Transformer(SIZE, SIZE, embed_dim=8, num_heads=2, ffn_dim=8, max_len=4)
+    with pytest.raises(ValueError, match="do not fit a table of max_len=4"):
+        translate(model, ["go go go go ."], EN, FR)
+
+
+def test_swapped_or_foreign_vocabularies_are_noticed(model):
+    larger = Vocabulary([["va", "rentre", "nous", "!", ".", "maison"]])
+    with pytest.raises(ValueError, match="target_vocab has 10 tokens, the model's target embedding 9"):
+        translate(model, ["go ."], EN, larger)
+    with pytest.raises(ValueError, match="source_vocab has 10 tokens, the model's source embedding 9"):
+        translate(model, ["va ."], larger, EN)
+
+
+def test_a_beam_needs_a_width():
+    with pytest.raises(ValueError, match="beam_size=0; at least 1"):
+        beam_search(models()["attention"], SOURCE, LENGTHS, beam_size=0)

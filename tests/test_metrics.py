@@ -1,0 +1,64 @@
+"""Scores against numbers worked out by hand."""
+
+import math
+
+import pytest
+import torch
+
+from course_utils.metrics import (
+    alignment_error_rate,
+    bleu,
+    clipped_precision,
+    links_of,
+    perplexity,
+)
+
+
+def test_clipping_counts_a_word_no_oftener_than_the_reference():
+    assert clipped_precision("the the the the the the the", "the cat is on the mat", 1) == (2, 7)
+
+
+def test_bleu_of_perfect_and_hopeless_translations():
+    assert bleu(["il est calme ."], ["il est calme ."]) == pytest.approx(1)
+    assert bleu(["a b c d e"], ["v w x y z"]) == 0
+
+
+def test_bleu_is_the_geometric_mean_of_precisions_with_brevity():
+    hypothesis, reference = "il est mouillé .", "il est très calme ."
+    expected = math.exp(1 - 5 / 4) * math.sqrt((3 / 4) * (1 / 3))
+    assert bleu([hypothesis], [reference], max_order=2) == pytest.approx(expected)
+
+
+def test_the_best_of_several_references_counts():
+    assert bleu(["va !"], [["pars !", "va !"]], max_order=2) == pytest.approx(1)
+    assert bleu(["va !", "je pars ."], [["pars !", "va !"], "je pars ."], max_order=2) == pytest.approx(1)
+
+
+def test_links_are_where_each_target_token_looks_most():
+    weights = torch.tensor([[0.9, 0.1, 0.0], [0.2, 0.1, 0.7]])
+    assert links_of(weights) == {(0, 0), (2, 1)}
+
+
+def test_alignment_error_rate_by_hand():
+    found, gold = frozenset({(0, 0), (2, 1)}), frozenset({(0, 0), (1, 1), (2, 2)})
+    assert alignment_error_rate([found], [gold]) == pytest.approx(1 - 2 * 1 / 5)
+    assert alignment_error_rate([gold], [gold]) == 0
+
+
+def test_perplexity_of_a_fair_choice():
+    assert perplexity(math.log(6)) == pytest.approx(6)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bleu([], []), "hypotheses is empty"),
+        (lambda: bleu(["a"], []), "1 hypotheses, 0 references"),
+        (lambda: bleu(["a"], [[]]), "a hypothesis has no reference"),
+        (lambda: alignment_error_rate([frozenset()], []), "1 sentences found, 0 gold"),
+        (lambda: alignment_error_rate([frozenset()], [frozenset()]), "there are no links"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

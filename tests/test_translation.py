@@ -1,0 +1,160 @@
+"""Sentence pairs: tokens, vocabularies, files, splits and batches."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from course_utils.data.text import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary, tokenize
+from course_utils.data.translation import (
+    Pair,
+    PairLoader,
+    collate,
+    parse_alignment,
+    read_tatoeba,
+    split_by_source,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Go!", ["go", "!"]),
+        ("Je suis chez moi\u202f!", ["je", "suis", "chez", "moi", "!"]),
+        ("J’ai perdu\u00a0.", ["j'ai", "perdu", "."]),
+        ("¿Dónde estás?", ["¿", "dónde", "estás", "?"]),
+        ("«Oui», dit-il.", ["«", "oui", "»", ",", "dit-il", "."]),
+        ("  ", []),
+    ],
+)
+def test_tokenizing(text, tokens):
+    assert tokenize(text) == tokens
+
+
+def test_special_tokens_have_fixed_ids():
+    vocabulary = Vocabulary([["b", "a", "b"]])
+    assert vocabulary.tokens == (*SPECIALS, "b", "a")
+    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
+    assert vocabulary.encode(["a", "z"]) == [5, UNK]
+    assert vocabulary.decode([BOS, 4, 5, PAD, EOS, 4]) == ["b", "a"]
+
+
+def test_rare_tokens_become_unknown():
+    assert "a" not in Vocabulary([["b", "a", "b"]], min_freq=2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Vocabulary([]), "sentences is empty"),
+        (lambda: Vocabulary([["a"]], min_freq=0), "min_freq=0"),
+        (lambda: Vocabulary([["a"]]).decode([9]), "id 9 is outside a vocabulary of 5 tokens"),
+        (lambda: parse_alignment("0-0 1:2"), "'1:2' is not a link"),
+    ],
+)
+def test_bad_text_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_tatoeba_files_of_two_and_three_columns(tmp_path):
+    path = tmp_path / "fra.txt"
+    path.write_text(
+        "Go.\tVa\u202f!\nGo on now.\tContinue maintenant.\tCC-BY 2.0 (France) Attribution: x\n",
+        encoding="utf-8",
+    )
+    assert read_tatoeba(path) == [
+        Pair(("go", "."), ("va", "!")),
+        Pair(("go", "on", "now", "."), ("continue", "maintenant", ".")),
+    ]
+    assert len(read_tatoeba(path, max_tokens=3)) == 1
+    path.write_text("no tab here\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="fra.txt, line 1: 1 columns; 2 tab-separated"):
+        read_tatoeba(path)
+
+
+words = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4).map(tuple)
+
+
+@given(st.lists(st.tuples(words, words), min_size=12, max_size=60), st.integers(0, 5))
+def test_splits_are_disjoint_by_source_and_lose_nothing(raw, seed):
+    pairs = [Pair(*sides) for sides in raw]
+    if len({p.source for p in pairs}) < 6:
+        return
+    parts = split_by_source(pairs, [2, 3], seed=seed)
+    assert sorted(map(repr, sum(parts, []))) == sorted(map(repr, pairs))
+    sources = [{p.source for p in part} for part in parts]
+    assert not (sources[0] & sources[1] or sources[0] & sources[2] or sources[1] & sources[2])
+    assert (len(sources[1]), len(sources[2])) == (2, 3)
+    assert parts == split_by_source(pairs, [2, 3], seed=seed)
+
+
+def test_splits_are_shuffled_and_need_enough_sentences():
+    pairs = [Pair((str(i),), ("x",)) for i in range(100)]
+    _, test = split_by_source(pairs, [20])
+    assert {int(p.source[0]) for p in test} not in (set(range(20)), set(range(80, 100)))
+    with pytest.raises(ValueError, match="take all 100 source sentences"):
+        split_by_source(pairs, [60, 40])
+
+
+def test_a_batch_is_shifted_and_padded_to_its_longest():
+    batch = collate([([5, 6], [7]), ([5], [8, 9])])
+    assert batch.source.tolist() == [[5, 6, EOS], [5, EOS, PAD]]
+    assert batch.target_in.tolist() == [[BOS, 7, PAD], [BOS, 8, 9]]
+    assert batch.target_out.tolist() == [[7, EOS, PAD], [8, 9, EOS]]
+    assert batch.source_lens.tolist() == [3, 2] and batch.target_lens.tolist() == [2, 3]
+    assert batch.num_tokens == 5
+
+
+GENERATED = [
+    Pair(tuple("a" * (1 + i % 7)), tuple("b" * (1 + (3 * i) % 5))) for i in range(50)
+]  # fmt: skip
+A, B = Vocabulary([["a"]]), Vocabulary([["b"]])
+
+
+def lengths(batches):
+    return [tuple(batch.target_lens.tolist()) for batch in batches]
+
+
+def test_each_pass_hands_out_every_pair_once_in_a_new_order():
+    loader = PairLoader(GENERATED, A, B, batch_size=8)
+    first, second = list(loader), list(loader)
+    assert len(first) == len(loader) == 7
+    for batches in (first, second):
+        assert sorted(sum(lengths(batches), ())) == sorted(len(p.target) + 1 for p in GENERATED)
+    assert lengths(first) != lengths(second)
+    assert lengths(PairLoader(GENERATED, A, B, batch_size=8)) == lengths(first)
+
+
+def test_batches_hold_sentences_of_similar_length():
+    loader = PairLoader(GENERATED, A, B, batch_size=10)
+    assert all(max(batch) - min(batch) <= 1 for batch in lengths(loader))
+
+
+@pytest.mark.parametrize("done", [0, 3, 7])
+def test_a_loader_goes_on_where_another_stood(done):
+    loader = PairLoader(GENERATED, A, B, batch_size=8)
+    list(loader)
+    batches = iter(loader)
+    for _ in range(done):
+        next(batches)
+    other = PairLoader(GENERATED, A, B, batch_size=8, seed=9)
+    other.load_state_dict(loader.state_dict())
+    assert lengths(batches) + lengths(loader) == lengths(other) + lengths(other)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: PairLoader([], A, B), "pairs is empty"),
+        (lambda: PairLoader(GENERATED, A, B, batch_size=0), "batch_size=0"),
+        (lambda: PairLoader([Pair((), ("b",))], A, B), "has an empty sentence"),
+    ],
+)
+def test_bad_loaders_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_batches_move_to_a_device():
+    assert collate([([5], [6])]).to(torch.device("meta")).source.device.type == "meta"
