@@ -29,7 +29,7 @@ from course_utils.attention import (
     scaled_dot_product_attention,
     split_heads,
 )
-from course_utils.data import RegressionData, noisy_sine, two_moons
+from course_utils.data import RegressionData, WordTable, load_words, noisy_sine, two_moons
 from course_utils.figures import (
     COLORS,
     Picture,
@@ -59,6 +59,7 @@ __all__ = [
     "MultiHeadAttention",
     "Picture",
     "RegressionData",
+    "WordTable",
     "best_width",
     "causal_mask",
     "checks",
@@ -71,6 +72,7 @@ __all__ = [
     "kernel_weights",
     "leave_one_out",
     "leave_one_out_error",
+    "load_words",
     "masked_softmax",
     "merge_heads",
     "nadaraya_watson",
