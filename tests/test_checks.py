@@ -72,9 +72,7 @@ def _check_call(cell: str) -> tuple[str, str]:
             )
         ):
             return name, function
-    raise ValueError(
-        f"the last line is {ast.unparse(last)!r}; cu.checks.<name>(<function>) is due"
-    )
+    raise ValueError(f"the last line is {ast.unparse(last)!r}; cu.checks.<name>(<function>) is due")
 
 
 @functools.cache
