@@ -8,11 +8,13 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
-from .core import Choice, Explorer, IntRange, Slider, Toggle
+from course_utils.explore.core import Choice, Explorer, IntRange, Slider, Toggle
 
 EXPLORERS = {
     "first_slider": "first",
+    "kernel_width": "kernels",
     "temperature": "temperature",
+    "scores": "scores",
 }
 """Name of each concrete explorer → the module of this package that holds it. Tests run through it."""
 
