@@ -1,7 +1,7 @@
-"""What every committed notebook must keep: each rule is a function from a notebook to a list of complaints.
+"""What every committed notebook keeps: each rule is a function from a notebook to complaints.
 
-Stands below :mod:`course_utils.notebooks`, whose ``check`` applies them, and above nothing of the course.
-A complaint begins with the cell's place (counted from 0) and says what would be right.
+Stands below `notebooks`, whose ``check`` applies them, and needs nothing else of the course.
+A complaint begins with the cell's place, counted from 0, and says what would be right.
 """
 
 import ast
@@ -14,6 +14,7 @@ import nbformat
 from nbformat import NotebookNode
 
 IGNORE = "nbval-ignore-output"
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 EXERCISE_TAGS = ("exercise", "check", "solution")
 MAX_BYTES = 2_000_000
 MAX_IGNORED = 0.30
@@ -29,7 +30,7 @@ def tags(cell: NotebookNode) -> list[str]:
 
 
 def complaints(notebook: NotebookNode, *, first: bool = False) -> list[str]:
-    """All that a notebook breaks; the course's first chapter may have fewer exercises than the others."""
+    """All that a notebook breaks; the first chapter may have fewer exercises than the others."""
     broken = [complaint for rule in RULES for complaint in rule(notebook)]
     return broken if first else broken + enough_exercises(notebook)
 
@@ -50,7 +51,7 @@ def _statements(cell: NotebookNode) -> list[ast.stmt]:
         return []
 
 
-# Outputs --------------------------------------------------------------------------------------------------------------
+# Outputs -----------------------------------------------------------------------
 
 
 def executed(notebook: NotebookNode) -> list[str]:
@@ -93,20 +94,20 @@ def no_addresses(notebook: NotebookNode) -> list[str]:
 
 
 def few_ignored(notebook: NotebookNode) -> list[str]:
-    """Most outputs are compared: cells tagged ``nbval-ignore-output`` stay under 30 % of those with output."""
+    """Most outputs are compared: ignored cells stay under 30 % of those with output."""
     ignored = sum(IGNORE in tags(cell) for _, cell in _code(notebook))
     shown = sum(bool(cell.outputs) for _, cell in _code(notebook))
     if ignored < MAX_IGNORED * shown or not ignored:
         return []
     return [
-        f"{ignored} cells are tagged {IGNORE}, {shown} have output; under {MAX_IGNORED:.0%} may be ignored"
+        f"{ignored} cells are tagged {IGNORE}, {shown} have output; keep under {MAX_IGNORED:.0%}"
     ]
 
 
 def alt_texts(notebook: NotebookNode) -> list[str]:
     """Each picture says in words what is seen."""
     return [
-        f"cell {place}: its {kind} has alt text {alt!r}; write a sentence of {MIN_ALT} characters or more"
+        f"cell {place}: its {kind} has the alt text {alt!r}; say in a sentence what is seen"
         for place, out in _outputs(notebook)
         for kind in out.get("data", {})
         if kind.startswith("image/")
@@ -121,7 +122,7 @@ def no_widget_state(notebook: NotebookNode) -> list[str]:
     return found + [
         f"cell {place}: holds a widget's view; remove it"
         for place, out in _outputs(notebook)
-        if "application/vnd.jupyter.widget-view+json" in out.get("data", {})
+        if WIDGET_VIEW in out.get("data", {})
     ]
 
 
@@ -135,7 +136,7 @@ def small(notebook: NotebookNode) -> list[str]:
     )
 
 
-# Code -----------------------------------------------------------------------------------------------------------------
+# Code --------------------------------------------------------------------------
 
 
 def plain_python(notebook: NotebookNode) -> list[str]:
@@ -177,7 +178,7 @@ def imports_first(notebook: NotebookNode) -> list[str]:
     if cell is None:
         return ["there is no code cell"]
     return [
-        f"cell {place}: the first code cell holds more than imports and seeds: {ast.unparse(statement)!r}; move it down"
+        f"cell {place}: {ast.unparse(statement)!r} is neither import nor seed; move it down"
         for statement in _statements(cell)
         if not _imports(statement) and not _seeds(statement)
     ]
@@ -198,7 +199,7 @@ def _seeds(statement: ast.stmt) -> bool:
 def no_idle_comparisons(notebook: NotebookNode) -> list[str]:
     """A comparison that stands alone checks nothing: ``assert`` it."""
     return [
-        f"cell {place}: {ast.unparse(node.value)!r} is compared and dropped; write `assert` before it"
+        f"cell {place}: {ast.unparse(node.value)!r} checks nothing; write `assert` before it"
         for place, cell in _code(notebook)
         for statement in _statements(cell)
         for node in ast.walk(statement)
@@ -206,7 +207,7 @@ def no_idle_comparisons(notebook: NotebookNode) -> list[str]:
     ]
 
 
-# The shape of a chapter -----------------------------------------------------------------------------------------------
+# The shape of a chapter --------------------------------------------------------
 
 
 def exercises_in_order(notebook: NotebookNode) -> list[str]:
@@ -221,7 +222,7 @@ def exercises_in_order(notebook: NotebookNode) -> list[str]:
         due = EXERCISE_TAGS[turn % 3]
         if tag != due:
             return [
-                f"cell {place}: tagged {tag!r} where {due!r} is due; each exercise is stub, check, solution"
+                f"cell {place}: {tag!r} where {due!r} is due; the order is stub, check, solution"
             ]
     return (
         [f"the last exercise has no {EXERCISE_TAGS[len(order) % 3]} cell"] if len(order) % 3 else []
