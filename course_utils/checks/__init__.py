@@ -24,7 +24,13 @@ from typing import Any
 
 import torch
 
-CHECKS: dict[str, str] = {}
+CHECKS: dict[str, str] = {
+    "gaussian_by_product": "scoring",
+    "decoder_mask": "scoring",
+    "masked_softmax": "scoring",
+    "bilinear_scores": "scoring",
+    "attention_in_pieces": "scoring",
+}
 """Name of each check → the module of this package that defines it."""
 
 
