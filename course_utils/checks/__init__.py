@@ -25,11 +25,16 @@ from typing import Any
 import torch
 
 CHECKS: dict[str, str] = {
-    "gaussian_by_product": "scoring",
-    "decoder_mask": "scoring",
-    "masked_softmax": "scoring",
-    "bilinear_scores": "scoring",
+    "attend_or_nothing": "lookup",
     "attention_in_pieces": "scoring",
+    "bilinear_scores": "scoring",
+    "decoder_mask": "scoring",
+    "fixed_lookup": "lookup",
+    "gaussian_by_product": "scoring",
+    "masked_softmax": "scoring",
+    "safe_softmax": "lookup",
+    "self_attention": "lookup",
+    "soft_top_k": "lookup",
 }
 """Name of each check → the module of this package that defines it."""
 
