@@ -25,6 +25,8 @@ from typing import Any
 import torch
 
 CHECKS: dict[str, str] = {
+    "average_weights": "start",
+    "nearness_weights": "start",
     "attend_or_nothing": "lookup",
     "attention_in_pieces": "scoring",
     "bilinear_scores": "scoring",

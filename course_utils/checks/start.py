@@ -2,7 +2,7 @@
 
 import torch
 
-from course_utils.checks import Check, Property, expect, expect_close, expect_shape
+from course_utils.checks import Check, Property, expect_close, expect_shape
 
 # Average pooling ----------------------------------------------------------------------------------
 
