@@ -37,6 +37,11 @@ CHECKS: dict[str, str] = {
     "safe_softmax": "lookup",
     "self_attention": "lookup",
     "soft_top_k": "lookup",
+    "gaussian_weights": "kernels",
+    "class_probabilities": "kernels",
+    "fixed_leave_one_out": "kernels",
+    "loo_residuals": "kernels",
+    "local_linear": "kernels",
 }
 """Name of each check → the module of this package that defines it."""
 
