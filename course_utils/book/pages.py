@@ -57,6 +57,7 @@ def configuration(course: Manifest) -> str:
             },
             "html": {
                 "favicon": "_static/logo.svg",
+                "home_page_in_navbar": False,  # the title above the list leads there
                 "use_repository_button": there,
                 "use_issues_button": there,
                 "extra_footer": course.license,
@@ -101,7 +102,7 @@ def _yaml(value: dict) -> str:
 def cover(course: Manifest) -> str:
     """The first page: what the course is, its chapters, and how to run it."""
     table = manifest.chapter_table(course).replace("](notebooks/", "](")
-    hours = max(1, round(sum(chapter.minutes for chapter in course.chapters) / 60))
+    hours = sum(chapter.minutes for chapter in course.chapters) / 60
     clone = f"git clone {course.repository}\n" if course.repository else ""
     return f"""# {course.title}
 
@@ -113,7 +114,7 @@ these pages work as they stand, without Python and without a network.
 
 {table}
 
-About {hours} hours in all. Each chapter ends with exercises, a quiz in which every answer explains
+About {hours:.1f} hours in all. Each chapter ends with exercises, a quiz in which every answer explains
 itself, and references, which the [bibliography]({BIBLIOGRAPHY}.md) gathers.
 
 ## Run it yourself

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 
 from nbformat import NotebookNode
 
+LINK = re.compile(r"(?<!!)\[(?P<text>[^\[\]]+)\]\((?P<target>[^()\s]+)\)")
 SHOWN_AS_IMAGE = ("image/png", "image/jpeg", "image/svg+xml", "image/gif")
 
 
@@ -91,8 +92,7 @@ def keep_links_inside(notebook: NotebookNode, pages: set[str], repository: str) 
             return match[0]
         return f"[{text}]({repository}/blob/main/{_from_root(target)})" if repository else text
 
-    link = re.compile(r"(?<!!)\[(?P<text>[^\[\]]+)\]\((?P<target>[^()\s]+)\)")
-    return _markdown(notebook, lambda text: link.sub(lead, text))
+    return _markdown(notebook, lambda text: LINK.sub(lead, text))
 
 
 def _from_root(target: str) -> str:
@@ -103,9 +103,9 @@ def _from_root(target: str) -> str:
 
 
 def _markdown(notebook: NotebookNode, change) -> NotebookNode:
-    """Change the text of Markdown cells outside fenced code and inline code."""
+    """Change the text of Markdown cells, outside code and formulas."""
     notebook = copy.deepcopy(notebook)
-    code = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+    code = re.compile(r"(^```.*?^```|`[^`\n]+`|\$\$.*?\$\$|\$[^$\n]+\$)", re.MULTILINE | re.DOTALL)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             parts = code.split(cell.source)  # text, code, text, …
