@@ -138,7 +138,7 @@ def no_pyplot(notebook: NotebookNode) -> Iterator[str]:
 
 
 def no_trailing_semicolon(notebook: NotebookNode) -> Iterator[str]:
-    """No ``;`` at a cell's end: it hides an output in Lab, and nbval compares it all the same."""
+    """No ``;`` at a cell's end: what it hides, nbval cannot compare."""
     for place, cell in _code(notebook):
         if _last_token(cell.source) == ";":
             yield f"cell {place}: ends with ';'; write `_ = …`, or show the output"
