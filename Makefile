@@ -40,8 +40,10 @@ format: $(ENV) ## format the code
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-constraints: ## pin the newest versions that pyproject.toml allows
-	@$(PYTHON) course_utils/bootstrap.py --pin
+constraints: $(ENV) ## pin what pyproject.toml asks for, on every system; a line deleted from constraints.txt first may move
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --all-extras --no-annotate \
+	  --custom-compile-command "make constraints" pyproject.toml --output-file constraints.txt
 
 clean: ## remove the environment and everything that was built
 	rm -rf .venv _build .hypothesis .pytest_cache .ruff_cache *.egg-info
