@@ -36,8 +36,10 @@ RELOAD = f"{INSTALL}, then restart the kernel and reload the page"
 # Seeds and device -------------------------------------------------------------------------------
 
 
-def seed_everything(seed: int) -> torch.Generator:
-    """Seed Python, NumPy and PyTorch, and return PyTorch's default CPU generator.
+def seed_everything(seed: int) -> None:
+    """Seed Python, NumPy and PyTorch, on every device.
+
+    Returns nothing, so that a cell may end with it and show nothing.
 
     Args:
         seed: a nonnegative integer below 2**32 (the range NumPy accepts).
@@ -52,7 +54,7 @@ def seed_everything(seed: int) -> torch.Generator:
         raise ValueError(f"seed={seed} is out of range; use 0 <= seed < 2**32")
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002  the old interface is what a learner may use
-    return torch.manual_seed(seed)
+    torch.manual_seed(seed)
 
 
 def has_gpu() -> bool:
