@@ -168,6 +168,9 @@ SCRIPT = """
     answers.setAttribute("role", "radiogroup");
     answers.setAttribute("aria-labelledby", question.id);
     reason.setAttribute("aria-live", "polite");
+    for (const input of answers.querySelectorAll("input")) {{
+      input.dataset.lmSuppressShortcuts = "true"; // in Lab, arrow keys would choose the next cell
+    }}
   }}
 }})(document.currentScript ? document.currentScript.parentElement : document.getElementById("{name}"));
 """
@@ -190,7 +193,7 @@ def _page(shown: Quiz) -> str:
     script = SCRIPT.format(library=_library(), questions=questions, name=name)
     plain = "".join(_plain(entry) for entry in entries)
     return (
-        f'<div class="course-quiz" id="{name}" data-shuffleanswers="False" data-lm-suppress-shortcuts="true">'
+        f'<div class="course-quiz" id="{name}" data-shuffleanswers="False">'
         f'<div class="plain"><ol>{plain}</ol><p>Run this cell to answer.</p></div>'
         f"<style>{STYLE}</style><script>{script}</script></div>"
     )
