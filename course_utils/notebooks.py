@@ -8,10 +8,13 @@ Stands above `handout`, and `book`, which executes through `execute`; below `rul
 """
 
 import argparse
+import asyncio
+import contextlib
 import hashlib
 import json
 import os
 import re
+import signal
 import sys
 import time
 from collections import Counter
@@ -68,6 +71,23 @@ class ThisInterpreter(AsyncKernelManager):
         return KernelSpec(argv=argv, display_name="Python 3", language="python")
 
 
+class Client(NotebookClient):
+    """Ends the kernel when this process is told to stop, even if the running cell refuses to."""
+
+    stopped = False
+
+    def obey_signals(self) -> None:
+        """Take over from nbclient, whose own handlers end in an error of their own."""
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(RuntimeError):  # not the main thread, or Windows
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, self._stop)
+
+    def _stop(self) -> None:
+        self.stopped = True
+        os.kill(self.km.provisioner.pid, signal.SIGKILL)
+
+
 def execute(
     notebook: NotebookNode,
     *,
@@ -89,7 +109,8 @@ def execute(
     Raises:
         nbclient.exceptions.CellExecutionError: a cell failed.
         nbclient.exceptions.CellTimeoutError: a cell took longer than CELL_TIMEOUT.
-        nbclient.exceptions.DeadKernelError: the kernel ended: an interrupt, or lack of memory.
+        nbclient.exceptions.DeadKernelError: the kernel ended, for lack of memory perhaps.
+        KeyboardInterrupt: this process was told to stop; the kernel has ended, too.
     """
     bar = tqdm(
         total=len(notebook.cells),
@@ -103,7 +124,7 @@ def execute(
         bar.update(cell_index + 1 - bar.n)
         notebook.metadata["peak_mb"] = _peak_mb(client.km.provisioner.pid)
 
-    client = NotebookClient(
+    client = Client(
         notebook,
         kernel_manager_class=ThisInterpreter,
         resources={"metadata": {"path": str(cwd)}},
@@ -111,9 +132,15 @@ def execute(
         record_timing=False,
         store_widget_state=False,
         on_cell_executed=note,
+        on_notebook_start=lambda notebook: client.obey_signals(),
     )
     with bar:
-        client.execute(env=_environment() | dict(env or {}))
+        try:
+            client.execute(env=_environment() | dict(env or {}))
+        except DeadKernelError:
+            if client.stopped:
+                raise KeyboardInterrupt from None
+            raise
     return notebook
 
 
@@ -229,8 +256,7 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
     except CellTimeoutError:
         raise _failure(chapter, f"a cell took more than {CELL_TIMEOUT} s") from None
     except DeadKernelError:
-        reason = "the kernel ended, by an interrupt or for lack of memory"
-        raise _failure(chapter, reason) from None
+        raise _failure(chapter, "the kernel ended, for lack of memory perhaps") from None
     except CellExecutionError:
         raise _failure(chapter, *_first_error(notebook)) from None
     peak = notebook.metadata.get("peak_mb")
