@@ -32,7 +32,7 @@ from torch.testing import assert_close
 
 import course_utils as cu
 
-_ = cu.seed_everything(0)
+cu.seed_everything(0)
 
 # %% [markdown]
 # ## A database, asked in four ways
@@ -143,8 +143,8 @@ pd.DataFrame(
 # %% [markdown]
 # Three things to notice.
 #
-# - The same five lines of code answer every query, and would answer over five million pairs. Nothing is compressed, and nothing
-#   in the code depends on $m$.
+# - The same few lines answer every query, and would do so over five million pairs. Nothing is compressed, and nothing in the code
+#   depends on $m$.
 # - The same query gets another answer from another database. What is known sits in the pairs, not in the program.
 # - The exact look-up found nothing, and the formula says 0. That is not an answer: no animal lives 0 years. All weights are zero,
 #   and only their sum tells us so. For *cat*, which is a key, the exact look-up answers 15.
@@ -292,7 +292,7 @@ def softmax(scores):
 
 by_hand = softmax(torch.tensor([0.0, math.log(2), math.log(5)]))
 assert_close(by_hand, torch.tensor([1, 2, 5]) / 8)
-by_hand.tolist()
+[round(weight, 3) for weight in by_hand.tolist()]
 
 # %% [markdown]
 # Why the exponential, and not a square or a ReLU? Because of what it does with differences:
@@ -612,7 +612,7 @@ counts = {name: [steps_to_unlearn(gap, slope) for gap in gaps] for name, slope i
 pd.DataFrame(counts, index=[f"gap {gap}" for gap in gaps])
 
 # %% [markdown]
-# Through the answer, each further 2 in the gap costs about $e^2 \approx 7.4$ times as many steps: a confident mistake is unlearned
+# Through the answer, each further 2 in the gap costs nearly $e^2 \approx 7.4$ times as many steps: a confident mistake is unlearned
 # exponentially slowly. The second column shows that softmax alone is not to blame. The loss $-\log\alpha$, which classifiers use,
 # divides by the small weight and cancels it: its slope is $1 - \alpha$, largest where the mistake is largest. Attention weights
 # are not trained by such a loss. They are judged only through the values, so **attention can saturate where a classifier does not**.
@@ -696,7 +696,7 @@ assert left_over[0] > 0.5 and left_over[2] < 0.02 and left_over[3] < 1e-4
 pd.DataFrame([[f"{100 * share:.0f} %" for share in left_over]], index=["weight on other words"], columns=[f"d = {d}" for d in sizes])
 
 # %% [markdown]
-# At 256 dimensions, a small size today, every word talks to itself.
+# At 256 dimensions, a small size today, words with random embeddings talk to nobody but themselves.
 #
 # ### Word by word
 #
@@ -835,7 +835,7 @@ pd.DataFrame(Z.tolist(), index=sentence, columns=table.names).round(2)
 #
 # We wrote $W_q$ by hand. *Does gradient descent find such matrices, and does it need two of them for the scores?* We ask for the
 # map above (*cat* → *drinks*, *drinks* → *milk*, *cold* → *milk*, *milk* → *cold*), minimize $-\log$ of the wanted weights, and
-# compare three ways to score.
+# compare three ways to score. (Here we may use that loss, for we know which weights we want. A real network is never told.)
 
 
 # %%
@@ -873,9 +873,9 @@ pd.DataFrame.from_dict(rows, orient="index")
 
 # %% [markdown]
 # Two matrices learn the map at once. One matrix for both gives the scores $(XW)(XW)^\top$, again dot products of vectors with
-# themselves, so the three facts hold for it: *cold* and *milk* can't both prefer each other, however long we train. Their two
-# weights can't both exceed ½, so the mean loss over the four words can't fall below $\tfrac24\ln 2 \approx 0.35$. We assert that bound,
-# not the luck of one run.
+# themselves, so the three facts hold for it: *cold* and *milk* can't both prefer each other, however long we train. By the third
+# fact the two weights they give each other sum to at most 1, so the mean loss over the four words can't fall below
+# $\tfrac24\ln 2 \approx 0.35$. We assert that bound, not the luck of one run.
 
 # %%
 loss_embeddings, loss_one, loss_two = (loss for loss, _ in learned.values())
@@ -962,6 +962,10 @@ assert_close(twice, raised.softmax(-1) @ values)
 # too warm for long ones. *How fast does the weight fall?*
 
 # %%
+for m in (10, 10_000):
+    leading = F.pad(torch.tensor([math.log(m - 1)]), (0, m - 1))  # one score of ln(m − 1), and zeros
+    assert_close(leading.softmax(-1)[0], torch.tensor(0.5), atol=1e-4, rtol=0)
+
 numbers = torch.logspace(math.log10(2), 4, 80)
 cu.show_curves(
     numbers,
@@ -974,13 +978,7 @@ cu.show_curves(
 )
 
 # %% [markdown]
-# Each curve crosses ½ where $m - 1 = e^\Delta$: at about 8, 56 and 3,000 keys. A real softmax over that many scores agrees:
-
-# %%
-for m in (10, 10_000):
-    leading = torch.zeros(m)
-    leading[0] = math.log(m - 1)
-    assert_close(leading.softmax(-1)[0], torch.tensor(0.5), atol=1e-4, rtol=0)
+# Each curve crosses ½ where $m - 1 = e^\Delta$: at about 8, 56 and 3,000 keys.
 
 # %% [markdown]
 # ## The same as the library's
@@ -1090,7 +1088,9 @@ cu.checks.fixed_lookup(fixed_lookup)
 
 # %%
 words = table.features
-found_by_dot = (words @ words.T).argmax(-1) == torch.arange(24)
+best = (words @ words.T).argmax(-1)
+assert table.words[best[table.words.index("cat")]] == "dog"
+found_by_dot = best == torch.arange(24)
 found_by_closeness = closeness(words, words).argmax(-1) == torch.arange(24)
 unit = F.normalize(words, dim=-1)
 found_by_cosine = (unit @ unit.T).argmax(-1) == torch.arange(24)
@@ -1101,11 +1101,6 @@ pd.DataFrame({name: f"{hits.sum()} of 24" for name, hits in found.items()}, inde
 # %% [markdown]
 # *Cat* finds *dog*, because the dog has larger numbers. The missing term is the $-\tfrac12\lVert k\rVert^2$ from above. A
 # network can learn around it, since it makes its own keys; a search over stored vectors can't, and should scale them to length 1.
-
-# %%
-raw = words @ words.T
-assert table.words[raw[table.words.index("cat")].argmax()] == "dog"
-assert table["dog"].norm() > table["cat"].norm()
 
 # %% [markdown]
 # ### There is always an answer
@@ -1121,8 +1116,20 @@ pd.DataFrame([weights.tolist()], index=["house, T = 0.01"], columns=animals).rou
 
 # %% [markdown]
 # So a house "lives" for about as long as a dog, and the weights look as sure as ever. Trained models run into this, too: a head that has
-# nothing to say must put its attention somewhere, and often puts it on the first token, an **attention sink** (Xiao et al., 2024). One remedy
-# is a pair that means "nothing": a fixed score and the value 0. It takes the attention whenever no real key beats it.
+# nothing to say must put its attention somewhere, and often puts it on the first token, an **attention sink** (Xiao et al., 2024).
+# One remedy is a pair that means "nothing": a fixed score and the value 0. It takes the attention whenever no real key beats it. Say
+# that a key further away than 0.3 is as good as none, so that nothing scores $-\tfrac12\cdot 0.3^2 = -0.045$:
+
+# %%
+both = torch.cat([kitten, house])
+with_nothing = F.pad(closeness(both, keys), (0, 1), value=-0.045)  # a sixth score for each query
+weights = (with_nothing / 0.01).softmax(-1)
+assert weights[0, -1] < 0.05 < 0.95 < weights[1, -1]
+pd.DataFrame(weights.tolist(), index=["kitten", "house"], columns=[*animals, "nothing"]).round(2)
+
+# %% [markdown]
+# The kitten is found as before. The house is not, and its answer is close to 0 because "nothing" has the value 0. How much went
+# there is an honest measure of "not found", and it is smooth, so it can be learned.
 #
 # ### Exercise 1.5 · An answer of "nothing"
 # *15 minutes · ★★★*
