@@ -47,6 +47,7 @@ from course_utils.pooling import (
     leave_one_out_error,
     nadaraya_watson,
 )
+from course_utils.quiz import quiz
 from course_utils.runtime import ROOT, doctor, has_gpu, seed_everything
 
 __all__ = [
@@ -78,6 +79,7 @@ __all__ = [
     "nadaraya_watson",
     "noisy_sine",
     "padding_mask",
+    "quiz",
     "record_attention",
     "scaled_dot_product_attention",
     "seed_everything",
