@@ -453,9 +453,10 @@ def test_nbval_passes_what_was_made_and_catches_a_changed_output(tiny):
 
 def _good():
     """A notebook that keeps every rule."""
-    exercise = [
-        new_code_cell(f"def f():\n    return {tag!r}", metadata={"tags": [tag]})
-        for tag in ("exercise", "check", "solution")
+    exercises = [
+        new_code_cell(f"def f{number}():\n    return {tag!r}", metadata={"tags": [tag]})
+        for number in range(4)
+        for tag in rules.EXERCISE
     ]
     notebook = new_notebook(
         cells=[
@@ -463,7 +464,7 @@ def _good():
             new_markdown_cell("# Chapter"),
             new_code_cell("picture()"),
             new_code_cell("print(1)"),
-            *copy.deepcopy(exercise * 4),
+            *exercises,
             new_code_cell('cu.quiz("01")'),
             new_markdown_cell("## References\n\n- One"),
         ]
@@ -538,7 +539,11 @@ BREACHES = [
     (rules.enough_exercises, _drop(4, 5, 6), "3 exercises; a chapter has 4"),
     (rules.has_quiz, _drop(16), "no quiz"),
     (rules.has_references, _drop(17), "the last text cell does not begin"),
-    (rules.has_references, lambda nb: nb.cells.append(nb.cells[1]), "the last text cell does not"),
+    (
+        rules.has_references,
+        lambda nb: nb.cells.append(new_markdown_cell("More")),
+        "the last text cell does not",
+    ),
 ]
 
 
