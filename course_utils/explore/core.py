@@ -28,7 +28,7 @@ import matplotlib as mpl
 import numpy as np
 from PIL import Image
 
-from ..figures import STYLE, Picture
+from course_utils.figures import STYLE, Picture
 
 MAX_FRAMES = 128
 """The book draws each combination of values once; more would not fit a page."""
@@ -181,7 +181,9 @@ class Explorer:
     def combinations(self) -> Iterator[dict]:
         """Each combination of values; the last control changes fastest."""
         every = (control.values for control in self.controls.values())
-        return (dict(zip(self.controls, values, strict=True)) for values in itertools.product(*every))
+        return (
+            dict(zip(self.controls, values, strict=True)) for values in itertools.product(*every)
+        )
 
     def set(self, **values) -> None:
         """Move the controls to these values. Raises what drawing raises, and then moves nothing."""
@@ -194,7 +196,9 @@ class Explorer:
     def _complete(self, values: dict) -> dict:
         for key in values:
             if key not in self.controls:
-                raise TypeError(f"{self.name} has no control {key!r}; it has {', '.join(self.controls)}")
+                raise TypeError(
+                    f"{self.name} has no control {key!r}; it has {', '.join(self.controls)}"
+                )
         checked = {key: self.controls[key].check(key, value) for key, value in values.items()}
         return self.values | checked
 
@@ -202,10 +206,14 @@ class Explorer:
         with mpl.rc_context(STYLE):
             made = self._picture()
         if not (isinstance(made, tuple) and len(made) == 2 and callable(made[1])):
-            raise TypeError(f"picture() returned {made!r}; a Picture and a function draw are needed")
+            raise TypeError(
+                f"picture() returned {made!r}; a Picture and a function draw are needed"
+            )
         picture, draw = made
         if not isinstance(picture, Picture):
-            raise TypeError(f"picture() made a {type(picture).__name__}; cu.subplots makes a Picture")
+            raise TypeError(
+                f"picture() made a {type(picture).__name__}; cu.subplots makes a Picture"
+            )
         # The layout is found once, for the start values, and then frozen: axes that move while a
         # slider moves are hard to read, and finding it again takes longer than drawing.
         _draw(draw, {key: control.value for key, control in self.controls.items()})
@@ -218,14 +226,14 @@ class Explorer:
     def panel(self):
         """The live controls with their picture: an ipywidget."""
         if self._panel is None:
-            from .lab import Panel
+            from course_utils.explore.lab import Panel
 
             self._panel = Panel(self)
         return self._panel.box
 
     def page(self) -> str:
         """The same controls over pre-rendered frames: HTML that needs no kernel and no network."""
-        from .page import page
+        from course_utils.explore.page import page
 
         return page(self)
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..figures import COLORS, subplots
-from .core import Explorer, Slider
+from course_utils.figures import COLORS, subplots
+from course_utils.explore.core import Explorer, Slider
 
 NAMES = ("cat", "dog", "bird", "fish")
 SCORES = np.array([1.0, 0.5, 0.0, -0.5])
@@ -13,7 +13,9 @@ def first_slider() -> Explorer:
     """Four scores become four weights; the slider moves the score of the bird from -4 to 6."""
 
     def picture():
-        fig, (left, right) = subplots(1, 2, alt="Four scores and their weights", width=7.5, height=2.7)
+        fig, (left, right) = subplots(
+            1, 2, alt="Four scores and their weights", width=7.5, height=2.7
+        )
         colors = [COLORS["sky"]] * 2 + [COLORS["vermilion"]] + [COLORS["sky"]]
         scores = left.bar(NAMES, SCORES, color=colors)
         weights = right.bar(NAMES, SCORES, color=colors)

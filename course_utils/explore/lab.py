@@ -4,7 +4,7 @@ import html
 
 import ipywidgets as widgets
 
-from .core import Choice, Control, Explorer, Toggle
+from course_utils.explore.core import Choice, Control, Explorer, Toggle
 
 MAX_BUTTONS = 5
 """Up to so many options stand side by side as buttons; more go into a list to choose from."""
@@ -52,7 +52,9 @@ class Panel:
             return
         try:
             self.explorer.set(**{key: widget.value for key, widget in self.inputs.items()})
-        except Exception as error:  # a callback has no cell to raise in: say it where the reader looks
+        except (
+            Exception
+        ) as error:  # a callback has no cell to raise in: say it where the reader looks
             message = html.escape(f"{type(error).__name__}: {error}")
             self.alert.value = f'<div role="alert" style="color: #b00020">{message}</div>'
 

@@ -6,8 +6,8 @@ a word is how long such an animal lives. Weights are softmax(q·k / T).
 
 import numpy as np
 
-from ..figures import COLORS, subplots
-from .core import Choice, Explorer, Slider
+from course_utils.figures import COLORS, subplots
+from course_utils.explore.core import Choice, Explorer, Slider
 
 #            size, tame, meows, barks, neighs
 VECTORS = {
@@ -48,7 +48,9 @@ def temperature() -> Explorer:
         left.invert_yaxis()
         left.set(title="Score q · k", xlim=(-1.05, 1.05), ylabel="Keys")
         middle.set(title="Weight", xlim=(0, 1.22), xticks=[0, 0.5, 1])
-        right.set(title="Answer: 00.0 years", xlim=(0, 70), xlabel="pale: value, dark: weight × value")
+        right.set(
+            title="Answer: 00.0 years", xlim=(0, 70), xlabel="pale: value, dark: weight × value"
+        )
 
         def draw(query: str, temperature: float) -> str:
             score = keys @ _unit(QUERIES[query])
