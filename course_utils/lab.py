@@ -49,7 +49,8 @@ def arguments(notebook: Path, *, browser: bool, root: bool) -> list[str]:
 
 def main() -> None:
     try:
-        first = manifest.load().chapters[0]
+        # A notebook of the student's own, which book.toml does not name, is no reason not to start.
+        first = manifest.load(files=False).chapters[0]
     except manifest.ManifestError as error:
         sys.exit(str(error))
     options = arguments(first.ipynb, browser=has_display(), root=is_root())
