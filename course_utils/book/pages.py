@@ -169,7 +169,9 @@ def _reference(entry) -> str:
     numbers = fields.get("volume", "") + (f"({fields['number']})" if "number" in fields else "")
     pages = fields.get("pages", "").replace("--", "–")
     details = ", ".join(filter(None, [f"*{place}*" if place else "", numbers, pages]))
-    return f"{_authors(entry)} ({fields['year']}). {title}." + (f" {details}." if details else "")
+    year = f"({fields['year']})" if "year" in fields else ""
+    head = " ".join(filter(None, [_authors(entry), year]))
+    return " ".join(f"{part}." for part in (head, title, details) if part)
 
 
 def _authors(entry) -> str:
