@@ -125,6 +125,12 @@ def test_this_environment_is_fit_for_the_course():
         assert findings[subject].ok, repr(findings[subject])
 
 
+@pytest.mark.parametrize("subject", runtime.LOOKS)
+def test_chapter_00_explains_each_line(subject):
+    text = (runtime.ROOT / "notebooks/source/00_start_here.py").read_text(encoding="utf-8")
+    assert f"# | {subject} | " in text
+
+
 def test_a_doctor_that_falls_ill_says_so(monkeypatch):
     def ill():
         raise OSError("no such\ndevice")

@@ -54,7 +54,7 @@ cu.seed_everything(0)
 # | do both, the surest cure for confusion | *Kernel → Restart Kernel and Run All Cells…* | |
 # | save | *File → Save Notebook* | Ctrl + S |
 #
-# On a Mac, Ctrl is ⌘. "Outside of a cell" means: press Esc first, so that no cursor blinks.
+# On a Mac, save with ⌘ + S. "Outside of a cell" means: press Esc first, so that no cursor blinks.
 #
 # Change anything you like. A notebook is yours to take apart, and the section *If something goes wrong* near the end says how
 # to get the original back. If you read this as a web page, you see the same text, pictures and sliders; only the code does
@@ -113,8 +113,8 @@ cu.doctor()
 # | Python | version and operating system | install Python 3.11 or newer, then `make lab` |
 # | PyTorch | the library behind every chapter | an old one is replaced by `make lab` |
 # | Packages | everything else that we import, at the versions the course is tested with | *missing:* `make lab`, then restart the kernel. *Other versions:* carry on, and do the same if a cell fails |
-# | Device | a GPU, if PyTorch can use one | nothing: every chapter is made for a CPU. Cells for a GPU say so, and step aside without one |
-# | Threads | how many PyTorch uses, and on how many cores | more threads than cores wait for each other: `torch.set_num_threads(…)` with the number of cores |
+# | Device | a GPU, if PyTorch can use one | nothing: every chapter is made for a CPU. Cells for a GPU step aside without one; ○ says that there is a GPU which PyTorch does not see |
+# | Threads | how many PyTorch uses, and on how many cores | ✗, more threads than cores: `torch.set_num_threads(…)` with the number of cores. ○, one thread only: unset `OMP_NUM_THREADS` for more speed |
 # | Memory | how much is free now; 2 GB are enough | shut down the kernels of other notebooks: *Kernel → Shut Down All Kernels…* |
 # | Disk | whether there is room, and whether notebooks can be saved | free some space, or copy the course into a folder of your own |
 # | Data | each file in `data`, compared with its published checksum | a file that is missing or changed comes back with `git checkout -- data` |
@@ -331,7 +331,7 @@ assert_close((one[2] / one[0]) / (zero[2] / zero[0]), torch.tensor(1.0).exp())
 # ### Shapes: (batch, heads, queries, keys)
 #
 # *How do we know which axis is which?* Weights have up to four axes, and the order never changes in this course. Several
-# sentences are worked on at once (**batch**), and each may be looked at in several ways at once (**heads**, chapter 05).
+# sentences are worked on at once (**batch**), and each may be looked at in several ways at once (**heads**).
 # The last axis is always that of the keys, so weights always sum to 1 along `dim=-1`.
 
 # %%
@@ -393,28 +393,47 @@ assert wrong[0, -1].isnan().all()  # from the last word everything is hidden: 0/
 # ## The same thing by other names
 #
 # *You know attention from another text. What is it called here?* Our names are those of `torch.nn`, wherever it has one for
-# the thing. Come back to this table when you read elsewhere.
+# the thing. Come back to these tables when you read elsewhere. First, what each name means, beside the paper of 2017 and
+# PyTorch:
 #
-# | Here | Meaning | The 2017 paper | `torch.nn` | Dive into Deep Learning | Purdue slides |
-# |---|---|---|---|---|---|
-# | `queries`, `keys`, `values` | who asks, what is looked at, what is passed on | $Q, K, V$ | `query`, `key`, `value` | `queries`, `keys`, `values` | $Q, K, V$ |
-# | weights | shares of the keys, rows sum to 1 | softmax of $QK^\top/\sqrt{d_k}$ | `attn_output_weights` | `attention_weights` | row-wise softmax of $QK^T$ |
-# | `attn_mask` | boolean, True = may attend | illegal scores set to $-\infty$ | `attn_mask`, `key_padding_mask` | `valid_lens`, scores set to −10⁶ | target words set to 0 |
-# | `embed_dim` | numbers that describe one word | $d_\text{model}$ | `embed_dim`, `d_model` | `num_hiddens` | $M$, `embedding_size` |
-# | `num_heads` | look-ups side by side | $h$ | `num_heads`, `nhead` | `num_heads` | $N_H$, `num_atten_heads` |
-# | head size, `embed_dim / num_heads` | numbers per head | $d_k$, $d_v$ | `head_dim` | `num_hiddens / num_heads` | $s_{qkv}$ or $S_{qkv}$, `qkv_size` |
-# | `length` | words in a sentence, with padding | $n$ | $L$ (target), $S$ (source) | `num_steps` | $N_w$, `max_seq_length` |
-# | batch | sentences worked on at once | | $N$ | `batch_size` | $B$ |
-# | `num_layers` | blocks on top of each other | $N$ | `num_layers` | `num_blks`, earlier `num_layers` | `how_many_basic_encoders`, `…_decoders` |
-# | `ffn_dim` | width inside the feed-forward part | $d_\text{ff}$ | `dim_feedforward` | `ffn_num_hiddens` | no name: twice the whole sentence |
-# | `dropout` | share of numbers set to 0 in training | $P_\text{drop}$ | `dropout` | `dropout` | |
-# | `norm_first=False` | normalize after each part | $\text{LayerNorm}(x + \text{Sublayer}(x))$ | `norm_first=False` | `AddNorm` | `TransformerFG` |
-# | `norm_first=True` | normalize before each part | | `norm_first=True` | the blocks of its vision transformer | `TransformerPreLN` |
-# | `cu.padding_mask(valid_lens, length)` | from lengths to a mask | | `~key_padding_mask` | `valid_lens` | |
+# | Here | Meaning | The 2017 paper | `torch.nn` |
+# |---|---|---|---|
+# | `queries`, `keys`, `values` | who asks, what is looked at, what is passed on | $Q, K, V$ | `query`, `key`, `value` |
+# | weights | shares of the keys; rows sum to 1 | softmax of $QK^\top/\sqrt{d_k}$ | `attn_output_weights` |
+# | `attn_mask` | boolean, True = may attend | illegal scores set to $-\infty$ | `attn_mask`, `key_padding_mask` |
+# | `embed_dim` | numbers that describe one word | $d_\text{model}$ | `embed_dim`, `d_model` |
+# | `num_heads` | look-ups side by side | $h$ | `num_heads`, `nhead` |
+# | `embed_dim / num_heads` | numbers per head | $d_k$, $d_v$ | `head_dim` |
+# | `length` | words in a sentence, with padding | $n$ | $L$ (target), $S$ (source) |
+# | batch | sentences worked on at once | | $N$ |
+# | `num_layers` | blocks on top of each other | $N$ | `num_layers` |
+# | `ffn_dim` | width inside the feed-forward part | $d_\text{ff}$ | `dim_feedforward` |
+# | `dropout` | share of numbers set to 0 in training | $P_\text{drop}$ | `dropout` |
+# | `norm_first=False` | normalize after each part | LayerNorm(*x* + Sublayer(*x*)) | `norm_first=False` |
+# | `norm_first=True` | normalize before each part | | `norm_first=True` |
 #
-# Two traps. The letter $N$ is the number of layers in the paper and the batch in the documentation of `torch.nn`. And the
-# Purdue heads see a *slice* of the embedding, where the others see all of it through a learned projection; chapter 05 shows
-# what the difference costs.
+# Then two courses that you may know: the book *Dive into Deep Learning* and the slides of Purdue University.
+#
+# | Here | Dive into Deep Learning | Purdue slides |
+# |---|---|---|
+# | `queries`, `keys`, `values` | `queries`, `keys`, `values` | $Q, K, V$ |
+# | weights | `attention_weights` | row-wise softmax of $Q \cdot K^T$ |
+# | `attn_mask` | `valid_lens`; hidden scores set to −10⁶ | embeddings set to 0 |
+# | `cu.padding_mask(valid_lens, length)` | `valid_lens` | |
+# | `embed_dim` | `num_hiddens` | $M$, `embedding_size` |
+# | `num_heads` | `num_heads` | $N_H$, `num_atten_heads` |
+# | `embed_dim / num_heads` | `num_hiddens / num_heads` | $s_{qkv}$ or $S_{qkv}$, `qkv_size` |
+# | `length` | `num_steps` | $N_w$, `max_seq_length` |
+# | batch | `batch_size` | $B$ |
+# | `num_layers` | `num_blks`, in older editions `num_layers` | `how_many_basic_encoders`, `how_many_basic_decoders` |
+# | `ffn_dim` | `ffn_num_hiddens` | no name: twice the length of the flattened sentence |
+# | `dropout` | `dropout` | |
+# | `norm_first=False` | `AddNorm` | `TransformerFG` |
+# | `norm_first=True` | the blocks of its vision transformer | `TransformerPreLN` |
+#
+# Three traps. The letter $N$ is the number of layers in the paper and the batch in the documentation of `torch.nn`. The
+# Purdue heads see a *slice* of the embedding, where the others see all of it through a learned projection; chapter 05 will
+# measure the difference. And `valid_lens` says the same as a `key_padding_mask`, whose True means "is hidden":
 
 # %%
 valid_lens = torch.tensor([3, 5])
@@ -547,7 +566,8 @@ count
 #
 # This puts back every chapter as it was published and throws away your changes in all of them. For one chapter, name both
 # of its files: `git checkout -- notebooks/00_start_here.ipynb notebooks/source/00_start_here.py`. (The second holds the
-# same cells as plain text, and Lab keeps the two in step.) In Lab, choose *File → Reload Notebook from Disk* afterwards.
+# same cells as plain text, and Lab keeps the two in step.) In Lab, choose *File → Reload Notebook from Disk* afterwards. If your
+# copy came without git, take the files from where you got the course.
 
 # %% [markdown]
 # ## Take-aways
