@@ -20,10 +20,10 @@ lab: $(ENV) ## open the course in JupyterLab
 test: lint ## run every test: unit, property, notebook and browser
 	$(BIN)/python -m pytest tests notebooks --nbval --nbval-current-env --nbval-cell-timeout=120 -n $(WORKERS) --dist loadscope
 
-book: $(ENV) ## build the book into _build/
+book: $(ENV) ## build the book into _build/html
 	$(BIN)/python -m course_utils.book build
 
-serve: $(ENV) ## show the built book in a browser
+serve: $(ENV) ## show the built book on a local address
 	$(BIN)/python -m course_utils.book serve
 
 handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout/
