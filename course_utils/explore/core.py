@@ -160,6 +160,12 @@ class Explorer:
 
     # Drawing
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the picture, in pixels."""
+        self._kept = self._kept or self._new_picture()
+        return self._kept[0].canvas.get_width_height()
+
     def figure(self, **values) -> Picture:
         """A new figure for these values; controls that are not named keep the values they have."""
         values = self._complete(values)
@@ -239,7 +245,7 @@ class Explorer:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         png, alt = self.frame()
-        width, height = self._kept[0].canvas.get_width_height()
+        width, height = self.size
         data = {"text/plain": repr(self), "image/png": png}
         if os.environ.get("COURSE_BOOK") == "1":
             data["text/html"] = self.page()

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from course_utils.figures import COLORS, subplots
 from course_utils.explore.core import Explorer, Slider
+from course_utils.figures import COLORS, subplots
 
 NAMES = ("cat", "dog", "bird", "fish")
 SCORES = np.array([1.0, 0.5, 0.0, -0.5])
