@@ -52,7 +52,9 @@ animals = ["mouse", "cat", "dog", "horse", "elephant"]
 size, home = table.names.index("size"), table.names.index("home")
 keys = table[animals][:, [size, home]]  # (keys, features)
 values = torch.tensor([2.0, 15.0, 12.0, 28.0, 65.0])  # (keys,), years
-pd.DataFrame({"size": keys[:, 0].tolist(), "home": keys[:, 1].tolist(), "years": values.tolist()}, index=animals).round(1)
+shown = pd.DataFrame(keys.tolist(), index=animals, columns=["size", "home"]).round(1)
+shown["years"] = values.int().tolist()
+shown
 
 # %% [markdown]
 # A **query** $q$ has the form of a key. The word *kitten* is not in the database, but it has features: size 0.2, home 0.9.
@@ -61,8 +63,8 @@ pd.DataFrame({"size": keys[:, 0].tolist(), "home": keys[:, 1].tolist(), "years":
 # %% tags=["hide-input"]
 query = table["kitten"][[size, home]]
 fig, ax = cu.subplots(
-    alt="Five keys in the plane of size and home: mouse at the lower left, cat and dog at the upper left, horse to the right, "
-    "elephant at the lower right. The query kitten stands next to cat.",
+    alt="Five keys in the plane of size and home: mouse at the lower left, cat and dog at the upper "
+    "left, horse to the right, elephant at the lower right. The query kitten stands next to cat.",
     width=5.2,
     height=3.2,
 )
@@ -70,7 +72,12 @@ ax.scatter(keys[:, 0], keys[:, 1], s=60, color=cu.COLORS["blue"], label="keys")
 ax.scatter(*query, s=90, marker="X", color=cu.COLORS["vermilion"], label="query")
 for name, (x, y) in zip([*animals, "kitten"], [*keys.tolist(), query.tolist()], strict=True):
     ax.annotate(name, (x, y), (6, 6), textcoords="offset points")
-ax.set(xlim=(0, 1.2), ylim=(-0.08, 1.18), xlabel="size (0 small, 1 large)", ylabel="home (0 wild, 1 at home)")
+ax.set(
+    xlim=(0, 1.2),
+    ylim=(-0.08, 1.18),
+    xlabel="size (0 small, 1 large)",
+    ylabel="home (0 wild, 1 at home)",
+)
 ax.legend(loc="upper right")
 fig
 
@@ -170,8 +177,8 @@ curves["softmax, T = 0.03"] = (walk_scores / 0.03).softmax(-1) @ values
 cu.show_curves(
     step,
     curves,
-    alt="Answer in years along the walk from kitten to elephant: nearest and top-2 are staircases, average is flat, softmax "
-    "is a smooth rising curve.",
+    alt="Answer in years along the walk from kitten to elephant: nearest and top-2 are staircases, "
+    "average is flat, softmax is a smooth rising curve.",
     xlabel="step from kitten (0) to elephant (1)",
     ylabel="answer (years)",
 )
@@ -213,9 +220,9 @@ kinds = {
 fig, axes = cu.subplots(
     1,
     4,
-    alt="Where weighted sums of three values fall. With weights of any sign: all over the plane. Nonnegative: inside the cone "
-    "from the origin through the outer two values. Convex: inside the triangle of the values. One-hot and uniform: the three "
-    "corners and the center.",
+    alt="Where weighted sums of three values fall. With weights of any sign: all over the plane. "
+    "Nonnegative: inside the cone from the origin through the outer two values. Convex: inside the "
+    "triangle of the values. One-hot and uniform: the three corners and the center.",
     width=9.0,
     height=2.7,
     sharex=True,
@@ -225,7 +232,8 @@ for ax, (title, kind) in zip(axes, kinds.items(), strict=True):
     ax.fill([0, 30, 10], [0, 10, 20], color="0.92", zorder=0)  # the cone through v1 and v2
     ax.plot(*points[[0, 1, 2, 0]].T, color="black", linewidth=1, linestyle="--")
     few = len(kind) < 10
-    ax.scatter(*(kind @ points).T, s=45 if few else 2, color=cu.COLORS["vermilion" if few else "blue"], marker="D" if few else "o")
+    look = {"s": 45, "color": cu.COLORS["vermilion"], "marker": "D"}
+    ax.scatter(*(kind @ points).T, **(look if few else {"s": 2, "color": cu.COLORS["blue"]}))
     ax.plot(0, 0, "k+", markersize=9)
     ax.set(xlim=(-1.8, 5.2), ylim=(-1.8, 5.2), xlabel="first coordinate", aspect="equal")
     ax.set_title(title, fontsize=10)
@@ -285,11 +293,13 @@ assert lifetimes.min() >= values.min() - 1e-3 and lifetimes.max() <= values.max(
 
 # %%
 def softmax(scores):
-    """As the formula reads; the next section shows where this fails."""
+    """As the formula reads; it fails for large scores, as we shall see."""
     positive = scores.exp()
     return positive / positive.sum(dim=-1, keepdim=True)
 
 
+divided = torch.tensor([3.0, -1.0]) / torch.tensor([3.0, -1.0]).sum()
+assert_close(divided, torch.tensor([1.5, -0.5]))  # what dividing alone would give
 by_hand = softmax(torch.tensor([0.0, math.log(2), math.log(5)]))
 assert_close(by_hand, torch.tensor([1, 2, 5]) / 8)
 [round(weight, 3) for weight in by_hand.tolist()]
@@ -349,7 +359,12 @@ softmax(large).tolist()
 # Where does the exponential overflow? At the logarithm of the largest number of the format:
 
 # %%
-formats = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}
+formats = {
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "float32": torch.float32,
+    "float64": torch.float64,
+}
 limits = {name: math.log(torch.finfo(dtype).max) for name, dtype in formats.items()}
 assert limits["float16"] < 11.1 < 88 < limits["float32"]
 pd.DataFrame([limits], index=["largest score that exp survives"]).round(1)
@@ -469,7 +484,20 @@ cu.explore.temperature()
 # heatmap shows one weight per cell: queries downwards, keys to the right.
 
 # %%
-chosen = ["cat", "kitten", "dog", "horse", "milk", "water", "bread", "apple", "drinks", "eats", "cold", "small"]
+chosen = [
+    "cat",
+    "kitten",
+    "dog",
+    "horse",
+    "milk",
+    "water",
+    "bread",
+    "apple",
+    "drinks",
+    "eats",
+    "cold",
+    "small",
+]
 self_scores = closeness(table[chosen], table[chosen])  # (queries, keys)
 temperatures = (0.001, 0.1, 10.0)
 maps = torch.stack([(self_scores / T).softmax(-1) for T in temperatures])
@@ -478,8 +506,9 @@ cu.show_heatmaps(
     queries=chosen,
     keys=chosen,
     titles=[f"T = {T:g}" for T in temperatures],
-    alt="Three maps of weights among twelve words. At temperature 0.001 an identity matrix. At 0.1 blocks: animals attend to "
-    "animals, food to food, actions to actions. At 10 all weights are about one twelfth.",
+    alt="Three maps of weights among twelve words. At temperature 0.001 an identity matrix. At 0.1 "
+    "blocks: animals attend to animals, food to food, actions to actions. At 10 all weights are "
+    "about one twelfth.",
 )
 
 # %% [markdown]
@@ -566,6 +595,29 @@ for name, dtype in (("single", torch.float32), ("half", torch.float16)):
 pd.DataFrame(slopes, index=[f"gap {gap}" for gap in gaps])
 
 # %% [markdown]
+# *How does it fall in between?*
+
+# %%
+between = torch.linspace(0, 25, 200)
+halves = [largest_slope(gap, torch.float16) or math.nan for gap in between.tolist()]
+cu.show_curves(
+    between,
+    {
+        "exact": [largest_slope(gap, torch.float64) for gap in between.tolist()],
+        "half precision": halves,
+    },
+    alt="Largest slope of softmax against the gap of two scores, on a logarithmic axis: a straight line "
+    "down from a quarter to about 1e-11 at a gap of 25; in half precision it becomes a staircase and "
+    "ends at a gap of about 17.",
+    xlabel="gap Δ of the two scores",
+    ylabel="largest slope ∂α/∂a",
+    logy=True,
+)
+
+# %% [markdown]
+# A straight line on a logarithmic axis: exponential decay. Half precision follows it in steps and ends at a gap of about 17, where
+# its smallest number is reached.
+#
 # So the sentence is true on paper: for finite scores and two or more keys, $J$ is never zero. On a computer it is not, and even on
 # paper it becomes useless:
 #
@@ -620,7 +672,10 @@ pd.DataFrame(counts, index=[f"gap {gap}" for gap in gaps])
 
 # %%
 through_answer, through_log = counts.values()
-assert all(5 < later / earlier < 10 for earlier, later in zip(through_answer[1:], through_answer[2:], strict=False))
+assert all(
+    5 < later / earlier < 10
+    for earlier, later in zip(through_answer[1:], through_answer[2:], strict=False)
+)
 assert max(through_log) < 20
 
 # %% [markdown]
@@ -654,8 +709,8 @@ cu.show_heatmaps(
     annotate=True,
     width=4.6,
     height=3.4,
-    alt="Weights from dot products of the four embeddings: the diagonal is the darkest cell of each row; drinks gives milk and "
-    "cat the same weight.",
+    alt="Weights from dot products of the four embeddings: the diagonal is the darkest cell of each "
+    "row; drinks gives milk and cat the same weight.",
 )
 
 # %% [markdown]
@@ -671,7 +726,9 @@ cu.show_heatmaps(
 # We test all three on a thousand random sentences.
 
 # %%
-E = torch.randn(1000, 6, 16) * torch.rand(1000, 6, 1)  # sentences of six words with embeddings of all lengths
+E = torch.randn(1000, 6, 16) * torch.rand(
+    1000, 6, 1
+)  # sentences of six words with embeddings of all lengths
 S = E @ E.mT
 A = S.softmax(-1)
 assert_close(S, S.mT)
@@ -693,7 +750,11 @@ for d in sizes:
     weights = (E @ E.mT / math.sqrt(d)).softmax(-1)
     left_over.append(1 - weights.diagonal(dim1=-2, dim2=-1).mean().item())
 assert left_over[0] > 0.5 and left_over[2] < 0.02 and left_over[3] < 1e-4
-pd.DataFrame([[f"{100 * share:.0f} %" for share in left_over]], index=["weight on other words"], columns=[f"d = {d}" for d in sizes])
+pd.DataFrame(
+    [[f"{100 * share:.0f} %" for share in left_over]],
+    index=["weight on other words"],
+    columns=[f"d = {d}" for d in sizes],
+)
 
 # %% [markdown]
 # At 256 dimensions, a small size today, words with random embeddings talk to nobody but themselves.
@@ -720,7 +781,9 @@ W_q[has["alive"], has["action"]] = 8
 W_q[has["edible"], has["quality"]] = 8
 W_q[has["quality"], has["edible"]] = 8
 W_k = torch.eye(7)  # a word is found by all its features
-W_v = torch.diag(torch.tensor([1.0, 0, 0, 0, 1, 1, 1]))  # it hands over all but size, speed and home
+W_v = torch.diag(
+    torch.tensor([1.0, 0, 0, 0, 1, 1, 1])
+)  # it hands over all but size, speed and home
 pd.DataFrame(W_q.int().tolist(), index=table.names, columns=table.names)
 
 # %% [markdown]
@@ -777,7 +840,10 @@ tensors = {
     "weights": (weights, "a query: its distribution over the keys"),
     "Z": (Z, "the answer to a word's query"),
 }
-rows = {name: {"shape": tuple(tensor.shape), "a row is": meaning} for name, (tensor, meaning) in tensors.items()}
+rows = {
+    name: {"shape": tuple(tensor.shape), "a row is": meaning}
+    for name, (tensor, meaning) in tensors.items()
+}
 pd.DataFrame.from_dict(rows, orient="index")
 
 # %% [markdown]
@@ -811,8 +877,8 @@ cu.show_heatmaps(
     keys=sentence,
     titles=["from the embeddings", "from queries and keys"],
     annotate=True,
-    alt="Two maps of weights. From the embeddings, each word attends most to itself. From queries and keys, cat attends to drinks, "
-    "drinks to milk and less to cat, cold to milk, and milk to cold.",
+    alt="Two maps of weights. From the embeddings, each word attends most to itself. From queries and "
+    "keys, cat attends to drinks, drinks to milk and less to cat, cold to milk, and milk to cold.",
 )
 
 # %% [markdown]
@@ -858,7 +924,9 @@ def matrix():
 
 
 # %%
-log_factor = torch.zeros(1, requires_grad=True)  # a temperature is all that the embeddings alone leave to learn
+log_factor = torch.zeros(
+    1, requires_grad=True
+)  # a temperature is all that the embeddings alone leave to learn
 W, W_query, W_key = matrix(), matrix(), matrix()
 learned = {
     "embeddings": learn(lambda: log_factor.exp() * (X @ X.T), [log_factor]),
@@ -866,7 +934,10 @@ learned = {
     "two matrices": learn(lambda: (X @ W_query) @ (X @ W_key).T, [W_query, W_key]),
 }
 rows = {
-    name: {"mean loss": round(loss, 1), "all look where they should": "yes" if (fit.argmax(-1) == wanted).all() else "no"}
+    name: {
+        "mean loss": round(loss, 1),
+        "all look where they should": "yes" if (fit.argmax(-1) == wanted).all() else "no",
+    }
     for name, (loss, fit) in learned.items()
 }
 pd.DataFrame.from_dict(rows, orient="index")
@@ -951,7 +1022,9 @@ assert_close(Z_swapped[[3, 1, 2, 0]], Z)
 
 # %%
 cat = 1
-twice = lookup(kitten, torch.cat([keys, keys[[cat]]]), torch.cat([values, values[[cat]]]), temperature=0.1)
+twice = lookup(
+    kitten, torch.cat([keys, keys[[cat]]]), torch.cat([values, values[[cat]]]), temperature=0.1
+)
 raised = closeness(kitten, keys) / 0.1
 raised[0, cat] += math.log(2)
 assert_close(twice, raised.softmax(-1) @ values)
@@ -963,15 +1036,18 @@ assert_close(twice, raised.softmax(-1) @ values)
 
 # %%
 for m in (10, 10_000):
-    leading = F.pad(torch.tensor([math.log(m - 1)]), (0, m - 1))  # one score of ln(m − 1), and zeros
+    leading = F.pad(
+        torch.tensor([math.log(m - 1)]), (0, m - 1)
+    )  # one score of ln(m − 1), and zeros
     assert_close(leading.softmax(-1)[0], torch.tensor(0.5), atol=1e-4, rtol=0)
 
 numbers = torch.logspace(math.log10(2), 4, 80)
 cu.show_curves(
     numbers,
     {f"lead of {gap}": 1 / (1 + (numbers - 1) * math.exp(-gap)) for gap in (8, 4, 2)},
-    alt="Weight of the leading key against the number of keys from 2 to 10,000 on a logarithmic axis. All curves fall from near 1 "
-    "towards 0; a lead of 2 is lost among 30 keys, a lead of 8 lasts until about 3,000.",
+    alt="Weight of the leading key against the number of keys from 2 to 10,000 on a logarithmic axis. "
+    "All curves fall from near 1 towards 0; a lead of 2 is lost among 30 keys, a lead of 8 lasts until "
+    "about 3,000.",
     xlabel="number of keys m",
     ylabel="weight of the leading key",
     logx=True,
@@ -1052,7 +1128,9 @@ pd.DataFrame(shown, index=["kitten", "horse", "house"]).round(1)
 
 # %%
 assert buggy_lookup(asked[None, :1], keys[None], years[None]).item() == values.sum() == 122
-assert_close(one, cu.scaled_dot_product_attention(asked, keys, years, scale=1.0))  # alone it is right
+assert_close(
+    one, cu.scaled_dot_product_attention(asked, keys, years, scale=1.0)
+)  # alone it is right
 
 # %% [markdown]
 # ### Exercise 1.4 · Find the bug
@@ -1063,7 +1141,7 @@ assert_close(one, cu.scaled_dot_product_attention(asked, keys, years, scale=1.0)
 
 # %% tags=["exercise"]
 def fixed_lookup(queries, keys, values):
-    """softmax(q·k) over the keys: (…, queries, d), (…, keys, d), (…, keys, d_v) → (…, queries, d_v)."""
+    """softmax(q·k) v: (…, queries, d), (…, keys, d), (…, keys, d_v) → (…, queries, d_v)."""
     ...
 
 
@@ -1073,7 +1151,7 @@ cu.checks.fixed_lookup(fixed_lookup)
 
 # %% tags=["solution"] jupyter={"source_hidden": true}
 def fixed_lookup(queries, keys, values):
-    """softmax(q·k) over the keys: (…, queries, d), (…, keys, d), (…, keys, d_v) → (…, queries, d_v)."""
+    """softmax(q·k) v: (…, queries, d), (…, keys, d), (…, keys, d_v) → (…, queries, d_v)."""
     scores = queries @ keys.transpose(-2, -1)
     weights = scores.softmax(dim=-1)  # dim=1 is the axis of the keys only where there is no batch
     return weights @ values
@@ -1095,8 +1173,15 @@ found_by_closeness = closeness(words, words).argmax(-1) == torch.arange(24)
 unit = F.normalize(words, dim=-1)
 found_by_cosine = (unit @ unit.T).argmax(-1) == torch.arange(24)
 assert found_by_closeness.all() and found_by_cosine.all()
-found = {"dot product": found_by_dot, "closeness": found_by_closeness, "dot product, length 1": found_by_cosine}
-pd.DataFrame({name: f"{hits.sum()} of 24" for name, hits in found.items()}, index=["words that find themselves"])
+found = {
+    "dot product": found_by_dot,
+    "closeness": found_by_closeness,
+    "dot product, length 1": found_by_cosine,
+}
+pd.DataFrame(
+    {name: f"{hits.sum()} of 24" for name, hits in found.items()},
+    index=["words that find themselves"],
+)
 
 # %% [markdown]
 # *Cat* finds *dog*, because the dog has larger numbers. The missing term is the $-\tfrac12\lVert k\rVert^2$ from above. A
@@ -1115,7 +1200,7 @@ assert weights.max() > 0.8
 pd.DataFrame([weights.tolist()], index=["house, T = 0.01"], columns=animals).round(2)
 
 # %% [markdown]
-# So a house "lives" for about as long as a dog, and the weights look as sure as ever. Trained models run into this, too: a head that has
+# So a house "lives" for about as long as a dog, and the weights look as sure as ever. Trained models run into this, too: a layer that has
 # nothing to say must put its attention somewhere, and often puts it on the first token, an **attention sink** (Xiao et al., 2024).
 # One remedy is a pair that means "nothing": a fixed score and the value 0. It takes the attention whenever no real key beats it. Say
 # that a key further away than 0.3 is as good as none, so that nothing scores $-\tfrac12\cdot 0.3^2 = -0.045$:
@@ -1140,7 +1225,7 @@ pd.DataFrame(weights.tolist(), index=["kitten", "house"], columns=[*animals, "no
 
 # %% tags=["exercise"]
 def attend_or_nothing(scores, values, nothing):
-    """Attention with one more pair (score nothing, value 0): (…, queries, m), (…, m, d_v) → (…, queries, d_v)."""
+    """One more pair (score nothing, value 0): (…, queries, m), (…, m, d_v) → (…, queries, d_v)."""
     ...
 
 
@@ -1150,7 +1235,7 @@ cu.checks.attend_or_nothing(attend_or_nothing)
 
 # %% tags=["solution"] jupyter={"source_hidden": true}
 def attend_or_nothing(scores, values, nothing):
-    """Attention with one more pair (score nothing, value 0): (…, queries, m), (…, m, d_v) → (…, queries, d_v)."""
+    """One more pair (score nothing, value 0): (…, queries, m), (…, m, d_v) → (…, queries, d_v)."""
     extra = torch.full_like(scores[..., :1], nothing)
     weights = torch.cat([scores, extra], dim=-1).softmax(dim=-1)
     return weights[..., :-1] @ values  # the extra pair has taken its share, and adds 0
