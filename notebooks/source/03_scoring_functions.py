@@ -355,6 +355,8 @@ measured = pd.DataFrame(
 assert measured.loc[True, "bits"].between(3.2, 3.7).all()  # scaled: flat in d
 assert measured.loc[(False, 1024), "bits"] < 0.4  # unscaled: nearly one-hot
 assert measured.loc[(False, 1024), "median"] < 0.02 < 0.2 < measured.loc[(True, 1024), "median"]
+assert measured.loc[(False, 1024), "high"] > 1  # a few queries get a lot
+assert measured.loc[(False, 16), "median"] > 2 * measured.loc[(True, 16), "median"]
 
 # %% tags=["hide-input"]
 fig, (left, right) = cu.subplots(
@@ -392,9 +394,9 @@ fig
 
 # %% [markdown]
 # Left: unscaled weights turn into a hard choice as $d$ grows, before anything is learned; scaled, the dimension no
-# longer matters. Right: without the scale the median query gets almost no gradient, while a few queries, those
-# between two nearly equal keys, get a large one. So it is not that gradients "vanish" on average: they are *badly
-# spread*.
+# longer matters. Right: for $d$ near 1,000 and no scale, the median query gets almost no gradient, while a few queries,
+# those between two nearly equal keys, get a large one; around $d = 16$ most of them get more than with the scale. So it
+# is not that gradients "vanish" on average: their size depends on $d$, and they are *badly spread*.
 #
 # Do not read more into $\sqrt d$ than there is. It is right for **independent** vectors, as they are at the start of
 # training. When queries and keys become aligned, each $q_j k_j$ has mean $\rho > 0$ and the score grows with $d$,
@@ -496,7 +498,8 @@ fig
 #
 # Lengths come in two shapes, and many texts hand them to the attention itself as `valid_lens`; we turn them into a
 # mask first. `(batch,)` gives each sequence a length. `(batch, queries)` gives each *query* its own; a causal mask is
-# the special case $1, 2, \dots, n$.
+# the special case $1, 2, \dots, n$. (Older code flattens the scores to (batch · queries, keys) and repeats each
+# sequence's length once per query. Broadcasting does the same and copies nothing.)
 
 # %%
 per_query = torch.tensor([[1, 2, 4], [3, 3, 0]])  # (batch, queries)
@@ -514,8 +517,8 @@ assert torch.equal(
 
 # %% [markdown]
 # **What goes wrong here: the axis nobody named.** A mask (batch, keys) without an axis for the queries meets scores
-# (batch, queries, keys), and broadcasting aligns from the right: its rows are taken for *queries*. As long as batch
-# and queries differ in number, PyTorch stops you. In a batch as large as the sequence is long it does not.
+# (batch, queries, keys), and broadcasting aligns from the right: its rows are taken for *queries*. Where batch
+# and queries differ in number, PyTorch usually stops you. In a batch as large as the sequence is long it does not.
 
 # %%
 scores = torch.zeros(2, 2, 3)  # (batch, queries, keys), batch = queries = 2
@@ -595,6 +598,10 @@ embeddings = torch.tensor(
 lost = (embeddings @ query).softmax(dim=0)[2:].sum()
 assert lost > 0.79  # four fifths of the weight go to padding
 
+# %% [markdown]
+# **Version 2** masks after the softmax. Forbidden keys get nothing, but they have taken their share before: the row
+# sums to 0.3.
+
 
 # %%
 def multiply_afterwards(scores, mask):  # version 2
@@ -604,9 +611,6 @@ def multiply_afterwards(scores, mask):  # version 2
 torch.testing.assert_close(multiply_afterwards(scores, mask), torch.tensor([[0.1, 0.2, 0.0, 0.0]]))
 
 # %% [markdown]
-# **Version 2** masks after the softmax. Forbidden keys get nothing, but they took their share before: the rows sum to
-# 0.3.
-#
 # **Version 3** is what most courses teach: replace forbidden scores by a large negative number, such as $-10^6$,
 # whose exponential is 0.
 
@@ -780,14 +784,14 @@ assert (marks.drop(["6 ours", "course_utils"]) == "✗").any(axis=1).all()
 marks
 
 # %% [markdown]
-# Only the last two rows have no ✗. Read the third row again: everyday scores are fine, and the rest is not. That is
-# how such code survives for years.
+# Only the last two rows have no ✗. Read the third row again: everyday scores are fine, the rare cases are not. That
+# is how such code survives for years.
 #
 # ### Exercise 3.3 · Find the bug: masked softmax by renormalizing
 # *15 minutes · ★★★*
 #
 # This version mends number 2: it masks after the softmax and then divides by what is left, so rows sum to 1 again. On
-# paper it is right, and on our example it is. Below, it fails on scores that no one would call extreme.
+# paper it is right, and on our example it is. Below, it fails on four quite ordinary scores.
 
 
 # %%
@@ -797,7 +801,7 @@ def buggy_masked_softmax(scores, attn_mask):
 
 
 torch.testing.assert_close(buggy_masked_softmax(scores, mask), wanted)  # looks right
-loud_padding = torch.tensor([[0.0, 0.7, 120.0, 90.0]])  # forbidden keys with large scores
+loud_padding = torch.tensor([[0.0, 0.7, 120.0, 90.0]])  # the forbidden keys match best
 assert buggy_masked_softmax(loud_padding, mask)[0, :2].isnan().all()
 
 # %% [markdown]
@@ -1200,6 +1204,7 @@ for n in lengths:
         kept[name].append(numbers_kept(function, *inputs))
 
 # %%
+assert kept["dot product, written out"] == [n * n + 3 * n * size for n in lengths]
 assert slope(lengths[-3:], kept["additive"][-3:]) > 1.9  # n² already
 assert slope(lengths[-3:], kept["dot product, fused"][-3:]) < 1.1  # linear
 assert kept["additive"][-1] > 30 * kept["dot product, written out"][-1]
@@ -1207,8 +1212,8 @@ pd.DataFrame(kept, index=pd.Index(lengths, name="n"))
 
 # %% [markdown]
 # The additive hidden layer (batch, $n$, $n$, $h$) must be kept for the gradient of the tanh: with $n = 512$ and
-# $h = 64$ that is 17 million numbers, for one sequence and one layer. The written-out dot product keeps two maps of
-# $n^2$ at most. The fused operator keeps no map at all: it recomputes the weights block by block in the backward pass
+# $h = 64$ that is 17 million numbers, for one sequence and one layer. The written-out dot product keeps its
+# inputs and one map of $n^2$ weights. The fused operator keeps no map at all: it recomputes the weights block by block in the backward pass
 # ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)), so its memory is linear in $n$.
 #
 # Time depends on the machine, so the next cell asserts only what is safe to say: additive is slower, by a wide
