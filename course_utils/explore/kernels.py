@@ -6,14 +6,14 @@ import matplotlib as mpl
 import torch
 from torch import Tensor
 
-from ..data import noisy_sine
-from course_utils.figures import COLORS, heatmap, subplots
-from ..pooling import kernel_weights, leave_one_out_error
+from course_utils.data import noisy_sine
 from course_utils.explore.core import Choice, Explorer, Slider
+from course_utils.figures import COLORS, heatmap, subplots
+from course_utils.pooling import kernel_weights, leave_one_out_error
 
 KERNELS = ("gaussian", "boxcar", "triangular", "epanechnikov")
 WIDTHS = (
-    0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.25, 0.33, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0,
+    0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.25, 0.33, 0.4, 0.5, 0.7, 0.85, 1.0, 1.4, 2.0, 3.0, 10.0,
 )  # fmt: skip
 QUERIES = 60
 TOP = 0.5
@@ -99,7 +99,12 @@ def kernel_width(
 
     controls = {
         "kernel": Choice(list(KERNELS), "gaussian", label="Kernel"),
-        "width": Slider(widths, widths[len(widths) // 2], label="Width σ", format="{:g}"),
+        "width": Slider(
+            widths,
+            0.5 if 0.5 in widths else widths[len(widths) // 2],
+            label="Width σ",
+            format="{:g}",
+        ),
     }
     return Explorer("kernel_width", picture, controls)
 
