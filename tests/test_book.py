@@ -366,11 +366,11 @@ def test_a_cell_that_fails_is_named_with_its_error(small):
         ('<link rel="stylesheet" href="//cdn.example/x.css">', "asks another host"),
         ("<pre>Traceback (most recent call last)</pre>", "shows a traceback"),
         (
-            f'<p>\n<div class="course-explorer"><p>{"x" * EXPLORER_BYTES}</p></div>',
+            f'<p>\n<div class="cu-explorer"><p>{"x" * EXPLORER_BYTES}</p></div>',
             "an explorer has 600 KB",
         ),
         (
-            f'<div class="course-explorer"><img alt="x"><br></div><p>{"x" * EXPLORER_BYTES}</p>',
+            f'<div class="cu-explorer"><img alt="x"><br></div><p>{"x" * EXPLORER_BYTES}</p>',
             None,
         ),
     ],

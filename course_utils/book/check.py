@@ -91,7 +91,7 @@ class _Page(HTMLParser):
         if re.match(r"(https?:)?//", address):
             self.problems.append(f"asks another host: {address}")
         if tag not in VOID:
-            explorer = "course-explorer" in (values.get("class") or "").split()
+            explorer = "cu-explorer" in (values.get("class") or "").split()
             self.open.append((tag, self.place() if explorer else None))
 
     def handle_endtag(self, tag: str) -> None:

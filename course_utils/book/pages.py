@@ -29,10 +29,12 @@ def names(course: Manifest) -> list[str]:
 
 def contents(course: Manifest) -> str:
     """``_toc.yml``."""
-    first, *rest = names(course)
-    return _yaml(
-        {"format": "jb-book", "root": first, "chapters": [{"file": name} for name in rest]}
-    )
+    chapters = [
+        {"file": chapter.notebook, "title": f"{chapter.number} · {chapter.title}"}
+        for chapter in course.chapters
+    ]
+    entries = [*chapters, {"file": BIBLIOGRAPHY}]
+    return _yaml({"format": "jb-book", "root": COVER, "chapters": entries})
 
 
 def configuration(course: Manifest) -> str:
