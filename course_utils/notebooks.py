@@ -300,9 +300,10 @@ def _first_error(notebook: NotebookNode) -> list[str]:
         for output in cell.get("outputs", [])
         if output.output_type == "error"
     )
-    traceback = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(error.traceback)).splitlines()
+    traceback = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(error.traceback))
+    lines = [line for line in traceback.splitlines() if line.strip()]
     source = ["    " + line for line in cell.source.splitlines()]
-    return [f"cell {place} failed", *source, *("  | " + line for line in traceback[-12:])]
+    return [f"cell {place} failed", *source, *("  | " + line for line in lines[-12:])]
 
 
 # Comparing --------------------------------------------------------------------
