@@ -183,6 +183,7 @@ def expect_close(
 ) -> None:
     """Fail unless `actual` is a tensor of the expected shape and values, and say how far off it is."""
     expect_shape(actual, tuple(expected.shape))
+    expect(not actual.is_complex(), "the entries are complex numbers; real ones are expected")
     actual = actual.detach().to(expected.dtype)
     if not torch.allclose(actual, expected, atol=atol, rtol=rtol, equal_nan=True):
         if actual.isfinite().all() and expected.isfinite().all():
