@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 import jupytext
-import nbformat
 from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocessor
 from nbformat import NotebookNode
 
@@ -87,6 +86,5 @@ def _make_room(to: Path) -> None:
 
 
 def _write_source(notebook: NotebookNode, path: Path) -> None:
-    headless = {"jupytext": {"notebook_metadata_filter": "-all"}}
-    notebook.metadata = nbformat.from_dict(headless)
+    notebook.metadata["jupytext"] = {"notebook_metadata_filter": "kernelspec,-all"}
     jupytext.write(notebook, path, fmt="py:percent")

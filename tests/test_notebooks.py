@@ -22,6 +22,14 @@ from course_utils.runtime import ROOT
 CHAPTERS = manifest.load(files=False).chapters
 
 TINY = """\
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
 # %% [markdown]
 # # Tiny
 
@@ -406,7 +414,8 @@ def test_the_handout_has_neither_solutions_nor_outputs_and_its_pairs_agree(cours
     assert not any("solution" in rules.tags(cell) for cell in notebook.cells)
     assert len(notebook.cells) == 6
     assert notebooks.pair_differences(handed[0]) == []
-    assert handed[0].source.read_text().startswith("# %%")
+    head = TINY[: TINY.index("# %%")]
+    assert handed[0].source.read_text().startswith(head + "# %% [markdown]")
     assert (to / "LICENSE").is_file() and (to / "course_utils" / "a.py").is_file()
     assert not (to / "course_utils" / "__pycache__").exists()
     assert "make lab" in (to / "README.md").read_text()
