@@ -118,8 +118,9 @@ fig, axes = cu.subplots(
     width=8.4,
     height=3.2,
     sharey=True,
-    alt="Three planes colored by the winning key. By distance each of five keys has a cell around it. By dot product the four "
-    "outer keys have wedges and key D inside has none. With keys of one length there are five wedges.",
+    alt="Three planes colored by the winning key. By distance each of five keys has a cell around "
+    "it. By dot product the four outer keys have wedges and key D inside has none. With keys of"
+    " one length there are five wedges.",
 )
 colors = [cu.COLORS[name] for name in ("sky", "orange", "green", "yellow", "purple")]
 titles = ["−½‖q − k‖²: cells", "q · k: wedges, D never wins", "q · k, keys of one length"]
@@ -265,8 +266,9 @@ fig, (left, right) = cu.subplots(
     2,
     width=8.4,
     height=3.0,
-    alt="Left: histograms of dot products, narrow for d = 4, wide for d = 64, flat for d = 1024. Right, log axes: the variance follows the "
-    "line d, and after division by the square root of d it stays at 1.",
+    alt="Left: histograms of dot products, narrow for d = 4, wide for d = 64, flat for d = 1024. "
+    "Right, log axes: the variance follows the line d, and after division by the square root of"
+    " d it stays at 1.",
 )
 bins = torch.linspace(-60, 60, 81).numpy()
 for d, dash in zip([4, 64, 1024], ["-", "--", ":"], strict=True):
@@ -364,8 +366,9 @@ fig, (left, right) = cu.subplots(
     2,
     width=8.4,
     height=3.0,
-    alt="Left: the entropy of scaled weights stays near 3.4 bits for all d; unscaled it falls to nearly 0. Right: the scaled gradient is the same at all d; "
-    "unscaled its median collapses while its upper decile grows.",
+    alt="Left: the entropy of scaled weights stays near 3.4 bits for all d; unscaled it falls to "
+    "nearly 0. Right: the scaled gradient is the same at all d; unscaled its median collapses "
+    "while its upper decile grows.",
 )
 for scaled, color, marker, label in [
     (True, "blue", "s--", "q · k / √d"),
@@ -394,9 +397,9 @@ fig
 
 # %% [markdown]
 # Left: unscaled weights turn into a hard choice as $d$ grows, before anything is learned; scaled, the dimension no
-# longer matters. Right: for $d$ near 1,000 and no scale, the median query gets almost no gradient, while a few queries,
-# those between two nearly equal keys, get a large one; around $d = 16$ most of them get more than with the scale. So it
-# is not that gradients "vanish" on average: their size depends on $d$, and they are *badly spread*.
+# longer matters. Right: for $d$ near 1,000 and no scale, the median query gets almost no gradient, while a few
+# queries, those between two nearly equal keys, get a large one; around $d = 16$ most of them get more than with the
+# scale. So it is not that gradients "vanish" on average: their size depends on $d$, and they are *badly spread*.
 #
 # Do not read more into $\sqrt d$ than there is. It is right for **independent** vectors, as they are at the start of
 # training. When queries and keys become aligned, each $q_j k_j$ has mean $\rho > 0$ and the score grows with $d$,
@@ -427,8 +430,9 @@ after = unscaled / math.sqrt(64)
 cu.show_heatmaps(
     torch.stack([before, unscaled, after]),
     titles=["scaled before: right", "not scaled", "scaled after: wrong"],
-    alt="Three weight maps of six queries and keys. Scaled before the softmax the weights are spread; unscaled nearly one-hot; scaled after, the same "
-    "one-hot pattern, eight times paler.",
+    alt="Three weight maps of six queries and keys. Scaled before the softmax the weights are "
+    "spread; unscaled nearly one-hot; scaled after, the same one-hot pattern, eight times "
+    "paler.",
 )
 
 # %%
@@ -478,14 +482,16 @@ fig, axes = cu.subplots(
     3,
     width=7.2,
     height=4.2,
-    alt="Masks of three sentences with 4, 2 and 1 tokens. Above, padding masks: full columns for real tokens. Below, padding and causal: only the lower "
-    "left triangle of those columns remains.",
+    alt="Masks of three sentences with 4, 2 and 1 tokens. Above, padding masks: full columns for "
+    "real tokens. Below, padding and causal: only the lower left triangle of those columns "
+    "remains.",
 )
 for column, words in enumerate(sentences):
     for row, shown in enumerate([padding.expand(3, 1, 4, 4), both]):
         cu.heatmap(
-            axes[row, column], shown[column, 0].float(), queries=words, keys=words, xlabel="Keys" if row else None,
-            ylabel=None if column else "Queries", title=["padding", "padding and causal"][row], vmax=1.6,
+            axes[row, column], shown[column, 0].float(), queries=words, keys=words,
+            xlabel="Keys" if row else None, ylabel=None if column else "Queries",
+            title=["padding", "padding and causal"][row],
         )  # fmt: skip
 fig
 
@@ -517,8 +523,8 @@ assert torch.equal(
 
 # %% [markdown]
 # **What goes wrong here: the axis nobody named.** A mask (batch, keys) without an axis for the queries meets scores
-# (batch, queries, keys), and broadcasting aligns from the right: its rows are taken for *queries*. Where batch
-# and queries differ in number, PyTorch usually stops you. In a batch as large as the sequence is long it does not.
+# (batch, queries, keys), and broadcasting aligns from the right: its rows are taken for *queries*. Where batch and
+# queries differ in number, PyTorch usually stops you. In a batch as large as the sequence is long it does not.
 
 # %%
 scores = torch.zeros(2, 2, 3)  # (batch, queries, keys), batch = queries = 2
@@ -914,20 +920,18 @@ torch.testing.assert_close(outputs[:, 0], torch.tensor([[0.5, 5.0], [2.5, 25.0]]
 
 # %%
 different = torch.randn(2, 10, 3)
-equal_weights = cu.dot_product_weights(queries, keys, mask)[
-    :, 0
-]  # (2, 10): one row for each sequence
+equal_weights = cu.dot_product_weights(queries, keys, mask)[:, 0]  # (sequences, keys)
 random_weights = cu.dot_product_weights(queries, different, mask)[:, 0]
 cu.show_heatmaps(
     torch.stack([equal_weights, random_weights]),
     queries=["2 valid", "6 valid"],
     ylabel="Sequences",
-    vmax=0.6,
     titles=["equal keys", "random keys"],
     width=8.4,
     height=1.9,
-    alt="Weights over ten keys. With equal keys the first sequence gives one half to two keys, the second one sixth to six keys. With random keys the weights "
-    "differ, and keys beyond the valid length still get none.",
+    alt="Weights over ten keys. With equal keys the first sequence gives one half to two keys, the "
+    "second one sixth to six keys. With random keys the weights differ, and keys beyond the "
+    "valid length still get none.",
 )
 
 # %%
@@ -970,9 +974,9 @@ for attn_mask in masks.values():
         torch.testing.assert_close(ours, with_gradients(reference, inputs, attn_mask))
 
 # %% [markdown]
-# From now on we use the library. `cu.scaled_dot_product_attention` calls PyTorch's fused operator, which never writes
-# the weights to memory. That makes it fast, and it leaves us with nothing to look at. Hence two ways to ask for the
-# weights:
+# From now on we use the library. `cu.scaled_dot_product_attention` calls PyTorch's operator, which is *fused*: where
+# it can, it never writes the weights to memory. That makes it fast, and it leaves us with nothing to look at. Hence
+# two ways to ask for the weights:
 #
 # - `cu.dot_product_weights(queries, keys, mask)` computes them;
 # - `with cu.record_attention(model) as maps:` collects the weights of every attention module inside a model, under the module's name, while the block runs. Outside the block nothing is
@@ -1003,8 +1007,9 @@ torch.testing.assert_close(outputs, dot_product_attention(queries, different, va
 # ## Additive attention
 #
 # A dot product needs queries and keys of the same size. In a translation model, say, a query of 20 numbers may meet
-# keys of 2. The oldest neural scoring function ([Bahdanau et al., 2015](https://arxiv.org/abs/1409.0473)) maps both
-# to $h$ hidden units, *adds* them, and reads a number off:
+# keys of 2. The scoring function with which neural translation learned to attend
+# ([Bahdanau et al., 2015](https://arxiv.org/abs/1409.0473)) maps both to $h$ hidden units, *adds* them, and reads a
+# number off:
 #
 # $$a(\mathbf q, \mathbf k) = \mathbf w^\top \tanh(\mathbf W_q \mathbf q + \mathbf W_k \mathbf k), \qquad \mathbf W_q \in \mathbb R^{h\times d_q},\; \mathbf W_k \in \mathbb R^{h\times d_k},\; \mathbf w \in \mathbb R^h .$$
 #
@@ -1081,11 +1086,11 @@ cu.show_heatmaps(
     torch.stack([maps["dot"][:, 0], maps["additive"][:, 0]]),
     queries=["2 valid", "6 valid"],
     ylabel="Sequences",
-    vmax=0.6,
     titles=["dot product", "additive"],
     width=8.4,
     height=1.9,
-    alt="Two identical weight maps for equal keys: one half on two keys in the first sequence, one sixth on six keys in the second.",
+    alt="Two identical weight maps for equal keys: one half on two keys in the first sequence, one "
+    "sixth on six keys in the second.",
 )
 
 # %% [markdown]
@@ -1093,8 +1098,8 @@ cu.show_heatmaps(
 # additive scores? Two things, easily missed.
 #
 # **They are bounded.** tanh lies between $-1$ and 1, so $|a| \le \sum_j |w_j|$, however long the vectors. Additive
-# attention needs no $1/\sqrt d$, and that is why it once did better than *unscaled* dot products in high dimensions
-# ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.1).
+# attention needs no $1/\sqrt d$. In high dimensions it did better than *unscaled* dot products, and $1/\sqrt d$ was
+# introduced to close that gap ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.1).
 #
 # **The tanh is essential.** Without it the score is
 # $\mathbf w^\top\mathbf W_q\mathbf q + \mathbf w^\top\mathbf W_k\mathbf k$, and the first term is the same for all
@@ -1208,13 +1213,16 @@ assert kept["dot product, written out"] == [n * n + 3 * n * size for n in length
 assert slope(lengths[-3:], kept["additive"][-3:]) > 1.9  # n² already
 assert slope(lengths[-3:], kept["dot product, fused"][-3:]) < 1.1  # linear
 assert kept["additive"][-1] > 30 * kept["dot product, written out"][-1]
+without_heads = numbers_kept(F.scaled_dot_product_attention, *inputs)  # (batch, n, size)
+assert without_heads > 2 * kept["dot product, fused"][-1]  # no head axis: not fused
 pd.DataFrame(kept, index=pd.Index(lengths, name="n"))
 
 # %% [markdown]
 # The additive hidden layer (batch, $n$, $n$, $h$) must be kept for the gradient of the tanh: with $n = 512$ and
-# $h = 64$ that is 17 million numbers, for one sequence and one layer. The written-out dot product keeps its
-# inputs and one map of $n^2$ weights. The fused operator keeps no map at all: it recomputes the weights block by block in the backward pass
-# ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)), so its memory is linear in $n$.
+# $h = 64$ that is 17 million numbers, for one sequence and one layer. The written-out dot product keeps its inputs
+# and one map of $n^2$ weights. The fused operator keeps no map at all: it recomputes the weights block by block in
+# the backward pass ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)), so its memory is linear in $n$. (It looks
+# for a head axis. Without one, PyTorch computes the same numbers the long way and says nothing.)
 #
 # Time depends on the machine, so the next cell asserts only what is safe to say: additive is slower, by a wide
 # margin.
@@ -1246,8 +1254,9 @@ fig, (left, right) = cu.subplots(
     2,
     width=8.4,
     height=3.1,
-    alt="Log axes over the number of tokens. Left, numbers kept: additive highest and growing with n squared, written-out dot product below, fused lowest and linear. Right, time: "
-    "additive well above both dot products.",
+    alt="Log axes over the number of tokens. Left, numbers kept: additive highest and growing with "
+    "n squared, written-out dot product below, fused lowest and linear. Right, time: additive "
+    "well above both dot products.",
 )
 for (name, numbers), marker in zip(kept.items(), ["o-", "s--", "^:"], strict=True):
     left.loglog(lengths, numbers, marker, label=name, markersize=4)
