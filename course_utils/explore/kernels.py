@@ -8,7 +8,7 @@ from torch import Tensor
 
 from course_utils.data import noisy_sine
 from course_utils.explore.core import Choice, Explorer, Slider
-from course_utils.figures import COLORS, heatmap, subplots
+from course_utils.figures import COLORS, heatmap, subplots, to_numpy
 from course_utils.pooling import kernel_weights, leave_one_out_error
 
 KERNELS = ("gaussian", "boxcar", "triangular", "epanechnikov")
@@ -86,7 +86,7 @@ def kernel_width(
             error = errors[kernel][widths.index(width)]
             known = error < float("inf")
             fit.set_ydata(weights @ y)
-            image.set_data(weights)
+            image.set_data(to_numpy(weights))
             curve.set_ydata([e if e < float("inf") else float("nan") for e in errors[kernel]])
             here.set_data([width] if known else [], [error] if known else [])
             position.set_xdata([width, width])

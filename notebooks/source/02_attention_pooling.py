@@ -242,8 +242,18 @@ assert_close(ours, library)
 assert_close(ours, operator)
 
 # %% [markdown]
-# From now on we use `cu.kernel_weights` and `cu.nadaraya_watson`.
-#
+# From now on we use `cu.kernel_weights` and `cu.nadaraya_watson`, and one abbreviation:
+
+
+# %%
+def predict(data, width, kernel="gaussian"):
+    """The fit at the 101 queries."""
+    return cu.nadaraya_watson(queries, data.x, data.y, kernel=kernel, width=width)
+
+
+assert_close(predict(fifty, 0.5), fit)
+
+# %% [markdown]
 # Two properties follow from the formula alone. An average never leaves the range of the values, so kernel regression
 # **cannot extrapolate**. And only distances enter, so moving and turning everything together changes nothing.
 
@@ -308,11 +318,7 @@ fig, axes = cu.subplots(
 for ax, name in zip(axes, cu.KERNELS, strict=True):
     ax.plot(forty.x, forty.y, "o", color="0.7", markersize=3)
     ax.plot(queries, forty.truth(queries), "--", color="black", linewidth=1.2)
-    ax.plot(
-        queries,
-        cu.nadaraya_watson(queries, forty.x, forty.y, kernel=name),
-        color=cu.COLORS["vermilion"],
-    )
+    ax.plot(queries, predict(forty, 1.0, name), color=cu.COLORS["vermilion"])
     ax.set(title=name.capitalize(), xlabel="x")
 axes[0].set_ylabel("y")
 fig
@@ -388,11 +394,7 @@ fig, axes = cu.subplots(
 for ax, width in zip(axes, widths, strict=True):
     ax.plot(forty.x, forty.y, "o", color="0.7", markersize=3)
     ax.plot(queries, forty.truth(queries), "--", color="black", linewidth=1.2)
-    ax.plot(
-        queries,
-        cu.nadaraya_watson(queries, forty.x, forty.y, width=width),
-        color=cu.COLORS["vermilion"],
-    )
+    ax.plot(queries, predict(forty, width), color=cu.COLORS["vermilion"])
     ax.set(title=f"σ = {width:g}", xlabel="x")
 axes[0].set_ylabel("y")
 fig
@@ -423,10 +425,9 @@ rows = []
 for width in widths:
     on_data = cu.nadaraya_watson(forty.x, forty.x, forty.y, width=width)
     training = (on_data - forty.y).square().mean().item()
-    truth = error_to_truth(cu.nadaraya_watson(queries, forty.x, forty.y, width=width), forty)
-    rows.append(
-        (width, keys_used(cu.kernel_weights(queries, forty.x, width=width)), training, truth)
-    )
+    truth = error_to_truth(predict(forty, width), forty)
+    used = keys_used(cu.kernel_weights(queries, forty.x, width=width))
+    rows.append((width, used, training, truth))
 table = pd.DataFrame(rows, columns=["width", "keys used", "training error", "error to truth"])
 table.set_index("width").round(2)
 
@@ -448,12 +449,8 @@ assert table["error to truth"].idxmin() in (1, 2)  # neither end is best
 # %%
 grid = torch.logspace(-1.2, 0.5, 18)
 draws = [cu.noisy_sine(40, noise=1, seed=seed) for seed in range(200)]
-fits = torch.stack(
-    [
-        torch.stack([cu.nadaraya_watson(queries, d.x, d.y, width=w.item()) for d in draws])
-        for w in grid
-    ]
-)  # (widths, draws, queries)
+fits = [torch.stack([predict(data, width) for data in draws]) for width in grid]
+fits = torch.stack(fits)  # (widths, draws, queries)
 truth = forty.truth(queries)
 bias2 = (fits.mean(1) - truth).square().mean(1)
 variance = fits.var(1, correction=0).mean(1)
@@ -502,7 +499,7 @@ def ratio_pooling(queries, keys, values, width):
 
 assert torch.exp(torch.tensor(-139.0)) == 0
 literal = ratio_pooling(queries, forty.x, forty.y, 0.01)
-softmax = cu.nadaraya_watson(queries, forty.x, forty.y, width=0.01)
+softmax = predict(forty, 0.01)
 
 assert literal.isnan().any() and softmax.isfinite().all()
 
@@ -515,8 +512,8 @@ assert literal.isnan().any() and softmax.isfinite().all()
 
 # %%
 nearest = forty.y[(queries[:, None] - forty.x).abs().argmin(1)]
-assert_close(cu.nadaraya_watson(queries, forty.x, forty.y, width=1e-4), nearest)
-assert_close(cu.nadaraya_watson(queries, forty.x, forty.y, width=1e4), forty.y.mean().expand(101))
+assert_close(predict(forty, 1e-4), nearest)
+assert_close(predict(forty, 1e4), forty.y.mean().expand(101))
 for width in (1e-4, 1e-2, 1.0, 1e2, 1e4):
     assert cu.kernel_weights(queries.half(), forty.x.half(), width=width).isfinite().all()
 
@@ -530,7 +527,7 @@ for width in (1e-4, 1e-2, 1.0, 1e2, 1e4):
 # difference look like?
 
 # %%
-gaps = cu.nadaraya_watson(queries, forty.x, forty.y, kernel="epanechnikov", width=0.12)
+gaps = predict(forty, 0.12, "epanechnikov")
 kernel = cu.kernel_values((queries[:, None] - forty.x) / 0.12, kernel="epanechnikov")
 zeros = (kernel / (kernel.sum(1, keepdim=True) + 1e-8)) @ forty.y
 
@@ -636,18 +633,9 @@ assert_close(masked_pooling(x, y, 0.3), operator[:, 0])
 # %%
 grid = torch.logspace(-2.7, 0.7, 69)
 chosen, loo = cu.best_width(forty.x, forty.y, grid)
-training = torch.stack(
-    [
-        (cu.nadaraya_watson(forty.x, forty.x, forty.y, width=w.item()) - forty.y).square().mean()
-        for w in grid
-    ]
-)
-fresh = 1 + torch.tensor(
-    [
-        error_to_truth(cu.nadaraya_watson(queries, forty.x, forty.y, width=w.item()), forty)
-        for w in grid
-    ]
-)
+on_data = [cu.nadaraya_watson(forty.x, forty.x, forty.y, width=w) for w in grid]
+training = (torch.stack(on_data) - forty.y).square().mean(1)
+fresh = 1 + torch.tensor([error_to_truth(predict(forty, w), forty) for w in grid])
 
 assert training[0] < 0.01 and (training.diff() > -1e-6).all()
 assert 0.15 < chosen < 0.6
@@ -674,17 +662,15 @@ excess = []
 for seed in range(50):
     data = cu.noisy_sine(40, noise=1, seed=seed)
     width, _ = cu.best_width(data.x, data.y, grid[::2])
-    fits = [cu.nadaraya_watson(queries, data.x, data.y, width=w.item()) for w in grid[::2]]
+    fits = [predict(data, w) for w in grid[::2]]
     possible = min(error_to_truth(fit, data) for fit in fits)
-    taken = error_to_truth(cu.nadaraya_watson(queries, data.x, data.y, width=width), data)
+    taken = error_to_truth(predict(data, width), data)
     excess.append(taken / possible)
 excess = torch.tensor(excess)
 typical, worst = excess.median().item(), excess.max().item()
 
 assert typical < 1.4 and worst > 1.5
-print(
-    f"error of the chosen width / error of the best one: median {typical:.1f}, worst of 50 draws {worst:.0f}"
-)
+print(f"error of chosen / error of best width: median {typical:.1f}, worst of 50 {worst:.0f}")
 
 # %% [markdown]
 # Usually not far from the best possible; now and then several times worse. A curve like the one above deserves a look
@@ -858,10 +844,8 @@ print(f"learned width {learned:.2f}, best leave-one-out width {best:.2f}")
 # %%
 leaky = ParametricPooling(width=1.0)
 leaky_path, leaky_error = train(leaky, fifty.x.repeat(50, 1), fifty.y.repeat(50, 1))
-honest_truth = error_to_truth(cu.nadaraya_watson(queries, fifty.x, fifty.y, width=learned), fifty)
-leaky_truth = error_to_truth(
-    cu.nadaraya_watson(queries, fifty.x, fifty.y, width=leaky_path[-1]), fifty
-)
+honest_truth = error_to_truth(predict(fifty, learned), fifty)
+leaky_truth = error_to_truth(predict(fifty, leaky_path[-1]), fifty)
 
 assert leaky_error < 0.005 < 0.2 < honest_error  # 0.25 is the variance of the noise
 assert leaky_path[-1] < 0.02
@@ -894,7 +878,7 @@ for place, (width, name) in enumerate(
 ):
     axes[place].plot(fifty.x, fifty.y, "o", color="0.7", markersize=3)
     axes[place].plot(queries, fifty.truth(queries), "--", color="black", linewidth=1.2)
-    fit = cu.nadaraya_watson(queries, fifty.x, fifty.y, width=width)
+    fit = predict(fifty, width)
     axes[place].plot(queries, fit, color=cu.COLORS["vermilion"])
     axes[place].set(title=name, xlabel="x", ylim=(-1.2, 5.5))
     weights = cu.kernel_weights(queries[::2], fifty.x, width=width)
@@ -1309,9 +1293,8 @@ over_queries = torch.softmax(scores, dim=0)
 
 assert_close(over_queries.sum(0), torch.ones(40))  # columns sum to 1 …
 assert (over_queries.sum(1) - 1).abs().max() > 0.3  # … rows do not
-assert error_to_truth(over_queries @ forty.y, forty) > 2 * error_to_truth(
-    cu.nadaraya_watson(queries, forty.x, forty.y, width=0.5), forty
-)
+right, wrong = predict(forty, 0.5), over_queries @ forty.y
+assert error_to_truth(wrong, forty) > 2 * error_to_truth(right, forty)
 
 # %% [markdown]
 # **A column among rows.** If the predictions have shape (n, 1) and the values (n,), their difference is broadcast to
