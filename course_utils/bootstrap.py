@@ -28,6 +28,12 @@ INCOMPLETE = os.path.join(VENV, ".incomplete")
 LOG = os.path.join(VENV, "install.log")
 PYTHON = os.path.join(VENV, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
 
+PACKAGES = ["--constraint", "constraints.txt", "--editable", ".[book,test]"]
+OPTIONS = ["--no-input", "--disable-pip-version-check"]
+OPTIONS += [
+    "--no-compile"
+]  # what is imported is compiled then; compiling all costs a third more
+
 FULL = r"No space left on device|Disk quota exceeded|Errno 28\b|WinError 112\b"
 OFFLINE = (
     r"connection broken by|name resolution|Name or service not known|getaddrinfo failed"
@@ -129,10 +135,7 @@ def make():
     open(INCOMPLETE, "w").close()
     if os.path.exists(STAMP):
         os.remove(STAMP)
-    steps = [
-        [PYTHON, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
-        + ["--constraint", "constraints.txt", "--editable", ".[book,test]"]
-    ]
+    steps = [[PYTHON, "-m", "pip", "install"] + OPTIONS + PACKAGES]
     if not os.path.exists(PYTHON):
         steps.insert(0, [sys.executable, "-m", "venv", VENV])
     for command in steps:
