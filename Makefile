@@ -47,7 +47,7 @@ constraints: $(ENV) ## pin what pyproject.toml asks for, on every system; a line
 
 clean: ## remove the environment and everything that was built
 	rm -rf .venv _build .hypothesis .pytest_cache .ruff_cache *.egg-info
-	find course_utils tests benchmarks notebooks -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
+	find . -name .git -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
 $(ENV): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \

@@ -29,10 +29,8 @@ LOG = os.path.join(VENV, "install.log")
 PYTHON = os.path.join(VENV, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
 
 PACKAGES = ["--constraint", "constraints.txt", "--editable", ".[book,test]"]
-OPTIONS = ["--no-input", "--disable-pip-version-check"]
-OPTIONS += [
-    "--no-compile"
-]  # what is imported is compiled then; compiling all costs a third more
+# What is imported is compiled then; to compile everything now would take a third longer.
+OPTIONS = ["--no-input", "--disable-pip-version-check", "--no-compile"]
 
 FULL = r"No space left on device|Disk quota exceeded|Errno 28\b|WinError 112\b"
 OFFLINE = (
