@@ -1154,6 +1154,8 @@ with_one = cu.nadaraya_watson(places, square, heights, width=one)
 with_each = cu.nadaraya_watson(places, square, heights, width=each)
 
 assert (with_each - target).square().mean() < 0.5 * (with_one - target).square().mean()
+used = [keys_used(cu.kernel_weights(places, square, width=width)) for width in (one, each)]
+assert used[1] > used[0]
 print(f"best single width {one:.2f}; learned widths {each[0]:.2f} and {each[1]:.0f}")
 
 # %% tags=["hide-input"]
@@ -1231,8 +1233,9 @@ assert fixed[-1] > 0.8 * fixed[-2] and fixed[-1] > 3 * shrinking[-1]  # stays at
 assert -0.2 < slope(hasty) < 0.2  # stays at its variance
 
 # %%
+theory = {"n^(-4/5)": [shrinking[0] * (n / sizes[0]) ** -0.8 for n in sizes]}
 cu.show_curves(
-    sizes, curves, logx=True, logy=True, xlabel="number of points n", ylabel="squared error",
+    sizes, curves | theory, logx=True, logy=True, xlabel="number of points n", ylabel="squared error",
     alt="Squared error over n on log axes. With the width shrinking as n to the power -1/5 it "
     "falls along a straight line of slope about -0.8; with a fixed width it levels off; "
     "with a width of 10/n it does not fall at all.",

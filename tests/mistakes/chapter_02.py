@@ -117,6 +117,13 @@ def softmax_of_weights(keys: Tensor, values: Tensor, width: float) -> Tensor:
     return weights.masked_fill(itself, -torch.inf).softmax(1) @ values
 
 
+def values_centered_in_place(keys: Tensor, values: Tensor, width: float) -> Tensor:
+    """Subtracts the mean from the caller's own values."""
+    mean = values.mean()
+    values -= mean
+    return cu.leave_one_out(keys, values, width=width) + mean
+
+
 # loo_residuals
 
 
@@ -146,6 +153,11 @@ def multiplied(weights: Tensor, values: Tensor) -> Tensor:
 def local_constant(queries, keys, values, width):
     """Is kernel regression itself."""
     return cu.nadaraya_watson(queries, keys, values, width=width)
+
+
+def one_column(queries, keys, values, width):
+    """Leaves a matrix with one column."""
+    return _line(cu.kernel_weights(queries, keys, width=width), queries, keys, values[:, None])
 
 
 def global_line(queries, keys, values, width):
@@ -215,10 +227,12 @@ MISTAKES = {
         divided_by_the_rest,
         scores_set_to_zero,
         softmax_of_weights,
+        values_centered_in_place,
     ],
     "loo_residuals": [plain_residuals, one_factor_for_all, sign_turned, multiplied],
     "local_linear": [
         local_constant,
+        one_column,
         global_line,
         offsets_turned,
         not_normalized,
