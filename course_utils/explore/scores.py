@@ -35,7 +35,7 @@ def scores(seed: int = 5) -> Explorer:
         )  # fmt: skip
         score_map = heatmap(left, empty, vmin=-FULL_COLOR, vmax=FULL_COLOR, cmap="PuOr", keys=names)
         weight_map = heatmap(middle, empty, ylabel=None, keys=names, title="Weights")
-        score_map.cmap.set_bad("0.86")
+        score_map.set_cmap(score_map.cmap.with_extremes(bad="0.86"))
         score_texts, weight_texts = _texts(left), _texts(middle)
         bars = right.barh(rows, rows, color=COLORS["blue"], height=0.7)
         most = right.axvline(0, color=COLORS["vermilion"], linestyle="--")

@@ -145,9 +145,9 @@ axes[0].set_ylabel("second coordinate")
 fig
 
 # %% [markdown]
-# On the left every key is best for the queries near it. In the middle only *directions* count: regions are wedges,
-# and key D, which lies inside the polygon of the others, wins no query at all. On the right we gave all keys the same
-# length; now each has its wedge, and both rules agree.
+# On the left every key is best for the queries near it. In the middle only the *direction* of a query matters, so the
+# regions are wedges, and a long key is heard from afar: D, which lies inside the polygon of the others, wins no query
+# at all. On the right we gave all keys the same length; now each has its wedge, and both rules agree.
 
 # %%
 assert maps[0].unique().tolist() == [0, 1, 2, 3, 4]  # each key wins somewhere
@@ -312,9 +312,8 @@ def entropy(weights):
     return torch.special.entr(weights).sum(dim=-1) / math.log(2)
 
 
-assert entropy(torch.tensor([0.5, 0.5])) == 1
-assert entropy(torch.tensor([0.5, 0.25, 0.25])) == 1.5
-assert entropy(torch.tensor([1.0, 0.0])) == 0
+for weights, bits in [([0.5, 0.5], 1.0), ([0.5, 0.25, 0.25], 1.5), ([1.0, 0.0], 0.0)]:
+    torch.testing.assert_close(entropy(torch.tensor(weights)), torch.tensor(bits))
 
 # %% [markdown]
 # And the gradient? A weight answers to scores by
@@ -443,7 +442,7 @@ assert entropy(before).mean() > 1.5 > 0.8 > entropy(after * 8).mean()
 
 # %% [markdown]
 # The output is eight times too small, which a later normalization can undo. The hard choice, and with it the bad
-# gradient, nothing undoes.
+# gradient, no later layer undoes.
 #
 # ## Which keys may answer: masks
 #
@@ -797,7 +796,8 @@ marks
 # *15 minutes · ★★★*
 #
 # This version mends number 2: it masks after the softmax and then divides by what is left, so rows sum to 1 again. On
-# paper it is right, and on our example it is. Below, it fails on four quite ordinary scores.
+# paper it is right, and on our example it is. Below, it fails on scores that a dot product easily gives when nobody
+# scales it.
 
 
 # %%
@@ -979,8 +979,8 @@ for attn_mask in masks.values():
 # two ways to ask for the weights:
 #
 # - `cu.dot_product_weights(queries, keys, mask)` computes them;
-# - `with cu.record_attention(model) as maps:` collects the weights of every attention module inside a model, under the module's name, while the block runs. Outside the block nothing is
-#   computed or kept.
+# - `with cu.record_attention(model) as maps:` collects the weights of every attention module inside a model, under the
+#   module's name, while the block runs. Outside the block nothing is computed or kept.
 
 # %%
 model = nn.ModuleDict({"dot": cu.DotProductAttention(dropout=0.5)})
@@ -1013,7 +1013,7 @@ torch.testing.assert_close(outputs, dot_product_attention(queries, different, va
 #
 # $$a(\mathbf q, \mathbf k) = \mathbf w^\top \tanh(\mathbf W_q \mathbf q + \mathbf W_k \mathbf k), \qquad \mathbf W_q \in \mathbb R^{h\times d_q},\; \mathbf W_k \in \mathbb R^{h\times d_k},\; \mathbf w \in \mathbb R^h .$$
 #
-# By hand, with $d_q = 1$, $d_k = 2$, $h = 2$: let $\mathbf W_q = \binom{1}{0}$,
+# By hand, with $d_q = 1$, $d_k = 2$, $h = 2$: let $\mathbf W_q = \begin{pmatrix}1\\0\end{pmatrix}$,
 # $\mathbf W_k = \begin{pmatrix}0&1\\1&0\end{pmatrix}$, $\mathbf w = (1, -1)$ and $q = 0.5$. For
 # $\mathbf k = (1, -0.5)$ the sum is $(0.5, 0) + (-0.5, 1) = (0, 1)$ and the score $\tanh 0 - \tanh 1 = -0.76$. For
 # $\mathbf k = (0, 0.5)$ it is $(1, 0)$ and $+0.76$.
@@ -1141,9 +1141,8 @@ assert torch.linalg.matrix_rank(M) <= 3
 # *8 minutes · ★★*
 #
 # Compute $\mathbf q^\top\mathbf M\mathbf k$ for all pairs of a batch: queries (batch, $n$, $d_q$), keys (batch, $m$,
-# $d_k$), matrix ($d_q$, $d_k$); return scores (batch, $n$, $m$), neither scaled nor normalized. Try the example of
-# the hint by hand first: $\mathbf q = (1, 2)$, $\mathbf M = \begin{pmatrix}1&0&2\\0&3&1\end{pmatrix}$,
-# $\mathbf k = (1, 0, 1)$.
+# $d_k$), matrix ($d_q$, $d_k$); return scores (batch, $n$, $m$), neither scaled nor normalized. Try one pair by hand
+# first: $\mathbf q = (1, 2)$, $\mathbf M = \begin{pmatrix}1&0&2\\0&3&1\end{pmatrix}$, $\mathbf k = (1, 0, 1)$ give 5.
 
 
 # %% tags=["exercise"]
@@ -1308,8 +1307,8 @@ cu.checks.attention_in_pieces(attention_in_pieces)
 # ## What goes wrong
 #
 # We met scores scaled after the softmax, masks on the wrong axis, $-10^6$, empty rows and overwritten inputs. Three
-# more run without an error and produce plausible loss curves. To expose them we use **one-hot values**: if value $i$
-# is the $i$-th unit vector, the output *is* the row of weights, whatever the code inside.
+# more run without an error or a warning. To expose them we use **one-hot values**: if value $i$ is the $i$-th unit
+# vector, the output *is* the row of weights, whatever the code inside.
 #
 # **The mask of the wrong polarity.** In `F.scaled_dot_product_attention` True means "may attend". In
 # `nn.MultiheadAttention` and `nn.TransformerEncoder` True means "must **not**". Both are PyTorch.
