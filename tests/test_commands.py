@@ -274,6 +274,27 @@ def test_a_wrong_manifest_is_a_sentence(monkeypatch):
         lab.main()
 
 
+def test_saving_in_lab_changes_the_edited_lines_of_the_source_and_no_others(tmp_path):
+    from jupyter_server.services.contents.largefilemanager import LargeFileManager
+    from jupytext.sync_contentsmanager import build_sync_jupytext_contents_manager_class
+
+    first = manifest.load(files=False).chapters[0]
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)  # says which files are pairs
+    for file in (first.ipynb, first.source):
+        copy = tmp_path / file.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+    contents = build_sync_jupytext_contents_manager_class(LargeFileManager)(root_dir=str(tmp_path))
+    model = contents.get(f"notebooks/{first.ipynb.name}")
+    assert model["content"]["cells"][0]["cell_type"] == "markdown"
+    model["content"]["cells"][0]["source"] += "\nOne sentence more."
+    contents.save(model, f"notebooks/{first.ipynb.name}")
+    before = first.source.read_text(encoding="utf-8").splitlines()
+    after = (tmp_path / first.source.relative_to(ROOT)).read_text(encoding="utf-8").splitlines()
+    after.remove("# One sentence more.")
+    assert after == before
+
+
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
     """The address of Lab as `make lab` starts it without a display, and the port that it found taken."""
