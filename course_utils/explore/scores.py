@@ -5,8 +5,8 @@ One set of standard normal queries and keys, drawn once; a smaller dimension tak
 
 import numpy as np
 
-from course_utils.figures import COLORS, heatmap, subplots
 from course_utils.explore.core import Explorer, Slider, Toggle
+from course_utils.figures import COLORS, heatmap, subplots
 
 NUM_QUERIES, NUM_KEYS = 4, 6
 DIMENSIONS = (1, 4, 16, 64, 256, 1024)
