@@ -20,10 +20,10 @@ lab: $(ENV) ## open the course in JupyterLab
 test: lint ## run every test: unit, property, notebook and browser
 	$(BIN)/python -m pytest tests notebooks --nbval --nbval-current-env --nbval-cell-timeout=120 -n $(WORKERS) --dist loadscope
 
-book: $(ENV) ## build the book into _build/
+book: $(ENV) ## build the book into _build/html
 	$(BIN)/python -m course_utils.book build
 
-serve: $(ENV) ## show the built book in a browser
+serve: $(ENV) ## show the built book on a local address
 	$(BIN)/python -m course_utils.book serve
 
 handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout/
@@ -40,12 +40,14 @@ format: $(ENV) ## format the code
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-constraints: ## pin the newest versions that pyproject.toml allows
-	@$(PYTHON) course_utils/bootstrap.py --pin
+constraints: $(ENV) ## pin what pyproject.toml asks for, on every system; a line deleted from constraints.txt first may move
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --all-extras --no-annotate \
+	  --custom-compile-command "make constraints" pyproject.toml --output-file constraints.txt
 
 clean: ## remove the environment and everything that was built
 	rm -rf .venv _build .hypothesis .pytest_cache .ruff_cache *.egg-info
-	find course_utils tests benchmarks notebooks -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
+	find . -name .git -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
 $(ENV): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \

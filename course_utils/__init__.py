@@ -29,7 +29,7 @@ from course_utils.attention import (
     scaled_dot_product_attention,
     split_heads,
 )
-from course_utils.data import RegressionData, noisy_sine, two_moons
+from course_utils.data import RegressionData, WordTable, load_words, noisy_sine, two_moons
 from course_utils.figures import (
     COLORS,
     Picture,
@@ -47,6 +47,7 @@ from course_utils.pooling import (
     leave_one_out_error,
     nadaraya_watson,
 )
+from course_utils.quiz import quiz
 from course_utils.runtime import ROOT, doctor, has_gpu, seed_everything
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "MultiHeadAttention",
     "Picture",
     "RegressionData",
+    "WordTable",
     "best_width",
     "causal_mask",
     "checks",
@@ -71,11 +73,13 @@ __all__ = [
     "kernel_weights",
     "leave_one_out",
     "leave_one_out_error",
+    "load_words",
     "masked_softmax",
     "merge_heads",
     "nadaraya_watson",
     "noisy_sine",
     "padding_mask",
+    "quiz",
     "record_attention",
     "scaled_dot_product_attention",
     "seed_everything",

@@ -1,7 +1,7 @@
 """The course's one list of chapters: ``book.toml``, read, checked and made into objects.
 
-Stands above :mod:`course_utils.notebooks` and :mod:`course_utils.book`, which follow it, and below :mod:`course_utils.runtime`.
-Whatever is wrong with the manifest is a :class:`ManifestError` that names the file, the key and what to do. Chapters are counted
+Stands above `notebooks` and `book`, which follow it, and below `runtime`. Whatever is wrong with
+the manifest is a `ManifestError` that names the file, the key and what to do. Chapters are counted
 from 0, as their file names are: ``chapter[2].minutes`` is a line of the third ``[[chapter]]``.
 """
 
@@ -9,7 +9,7 @@ import difflib
 import graphlib
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -64,49 +64,45 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
 
     Args:
         path: the TOML file; its folder is the root that holds ``notebooks/``.
-        files: also compare the chapters with the notebooks on disk (False while a notebook is about to be made).
+        files: compare the chapters with the notebooks on disk, too; False while one is being made.
 
     Raises:
         ManifestError: naming file, key and remedy.
     """
     path = Path(path)
     table = _parse(path)
-    _check_keys(path, "", table, {"course": COURSE_TABLE, "chapter": CHAPTER_TABLES})
+    _check_keys(path, "", table, TOP_KEYS)
     _check_keys(path, "course.", table["course"], COURSE_KEYS)
-    for place, chapter in enumerate(table["chapter"]):
-        _check_keys(
-            path, f"chapter[{place}].", chapter, CHAPTER_KEYS, optional={"prerequisites", "gpu"}
-        )
-    chapters = tuple(
-        Chapter(
-            **chapter | {"prerequisites": tuple(chapter.get("prerequisites", ()))},
-            root=path.resolve().parent,
-        )
-        for chapter in table["chapter"]
-    )
+    for place, entry in enumerate(table["chapter"]):
+        _check_keys(path, f"chapter[{place}].", entry, CHAPTER_KEYS)
+    chapters = tuple(_chapter(entry, path.resolve().parent) for entry in table["chapter"])
     _check_names(path, chapters)
     _check_prerequisites(path, chapters)
     if files:
         _check_files(path, chapters)
-    return Manifest(
-        **table["course"] | {"authors": tuple(table["course"]["authors"])}, chapters=chapters
-    )
+    course = table["course"]
+    return Manifest(**course | {"authors": tuple(course["authors"])}, chapters=chapters)
+
+
+def _chapter(entry: dict, root: Path) -> Chapter:
+    return Chapter(**entry | {"prerequisites": tuple(entry.get("prerequisites", ()))}, root=root)
 
 
 def chapter_table(manifest: Manifest) -> str:
     """The chapters as a Markdown table, with links that start at the repository's root."""
-    lines = ["| | Chapter | Minutes | Needs | GPU |", "|---|---|---|---|---|"]
-    for chapter in manifest.chapters:
-        title = re.sub(r"([|\[\]\\])", r"\\\1", chapter.title)
-        needs = ", ".join(stem.partition("_")[0] for stem in chapter.prerequisites) or "–"
-        gpu = "optional" if chapter.gpu else "–"
-        lines.append(
-            f"| {chapter.number} | [{title}](notebooks/{chapter.notebook}.ipynb) | {chapter.minutes} | {needs} | {gpu} |"
-        )
-    return "\n".join(lines)
+    head = ["| | Chapter | Minutes | Needs | GPU |", "|---|---|---|---|---|"]
+    return "\n".join(head + [_table_row(chapter) for chapter in manifest.chapters])
 
 
-# What each key may hold -----------------------------------------------------------------------------------------------
+def _table_row(chapter: Chapter) -> str:
+    title = re.sub(r"([|\[\]\\])", r"\\\1", chapter.title)
+    link = f"[{title}](notebooks/{chapter.notebook}.ipynb)"
+    needs = ", ".join(stem.partition("_")[0] for stem in chapter.prerequisites) or "–"
+    gpu = "optional" if chapter.gpu else "–"
+    return f"| {chapter.number} | {link} | {chapter.minutes} | {needs} | {gpu} |"
+
+
+# What each key may hold --------------------------------------------------------
 
 
 class Kind(NamedTuple):
@@ -114,6 +110,7 @@ class Kind(NamedTuple):
 
     wording: str
     fits: Callable[[object], bool]
+    optional: bool = False
 
 
 def _is_text(value: object) -> bool:
@@ -128,32 +125,37 @@ def _is_tables(value: object) -> bool:
     return type(value) is list and bool(value) and all(type(item) is dict for item in value)
 
 
-COURSE_TABLE = Kind("one table [course]", lambda value: type(value) is dict)
-CHAPTER_TABLES = Kind("one table [[chapter]] or more", _is_tables)
-TEXT = Kind("text in quotes that is not empty", _is_text)
-URL = Kind(
-    'an address such as "https://…", or "" for none',
-    lambda value: type(value) is str and bool(re.match("https://.|$", value)),
-)
-STEM = Kind(
-    'a notebook\'s name without folder and suffix, such as "02_attention_pooling"',
-    lambda value: type(value) is str and bool(re.fullmatch(r"\d\d_[a-z0-9_]+", value)),
-)
-TEXTS = Kind("a list of texts in quotes", _is_texts)
-MINUTES = Kind("a whole number above 0", lambda value: type(value) is int and value > 0)
-FLAG = Kind("true or false", lambda value: type(value) is bool)
+def _is_stem(value: object) -> bool:
+    return type(value) is str and bool(re.fullmatch(r"\d\d_[a-z0-9_]+", value))
 
-COURSE_KEYS = {"title": TEXT, "authors": TEXTS, "license": TEXT, "repository": URL}
-CHAPTER_KEYS = {
-    "notebook": STEM,
+
+def _is_address(value: object) -> bool:
+    return value == "" or (type(value) is str and bool(re.match(r"https://\S+$", value)))
+
+
+TEXT = Kind("text in quotes that is not empty", _is_text)
+TEXTS = Kind("a list of texts in quotes", _is_texts)
+
+TOP_KEYS = {
+    "course": Kind("one table [course]", lambda value: type(value) is dict),
+    "chapter": Kind("one table [[chapter]] or more", _is_tables),
+}
+COURSE_KEYS = {
     "title": TEXT,
-    "minutes": MINUTES,
-    "prerequisites": TEXTS,
-    "gpu": FLAG,
+    "authors": TEXTS,
+    "license": TEXT,
+    "repository": Kind('an address that begins with "https://", or "" for none', _is_address),
+}
+CHAPTER_KEYS = {
+    "notebook": Kind('a name without folder and suffix, such as "02_pooling"', _is_stem),
+    "title": TEXT,
+    "minutes": Kind("a whole number above 0", lambda value: type(value) is int and value > 0),
+    "prerequisites": Kind("a list of notebooks", _is_texts, optional=True),
+    "gpu": Kind("true or false", lambda value: type(value) is bool, optional=True),
 }
 
 
-# The checks -----------------------------------------------------------------------------------------------------------
+# The checks --------------------------------------------------------------------
 
 
 def _fail(path: Path, key: str, problem: str, remedy: str) -> NoReturn:
@@ -164,108 +166,73 @@ def _parse(path: Path) -> dict:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ManifestError(
-            f"{path.name}: there is no such file in {path.resolve().parent}. Restore it from git."
-        ) from None
+        problem = f"there is no such file in {path.resolve().parent}. Restore it from git."
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError alike
-        raise ManifestError(
-            f"{path.name}: not valid TOML: {error}. Correct that place; text stands in double quotes."
-        ) from None
+        problem = f"not valid TOML: {error}. Correct that place; text stands in double quotes."
+    raise ManifestError(f"{path.name}: {problem}")
 
 
-def _check_keys(
-    path: Path,
-    prefix: str,
-    table: dict,
-    kinds: dict[str, Kind],
-    optional: frozenset | set = frozenset(),
-) -> None:
-    for key in table.keys() - kinds.keys():
-        near = difflib.get_close_matches(key, kinds, n=1, cutoff=0.5)
-        hint = f"Did you mean {near[0]!r}" if near else f"Remove it; known here: {', '.join(kinds)}"
-        _fail(path, prefix + key, "unknown key", hint)
+def _check_keys(path: Path, prefix: str, table: dict, kinds: dict[str, Kind]) -> None:
+    for key in table:
+        if key not in kinds:
+            _fail(path, prefix + key, "unknown key", _suggest(key, kinds))
     for key, kind in kinds.items():
-        if key not in table and key not in optional:
+        if key not in table and not kind.optional:
             _fail(path, prefix + key, "missing", f"Add it: {kind.wording}")
         if key in table and not kind.fits(table[key]):
             _fail(path, prefix + key, f"is {table[key]!r}", f"Write {kind.wording}")
+
+
+def _suggest(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"Did you mean {near[0]!r}" if near else f"Remove it; known here: {', '.join(known)}"
 
 
 def _check_names(path: Path, chapters: tuple[Chapter, ...]) -> None:
     first: dict[str, int] = {}
     for place, chapter in enumerate(chapters):
         if chapter.notebook in first:
-            earlier = first[chapter.notebook]
-            _fail(
-                path,
-                f"chapter[{place}].notebook",
-                f"{chapter.notebook!r} is chapter[{earlier}] already",
-                "Remove one of the two",
-            )
+            problem = f"{chapter.notebook!r} is chapter[{first[chapter.notebook]}] already"
+            _fail(path, f"chapter[{place}].notebook", problem, "Remove one of the two")
         first[chapter.notebook] = place
 
 
 def _check_prerequisites(path: Path, chapters: tuple[Chapter, ...]) -> None:
     order = {chapter.notebook: place for place, chapter in enumerate(chapters)}
-    for place, chapter in enumerate(chapters):
+    for chapter in chapters:
         for stem in chapter.prerequisites:
             if stem not in order:
-                near = difflib.get_close_matches(stem, order, n=1) or [", ".join(order)]
-                _fail(
-                    path,
-                    f"chapter[{place}].prerequisites",
-                    f"no chapter is called {stem!r}",
-                    f"Did you mean {near[0]}",
-                )
+                key = f"chapter[{order[chapter.notebook]}].prerequisites"
+                _fail(path, key, f"no chapter is called {stem!r}", _suggest(stem, order))
+    needs = {chapter.notebook: chapter.prerequisites for chapter in chapters}
     try:
-        graphlib.TopologicalSorter(
-            {chapter.notebook: chapter.prerequisites for chapter in chapters}
-        ).prepare()
+        graphlib.TopologicalSorter(needs).prepare()
     except graphlib.CycleError as error:
         cycle = error.args[1]
-        place = max(order[stem] for stem in cycle)
-        _fail(
-            path,
-            f"chapter[{place}].prerequisites",
-            f"a cycle: {' → '.join(cycle)}",
-            "Remove one of these prerequisites",
-        )
-    for place, chapter in enumerate(chapters):
-        for stem in chapter.prerequisites:
-            if order[stem] > place:
-                _fail(
-                    path,
-                    f"chapter[{place}].prerequisites",
-                    f"{stem!r} comes later in the course",
-                    "Move that chapter up, or remove it here",
-                )
+        key = f"chapter[{max(order[stem] for stem in cycle)}].prerequisites"
+        _fail(path, key, f"a cycle, {' → '.join(cycle)}", "Remove one of these prerequisites")
+    for name, stems in needs.items():
+        for stem in stems:
+            if order[stem] > order[name]:
+                key = f"chapter[{order[name]}].prerequisites"
+                remedy = "Move that chapter up, or remove it here"
+                _fail(path, key, f"{stem!r} comes later in the course", remedy)
 
 
 def _check_files(path: Path, chapters: tuple[Chapter, ...]) -> None:
     root = path.resolve().parent
     for place, chapter in enumerate(chapters):
-        key = f"chapter[{place}].notebook"
-        if not chapter.source.is_file():
-            _fail(
-                path,
-                key,
-                f"{chapter.source.relative_to(root)} is not on disk",
-                "Write that file, or remove the chapter",
-            )
-        if not chapter.ipynb.is_file():
-            _fail(
-                path,
-                key,
-                f"{chapter.ipynb.relative_to(root)} is not on disk",
-                f"Make it with 'make notebooks CHAPTER={chapter.number}'",
-            )
+        remedies = {
+            chapter.source: "Write that file, or remove the chapter",
+            chapter.ipynb: f"Make it with 'make notebooks CHAPTER={chapter.number}'",
+        }
+        for file, remedy in remedies.items():
+            if not file.is_file():
+                problem = f"{file.relative_to(root)} is not on disk"
+                _fail(path, f"chapter[{place}].notebook", problem, remedy)
     named = {file for chapter in chapters for file in (chapter.ipynb, chapter.source)}
-    on_disk = [*(root / "notebooks").glob("*.ipynb"), *(root / "notebooks" / "source").glob("*.py")]
-    for file in sorted(on_disk):
+    folder = root / "notebooks"
+    for file in sorted([*folder.glob("*.ipynb"), *folder.glob("source/*.py")]):
         if file not in named and not file.name.startswith("."):
-            _fail(
-                path,
-                "chapter",
-                f"no chapter names {file.relative_to(root)}",
-                "Add a [[chapter]] for it, or move the file away",
-            )
+            problem = f"no chapter names {file.relative_to(root)}"
+            _fail(path, "chapter", problem, "Add a [[chapter]] for it, or move the file away")

@@ -1,18 +1,20 @@
 """Source in, executed notebook out: ``notebooks/source/NN.py`` becomes ``notebooks/NN.ipynb``.
 
-``python -m course_utils.notebooks run [CHAPTER …]`` executes and cleans, so that running twice changes no byte;
-``check`` holds the committed notebooks against :mod:`course_utils.rules` and against their sources;
-``handout [--to DIR]`` writes the course without solutions and outputs. CHAPTER is the start of a name, such as ``02``.
+``python -m course_utils.notebooks run [CHAPTER …]`` executes and cleans, so that running twice
+changes no byte; ``check`` holds the committed notebooks against their sources and against `rules`;
+``handout [--to DIR]`` writes the course without solutions. CHAPTER is the start of a name: ``02``.
 
-Stands above :mod:`course_utils.book`, which executes through :func:`execute`, and below :mod:`course_utils.manifest`.
+Stands above `handout`, and `book`, which executes through `execute`; below `rules` and `manifest`.
 """
 
 import argparse
+import asyncio
+import contextlib
 import hashlib
 import json
 import os
 import re
-import shutil
+import signal
 import sys
 import time
 from collections import Counter
@@ -24,16 +26,16 @@ import nbformat
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 from tqdm import tqdm
 
 from course_utils import manifest, rules
-from course_utils.manifest import Chapter, ManifestError
+from course_utils.manifest import Chapter, Manifest, ManifestError
 from course_utils.runtime import ROOT
 
-CELL_TIMEOUT = 600  # seconds; far above what a chapter may take
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+CELL_TIMEOUT = 600  # seconds; far above what a whole chapter may take
+PAIRED = ("jupyter", "tags")  # the cell metadata that both halves of a pair hold
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {
@@ -49,27 +51,41 @@ class NotebookError(RuntimeError):
     """A notebook that could not be made: which one, which cell, and why."""
 
 
-# Executing ------------------------------------------------------------------------------------------------------------
+# Executing --------------------------------------------------------------------
 
 
 def read_source(path: Path) -> NotebookNode:
-    """The notebook that a jupytext py:percent file describes, with stable cell ids and no outputs."""
+    """The notebook that a py:percent file describes: stable cell ids, no outputs."""
     notebook = jupytext.read(path, fmt="py:percent")
-    notebook.metadata = nbformat.from_dict(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
-    for cell in notebook.cells:
-        cell.metadata.pop("lines_to_next_cell", None)  # jupytext's memory of blank lines
-    return name_cells(notebook)
+    return clean(notebook)
 
 
 class ThisInterpreter(AsyncKernelManager):
-    """Starts kernels with the Python that runs this, whatever kernelspecs a machine has."""
+    """Starts kernels with the Python that runs this, whatever kernelspecs the machine has."""
 
     @property
     def kernel_spec(self) -> KernelSpec:
         argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-        argv += ["--log-level=ERROR"]  # recent kernels warn at each start that they speak TCP
+        argv.append("--log-level=ERROR")  # recent kernels warn at each start that they speak TCP
         return KernelSpec(argv=argv, display_name="Python 3", language="python")
+
+
+class Client(NotebookClient):
+    """Ends the kernel when this process is told to stop, even if the running cell refuses to."""
+
+    stopped = False
+
+    def obey_signals(self) -> None:
+        """Take over from nbclient, whose own handlers end in an error of their own."""
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(RuntimeError):  # not the main thread, or Windows
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, self._stop)
+
+    def _stop(self) -> None:
+        self.stopped = True
+        os.kill(self.km.provisioner.pid, signal.SIGKILL)
 
 
 def execute(
@@ -82,22 +98,20 @@ def execute(
     """Run all cells in a fresh kernel and fill in their outputs, in place.
 
     Args:
-        notebook: as :func:`read_source` gives it.
+        notebook: as `read_source` gives it.
         cwd: the folder in which the kernel starts.
-        env: variables added to this process's own, such as ``{"COURSE_BOOK": "1"}``, which is never inherited.
-        progress: the label of a bar over the cells; None shows none.
+        env: variables added to this process's own. COURSE_BOOK is never inherited.
+        progress: the label of a bar over the cells, shown in a terminal; None shows none.
 
     Returns:
-        the same notebook, with ``metadata.peak_mb`` where the system tells the kernel's peak memory.
+        The same notebook; ``metadata.peak_mb`` is the kernel's peak memory, where it is known.
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell failed.
-        nbclient.exceptions.DeadKernelError: the kernel ended, by an interrupt or for lack of memory.
+        nbclient.exceptions.CellTimeoutError: a cell took longer than CELL_TIMEOUT.
+        nbclient.exceptions.DeadKernelError: the kernel ended, for lack of memory perhaps.
+        KeyboardInterrupt: this process was told to stop; the kernel has ended, too.
     """
-    inherited = {name: value for name, value in os.environ.items() if name != "COURSE_BOOK"}
-    inherited["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(ROOT), inherited.get("PYTHONPATH")])
-    )
     bar = tqdm(
         total=len(notebook.cells),
         desc=progress,
@@ -105,23 +119,36 @@ def execute(
         leave=False,
         disable=None if progress else True,
     )
-    client = NotebookClient(
+
+    def note(cell: NotebookNode, cell_index: int, **_: object) -> None:
+        bar.update(cell_index + 1 - bar.n)
+        notebook.metadata["peak_mb"] = _peak_mb(client.km.provisioner.pid)
+
+    client = Client(
         notebook,
         kernel_manager_class=ThisInterpreter,
         resources={"metadata": {"path": str(cwd)}},
         timeout=CELL_TIMEOUT,
         record_timing=False,
         store_widget_state=False,
-        on_cell_complete=lambda cell, cell_index: bar.update(cell_index + 1 - bar.n),
+        on_cell_executed=note,
+        on_notebook_start=lambda notebook: client.obey_signals(),
     )
-
-    def note_peak(cell: NotebookNode, cell_index: int, execute_reply: dict) -> None:
-        notebook.metadata["peak_mb"] = _peak_mb(client.km.provisioner.pid)
-
-    client.on_cell_executed = note_peak
     with bar:
-        client.execute(env=inherited | dict(env or {}))
+        try:
+            client.execute(env=_environment() | dict(env or {}))
+        except DeadKernelError:
+            if client.stopped:
+                raise KeyboardInterrupt from None
+            raise
     return notebook
+
+
+def _environment() -> dict[str, str]:
+    """This process's variables, with the course in reach even where it is not installed."""
+    environ = {name: value for name, value in os.environ.items() if name != "COURSE_BOOK"}
+    paths = [str(ROOT), environ.get("PYTHONPATH", "")]
+    return environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def _peak_mb(pid: int) -> int | None:
@@ -130,14 +157,30 @@ def _peak_mb(pid: int) -> int | None:
         found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     except OSError:
         return None
-    return int(found[1]) // 1000 if found else None
+    return round(int(found[1]) * 1024 / 1e6) if found else None
 
 
-# Cleaning -------------------------------------------------------------------------------------------------------------
+# Cleaning ---------------------------------------------------------------------
 
 
-def name_cells(notebook: NotebookNode) -> NotebookNode:
-    """Give each cell an id made from its content, so that a new cell leaves the ids of the others alone."""
+def clean(notebook: NotebookNode) -> NotebookNode:
+    """Drop, in place, what differs between two runs or machines and says nothing to a reader."""
+    notebook.metadata = nbformat.from_dict(METADATA)
+    executed = 0
+    for cell in _name_cells(notebook).cells:
+        cell.metadata = NotebookNode(
+            {key: value for key, value in cell.metadata.items() if key in PAIRED}
+        )
+        if cell.cell_type == "code":
+            if cell.execution_count is not None:
+                executed += 1
+                cell.execution_count = executed
+            cell.outputs = _clean_outputs(cell)
+    return notebook
+
+
+def _name_cells(notebook: NotebookNode) -> NotebookNode:
+    """Give each cell an id made from its content, so that a new cell leaves the others' alone."""
     seen: Counter[str] = Counter()
     for cell in notebook.cells:
         digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
@@ -146,118 +189,88 @@ def name_cells(notebook: NotebookNode) -> NotebookNode:
     return notebook
 
 
-def clean(notebook: NotebookNode) -> NotebookNode:
-    """Drop, in place, whatever differs between two runs or two machines and says nothing to a reader."""
-    notebook.metadata = nbformat.from_dict(METADATA)
-    count = 0
-    for cell in name_cells(notebook).cells:
-        for noise in ("execution", "trusted", "widgets"):
-            cell.metadata.pop(noise, None)
-        if cell.cell_type == "code":
-            executed = cell.execution_count is not None
-            count += executed
-            cell.execution_count = count if executed else None
-            cell.outputs = [
-                _clean_output(output, cell.execution_count)
-                for output in _merge_streams(cell.outputs)
-            ]
-            cell.outputs = [output for output in cell.outputs if output.get("data") != {}]
-    return notebook
-
-
-def _merge_streams(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
-    """Join text that the kernel happened to send in several pieces."""
-    merged: list[NotebookNode] = []
-    for output in outputs:
-        before = merged[-1] if merged else None
-        if (
-            before
-            and output.output_type == before.output_type == "stream"
-            and output.name == before.name
-        ):
-            before.text += output.text
+def _clean_outputs(cell: NotebookNode) -> list[NotebookNode]:
+    outputs: list[NotebookNode] = []
+    for output in cell.outputs:
+        before = outputs[-1] if outputs else {}
+        if output.output_type == "stream" and output.name == before.get("name"):
+            before.text += output.text  # the kernel happened to send it in pieces
         else:
-            merged.append(output)
-    return merged
-
-
-def _clean_output(output: NotebookNode, count: int | None) -> NotebookNode:
-    output.pop("transient", None)
-    if "execution_count" in output:
-        output.execution_count = count
-    if output.output_type == "stream":
-        output.text = re.sub(r"\S*ipykernel_\d+\S*\.py", "<cell>", output.text)
-        output.text = re.sub(r"\S*site-packages/", "", output.text)
-    for part in ("data", "metadata"):
-        output.get(part, {}).pop(WIDGET_VIEW, None)
-    return output
+            outputs.append(output)
+    for output in outputs:
+        output.pop("transient", None)
+        output.get("data", {}).pop(rules.WIDGET_VIEW, None)
+        if "execution_count" in output:
+            output.execution_count = cell.execution_count
+        if output.output_type == "stream":
+            output.text = re.sub(r"\S*ipykernel_\d+\S*\.py", "<cell>", output.text)
+            output.text = re.sub(r"\S*site-packages/", "", output.text)
+    return [output for output in outputs if output.get("data") != {}]
 
 
 def keep_measured(notebook: NotebookNode, old: NotebookNode) -> NotebookNode:
-    """Keep the old outputs of cells that measure this machine, unless more than the numbers has changed.
+    """Keep the old outputs of cells that measure this machine, unless more than numbers changed.
 
-    A cell tagged ``nbval-ignore-output`` prints other seconds at each run; with this, running again changes no byte.
+    A cell tagged ``nbval-ignore-output`` prints other seconds at each run; with this, making the
+    notebook again changes no byte.
     """
-    before = {cell.id: cell for cell in old.cells}
+    before = {cell.get("id"): cell for cell in old.cells}
     for cell in notebook.cells:
-        if (
-            rules.IGNORE in rules.tags(cell)
-            and cell.id in before
-            and _gist(cell) == _gist(before[cell.id])
-        ):
+        measured = rules.IGNORE in rules.tags(cell) and cell.id in before
+        if measured and _gist(cell) == _gist(before[cell.id]):
             cell.outputs = before[cell.id].outputs
-            for output in cell.outputs:
-                _clean_output(output, cell.execution_count)
-    return notebook
+    return clean(notebook)
 
 
 def _gist(cell: NotebookNode) -> str:
-    """A cell's outputs without pictures, numbers, units and spacing."""
+    """A cell's outputs without pictures, counts, numbers, units and spacing."""
     outputs = json.dumps(cell.get("outputs", []), sort_keys=True, ensure_ascii=False)
-    outputs = re.sub(r'"image/\w+": "[^"]*"', "", outputs)
-    return re.sub(r"[-−+]?\d[\d.,eE+×⁻-]*\s*([kKMGµmn]?i?(s|B|Hz)\b)?|\\n|\s+", "", outputs)
+    outputs = re.sub(r'"image/[^"]+": "[^"]*"', "", outputs)
+    number, unit = r"[-−+]?\d[\d.,]*(e[-+]?\d+)?", r"([kKMGTµμmn]?i?(s|B|Hz)\b)?"
+    return re.sub(rf"{number}\s*{unit}|\\n|\s+", "", outputs)
 
 
-# Making one notebook --------------------------------------------------------------------------------------------------
+# Making one notebook ----------------------------------------------------------
 
 
 def make(chapter: Chapter, *, fresh: bool = False) -> str:
-    """Execute a chapter's source and put the clean notebook in place of the old one, all at once or not at all.
+    """Execute a chapter's source and put the clean notebook in place of the old one.
 
     Args:
         chapter: which one.
         fresh: also renew the outputs of cells that measure this machine.
 
     Returns:
-        one line with the seconds and the peak memory.
+        One line with the seconds and the peak memory.
 
     Raises:
-        NotebookError: a cell failed or the kernel ended; the old notebook is as it was.
+        NotebookError: nothing was made, and the old notebook is as it was.
     """
     start = time.perf_counter()
+    if not chapter.source.is_file():
+        raise NotebookError(f"{chapter.notebook}: {chapter.source} is missing; write it first.")
+    age = chapter.source.stat()
     notebook = read_source(chapter.source)
     try:
         execute(notebook, cwd=chapter.ipynb.parent, progress=chapter.notebook)
-    except CellExecutionError:
-        raise NotebookError(_failure(chapter, notebook)) from None
+    except CellTimeoutError:
+        raise _failure(chapter, f"a cell took more than {CELL_TIMEOUT} s") from None
     except DeadKernelError:
-        raise NotebookError(
-            f"{chapter.notebook}: the kernel ended, by an interrupt or for lack of memory. The old notebook is as it was."
-        ) from None
+        raise _failure(chapter, "the kernel ended, for lack of memory perhaps") from None
+    except CellExecutionError:
+        raise _failure(chapter, *_first_error(notebook)) from None
     peak = notebook.metadata.get("peak_mb")
     clean(notebook)
-    if chapter.ipynb.is_file() and not fresh:
-        keep_measured(notebook, nbformat.read(chapter.ipynb, as_version=4))
-    write(notebook, chapter.ipynb)
-    # A pair of one age: jupytext asks no reader of Lab which of the two is right.
-    shutil.copystat(chapter.source, chapter.ipynb)
-    return f"{chapter.notebook}: {time.perf_counter() - start:.1f} s" + (
-        f", {peak} MB" if peak else ""
-    )
+    old = None if fresh else _read_old(chapter.ipynb)
+    write(keep_measured(notebook, old) if old else notebook, chapter.ipynb)
+    # A pair of one age: Lab never has to ask which half is right.
+    os.utime(chapter.ipynb, ns=(age.st_atime_ns, age.st_mtime_ns))
+    seconds = time.perf_counter() - start
+    return f"{chapter.notebook}: {seconds:.1f} s" + (f", {peak} MB" if peak else "")
 
 
 def write(notebook: NotebookNode, path: Path) -> None:
-    """Write under a temporary name in the same folder, then rename: a reader sees the old file or the new one."""
+    """Write under a temporary name beside the file, then rename: readers see old or new."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", encoding="utf-8")
@@ -266,7 +279,20 @@ def write(notebook: NotebookNode, path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _failure(chapter: Chapter, notebook: NotebookNode) -> str:
+def _read_old(path: Path) -> NotebookNode | None:
+    """The notebook that is there; None if there is none, or none that can be read."""
+    try:
+        return nbformat.read(path, as_version=4)
+    except (OSError, ValueError, nbformat.reader.NotJSONError):
+        return None
+
+
+def _failure(chapter: Chapter, reason: str, *details: str) -> NotebookError:
+    kept = f"{chapter.ipynb.name} is as it was"
+    return NotebookError("\n".join([f"{chapter.notebook}: {reason}; {kept}.", *details]))
+
+
+def _first_error(notebook: NotebookNode) -> list[str]:
     """Which cell failed, its text, and the end of its traceback."""
     place, cell, error = next(
         (place, cell, output)
@@ -274,27 +300,22 @@ def _failure(chapter: Chapter, notebook: NotebookNode) -> str:
         for output in cell.get("outputs", [])
         if output.output_type == "error"
     )
-    traceback = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(error.traceback)).splitlines()
-    return "\n".join(
-        [
-            f"{chapter.notebook}: cell {place} of {chapter.source.name} failed; the old notebook is as it was.",
-            *("    " + line for line in cell.source.splitlines()),
-            *("  | " + line for line in traceback[-12:]),
-        ]
-    )
+    traceback = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(error.traceback))
+    lines = [line for line in traceback.splitlines() if line.strip()]
+    source = ["    " + line for line in cell.source.splitlines()]
+    return [f"cell {place} failed", *source, *("  | " + line for line in lines[-12:])]
 
 
-# Comparing ------------------------------------------------------------------------------------------------------------
+# Comparing --------------------------------------------------------------------
 
 
 def pair_differences(chapter: Chapter) -> list[str]:
-    """Where the notebook and its source disagree in a cell's kind, text or metadata (tags among them)."""
+    """Where a notebook and its source disagree: a cell's kind, text or tags."""
     source, made = read_source(chapter.source), nbformat.read(chapter.ipynb, as_version=4)
     remedy = f"'make notebooks CHAPTER={chapter.number}' makes the notebook from its source"
     if len(source.cells) != len(made.cells):
-        return [
-            f"the source has {len(source.cells)} cells and the notebook {len(made.cells)}; {remedy}"
-        ]
+        counts = f"{len(source.cells)} cells in the source, {len(made.cells)} in the notebook"
+        return [f"{counts}; {remedy}"]
     return [
         f"cell {place}: {part} differs between source and notebook; {remedy}"
         for place, (left, right) in enumerate(zip(source.cells, made.cells, strict=True))
@@ -304,151 +325,80 @@ def pair_differences(chapter: Chapter) -> list[str]:
 
 
 def check(chapter: Chapter) -> list[str]:
-    """All that is wrong with a committed notebook: the rules it breaks and where it differs from its source."""
+    """What is wrong with a committed notebook: it differs from its source, or breaks a rule."""
     notebook = nbformat.read(chapter.ipynb, as_version=4)
-    return [
-        *pair_differences(chapter),
-        *rules.complaints(notebook, first=not chapter.prerequisites),
-    ]
+    broken = rules.complaints(notebook, first=not chapter.prerequisites)
+    return pair_differences(chapter) + broken
 
 
-# The handout ----------------------------------------------------------------------------------------------------------
-
-HANDOUT_HEAD = "# The course, without its solutions\n"
-HANDOUT_README = (
-    HANDOUT_HEAD
-    + """
-These are the notebooks to work through: exercises are open, outputs are empty, and every check tells you at once whether
-you are right. Type `make lab`; it makes an environment and opens JupyterLab on the first chapter. Without make, see
-`make -n lab` on any machine, or `pip install -c constraints.txt -e .` and then `jupyter lab notebooks`.
-"""
-)
-HANDOUT_PARTS = (
-    "Makefile", "LICENSE", "book.toml", "constraints.txt", "environment.yml", "pyproject.toml", "course_utils", "data",
-    "notebooks/quizzes", "notebooks/references.bib",
-)  # fmt: skip
+# The command ------------------------------------------------------------------
 
 
-def without_solutions(notebook: NotebookNode) -> NotebookNode:
-    """A copy with no solution cells and no outputs."""
-    from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocessor
-
-    notebook = nbformat.from_dict(json.loads(json.dumps(notebook)))
-    for preprocessor in (
-        TagRemovePreprocessor(remove_cell_tags={"solution"}),
-        ClearOutputPreprocessor(),
-    ):
-        notebook, _ = preprocessor.preprocess(notebook, {})
-    return notebook
-
-
-def handout(course: manifest.Manifest, to: Path) -> Path:
-    """Write a course to hand out: both halves of each pair without solutions, and all that they need to run.
-
-    Raises:
-        NotebookError: the folder holds something that is not an earlier handout.
-    """
-    readme = to / "README.md"
-    earlier = readme.is_file() and readme.read_text(encoding="utf-8").startswith(HANDOUT_HEAD)
-    if to.exists() and any(to.iterdir()) and not earlier:
-        raise NotebookError(
-            f"{to} is not empty and no earlier handout. Name another folder with --to, or empty it."
-        )
-    root = course.chapters[0].root
-    shutil.rmtree(to, ignore_errors=True)
-    (to / "notebooks" / "source").mkdir(parents=True)
-    readme.write_text(HANDOUT_README, encoding="utf-8")
-    for part in HANDOUT_PARTS:
-        if (root / part).is_dir():
-            shutil.copytree(
-                root / part, to / part, ignore=shutil.ignore_patterns("__pycache__", ".*")
-            )
-        elif (root / part).is_file():
-            shutil.copy(root / part, to / part)
-    for chapter in course.chapters:
-        notebook = without_solutions(read_source(chapter.source))
-        write(notebook, to / "notebooks" / chapter.ipynb.name)
-        del notebook.metadata["kernelspec"], notebook.metadata["language_info"]
-        jupytext.write(
-            notebook, to / "notebooks" / "source" / chapter.source.name, fmt="py:percent"
-        )
-    return to
-
-
-# The command ----------------------------------------------------------------------------------------------------------
-
-
-def choose(course: manifest.Manifest, names: Iterable[str]) -> list[Chapter]:
-    """The chapters whose names begin so, in the course's order; all of them if no name is given."""
-    names = list(names)
+def choose(course: Manifest, names: Iterable[str]) -> list[Chapter]:
+    """The chapters whose names begin so, in the course's order; all if no name is given."""
+    names = tuple(names)
+    known = [chapter.notebook for chapter in course.chapters]
     for name in names:
-        if not any(chapter.notebook.startswith(name) for chapter in course.chapters):
-            known = ", ".join(chapter.notebook for chapter in course.chapters)
-            raise NotebookError(f"no chapter begins with {name!r}; there are {known}.")
-    return [
-        chapter
-        for chapter in course.chapters
-        if not names or chapter.notebook.startswith(tuple(names))
-    ]
+        if not any(stem.startswith(name) for stem in known):
+            raise NotebookError(f"no chapter begins with {name!r}; there are {', '.join(known)}.")
+    return [chapter for chapter in course.chapters if chapter.notebook.startswith(names or "")]
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; 0 if all went well, 1 with the reason on stderr if not."""
-    parser = argparse.ArgumentParser(
-        prog="python -m course_utils.notebooks", description="Make, check and hand out notebooks."
-    )
-    parser.add_argument("--manifest", type=Path, default=ROOT / "book.toml", help=argparse.SUPPRESS)
-    commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="execute sources into clean notebooks")
-    run.add_argument(
-        "chapters",
-        nargs="*",
-        metavar="CHAPTER",
-        help="the start of a name, such as 02; default: all",
-    )
-    run.add_argument(
-        "--fresh",
-        action="store_true",
-        help="also renew what cells tagged nbval-ignore-output measured",
-    )
-    commands.add_parser("check", help="hold notebooks against their sources and the rules")
-    hand = commands.add_parser("handout", help="write the course without solutions and outputs")
-    hand.add_argument("--to", type=Path, default=ROOT / "_build" / "handout", metavar="DIR")
-    options = parser.parse_args(argv)
+    """Do one command; 0 if all went well, 1 with the reason on stderr, 130 after an interrupt."""
+    options = _parser().parse_args(argv)
     try:
-        return {"run": _run, "check": _check, "handout": _handout}[options.command](options)
+        return options.run(options)
     except (ManifestError, NotebookError) as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("Interrupted: each notebook is as it was, or made whole.", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m course_utils.notebooks", description="Make, check and hand out notebooks."
+    )
+    parser.add_argument("--book", type=Path, default=ROOT / "book.toml", help="the manifest")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="execute sources into clean notebooks")
+    run.set_defaults(run=_run)
+    run.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
+    run.add_argument("--fresh", action="store_true", help="renew recorded measurements, too")
+    held = commands.add_parser("check", help="hold notebooks against sources and rules")
+    held.set_defaults(run=_check)
+    hand = commands.add_parser("handout", help="write the course without solutions and outputs")
+    hand.set_defaults(run=_handout)
+    hand.add_argument("--to", type=Path, metavar="DIR", help="default: _build/handout")
+    return parser
 
 
 def _run(options: argparse.Namespace) -> int:
-    for chapter in choose(manifest.load(options.manifest, files=False), options.chapters):
-        if not chapter.source.is_file():
-            raise NotebookError(
-                f"{chapter.notebook}: {chapter.source} is not on disk. Write it, or remove it from book.toml."
-            )
+    for chapter in choose(manifest.load(options.book, files=False), options.chapters):
         print(make(chapter, fresh=options.fresh), flush=True)
     return 0
 
 
 def _check(options: argparse.Namespace) -> int:
-    course = manifest.load(options.manifest)
-    found = [
-        f"{chapter.notebook}: {complaint}"
-        for chapter in course.chapters
-        for complaint in check(chapter)
-    ]
-    print(
-        "\n".join(found)
-        if found
-        else f"{len(course.chapters)} notebooks agree with their sources and the rules."
-    )
+    chapters = manifest.load(options.book).chapters
+    found = [f"{one.notebook}: {complaint}" for one in chapters for complaint in check(one)]
+    print("\n".join(found) or f"{len(chapters)} notebooks agree with their sources and the rules.")
     return 1 if found else 0
 
 
 def _handout(options: argparse.Namespace) -> int:
-    print(f"The handout is in {handout(manifest.load(options.manifest, files=False), options.to)}")
+    from course_utils import handout  # the room above
+
+    root = options.book.resolve().parent
+    to = options.to or root / "_build" / "handout"
+    try:
+        handout.build(manifest.load(options.book, files=False), root, to)
+    except handout.HandoutError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"The handout is in {to}")
     return 0
 
 

@@ -6,6 +6,7 @@ their keys are. Below: `attention`, where scores take the kernel's place. Taught
 
 import math
 from collections.abc import Callable
+from numbers import Real
 
 import torch
 from torch import Tensor
@@ -49,12 +50,13 @@ max(0, 1 − u²). Some lecture notes call the triangular kernel Epanechnikov; i
 
 
 def kernel_values(u: Tensor, *, kernel: str = "gaussian") -> Tensor:
-    """Kernel K(|u|) at scaled distances `u` of any shape; K(0) = 1.
+    """Kernel K(|u|) at scaled distances `u` of any shape, floating point; K(0) = 1.
 
     Raises:
+        TypeError: `u` is not a floating-point tensor.
         ValueError: no kernel has this name.
     """
-    return _named(kernel)(u.square())
+    return _named(kernel)(_floating("u", u).square())
 
 
 def kernel_weights(
@@ -62,13 +64,13 @@ def kernel_weights(
 ) -> Tensor:
     """Attention weights α(q, kᵢ) = K(‖(q − kᵢ) / width‖) / Σⱼ K(‖(q − kⱼ) / width‖).
 
-    The Gaussian kernel is normalised as a softmax of −u²/2, so its weights are finite at every
-    width. A compact kernel (boxcar, triangular, Epanechnikov) with no key in reach is 0/0: that
-    query's weights are NaN, which a plot shows as a gap.
+    The Gaussian kernel is normalised as a softmax of −u²/2 with the nearest key's score at 0, so
+    its weights are finite at every width, in every precision. A compact kernel (boxcar, triangular,
+    Epanechnikov) with no key in reach is 0/0: that query's weights are NaN, a gap in a plot.
 
     Args:
         queries: (queries,) or (queries, dim), floating point.
-        keys: (keys,) or (keys, dim).
+        keys: (keys,) or (keys, dim), of the same dtype; at least one.
         kernel: a name in `KERNELS`.
         width: positive; a number, or (dim,) for one width per coordinate. May require gradients.
 
@@ -76,18 +78,21 @@ def kernel_weights(
         (queries, keys); each row sums to 1, or is NaN.
 
     Raises:
-        TypeError: queries or keys are not floating-point tensors.
+        TypeError: queries or keys are not floating-point tensors of one dtype, or the width is
+            neither a number nor a tensor.
         ValueError: unknown kernel, empty keys, sizes that do not fit, width ≤ 0 or not finite.
     """
-    _named(kernel)
     queries, keys = _points("queries", queries), _points("keys", keys)
     if queries.shape[1] != keys.shape[1]:
         raise ValueError(
             f"queries have {queries.shape[1]} coordinates, keys {keys.shape[1]}; the same is needed"
         )
+    if queries.dtype != keys.dtype:
+        raise TypeError(f"queries are {queries.dtype}, keys {keys.dtype}; one dtype is needed")
     if len(keys) == 0:
         raise ValueError("keys is empty; at least one key is needed")
-    return _normalised(_squared_distances(queries, keys, width), kernel)
+    allowed = torch.ones(len(queries), len(keys), dtype=torch.bool, device=keys.device)
+    return _weights(queries, keys, allowed, kernel, width)
 
 
 def nadaraya_watson(
@@ -103,7 +108,7 @@ def nadaraya_watson(
     Args:
         queries: (queries,) or (queries, dim).
         keys: (keys,) or (keys, dim).
-        values: (keys,) for regression, (keys, classes) one-hot for classification.
+        values: (keys,) for regression, (keys, classes) one-hot for classification; the keys' dtype.
         kernel, width: as in `kernel_weights`.
 
     Returns:
@@ -135,11 +140,9 @@ def leave_one_out(
     _check_values(keys, values)
     points = _points("keys", keys)
     if len(points) < 2:
-        raise ValueError(f"keys has {len(points)} entries; leaving one out needs at least 2")
-    _named(kernel)
-    itself = torch.eye(len(points), dtype=torch.bool, device=points.device)
-    squared = _squared_distances(points, points, width)
-    return _normalised(squared, kernel, excluded=itself) @ values
+        raise ValueError(f"keys has length {len(points)}; leaving one out needs at least 2")
+    others = ~torch.eye(len(points), dtype=torch.bool, device=points.device)
+    return _weights(points, points, others, kernel, width) @ values
 
 
 def leave_one_out_error(
@@ -166,10 +169,15 @@ def best_width(
         The best width, and the errors (candidates,).
 
     Raises:
-        ValueError: `widths` is empty, or no width reaches every point.
+        TypeError, ValueError: as in `leave_one_out`, when `widths` is not a tensor (candidates,) or
+            is empty, and when no width reaches another point from every point.
     """
-    if len(widths) == 0:
-        raise ValueError("widths is empty; give at least one candidate")
+    if not isinstance(widths, Tensor):
+        raise TypeError(f"widths is a {type(widths).__name__}; a torch.Tensor is needed")
+    if widths.ndim != 1 or len(widths) == 0:
+        raise ValueError(
+            f"widths has shape {tuple(widths.shape)}; (candidates,) is needed, not empty"
+        )
     errors = torch.stack(
         [leave_one_out_error(keys, values, kernel=kernel, width=width.item()) for width in widths]
     )
@@ -187,34 +195,53 @@ def _named(kernel: str) -> Kernel:
     return KERNELS[kernel]
 
 
-def _squared_distances(queries: Tensor, keys: Tensor, width: float | Tensor) -> Tensor:
-    """‖(q − k) / width‖² for (queries, dim) and (keys, dim): (queries, keys)."""
-    offsets = (queries[:, None, :] - keys[None, :, :]) / _checked_width(width, like=keys)
-    return offsets.square().sum(dim=-1)
-
-
-def _normalised(squared: Tensor, kernel: str, *, excluded: Tensor | None = None) -> Tensor:
-    """Kernel values divided by their sum over the keys; pairs that are `excluded` count 0."""
-    if excluded is None:
-        excluded = torch.zeros_like(squared, dtype=torch.bool)
+def _weights(
+    queries: Tensor, keys: Tensor, allowed: Tensor, kernel: str, width: float | Tensor
+) -> Tensor:
+    """Weights over the keys that are `allowed`, (queries, keys) and boolean; the others get 0."""
+    kernel_of = _named(kernel)
+    width = _checked_width(width, like=keys)
     if kernel == "gaussian":
-        return (-0.5 * squared).masked_fill(excluded, -math.inf).softmax(dim=-1)
-    values = _named(kernel)(squared).masked_fill(excluded, 0.0)
+        return _gaussian_scores(queries, keys, allowed, width).softmax(dim=-1)
+    values = kernel_of(_squared_distances(queries, keys, width)).masked_fill(~allowed, 0)
     return values / values.sum(dim=-1, keepdim=True)
+
+
+def _gaussian_scores(queries: Tensor, keys: Tensor, allowed: Tensor, width: Tensor) -> Tensor:
+    """−u²/2 plus, for each query, what brings the nearest key to 0; −inf where not allowed.
+
+    A softmax does not see the shift. Made before the division by the width, it leaves nothing that
+    can overflow everywhere in a row: u² does, in fp16 from u = 256 on.
+    """
+    unit = width.min()
+    squared = _squared_distances(queries, keys, width / unit)
+    nearest = squared.detach().masked_fill(~allowed, math.inf).amin(dim=-1, keepdim=True)
+    return ((nearest - squared) / unit / unit / 2).masked_fill(~allowed, -math.inf)
+
+
+def _squared_distances(queries: Tensor, keys: Tensor, width: Tensor) -> Tensor:
+    """‖(q − k) / width‖² for (queries, dim) and (keys, dim): (queries, keys)."""
+    return ((queries[:, None, :] - keys[None, :, :]) / width).square().sum(dim=-1)
+
+
+def _floating(name: str, tensor: Tensor) -> Tensor:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} is a {type(tensor).__name__}; a torch.Tensor is needed")
+    if not tensor.is_floating_point():
+        raise TypeError(f"{name} has dtype {tensor.dtype}; a floating-point dtype is needed")
+    return tensor
 
 
 def _points(name: str, points: Tensor) -> Tensor:
     """(n,) or (n, dim) → (n, dim)."""
-    if not isinstance(points, Tensor):
-        raise TypeError(f"{name} is a {type(points).__name__}; a torch.Tensor is needed")
-    if not points.is_floating_point():
-        raise TypeError(f"{name} has dtype {points.dtype}; a floating-point dtype is needed")
-    if points.ndim not in (1, 2):
+    if _floating(name, points).ndim not in (1, 2):
         raise ValueError(f"{name} has shape {tuple(points.shape)}; (n,) or (n, dim) is needed")
     return points if points.ndim == 2 else points[:, None]
 
 
 def _checked_width(width: float | Tensor, *, like: Tensor) -> Tensor:
+    if not isinstance(width, Real | Tensor):
+        raise TypeError(f"width is a {type(width).__name__}; a number or a torch.Tensor is needed")
     width = torch.as_tensor(width, dtype=like.dtype, device=like.device)
     if not (width.isfinite() & (width > 0)).all():
         raise ValueError(f"width={width.tolist()}; a positive, finite width is needed")
@@ -226,7 +253,12 @@ def _checked_width(width: float | Tensor, *, like: Tensor) -> Tensor:
 
 
 def _check_values(keys: Tensor, values: Tensor) -> None:
-    if not isinstance(values, Tensor):
-        raise TypeError(f"values is a {type(values).__name__}; a torch.Tensor is needed")
-    if isinstance(keys, Tensor) and len(keys) != len(values):
-        raise ValueError(f"{len(keys)} keys, {len(values)} values; each key needs one value")
+    if _floating("values", values).ndim not in (1, 2):
+        raise ValueError(
+            f"values has shape {tuple(values.shape)}; (keys,) or (keys, classes) is needed"
+        )
+    points = _points("keys", keys)
+    if len(points) != len(values):
+        raise ValueError(f"{len(points)} keys, {len(values)} values; each key needs one value")
+    if points.dtype != values.dtype:
+        raise TypeError(f"keys are {points.dtype}, values {values.dtype}; one dtype is needed")

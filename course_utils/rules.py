@@ -1,7 +1,7 @@
-"""What every committed notebook must keep: each rule is a function from a notebook to a list of complaints.
+"""What every committed notebook keeps: each rule takes a notebook and yields complaints.
 
-Stands below :mod:`course_utils.notebooks`, whose ``check`` applies them, and above nothing of the course.
-A complaint begins with the cell's place (counted from 0) and says what would be right.
+Stands below `notebooks`, whose ``check`` applies them, and needs nothing else of the course.
+A complaint begins with the cell's place, counted from 0, and says what would be right.
 """
 
 import ast
@@ -14,13 +14,14 @@ import nbformat
 from nbformat import NotebookNode
 
 IGNORE = "nbval-ignore-output"
-EXERCISE_TAGS = ("exercise", "check", "solution")
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+EXERCISE = ("exercise", "check", "solution")
 MAX_BYTES = 2_000_000
 MAX_IGNORED = 0.30
-MIN_ALT = 20
+MIN_ALT = 20  # characters
 MIN_EXERCISES = 4
 
-Rule = Callable[[NotebookNode], list[str]]
+Rule = Callable[[NotebookNode], Iterator[str]]
 
 
 def tags(cell: NotebookNode) -> list[str]:
@@ -29,9 +30,9 @@ def tags(cell: NotebookNode) -> list[str]:
 
 
 def complaints(notebook: NotebookNode, *, first: bool = False) -> list[str]:
-    """All that a notebook breaks; the course's first chapter may have fewer exercises than the others."""
-    broken = [complaint for rule in RULES for complaint in rule(notebook)]
-    return broken if first else broken + enough_exercises(notebook)
+    """All that a notebook breaks; the first chapter may have fewer exercises than the others."""
+    kept = RULES if first else (*RULES, enough_exercises)
+    return [complaint for rule in kept for complaint in rule(notebook)]
 
 
 def _code(notebook: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
@@ -42,216 +43,172 @@ def _outputs(notebook: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
     return ((place, output) for place, cell in _code(notebook) for output in cell.outputs)
 
 
+# Outputs ----------------------------------------------------------------------
+
+
+def executed(notebook: NotebookNode) -> Iterator[str]:
+    """Each code cell has run: nbval never compares one that has not."""
+    for place, cell in _code(notebook):
+        if cell.execution_count is None:
+            yield f"cell {place}: never executed; run the whole notebook"
+
+
+def no_errors(notebook: NotebookNode) -> Iterator[str]:
+    """No cell ends in an exception."""
+    for place, output in _outputs(notebook):
+        if output.output_type == "error":
+            yield f"cell {place}: ends in {output.ename}; mend it"
+
+
+def no_stderr(notebook: NotebookNode) -> Iterator[str]:
+    """No warnings, and no rubbish of progress bars."""
+    for place, output in _outputs(notebook):
+        if output.get("name") == "stderr":
+            start = output.text.strip()[:60]
+            yield f"cell {place}: writes {start!r} to stderr; remove the cause"
+
+
+def no_addresses(notebook: NotebookNode) -> Iterator[str]:
+    """No text that is other at each run, such as ``<Linear at 0x7f…>``."""
+    for place, output in _outputs(notebook):
+        text = output.get("text", "") + output.get("data", {}).get("text/plain", "")
+        if re.search(r"\b0x[0-9a-f]{8,}", text):
+            yield f"cell {place}: shows a memory address; print what a reader needs"
+
+
+def few_ignored(notebook: NotebookNode) -> Iterator[str]:
+    """Most outputs are compared: ignored cells stay under 30 % of those with output."""
+    ignored = sum(IGNORE in tags(cell) for _, cell in _code(notebook))
+    shown = sum(bool(cell.outputs) for _, cell in _code(notebook))
+    if ignored and ignored >= MAX_IGNORED * shown:
+        limit = f"keep under {MAX_IGNORED:.0%}"
+        yield f"{ignored} cells are tagged {IGNORE} and {shown} have output; {limit}"
+
+
+def alt_texts(notebook: NotebookNode) -> Iterator[str]:
+    """Each picture says in words what is seen."""
+    for place, output in _outputs(notebook):
+        for kind in output.get("data", {}):
+            alt = output.metadata.get(kind, {}).get("alt", "").strip()
+            if kind.startswith("image/") and len(alt) < MIN_ALT:
+                yield f"cell {place}: the alt text {alt!r} of its {kind}; say what is seen"
+
+
+def no_widget_state(notebook: NotebookNode) -> Iterator[str]:
+    """No saved widgets: they are large and differ at each run."""
+    if "widgets" in notebook.metadata:
+        yield "metadata.widgets: remove it"
+    for place, output in _outputs(notebook):
+        if WIDGET_VIEW in output.get("data", {}):
+            yield f"cell {place}: holds a widget's view; remove it"
+
+
+def small(notebook: NotebookNode) -> Iterator[str]:
+    """At most 2 MB on disk."""
+    size = len(nbformat.writes(notebook).encode())
+    if size > MAX_BYTES:
+        yield f"{size / 1e6:.1f} MB; {MAX_BYTES / 1e6:.0f} MB are allowed: draw less, or smaller"
+
+
+# Code -------------------------------------------------------------------------
+
+
+def plain_python(notebook: NotebookNode) -> Iterator[str]:
+    """No magics and no shell lines, so that the rules below see all code."""
+    for place, cell in _code(notebook):
+        try:
+            ast.parse(cell.source)
+        except SyntaxError as error:
+            yield f"cell {place}: not plain Python, line {error.lineno}: {error.msg}"
+
+
 def _statements(cell: NotebookNode) -> list[ast.stmt]:
-    """The cell as Python; empty if it is none, which :func:`plain_python` reports."""
+    """The cell's code; none if it is not Python, which `plain_python` reports."""
     try:
         return ast.parse(cell.source).body
     except SyntaxError:
         return []
 
 
-# Outputs --------------------------------------------------------------------------------------------------------------
-
-
-def executed(notebook: NotebookNode) -> list[str]:
-    """Each code cell has run: nbval never compares one that has not."""
-    return [
-        f"cell {place}: never executed; run the whole notebook"
-        for place, cell in _code(notebook)
-        if cell.execution_count is None
-    ]
-
-
-def no_errors(notebook: NotebookNode) -> list[str]:
-    """No cell ends in an exception."""
-    return [
-        f"cell {place}: ends in {out.ename}; mend it"
-        for place, out in _outputs(notebook)
-        if out.output_type == "error"
-    ]
-
-
-def no_stderr(notebook: NotebookNode) -> list[str]:
-    """No warnings and no rubbish of progress bars."""
-    return [
-        f"cell {place}: writes to stderr ({out.text.strip()[:60]!r}); remove the cause"
-        for place, out in _outputs(notebook)
-        if out.output_type == "stream" and out.name == "stderr"
-    ]
-
-
-def no_addresses(notebook: NotebookNode) -> list[str]:
-    """No text that is other at each run, such as ``<Linear at 0x7f…>``."""
-    return [
-        f"cell {place}: shows a memory address; print what a reader needs"
-        for place, out in _outputs(notebook)
-        if re.search(
-            r"\b0x[0-9a-f]{8,}",
-            out.get("text", "") + str(out.get("data", {}).get("text/plain", "")),
-        )
-    ]
-
-
-def few_ignored(notebook: NotebookNode) -> list[str]:
-    """Most outputs are compared: cells tagged ``nbval-ignore-output`` stay under 30 % of those with output."""
-    ignored = sum(IGNORE in tags(cell) for _, cell in _code(notebook))
-    shown = sum(bool(cell.outputs) for _, cell in _code(notebook))
-    if ignored < MAX_IGNORED * shown or not ignored:
-        return []
-    return [
-        f"{ignored} cells are tagged {IGNORE}, {shown} have output; under {MAX_IGNORED:.0%} may be ignored"
-    ]
-
-
-def alt_texts(notebook: NotebookNode) -> list[str]:
-    """Each picture says in words what is seen."""
-    return [
-        f"cell {place}: its {kind} has alt text {alt!r}; write a sentence of {MIN_ALT} characters or more"
-        for place, out in _outputs(notebook)
-        for kind in out.get("data", {})
-        if kind.startswith("image/")
-        for alt in [out.metadata.get(kind, {}).get("alt", "").strip()]
-        if len(alt) < MIN_ALT
-    ]
-
-
-def no_widget_state(notebook: NotebookNode) -> list[str]:
-    """No saved widgets: they are large and differ at each run."""
-    found = ["metadata.widgets: remove it"] if "widgets" in notebook.metadata else []
-    return found + [
-        f"cell {place}: holds a widget's view; remove it"
-        for place, out in _outputs(notebook)
-        if "application/vnd.jupyter.widget-view+json" in out.get("data", {})
-    ]
-
-
-def small(notebook: NotebookNode) -> list[str]:
-    """At most 2 MB on disk."""
-    size = len(nbformat.writes(notebook).encode())
-    return (
-        [f"the notebook has {size / 1e6:.1f} MB; {MAX_BYTES / 1e6:.0f} MB are allowed"]
-        if size > MAX_BYTES
-        else []
-    )
-
-
-# Code -----------------------------------------------------------------------------------------------------------------
-
-
-def plain_python(notebook: NotebookNode) -> list[str]:
-    """No magics and no shell lines, so that the rules below see all code."""
-    found = []
+def no_pyplot(notebook: NotebookNode) -> Iterator[str]:
+    """Figures are made by the course's own functions, which ask for an alt text."""
     for place, cell in _code(notebook):
-        try:
-            ast.parse(cell.source)
-        except SyntaxError as error:
-            found.append(f"cell {place}: not plain Python, line {error.lineno}: {error.msg}")
-    return found
+        if re.search(r"\bpyplot\b|\bplt\.", cell.source):
+            yield f"cell {place}: uses pyplot; draw with cu.subplots or cu.show_heatmaps"
 
 
-def no_trailing_semicolon(notebook: NotebookNode) -> list[str]:
-    """No ``;`` at a cell's end: nbval ignores it, so it hides an output in Lab only."""
-    return [
-        f"cell {place}: ends with ';'; write `_ = …`, or show the output"
-        for place, cell in _code(notebook)
-        if _ends_in_semicolon(cell.source)
-    ]
+def no_trailing_semicolon(notebook: NotebookNode) -> Iterator[str]:
+    """No ``;`` at a cell's end: what it hides, nbval cannot compare."""
+    for place, cell in _code(notebook):
+        if _last_token(cell.source) == ";":
+            yield f"cell {place}: ends with ';'; write `_ = …`, or show the output"
 
 
-def _ends_in_semicolon(source: str) -> bool:
-    silent = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER, tokenize.DEDENT}
+def _last_token(source: str) -> str:
+    """What stands last, comments apart."""
+    last = ""
     try:
-        tokens = [
-            token.string
-            for token in tokenize.generate_tokens(io.StringIO(source).readline)
-            if token.type not in silent
-        ]
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type != tokenize.COMMENT and token.string.strip():
+                last = token.string
     except (tokenize.TokenError, SyntaxError):
-        return source.rstrip().endswith(";")
-    return tokens[-1:] == [";"]
+        pass  # not Python: plain_python reports it
+    return last
 
 
-def imports_first(notebook: NotebookNode) -> list[str]:
+def imports_first(notebook: NotebookNode) -> Iterator[str]:
     """The first code cell imports and seeds, and does nothing else."""
-    place, cell = next(_code(notebook), (0, None))
-    if cell is None:
-        return ["there is no code cell"]
-    return [
-        f"cell {place}: the first code cell holds more than imports and seeds: {ast.unparse(statement)!r}; move it down"
-        for statement in _statements(cell)
-        if not _imports(statement) and not _seeds(statement)
-    ]
+    for place, cell in list(_code(notebook))[:1]:
+        for statement in _statements(cell):
+            code = ast.unparse(statement)
+            imports = isinstance(statement, ast.Import | ast.ImportFrom)
+            if not imports and not re.fullmatch(r"(\w+ = )?cu\.seed_everything\(\d+\)", code):
+                yield f"cell {place}: {code!r} is neither import nor seed; move it down"
 
 
-def _imports(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Import | ast.ImportFrom)
+def no_idle_comparisons(notebook: NotebookNode) -> Iterator[str]:
+    """A comparison that stands alone checks nothing."""
+    for place, cell in _code(notebook):
+        for node in ast.walk(ast.Module(_statements(cell), [])):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare):
+                code = ast.unparse(node)
+                yield f"cell {place}: {code!r} checks nothing; write `assert` before it"
 
 
-def _seeds(statement: ast.stmt) -> bool:
-    value = getattr(statement, "value", None)
-    return isinstance(value, ast.Call) and ast.unparse(value.func) in (
-        "cu.seed_everything",
-        "seed_everything",
-    )
+# The shape of a chapter -------------------------------------------------------
 
 
-def no_idle_comparisons(notebook: NotebookNode) -> list[str]:
-    """A comparison that stands alone checks nothing: ``assert`` it."""
-    return [
-        f"cell {place}: {ast.unparse(node.value)!r} is compared and dropped; write `assert` before it"
-        for place, cell in _code(notebook)
-        for statement in _statements(cell)
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare)
-    ]
-
-
-# The shape of a chapter -----------------------------------------------------------------------------------------------
-
-
-def exercises_in_order(notebook: NotebookNode) -> list[str]:
+def exercises_in_order(notebook: NotebookNode) -> Iterator[str]:
     """Exercise, check, solution; exercise, check, solution; and so on."""
-    order = [
-        (place, tag)
-        for place, cell in _code(notebook)
-        for tag in tags(cell)
-        if tag in EXERCISE_TAGS
-    ]
+    order = [(place, tag) for place, cell in _code(notebook) for tag in tags(cell)]
+    order = [(place, tag) for place, tag in order if tag in EXERCISE]
     for turn, (place, tag) in enumerate(order):
-        due = EXERCISE_TAGS[turn % 3]
+        due = EXERCISE[turn % 3]
         if tag != due:
-            return [
-                f"cell {place}: tagged {tag!r} where {due!r} is due; each exercise is stub, check, solution"
-            ]
-    return (
-        [f"the last exercise has no {EXERCISE_TAGS[len(order) % 3]} cell"] if len(order) % 3 else []
-    )
+            yield f"cell {place}: {tag!r} where {due!r} is due; the order is {', '.join(EXERCISE)}"
+            return  # all that follows would be out of step
+    if len(order) % 3:
+        yield f"the last exercise has no {EXERCISE[len(order) % 3]} cell; add it"
 
 
-def enough_exercises(notebook: NotebookNode) -> list[str]:
+def enough_exercises(notebook: NotebookNode) -> Iterator[str]:
     """At least four exercises in a chapter."""
     count = sum("exercise" in tags(cell) for _, cell in _code(notebook))
-    return (
-        [f"{count} exercises; a chapter has {MIN_EXERCISES} or more"]
-        if count < MIN_EXERCISES
-        else []
-    )
+    if count < MIN_EXERCISES:
+        yield f"{count} exercises; a chapter has {MIN_EXERCISES} or more"
 
 
-def has_quiz(notebook: NotebookNode) -> list[str]:
+def has_quiz(notebook: NotebookNode) -> Iterator[str]:
     """A quiz near the end."""
-    asks = any(re.search(r"\bcu\.quiz\(", cell.source) for _, cell in _code(notebook))
-    return [] if asks else ['no quiz; show it with cu.quiz("NN")']
+    if not any(re.search(r"\bcu\.quiz\(", cell.source) for _, cell in _code(notebook)):
+        yield 'no quiz; show it with cu.quiz("NN")'
 
 
-def has_references(notebook: NotebookNode) -> list[str]:
-    """The last text cell is the list of references."""
+def has_references(notebook: NotebookNode) -> Iterator[str]:
+    """The last text is the list of references."""
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
-    return (
-        []
-        if texts and texts[-1].startswith("## References")
-        else ["the last text cell does not begin with '## References'"]
-    )
+    if not texts or not texts[-1].startswith("## References"):
+        yield "the last text cell does not begin with '## References'; add it, or move it down"
 
 
 RULES: tuple[Rule, ...] = (
@@ -264,6 +221,7 @@ RULES: tuple[Rule, ...] = (
     no_widget_state,
     small,
     plain_python,
+    no_pyplot,
     no_trailing_semicolon,
     imports_first,
     no_idle_comparisons,

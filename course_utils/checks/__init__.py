@@ -24,7 +24,25 @@ from typing import Any
 
 import torch
 
-CHECKS: dict[str, str] = {}
+CHECKS: dict[str, str] = {
+    "average_weights": "start",
+    "nearness_weights": "start",
+    "attend_or_nothing": "lookup",
+    "attention_in_pieces": "scoring",
+    "bilinear_scores": "scoring",
+    "decoder_mask": "scoring",
+    "fixed_lookup": "lookup",
+    "gaussian_by_product": "scoring",
+    "masked_softmax": "scoring",
+    "safe_softmax": "lookup",
+    "self_attention": "lookup",
+    "soft_top_k": "lookup",
+    "gaussian_weights": "kernels",
+    "class_probabilities": "kernels",
+    "fixed_leave_one_out": "kernels",
+    "loo_residuals": "kernels",
+    "local_linear": "kernels",
+}
 """Name of each check → the module of this package that defines it."""
 
 
@@ -165,6 +183,7 @@ def expect_close(
 ) -> None:
     """Fail unless `actual` is a tensor of the expected shape and values, and say how far off it is."""
     expect_shape(actual, tuple(expected.shape))
+    expect(not actual.is_complex(), "the entries are complex numbers; real ones are expected")
     actual = actual.detach().to(expected.dtype)
     if not torch.allclose(actual, expected, atol=atol, rtol=rtol, equal_nan=True):
         if actual.isfinite().all() and expected.isfinite().all():

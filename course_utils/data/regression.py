@@ -31,12 +31,15 @@ def noisy_sine(
     """Draw y = 2 sin x + x^power + ε at n sorted uniform inputs in [0, upper), ε ~ N(0, noise²).
 
     Raises:
-        ValueError: `n` is not positive (empty data), or `noise` or `upper` is out of range.
+        TypeError: `n` is not an integer.
+        ValueError: `n` is not positive (empty data), or `noise`, `power` or `upper` is out of range.
     """
+    _check_count(n)
     if n < 1:
         raise ValueError(f"n={n} gives empty data; at least one point is needed")
-    if noise < 0 or not math.isfinite(noise):
-        raise ValueError(f"noise={noise}; a finite standard deviation of at least 0 is needed")
+    _check_noise(noise)
+    if not (power >= 0 and math.isfinite(power)):
+        raise ValueError(f"power={power}; a finite power of at least 0 is needed")
     if not (upper > 0 and math.isfinite(upper)):
         raise ValueError(f"upper={upper}; a positive, finite bound is needed")
     generator = torch.Generator().manual_seed(seed)
@@ -59,12 +62,13 @@ def two_moons(n: int = 200, *, noise: float = 0.2, seed: int = 0) -> tuple[Tenso
         Points (n, 2) and classes (n,), 0 or 1.
 
     Raises:
-        ValueError: `n` is below 2, or `noise` is negative.
+        TypeError: `n` is not an integer.
+        ValueError: `n` is below 2, or `noise` is negative or not finite.
     """
+    _check_count(n)
     if n < 2:
         raise ValueError(f"n={n}; two moons need at least 2 points")
-    if noise < 0:
-        raise ValueError(f"noise={noise}; a standard deviation of at least 0 is needed")
+    _check_noise(noise)
     generator = torch.Generator().manual_seed(seed)
     classes = (torch.arange(n) >= n - n // 2).long()
     angle = math.pi * torch.rand(n, generator=generator)
@@ -72,3 +76,13 @@ def two_moons(n: int = 200, *, noise: float = 0.2, seed: int = 0) -> tuple[Tenso
     lower = torch.stack([1 - angle.cos(), 0.5 - angle.sin()], dim=1)
     points = torch.where(classes[:, None] == 0, upper, lower)
     return points + noise * torch.randn(n, 2, generator=generator), classes
+
+
+def _check_count(n: int) -> None:
+    if not isinstance(n, int):
+        raise TypeError(f"n={n!r} is a {type(n).__name__}; an integer is needed")
+
+
+def _check_noise(noise: float) -> None:
+    if not (noise >= 0 and math.isfinite(noise)):
+        raise ValueError(f"noise={noise}; a finite standard deviation of at least 0 is needed")

@@ -1,0 +1,121 @@
+"""What the book changes in an executed notebook: functions from notebook to a new notebook."""
+
+import copy
+import re
+from pathlib import PurePosixPath
+
+from nbformat import NotebookNode
+
+LINK = re.compile(r"(?<!!)\[(?P<text>[^\[\]]+)\]\((?P<target>[^()\s]+)\)")
+SHOWN_AS_IMAGE = ("image/png", "image/jpeg", "image/svg+xml", "image/gif")
+
+
+class PictureError(ValueError):
+    """A picture that the book cannot describe to a reader who does not see it."""
+
+
+def collapse_solutions(notebook: NotebookNode) -> NotebookNode:
+    """Fold cells tagged ``solution``, with their outputs, under "Show solution"."""
+    return _prompt(notebook, "solution", "solution", adding="hide-cell")
+
+
+def collapse_inputs(notebook: NotebookNode) -> NotebookNode:
+    """Fold the code of cells tagged ``hide-input`` under "Show code"."""
+    return _prompt(notebook, "hide-input", "code", adding="hide-input")
+
+
+def _prompt(notebook: NotebookNode, tag: str, what: str, *, adding: str) -> NotebookNode:
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        if cell.cell_type == "code" and tag in tags:
+            cell.metadata["tags"] = [*(known for known in tags if known != adding), adding]
+            prompts = {"code_prompt_show": f"Show {what}", "code_prompt_hide": f"Hide {what}"}
+            _mystnb(cell).update(prompts)
+    return notebook
+
+
+def carry_alt_texts(notebook: NotebookNode) -> NotebookNode:
+    """Copy each picture's alt text from its output, where viewers look for it, to its cell, where MyST-NB does.
+
+    Raises:
+        PictureError: a picture has no alt text, or a cell shows two pictures and has room for one text.
+    """
+    notebook = copy.deepcopy(notebook)
+    for place, cell in enumerate(notebook.cells):
+        alts = [_alt(place, output) for output in cell.get("outputs", []) if _is_picture(output)]
+        if len(set(alts)) > 1:
+            raise PictureError(f"cell {place} shows {len(alts)} pictures; show one in each cell")
+        if alts:
+            _mystnb(cell)["image"] = {"alt": alts[0]}
+    return notebook
+
+
+def _is_picture(output: NotebookNode) -> bool:
+    data = output.get("data", {})
+    return "text/html" not in data and any(kind in data for kind in SHOWN_AS_IMAGE)
+
+
+def _alt(place: int, output: NotebookNode) -> str:
+    kinds = [kind for kind in SHOWN_AS_IMAGE if kind in output.data]
+    alts = [output.get("metadata", {}).get(kind, {}).get("alt", "") for kind in kinds]
+    alt = " ".join(" ".join(alts[:1]).split())
+    if not alt:
+        raise PictureError(
+            f"cell {place} shows a picture without alt text; make it with cu.subplots(alt=…)"
+        )
+    return alt
+
+
+def _mystnb(cell: NotebookNode) -> dict:
+    return cell.metadata.setdefault("mystnb", {})
+
+
+def set_effort(notebook: NotebookNode) -> NotebookNode:
+    """Give the line under an exercise's title, ``*10 minutes · ★★*``, a class that the style sheet knows."""
+    line = re.compile(r"^(\*\d+ minutes? · [★☆]+\*)$", re.MULTILINE)
+    return _markdown(notebook, lambda text: line.sub(r"{.effort}\n\1", text))
+
+
+def keep_links_inside(notebook: NotebookNode, pages: set[str], repository: str) -> NotebookNode:
+    """Links to files that are no pages of the book lead to the repository; without one, only their text stays.
+
+    Args:
+        notebook: a chapter; its links start at ``notebooks/``.
+        pages: the chapters, as file names (``01_queries_keys_values.ipynb``).
+        repository: the address of the repository, or "".
+    """
+
+    def lead(match: re.Match) -> str:
+        text, target = match["text"], match["target"]
+        if re.match(r"[a-z]+:|#", target) or target.partition("#")[0] in pages:
+            return match[0]
+        return f"[{text}]({repository}/blob/main/{_from_root(target)})" if repository else text
+
+    return _markdown(notebook, lambda text: LINK.sub(lead, text))
+
+
+def _from_root(target: str) -> str:
+    parts: list[str] = []
+    for part in (PurePosixPath("notebooks") / target).parts:
+        parts = parts[:-1] if part == ".." else [*parts, part]
+    return "/".join(parts)
+
+
+def _markdown(notebook: NotebookNode, change) -> NotebookNode:
+    """Change the text of Markdown cells, outside code and formulas."""
+    notebook = copy.deepcopy(notebook)
+    code = re.compile(r"(^```.*?^```|`[^`\n]+`|\$\$.*?\$\$|\$[^$\n]+\$)", re.MULTILINE | re.DOTALL)
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            parts = code.split(cell.source)  # text, code, text, …
+            parts[::2] = map(change, parts[::2])
+            cell.source = "".join(parts)
+    return notebook
+
+
+def for_the_book(notebook: NotebookNode, pages: set[str], repository: str) -> NotebookNode:
+    """All of the above."""
+    for transform in (collapse_solutions, collapse_inputs, carry_alt_texts, set_effort):
+        notebook = transform(notebook)
+    return keep_links_inside(notebook, pages, repository)

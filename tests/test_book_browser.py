@@ -1,0 +1,168 @@
+"""The built book in a real browser whose network ends at this machine."""
+
+import re
+import threading
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from course_utils import manifest
+from course_utils.book import pages
+from course_utils.book.__main__ import listen
+from course_utils.book.build import build
+from course_utils.book.check import check
+from course_utils.runtime import ROOT
+
+COURSE = manifest.load(files=False)
+NAMES = pages.names(COURSE)
+CHAPTERS = [chapter.notebook for chapter in COURSE.chapters]
+FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+
+
+@pytest.fixture(scope="session")
+def book():
+    """The folder of the book: what an earlier run has executed or rendered is not done again."""
+    return build(COURSE, ROOT / "_build").parent
+
+
+@pytest.fixture(scope="module")
+def address(book):
+    with listen(book, 8100) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS.split())
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, address):
+    """A page that must ask no other host and report no error by the end of the test."""
+    context = browser.new_context(base_url=address, viewport={"width": 1380, "height": 900})
+    far, errors = [], []
+
+    def gate(route):
+        if urlsplit(route.request.url).hostname == "127.0.0.1":
+            return route.continue_()
+        far.append(route.request.url)
+        return route.abort()
+
+    context.route(re.compile("^(http|ws)"), gate)
+    page = context.new_page()
+    page.on("console", lambda message: message.type == "error" and errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    context.close()
+    assert far == [], "the book asks another host"
+    assert errors == []
+
+
+def test_the_book_is_whole_and_has_the_pages_of_the_manifest(book):
+    assert check(book, COURSE) == []
+    found = {file.stem for file in book.glob("*.html")} - {"search", "genindex"}
+    assert found == set(NAMES)
+    assert len(found) == len(COURSE.chapters) + 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_page_opens_with_its_title_and_no_missing_picture(page: Page, name: str):
+    assert page.goto(f"/{name}.html").ok
+    expect(page.locator("article h1")).to_have_count(1)
+    page.wait_for_load_state("load")
+    pictures = page.locator("img").evaluate_all(
+        "images => images.map(image => [image.alt.trim(), image.complete && image.naturalWidth > 0, image.loading])"
+    )
+    assert all(alt for alt, *_ in pictures)
+    assert all(shown or loading == "lazy" for _, shown, loading in pictures)
+    if name in CHAPTERS:
+        assert len(pictures) > 2
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_formulas_are_set_by_mathjax(page: Page, name: str):
+    page.goto(f"/{name}.html")
+    written = page.locator("article .math").count()
+    assert written, "each chapter has a formula"
+    expect(page.locator("article .math > mjx-container")).to_have_count(written, timeout=30_000)
+    assert page.locator("mjx-merror").count() == 0
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_sliders_move_by_keyboard_and_the_picture_follows(page: Page, name: str):
+    page.goto(f"/{name}.html")
+    explorers = page.locator("article .cu-explorer")
+    assert explorers.count(), "each chapter has an explorer"
+    for explorer in explorers.all():
+        slider, picture = explorer.locator("input[type=range]").first, explorer.locator("img")
+        before, alt = picture.get_attribute("src"), picture.get_attribute("alt")
+        slider.focus()
+        page.keyboard.press("End" if slider.evaluate("s => s.value !== s.max") else "Home")
+        expect(picture).not_to_have_attribute("src", before)
+        expect(picture).not_to_have_attribute("alt", alt)
+        expect(picture).to_have_attribute("alt", re.compile(r"\S"))
+        assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_solutions_are_folded_until_they_are_opened(page: Page, name: str):
+    page.goto(f"/{name}.html")
+    solutions = page.locator("div.cell.tag_solution")
+    assert solutions.count()
+    for solution in solutions.all():
+        expect(solution.locator("div.highlight").first).to_be_hidden()
+        assert not solution.locator(".cell_output").filter(visible=True).count()
+        solution.get_by_text("Show solution").click()
+        expect(solution.locator("div.highlight").first).to_be_visible()
+        expect(solution.locator(".cell_output").first).to_be_visible()
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_every_quiz_answer_gives_its_reason(page: Page, name: str):
+    page.goto(f"/{name}.html")
+    questions = page.locator(".course-quiz .Quiz")
+    expect(questions).to_have_count(5)
+    for question in questions.all():
+        reasons = set()
+        for answer in question.locator(".MCButton").all():
+            answer.click()
+            expect(question.locator(".Feedback")).not_to_be_empty()
+            reasons.add(question.locator(".Feedback").inner_text())
+        assert len(reasons) == question.locator(".MCButton").count()
+
+
+def test_search_finds_softmax(page: Page):
+    page.goto("/search.html?q=softmax")
+    results = page.locator("#search-results a")
+    expect(results.first).to_be_visible(timeout=15_000)
+    targets = results.evaluate_all("links => links.map(link => link.getAttribute('href'))")
+    assert any(name in target for name in CHAPTERS for target in targets)
+
+
+def test_the_cover_leads_to_every_chapter_and_each_chapter_to_the_next(page: Page):
+    page.goto("/")
+    for chapter in COURSE.chapters:
+        expect(page.locator(f'article a[href="{chapter.notebook}.html"]').first).to_be_visible()
+    page.goto(f"/{NAMES[1]}.html")
+    for name in NAMES[2:]:
+        page.locator(".prev-next-area a.right-next").click()
+        expect(page).to_have_url(re.compile(f"/{name}\\.html$"))
+
+
+@pytest.mark.parametrize("name", CHAPTERS[:2])
+def test_pictures_stand_on_white_in_the_dark(browser, address, name: str):
+    context = browser.new_context(base_url=address, color_scheme="dark")
+    page = context.new_page()
+    page.goto(f"/{name}.html")
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    pictures = page.locator("article .cell_output img:not(.cu-explorer img)")
+    for picture in pictures.all():
+        expect(picture).to_have_css("background-color", "rgb(255, 255, 255)")
+        expect(picture).to_have_css("filter", "none")
+    context.close()

@@ -1,0 +1,384 @@
+"""The commands a stranger types first: what they say when something is missing, and that Lab opens on chapter 00."""
+
+import ast
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from course_utils import lab, manifest
+from course_utils.runtime import ROOT
+
+# The environment: bootstrap.py and the Makefile ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """As much of the repository as it takes to make an environment, and none yet."""
+    (tmp_path / "course_utils").mkdir()
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "course_utils/bootstrap.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def bootstrap(clone, before="", **environ):
+    """Run bootstrap.py as its users do, after some lines that change what Python finds."""
+    script = (
+        f"{before}\nimport runpy; runpy.run_path('course_utils/bootstrap.py', run_name='__main__')"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=clone,
+        env=os.environ | environ,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+def give_environment(clone, script):
+    """An environment whose Python is a shell script, in the place of pip."""
+    python = clone / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+
+
+def run_make(clone, *arguments, **environ):
+    make = shutil.which("make")
+    if make is None:
+        pytest.skip("no make here")
+    return subprocess.run(
+        [make, *arguments], cwd=clone, env=os.environ | environ, capture_output=True, text=True
+    )
+
+
+def assert_one_sentence(run, *parts):
+    """It failed, and said one sentence that holds these parts, and no traceback."""
+    assert run.returncode
+    sentence = run.stderr.strip()
+    assert len(sentence.splitlines()) == 1, sentence
+    for part in parts:
+        assert part in sentence
+
+
+@pytest.mark.skipif(os.name == "nt", reason="make is not what one types there")
+def test_a_missing_python_is_one_sentence(clone, tmp_path):
+    (tmp_path / "nothing").mkdir()
+    run = run_make(clone, "lab", PATH=str(tmp_path / "nothing"))
+    assert run.returncode
+    assert run.stderr.splitlines()[0].startswith("Python is missing: install Python 3.11 or newer")
+    assert "Traceback" not in run.stderr
+
+
+def test_an_old_python_is_one_sentence(clone):
+    run = bootstrap(clone, "import sys; sys.version_info = (3, 8, 10, 'final', 0)")
+    assert_one_sentence(run, "needs Python 3.11 or newer", "is Python 3.8", "make PYTHON=")
+    assert not (clone / ".venv").exists()
+
+
+@pytest.mark.parametrize("module", ["venv", "ensurepip"])
+def test_a_missing_module_is_one_sentence(clone, module):
+    run = bootstrap(clone, f"import sys; sys.modules['{module}'] = None")
+    assert_one_sentence(run, f"without its module {module}", "apt install python3-venv")
+
+
+def test_too_little_space_is_found_before_anything_is_written(clone):
+    run = bootstrap(
+        clone,
+        "import shutil, types; shutil.disk_usage = lambda path: types.SimpleNamespace(free=1.25e9)",
+    )
+    assert_one_sentence(run, "needs 3 GB of disk", "has 1.2 GB left")
+    assert not (clone / ".venv").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("ERROR: Could not install: [Errno 28] No space left on device", "The disk is full"),
+        ("WARNING: Retrying after connection broken by 'NewConnectionError'", "network connection"),
+        (
+            "ERROR: No matching distribution found for torch==2.13.0",
+            "no torch==2.13.0 for Python 3",
+        ),
+        ("ERROR: Failed building wheel", "the reason stands at the end of"),
+    ],
+)
+def test_an_installation_that_fails_is_one_sentence(clone, words, sentence):
+    give_environment(clone, f'echo "{words}" >&2; exit 1')
+    assert_one_sentence(bootstrap(clone), sentence)
+    assert words in (clone / ".venv" / "install.log").read_text()
+    assert not (clone / ".venv" / ".stamp").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
+def test_an_interrupted_installation_starts_from_nothing_and_needs_the_network(clone):
+    give_environment(clone, "touch .venv/half; exec sleep 60 >/dev/null 2>&1")
+    interrupted = subprocess.Popen([sys.executable, "course_utils/bootstrap.py"], cwd=clone)
+    half = clone / ".venv" / "half"
+    limit = time.time() + 20
+    while not half.exists():
+        assert interrupted.poll() is None and time.time() < limit
+        time.sleep(0.02)
+    interrupted.send_signal(signal.SIGKILL)
+    interrupted.wait()
+    assert not (clone / ".venv" / ".stamp").exists()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        refused = server.getsockname()[1]
+    run = bootstrap(
+        clone,
+        PIP_CONFIG_FILE=os.devnull,
+        PIP_EXTRA_INDEX_URL="",
+        PIP_FIND_LINKS="",
+        PIP_INDEX_URL=f"http://127.0.0.1:{refused}/simple",
+        PIP_NO_CACHE_DIR="1",
+        PIP_RETRIES="1",
+    )
+    assert_one_sentence(run, "could not be downloaded", "network connection")
+    assert not half.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
+def test_make_installs_once_and_again_after_a_change_of_what_is_needed(clone):
+    give_environment(clone, 'echo "$@" >> installed')
+    (clone / ".venv/bin/ruff").write_text("#!/bin/sh\n")
+    (clone / ".venv/bin/ruff").chmod(0o755)
+    for changed, times in [(None, 1), (None, 1), ("constraints.txt", 2), ("pyproject.toml", 3)]:
+        if changed:
+            later = (clone / ".venv/.stamp").stat().st_mtime + 1
+            os.utime(clone / changed, (later, later))
+        run = run_make(clone, "lint", f"PYTHON={sys.executable}")
+        assert run.returncode == 0, run.stderr
+        lines = (clone / "installed").read_text().splitlines()
+        assert len(lines) == times
+        if changed:
+            now = time.time() - 10
+            os.utime(clone / changed, (now, now))
+    assert "--constraint constraints.txt --editable .[book,test]" in lines[0]
+
+
+def test_even_python_2_can_read_what_tells_it_to_go():
+    source = (ROOT / "course_utils" / "bootstrap.py").read_text()
+    tree = ast.parse(source)
+    newer = (ast.JoinedStr, ast.AnnAssign, ast.NamedExpr, ast.Nonlocal, ast.AsyncFunctionDef)
+    for node in ast.walk(tree):
+        assert not isinstance(node, newer), ast.unparse(node)
+        assert not (isinstance(node, ast.Raise) and node.cause), ast.unparse(node)
+        if isinstance(node, ast.FunctionDef):
+            assert not node.returns and not node.args.kwonlyargs, node.name
+            assert not any(argument.annotation for argument in node.args.args), node.name
+    assert source.isascii()
+    assert "from __future__ import print_function" in source
+
+
+# What the Makefile promises -------------------------------------------------------------------------------------------
+
+
+def test_one_pytest_runs_everything_and_its_exit_status_counts(clone):
+    lines = run_make(clone, "-n", "test", "WORKERS=2").stdout.splitlines()
+    runs = [line for line in lines if "pytest" in line]
+    assert len(runs) == 1
+    for part in ("tests notebooks", "--nbval ", "--nbval-current-env", "-n 2 --dist loadscope"):
+        assert part in runs[0]
+    assert not re.search(r"\|\||;|^\s*-", runs[0])
+    assert not any(re.search(r"\|\| *true", line) for line in lines)
+
+
+def test_help_names_every_target(clone):
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split()
+    assert re.findall(r"^make (\w+)", run_make(clone).stdout, re.MULTILINE) == targets
+
+
+def test_every_dependency_is_pinned_and_listed_once():
+    import tomllib
+
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    pins = {}
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            pin = Requirement(line)
+            assert re.fullmatch(r"==[\w.]+", str(pin.specifier)), line  # no local suffix
+            assert pin.name not in pins, line
+            pins[canonicalize_name(pin.name)] = pin.specifier
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    listed = sum(project["optional-dependencies"].values(), project["dependencies"])
+    needed = [Requirement(line) for line in listed]
+    names = [canonicalize_name(requirement.name) for requirement in needed]
+    assert len(set(names)) == len(names)
+    for name, requirement in zip(names, needed, strict=True):
+        version = str(pins[name]).removeprefix("==")
+        assert requirement.specifier.contains(version), requirement
+    conda = (ROOT / "environment.yml").read_text()
+    assert "--constraint constraints.txt" in conda and "--editable .[book,test]" in conda
+    for name in names:
+        assert not re.search(rf"^ *- {name}\b", conda, re.MULTILINE)
+
+
+# Lab ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("platform", "environ", "seen"),
+    [
+        ("linux", {}, False),
+        ("linux", {"DISPLAY": ":0"}, True),
+        ("linux", {"WAYLAND_DISPLAY": "wayland-0"}, True),
+        ("linux", {"DISPLAY": ":10", "SSH_CONNECTION": "10.0.0.1"}, False),
+        ("linux", {"DISPLAY": ":0", "CI": "true"}, False),
+        ("darwin", {}, True),
+        ("darwin", {"SSH_TTY": "/dev/ttys000"}, False),
+        ("win32", {}, True),
+    ],
+)
+def test_a_browser_opens_only_where_it_is_seen(platform, environ, seen):
+    assert lab.has_display(environ, platform) is seen
+
+
+@pytest.mark.parametrize("root", [True, False])
+@pytest.mark.parametrize("browser", [True, False])
+def test_lab_is_told_only_what_this_machine_needs(monkeypatch, root, browser):
+    monkeypatch.setattr(lab, "has_display", lambda: browser)
+    monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000, raising=False)
+    monkeypatch.setattr(sys, "argv", ["lab", "--port", "9000"])
+    commands = []
+    monkeypatch.setattr(os, "name", "posix")
+    monkeypatch.setattr(os, "execv", lambda path, command: commands.append(command))
+    lab.main()
+    (command,) = commands
+    assert command[:3] == [sys.executable, "-m", "jupyterlab"]
+    assert ("--allow-root" in command) is root
+    assert ("--no-browser" in command) is not browser
+    assert command[-2:] == ["--port", "9000"]
+
+
+def test_a_wrong_manifest_is_a_sentence(monkeypatch):
+    def load(**options):
+        raise manifest.ManifestError("book.toml: course.titel is unknown. Write title.")
+
+    monkeypatch.setattr(lab.manifest, "load", load)
+    with pytest.raises(SystemExit, match="Write title"):
+        lab.main()
+
+
+def test_saving_in_lab_changes_the_edited_lines_of_the_source_and_no_others(tmp_path):
+    from jupyter_server.services.contents.largefilemanager import LargeFileManager
+    from jupytext.sync_contentsmanager import build_sync_jupytext_contents_manager_class
+
+    first = manifest.load(files=False).chapters[0]
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)  # says which files are pairs
+    for file in (first.ipynb, first.source):
+        copy = tmp_path / file.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+    contents = build_sync_jupytext_contents_manager_class(LargeFileManager)(root_dir=str(tmp_path))
+    model = contents.get(f"notebooks/{first.ipynb.name}")
+    assert model["content"]["cells"][0]["cell_type"] == "markdown"
+    model["content"]["cells"][0]["source"] += "\nOne sentence more."
+    contents.save(model, f"notebooks/{first.ipynb.name}")
+    before = first.source.read_text(encoding="utf-8").splitlines()
+    after = (tmp_path / first.source.relative_to(ROOT)).read_text(encoding="utf-8").splitlines()
+    after.remove("# One sentence more.")
+    assert after == before
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """The address of Lab as `make lab` starts it without a display, and the port that it found taken."""
+    home = tmp_path_factory.mktemp("home")
+    environ = os.environ | {
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+    }
+    environ = {key: environ[key] for key in environ if "DISPLAY" not in key}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with (home / "said").open("w") as said:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "course_utils.lab", "--port", str(port)],
+                cwd=home,
+                env=environ,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            pattern = r"http://(?:localhost|127\.0\.0\.1):\S+"
+            limit = time.time() + 60
+            while not (found := re.search(pattern, (home / "said").read_text())):
+                assert process.poll() is None and time.time() < limit, (home / "said").read_text()
+                time.sleep(0.1)
+            yield found[0], port
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def ask(address, path):
+    """The JSON that the running Lab answers."""
+    base, token = re.fullmatch(r"(http://[^/]+)/.*(\?token=\w+)", address).groups()
+    with urllib.request.urlopen(base + path + token, timeout=30) as answer:
+        return json.load(answer)
+
+
+def test_lab_answers_with_the_first_chapter_on_the_next_free_port(running):
+    address, taken = running
+    first = manifest.load(files=False).chapters[0]
+    assert f"/lab/tree/notebooks/{first.notebook}.ipynb?token=" in address
+    assert int(re.search(r":(\d+)/", address)[1]) != taken
+    with urllib.request.urlopen(address, timeout=30) as page:
+        assert page.status == 200
+        assert b"jupyter-config-data" in page.read()
+    chapter = ask(address, f"/api/contents/notebooks/{first.notebook}.ipynb")
+    assert chapter["type"] == "notebook"
+    assert len(chapter["content"]["cells"]) > 1
+
+
+def test_lab_asks_no_question_and_looks_for_no_update(running):
+    address, _ = running
+    plugin = "@jupyterlab/apputils-extension:notification"
+    defaults = ask(address, f"/lab/api/settings/{plugin}")["schema"]["properties"]
+    assert defaults["fetchNews"]["default"] == "false"
+    assert defaults["checkForUpdates"]["default"] is False
+    overrides = json.loads(Path(lab.SETTINGS, "overrides.json").read_text())
+    assert overrides[plugin] == {"checkForUpdates": False, "fetchNews": "false"}
+
+
+def test_the_first_chapter_opens_in_a_browser_and_nothing_pops_up(running, chromium):
+    from playwright.sync_api import sync_playwright
+
+    address, _ = running
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
+        )
+        page = browser.new_page()
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address)
+        page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+        page.wait_for_timeout(1500)  # the question about news comes after Lab has settled
+        assert page.locator(".Toastify__toast, .jp-Dialog").count() == 0
+        base = re.match(r"http://[^/]+/", address)[0]
+        assert [url for url in asked if url.startswith("http") and not url.startswith(base)] == []
+        assert not any("/lab/api/news" in url or "/lab/api/update" in url for url in asked)
+        browser.close()

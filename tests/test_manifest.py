@@ -1,0 +1,169 @@
+"""book.toml: what it gives, and that each mistake in it is named by file, key and remedy."""
+
+import pytest
+
+from course_utils.manifest import ManifestError, chapter_table, load
+from course_utils.runtime import ROOT
+
+BOOK = """
+[course]
+title = "Attention"
+authors = ["One", "Two"]
+license = "MIT"
+repository = ""
+
+[[chapter]]
+notebook = "00_start"
+title = "Start here"
+minutes = 20
+
+[[chapter]]
+notebook = "01_keys"
+title = "Keys"
+minutes = 45
+prerequisites = ["00_start"]
+gpu = true
+
+[[chapter]]
+notebook = "02_pooling"
+title = "Pooling | kernels"
+minutes = 60
+prerequisites = ["00_start", "01_keys"]
+gpu = false
+"""
+STEMS = ("00_start", "01_keys", "02_pooling")
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A course of three chapters; called with replacements, it writes a changed manifest."""
+    (tmp_path / "notebooks" / "source").mkdir(parents=True)
+    for stem in STEMS:
+        (tmp_path / "notebooks" / f"{stem}.ipynb").touch()
+        (tmp_path / "notebooks" / "source" / f"{stem}.py").touch()
+
+    def write(old="", new=""):
+        assert old in BOOK
+        (tmp_path / "book.toml").write_text(BOOK.replace(old, new, 1), encoding="utf-8")
+        return tmp_path / "book.toml"
+
+    return write
+
+
+def test_the_manifest_gives_the_course_and_its_chapters_in_order(book):
+    path = book()
+    course = load(path)
+    assert (course.title, course.authors, course.license) == ("Attention", ("One", "Two"), "MIT")
+    assert course.repository == ""
+    assert tuple(chapter.notebook for chapter in course.chapters) == STEMS
+    first, second, third = course.chapters
+    assert first.prerequisites == () and first.gpu is False
+    assert second.prerequisites == ("00_start",) and second.gpu is True
+    assert (third.number, third.minutes) == ("02", 60)
+    assert third.ipynb == path.parent / "notebooks" / "02_pooling.ipynb"
+    assert third.source == path.parent / "notebooks" / "source" / "02_pooling.py"
+
+
+def test_the_chapter_table_links_each_notebook_and_names_what_it_needs(book):
+    assert chapter_table(load(book())).splitlines() == [
+        "| | Chapter | Minutes | Needs | GPU |",
+        "|---|---|---|---|---|",
+        "| 00 | [Start here](notebooks/00_start.ipynb) | 20 | – | – |",
+        "| 01 | [Keys](notebooks/01_keys.ipynb) | 45 | 00 | optional |",
+        r"| 02 | [Pooling \| kernels](notebooks/02_pooling.ipynb) | 60 | 00, 01 | – |",
+    ]
+
+
+MISTAKES = {
+    "syntax": ('title = "Keys"', 'title = "Keys', ["not valid TOML", "line 15", "double quotes"]),
+    "unknown table": ("[course]", "[extra]\n[course]", ["extra: unknown key", "Remove it"]),
+    "no course": (BOOK.split("[[")[0], "", ["course: missing", "[course]"]),
+    "no chapters": (BOOK[BOOK.index("[[") :], "", ["chapter: missing", "[[chapter]]"]),
+    "chapter once": (BOOK[BOOK.index("[[") :], "[chapter]", ["chapter: is {}", "[[chapter]]"]),
+    "unknown key in course": ("license", "licence", ["course.licence: unknown", "'license'"]),
+    "missing key in course": ('license = "MIT"', "", ["course.license: missing", "Add it"]),
+    "authors no list": ('["One", "Two"]', '"One"', ["course.authors: is 'One'", "a list"]),
+    "author empty": ('"Two"]', '""]', ["course.authors", "a list of texts"]),
+    "repository": ('repository = ""', 'repository = "x.org"', ["course.repository", "https://"]),
+    "title of course": ('"Attention"', '""', ["course.title: is ''", "not empty"]),
+    "unknown key": ("minutes = 60", "minuets = 60", ["chapter[2].minuets: unknown", "'minutes'"]),
+    "far key": ("minutes = 60", "zzz = 60", ["chapter[2].zzz: unknown key", "Remove it; known"]),
+    "missing key": ("minutes = 60", "", ["chapter[2].minutes: missing", "Add it: a whole number"]),
+    "empty title": ('"Keys"', '" "', ["chapter[1].title: is ' '", "not empty"]),
+    "no minutes": ("minutes = 60", "minutes = 0", ["chapter[2].minutes: is 0", "above 0"]),
+    "negative": ("minutes = 60", "minutes = -5", ["chapter[2].minutes: is -5", "above 0"]),
+    "fraction": ("minutes = 60", "minutes = 4.5", ["chapter[2].minutes: is 4.5", "whole number"]),
+    "true minutes": ("minutes = 60", "minutes = true", ["chapter[2].minutes: is True", "whole"]),
+    "gpu": ("gpu = true", "gpu = 1", ["chapter[1].gpu: is 1", "Write true or false"]),
+    "suffix": (
+        '"01_keys"',
+        '"01_keys.ipynb"',
+        ["chapter[1].notebook", "without folder and suffix"],
+    ),
+    "folder": ('"01_keys"', '"../01_keys"', ["chapter[1].notebook", "without folder and suffix"]),
+    "needs no list": ('["00_start"]', '"00_start"', ["chapter[1].prerequisites", "a list"]),
+    "unknown need": ('["00_start"]', '["00_strat"]', ["chapter[1].prerequisites", "'00_start'"]),
+    "later need": ('["00_start"]', '["02_pooling"]', ["chapter[2].prerequisites", "a cycle"]),
+    "own need": ('["00_start"]', '["01_keys"]', ["chapter[1].prerequisites", "01_keys → 01_keys"]),
+    "twice": ('"02_pooling"', '"01_keys"', ["chapter[2].notebook", "chapter[1] already", "Remove"]),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_each_mistake_is_named_by_file_key_and_remedy(book, name):
+    old, new, phrases = MISTAKES[name]
+    with pytest.raises(ManifestError) as caught:
+        load(book(old, new))
+    message = str(caught.value)
+    assert message.startswith("book.toml: ") and message.endswith(".")
+    for phrase in phrases:
+        assert phrase in message
+
+
+def test_a_later_chapter_is_no_prerequisite(book):
+    path = book('title = "Start here"', 'title = "Start here"\nprerequisites = ["02_pooling"]')
+    path.write_text(path.read_text().replace('["00_start", "01_keys"]', "[]"))
+    with pytest.raises(ManifestError, match=r"chapter\[0\].prerequisites.*comes later.*Move"):
+        load(path)
+
+
+def test_a_manifest_that_is_not_there_is_said_to_be_missing(tmp_path):
+    with pytest.raises(ManifestError, match=r"book\.toml: there is no such file"):
+        load(tmp_path / "book.toml")
+
+
+def test_a_manifest_in_another_encoding_is_not_valid(book):
+    path = book()
+    path.write_bytes(BOOK.replace("Keys", "Clés").encode("latin-1"))
+    with pytest.raises(ManifestError, match="not valid TOML"):
+        load(path)
+
+
+@pytest.mark.parametrize("half", ["02_pooling.ipynb", "source/02_pooling.py"])
+def test_either_half_of_a_pair_may_be_the_missing_one(book, half):
+    path = book()
+    (path.parent / "notebooks" / half).unlink()
+    with pytest.raises(ManifestError, match=rf"chapter\[2\].notebook: notebooks/{half} is not on"):
+        load(path)
+    assert len(load(path, files=False).chapters) == 3
+
+
+@pytest.mark.parametrize("half", ["07_stray.ipynb", "source/07_stray.py"])
+def test_a_notebook_that_no_chapter_names_is_found(book, half):
+    path = book()
+    (path.parent / "notebooks" / half).touch()
+    with pytest.raises(ManifestError, match=rf"chapter: no chapter names notebooks/{half}. Add a"):
+        load(path)
+
+
+def test_hidden_files_and_checkpoints_are_no_notebooks(book):
+    path = book()
+    checkpoints = path.parent / "notebooks" / ".ipynb_checkpoints"
+    checkpoints.mkdir()
+    (checkpoints / "00_start-checkpoint.ipynb").touch()
+    (path.parent / "notebooks" / ".00_start.ipynb.12.tmp").touch()
+    assert len(load(path).chapters) == 3
+
+
+def test_the_course_has_a_manifest_without_mistakes():
+    assert load(ROOT / "book.toml").chapters[0].notebook == "00_start_here"

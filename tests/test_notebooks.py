@@ -1,0 +1,606 @@
+"""Pairs, execution and rules: notebooks are made whole and reproducibly, and the committed ones keep the rules.
+
+A tiny chapter in a temporary folder serves for the machinery; the chapters of book.toml for the rules.
+"""
+
+import copy
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import jupytext
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from course_utils import handout, manifest, notebooks, rules
+from course_utils.manifest import Chapter
+from course_utils.runtime import ROOT
+
+CHAPTERS = manifest.load(files=False).chapters
+
+TINY = """\
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Tiny
+
+# %%
+import io
+import os
+import sys
+import time
+
+import ipywidgets
+from IPython.display import Image
+from matplotlib.figure import Figure
+
+# %%
+figure = Figure()
+figure.subplots().plot([1, 2])
+buffer = io.BytesIO()
+figure.savefig(buffer, format="png")
+Image(buffer.getvalue(), metadata={"alt": "A line that rises from one to two"})
+
+# %%
+ipywidgets.IntSlider(3)
+
+# %% tags=["nbval-ignore-output"]
+print(f"{time.perf_counter():.4f} s for {time.time_ns()} things")
+
+# %% tags=["solution"] jupyter={"source_hidden": true}
+for word in ("merged", "into", "one"):
+    print(word, flush=True)
+    time.sleep(0.05)
+
+# %%
+sys.executable, os.environ.get("COURSE_BOOK")
+"""
+
+BOOK = """
+[course]
+title = "Tiny"
+authors = []
+license = "MIT"
+repository = ""
+
+[[chapter]]
+notebook = "00_tiny"
+title = "Tiny"
+minutes = 1
+
+[[chapter]]
+notebook = "01_other"
+title = "Other"
+minutes = 1
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path) -> Chapter:
+    """A chapter whose source is on disk and whose notebook is not made yet."""
+    return _chapter(tmp_path, TINY)
+
+
+def _chapter(root, source) -> Chapter:
+    (root / "notebooks" / "source").mkdir(parents=True)
+    (root / "book.toml").write_text(BOOK)
+    chapter = Chapter("00_tiny", "Tiny", 1, root=root)
+    chapter.source.write_text(source)
+    return chapter
+
+
+def _read(chapter):
+    return nbformat.read(chapter.ipynb, as_version=4)
+
+
+def _files(chapter):
+    return sorted(path.name for path in chapter.ipynb.parent.iterdir() if path.is_file())
+
+
+# Making a notebook ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The tiny chapter, made once: its notebook's bytes and what was said."""
+    chapter = _chapter(tmp_path_factory.mktemp("made"), TINY)
+    said = notebooks.make(chapter)
+    return chapter, chapter.ipynb.read_bytes(), said
+
+
+def test_making_a_notebook_twice_changes_no_byte(made):
+    chapter, first, _ = made
+    notebooks.make(chapter)
+    assert chapter.ipynb.read_bytes() == first
+
+
+def test_a_fresh_run_renews_measurements(made, tmp_path):
+    chapter = _chapter(tmp_path, TINY)
+    chapter.ipynb.write_bytes(made[1])
+    notebooks.make(chapter, fresh=True)
+    old, new = nbformat.reads(made[1].decode(), as_version=4), _read(chapter)
+    differing = [index for index, cell in enumerate(new.cells) if cell != old.cells[index]]
+    assert [rules.tags(new.cells[index]) for index in differing] == [[rules.IGNORE]]
+
+
+def test_the_notebook_is_complete_and_free_of_noise(made):
+    chapter, raw, said = made
+    notebook, text = _read(chapter), raw.decode()
+    nbformat.validate(notebook)
+    assert [*rules.executed(notebook), *rules.alt_texts(notebook)] == []
+    assert [*rules.no_widget_state(notebook), *rules.no_stderr(notebook)] == []
+    counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
+    assert counts == [1, 2, 3, 4, 5, 6]
+    assert notebook.metadata == notebooks.METADATA
+    assert all(set(cell.metadata) <= {"tags", "jupyter"} for cell in notebook.cells)
+    for noise in ("iopub", "jupytext", "peak_mb", "timestamp", "lines_to_next_cell", "transient"):
+        assert noise not in text
+    assert text.endswith("}\n")
+    assert "00_tiny: " in said and " s" in said
+
+
+def test_text_that_came_in_pieces_is_one_output(made):
+    outputs = _read(made[0]).cells[5].outputs
+    assert [output.text for output in outputs] == ["merged\ninto\none\n"]
+
+
+def test_the_kernel_is_this_python_and_knows_of_no_book(made, monkeypatch):
+    shown = _read(made[0]).cells[6].outputs[0].data["text/plain"]
+    assert shown == repr((sys.executable, None))
+
+
+def test_execute_hands_variables_and_folder_to_the_kernel(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_BOOK", "inherited")
+    source = "import os\n[os.environ.get('COURSE_BOOK'), os.getcwd()]"
+    for env, seen in ((None, None), ({"COURSE_BOOK": "1"}, "1")):
+        notebook = new_notebook(cells=[new_code_cell(source)])
+        assert notebooks.execute(notebook, cwd=tmp_path, env=env) is notebook
+        assert notebook.cells[0].outputs[0].data["text/plain"] == repr([seen, str(tmp_path)])
+
+
+def test_the_pair_is_of_one_age_so_that_lab_takes_it_as_it_is(made):
+    chapter = made[0]
+    assert chapter.ipynb.stat().st_mtime_ns == chapter.source.stat().st_mtime_ns
+
+
+def test_a_new_cell_leaves_the_ids_of_the_others_alone(tmp_path):
+    before = [cell.id for cell in notebooks.read_source(_chapter(tmp_path, TINY).source).cells]
+    (tmp_path / "new.py").write_text(TINY.replace("# %%\nfigure", "# %%\n1\n\n# %%\nfigure"))
+    after = [cell.id for cell in notebooks.read_source(tmp_path / "new.py").cells]
+    assert len(after) == len(before) + 1
+    assert set(before) < set(after)
+
+
+def test_cells_of_equal_content_have_ids_of_their_own(tmp_path):
+    (tmp_path / "same.py").write_text("# %%\n1\n\n# %%\n1\n\n# %% [markdown]\n# 1\n")
+    ids = [cell.id for cell in notebooks.read_source(tmp_path / "same.py").cells]
+    assert len(set(ids)) == 3 and ids[1] == f"{ids[0]}-2"
+
+
+def _measured(*outputs, source="measure()"):
+    cell = new_code_cell(source, execution_count=1, metadata={"tags": [rules.IGNORE]})
+    cell.outputs = [new_output("stream", name="stdout", text=text) for text in outputs]
+    return notebooks.clean(new_notebook(cells=[cell]))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        ("1.25 ms on 2 cores", "987.1 µs on 4 cores", True),
+        ("n   time\n10  1.0 s", "n   time\n10  0.9e-3 s", True),
+        ("device: cpu", "device: cuda", False),
+    ],
+)
+def test_measured_numbers_are_kept_and_other_news_is_not(old, new, kept):
+    result = notebooks.keep_measured(_measured(new), _measured(old))
+    assert result.cells[0].outputs[0].text == (old if kept else new)
+
+
+def test_measurements_of_a_changed_cell_are_renewed():
+    old, new = _measured("1 s"), _measured("2 s", source="measure(more=True)")
+    assert notebooks.keep_measured(new, old).cells[0].outputs[0].text == "2 s"
+
+
+def test_warnings_name_no_file_of_this_machine():
+    text = "/tmp/ipykernel_42/123.py:1: UserWarning\n/home/me/site-packages/torch/nn.py:7: Warning"
+    cell = _measured(text).cells[0]
+    assert cell.outputs[0].text == "<cell>:1: UserWarning\ntorch/nn.py:7: Warning"
+
+
+# Failing and interrupting -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("old", [None, b"the old notebook"])
+def test_a_failing_cell_leaves_the_old_notebook_as_it_was(tiny, old, capsys):
+    tiny.source.write_text(TINY + "\n# %%\nwidth = 0\n1 / width\n")
+    if old:
+        tiny.ipynb.write_bytes(old)
+    before = _files(tiny)
+    assert notebooks.main(["--book", str(tiny.root / "book.toml"), "run", "00"]) == 1
+    assert _files(tiny) == before
+    assert not old or tiny.ipynb.read_bytes() == old
+    message = capsys.readouterr().err
+    for part in (
+        "00_tiny: cell 7 failed",
+        "    1 / width",
+        "| ZeroDivisionError: division by zero",
+    ):
+        assert part in message
+    assert "\x1b" not in message and len(message.splitlines()) < 25
+
+
+def test_a_dead_kernel_leaves_the_old_notebook_as_it_was(tiny):
+    tiny.source.write_text("# %%\nimport os\n\nos._exit(1)\n")
+    tiny.ipynb.write_text("the old notebook")
+    with pytest.raises(notebooks.NotebookError, match="the kernel ended.*is as it was"):
+        notebooks.make(tiny)
+    assert tiny.ipynb.read_text() == "the old notebook"
+    assert _files(tiny) == ["00_tiny.ipynb"]
+
+
+def test_a_cell_that_never_ends_is_stopped(tiny, monkeypatch):
+    monkeypatch.setattr(notebooks, "CELL_TIMEOUT", 1)
+    tiny.source.write_text("# %%\nwhile True:\n    pass\n")
+    with pytest.raises(notebooks.NotebookError, match="more than 1 s"):
+        notebooks.make(tiny)
+    assert _files(tiny) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT to a process")
+def test_an_interrupt_leaves_the_old_notebook_as_it_was(tiny):
+    flag = tiny.root / "started"
+    source = f"from pathlib import Path\nimport time\nPath({str(flag)!r}).touch()\ntime.sleep(60)"
+    tiny.source.write_text(f"# %%\n{source}\n")
+    tiny.ipynb.write_text("the old notebook")
+    command = [sys.executable, "-m", "course_utils.notebooks"]
+    process = subprocess.Popen(
+        [*command, "--book", tiny.root / "book.toml", "run", "00"],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _wait_for(flag.exists)
+    process.send_signal(signal.SIGINT)
+    message = process.communicate(timeout=30)[1]
+    assert process.returncode == 130
+    assert message.startswith("Interrupted") and "Traceback" not in message
+    assert tiny.ipynb.read_text() == "the old notebook"
+    assert _files(tiny) == ["00_tiny.ipynb"]
+
+
+def _wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def test_an_interrupt_while_writing_leaves_the_old_notebook_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "a.ipynb"
+    path.write_text("the old notebook")
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        notebooks.write(new_notebook(), path)
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["the old notebook"]
+
+
+def test_a_broken_old_notebook_is_replaced(tiny):
+    tiny.source.write_text("# %%\n1\n")
+    tiny.ipynb.write_text("<<<<<<< ours")
+    notebooks.make(tiny)
+    assert len(_read(tiny).cells) == 1
+
+
+# The command ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def course(tmp_path) -> manifest.Manifest:
+    _chapter(tmp_path, TINY)
+    return manifest.load(tmp_path / "book.toml", files=False)
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        ([], ["00_tiny", "01_other"]),
+        (["01"], ["01_other"]),
+        (["01_other", "00"], ["00_tiny", "01_other"]),
+    ],
+)
+def test_chapters_are_chosen_by_how_their_names_begin(course, names, chosen):
+    assert [chapter.notebook for chapter in notebooks.choose(course, names)] == chosen
+
+
+def test_an_unknown_chapter_is_answered_with_those_that_exist(course, capsys):
+    book = str(course.chapters[0].root / "book.toml")
+    assert notebooks.main(["--book", book, "run", "07"]) == 1
+    message = capsys.readouterr().err
+    assert message == "no chapter begins with '07'; there are 00_tiny, 01_other.\n"
+
+
+def test_a_missing_source_is_named(course):
+    with pytest.raises(notebooks.NotebookError, match="01_other.py is missing"):
+        notebooks.make(course.chapters[1])
+
+
+def test_a_mistake_in_the_manifest_is_said_in_one_line(tmp_path, capsys):
+    assert notebooks.main(["--book", str(tmp_path / "book.toml"), "check"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_check_says_where_a_pair_differs_and_which_rule_is_broken(made, tmp_path, capsys):
+    chapter = _chapter(tmp_path, TINY.replace("merged", "changed"))
+    chapter.ipynb.write_bytes(made[1])
+    book = tmp_path / "book.toml"
+    book.write_text(BOOK[: BOOK.rindex("[[")])
+    assert notebooks.main(["--book", str(book), "check"]) == 1
+    said = capsys.readouterr().out
+    assert "00_tiny: cell 5: source differs" in said and "make notebooks CHAPTER=00" in said
+    assert "00_tiny: no quiz" in said
+
+
+# Pairs ------------------------------------------------------------------------------------------
+
+
+def test_a_pair_just_made_has_no_differences(made):
+    assert notebooks.pair_differences(made[0]) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "difference"),
+    [
+        ("IntSlider(3)", "IntSlider(4)", "cell 3: source differs"),
+        ('tags=["solution"]', 'tags=["check"]', "cell 5: metadata differs"),
+        ('jupyter={"source_hidden": true}', "", "cell 5: metadata differs"),
+        ("[markdown]", "[raw]", "cell 0: cell_type differs"),
+        ("# %% [markdown]\n# # Tiny\n\n", "", "6 cells in the source, 7 in the notebook"),
+    ],
+)
+def test_every_difference_in_a_pair_is_found(made, tmp_path, old, new, difference):
+    assert old in TINY
+    chapter = _chapter(tmp_path, TINY.replace(old, new))
+    chapter.ipynb.write_bytes(made[1])
+    assert difference in notebooks.pair_differences(chapter)[0]
+
+
+@pytest.mark.parametrize("seconds", [0, 3600, -3600])
+def test_lab_opens_the_pair_without_complaint_and_saves_the_source_as_it_was(
+    made, tmp_path, seconds
+):
+    """Whichever half is newer: after `make notebooks`, after a clone, after a pull of one half."""
+    from jupyter_server.services.contents.largefilemanager import LargeFileManager
+
+    chapter = _chapter(tmp_path, TINY)
+    chapter.ipynb.write_bytes(made[1])
+    (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
+    now = time.time()
+    os.utime(chapter.source, (now, now))
+    os.utime(chapter.ipynb, (now + seconds, now + seconds))
+    manager = jupytext.build_sync_jupytext_contents_manager_class(LargeFileManager)()
+    manager.root_dir = str(tmp_path)
+    model = manager.get("notebooks/00_tiny.ipynb")
+    made_outputs = [cell.get("outputs") for cell in _read(chapter).cells]
+    assert [cell.get("outputs") for cell in model["content"].cells] == made_outputs
+    manager.save({"type": "notebook", "content": model["content"]}, "notebooks/00_tiny.ipynb")
+    assert chapter.source.read_text() == TINY
+    assert notebooks.pair_differences(chapter) == []
+
+
+# The handout ------------------------------------------------------------------------------------
+
+
+def test_the_handout_has_neither_solutions_nor_outputs_and_its_pairs_agree(course, tmp_path):
+    root = course.chapters[0].root
+    (root / "LICENSE").write_text("MIT")
+    (root / "course_utils" / "__pycache__").mkdir(parents=True)
+    (root / "course_utils" / "a.py").touch()
+    (root / "notebooks" / "source" / "01_other.py").write_text("# %%\n1\n")
+    to = tmp_path / "_build" / "handout"
+    assert notebooks.main(["--book", str(root / "book.toml"), "handout", "--to", str(to)]) == 0
+    handed = manifest.load(to / "book.toml").chapters
+    assert len(handed) == 2
+    notebook = _read(handed[0])
+    assert not any(cell.get("outputs") for cell in notebook.cells)
+    assert not any("solution" in rules.tags(cell) for cell in notebook.cells)
+    assert len(notebook.cells) == 6
+    assert notebooks.pair_differences(handed[0]) == []
+    head = TINY[: TINY.index("# %%")]
+    assert handed[0].source.read_text().startswith(head + "# %% [markdown]")
+    assert (to / "LICENSE").is_file() and (to / "course_utils" / "a.py").is_file()
+    assert not (to / "course_utils" / "__pycache__").exists()
+    assert "make lab" in (to / "README.md").read_text()
+
+
+def test_a_handout_replaces_an_earlier_one_and_nothing_else(course, tmp_path):
+    root, to = course.chapters[0].root, tmp_path / "out"
+    (root / "notebooks" / "source" / "01_other.py").write_text("# %%\n1\n")
+    handout.build(course, root, to)
+    (to / "old").touch()
+    handout.build(course, root, to)
+    assert not (to / "old").exists()
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").touch()
+    with pytest.raises(handout.HandoutError, match="holds something else.*--to"):
+        handout.build(course, root, mine)
+    assert (mine / "thesis.txt").exists()
+
+
+# nbval ------------------------------------------------------------------------------------------
+
+
+def _nbval(path):
+    command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "-q"]
+    options = ["-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={path.parent}"]
+    return subprocess.run(
+        [*command, *options, str(path)], capture_output=True, text=True, cwd=path.parent
+    )
+
+
+def test_nbval_passes_what_was_made_and_catches_a_changed_output(tiny):
+    tiny.source.write_text("# %%\nprint(6 * 7)\n")
+    notebooks.make(tiny)
+    result = _nbval(tiny.ipynb)
+    assert result.returncode == 0 and "1 passed" in result.stdout, result.stdout
+    tiny.ipynb.write_text(tiny.ipynb.read_text().replace('"42', '"43'))
+    result = _nbval(tiny.ipynb)
+    assert result.returncode == 1 and "1 failed" in result.stdout, result.stdout
+
+
+# The rules, each shown to find what it forbids --------------------------------------------------
+
+
+def _good():
+    """A notebook that keeps every rule."""
+    exercises = [
+        new_code_cell(f"def f{number}():\n    return {tag!r}", metadata={"tags": [tag]})
+        for number in range(4)
+        for tag in rules.EXERCISE
+    ]
+    notebook = new_notebook(
+        cells=[
+            new_code_cell("import torch\n\nimport course_utils as cu\n\ncu.seed_everything(0)"),
+            new_markdown_cell("# Chapter"),
+            new_code_cell("picture()"),
+            new_code_cell("print(1)"),
+            *exercises,
+            new_code_cell('cu.quiz("01")'),
+            new_markdown_cell("## References\n\n- One"),
+        ]
+    )
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for count, cell in enumerate(code, 1):
+        cell.execution_count = count
+    alt = {"image/png": {"alt": "A heatmap whose diagonal is bright"}}
+    data = {"image/png": "aGVsbG8=", "text/plain": "Picture(alt='…')"}
+    code[1].outputs = [new_output("display_data", data=data, metadata=alt)]
+    code[2].outputs = [new_output("stream", name="stdout", text="1\n")]
+    return notebooks.clean(notebook)
+
+
+def _set(index, **values):
+    """A change of one cell."""
+
+    def change(notebook):
+        notebook.cells[index].update(values)
+
+    return change
+
+
+def _stream(name, text):
+    return _set(3, outputs=[new_output("stream", name=name, text=text)])
+
+
+def _tag(index, *tags):
+    return _set(index, metadata={"tags": list(tags)})
+
+
+def _alt(text):
+    def change(notebook):
+        notebook.cells[2].outputs[0].metadata = {"image/png": {"alt": text}} if text else {}
+
+    return change
+
+
+def _drop(*indices):
+    def change(notebook):
+        notebook.cells = [c for place, c in enumerate(notebook.cells) if place not in indices]
+
+    return change
+
+
+ERROR = new_output("error", ename="ValueError", evalue="no", traceback=[])
+VIEW = new_output("display_data", data={rules.WIDGET_VIEW: {"model_id": "1"}, "text/plain": "w"})
+
+BREACHES = [
+    (rules.executed, _set(3, execution_count=None), "cell 3: never executed"),
+    (rules.no_errors, _set(3, outputs=[ERROR]), "cell 3: ends in ValueError"),
+    (rules.no_stderr, _stream("stderr", "UserWarning: x"), "cell 3: writes 'UserWarning: x'"),
+    (rules.no_addresses, _stream("stdout", "<f at 0x7f2a33445566>"), "cell 3: shows a memory"),
+    (rules.few_ignored, _tag(3, rules.IGNORE), "1 cells are tagged nbval-ignore-output and 2"),
+    (rules.alt_texts, _alt(""), "cell 2: the alt text ''"),
+    (rules.alt_texts, _alt("a plot"), "cell 2: the alt text 'a plot'"),
+    (rules.no_widget_state, lambda nb: nb.metadata.update(widgets={}), "metadata.widgets"),
+    (rules.no_widget_state, _set(3, outputs=[VIEW]), "cell 3: holds a widget's view"),
+    (rules.small, _stream("stdout", "x" * 2_000_001), "2.0 MB; 2 MB are allowed"),
+    (rules.plain_python, _set(3, source="%matplotlib inline"), "cell 3: not plain Python"),
+    (rules.no_pyplot, _set(3, source="plt.show()"), "cell 3: uses pyplot"),
+    (rules.no_pyplot, _set(0, source="from matplotlib import pyplot"), "cell 0: uses pyplot"),
+    (rules.no_trailing_semicolon, _set(3, source="f();"), "cell 3: ends with ';'"),
+    (rules.no_trailing_semicolon, _set(3, source="f() ;  # quiet\n\n"), "cell 3: ends with ';'"),
+    (rules.imports_first, _set(0, source="import torch\nx = 1"), "cell 0: 'x = 1' is neither"),
+    (rules.imports_first, _set(0, source="print(1)"), "cell 0: 'print(1)' is neither"),
+    (rules.no_idle_comparisons, _set(3, source="x = 1\nx == 1"), "cell 3: 'x == 1' checks"),
+    (rules.no_idle_comparisons, _set(3, source="if x:\n    x != 1"), "cell 3: 'x != 1' checks"),
+    (rules.exercises_in_order, _drop(4), "cell 4: 'check' where 'exercise' is due"),
+    (rules.exercises_in_order, _drop(5), "cell 5: 'solution' where 'check' is due"),
+    (rules.exercises_in_order, _drop(15), "the last exercise has no solution cell"),
+    (rules.enough_exercises, _drop(4, 5, 6), "3 exercises; a chapter has 4"),
+    (rules.has_quiz, _drop(16), "no quiz"),
+    (rules.has_references, _drop(17), "the last text cell does not begin"),
+    (
+        rules.has_references,
+        lambda nb: nb.cells.append(new_markdown_cell("More")),
+        "the last text cell does not",
+    ),
+]
+
+
+def test_a_good_notebook_keeps_every_rule():
+    assert rules.complaints(_good()) == []
+
+
+@pytest.mark.parametrize(("rule", "breach", "complaint"), BREACHES)
+def test_each_rule_finds_what_it_forbids(rule, breach, complaint):
+    notebook = _good()
+    breach(notebook)
+    found = list(rule(notebook))
+    assert len(found) == 1 and found[0].startswith(complaint)
+    assert found[0] in rules.complaints(notebook)
+
+
+def test_every_rule_is_shown_to_find_something():
+    assert {rule for rule, _, _ in BREACHES} == {*rules.RULES, rules.enough_exercises}
+
+
+@pytest.mark.parametrize("source", ["a = ';'  # ;", "text = '''\n;'''", "f()\n# done;"])
+def test_a_semicolon_in_a_text_or_comment_is_no_breach(source):
+    notebook = _good()
+    notebook.cells[3].source = source
+    assert list(rules.no_trailing_semicolon(notebook)) == []
+
+
+def test_the_first_chapter_may_have_fewer_exercises():
+    notebook = _good()
+    _drop(4, 5, 6)(notebook)
+    assert rules.complaints(notebook, first=True) == []
+
+
+# The committed notebooks ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.notebook)
+def test_notebook_and_source_agree_cell_by_cell(chapter):
+    assert notebooks.pair_differences(chapter) == []
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.notebook)
+def test_committed_notebooks_keep_every_rule(chapter):
+    notebook = nbformat.read(chapter.ipynb, as_version=4)
+    assert rules.complaints(notebook, first=not chapter.prerequisites) == []
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.notebook)
+def test_committed_notebooks_are_clean(chapter):
+    notebook = nbformat.read(chapter.ipynb, as_version=4)
+    assert notebooks.clean(copy.deepcopy(notebook)) == notebook

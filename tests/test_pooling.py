@@ -1,0 +1,396 @@
+"""Kernel pooling: its properties, its extremes, and the words of its errors."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from course_utils import pooling
+from course_utils.pooling import (
+    KERNELS,
+    best_width,
+    kernel_values,
+    kernel_weights,
+    leave_one_out,
+    leave_one_out_error,
+    nadaraya_watson,
+)
+
+COMPACT = ["boxcar", "triangular", "epanechnikov"]
+SMOOTH = ["gaussian", "constant", "triangular", "epanechnikov"]
+REFERENCE = {
+    "gaussian": lambda u: math.exp(-u * u / 2),
+    "boxcar": lambda u: float(u <= 1),
+    "constant": lambda u: 1.0,
+    "triangular": lambda u: max(0.0, 1 - u),
+    "epanechnikov": lambda u: max(0.0, 1 - u * u),
+}
+
+kernels = st.sampled_from(sorted(KERNELS))
+widths = st.floats(-4, 4).map(lambda exponent: 10**exponent)
+seeds = st.integers(0, 2**31)
+
+
+def draw(seed: int, queries: int = 4, keys: int = 5, dim: int = 2) -> tuple:
+    generator = torch.Generator().manual_seed(seed)
+    return tuple(
+        torch.randn(size, generator=generator, dtype=torch.float64)
+        for size in ((queries, dim), (keys, dim), (keys,))
+    )
+
+
+def slow_weights(queries, keys, kernel, width) -> torch.Tensor:
+    """The definition, pair by pair in Python's own floats; NaN where the sum is 0."""
+    rows = []
+    for query in queries.tolist():
+        row = [REFERENCE[kernel](math.dist(query, key) / width) for key in keys.tolist()]
+        rows.append([value / sum(row) if sum(row) else math.nan for value in row])
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+# Kernels --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_kernels_have_the_values_of_their_formulas(kernel):
+    u = torch.linspace(-3, 3, 61, dtype=torch.float64)
+    expected = torch.tensor([REFERENCE[kernel](abs(x)) for x in u.tolist()], dtype=torch.float64)
+    assert_close(kernel_values(u, kernel=kernel), expected)
+    assert kernel_values(torch.zeros(()), kernel=kernel) == 1
+
+
+def test_epanechnikov_is_not_the_triangular_kernel():
+    u = torch.tensor([0.5])
+    assert kernel_values(u, kernel="epanechnikov") == 0.75
+    assert kernel_values(u, kernel="triangular") == 0.5
+
+
+# Weights --------------------------------------------------------------------------------------------
+
+
+@given(seed=seeds, kernel=kernels, width=widths)
+def test_rows_sum_to_one_or_are_nan_as_a_whole(seed, kernel, width):
+    queries, keys, _ = draw(seed)
+    weights = kernel_weights(queries, keys, kernel=kernel, width=width)
+    reached = ~weights.isnan().any(dim=1)
+    assert_close(weights[reached].sum(dim=1), torch.ones(int(reached.sum()), dtype=torch.float64))
+    assert (weights[reached] >= 0).all()
+    assert weights[~reached].isnan().all()
+
+
+@given(seed=seeds, kernel=kernels, width=st.floats(0.3, 10))
+def test_weights_equal_the_definition(seed, kernel, width):
+    queries, keys, _ = draw(seed)
+    expected = slow_weights(queries, keys, kernel, width)
+    assert_close(
+        kernel_weights(queries, keys, kernel=kernel, width=width), expected, equal_nan=True
+    )
+
+
+@given(seed=seeds, kernel=kernels, angle=st.floats(0, 6.28), shift=st.floats(-10, 10))
+def test_weights_do_not_change_when_everything_is_moved_and_turned(seed, kernel, angle, shift):
+    queries, keys, _ = draw(seed)
+    if kernel == "boxcar":  # a jump: rounding may carry a key over it
+        queries, keys = queries.round(decimals=2) + 0.001, keys.round(decimals=2)
+    turn = torch.tensor(
+        [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]],
+        dtype=torch.float64,
+    )
+    moved = kernel_weights(queries @ turn + shift, keys @ turn + shift, kernel=kernel)
+    assert_close(moved, kernel_weights(queries, keys, kernel=kernel), equal_nan=True)
+
+
+@given(seed=seeds, kernel=kernels, scale=st.sampled_from([0.25, 0.5, 2.0, 8.0]))
+def test_a_width_is_a_unit_of_length(seed, kernel, scale):
+    queries, keys, _ = draw(seed)
+    scaled = kernel_weights(scale * queries, scale * keys, kernel=kernel, width=scale)
+    assert_close(scaled, kernel_weights(queries, keys, kernel=kernel), equal_nan=True)
+
+
+@given(seed=seeds, kernel=kernels)
+def test_one_width_per_coordinate_divides_each_coordinate(seed, kernel):
+    queries, keys, _ = draw(seed, dim=3)
+    width = torch.tensor([0.5, 2.0, 4.0], dtype=torch.float64)
+    each = kernel_weights(queries, keys, kernel=kernel, width=width)
+    by_hand = kernel_weights(queries / width, keys / width, kernel=kernel)
+    assert_close(each, by_hand, equal_nan=True)
+
+
+@given(seed=seeds, width=widths)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_gaussian_weights_are_finite_at_every_width(dtype, seed, width):
+    queries, keys, values = (tensor.to(dtype) for tensor in draw(seed))
+    weights = kernel_weights(10 * queries, keys, width=width)
+    assert weights.dtype == dtype
+    assert weights.isfinite().all()
+    assert_close(weights.double().sum(dim=1), torch.ones(4, dtype=torch.float64), atol=0.02, rtol=0)
+    assert leave_one_out(keys, values, width=width).isfinite().all()
+
+
+def test_a_tiny_width_looks_up_the_nearest_key():
+    queries, keys = torch.tensor([0.2, 0.9, 40.0]), torch.tensor([0.0, 1.0, 3.0])
+    for width in (1e-4, 1e-30):
+        weights = kernel_weights(queries, keys, width=width)
+        assert_close(weights, torch.eye(3))
+
+
+def test_a_huge_width_averages():
+    queries, keys, _ = draw(0)
+    assert_close(
+        kernel_weights(queries, keys, width=1e4), torch.full((4, 5), 0.2, dtype=torch.float64)
+    )
+
+
+@pytest.mark.parametrize("kernel", COMPACT)
+def test_weights_are_nan_exactly_where_no_key_is_in_reach(kernel):
+    queries, keys = torch.tensor([-2.0, 0.5, 1.4, 1.6, 9.0]), torch.tensor([0.0, 1.0])
+    weights = kernel_weights(queries, keys, kernel=kernel, width=0.5000001)
+    assert weights.isnan().all(dim=1).tolist() == [True, False, False, True, True]
+    prediction = nadaraya_watson(queries, keys, torch.ones(2), kernel=kernel, width=0.5000001)
+    assert prediction.isnan().tolist() == [True, False, False, True, True]
+
+
+def test_no_queries_give_no_rows():
+    assert kernel_weights(torch.empty(0), torch.ones(3)).shape == (0, 3)
+
+
+# Regression -----------------------------------------------------------------------------------------
+
+
+@given(seed=seeds, kernel=kernels, width=st.floats(0.3, 10))
+def test_a_prediction_lies_between_the_smallest_and_the_largest_value(seed, kernel, width):
+    prediction = nadaraya_watson(*draw(seed), kernel=kernel, width=width)
+    values = draw(seed)[2]
+    reached = prediction[~prediction.isnan()]
+    assert (reached >= values.min() - 1e-12).all() and (reached <= values.max() + 1e-12).all()
+
+
+def test_one_hot_values_give_class_probabilities():
+    queries, keys, _ = draw(0)
+    labels = torch.tensor([0, 2, 1, 0, 2])
+    one_hot = torch.nn.functional.one_hot(labels).double()
+    probabilities = nadaraya_watson(queries, keys, one_hot)
+    assert_close(probabilities.sum(dim=1), torch.ones(4, dtype=torch.float64))
+    weights = kernel_weights(queries, keys)
+    assert_close(probabilities[:, 2], weights[:, 1] + weights[:, 4])
+
+
+def test_gaussian_pooling_is_pytorchs_attention_with_a_bias_for_each_key():
+    queries, keys, values = draw(1)
+    width = 0.7
+    attended = torch.nn.functional.scaled_dot_product_attention(
+        queries, keys, values[:, None], attn_mask=-keys.square().sum(1) / (2 * width**2),
+        scale=1 / width**2,
+    )  # fmt: skip
+    assert_close(attended[:, 0], nadaraya_watson(queries, keys, values, width=width))
+
+
+@pytest.mark.parametrize("kernel", SMOOTH)
+@pytest.mark.parametrize("one_each", [False, True])
+def test_gradients_are_right_also_where_a_query_meets_a_key(kernel, one_each):
+    queries, keys, values = draw(2)
+    queries[0] = keys[0]
+    width = torch.tensor([2.0, 3.0] if one_each else 2.5, dtype=torch.float64)
+    inputs = [tensor.requires_grad_() for tensor in (queries, keys, values, width)]
+    assert torch.autograd.gradcheck(
+        lambda q, k, v, w: nadaraya_watson(q, k, v, kernel=kernel, width=w), inputs
+    )
+
+
+@pytest.mark.parametrize("kernel", SMOOTH)
+def test_leave_one_out_has_right_gradients(kernel):
+    _, keys, values = draw(3)
+    keys[1] = keys[0]
+    width = torch.tensor(4.0, dtype=torch.float64)
+    inputs = [tensor.requires_grad_() for tensor in (keys, values, width)]
+    assert torch.autograd.gradcheck(
+        lambda k, v, w: leave_one_out(k, v, kernel=kernel, width=w), inputs
+    )
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_inputs_are_left_as_they_were(kernel):
+    tensors = (*draw(4), torch.tensor([1.0, 2.0], dtype=torch.float64))
+    before = [tensor.clone() for tensor in tensors]
+    queries, keys, values, width = tensors
+    nadaraya_watson(queries, keys, values, kernel=kernel, width=width)
+    leave_one_out(keys, values, kernel=kernel, width=width)
+    leave_one_out_error(keys, values, kernel=kernel, width=width)
+    for tensor, old in zip(tensors, before, strict=True):
+        assert torch.equal(tensor, old)
+
+
+# Leave one out --------------------------------------------------------------------------------------
+
+
+@given(seed=seeds, kernel=kernels, width=widths)
+def test_leave_one_out_equals_a_loop_that_removes_each_point(seed, kernel, width):
+    _, keys, values = draw(seed)
+    expected = torch.stack(
+        [
+            nadaraya_watson(
+                keys[i : i + 1],
+                torch.cat([keys[:i], keys[i + 1 :]]),
+                torch.cat([values[:i], values[i + 1 :]]),
+                kernel=kernel,
+                width=width,
+            )[0]
+            for i in range(len(keys))
+        ]
+    )
+    assert_close(leave_one_out(keys, values, kernel=kernel, width=width), expected, equal_nan=True)
+
+
+@given(seed=seeds, kernel=kernels)
+def test_no_point_sees_its_own_value(seed, kernel):
+    _, keys, values = draw(seed)
+    changed = values.clone()
+    changed[2] += 100
+    before, after = (leave_one_out(keys, v, kernel=kernel, width=1.5) for v in (values, changed))
+    assert torch.equal(before[2:3].nan_to_num(), after[2:3].nan_to_num())
+
+
+def test_leave_one_out_works_for_one_hot_values():
+    _, keys, values = draw(5)
+    both = torch.stack([values, 1 - values], dim=1)
+    assert_close(leave_one_out(keys, both)[:, 0], leave_one_out(keys, values))
+
+
+def test_the_error_is_infinite_when_a_point_has_no_neighbour_in_reach():
+    keys, values = torch.tensor([0.0, 0.1, 5.0]), torch.tensor([1.0, 2.0, 3.0])
+    assert leave_one_out_error(keys, values, kernel="boxcar", width=1.0) == math.inf
+    assert leave_one_out_error(keys, values, kernel="boxcar", width=5.0).isfinite()
+
+
+def test_best_width_has_the_smallest_error():
+    generator = torch.Generator().manual_seed(0)
+    keys = torch.rand(60, generator=generator)
+    values = (6 * keys).sin() + 0.3 * torch.randn(60, generator=generator)
+    candidates = torch.logspace(-3, 1, 20)
+    for kernel in ("gaussian", "epanechnikov"):
+        width, errors = best_width(keys, values, candidates, kernel=kernel)
+        assert errors.shape == (20,)
+        assert leave_one_out_error(keys, values, kernel=kernel, width=width) == errors.min()
+        assert 0.01 < width < 1
+
+
+# Errors: what is wrong, and what would be right -----------------------------------------------------
+
+POINTS, VALUES = torch.randn(3, 2), torch.randn(3)
+
+
+@pytest.mark.parametrize(
+    ("width", "kind", "message"),
+    [
+        (0, ValueError, r"width=0\.0; a positive, finite width is needed"),
+        (-1.0, ValueError, r"width=-1\.0; a positive, finite width"),
+        (math.nan, ValueError, r"width=nan; a positive, finite width"),
+        (math.inf, ValueError, r"width=inf; a positive, finite width"),
+        (torch.tensor([1.0, 0.0]), ValueError, r"width=\[1\.0, 0\.0\]; a positive, finite width"),
+        (torch.ones(3), ValueError, r"width has shape \(3,\); a number or \(2,\) is needed"),
+        (torch.ones(1, 2), ValueError, r"width has shape \(1, 2\); a number or \(2,\) is needed"),
+        ("wide", TypeError, r"width is a str; a number or a torch\.Tensor is needed"),
+        (None, TypeError, r"width is a NoneType; a number or a torch\.Tensor is needed"),
+        ([1.0, 2.0], TypeError, r"width is a list; a number or a torch\.Tensor is needed"),
+    ],
+)
+def test_widths_that_cannot_be(width, kind, message):
+    for call in (
+        lambda: kernel_weights(POINTS, POINTS, width=width),
+        lambda: nadaraya_watson(POINTS, POINTS, VALUES, width=width),
+        lambda: leave_one_out(POINTS, VALUES, width=width),
+        lambda: leave_one_out_error(POINTS, VALUES, width=width),
+    ):
+        with pytest.raises(kind, match=message):
+            call()
+
+
+def test_unknown_kernels_are_named_with_the_known_ones():
+    message = (
+        "kernel='gauss' is unknown; choose one of gaussian, boxcar, constant, triangular, epan"
+    )
+    for call in (
+        lambda: kernel_values(VALUES, kernel="gauss"),
+        lambda: kernel_weights(POINTS, POINTS, kernel="gauss"),
+        lambda: nadaraya_watson(POINTS, POINTS, VALUES, kernel="gauss"),
+        lambda: leave_one_out(POINTS, VALUES, kernel="gauss"),
+        lambda: best_width(POINTS, VALUES, torch.ones(1), kernel="gauss"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "kind", "message"),
+    [
+        ([1.0], POINTS, TypeError, r"queries is a list; a torch\.Tensor is needed"),
+        (POINTS, POINTS.numpy(), TypeError, r"keys is a ndarray; a torch\.Tensor is needed"),
+        (POINTS.long(), POINTS, TypeError, r"queries has dtype torch\.int64; a floating-point"),
+        (POINTS, POINTS.int(), TypeError, r"keys has dtype torch\.int32; a floating-point"),
+        (POINTS.cfloat(), POINTS, TypeError, r"queries has dtype torch\.complex64; a floating-p"),
+        (POINTS.double(), POINTS, TypeError, r"queries are torch\.float64, keys torch\.float32"),
+        (POINTS[0, 0], POINTS, ValueError, r"queries has shape \(\); \(n,\) or \(n, dim\) is"),
+        (POINTS, POINTS[None], ValueError, r"keys has shape \(1, 3, 2\); \(n,\) or \(n, dim\)"),
+        (POINTS[:, 0], POINTS, ValueError, r"queries have 1 coordinates, keys 2; the same is"),
+        (POINTS, POINTS[:0], ValueError, r"keys is empty; at least one key is needed"),
+    ],
+)
+def test_queries_and_keys_that_do_not_fit(queries, keys, kind, message):
+    with pytest.raises(kind, match=message):
+        kernel_weights(queries, keys)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "message"),
+    [
+        ([1.0, 2.0, 3.0], TypeError, r"values is a list; a torch\.Tensor is needed"),
+        (torch.tensor([0, 1, 2]), TypeError, r"values has dtype torch\.int64; a floating-point"),
+        (VALUES.double(), TypeError, r"keys are torch\.float32, values torch\.float64; one dtype"),
+        (VALUES[:2], ValueError, r"3 keys, 2 values; each key needs one value"),
+        (VALUES[0], ValueError, r"values has shape \(\); \(keys,\) or \(keys, classes\) is needed"),
+        (torch.ones(3, 1, 1), ValueError, r"values has shape \(3, 1, 1\); \(keys,\) or \(keys, cl"),
+    ],
+)
+def test_values_that_do_not_fit(values, kind, message):
+    for call in (
+        lambda: nadaraya_watson(POINTS, POINTS, values),
+        lambda: leave_one_out(POINTS, values),
+    ):
+        with pytest.raises(kind, match=message):
+            call()
+
+
+def test_kernel_values_need_floating_point_numbers():
+    with pytest.raises(TypeError, match=r"u has dtype torch\.int64; a floating-point dtype is"):
+        kernel_values(torch.arange(3))
+    with pytest.raises(TypeError, match=r"u is a float; a torch\.Tensor is needed"):
+        kernel_values(0.5)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_leaving_one_out_needs_two_points(count):
+    with pytest.raises(ValueError, match=f"keys has length {count}; leaving one out needs at lea"):
+        leave_one_out(torch.ones(count), torch.ones(count))
+
+
+@pytest.mark.parametrize(
+    ("candidates", "kind", "message"),
+    [
+        ([0.1, 1.0], TypeError, r"widths is a list; a torch\.Tensor is needed"),
+        (torch.empty(0), ValueError, r"widths has shape \(0,\); \(candidates,\) is needed, not em"),
+        (torch.tensor(1.0), ValueError, r"widths has shape \(\); \(candidates,\) is needed"),
+        (torch.tensor([1e-9, 2e-9]), ValueError, r"no width up to 2e-09 reaches another point"),
+        (torch.tensor([1.0, -1.0]), ValueError, r"width=-1\.0; a positive, finite width is need"),
+    ],
+)
+def test_candidates_for_a_width_that_cannot_be(candidates, kind, message):
+    keys, values = torch.tensor([0.0, 1.0, 2.0]), torch.ones(3)
+    with pytest.raises(kind, match=message):
+        best_width(keys, values, candidates, kernel="boxcar")
+
+
+def test_every_kernel_has_a_reference_here():
+    assert set(REFERENCE) == set(pooling.KERNELS)

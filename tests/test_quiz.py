@@ -1,0 +1,240 @@
+"""Quizzes: what the files may hold, what a cell shows, and what a click does in a real browser."""
+
+import json
+import random
+import re
+from html.parser import HTMLParser
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from course_utils import manifest
+from course_utils.quiz import FOLDER, QuizError, quiz
+
+CHAPTERS = manifest.load(files=False).chapters
+
+GOOD = """
+[[question]]
+text = "What do the rows of `softmax(S)` sum to?"
+[[question.answer]]
+text = "To 1, if S < ∞"
+correct = true
+why = "Each query shares out one unit of attention & no more."
+[[question.answer]]
+text = "To 0"
+correct = false
+why = "Weights are not negative; [they](x) cost $1 each, $2 for both."
+
+[[question]]
+text = "What leaves the softmax unchanged?"
+[[question.answer]]
+text = "Adding a constant"
+correct = true
+why = "It cancels."
+[[question.answer]]
+text = "Subtracting the maximum"
+correct = true
+why = "This adds a constant."
+[[question.answer]]
+text = "Doubling"
+correct = false
+why = "This sharpens it."
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Writes a quiz file and reads it."""
+
+    def write(text: str):
+        (tmp_path / "07.toml").write_text(text, encoding="utf-8")
+        return quiz("07", folder=tmp_path)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ("correct = true", "correct = false"),
+            "question 1: no answer is correct. Write correct = true",
+        ),
+        (
+            ("correct = false", "correct = true"),
+            "question 1: no answer is wrong. Write correct = false",
+        ),
+        (('why = "It cancels."', ""), "question 2, answer 1: 'why' is missing. Add it: text"),
+        (('why = "It cancels."', 'why = " "'), "question 2, answer 1: why is ' '. Write text"),
+        (
+            ("correct = true", 'correct = "yes"'),
+            "question 1, answer 1: correct is 'yes'. Write true",
+        ),
+        (
+            ('why = "It', 'because = "It'),
+            "question 2, answer 1: unknown key 'because'. Known here: text",
+        ),
+        (("[[question]]", 'title = "x"\n[[question]]'), "the file: unknown key 'title'"),
+        (("[[question]]", "[[question"), "not valid TOML"),
+        (('text = "What do', 'test = "What do'), "question 1: unknown key 'test'"),
+    ],
+)
+def test_a_mistake_in_a_quiz_is_named_with_its_place_and_remedy(written, change, message):
+    with pytest.raises(QuizError, match=r"^07\.toml: ") as error:
+        written(GOOD.replace(*change, 2 if "correct" in change[0] else 1))
+    assert message in str(error.value)
+
+
+def test_an_empty_quiz_is_refused(written):
+    with pytest.raises(QuizError, match="'question' is missing"):
+        written("")
+
+
+def test_a_quiz_that_does_not_exist_lists_those_that_do(written, tmp_path):
+    written(GOOD)
+    with pytest.raises(QuizError, match=r"^12\.toml: there is no such quiz; there are: 07\.$"):
+        quiz("12", folder=tmp_path)
+
+
+def test_a_quiz_shows_the_same_each_time_and_leaves_randomness_alone(written):
+    random.seed(3)
+    state = random.getstate()
+    first = written(GOOD)._repr_mimebundle_()
+    assert first == written(GOOD)._repr_mimebundle_()
+    assert first["text/plain"] == "Quiz 07: 2 questions"
+    assert random.getstate() == state
+
+
+def test_a_quiz_asks_no_other_host(written):
+    page = written(GOOD)._repr_mimebundle_()["text/html"]
+    loads = [
+        values
+        for tag, values in _tags(page)
+        if tag in {"script", "link", "img", "iframe"} and {"src", "href"} & values.keys()
+    ]
+    assert loads == []
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.number)
+def test_each_chapter_has_five_questions_whose_answers_all_differ(chapter):
+    shown = quiz(chapter.number, folder=FOLDER)
+    assert len(shown.questions) == 5
+    for question in shown.questions:
+        texts = [answer.text for answer in question.answers]
+        assert len(set(texts)) == len(texts)
+        assert not re.search(r"\$|\\[a-zA-Z]+", question.text), "write Unicode, not TeX"
+
+
+def _tags(page: str) -> list[tuple[str, dict]]:
+    found = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, attrs: found.append((tag, dict(attrs)))
+    parser.feed(page)
+    return found
+
+
+# In a browser ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--no-first-run"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, written):
+    """A page with the quiz, twice, as when two notebooks are open: each has to answer for itself."""
+    page = browser.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text))
+    content = written(GOOD)._repr_mimebundle_()["text/html"]
+    page.set_content(f"<!doctype html><main>{content}</main><aside>{content}</aside>")
+    yield page
+    page.close()
+    assert errors == []
+
+
+def test_a_click_on_an_answer_shows_its_reason_as_it_was_written(page: Page):
+    for part in ("main", "aside"):
+        first = page.locator(f"{part} .Quiz").first
+        reason = first.locator(".Feedback")
+        expect(reason).to_be_empty()
+        first.get_by_text("To 0").click()
+        expect(reason).to_have_text(
+            "Weights are not negative; [they](x) cost $1 each, $2 for both."
+        )
+        expect(reason).to_have_class(re.compile("incorrect"))
+        first.get_by_text("To 1, if S < ∞").click()
+        expect(reason).to_have_text("Each query shares out one unit of attention & no more.")
+        expect(first.locator("code")).to_have_text("softmax(S)")
+
+
+def test_a_question_with_two_right_answers_counts_them(page: Page):
+    second = page.locator("main .Quiz").nth(1)
+    expect(second).to_contain_text("More than one is right")
+    second.get_by_text("Adding a constant").click()
+    expect(second.locator(".Feedback")).to_have_text("It cancels. [1/2]")
+    second.get_by_text("Subtracting the maximum").click()
+    expect(second.locator(".Feedback")).to_have_text("This adds a constant. [2/2]")
+
+
+def test_the_keyboard_reaches_and_gives_answers(page: Page):
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    first = page.locator("main .Quiz").first
+    expect(first.locator(".Feedback")).not_to_be_empty()
+    before = first.locator(".Feedback").inner_text()
+    page.keyboard.press("ArrowDown")
+    expect(first.locator(".Feedback")).not_to_have_text(before)
+
+
+def test_a_screen_reader_hears_question_and_reason(page: Page):
+    group = page.get_by_role("radiogroup").first
+    expect(group).to_have_accessible_name("What do the rows of softmax(S) sum to?")
+    expect(page.locator("main .Feedback").first).to_have_attribute("aria-live", "polite")
+
+
+@pytest.mark.parametrize("ground", ["#ffffff", "#111111"])
+def test_text_contrast_is_at_least_4_5_in_light_and_dark(page: Page, ground: str):
+    ink = "#1f2328" if ground == "#ffffff" else "#f0f0f0"
+    page.add_style_tag(
+        content=f"body {{ background: {ground}; --jp-content-font-color0: {ink} }} .MCButton {{ transition: none }}"
+    )
+    first = page.locator("main .Quiz").first
+    for answer in ("To 0", "To 1"):
+        first.get_by_text(answer).click()
+    for selector in (".MCButton", ".correctButton", ".Feedback", "div:first-child"):
+        colors = first.locator(selector).first.evaluate(CONTRAST, ground)
+        assert colors >= 4.5, (selector, colors)
+
+
+CONTRAST = """(element, ground) => {
+  const canvas = Object.assign(document.createElement("canvas"), {width: 1, height: 1});
+  const context = canvas.getContext("2d", {willReadFrequently: true});
+  const paint = (...colors) => {
+    for (const color of colors) { context.fillStyle = color; context.fillRect(0, 0, 1, 1); }
+    return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const light = rgb => rgb.map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  const style = getComputedStyle(element);
+  const back = light(paint(ground, style.backgroundColor));
+  const ink = light(paint(ground, style.backgroundColor, style.color));
+  return (Math.max(back, ink) + .05) / (Math.min(back, ink) + .05);
+}"""
+
+
+def test_without_scripts_the_questions_can_still_be_read(browser, written):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.set_content(written(GOOD)._repr_mimebundle_()["text/html"])
+    expect(page.get_by_text("Run this cell to answer.")).to_be_visible()
+    expect(page.get_by_text("Subtracting the maximum").first).to_be_visible()
+    context.close()
+    assert json.dumps(written(GOOD)._repr_mimebundle_())  # plain data, as a notebook holds it

@@ -1,0 +1,89 @@
+"""The drawn data: what they are, that a seed fixes them, and the words of their errors."""
+
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from course_utils.data.regression import noisy_sine, two_moons
+
+
+def test_points_are_sorted_and_lie_in_the_interval():
+    data = noisy_sine(200, upper=3.0)
+    assert data.x.shape == data.y.shape == (200,)
+    assert (data.x.diff() >= 0).all()
+    assert data.x[0] >= 0 and data.x[-1] < 3
+
+
+@pytest.mark.parametrize("power", [1.0, 0.8])
+def test_without_noise_the_observations_are_the_formula(power):
+    data = noisy_sine(50, noise=0, power=power)
+    assert_close(data.y, 2 * data.x.sin() + data.x**power)
+    assert_close(data.truth(data.x), data.y)
+
+
+def test_noise_has_the_mean_and_the_deviation_it_says():
+    data = noisy_sine(20_000, noise=0.5)
+    residuals = data.y - data.truth(data.x)
+    assert abs(residuals.mean().item()) < 0.02
+    assert abs(residuals.std().item() - 0.5) < 0.02
+    assert data.noise == 0.5
+
+
+def test_noise_does_not_depend_on_the_input():
+    data = noisy_sine(20_000)
+    residuals = data.y - data.truth(data.x)
+    assert abs(torch.corrcoef(torch.stack([data.x, residuals]))[0, 1].item()) < 0.03
+
+
+@pytest.mark.parametrize("draw", [noisy_sine, two_moons])
+def test_a_seed_fixes_the_data_and_leaves_the_global_generator_alone(draw):
+    state = torch.get_rng_state()
+    first, again, other = (_tensors(draw(30, seed=seed)) for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), state)
+    for a, b in zip(first, again, strict=True):
+        assert torch.equal(a, b)
+    assert not torch.equal(first[0], other[0])
+
+
+def _tensors(data) -> tuple:
+    return data if isinstance(data, tuple) else (data.x, data.y)
+
+
+@pytest.mark.parametrize("n", [2, 7, 200])
+def test_two_moons_have_half_the_points_each(n):
+    points, classes = two_moons(n)
+    assert points.shape == (n, 2) and points.dtype == torch.float32
+    assert classes.shape == (n,) and classes.dtype == torch.int64
+    assert classes.sum() == n // 2
+
+
+def test_two_moons_without_noise_lie_on_half_circles():
+    points, classes = two_moons(100, noise=0)
+    centers = torch.tensor([[0.0, 0.0], [1.0, 0.5]])[classes]
+    assert_close((points - centers).norm(dim=1), torch.ones(100))
+    assert (points[classes == 0, 1] >= -1e-6).all()
+    assert (points[classes == 1, 1] <= 0.5 + 1e-6).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: noisy_sine(0), ValueError, "n=0 gives empty data; at least one point is needed"),
+        (lambda: noisy_sine(-3), ValueError, "n=-3 gives empty data; at least one point is needed"),
+        (lambda: noisy_sine(2.5), TypeError, r"n=2\.5 is a float; an integer is needed"),
+        (lambda: noisy_sine(noise=-1), ValueError, "noise=-1; a finite standard deviation of at"),
+        (lambda: noisy_sine(noise=math.nan), ValueError, "noise=nan; a finite standard deviation"),
+        (lambda: noisy_sine(upper=0), ValueError, "upper=0; a positive, finite bound is needed"),
+        (lambda: noisy_sine(upper=math.inf), ValueError, "upper=inf; a positive, finite bound is"),
+        (lambda: noisy_sine(power=-1), ValueError, "power=-1; a finite power of at least 0 is"),
+        (lambda: two_moons(1), ValueError, "n=1; two moons need at least 2 points"),
+        (lambda: two_moons("many"), TypeError, "n='many' is a str; an integer is needed"),
+        (lambda: two_moons(noise=-0.1), ValueError, r"noise=-0\.1; a finite standard deviation of"),
+        (lambda: two_moons(noise=math.inf), ValueError, "noise=inf; a finite standard deviation"),
+    ],
+)
+def test_data_that_cannot_be_drawn(call, kind, message):
+    with pytest.raises(kind, match=message):
+        call()

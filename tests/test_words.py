@@ -1,0 +1,73 @@
+"""The word table of chapter 01: what it holds, how it is read, and what it says about a broken file."""
+
+import hashlib
+
+import pytest
+import torch
+
+import course_utils as cu
+from course_utils.data.words import WORDS_FILE
+
+
+@pytest.fixture
+def table():
+    return cu.load_words()
+
+
+def test_the_table_holds_seven_features_between_0_and_1_of_different_words(table):
+    assert table.features.shape == (len(table), 7) == (24, 7)
+    assert len(table.names) == 7 and len(set(table.words)) == 24
+    assert table.features.min() == 0 and table.features.max() == 1
+
+
+def test_no_two_words_have_the_same_features(table):
+    distances = torch.cdist(table.features, table.features) + torch.eye(len(table))
+    assert distances.min() > 0.05
+
+
+def test_one_word_gives_a_row_and_several_give_a_matrix(table):
+    assert table["cat"].shape == (7,)
+    torch.testing.assert_close(table[["dog", "cat"]][1], table["cat"])
+
+
+def test_a_row_is_a_copy(table):
+    table["cat"].zero_()
+    table[["cat"]].zero_()
+    assert table["cat"].sum() > 0
+
+
+def test_an_unknown_word_is_answered_with_the_nearest(table):
+    with pytest.raises(KeyError, match="did you mean 'kitten'"):
+        table["kiten"]
+
+
+def test_the_file_is_the_published_one():
+    sums = (WORDS_FILE.parent / "SHA256SUMS").read_text().splitlines()
+    assert f"{hashlib.sha256(WORDS_FILE.read_bytes()).hexdigest()}  words.csv" in sums
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1"),
+        ("name,size\ncat,1\n", "line 1"),
+        ("word\ncat\n", "line 1"),
+        ("word,size\n", "no words"),
+        ("word,size\ncat,1\ncat,0\n", "line 3: word 'cat' is empty or stands there twice"),
+        ("word,size\n\n", "line 2: word '' is empty"),
+        ("word,size\ncat,0.1,0.2\n", "line 2: 'cat' has 2 features, not 1"),
+        ("word,size\ncat,big\n", "line 2: 'cat' has feature 'big'; a number between 0 and 1"),
+        ("word,size\ncat,1.5\n", "feature '1.5'"),
+        ("word,size\ncat,nan\n", "feature 'nan'"),
+    ],
+)
+def test_a_broken_table_is_refused_with_its_line(tmp_path, text, message):
+    path = tmp_path / "words.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        cu.load_words(path)
+
+
+def test_a_missing_file_is_named_with_the_way_to_restore_it(tmp_path):
+    with pytest.raises(FileNotFoundError, match="git checkout -- data"):
+        cu.load_words(tmp_path / "words.csv")
