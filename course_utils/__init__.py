@@ -6,6 +6,7 @@ rooms, ground floor first; each imports only from those before it:
     runtime     where the course stands, seeds, device, doctor
     pooling     kernels, Nadaraya–Watson pooling, choice of the width
     attention   masks, masked softmax, scoring functions, heads, record_attention
+    positions   sinusoidal, learned and rotary position encodings
     data        data drawn from formulas and read from the folder data/
     figures     functions from arrays to a picture with an alt text
     explore     explorers: live sliders in Lab, pre-rendered frames in the book
@@ -19,6 +20,7 @@ from course_utils.attention import (
     AdditiveAttention,
     Attention,
     DotProductAttention,
+    KVCache,
     MultiHeadAttention,
     causal_mask,
     dot_product_weights,
@@ -47,6 +49,7 @@ from course_utils.pooling import (
     leave_one_out_error,
     nadaraya_watson,
 )
+from course_utils.positions import LearnedPositions, SinusoidalPositions, rotate, sinusoidal_table
 from course_utils.quiz import quiz
 from course_utils.runtime import ROOT, doctor, has_gpu, seed_everything
 
@@ -57,9 +60,12 @@ __all__ = [
     "AdditiveAttention",
     "Attention",
     "DotProductAttention",
+    "KVCache",
+    "LearnedPositions",
     "MultiHeadAttention",
     "Picture",
     "RegressionData",
+    "SinusoidalPositions",
     "WordTable",
     "best_width",
     "causal_mask",
@@ -81,10 +87,12 @@ __all__ = [
     "padding_mask",
     "quiz",
     "record_attention",
+    "rotate",
     "scaled_dot_product_attention",
     "seed_everything",
     "show_curves",
     "show_heatmaps",
+    "sinusoidal_table",
     "split_heads",
     "subplots",
     "two_moons",

@@ -42,6 +42,11 @@ CHECKS: dict[str, str] = {
     "fixed_leave_one_out": "kernels",
     "loo_residuals": "kernels",
     "local_linear": "kernels",
+    "ignores_order": "positions",
+    "layers_needed": "positions",
+    "offset_matrix": "positions",
+    "rotate_halves": "positions",
+    "fixed_step_by_step": "positions",
 }
 """Name of each check → the module of this package that defines it."""
 
