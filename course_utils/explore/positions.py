@@ -1,4 +1,4 @@
-"""Positions (chapter 06): one pair of columns turns with the position; all pairs together tell how far apart two tokens are.
+"""Positions (chapter 06): one pair of columns turns with the position; all pairs together tell a distance.
 
 The pair is chosen by its frequency ω, not by its number, so that it means the same at each dimension.
 """
@@ -20,7 +20,7 @@ POSITION = 0
 
 
 def positions() -> Explorer:
-    """Where the tokens at position 0 and at position k stand on one pair's circle, on its waves, and in the sum of all pairs."""
+    """Positions 0 and k on one pair's circle, on its waves, and in the dot product of all pairs."""
     offsets = np.arange(FARTHEST)
     fine = np.linspace(0, FARTHEST, 2001)
     cosines = {dim: _mean_cosine(dim) for dim in DIMENSIONS}
