@@ -1,0 +1,483 @@
+"""Kinds of sentence about what somebody does: the first half of what `build_grammar` writes.
+
+A frame, here and in `grammar_states`, draws a meaning and says it in English, French and Spanish; it
+returns None for a draw that does not work out. Above: `grammar_choices`.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+from grammar_choices import (
+    IN,
+    Draw,
+    _at,
+    adjective_for,
+    expressions,
+    human,
+    names,
+    near,
+    of_kind,
+    own,
+    place_named,
+    pronoun_for,
+    subject,
+    thing,
+    time,
+    verbs,
+)
+from grammar_clauses import (
+    HAVE,
+    Clause,
+    Participant,
+    Tokens,
+    Verb,
+    ended,
+    english,
+    french,
+    spanish,
+)
+from grammar_forms import (
+    ME,
+    SHE,
+    THEY,
+    WE,
+    YOU,
+    Token,
+    french_imperative,
+    french_participle,
+    spanish_imperative,
+    spanish_present,
+    spanish_preterite,
+    words,
+)
+from grammar_phrases import (
+    POSSESSIVES,
+    PRONOUNS,
+    Expression,
+    Name,
+    Phrase,
+    Place,
+    Pronoun,
+)
+
+Sentences = tuple[Tokens, Tokens, Tokens]
+
+
+def said(clause: Clause, mark: str = "") -> Sentences:
+    """A clause as a sentence."""
+    mark = mark or ("?" if clause.question else ".")
+    return (
+        ended(english(clause), mark),
+        ended(french(clause), mark),
+        ended(spanish(clause), mark, spanish_target=True),
+    )
+
+
+def renamed(tokens: Tokens, suffix: str) -> Tokens:
+    """The same tokens with tags of their own, for a second clause in the sentence."""
+    return [
+        Token(t.text, *(frozenset(tag + suffix for tag in tags) for tags in (t.tags, t.spare)))
+        for t in tokens
+    ]
+
+
+# One *knows how* to do these in French and Spanish (sait nager, sabe nadar): none of our modals.
+SKILLS = {
+    "swim",
+    "speak",
+    "play",
+    "dance",
+    "draw",
+    "sing",
+    "cook",
+    "paint",
+    "teach",
+    "write",
+    "read",
+}
+
+
+def _tense(draw: Draw, uses: str) -> str:
+    """A tense that the verb is used in, and "modal"."""
+    weights = {"present": 5 * ("s" in uses or "h" in uses), "progressive": 4 * ("g" in uses)}
+    weights |= {"past": 6 * ("p" in uses), "future": 3 * ("f" in uses), "going": 3 * ("f" in uses)}
+    return draw.weighted(weights | {"modal": 2 * ("m" in uses)})
+
+
+def polarity(draw: Draw, who: Participant) -> tuple[bool, str]:
+    """negative, question"""
+    kind = draw.weighted({"plain": 60, "not": 22, "yes": 14, "who": 4})
+    if kind in ("yes", "who"):
+        kind = "plain" if kind == "yes" and who.person in (ME, WE) else kind
+        return False, "" if kind == "plain" else kind
+    return kind == "not", ""
+
+
+def _clause(draw: Draw, verb: Verb) -> Clause:
+    """Subject, tense and polarity; the object and the rest are the frame's."""
+    tense = _tense(draw, verb.uses)
+    etre = tense == "past" and verb.fr in ("aller", "arriver", "revenir", "partir", "tomber")
+    who = subject(draw, gendered=etre)
+    negative, question = polarity(draw, who)
+    if question == "who":
+        who = PRONOUNS[2]  # the third person, masculine
+    modal = draw.one(["can", "must", "want"]) if tense == "modal" else ""
+    if modal == "can" and verb.en in SKILLS:
+        modal = "want"
+    if modal == "must" and (negative or question):
+        modal = "want"
+    return Clause(
+        who, verb, "present" if modal else tense, negative=negative, question=question, modal=modal
+    )
+
+
+def _timed(draw: Draw, clause: Clause, probability: float) -> Clause:
+    """Perhaps with a time, or with always, often, never."""
+    habit = clause.tense == "present" and not clause.modal
+    if habit and "s" in clause.verb.uses:
+        return clause
+    if habit and not (clause.negative or clause.question) and draw.chance(0.35):
+        if draw.chance(0.3):
+            return replace(clause, never=True)
+        return replace(clause, frequency=draw.one(expressions("often")))
+    if draw.chance(probability) and not clause.modal:
+        return replace(
+            clause, complements=(*clause.complements, time(draw, clause.tense, clause.verb.en))
+        )
+    return clause
+
+
+def transitive(draw: Draw) -> Sentences | None:
+    """the girl is eating an apple ."""
+    verb = draw.one([v for v in verbs() if v.objects])
+    clause = _clause(draw, verb)
+    if "language" in verb.objects and draw.chance(0.8):
+        language = draw.one(expressions("language")).texts
+        article = "le/0 " if verb.en in ("learn", "study", "teach") else ""
+        thing_said = Expression(
+            (f"{language[0]}/1", f"{article}{language[1]}/1", f"{language[2]}/1")
+        )
+        return said(_timed(draw, replace(clause, object=thing_said), 0.2))
+    if "sport" in verb.objects:
+        return said(_timed(draw, replace(clause, object=draw.one(expressions("sport"))), 0.25))
+    fitting = of_kind(*verb.objects)
+    if not fitting:
+        return None
+    noun = draw.one(fitting)
+    owner = clause.subject if clause.question != "who" else None
+    style = verb.determiners or "def"
+    if noun.is_a("home") and verb.en in ("buy", "sell"):
+        style = "any"
+    object_ = thing(draw, noun, style, owner)
+    if verb.en == "wear" and object_.determiner not in ("a", "this", "the"):
+        object_ = replace(object_, determiner=own(clause.subject), owner=None, plural=False)
+    if clause.negative:
+        object_ = object_.negate()
+    clause = _timed(draw, replace(clause, object=object_), 0.3)
+    if clause.never:
+        clause = replace(clause, object=object_.negate())
+    plain_habit = clause.tense == "present" and not clause.modal and "s" not in verb.uses
+    if plain_habit and object_.determiner != "" and verb.en not in ("play", "take"):
+        # "she opens the door" wants a habit around it: "she often opens the door"
+        if not (clause.never or clause.frequency or clause.complements):
+            return None
+        if object_.determiner in ("number", "owner", "a", "that"):
+            return None
+    plain = not (clause.negative or clause.question or clause.complements or clause.modal)
+    if plain and verb.en == verb.past and clause.tense in ("present", "past"):
+        return None  # "i read the book": now, or yesterday?
+    return said(clause)
+
+
+def object_question(draw: Draw) -> Sentences | None:
+    """what is the girl eating ?"""
+    verb = draw.one([v for v in verbs() if "w" in v.uses])
+    clause = _clause(draw, verb)
+    if (
+        clause.subject.person in (ME, WE)
+        or clause.modal in ("must", "can")
+        or clause.question == "who"
+    ):
+        return None
+    if verb.en in ("lose", "forget", "find", "break") and clause.tense != "past":
+        return None
+    clause = replace(clause, negative=False, question="what")
+    return said(_timed(draw, clause, 0.3))
+
+
+def person_object(draw: Draw) -> Sentences | None:
+    """i know her ; my mother is waiting for tom ."""
+    verb = draw.one([v for v in verbs() if "c" in v.uses and v.en not in ("find", "understand")])
+    clause = _clause(draw, verb)
+    kind = draw.weighted({"pronoun": 6, "name": 2, "kin": 3, "human": 1 * (verb.en != "love")})
+    if kind == "pronoun":
+        object_ = draw.one(PRONOUNS)
+        if object_.person in (ME, YOU, WE) and clause.tense == "past":
+            return None  # the participle would agree with a gender that English hides
+        same = clause.subject.person == object_.person
+        if same and not (object_.person in (SHE, THEY) and not isinstance(clause.subject, Pronoun)):
+            return None
+        if {object_.person, clause.subject.person} in ({ME, WE}, {ME}, {WE}):
+            return None
+    elif kind == "name":
+        object_ = draw.one(names())
+        if isinstance(clause.subject, Name) and object_.names[0] in clause.subject.names:
+            return None
+    else:
+        object_ = human(draw, kind)
+        if isinstance(clause.subject, Phrase) and object_.noun == clause.subject.noun:
+            return None
+        if verb.en == "call":
+            object_ = replace(object_, adjectives=())
+    if verb.en == "see" and clause.question == "who" and clause.tense == "present":
+        return None
+    return said(_timed(draw, replace(clause, object=object_), 0.25))
+
+
+def _place_with(verb: Verb, place: Place) -> Place:
+    """Two Spanish verbs want a preposition of their own: llegar a, caminar por."""
+    english_word, french_word, spanish_word = place.preposition
+    spanish_word = {"arrive": "a", "walk": "por"}.get(verb.en, spanish_word)
+    return Place((english_word, french_word, spanish_word), place.where)
+
+
+def intransitive(draw: Draw) -> Sentences | None:
+    """he lives in paris ; did you go to the market yesterday ?"""
+    verb = draw.one(verbs("intransitives"))
+    clause = _clause(draw, verb)
+    kinds = sorted(verb.objects)
+    needs_place = verb.en in ("live", "go") or (verb.en == "travel" and draw.chance(0.5))
+    if kinds and (needs_place or draw.chance(0.5)):
+        place = _place_with(verb, place_named(draw, draw.one(kinds)))
+        clause = replace(clause, complements=(place,))
+    often = verb.en in ("leave", "come", "arrive") or clause.tense == "present"
+    clause = _timed(draw, clause, 0.75 if often else 0.4)
+    if verb.en == "live" and clause.tense != "present":
+        return None
+    return said(clause)
+
+
+def open_question(draw: Draw) -> Sentences | None:
+    """where do you work ? when did she leave ? why are they crying ?"""
+    question = draw.one(["where", "when", "why"])
+    verb = draw.one(verbs("intransitives"))
+    clause = _clause(draw, verb)
+    if (
+        clause.subject.person in (ME, WE)
+        or clause.modal in ("must", "can")
+        or clause.question == "who"
+    ):
+        return None
+    if question == "where" and verb.en in ("cry", "laugh", "leave", "come", "arrive"):
+        return None
+    if verb.en == "go" and (clause.tense == "going" or question == "when"):
+        return None
+    if question == "when" and (
+        clause.tense in ("present", "progressive") or verb.en in ("cry", "laugh")
+    ):
+        return None
+    if question == "why" and verb.en in ("live", "go") and not clause.complements:
+        clause = replace(clause, complements=(place_named(draw, draw.one(sorted(verb.objects))),))
+    clause = replace(clause, negative=False, question=question)
+    if (
+        question != "when"
+        and clause.tense == "progressive"
+        and draw.chance(0.1)
+        or question != "when"
+        and draw.chance(0.25)
+    ):
+        clause = _timed(draw, clause, 1.0)
+    return said(clause)
+
+
+def requests(draw: Draw) -> Sentences | None:
+    """please open the window : ouvre la fenêtre, s'il te plaît."""
+    verb = draw.one([v for v in verbs() if "i" in v.uses])
+    please = (words("please", "pl"), words(", s'il te plaît", "pl"), words(", por favor", "pl"))
+    if "c" in verb.uses and draw.chance(0.5):
+        object_ = draw.one([*names(), human(draw, "kin"), human(draw, "human")])
+        if isinstance(object_, Phrase):
+            object_ = replace(object_, adjectives=())
+    else:
+        fitting = of_kind(*verb.objects) if verb.objects else []
+        if not fitting:
+            return None
+        object_ = thing(draw, draw.one(fitting), verb.determiners or "def", PRONOUNS[1])
+    clause = Clause(PRONOUNS[1], verb, object=object_)
+    keep_a = spanish(clause)[1:]
+    particle = words(verb.particle, "v") if verb.particle else []
+    return (
+        please[0] + words(verb.en, "v") + particle + object_.en("o") + words(".", "end"),
+        words(french_imperative(verb.fr), "v") + object_.fr("o") + please[1] + words(".", "end"),
+        words(spanish_imperative(verb.es), "v") + keep_a + please[2] + words(".", "end"),
+    )
+
+
+def how_many(draw: Draw) -> Sentences | None:
+    """how many books does she have ? : combien de livres, ¿ cuántos libros"""
+    who = subject(draw, no_first=True)
+    verb = draw.one(
+        [
+            HAVE,
+            HAVE,
+            *(v for v in verbs() if v.en in ("buy", "read", "eat", "write", "sell", "see")),
+        ]
+    )
+    if verb is HAVE:
+        noun = draw.one(
+            of_kind(
+                "portable",
+                "gift",
+                "vehicle",
+                "pet",
+                "furniture",
+                "sister",
+                "brother",
+                "son",
+                "daughter",
+            )
+        )
+        tense = draw.one(["present", "present", "past"])
+    else:
+        fitting = [
+            n for n in of_kind(*verb.objects) if not n.mass and not n.is_a("home", "building")
+        ]
+        noun, tense = draw.one(fitting), draw.one(["past", "past", "future"])
+    if noun.is_a("kin"):
+        tense = "present"
+    clause = Clause(who, verb, tense, question="yes")
+    many = Phrase(noun, "", plural=True)
+    gender = noun.fr_gender
+    group_fr = french(clause)
+    if tense == "past" and verb is not HAVE:  # combien de pommes est-ce qu'elle a mangées ?
+        participle = group_fr[-1]
+        group_fr = [
+            *group_fr[:-1],
+            Token(french_participle(verb.fr, gender, True), participle.tags),
+        ]
+    how = "cuántas" if noun.es_gender == "f" else "cuántos"
+    group_es = spanish(replace(clause, question="who"))[1:]
+    return (
+        ended(words("how", "hm") + words("many", "hm") + many.en("o") + english(clause), "?"),
+        ended(
+            words("combien", "hm") + words("de", "hm") + words(noun.fr[1], "o.n") + group_fr, "?"
+        ),
+        ended(words(how, "hm") + many.es("o") + group_es + who.es("s"), "?", spanish_target=True),
+    )
+
+
+# What one does first, then, and with what.
+AND_IT = [
+    ("buy", "eat", "fruit cake cookie sandwich pizza"),
+    ("buy", "read", "book novel magazine newspaper"),
+    ("buy", "sell", "vehicle"),
+    ("buy", "wash", "vehicle clothes"),
+    ("find", "hide", "portable"),
+    ("write", "read", "poem story letter message"),
+    ("choose", "buy", "clothes gift"),
+    ("wash", "eat", "fruit"),
+    ("cut", "eat", "fruit"),
+    ("read", "understand", "poem message letter article"),
+    ("break", "repair", "device toy window"),
+    ("draw", "paint", "animal tree"),
+    ("hide", "forget", "portable gift"),
+]
+
+
+@cache
+def verb_named(english_word: str) -> Verb:
+    return next(v for v in verbs() if v.en == english_word)
+
+
+def and_it(draw: Draw) -> Sentences | None:
+    """anna bought an apple and ate it : et l'a mangée, y la comió. "it" goes with the noun's gender."""
+    first, second, kinds = draw.one(AND_IT)
+    noun = draw.one(of_kind(*kinds.split()))
+    who = subject(draw)
+    phrase = Phrase(noun, draw.weighted({"a": 5, "the": 3, "number": 1, "this": 1}))
+    if phrase.determiner == "number":
+        phrase = replace(phrase, plural=True, number=draw.one(expressions("number")[:3]).texts)
+    one = Clause(who, verb_named(first), "past", object=phrase)
+    it = _it(phrase)
+    verb = verb_named(second)
+    en = words(verb.past, "v x") + words(it.object[0], "o")
+    fr = french(Clause(who, verb, "past", object=it))[len(who.fr("s")) :]
+    # The clitic of a feminine Spanish noun may be masculine in French: each language has its own.
+    es = words("la" if noun.es_gender == "f" else "lo", "o")
+    es = words(es[0].text + "s", "o") if phrase.plural else es
+    es += words(spanish_preterite(verb.es, who.person), "v")
+    return (
+        english(one) + words("and", "&") + renamed(en, "2") + words(".", "end"),
+        french(one) + words("et", "&") + renamed(fr, "2") + words(".", "end"),
+        spanish(one) + words("y", "&") + renamed(es, "2") + words(".", "end"),
+    )
+
+
+def _it(phrase: Phrase) -> Pronoun:
+    """it or them, with the gender of the French noun."""
+    gender = phrase.noun.fr_gender
+    french_clitic = "les" if phrase.plural else "la" if gender == "f" else "le"
+    person = THEY if phrase.plural else SHE
+    return Pronoun(
+        person, gender, ("", "", ""), ("them" if phrase.plural else "it", french_clitic, ""), ""
+    )
+
+
+def but_it(draw: Draw) -> Sentences | None:
+    """he has a car but he doesn't use it : mais il ne l'utilise pas, pero no lo usa."""
+    who = subject(draw)
+    second, kinds = draw.one(
+        [
+            ("use", "vehicle device umbrella"),
+            ("wear", "clothes"),
+            ("read", "book novel magazine newspaper"),
+        ]
+    )
+    noun = draw.one(of_kind(*kinds.split()))
+    phrase = Phrase(noun, "a")
+    if draw.chance(0.3):
+        phrase = replace(phrase, adjectives=adjective_for(draw, noun))
+    it, pronoun = _it(phrase), pronoun_for(who)
+    verb = verb_named(second)
+    one = Clause(who, HAVE, object=phrase)
+    spanish_it = "la" if noun.es_gender == "f" else "lo"
+    two = Clause(pronoun, verb, object=it, negative=True)
+    es = (
+        words("no", "n")
+        + words(spanish_it, "o")
+        + words(spanish_present(verb.es, who.person), "v f")
+    )
+    return (
+        english(one) + words("but", "&") + renamed(english(two), "2") + words(".", "end"),
+        french(one) + words("mais", "&") + renamed(french(two), "2") + words(".", "end"),
+        spanish(one) + words("pero", "&") + renamed(es, "2") + words(".", "end"),
+    )
+
+
+def animals(draw: Draw) -> Sentences | None:
+    """the dog is sleeping under the table ."""
+    noun = draw.one(of_kind("animal"))
+    verb = draw.one([v for v in verbs("intransitives") if "b" in v.uses] + [verb_named("drink")])
+    if verb.en in ("swim", "walk") and not noun.is_a("duck", "dog", "frog", "turtle", "bear"):
+        return None
+    phrase = Phrase(noun, draw.weighted({"the": 4, "this": 1}), draw.chance(0.25))
+    if noun.is_a("pet") and draw.chance(0.4):
+        phrase = replace(phrase, determiner=draw.one(POSSESSIVES))
+    if draw.chance(0.2):
+        phrase = replace(phrase, adjectives=adjective_for(draw, noun))
+    tense = draw.weighted({"progressive": 5, "past": 2})
+    negative, question = polarity(draw, phrase)
+    question = "" if question == "who" else question
+    clause = Clause(phrase, verb, tense, negative=negative, question=question)
+    if verb.en == "drink":
+        drink = Phrase(draw.one(of_kind("water", "milk")), "")
+        return said(replace(clause, object=drink.negate() if negative else drink))
+    if verb.en == "swim":
+        place = place_named(draw, "swim")
+    elif verb.en == "sleep":
+        place = _at(
+            near()[draw.one(["near", "behind"])], draw.one(of_kind("tree", "house", "church"))
+        )
+    else:
+        place = _place_with(verb, _at(IN, draw.one(of_kind("garden", "park", "forest", "street"))))
+    return said(replace(clause, complements=(place,) if draw.chance(0.7) else ()))

@@ -1,0 +1,324 @@
+"""What the frames of `build_grammar` draw from: people, things, adjectives, places and times that fit.
+
+Everything is drawn with `random.Random(seed).random()` alone, whose values Python guarantees on
+every machine. Above: `grammar_clauses`.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+from grammar_clauses import (
+    Participant,
+    Verb,
+)
+from grammar_forms import (
+    ME,
+    SHE,
+    THEY,
+    WE,
+    YOU,
+)
+from grammar_phrases import (
+    POSSESSIVES,
+    PRONOUNS,
+    Expression,
+    Name,
+    Noun,
+    Phrase,
+    Place,
+    Pronoun,
+    adjectives,
+    nouns,
+    rows,
+)
+
+OWN = {("m", SHE): "his", ("f", SHE): "her"}
+
+
+class Draw:
+    """Choices that are the same on every machine."""
+
+    def __init__(self, seed: int):
+        self._random = random.Random(seed).random
+
+    def one(self, things: Sequence):
+        return things[int(self._random() * len(things))]
+
+    def chance(self, probability: float) -> bool:
+        return self._random() < probability
+
+    def weighted(self, choices: dict):
+        """A key, as often as its value says."""
+        mark = self._random() * sum(choices.values())
+        for key, weight in choices.items():
+            mark -= weight
+            if mark < 0:
+                return key
+        return key
+
+
+# The lexicon as the frames need it ----------------------------------------------------------------
+
+
+@cache
+def of_kind(*kinds: str) -> list[Noun]:
+    return [noun for noun in nouns() if noun.is_a(*kinds)]
+
+
+@cache
+def verbs(name: str = "verbs") -> list[Verb]:
+    table = []
+    for row in rows(name):
+        if name == "verbs":
+            *forms, uses, determiners, objects = row
+        else:
+            *forms, uses, objects = row
+            determiners = ""
+        places_or_objects = frozenset(objects.split())
+        preposition = "de" if "instrument" in places_or_objects else ""
+        table.append(Verb(*forms, uses, determiners, places_or_objects, preposition))
+    return table
+
+
+@cache
+def expressions(kind: str) -> list[Expression]:
+    return [Expression((en, fr, es)) for k, en, fr, es in rows("words") if k == kind]
+
+
+@cache
+def names() -> list[Name]:
+    return [
+        Name((en,), kind.split()[1]) for kind, en, _, _ in rows("words") if kind.startswith("name")
+    ]
+
+
+# Participants -----------------------------------------------------------------------------------
+
+
+def subject(draw: Draw, *, gendered: bool = False, no_first: bool = False) -> Participant:
+    """Somebody. gendered: somebody whose gender is known (not i, you, we); no_first: not i, we."""
+    kind = draw.weighted({"pronoun": 46, "name": 24, "kin": 20, "human": 7, "two": 3})
+    if kind == "pronoun":
+        persons = {SHE, THEY} if gendered else {YOU, SHE, THEY} if no_first else set(range(5))
+        return draw.one([p for p in PRONOUNS if p.person in persons])
+    if kind == "name":
+        return draw.one(names())
+    if kind == "two":
+        first, second = draw.one(names()), draw.one(names())
+        if first == second:
+            return first
+        gender = "f" if first.gender == second.gender == "f" else "m"
+        return Name(first.names + second.names, gender)
+    return human(draw, kind)
+
+
+def human(draw: Draw, kind: str) -> Phrase:
+    """my sister, the young doctor"""
+    noun = draw.one(of_kind(kind))
+    if kind == "kin":
+        plural = draw.chance(0.25) and not noun.is_a("one")
+        return Phrase(noun, draw.one(POSSESSIVES), plural)
+    adjective = adjective_for(draw, noun) if draw.chance(0.25) else ()
+    plural = draw.chance(0.2) and not noun.is_a("one")
+    return Phrase(noun, draw.one(["the", "the", "the", "this"]), plural, adjective)
+
+
+def pronoun_for(participant: Participant) -> Pronoun:
+    """he, she or they"""
+    if isinstance(participant, Pronoun):
+        return participant
+    gender = "m" if participant.plural else participant.genders()[0]
+    return next(p for p in PRONOUNS if (p.person, p.gender) == (participant.person, gender))
+
+
+def own(participant: Participant) -> str:
+    """The possessive of the participant: she … her."""
+    if participant.person == SHE:
+        return OWN[participant.genders()[0], SHE]
+    return {ME: "my", YOU: "your", WE: "our", THEY: "their"}[participant.person]
+
+
+def adjective_for(draw: Draw, noun: Noun, *, before: bool | None = None) -> tuple:
+    """An adjective that can stand with the noun, or nothing."""
+    fitting = [a for a in adjectives() if noun.is_a(*a.attributive)]
+    if before is not None:
+        fitting = [a for a in fitting if a.fr_before == before]
+    return (draw.one(fitting),) if fitting else ()
+
+
+# Kinds of things that nobody owns: no possessives.
+PUBLIC = (
+    "building",
+    "landmark",
+    "ride",
+    "visit",
+    "at",
+    "in",
+    "show",
+    "song",
+    "radio",
+    "bear",
+    "frog",
+)
+COLORS = ("red", "blue", "green", "yellow", "white", "black", "gray")
+
+
+def _go_together(pair: tuple) -> bool:
+    """a small red car"""
+    return (
+        len(pair) == 2
+        and pair[0].en in ("small", "old", "new", "pretty", "beautiful")
+        and pair[1].en in COLORS
+    )
+
+
+def thing(draw: Draw, noun: Noun, style: str, owner: Participant | None = None) -> Phrase:
+    """A noun phrase: style any, def(inite) or the; owner: whose possessive it gets, if it gets one."""
+    if style == "the":
+        return Phrase(noun, "the")
+    possessive = own(owner) if owner and draw.chance(0.7) else draw.one(POSSESSIVES)
+    if noun.mass:
+        if style == "any" and draw.chance(0.75) or noun.is_a("music", "money"):
+            return Phrase(noun, "")
+        return Phrase(noun, draw.weighted({"the": 3, "this": 1}))
+    nobody_s = noun.is_a(*PUBLIC) and not noun.is_a("home")
+    several = 0 if noun.is_a("one") else 1
+    kinds = {"the": 5, "this": 2, "that": 1, "these": several, "the+": several}
+    kinds |= {} if nobody_s else {possessive: 4}
+    if style == "any":
+        kinds |= {"a": 6, "": 1, "number": 1, "owner": 0 if nobody_s else 1}
+    kind = draw.weighted(kinds)
+    if kind == "these":
+        return Phrase(noun, "this", plural=True)
+    if kind == "the+":
+        return Phrase(noun, "the", plural=True)
+    if kind == "":
+        return Phrase(noun, "", plural=True)
+    if kind == "number":
+        number = draw.one(expressions("number")[:4]).texts
+        return Phrase(noun, "number", plural=True, number=number)
+    if kind == "owner":
+        return Phrase(noun, "owner", owner=draw.one(names()))
+    phrase = Phrase(noun, kind)
+    if draw.chance(0.2):
+        phrase = replace(phrase, adjectives=adjective_for(draw, noun))
+    elif draw.chance(0.05):
+        pair = adjective_for(draw, noun, before=True) + adjective_for(draw, noun, before=False)
+        if _go_together(pair):
+            phrase = replace(phrase, adjectives=pair)
+    return phrase
+
+
+# Places and times -------------------------------------------------------------------------------
+
+IN = ("in", "dans", "en")
+AT = ("at", "à", "en")
+TO = ("to", "à", "a")
+
+
+@cache
+def near() -> dict[str, tuple[str, str, str]]:
+    """Prepositions of place by their English words."""
+    table = [expression.texts for expression in expressions("near")]
+    return {" ".join(p.partition("/")[0] for p in texts[0].split()): texts for texts in table}
+
+
+def _at(preposition: tuple[str, str, str], noun: Noun, determiner: str = "the") -> Place:
+    return Place(preposition, Phrase(noun, determiner))
+
+
+def place_named(draw: Draw, kind: str) -> Place:
+    """A place of a kind that lexicon/intransitives.tsv names; "to:" before it is where one goes."""
+    direction, _, what = kind.rpartition(":")
+    if what == "city":
+        city = draw.one(expressions("city"))
+        return Place(("to", "à", "a") if direction == "to" else ("in", "à", "en"), city)
+    if what == "country":
+        en, fr, es = draw.one(expressions("country")).texts
+        preposition, _, country = fr.rpartition(" ")  # en france, à le (au) japon
+        english_word, spanish_word = ("to", "a") if direction == "to" else ("in", "en")
+        return Place((english_word, preposition, spanish_word), Expression((en, country, es)))
+    if what == "sleep":
+        bed = draw.chance(0.6)
+        determiner = draw.one(["the", "the", "this"])
+        noun = draw.one(of_kind("bed" if bed else "sofa"))
+        return _at(IN if bed else ("on", "sur", "en"), noun, determiner)
+    if what == "swim":
+        return _at(IN, draw.one(of_kind("lake", "river")))
+    if what == "work":
+        return _at(AT, draw.one(of_kind("public", "station", "airport")))
+    noun = draw.one(of_kind(what))
+    if direction == "to":
+        return _at(TO, noun)
+    preposition = AT if noun.is_a("at") else IN
+    return _at(preposition, noun, "this" if what == "village" and draw.chance(0.5) else "the")
+
+
+def place_of(draw: Draw, noun: Noun) -> Place:
+    """Where a thing of this kind may well be."""
+    if noun.is_a("human", "kin", "name"):
+        kind = draw.weighted({"room": 3, "at": 4, "near": 2, "in": 2})
+        if kind == "near":
+            return _at(
+                near()[draw.one(["near", "behind", "in front of"])], draw.one(of_kind("building"))
+            )
+        return _at(AT if kind == "at" else IN, draw.one(of_kind(kind)))
+    if noun.is_a("animal"):
+        where = draw.weighted({"under": 2 * noun.is_a("cat", "dog"), "near": 3, "in": 3})
+        if where == "under":
+            return _at(near()[draw.one(["under", "on"])], draw.one(of_kind("surface")))
+        if where == "near":
+            preposition = near()[draw.one(["near", "behind", "in front of", "next to"])]
+            return _at(preposition, draw.one(of_kind("landmark", "home", "truck", "car")))
+        return _at(IN, draw.one(of_kind("garden", "park", "forest", "street")))
+    if noun.is_a("building"):
+        where = draw.weighted({"near": 4, "in": 1})
+        if where == "in":
+            noun = draw.one(of_kind("street", "village", "city"))
+        return _at(IN, noun, "this" if noun.is_a("street") else "the")
+        preposition = near()[draw.one(["near", "behind", "in front of", "next to"])]
+        others = [
+            n for n in of_kind("building", "park", "market", "bridge", "lake", "river") if n != noun
+        ]
+        return _at(preposition, draw.one(others))
+    if noun.is_a("vehicle"):
+        preposition = near()[draw.one(["near", "behind", "in front of"])]
+        return _at(preposition, draw.one(of_kind("building", "home", "tree")))
+    if noun.is_a("furniture"):
+        if draw.chance(0.6):
+            return _at(IN, draw.one(of_kind("kitchen", "bedroom", "garden")))
+        return _at(near()[draw.one(["near", "next to"])], draw.one(of_kind("openpart")))
+    where = draw.weighted({"on": 4, "in": 2, "under": 2, "room": 2})
+    if where == "room":
+        return _at(IN, draw.one(of_kind("kitchen", "bedroom")))
+    if where == "in":
+        boxes = [n for n in of_kind("box") if n != noun]
+        return _at(near()["in"], draw.one(boxes), draw.one(["the", "the", "my", "your", "her"]))
+    return _at(near()[where], draw.one(of_kind("surface")))
+
+
+TIMES = {
+    "present": "habit",
+    "progressive": "now",
+    "past": "past",
+    "future": "future",
+    "going": "future",
+}
+
+
+LASTING = {"travel", "learn", "work", "study"}  # for a week, a year; not at noon
+EITHER = {"buy", "sell", "visit", "paint", "go", "repair", "write", "read", "play", "swim", "have"}
+
+
+def time(draw: Draw, tense: str, verb: str) -> Expression:
+    """A time that suits the tense and how long such a thing takes."""
+    when = TIMES[tense]
+    if when in ("past", "future"):
+        moments, weeks = expressions(f"time {when}"), expressions(f"time week {when}")
+        years = expressions(f"time long {when}")
+        if verb in LASTING:
+            return draw.one(weeks + years)
+        return draw.one(moments + weeks + (years if verb in EITHER else []))
+    return draw.one(expressions(f"time {when}"))
