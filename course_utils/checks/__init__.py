@@ -47,6 +47,10 @@ CHECKS: dict[str, str] = {
     "offset_matrix": "positions",
     "rotate_halves": "positions",
     "fixed_step_by_step": "positions",
+    "fixed_multi_head": "heads",
+    "head_contributions": "heads",
+    "split_into_heads": "heads",
+    "without_head": "heads",
 }
 """Name of each check → the module of this package that defines it."""
 

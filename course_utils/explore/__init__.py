@@ -15,6 +15,7 @@ EXPLORERS = {
     "kernel_width": "kernels",
     "temperature": "temperature",
     "scores": "scores",
+    "heads": "heads",
     "positions": "positions",
 }
 """Name of each concrete explorer → the module of this package that holds it. Tests run through it."""
