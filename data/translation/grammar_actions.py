@@ -183,6 +183,8 @@ def transitive(draw: Draw) -> Sentences | None:
             return None
         if object_.determiner in ("number", "owner", "a", "that"):
             return None
+    if verb.en == "forget" and clause.tense in ("future", "going") and not clause.negative:
+        return None  # nobody plans to
     plain = not (clause.negative or clause.question or clause.complements or clause.modal)
     if plain and verb.en == verb.past and clause.tense in ("present", "past"):
         return None  # "i read the book": now, or yesterday?
