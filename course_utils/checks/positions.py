@@ -311,7 +311,7 @@ def _pairs_keep_their_lengths(candidate):
 
 
 def _distance_alone_counts(candidate):
-    x = torch.randn(2, 1, 8).expand(2, 12, 8)
+    x = torch.randn(2, 1, 8).repeat(1, 12, 1)
     outputs = candidate(x)
     expect_shape(outputs, (2, 12, 8))
     scores = outputs[0] @ outputs[1].T
