@@ -32,6 +32,7 @@ from course_utils.attention import (
     split_heads,
 )
 from course_utils.data import RegressionData, WordTable, load_words, noisy_sine, two_moons
+from course_utils.data.lookups import TwoLookups, two_lookups
 from course_utils.figures import (
     COLORS,
     Picture,
@@ -39,6 +40,12 @@ from course_utils.figures import (
     show_curves,
     show_heatmaps,
     subplots,
+)
+from course_utils.models.lookups import (
+    LookupNetwork,
+    lookup_accuracy,
+    train_lookups,
+    without_head,
 )
 from course_utils.pooling import (
     KERNELS,
@@ -62,10 +69,12 @@ __all__ = [
     "DotProductAttention",
     "KVCache",
     "LearnedPositions",
+    "LookupNetwork",
     "MultiHeadAttention",
     "Picture",
     "RegressionData",
     "SinusoidalPositions",
+    "TwoLookups",
     "WordTable",
     "best_width",
     "causal_mask",
@@ -80,6 +89,7 @@ __all__ = [
     "leave_one_out",
     "leave_one_out_error",
     "load_words",
+    "lookup_accuracy",
     "masked_softmax",
     "merge_heads",
     "nadaraya_watson",
@@ -95,5 +105,8 @@ __all__ = [
     "sinusoidal_table",
     "split_heads",
     "subplots",
+    "train_lookups",
+    "two_lookups",
     "two_moons",
+    "without_head",
 ]

@@ -162,9 +162,7 @@ def _no_look_ahead(candidate):
     later[:, 3] += 1
     before, after = (candidate(each, *weights, 3, causal_mask(5)) for each in (x, later))
     expect_close(after[:, :3], before[:, :3], "token 3 changed, and outputs before it too")
-    expect(
-        not torch.allclose(after[:, 3], before[:, 3]), "token 3 changed, but its output did not"
-    )
+    expect(not torch.allclose(after[:, 3], before[:, 3]), "token 3 changed, but its output did not")
 
 
 def _several_heads(candidate):

@@ -98,7 +98,9 @@ def heads(networks: Mapping[tuple[int, int], LookupNetwork] | None = None) -> Ex
         "num_heads": Slider(NUM_HEADS, 2, label="Heads h"),
         "seed": Slider(seeds, seeds[0], label="Seed"),
     }
-    caption = "○ first drawer asked for, □ second. Above each map: both balls right without this head."
+    caption = (
+        "○ first drawer asked for, □ second. Above each map: both balls right without this head."
+    )
     return Explorer("heads", picture, controls, caption=caption)
 
 
@@ -112,9 +114,7 @@ def _look_at(network: LookupNetwork, rows: list[int]) -> tuple:
     with record_attention(network) as maps, torch.no_grad():
         network(*task.inputs(task.balls[:1]))
     maps = maps["attention"][0, :, rows].numpy()
-    without = [
-        lookup_accuracy(without_head(network, head))[2].item() for head in range(len(maps))
-    ]
+    without = [lookup_accuracy(without_head(network, head))[2].item() for head in range(len(maps))]
     return maps, lookup_accuracy(network).tolist(), without
 
 

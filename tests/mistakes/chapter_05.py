@@ -72,9 +72,7 @@ def square_only(heads, weight):
 
 
 def _heads(x, w_q, w_k, w_v, num_heads, attn_mask, scale):
-    q, k, v = (
-        (x @ w.T).unflatten(-1, (num_heads, -1)).transpose(1, 2) for w in (w_q, w_k, w_v)
-    )
+    q, k, v = ((x @ w.T).unflatten(-1, (num_heads, -1)).transpose(1, 2) for w in (w_q, w_k, w_v))
     scores = (q @ k.transpose(-2, -1) * scale).masked_fill(~attn_mask, -math.inf)
     return scores.softmax(dim=-1) @ v
 
