@@ -10,8 +10,8 @@ from functools import cache
 from grammar_choices import (
     IN,
     Draw,
-    _at,
     adjective_for,
+    at_place,
     expressions,
     human,
     names,
@@ -477,9 +477,11 @@ def animals(draw: Draw) -> Sentences | None:
     if verb.en == "swim":
         place = place_named(draw, "swim")
     elif verb.en == "sleep":
-        place = _at(
+        place = at_place(
             near()[draw.one(["near", "behind"])], draw.one(of_kind("tree", "house", "church"))
         )
     else:
-        place = _place_with(verb, _at(IN, draw.one(of_kind("garden", "park", "forest", "street"))))
+        place = _place_with(
+            verb, at_place(IN, draw.one(of_kind("garden", "park", "forest", "street")))
+        )
     return said(replace(clause, complements=(place,) if draw.chance(0.7) else ()))

@@ -165,7 +165,7 @@ PUBLIC = (
 COLORS = ("red", "blue", "green", "yellow", "white", "black", "gray")
 
 
-def _go_together(pair: tuple) -> bool:
+def go_together(pair: tuple) -> bool:
     """a small red car"""
     return (
         len(pair) == 2
@@ -206,7 +206,7 @@ def thing(draw: Draw, noun: Noun, style: str, owner: Participant | None = None) 
         phrase = replace(phrase, adjectives=adjective_for(draw, noun))
     elif draw.chance(0.05):
         pair = adjective_for(draw, noun, before=True) + adjective_for(draw, noun, before=False)
-        if _go_together(pair):
+        if go_together(pair):
             phrase = replace(phrase, adjectives=pair)
     return phrase
 
@@ -225,7 +225,7 @@ def near() -> dict[str, tuple[str, str, str]]:
     return {" ".join(p.partition("/")[0] for p in texts[0].split()): texts for texts in table}
 
 
-def _at(preposition: tuple[str, str, str], noun: Noun, determiner: str = "the") -> Place:
+def at_place(preposition: tuple[str, str, str], noun: Noun, determiner: str = "the") -> Place:
     return Place(preposition, Phrase(noun, determiner))
 
 
@@ -244,16 +244,16 @@ def place_named(draw: Draw, kind: str) -> Place:
         bed = draw.chance(0.6)
         determiner = draw.one(["the", "the", "this"])
         noun = draw.one(of_kind("bed" if bed else "sofa"))
-        return _at(IN if bed else ("on", "sur", "en"), noun, determiner)
+        return at_place(IN if bed else ("on", "sur", "en"), noun, determiner)
     if what == "swim":
-        return _at(IN, draw.one(of_kind("lake", "river")))
+        return at_place(IN, draw.one(of_kind("lake", "river")))
     if what == "work":
-        return _at(AT, draw.one(of_kind("public", "station", "airport")))
+        return at_place(AT, draw.one(of_kind("public", "station", "airport")))
     noun = draw.one(of_kind(what))
     if direction == "to":
-        return _at(TO, noun)
+        return at_place(TO, noun)
     preposition = AT if noun.is_a("at") else IN
-    return _at(preposition, noun, "this" if what == "village" and draw.chance(0.5) else "the")
+    return at_place(preposition, noun, "this" if what == "village" and draw.chance(0.5) else "the")
 
 
 def place_of(draw: Draw, noun: Noun) -> Place:
@@ -261,42 +261,44 @@ def place_of(draw: Draw, noun: Noun) -> Place:
     if noun.is_a("human", "kin", "name"):
         kind = draw.weighted({"room": 3, "at": 4, "near": 2, "in": 2})
         if kind == "near":
-            return _at(
+            return at_place(
                 near()[draw.one(["near", "behind", "in front of"])], draw.one(of_kind("building"))
             )
-        return _at(AT if kind == "at" else IN, draw.one(of_kind(kind)))
+        return at_place(AT if kind == "at" else IN, draw.one(of_kind(kind)))
     if noun.is_a("animal"):
         where = draw.weighted({"under": 2 * noun.is_a("cat", "dog"), "near": 3, "in": 3})
         if where == "under":
-            return _at(near()[draw.one(["under", "on"])], draw.one(of_kind("surface")))
+            return at_place(near()[draw.one(["under", "on"])], draw.one(of_kind("surface")))
         if where == "near":
             preposition = near()[draw.one(["near", "behind", "in front of", "next to"])]
-            return _at(preposition, draw.one(of_kind("landmark", "home", "truck", "car")))
-        return _at(IN, draw.one(of_kind("garden", "park", "forest", "street")))
+            return at_place(preposition, draw.one(of_kind("landmark", "home", "truck", "car")))
+        return at_place(IN, draw.one(of_kind("garden", "park", "forest", "street")))
     if noun.is_a("building"):
         where = draw.weighted({"near": 4, "in": 1})
         if where == "in":
             noun = draw.one(of_kind("street", "village", "city"))
-        return _at(IN, noun, "this" if noun.is_a("street") else "the")
+        return at_place(IN, noun, "this" if noun.is_a("street") else "the")
         preposition = near()[draw.one(["near", "behind", "in front of", "next to"])]
         others = [
             n for n in of_kind("building", "park", "market", "bridge", "lake", "river") if n != noun
         ]
-        return _at(preposition, draw.one(others))
+        return at_place(preposition, draw.one(others))
     if noun.is_a("vehicle"):
         preposition = near()[draw.one(["near", "behind", "in front of"])]
-        return _at(preposition, draw.one(of_kind("building", "home", "tree")))
+        return at_place(preposition, draw.one(of_kind("building", "home", "tree")))
     if noun.is_a("furniture"):
         if draw.chance(0.6):
-            return _at(IN, draw.one(of_kind("kitchen", "bedroom", "garden")))
-        return _at(near()[draw.one(["near", "next to"])], draw.one(of_kind("openpart")))
+            return at_place(IN, draw.one(of_kind("kitchen", "bedroom", "garden")))
+        return at_place(near()[draw.one(["near", "next to"])], draw.one(of_kind("openpart")))
     where = draw.weighted({"on": 4, "in": 2, "under": 2, "room": 2})
     if where == "room":
-        return _at(IN, draw.one(of_kind("kitchen", "bedroom")))
+        return at_place(IN, draw.one(of_kind("kitchen", "bedroom")))
     if where == "in":
         boxes = [n for n in of_kind("box") if n != noun]
-        return _at(near()["in"], draw.one(boxes), draw.one(["the", "the", "my", "your", "her"]))
-    return _at(near()[where], draw.one(of_kind("surface")))
+        return at_place(
+            near()["in"], draw.one(boxes), draw.one(["the", "the", "my", "your", "her"])
+        )
+    return at_place(near()[where], draw.one(of_kind("surface")))
 
 
 TIMES = {

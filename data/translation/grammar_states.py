@@ -9,10 +9,10 @@ from grammar_actions import Sentences, polarity, said
 from grammar_choices import (
     PUBLIC,
     Draw,
-    _at,
-    _go_together,
     adjective_for,
+    at_place,
     expressions,
+    go_together,
     names,
     near,
     of_kind,
@@ -193,7 +193,7 @@ def has(draw: Draw) -> Sentences | None:
     if determiner == "a" and not noun.is_a("kin") and draw.chance(0.5):
         phrase = replace(phrase, adjectives=adjective_for(draw, noun))
         pair = adjective_for(draw, noun, before=True) + adjective_for(draw, noun, before=False)
-        if draw.chance(0.25) and _go_together(pair):
+        if draw.chance(0.25) and go_together(pair):
             phrase = replace(phrase, adjectives=pair)
     if noun.is_a("kin") and (tense != "present" or negative):
         return None
@@ -302,7 +302,7 @@ def exists(draw: Draw) -> Sentences | None:
     )
     place = place_of(draw, noun)
     if noun.mass:
-        place = _at(near()["in"], draw.one(of_kind("glass", "cup", "bottle", "kitchen")))
+        place = at_place(near()["in"], draw.one(of_kind("glass", "cup", "bottle", "kitchen")))
     if noun.is_a("king", "queen") or getattr(place.where, "noun", None) == noun:
         return None
     determiner = "" if noun.mass else draw.weighted({"a": 5, "number": 3})
