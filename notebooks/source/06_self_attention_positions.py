@@ -1249,8 +1249,8 @@ cu.show_heatmaps(
 
 # %% [markdown]
 # Nine times the same line, three places to the left, with each seed and each kind. The first three rows differ: those
-# places have no answer, were never trained, and look wherever they like. Around the lines the maps are paler or
-# darker: the words, too, enter the scores, and in a mean over many sentences they blur.
+# places have no answer, were never trained, and look wherever they like. The sinusoidal lines are softer: neighboring
+# positions resemble each other. The learned ones are sharp with specks around them, as each row is learned on its own.
 #
 # ## 9 Beyond the trained length
 #
@@ -1279,13 +1279,14 @@ for ax, kind in zip(axes, long, strict=True):
     ax.axvspan(0, 15.5, color="0.92")
     for curve, dash in zip(long[kind], ("-", "--", ":"), strict=True):
         ax.plot(curve, dash, color=cu.COLORS["blue"], linewidth=1.3)
-    ax.set(title=kind, xlabel="place (trained: gray)", ylim=(-0.04, 1.04))
+    ax.set(xlabel="place (trained: gray)", ylim=(-0.04, 1.04))
+    ax.set_title(kind, fontsize=10)
 axes[0].set_ylabel("accuracy, three seeds")
 fig
 
 # %% [markdown]
 # - **Learned**: zero. Rows 16 to 63 were never trained, so these places carry noise for a name.
-# - **Sinusoidal**: nearly zero at place 20, although the formula gives every place a vector, although "three to the
+# - **Sinusoidal**: nearly zero at place 20, with a few lucky places later, although the formula gives every place a vector, although "three to the
 #   left" is the same rotation everywhere, and although training found a map that obeys it on 16 places. The matrix
 #   *could* be the right rotation; training only asked that it agree with it on 16 rows. A formula that extends is not
 #   a model that extends.
@@ -1322,25 +1323,46 @@ assert first_long["rotary"][:, :16].mean(dim=1).max() < 0.7  # even on the train
 fig, axes = cu.subplots(
     1, 3, width=8.6, height=2.7, sharey=True,
     alt="Accuracy at each of 64 places on the other task, for three seeds. Learned positions, which had lost, stay "
-    "above 0.9 at all places. Sinusoidal ones are near 0.4 everywhere. Rotary ones fall from 1 at place 0 to 0 at the "
-    "end of the trained places and stay there.",
+    "above 0.9 at all places. Sinusoidal ones are near 0.4 everywhere. Rotary ones are right between "
+    "places 10 and 18 only, and at 0 elsewhere.",
 )  # fmt: skip
 for ax, kind in zip(axes, first_long, strict=True):
     ax.axvspan(0, 15.5, color="0.92")
     for curve, dash in zip(first_long[kind], ("-", "--", ":"), strict=True):
         ax.plot(curve, dash, color=cu.COLORS["vermilion"], linewidth=1.3)
-    ax.set(title=kind, xlabel="place (trained: gray)", ylim=(-0.04, 1.04))
+    ax.set(xlabel="place (trained: gray)", ylim=(-0.04, 1.04))
+    ax.set_title(kind, fontsize=10)
 axes[0].set_ylabel("accuracy, three seeds")
 fig
 
 # %% [markdown]
-# The order is reversed.
-#
+# The order is reversed, and the maps tell why. **Where do the readers look, at 64 tokens?**
+
+# %%
+tokens = sequences(300, 64, torch.Generator().manual_seed(123))
+looks_at = {}
+for kind in first_models:
+    for seed, model in enumerate(first_models[kind]):
+        with cu.record_attention(model) as recorded, torch.no_grad():
+            model(tokens)
+        looks_at[kind, seed] = recorded["attention"].mean(dim=0)  # (queries, keys)
+
+far = torch.arange(24, 64)
+for seed in range(3):
+    assert (looks_at["learned", seed][far].argmax(dim=1) == 0).all()
+    twin = looks_at["sinusoidal", seed][far, 16:].argmax(dim=1) + 16
+    assert (twin >= 36).all() and (looks_at["sinusoidal", seed][far, 0] > 0.15).all()
+    distance = far - looks_at["rotary", seed][far].argmax(dim=1)
+    assert ((distance >= 13) & (distance <= 21)).all()
+
+# %% [markdown]
 # - **Learned** positions lost the first task and win this one. Row 0 is trained, every query has learned to look for
 #   it, and that needs no row of its own.
-# - **Sinusoidal** ones are in between at every place: new keys, at places never seen, look a little like place 0.
-# - **Rotary** ones are at zero beyond place 16: a key 20 or 50 places to the left scores whatever the cosines happen
-#   to give. Even the trained places suffer, because the keys to their right stand at new distances, too.
+# - **Sinusoidal** ones look for place 0, too, and find it, along with a second one beyond place 40: a sum of waves
+#   comes round again, and nothing in 16 places taught the model to tell the two apart.
+# - **Rotary** ones cannot look for a place. "As far to the left as possible" had to be learned as a distance, and it
+#   ends near 16: place 30 reads place 14, place 50 reads place 34. Even the first ten places go wrong, because the
+#   keys far to their right stand at new distances, and some of those happen to score higher.
 #
 # No encoding extrapolates by itself. Each continues *something*, and the task decides whether that is the right
 # thing. What helps is to show the model the positions that it will meet. The simplest way: begin each training
