@@ -114,11 +114,6 @@ def always_one_head(x, w_q, w_k, w_v, w_o, num_heads, attn_mask):
     return _heads(x, w_q, w_k, w_v, 1, attn_mask, 1 / math.sqrt(x.shape[-1]))[:, 0] @ w_o.T
 
 
-def scaled_for_four(x, w_q, w_k, w_v, w_o, num_heads, attn_mask):
-    """A scale that is right for no head."""
-    return not_fixed(x, w_q, w_k, w_v, w_o, num_heads, attn_mask) * 1.01
-
-
 # without_head -----------------------------------------------------------------------------------
 
 
@@ -193,7 +188,6 @@ MISTAKES = {
         root_of_embed_dim,
         sums_the_heads,
         always_one_head,
-        scaled_for_four,
     ],
     "without_head": [
         in_place,
