@@ -284,7 +284,9 @@ cu.checks.ignores_order(ignores_order)
 #   layers ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 4, names both).
 # - *A row "parallelization" with $O(n)$ for convolution, $O(1)$ for recurrence, $O(n)$ for self-attention.* This is how
 #   many tokens are computed at the same time. Read as *sequential steps*, each of its cells is swapped.
+# - *A convolution computes $n-k+1$ tokens.* Without padding it does. We pad, so that $n$ tokens stay $n$.
 # - *Self-attention costs $O(n^2d)$.* Only half of the bill, and for short sequences the smaller half.
+#   $O(n^2d) + O(nd^2)$, as some have it, is right.
 #
 # ### Cost, counted
 #
@@ -544,6 +546,7 @@ timed = pd.DataFrame(timed, index=pd.Index(lengths, name="n"))
 timed.round(2).add_suffix(" (ms)")
 
 # %%
+assert over_n["self-attention"][256] > 5 * over_n["recurrence"][256]
 assert timed["recurrence"][256] > timed["self-attention"][256]  # fewer operations, more time
 assert 0.5 < slopes(timed["recurrence"])[-1] < 1.5
 assert slopes(timed["self-attention"])[-1] > 1.3
@@ -563,8 +566,8 @@ ax.legend(frameon=False)
 fig
 
 # %% [markdown]
-# At 256 tokens self-attention does five times as many multiply-adds as recurrence and is still faster: three large
-# products against 256 small ones that wait for each other. At 4,096 tokens the square has caught up, on one thread. A
+# At 256 tokens self-attention does over five times as many multiply-adds as recurrence and is still faster: a few
+# large products against 256 small ones that wait for each other. At 4,096 tokens the square has caught up, on one thread. A
 # processor with thousands of units moves that point far to the right, because it cannot help the recurrence.
 #
 # ### Exercise 6.2 · Layers needed
@@ -923,15 +926,17 @@ assert (to_the_right[:-3].argmax(dim=1) == torch.arange(3, 200)).all()
 # the token *exactly three to its right*.
 #
 # **Try it.** *Frequency $\omega$ at 1, offset from 0 upward:* the pair turns by one radian a step, clockwise, and 63
-# steps bring it back to where it was, after ten turns. *Frequency to 0.01:* the same steps hardly move it. One pair
-# alone is either precise and ambiguous, or unambiguous and coarse. *Dimension from 16 to 512:* the sum of all pairs
-# on the right becomes smoother, while the logarithmic fall stays.
+# steps bring it back to where it was, after ten turns. *Frequency to 0.01:* the same steps turn it by half a right
+# angle at most. One pair alone is either precise and ambiguous, or unambiguous and coarse. *Dimension from 16 to
+# 512:* the mark moves from curve to curve. With 8 pairs the sum climbs and falls; with 256 it is smooth, and the
+# logarithmic fall remains.
 
 # %%
 cu.explore.positions()
 
 # %%
 assert abs(63 - 10 * 2 * math.pi) < 0.2  # ten turns of the fastest pair
+assert math.degrees(63 * 0.01) < 45
 ripples = {}
 for width in (16, 512):
     table = sinusoids(200, width).double()
@@ -1151,6 +1156,7 @@ class Reader(nn.Module):
         return self.head(self.attention(q, k, v))
 
 
+# %%
 def make_reader(kind):
     """A reader with this kind of positions."""
     if kind == "sinusoidal":
@@ -1177,6 +1183,7 @@ def three_before(tokens):
     return F.pad(tokens[:, :-3], (3, 0), value=-100)
 
 
+# %%
 def train(kind, seed, target=three_before, *, farthest_start=0, steps=300):
     """A reader trained on 16 tokens; with `farthest_start` they begin at a random position."""
     torch.manual_seed(seed)
@@ -1195,6 +1202,7 @@ def train(kind, seed, target=three_before, *, farthest_start=0, steps=300):
     return model
 
 
+# %%
 @torch.no_grad()
 def accuracy(model, length=16, target=three_before):
     """Share of right answers at each place: (length,); NaN where there is no answer."""
@@ -1263,10 +1271,10 @@ inside = {kind: long[kind][:, 3:16].mean(dim=1) for kind in long}  # (seeds,)
 outside = {kind: long[kind][:, 20:].mean(dim=1) for kind in long}
 
 for kind in long:
-    assert inside[kind].min() > 0.8
+    assert inside[kind].min() > 0.5
 assert outside["sinusoidal"].max() < 0.4
 assert outside["learned"].max() < 0.1
-assert outside["rotary"].min() > 0.8
+assert outside["rotary"].min() > 0.5
 
 # %% tags=["hide-input"]
 fig, axes = cu.subplots(
@@ -1286,11 +1294,12 @@ fig
 
 # %% [markdown]
 # - **Learned**: zero. Rows 16 to 63 were never trained, so these places carry noise for a name.
-# - **Sinusoidal**: nearly zero at place 20, with a few lucky places later, although the formula gives every place a vector, although "three to the
-#   left" is the same rotation everywhere, and although training found a map that obeys it on 16 places. The matrix
-#   *could* be the right rotation; training only asked that it agree with it on 16 rows. A formula that extends is not
-#   a model that extends.
-# - **Rotary**: almost perfect. It knows distances only, and distance 3 it has seen at every place.
+# - **Sinusoidal**: nearly zero at place 20, with a few lucky places later, although the formula gives every place a
+#   vector, although "three to the left" is the same rotation everywhere, and although training found a map that obeys
+#   it on 16 places. The matrix *could* be the right rotation; training only asked that it agree with it on 16 rows. A
+#   formula that extends is not a model that extends.
+# - **Rotary**: it keeps most of its accuracy, above one half with every seed and often nearly all. It knows distances
+#   only, and distance 3 it has seen at every place. What it loses, it loses to keys at distances that are new.
 #
 # So, rotary encodings extrapolate? **Change the task**: name the *first* token, at every place. Now the distance to
 # look back grows with the place, and beyond 16 it is one that was never seen.
@@ -1315,9 +1324,9 @@ for kind in first_long:
     assert min(first_short[kind]) > 0.97  # solved at the trained length, by all
 beyond = {kind: first_long[kind][:, 20:].mean(dim=1) for kind in first_long}
 assert beyond["learned"].min() > 0.75  # the loser of the other task
-assert beyond["sinusoidal"].min() > 0.1 and beyond["sinusoidal"].max() < 0.8
+assert beyond["sinusoidal"].min() > 0.1 and beyond["sinusoidal"].max() < 0.97
 assert beyond["rotary"].max() < 0.1  # the winner of the other task
-assert first_long["rotary"][:, :16].mean(dim=1).max() < 0.7  # even on the trained places
+assert first_long["rotary"][:, :16].mean(dim=1).max() < 0.8  # even on the trained places
 
 # %% tags=["hide-input"]
 fig, axes = cu.subplots(
@@ -1358,10 +1367,10 @@ for seed in range(3):
 # %% [markdown]
 # - **Learned** positions lost the first task and win this one. Row 0 is trained, every query has learned to look for
 #   it, and that needs no row of its own.
-# - **Sinusoidal** ones look for place 0, too, and find it, along with a second one beyond place 40: a sum of waves
-#   comes round again, and nothing in 16 places taught the model to tell the two apart.
+# - **Sinusoidal** ones are in between. They look for place 0, too, and find it, along with a second one beyond place
+#   40: a sum of waves comes round again, and nothing in 16 places taught the model to tell the two apart.
 # - **Rotary** ones cannot look for a place. "As far to the left as possible" had to be learned as a distance, and it
-#   ends near 16: place 30 reads place 14, place 50 reads place 34. Even the first ten places go wrong, because the
+#   ends near 16: place 30 reads places near 14, place 50 places near 34. Even the first ten places go wrong, because the
 #   keys far to their right stand at new distances, and some of those happen to score higher.
 #
 # No encoding extrapolates by itself. Each continues *something*, and the task decides whether that is the right
@@ -1373,12 +1382,12 @@ for seed in range(3):
 shifted = [train("sinusoidal", seed, farthest_start=48) for seed in range(3)]
 before = outside["sinusoidal"]
 after = torch.stack([accuracy(model, 64)[20:].mean() for model in shifted])
-assert after.min() > 0.8 and (after - before).min() > 0.3
+assert after.min() > 0.6 and (after - before).min() > 0.3
 
 # %% [markdown]
-# Never more than 16 tokens at a time, and now it reads 64. The same formula as before; only the training differs.
-# Language models meet the same wall, and the same kind of remedies: rotary models fail on positions they have not seen,
-# and are brought to longer texts by squeezing the new positions into the old range and training a little more
+# Never more than 16 tokens at a time, and now it reads most of 64. The same formula as before; only the training
+# differs. Language models meet the same wall, and similar remedies: rotary models fail on positions they have not
+# seen, and are brought to longer texts by squeezing the new positions into the old range and training a little more
 # ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)); a penalty on the score that grows with the distance needs
 # no position vectors at all ([Press et al., 2022](https://arxiv.org/abs/2108.12409)). A comparison on reasoning tasks
 # found that causal models *without* any encoding generalized best to longer inputs
@@ -1386,7 +1395,7 @@ assert after.min() > 0.8 and (after - before).min() > 0.3
 #
 # ## 10 What goes wrong
 #
-# Every bug in this section runs without an error, and most of them train, too, only worse.
+# Most bugs in this section run without an error, and train, too, only worse.
 #
 # **The table meets the wrong axis.** Much code was written for tensors (length, batch, $d$) and takes
 # `table[: x.shape[0]]`. Given (batch, length, $d$), it adds to *every* token the number of its *sequence*. A test of
