@@ -105,7 +105,8 @@ pd.DataFrame([scores.tolist()], index=["score of kitten"], columns=animals).roun
 #
 # $$\operatorname{Attention}(q, \mathcal D) = \sum_{i=1}^{m} \alpha(q, k_i)\, v_i .$$
 #
-# The numbers $\alpha(q, k_i)$ are the **attention weights**. Four ways to choose them are four kinds of look-up:
+# The numbers $\alpha(q, k_i)$ are the **attention weights**. (Bahdanau et al. (2015) brought this sum into deep learning, to translate;
+# Miller et al. (2016) told keys from values.) Four ways to choose them are four kinds of look-up:
 #
 # | look-up | weights |
 # |---|---|
@@ -166,7 +167,7 @@ assert exact(cat_scores) @ values == 15
 # ### Why a network cannot learn through these four
 #
 # *What happens to the answer when the query moves a little?* Let the query walk in a straight line from *kitten* to *elephant*.
-# Next to the four look-ups we draw a fifth one, softmax, which we build below.
+# Next to three of the look-ups (the exact one finds nothing on the way) we draw a fifth one, softmax, which we build below.
 
 # %%
 step = torch.linspace(0, 1, 401)
@@ -456,8 +457,9 @@ kitten = query[None]  # (1, features)
 assert_close(lookup(kitten, keys, values, temperature=0.1), torch.tensor([13.8]), atol=0.05, rtol=0)
 
 # %% [markdown]
-# The temperature leads through all the look-ups of the first section. As $T \to 0$ the best score takes everything: **nearest**, and
-# for a query that is one of the keys, **exact**. As $T \to \infty$ all scores become equal: **average**.
+# The temperature leads through the look-ups of the first section. As $T \to 0$ the best score takes everything: **nearest**, and
+# for a query that is one of the keys, **exact**. As $T \to \infty$ all scores become equal: **average**. A network may even choose its temperature itself, query by query, as in
+# Graves et al. (2014).
 
 # %%
 for name in ["kitten", *animals, "house"]:
@@ -748,7 +750,7 @@ pd.DataFrame(
 #
 # ### Word by word
 #
-# The way out gives each word three vectors for three parts to play:
+# The way out, made popular by Vaswani et al. (2017), gives each word three vectors for three parts to play:
 #
 # - its **query** $q = w\,W_q$: what this word is looking for,
 # - its **key** $k = w\,W_k$: what it can be found by,
@@ -1109,6 +1111,8 @@ pd.DataFrame(shown, index=["kitten", "horse", "house"]).round(1)
 assert buggy_lookup(asked[None, :1], keys[None], years[None]).item() == values.sum() == 122
 right = cu.scaled_dot_product_attention(asked, keys, years, scale=1.0)
 assert_close(one, right)  # alone it is right
+wrong = (asked[None] @ keys[None].mT).softmax(dim=1)
+assert (wrong.sum(dim=-1) - 1).abs().min() > 0.05  # no row of weights sums to 1
 
 # %% [markdown]
 # ### Exercise 1.4 · Find the bug
@@ -1245,4 +1249,4 @@ cu.quiz("01")
 # - Mnih, V., Heess, N., Graves, A. and Kavukcuoglu, K. (2014). [Recurrent models of visual attention](https://arxiv.org/abs/1406.6247). NeurIPS. Hard attention, trained by reinforcement learning.
 # - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Queries, keys and values by three matrices, section 3.2.
 # - Xiao, G. et al. (2024). [Efficient streaming language models with attention sinks](https://arxiv.org/abs/2309.17453). ICLR. Where attention goes that has nothing to say.
-# - Zhang, A., Lipton, Z. C., Li, M. and Smola, A. J. (2023). [Dive into deep learning](https://d2l.ai). Chapter on attention mechanisms and transformers.
+# - Zhang, A., Lipton, Z. C., Li, M. and Smola, A. J. (2023). [Dive into deep learning](https://d2l.ai). A textbook's way into the same matter, in its chapter on attention mechanisms and transformers.
