@@ -179,6 +179,7 @@ def heatmap(
         matrix, cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto", interpolation="nearest"
     )
     ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
     if keys is not None:
         ax.set_xticks(range(len(keys)), keys, rotation=45 if _long(keys) else 0)
     if queries is not None:
