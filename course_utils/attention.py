@@ -85,8 +85,8 @@ def masked_softmax(scores: Tensor, attn_mask: Tensor | None = None) -> Tensor:
         return scores.softmax(dim=-1)
     forbidden = ~_fit_mask(attn_mask, scores.shape)
     empty = forbidden.all(dim=-1, keepdim=True)
-    # A row of −inf only would be NaN, forwards and backwards, so an empty row is filled with zeros
-    # before the softmax and cleared after it.
+    # The softmax of a row of −inf only is NaN, so an empty row is filled with zeros before the
+    # softmax and cleared after it.
     filled = scores.masked_fill(forbidden, -math.inf).masked_fill(empty, 0.0)
     return filled.softmax(dim=-1).masked_fill(forbidden, 0.0)
 
@@ -152,9 +152,16 @@ def scaled_dot_product_attention(
     _check_keys_values(keys, values)
     if attn_mask is not None:
         attn_mask = _fit_mask(attn_mask, _scores_shape(queries, keys))
-    return F.scaled_dot_product_attention(
-        queries, keys, values, attn_mask=attn_mask, dropout_p=dropout_p, scale=scale
-    )
+    options = {"dropout_p": dropout_p, "scale": scale}
+    if queries.ndim == keys.ndim == values.ndim == 3:
+        # Without a head axis PyTorch would fall back to a kernel that keeps all scores in memory.
+        queries, keys, values = (tensor.unsqueeze(1) for tensor in (queries, keys, values))
+        if attn_mask is not None and attn_mask.ndim == 3:
+            attn_mask = attn_mask.unsqueeze(1)
+        return F.scaled_dot_product_attention(
+            queries, keys, values, attn_mask=attn_mask, **options
+        ).squeeze(1)
+    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=attn_mask, **options)
 
 
 # Modules that can be looked into ----------------------------------------------------------------

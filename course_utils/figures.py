@@ -50,6 +50,10 @@ STYLE = {
     "svg.hashsalt": "course",
 }
 
+mpl.rcParams.update(STYLE)
+# For the whole session, not figure by figure: a title or a legend that a notebook adds later takes its
+# size from the settings of that moment.
+
 MAX_WIDTH = 9.0
 """Inches; at 96 dots per inch 864 pixels, which fit the text column of Lab and of the book."""
 
@@ -74,8 +78,7 @@ class Picture(Figure):
             raise ValueError(
                 f"width={width}, height={height}: inches are needed, 0 < width <= {MAX_WIDTH:g}, height > 0"
             )
-        with mpl.rc_context(STYLE):
-            super().__init__(figsize=(width, height), dpi=STYLE["figure.dpi"], layout="constrained")
+        super().__init__(figsize=(width, height), dpi=STYLE["figure.dpi"], layout="constrained")
         FigureCanvasAgg(self)
         self.alt = alt
 
@@ -85,8 +88,7 @@ class Picture(Figure):
         try:
             if dpi is not None:
                 self.set_dpi(dpi)
-            with mpl.rc_context(STYLE):
-                self.canvas.draw()
+            self.canvas.draw()
             pixels = Image.fromarray(np.asarray(self.canvas.buffer_rgba())).convert("RGB")
         finally:
             self.set_dpi(usual)
@@ -128,8 +130,7 @@ def subplots(
         The picture, and its axes: one `Axes`, or an array of them.
     """
     picture = Picture(alt=alt, width=width, height=height)
-    with mpl.rc_context(STYLE):
-        return picture, picture.subplots(rows, columns, **grid)
+    return picture, picture.subplots(rows, columns, **grid)
 
 
 def to_numpy(array: ArrayLike) -> np.ndarray:
@@ -174,23 +175,23 @@ def heatmap(
     for name, labels, count in (("queries", queries, len(matrix)), ("keys", keys, matrix.shape[1])):
         if labels is not None and len(labels) != count:
             raise ValueError(f"{name} has {len(labels)} labels; the matrix needs {count}")
-    with mpl.rc_context(STYLE):
-        image = ax.imshow(
-            matrix, cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto", interpolation="nearest"
-        )
-        ax.spines[:].set_visible(False)
-        if keys is not None:
-            ax.set_xticks(range(len(keys)), keys, rotation=45 if _long(keys) else 0)
-        if queries is not None:
-            ax.set_yticks(range(len(queries)), queries)
-        if xlabel:
-            ax.set_xlabel(xlabel)
-        if ylabel:
-            ax.set_ylabel(ylabel)
-        if title:
-            ax.set_title(title)
-        if annotate:
-            _write_values(ax, matrix, vmin, vmax)
+    image = ax.imshow(
+        matrix, cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto", interpolation="nearest"
+    )
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    if keys is not None:
+        ax.set_xticks(range(len(keys)), keys, rotation=45 if _long(keys) else 0)
+    if queries is not None:
+        ax.set_yticks(range(len(queries)), queries)
+    if xlabel:
+        ax.set_xlabel(xlabel)
+    if ylabel:
+        ax.set_ylabel(ylabel)
+    if title:
+        ax.set_title(title)
+    if annotate:
+        _write_values(ax, matrix, vmin, vmax)
     return image
 
 
@@ -266,9 +267,8 @@ def show_heatmaps(
             cmap=cmap,
             annotate=annotate,
         )
-    with mpl.rc_context(STYLE):
-        bar = picture.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
-        bar.outline.set_visible(False)
+    bar = picture.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
+    bar.outline.set_visible(False)
     return picture
 
 
@@ -298,19 +298,18 @@ def show_curves(
     x = to_numpy(x)
     picture, ax = subplots(alt=alt, width=width, height=height)
     dashes = ["-", "--", "-.", ":"]
-    with mpl.rc_context(STYLE):
-        for index, (label, y) in enumerate(curves.items()):
-            y = to_numpy(y)
-            if y.shape != x.shape:
-                raise ValueError(f"curve {label!r} has shape {y.shape}; x has {x.shape}")
-            ax.plot(x, y, dashes[index % len(dashes)], label=label)
-        ax.set(xlabel=xlabel, ylabel=ylabel)
-        if title:
-            ax.set_title(title)
-        if logx:
-            ax.set_xscale("log")
-        if logy:
-            ax.set_yscale("log")
-        if len(curves) > 1:
-            ax.legend()
+    for index, (label, y) in enumerate(curves.items()):
+        y = to_numpy(y)
+        if y.shape != x.shape:
+            raise ValueError(f"curve {label!r} has shape {y.shape}; x has {x.shape}")
+        ax.plot(x, y, dashes[index % len(dashes)], label=label)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    if title:
+        ax.set_title(title)
+    if logx:
+        ax.set_xscale("log")
+    if logy:
+        ax.set_yscale("log")
+    if len(curves) > 1:
+        ax.legend()
     return picture

@@ -63,6 +63,19 @@ def test_attention_is_the_weighted_average_of_its_definition(problem):
     torch.testing.assert_close(actual, by_definition(*problem).to(dtype), **TOLERANCE[dtype])
 
 
+def test_attention_without_heads_keeps_no_scores_in_memory():
+    kept = []
+
+    def keep(tensor):
+        kept.append(tensor.numel())
+        return tensor
+
+    queries, keys, values = (torch.randn(2, 256, 8, requires_grad=True) for _ in range(3))
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        cu.scaled_dot_product_attention(queries, keys, values)
+    assert max(kept) < 2 * 256 * 256
+
+
 @given(problems())
 def test_weights_times_values_equal_the_fused_operator(problem):
     queries, keys, values, mask = problem

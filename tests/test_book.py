@@ -309,7 +309,7 @@ def test_old_caches_are_removed_and_the_newest_kept(tmp_path):
 
 
 def test_a_warning_is_fatal_and_only_what_changed_is_rendered_again(small, kernel, capfd):
-    course, out = load(small), small.parent / "_build"
+    course, out = load(small, "https://github.com/someone/course"), small.parent / "_build"
     source = course.chapters[0].source
     source.write_text(SOURCE.replace("By", "By {ref}`nobody` and"))
     with pytest.raises(BookError, match="nobody"):
@@ -325,6 +325,10 @@ def test_a_warning_is_fatal_and_only_what_changed_is_rendered_again(small, kerne
     assert len(kernel) == 1
 
     page = index.with_name("01_one.html")
+    assert (
+        "https://mybinder.org/v2/gh/someone/course/main?urlpath=lab/tree/notebooks/01_one.ipynb"
+        in page.read_text()
+    )
     other = index.with_name("bibliography.html")
     rendered = other.stat().st_mtime_ns
     source.write_text(SOURCE.replace("By", "Written by"))

@@ -69,6 +69,8 @@ def test_the_book_is_whole_and_has_the_pages_of_the_manifest(book):
     found = {file.stem for file in book.glob("*.html")} - {"search", "genindex"}
     assert found == set(NAMES)
     assert len(found) == len(COURSE.chapters) + 2
+    for name in CHAPTERS:
+        assert ("mybinder.org" in (book / f"{name}.html").read_text()) == bool(COURSE.repository)
 
 
 @pytest.mark.parametrize("name", NAMES)

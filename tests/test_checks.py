@@ -246,7 +246,9 @@ def test_garbage_fails_and_never_raises(name, candidate):
 
 
 @each_check
-@pytest.mark.parametrize("stub", [None, ..., lambda *args, **kwargs: ...], ids=str)
+@pytest.mark.parametrize(
+    "stub", [None, ..., lambda *args, **kwargs: ...], ids=["None", "Ellipsis", "returns Ellipsis"]
+)
 def test_each_kind_of_stub_is_not_done_yet(name, stub):
     assert not getattr(checks, name)(stub).done
 

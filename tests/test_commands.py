@@ -57,8 +57,10 @@ def run_make(clone, *arguments, **environ):
     make = shutil.which("make")
     if make is None:
         pytest.skip("no make here")
+    # As from a shell, even where the tests themselves were started by make.
+    outside = {key: value for key, value in os.environ.items() if not key.startswith("MAKE")}
     return subprocess.run(
-        [make, *arguments], cwd=clone, env=os.environ | environ, capture_output=True, text=True
+        [make, *arguments], cwd=clone, env=outside | environ, capture_output=True, text=True
     )
 
 

@@ -204,9 +204,7 @@ def expect_close(
 
 def expect_shape(actual: Any, shape: tuple[int, ...]) -> None:
     """Fail unless `actual` is a tensor of this shape."""
-    expect(
-        isinstance(actual, torch.Tensor), f"a tensor is expected, got a {type(actual).__name__}"
-    )
+    expect(isinstance(actual, torch.Tensor), f"a tensor is expected, got a {type(actual).__name__}")
     expect(
         tuple(actual.shape) == shape, f"shape {tuple(actual.shape)}; expected shape {tuple(shape)}"
     )

@@ -24,11 +24,10 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import matplotlib as mpl
-import numpy as np
 from PIL import Image
 
-from course_utils.figures import STYLE, Picture
+from course_utils.explore.layers import Layers
+from course_utils.figures import Picture
 
 MAX_FRAMES = 128
 """The book draws each combination of values once; more would not fit a page."""
@@ -150,7 +149,7 @@ class Explorer:
         self.caption = caption
         self.values = {key: control.value for key, control in self.controls.items()}
         self._picture = picture
-        self._kept = None  # (Picture, draw), made once and updated from then on
+        self._kept = None  # (Layers, draw), made once and updated from then on
         self._panel = None  # the live controls, made when first shown
         self.frame()  # a picture that fails, or says nothing, fails here
 
@@ -163,8 +162,8 @@ class Explorer:
     @property
     def size(self) -> tuple[int, int]:
         """Width and height of the picture, in pixels."""
-        self._kept = self._kept or self._new_picture()
-        return self._kept[0].canvas.get_width_height()
+        layers, _ = self._keep()
+        return layers.picture.canvas.get_width_height()
 
     def figure(self, **values) -> Picture:
         """A new figure for these values; controls that are not named keep the values they have."""
@@ -176,10 +175,10 @@ class Explorer:
     def frame(self, **values) -> tuple[bytes, str]:
         """PNG bytes and alt text for these values, drawn by updating one figure that is kept."""
         values = self._complete(values)
-        picture, draw = self._kept = self._kept or self._new_picture()
+        layers, draw = self._keep()
         try:
             alt = _draw(draw, values)
-            return _png(picture), alt
+            return _png(layers.paint()), alt
         except BaseException:
             self._kept = None  # half updated: start afresh next time
             raise
@@ -208,9 +207,14 @@ class Explorer:
         checked = {key: self.controls[key].check(key, value) for key, value in values.items()}
         return self.values | checked
 
+    def _keep(self) -> tuple[Layers, Draw]:
+        if self._kept is None:
+            picture, draw = self._new_picture()
+            self._kept = Layers(picture), draw
+        return self._kept
+
     def _new_picture(self) -> tuple[Picture, Draw]:
-        with mpl.rc_context(STYLE):
-            made = self._picture()
+        made = self._picture()
         if not (isinstance(made, tuple) and len(made) == 2 and callable(made[1])):
             raise TypeError(
                 f"picture() returned {made!r}; a Picture and a function draw are needed"
@@ -223,7 +227,7 @@ class Explorer:
         # The layout is found once, for the start values, and then frozen: axes that move while a
         # slider moves are hard to read, and finding it again takes longer than drawing.
         _draw(draw, {key: control.value for key, control in self.controls.items()})
-        _paint(picture)
+        picture.canvas.draw()
         picture.set_layout_engine("none")
         return picture, draw
 
@@ -263,8 +267,7 @@ class Explorer:
 
 
 def _draw(draw: Draw, values: dict) -> str:
-    with mpl.rc_context(STYLE):
-        alt = draw(**values)
+    alt = draw(**values)
     if not isinstance(alt, str):
         raise TypeError(f"draw returned {alt!r}; the alt text of what is now seen is needed")
     if not alt.strip():
@@ -272,15 +275,9 @@ def _draw(draw: Draw, values: dict) -> str:
     return " ".join(alt.split())
 
 
-def _paint(picture: Picture) -> Image.Image:
-    with mpl.rc_context(STYLE):
-        picture.canvas.draw()
-    return Image.fromarray(np.asarray(picture.canvas.buffer_rgba())).convert("RGB")
-
-
-def _png(picture: Picture) -> bytes:
+def _png(pixels: Image.Image) -> bytes:
     buffer = io.BytesIO()
-    _paint(picture).save(buffer, "PNG", compress_level=1)  # four times as fast as level 6
+    pixels.save(buffer, "PNG", compress_level=1)  # four times as fast as level 6
     return buffer.getvalue()
 
 

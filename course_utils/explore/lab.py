@@ -24,7 +24,7 @@ class Panel:
         frame = explorer.frame()
         width, height = explorer.size
         self.image = widgets.Image(value=frame[0], width=width, height=height)
-        self.caption = widgets.HTML()
+        self.caption = widgets.HTML().add_class("cu-caption")
         self.alert = widgets.HTML()
         self.show(explorer.values, frame)
         for widget in self.inputs.values():
@@ -46,7 +46,7 @@ class Panel:
             widget.value = values[key]
         self._following = True
         self.image.value, alt = frame
-        self.caption.value = f'<div class="cu-caption" aria-live="polite">{html.escape(alt)}</div>'
+        self.caption.value = html.escape(alt)
         self.alert.value = ""
 
     def _moved(self, _change: dict) -> None:
@@ -63,7 +63,7 @@ class Panel:
 
 def _input(control: Control) -> widgets.Widget:
     options = list(zip(control.texts, control.values, strict=True))
-    common = {"value": control.value, "description": control.label}
+    common = {"value": control.value, "description": control.label, "tooltip": control.label}
     common |= {"style": {"description_width": "initial"}, "layout": {"width": "auto"}}
     if isinstance(control, Toggle):
         return widgets.Checkbox(indent=False, **common)

@@ -39,7 +39,7 @@ import course_utils as cu
 cu.seed_everything(0)
 
 # %% [markdown]
-# ## 1 The data
+# ## The data
 #
 # Two data sets go with us through the chapter. Both are drawn from a known function plus noise, so that we can
 # measure how wrong an answer is. The first has 40 points and strong noise, the second 50 points and half of it:
@@ -76,7 +76,7 @@ fig
 # a method can get right is the function.
 
 # %% [markdown]
-# ## 2 The baseline: average pooling
+# ## The baseline: average pooling
 #
 # What is the least we can do? Ignore the query, and answer with the mean of all values:
 #
@@ -114,7 +114,7 @@ print(f"squared error of average pooling: {baseline:.1f}")
 # function itself. Everything below has to beat it.
 
 # %% [markdown]
-# ## 3 Near keys count more
+# ## Near keys count more
 #
 # How much more? Let a **kernel** $K$ turn the distance between query and key into a similarity, and normalize:
 #
@@ -201,7 +201,7 @@ assert weights[[0, -1]].amax(1).min() > 1.2 * weights[50].max()
 # the diagonal: the nearer a key, the darker. The corners are darkest. There, half of the neighborhood is empty, and
 # fewer keys share the weight.
 #
-# Look also at the left end of the fit: it starts too high. That is no accident, and section 9 comes back to it.
+# Look also at the left end of the fit: it starts too high. That is no accident, and *At the edge* comes back to it.
 #
 # ### The same thing three times
 #
@@ -267,7 +267,7 @@ assert_close(
 )
 
 # %% [markdown]
-# ## 4 Five kernels
+# ## Five kernels
 #
 # Why a Gaussian? Because it is smooth and never zero, not because anything requires it. Which other shapes are in
 # use, and how far do they reach?
@@ -374,11 +374,11 @@ assert abs(table["C(K)"]["gaussian"] - 1 / (2 * math.sqrt(math.pi))) < 1e-6
 # %% [markdown]
 # Epanechnikov's parabola is the best of all nonnegative kernels; that is the theorem. A Gaussian needs 5 % more
 # points for the same error, a boxcar 8 %. On our forty points the four are within a few percent of each other (the
-# last two columns: the width with the smallest leave-one-out error, which section 7 explains), and the order is
+# last two columns: the width with the smallest leave-one-out error, which *Choosing the width* explains), and the order is
 # chance: here the boxcar comes first. **The shape of the kernel hardly matters.** What does?
 
 # %% [markdown]
-# ## 5 The width
+# ## The width
 #
 # The same Gaussian with $\sigma = 0.1, 0.2, 0.5, 1$: what changes in the fit, and in the weights?
 
@@ -480,10 +480,10 @@ cu.explore.kernel_width(forty.x, forty.y, truth=forty.truth)
 
 # %% [markdown]
 # The positions differ by a factor of about two, because the kernels measure width differently; the depths hardly
-# differ. These are the last two columns of the table in section 4.
+# differ. These are the last two columns of the table of five kernels.
 
 # %% [markdown]
-# ## 6 Zero divided by zero
+# ## Zero divided by zero
 #
 # The formula has a denominator. Can it be zero? Take one key at distance 0.5 and $\sigma = 0.03$: $u = 16.7$, and
 # $e^{-u^2/2} = e^{-139} \approx 10^{-60}$. The smallest positive number in float32 is about $10^{-45}$.
@@ -584,7 +584,7 @@ def gaussian_weights(queries, keys, width):
 cu.checks.gaussian_weights(gaussian_weights)
 
 # %% [markdown]
-# ## 7 Choosing the width: leave one out
+# ## Choosing the width: leave one out
 #
 # In practice the truth is not known, and the training error always votes for the narrowest width. How can forty
 # points judge a width honestly? **Predict each point from the other thirty-nine**, and compare:
@@ -757,7 +757,7 @@ cu.checks.loo_residuals(loo_residuals)
 # is worth.
 
 # %% [markdown]
-# ## 8 Learning the width: parametric attention pooling
+# ## Learning the width: parametric attention pooling
 #
 # A grid of widths is fine for one width. For many, and for everything later in this course, we want gradients: make
 # the width a **parameter** and descend on the error. Two things are needed: a weighted average for each query over
@@ -936,9 +936,9 @@ error.backward()
 assert stuck.log_width.grad == 0
 
 # %% [markdown]
-# ## 9 At the edge: what an average cannot do
+# ## At the edge: what an average cannot do
 #
-# Why did the fit of section 3 start too high? Take data without any noise on the line $y = x$, from 0 to 5. What does
+# Why did our first fit start too high? Take data without any noise on the line $y = x$, from 0 to 5. What does
 # the kernel predict at the left end?
 
 # %%
@@ -1004,10 +1004,10 @@ def local_linear(queries, keys, values, width):
 cu.checks.local_linear(local_linear)
 
 # %% [markdown]
-# ## 10 Classification
+# ## Classification
 #
 # What is the average of *cat* and *dog*? Nothing, if values are names. But if the value of a key is the **one-hot**
-# row of its class, the same average gives a probability for each class. By hand, with the three points of section 3
+# row of its class, the same average gives a probability for each class. By hand, with the three points from before
 # as cat, dog, dog: $P(\text{cat}) = 0.348$ and $P(\text{dog}) = 0.574 + 0.078 = 0.652$.
 
 # %%
@@ -1106,7 +1106,7 @@ def class_probabilities(queries, keys, labels, num_classes, width):
 cu.checks.class_probabilities(class_probabilities)
 
 # %% [markdown]
-# ## 11 One width for each coordinate
+# ## One width for each coordinate
 #
 # In more than one dimension, is one unit of length right for all coordinates? One may be in meters and one in years;
 # one may matter and one may not. Nothing prevents a width for each:
@@ -1127,7 +1127,7 @@ assert not torch.allclose(turned, weights, atol=0.01)
 
 # %% [markdown]
 # An example: 200 points in a square, $y = \sin(3x_1) + \varepsilon$. The second coordinate is pure distraction, but
-# the kernel does not know. We learn both widths from the others, as in section 8.
+# the kernel does not know. We learn both widths from the others, as we learned one.
 
 # %%
 generator = torch.Generator().manual_seed(0)
@@ -1189,7 +1189,7 @@ fig
 # each coordinate.
 
 # %% [markdown]
-# ## 12 How good can it get?
+# ## How good can it get?
 #
 # Is the truth reached with enough data? The bias is proportional to $\sigma^2$, so bias² to $\sigma^4$; the variance
 # is the noise over the number of keys used, proportional to $1/(n\sigma)$. They balance when
@@ -1276,13 +1276,13 @@ assert table["squared error"].loc[8] > 20 * table["squared error"].loc[1]
 # This is the **curse of dimension**, in its honest form. In 16 dimensions the nearest of 500 keys is half as far away
 # as an average one; "near" no longer means much, and the error has gone about half of the way back to 0.5, the
 # variance of the wave itself, which average pooling would give. It is a statement about *fixed* distances between raw
-# coordinates. Section 11 showed the way out on a small scale: learn which directions matter. Attention works in
+# coordinates. The widths per coordinate showed the way out on a small scale: learn which directions matter. Attention works in
 # hundreds of dimensions because its queries and keys are learned, not because averaging escaped the curse.
 
 # %% [markdown]
 # ## What goes wrong
 #
-# Two mistakes we have seen already: 0/0 at small widths (section 6) and a point among its own keys (section 8). Here
+# Two mistakes we have seen already: 0/0 at small widths and a point among its own keys. Here
 # are three more. None of them raises an error.
 #
 # **The wrong axis.** Normalizing over the queries looks the same in a heatmap. What gives it away is a row that does
@@ -1339,6 +1339,11 @@ assert errors.min() < 0.01
 #   training error goes to zero and so does the width.
 # - With $\sigma\propto n^{-1/5}$ the error falls like $n^{-4/5}$ in one dimension. In many dimensions only learned
 #   distances help: the next chapters learn them.
+
+# %% [markdown]
+# ## Quiz
+#
+# Five questions. Each answer, right or wrong, gives its reason.
 
 # %%
 cu.quiz("02")

@@ -1,0 +1,145 @@
+"""An explorer in a real JupyterLab: its controls are found, named, moved by keyboard, and the picture follows."""
+
+import pytest
+from browsing import FLAGS, jupyterlab, open_notebook, write_notebook
+from playwright.sync_api import sync_playwright
+
+COURSE = "import course_utils as cu\ncu.explore.temperature()"
+MADE = """
+from course_utils.explore import Choice, Explorer, IntRange, Toggle
+
+def picture():
+    fig, ax = cu.subplots(alt="A number", width=4, height=1)
+    text = ax.text(0.1, 0.5, "")
+
+    def draw(number, kind, on):
+        if number == 8:
+            raise ZeroDivisionError("eight is <too much>")
+        text.set_text(f"{number} {kind} {on}")
+        return f"number {number}, kind {kind}, on {on}"
+
+    return fig, draw
+
+controls = {
+    "number": IntRange(0, 8, 1, label="A description that is longer than Lab's labels are wide"),
+    "kind": Choice(list("abcdefg"), "b", label="Kind"),
+    "on": Toggle(False, label="Switched on"),
+}
+Explorer("made", picture, controls)
+"""
+
+
+@pytest.fixture(scope="module")
+def notebook(chromium, tmp_path_factory):
+    """A page of Lab, all cells run; shared, so that Lab starts once."""
+    folder = tmp_path_factory.mktemp("lab")
+    write_notebook(folder / "explorers.ipynb", COURSE, MADE)
+    with jupyterlab(folder) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        page = open_notebook(browser, address, "explorers.ipynb")
+        page.locator(".cu-explorer [role=slider][aria-label]").nth(1).wait_for(timeout=60_000)
+        yield page
+        assert page.locator(".jp-RenderedText[data-mime-type*=stderr]").count() == 0
+        browser.close()
+
+
+@pytest.fixture
+def made(notebook):
+    """The second explorer, at its start values."""
+    return notebook.locator(".cu-explorer").nth(1)
+
+
+def says(explorer, text: str) -> None:
+    """Wait until the caption, and with it the picture's alt text, is `text`."""
+    explorer.locator(".cu-caption", has_text=text).wait_for(timeout=10_000)
+    assert text in explorer.locator("img.widget-image").get_attribute("alt")
+
+
+def test_a_key_press_on_the_slider_moves_the_picture(notebook):
+    explorer = notebook.locator(".cu-explorer").first
+    slider = explorer.get_by_role("slider", name="Temperature T")
+    image, caption = explorer.locator("img.widget-image"), explorer.locator(".cu-caption")
+    before, said, box = image.get_attribute("src"), caption.text_content(), image.bounding_box()
+    value = slider.get_attribute("aria-valuetext")
+    slider.focus()
+    notebook.keyboard.press("ArrowRight")
+    explorer.locator(f"img.widget-image:not([src='{before}'])").wait_for(timeout=10_000)
+    notebook.wait_for_function(
+        "([node, old]) => node.textContent !== old", arg=[caption.element_handle(), said]
+    )
+    assert slider.get_attribute("aria-valuetext") != value
+    assert image.bounding_box() == box
+    assert explorer.get_by_role("alert").count() == 0
+
+
+def test_the_keyboard_reaches_the_slider_and_the_list_after_it(notebook, made):
+    made.get_by_role("slider").focus()
+    notebook.keyboard.press("Tab")
+    assert notebook.evaluate("document.activeElement.outerHTML").startswith("<select")
+
+
+def test_descriptions_are_read_in_full_and_name_their_controls(made):
+    label = made.locator("label", has_text="A description that is longer")
+    assert label.evaluate("node => node.scrollWidth <= node.clientWidth")
+    made.get_by_role(
+        "slider", name="A description that is longer than Lab's labels are wide"
+    ).wait_for()
+    made.get_by_role("combobox", name="Kind").wait_for()
+    made.get_by_role("checkbox", name="Switched on").wait_for()
+
+
+def test_radio_buttons_have_a_common_name(notebook):
+    explorer = notebook.locator(".cu-explorer").first
+    group = explorer.get_by_role("radiogroup", name="Query")
+    said = explorer.locator(".cu-caption").text_content()
+    group.get_by_role("radio").first.focus()
+    notebook.keyboard.press("ArrowRight")
+    caption = explorer.locator(".cu-caption")
+    notebook.wait_for_function(
+        "([node, old]) => node.textContent !== old", arg=[caption.element_handle(), said]
+    )
+
+
+def test_a_list_and_a_box_move_the_picture_by_keyboard(notebook, made):
+    made.get_by_role("combobox", name="Kind").focus()
+    notebook.keyboard.press("c")
+    says(made, "kind c, on False")
+    made.get_by_role("checkbox", name="Switched on").focus()
+    notebook.keyboard.press("Space")
+    says(made, "kind c, on True")
+
+
+def test_in_a_burst_of_key_presses_the_newest_value_wins(notebook, made):
+    made.get_by_role("slider").focus()
+    notebook.keyboard.press("Home")
+    says(made, "number 0")
+    made.evaluate("""explorer => {
+        explorer.seen = [];
+        const caption = () => explorer.querySelector(".cu-caption").textContent;
+        new MutationObserver(() => explorer.seen.push(caption())).observe(
+            explorer, { childList: true, subtree: true });
+    }""")
+    for _ in range(6):
+        notebook.keyboard.press("ArrowRight")
+    says(made, "number 6")
+    notebook.wait_for_timeout(500)
+    says(made, "number 6")
+    seen = made.evaluate("explorer => explorer.seen.map(text => Number(text.match(/\\d+/)[0]))")
+    assert seen == sorted(seen), "an older picture came after a newer one"
+
+
+def test_an_exception_is_shown_in_place_beside_the_last_good_picture(notebook, made):
+    image = made.locator("img.widget-image")
+    made.get_by_role("slider").focus()
+    notebook.keyboard.press("Home")
+    says(made, "number 0")
+    before = image.get_attribute("src")
+    notebook.keyboard.press("End")
+    made.get_by_role("alert").get_by_text("ZeroDivisionError: eight is <too much>").wait_for(
+        timeout=10_000
+    )
+    assert image.get_attribute("src") == before
+    notebook.keyboard.press("Home")
+    notebook.keyboard.press("ArrowRight")
+    says(made, "number 1")
+    assert made.locator(".cu-alert").count() == 0
