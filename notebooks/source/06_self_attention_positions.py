@@ -569,7 +569,7 @@ fig
 # %% [markdown]
 # At 256 tokens self-attention does over five times as many multiply-adds as recurrence and is still faster: a few
 # large products against 256 small ones that wait for each other. At 4,096 tokens the square has caught up, on one thread. A
-# processor with thousands of units moves that point far to the right, because it cannot help the recurrence.
+# processor with thousands of units moves that point far to the right: it speeds up large products, not the waiting.
 #
 # ### Exercise 6.2 · Layers needed
 # *8 minutes · ★*
@@ -918,13 +918,14 @@ for _ in range(20):
 average = torch.tensor(fading).mean()
 assert torch.tensor(fading).std() > 2 * average.abs()  # nearer is as often lower as higher
 
-M = offset_matrix(3, d).double()
-to_the_right = (P[:200] @ M.T) @ P[:200].T  # the query asks for three further
-assert (to_the_right[:-3].argmax(dim=1) == torch.arange(3, 200)).all()
+table = sinusoids(400, 32).double()
+move = torch.linalg.lstsq(table[:-3], table[3:]).solution  # found as above, without theory
+scores = (table @ move) @ table.T  # the query asks for three further
+assert (scores[:-3].argmax(dim=1) == torch.arange(3, 400)).all()
 
 # %% [markdown]
-# The last lines are the point of this section: with $\mathbf M_3$ in the query, the score of a token is largest for
-# the token *exactly three to its right*.
+# The last lines are the point of this section: with the matrix of offset 3 in the query, the score of a token is
+# largest for the token *exactly three to its right*.
 #
 # **Try it.** *Frequency $\omega$ at 1, offset from 0 upward:* the pair turns by one radian a step, clockwise, and 63
 # steps bring it back to where it was, after ten turns. *Frequency to 0.01:* the same steps turn it by half a right
@@ -1082,8 +1083,23 @@ assert_close(cu.rotate(constant), exchanged)
 # The paper pairs neighboring columns, $(0, 1), (2, 3), \dots$ Many libraries pair column $j$ with column $j + d/2$,
 # because two halves are faster to slice. Queries and keys of the two kinds differ by an order of columns, which a
 # dot product does not notice, *if both are of one kind*. Weights trained with one kind and run with the other give no
-# error and wrong scores: converted checkpoints therefore come with reordered $\mathbf W_q$ and $\mathbf W_k$.
-#
+# error and wrong scores: converted checkpoints therefore come with reordered $\mathbf W_q$ and $\mathbf W_k$. **How
+# wrong?** To our function, columns $0, 8, 1, 9, \dots$ of 16 are the other kind's pairs.
+
+# %%
+q, k = torch.randn(2, 20, 16)
+halves = torch.arange(16).view(2, 8).T.flatten()
+assert halves[:4].tolist() == [0, 8, 1, 9]
+assert_close(q[:, halves] @ k[:, halves].T, q @ k.T, rtol=1e-4, atol=1e-4)  # before turning: equal
+
+neighbors_paired = cu.rotate(q) @ cu.rotate(k).T
+halves_paired = cu.rotate(q[:, halves]) @ cu.rotate(k[:, halves]).T
+assert_close(
+    halves_paired.diagonal(), neighbors_paired.diagonal(), rtol=1e-4, atol=1e-4
+)  # distance 0
+assert (halves_paired - neighbors_paired).abs().mean() > 0.5  # any other distance
+
+# %% [markdown]
 # ### Exercise 6.4 · Rotary encoding by halves
 # *12 minutes · ★★*
 #
@@ -1112,14 +1128,6 @@ def rotate_halves(x):
 
 
 cu.checks.rotate_halves(rotate_halves)
-
-# %%
-q, k = torch.randn(2, 20, 16)
-halves = torch.arange(16).view(2, 8).T.flatten()  # columns 0, 8, 1, 9, …
-of_neighbors = cu.rotate(q[:, halves]) @ cu.rotate(k[:, halves]).T
-of_halves = rotate_halves(q) @ rotate_halves(k).T
-assert_close(of_halves, of_neighbors, rtol=1e-4, atol=1e-4)  # the same after reordering
-assert (of_halves - cu.rotate(q) @ cu.rotate(k).T).abs().max() > 0.1  # other scores without it
 
 # %% [markdown]
 # ## 8 A task where order decides
@@ -1411,12 +1419,18 @@ assert_close(
 )  # each token of sequence 1: position 1
 
 
-def attend_with(encode):
-    return lambda x: F.scaled_dot_product_attention(encode(x), encode(x), encode(x))
+def attend_with(encode, x):
+    encoded = encode(x)
+    return F.scaled_dot_product_attention(encoded, encoded, encoded)
 
 
-assert ignores_order(attend_with(lambda x: x + table[: x.shape[0]]), x)
-assert not ignores_order(attend_with(cu.SinusoidalPositions(d)), x)
+order = torch.tensor([4, 0, 5, 2, 1, 3])
+for encode, blind in (
+    (lambda x: x + table[: x.shape[0]], True),
+    (cu.SinusoidalPositions(d), False),
+):
+    moved = attend_with(encode, x[:, order])
+    assert torch.allclose(moved, attend_with(encode, x)[:, order], atol=1e-3) == blind
 
 # %% [markdown]
 # **The embeddings outshout the positions.** A row of $\mathbf P$ has the length $\sqrt{d/2}$. Many implementations
