@@ -99,7 +99,8 @@ def heads(networks: Mapping[tuple[int, int], LookupNetwork] | None = None) -> Ex
         "seed": Slider(seeds, seeds[0], label="Seed"),
     }
     caption = (
-        "○ first drawer asked for, □ second. Above each map: both balls right without this head."
+        "○ first drawer asked for, □ second. Above each map: both balls right without this head. "
+        "Dashed: the most that one head can reach."
     )
     return Explorer("heads", picture, controls, caption=caption)
 
