@@ -50,7 +50,9 @@ def log_probability(model, row, ids, *, ended=True):
 def test_greedy_takes_the_likeliest_token_of_the_teacher_forced_logits(model):
     for row, ids in enumerate(greedy(model, SOURCE, LENGTHS, max_len=6)):
         model.eval()
-        logits = model(SOURCE[row : row + 1], LENGTHS[row : row + 1], torch.tensor([[BOS, *ids]]))[0]
+        logits = model(SOURCE[row : row + 1], LENGTHS[row : row + 1], torch.tensor([[BOS, *ids]]))[
+            0
+        ]
         logits[:, [PAD, BOS]] = -torch.inf
         expected = logits.argmax(-1).tolist()
         assert expected[: len(ids)] == ids
@@ -76,6 +78,7 @@ def test_a_wide_beam_finds_the_best_translation_there_is(model, penalty):
         model, SOURCE, LENGTHS, beam_size=len(words) ** 2, max_len=max_len, length_penalty=penalty
     )
     for row, found in enumerate(wide):
+
         def score(ids, row=row):
             return log_probability(model, row, ids) / ((6 + len(ids)) / 6) ** penalty
 
@@ -132,9 +135,13 @@ def test_a_sentence_longer_than_the_transformers_table_is_refused():
 
 def test_swapped_or_foreign_vocabularies_are_noticed(model):
     larger = Vocabulary([["va", "rentre", "nous", "!", ".", "maison"]])
-    with pytest.raises(ValueError, match="target_vocab has 10 tokens, the model's target embedding 9"):
+    with pytest.raises(
+        ValueError, match="target_vocab has 10 tokens, the model's target embedding 9"
+    ):
         translate(model, ["go ."], EN, larger)
-    with pytest.raises(ValueError, match="source_vocab has 10 tokens, the model's source embedding 9"):
+    with pytest.raises(
+        ValueError, match="source_vocab has 10 tokens, the model's source embedding 9"
+    ):
         translate(model, ["va ."], larger, EN)
 
 

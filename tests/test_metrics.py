@@ -31,7 +31,9 @@ def test_bleu_is_the_geometric_mean_of_precisions_with_brevity():
 
 def test_the_best_of_several_references_counts():
     assert bleu(["va !"], [["pars !", "va !"]], max_order=2) == pytest.approx(1)
-    assert bleu(["va !", "je pars ."], [["pars !", "va !"], "je pars ."], max_order=2) == pytest.approx(1)
+    assert bleu(
+        ["va !", "je pars ."], [["pars !", "va !"], "je pars ."], max_order=2
+    ) == pytest.approx(1)
 
 
 def test_links_are_where_each_target_token_looks_most():

@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from course_utils.attention import KVCache, MultiHeadAttention, causal_mask, padding_mask, record_attention
+from course_utils.attention import (
+    KVCache,
+    MultiHeadAttention,
+    causal_mask,
+    padding_mask,
+    record_attention,
+)
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.models.transformer import DecoderLayer, EncoderLayer, Transformer
 

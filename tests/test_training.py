@@ -25,7 +25,7 @@ from course_utils.training import (
     warmup_decay,
 )
 
-WORDS = "red green blue one two three cat dog".split()
+WORDS = ["red", "green", "blue", "one", "two", "three", "cat", "dog"]
 
 
 def copy_task(n=60, seed=0):
@@ -88,7 +88,9 @@ def test_every_trainable_parameter_moves_in_one_epoch():
 def test_an_interrupted_and_resumed_run_equals_an_uninterrupted_one(tmp_path, stop_after):
     path = tmp_path / "run.pt"
     whole, halves = small_model(), small_model()
-    expected = Trainer(translation_loss(), epochs=3, seed=1).fit(whole, loader(), loader(shuffle=False))
+    expected = Trainer(translation_loss(), epochs=3, seed=1).fit(
+        whole, loader(), loader(shuffle=False)
+    )
 
     calls = []
 
@@ -129,7 +131,9 @@ def test_an_interrupt_returns_model_and_history_and_the_next_one_is_python_s_aga
 def test_training_works_outside_the_main_thread():
     done = []
     thread = threading.Thread(
-        target=lambda: done.append(Trainer(translation_loss(), epochs=1).fit(small_model(), loader()))
+        target=lambda: done.append(
+            Trainer(translation_loss(), epochs=1).fit(small_model(), loader())
+        )
     )
     thread.start()
     thread.join(60)
@@ -181,7 +185,9 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
     trainer = Trainer(translation_loss(), epochs=2, checkpoint=path)
     with pytest.raises(ValueError, match="run.pt is a checkpoint of another Transformer, not of this AttentionTranslator"):  # fmt: skip
         trainer.fit(other, loader(), resume=True)
-    wider = Transformer(len(SOURCE), len(TARGET), embed_dim=32, num_heads=2, ffn_dim=16, num_layers=1)
+    wider = Transformer(
+        len(SOURCE), len(TARGET), embed_dim=32, num_heads=2, ffn_dim=16, num_layers=1
+    )
     with pytest.raises(ValueError, match=r"source_embedding.weight is \(12, 16\), here \(12, 32\)"):
         trainer.fit(wider, loader(), resume=True)
 

@@ -5,11 +5,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from course_utils.data import registry
 from course_utils.data.text import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary, tokenize
 from course_utils.data.translation import (
     Pair,
     PairLoader,
     collate,
+    load_grammar,
+    load_sentences,
     parse_alignment,
     read_tatoeba,
     split_by_source,
@@ -158,3 +161,36 @@ def test_bad_loaders_are_refused(call, message):
 
 def test_batches_move_to_a_device():
     assert collate([([5], [6])]).to(torch.device("meta")).source.device.type == "meta"
+
+
+@pytest.mark.parametrize("language", ["fr", "es"])
+def test_our_own_files_are_read(language):
+    sentences, grammar = load_sentences(language), load_grammar(language)
+    assert len({pair.source for pair in sentences}) >= 800 and len(grammar) >= 20_000
+    for pair in grammar[:200]:
+        assert {i for i, _ in pair.alignment} == set(range(len(pair.source)))
+        assert {j for _, j in pair.alignment} == set(range(len(pair.target)))
+    with pytest.raises(ValueError, match="language='de' is unknown; choose one of fr, es"):
+        load_grammar("de")
+
+
+def test_the_four_sentences_of_the_lectures_are_there():
+    pairs = {(" ".join(p.source), " ".join(p.target)) for p in load_sentences("fr")}
+    assert {
+        ("go .", "va !"),
+        ("i lost .", "j'ai perdu ."),
+        ("he's calm .", "il est calme ."),
+        ("i'm home .", "je suis chez moi ."),
+    } <= pairs
+
+
+def test_a_real_tatoeba_archive_is_read_where_one_is_at_hand(tmp_path):
+    archive = registry.cache_folder() / "fra-eng.zip"
+    if not archive.is_file():
+        pytest.skip(f"no fra-eng.zip in {archive.parent}; COURSE_CACHE names the folder")
+    path = tmp_path / "fra.txt"
+    path.write_bytes(registry.read_member(archive, "fra-eng/fra.txt"))
+    pairs = read_tatoeba(path, max_tokens=10)
+    assert len(pairs) > 100_000
+    assert all(len(p.source) <= 10 and len(p.target) <= 10 for p in pairs)
+    assert not any(" " in t or "\u202f" in t for p in pairs[:5000] for t in p.source + p.target)
