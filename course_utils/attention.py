@@ -373,9 +373,7 @@ class MultiHeadAttention(Attention):
         ValueError: `num_heads` does not divide `embed_dim`, or a size is not positive.
     """
 
-    def __init__(
-        self, embed_dim: int, num_heads: int, *, dropout: float = 0.0, bias: bool = True
-    ):
+    def __init__(self, embed_dim: int, num_heads: int, *, dropout: float = 0.0, bias: bool = True):
         super().__init__()
         _check_divides(embed_dim, num_heads)
         self.num_heads = num_heads

@@ -383,7 +383,9 @@ class _Run:
         if state["cuda_rng"] and torch.cuda.is_available():
             torch.cuda.set_rng_state_all([rng.cpu() for rng in state["cuda_rng"]])
         if state["loader"] is not None:
-            loader = {k: v.cpu() if isinstance(v, Tensor) else v for k, v in state["loader"].items()}
+            loader = {
+                k: v.cpu() if isinstance(v, Tensor) else v for k, v in state["loader"].items()
+            }
             self.train.load_state_dict(loader)
 
 

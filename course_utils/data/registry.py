@@ -73,7 +73,9 @@ def fetch(name: str, *, registry: Path = REGISTRY) -> Path:
     """
     entries = registered(registry)
     if name not in entries:
-        raise KeyError(f"{name!r} is not in {registry.name}; there are {', '.join(sorted(entries))}")
+        raise KeyError(
+            f"{name!r} is not in {registry.name}; there are {', '.join(sorted(entries))}"
+        )
     entry, folder = entries[name], cache_folder()
     path = folder / entry.file
     if path.is_file() and _sha256(path) in (entry.sha256, *entry.also):
@@ -96,7 +98,9 @@ def _download(entry: DataSet, folder: Path) -> None:
             entry.url, f"sha256:{entry.sha256}", fname=entry.file, path=folder, downloader=bar
         )
     except PermissionError as error:
-        raise DataUnavailable(_advice(entry, folder, f"the cache can't be written: {error}")) from error
+        raise DataUnavailable(
+            _advice(entry, folder, f"the cache can't be written: {error}")
+        ) from error
     except ValueError as error:  # pooch: the hash differs, nothing was kept
         raise DataUnavailable(_advice(entry, folder, "what arrived has another SHA-256")) from error
     except OSError as error:  # also every error of the network
@@ -149,7 +153,9 @@ def _check_members(archive: Path, names: list[str], wanted: str) -> None:
     for name in names:
         path = PurePosixPath(name.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
-            raise ValueError(f"{archive.name} holds {name!r}, which would leave its folder; refused")
+            raise ValueError(
+                f"{archive.name} holds {name!r}, which would leave its folder; refused"
+            )
     if wanted not in names:
         files = [name for name in names if not name.endswith("/")]
         raise KeyError(f"{archive.name} holds no {wanted!r}; it holds {', '.join(files[:10])}")
