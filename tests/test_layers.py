@@ -30,6 +30,7 @@ def playground():
         "limits": lambda n: left.set_xlim(0, 1 + n),
         "hidden": lambda n: bars[1].set_visible(n % 2 == 0),
         "label": lambda n: left.text(0.1, 0.1, str(n)),
+        "hidden axes": lambda n: middle.set_visible(n % 2 == 0),
     }
 
 

@@ -47,7 +47,7 @@ class Layers:
     def _upper(self) -> list[Artist]:
         """What moves, and what lies above it in the same axes, from bottom to top."""
         upper = []
-        for axes in self.picture.axes:
+        for axes in filter(Axes.get_visible, self.picture.axes):
             ordered = sorted(_children(axes), key=Artist.get_zorder)
             first = next((i for i, a in enumerate(ordered) if a in self._moving), len(ordered))
             upper += [
@@ -67,7 +67,9 @@ class Layers:
         return [artist for axes in self.picture.axes for artist in _children(axes)]
 
     def _axis_limits(self) -> list[tuple]:
-        return [(*axes.get_xlim(), *axes.get_ylim()) for axes in self.picture.axes]
+        return [
+            (*axes.get_xlim(), *axes.get_ylim(), axes.get_visible()) for axes in self.picture.axes
+        ]
 
 
 def _children(axes: Axes) -> list[Artist]:
