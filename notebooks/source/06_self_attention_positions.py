@@ -285,7 +285,7 @@ cu.checks.ignores_order(ignores_order)
 # - *A row "parallelization" with $O(n)$ for convolution, $O(1)$ for recurrence, $O(n)$ for self-attention.* This is how
 #   many tokens are computed at the same time. Read as *sequential steps*, each of its cells is swapped.
 # - *A convolution computes $n-k+1$ tokens.* Without padding it does. We pad, so that $n$ tokens stay $n$.
-# - *Self-attention costs $O(n^2d)$.* Only half of the bill, and for short sequences the smaller half.
+# - *Self-attention costs $O(n^2d)$.* One part of the bill, and for short sequences the smaller one.
 #   $O(n^2d) + O(nd^2)$, as some have it, is right.
 #
 # ### Cost, counted
@@ -1031,7 +1031,7 @@ assert_close(*gradients)
 
 # %% [markdown]
 # **Does the score really depend on the distance alone?** One query and one key, repeated at every place, give a map
-# of the scores; each diagonal has to be constant. With *added* sinusoids and the same projections it is not.
+# of the scores; each diagonal has to be constant. With *added* sinusoids and two projections it is not.
 
 # %%
 q, k = torch.randn(2, 64)
