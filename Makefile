@@ -18,8 +18,9 @@ lab: $(ENV) ## open the course in JupyterLab
 	@$(BIN)/python -m course_utils.lab
 
 # One thread each: the workers share the cores, and threads that wait for one another only spin.
+test: export OMP_NUM_THREADS = 1
 test: lint ## run every test: unit, property, notebook and browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests notebooks --nbval --nbval-current-env --nbval-cell-timeout=120 -n $(WORKERS) --dist loadscope
+	$(BIN)/python -m pytest tests notebooks --nbval --nbval-current-env --nbval-cell-timeout=120 -n $(WORKERS) --dist loadscope
 
 book: $(ENV) ## build the book into _build/html
 	$(BIN)/python -m course_utils.book build
