@@ -17,6 +17,8 @@ help: ## list these targets
 lab: $(ENV) ## open the course in JupyterLab
 	@$(BIN)/python -m course_utils.lab
 
+# One thread each: the workers share the cores, and threads that wait for one another only spin.
+test: export OMP_NUM_THREADS = 1
 test: lint ## run every test: unit, property, notebook and browser
 	$(BIN)/python -m pytest tests notebooks --nbval --nbval-current-env --nbval-cell-timeout=120 -n $(WORKERS) --dist loadscope
 
