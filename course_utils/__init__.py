@@ -5,14 +5,22 @@ rooms, ground floor first; each imports only from those before it:
 
     runtime     where the course stands, seeds, device, doctor
     pooling     kernels, Nadaraya–Watson pooling, choice of the width
-    attention   masks, masked softmax, scoring functions, heads, record_attention
+    attention   masks, masked softmax, scoring functions, heads, KVCache, record_attention
     positions   sinusoidal, learned and rotary position encodings
-    data        data drawn from formulas and read from the folder data/
+    layers      the position-wise network, the residual with its norm before or after
+    models      recurrent translators, the Transformer, networks that look things up
+    data        drawn from formulas, read from the folder data/, or fetched through its registry
     figures     functions from arrays to a picture with an alt text
+    training    Trainer, History, schedules, checkpoints · progress  its live bar
+    decoding    greedy and beam search · metrics  BLEU, alignment error rate
     explore     explorers: live sliders in Lab, pre-rendered frames in the book
     checks      what right code satisfies, for learners and for the tests
     quiz        five questions at the end of a chapter
-    manifest    book.toml · notebooks  pairs and execution · book  the Jupyter Book · lab
+    manifest    book.toml · rules  what every notebook keeps · notebooks  pairs and execution
+    handout     the notebooks without solutions · book  the Jupyter Book · lab  starts JupyterLab
+
+Chapters 04 and 07 are still to come; until they stand, import what they will use from its room:
+`from course_utils.training import Trainer`.
 """
 
 from course_utils import checks, explore
