@@ -18,9 +18,6 @@ rooms, ground floor first; each imports only from those before it:
     quiz        five questions at the end of a chapter
     manifest    book.toml · rules  what every notebook keeps · notebooks  pairs and execution
     handout     the notebooks without solutions · book  the Jupyter Book · lab  starts JupyterLab
-
-Chapters 04 and 07 are still to come; until they stand, import what they will use from its room:
-`from course_utils.training import Trainer`.
 """
 
 from course_utils import checks, explore
@@ -41,6 +38,9 @@ from course_utils.attention import (
 )
 from course_utils.data import RegressionData, WordTable, load_words, noisy_sine, two_moons
 from course_utils.data.lookups import TwoLookups, two_lookups
+from course_utils.data.text import Vocabulary, tokenize
+from course_utils.data.translation import PairLoader, load_grammar, load_sentences, split_by_source
+from course_utils.decoding import beam_search, greedy, translate
 from course_utils.figures import (
     COLORS,
     Picture,
@@ -49,12 +49,15 @@ from course_utils.figures import (
     show_heatmaps,
     subplots,
 )
+from course_utils.metrics import alignment_error_rate, bleu, perplexity
 from course_utils.models.lookups import (
     LookupNetwork,
     lookup_accuracy,
     train_lookups,
     without_head,
 )
+from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
+from course_utils.models.transformer import Transformer
 from course_utils.pooling import (
     KERNELS,
     best_width,
@@ -67,6 +70,7 @@ from course_utils.pooling import (
 from course_utils.positions import LearnedPositions, SinusoidalPositions, rotate, sinusoidal_table
 from course_utils.quiz import quiz
 from course_utils.runtime import ROOT, doctor, has_gpu, seed_everything
+from course_utils.training import History, Trainer, inverse_sqrt, translation_loss, warmup_decay
 
 __all__ = [
     "COLORS",
@@ -74,28 +78,42 @@ __all__ = [
     "ROOT",
     "AdditiveAttention",
     "Attention",
+    "AttentionTranslator",
     "DotProductAttention",
+    "History",
     "KVCache",
     "LearnedPositions",
     "LookupNetwork",
     "MultiHeadAttention",
+    "PairLoader",
     "Picture",
+    "RecurrentTranslator",
     "RegressionData",
     "SinusoidalPositions",
+    "Trainer",
+    "Transformer",
     "TwoLookups",
+    "Vocabulary",
     "WordTable",
+    "alignment_error_rate",
+    "beam_search",
     "best_width",
+    "bleu",
     "causal_mask",
     "checks",
     "doctor",
     "dot_product_weights",
     "explore",
+    "greedy",
     "has_gpu",
     "heatmap",
+    "inverse_sqrt",
     "kernel_values",
     "kernel_weights",
     "leave_one_out",
     "leave_one_out_error",
+    "load_grammar",
+    "load_sentences",
     "load_words",
     "lookup_accuracy",
     "masked_softmax",
@@ -103,6 +121,7 @@ __all__ = [
     "nadaraya_watson",
     "noisy_sine",
     "padding_mask",
+    "perplexity",
     "quiz",
     "record_attention",
     "rotate",
@@ -111,10 +130,15 @@ __all__ = [
     "show_curves",
     "show_heatmaps",
     "sinusoidal_table",
+    "split_by_source",
     "split_heads",
     "subplots",
+    "tokenize",
     "train_lookups",
+    "translate",
+    "translation_loss",
     "two_lookups",
     "two_moons",
+    "warmup_decay",
     "without_head",
 ]
