@@ -134,4 +134,4 @@ def _sentence(kernel: str, width: float, weights: Tensor, error: float) -> str:
 
 
 def _looks(keys: float) -> str:
-    return "ragged" if keys < 4 else "smooth" if keys < 16 else "too flat"
+    return "ragged" if keys < 8 else "smooth" if keys < 16 else "too flat"

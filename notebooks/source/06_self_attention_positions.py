@@ -41,7 +41,7 @@ import course_utils as cu
 cu.seed_everything(0)
 
 # %% [markdown]
-# ## 1 A sequence asks itself
+# ## A sequence asks itself
 #
 # So far queries came from one place, keys and values from another. Now one sequence
 # $\mathbf x_1, \dots, \mathbf x_n \in \mathbb R^d$ is all three:
@@ -138,7 +138,7 @@ assert outputs.shape == ones.shape
 assert_close(outputs, outputs[:1, :1].expand(2, 4, 100))
 
 # %% [markdown]
-# ## 2 Order does not matter
+# ## Order does not matter
 #
 # *The dog bites the man*; *the man bites the dog*. **What does self-attention make of the difference?**
 
@@ -262,7 +262,7 @@ def ignores_order(layer, x):
 cu.checks.ignores_order(ignores_order)
 
 # %% [markdown]
-# ## 3 What does it cost?
+# ## What does it cost?
 #
 # If order is lost, why not keep a recurrent network, which has it built in? Compare three ways to turn $n$ vectors of
 # size $d$ into $n$ others. Three numbers matter:
@@ -603,7 +603,7 @@ def layers_needed(n, kernel, *, dilated=False):
 cu.checks.layers_needed(layers_needed)
 
 # %% [markdown]
-# ## 4 Giving each token its place
+# ## Giving each token its place
 #
 # If attention sees a set, put the position *into* the tokens: add to the embedding $\mathbf x_i$ a vector
 # $\mathbf p_i$ that says "I am number $i$", so that the layer reads $\mathbf X + \mathbf P$. Which vectors? The
@@ -630,7 +630,7 @@ counting
 # %% [markdown]
 # The lowest bit alternates with every number, the next with every two, the third with every four. Each column is a
 # wave, each slower than the last. Make the waves smooth, and neighbors become similar. Give each frequency a sine
-# *and* a cosine, and it becomes possible to move (section 5). This is the sinusoidal encoding
+# *and* a cosine, and it becomes possible to move (by a rotation, below). This is the sinusoidal encoding
 # ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.5): with position $i = 0, 1, \dots$ and pairs of
 # columns $j = 0, \dots, d/2 - 1$,
 #
@@ -710,7 +710,7 @@ fig
 # table hardly changes: those columns count thousands.
 #
 # It is sometimes added that floats make this code "more space-efficient than binary". They do not: 60 positions fit
-# into six bits, and here each has 32 floats. What the floats buy is *smoothness* and, as section 5 shows,
+# into six bits, and here each has 32 floats. What the floats buy is *smoothness* and, as we shall see,
 # *movement*. **Are all positions distinct, at least?** One pair alone nearly repeats: 44 is close to $7\cdot2\pi =
 # 43.98$. All pairs together keep any two positions apart.
 
@@ -769,7 +769,7 @@ print(f"99 % of the table lies in {directions} of 512 directions")
 # A matrix can read these directions and leave the others to the words. Concatenation would give the place its own
 # columns, at the price of a wider model; a sum lets training decide.
 #
-# ## 5 Moving by an offset is a rotation
+# ## Moving by an offset is a rotation
 #
 # Why sine *and* cosine? Because together they can be moved. The addition theorems say
 #
@@ -947,7 +947,7 @@ for width in (16, 512):
 assert ripples[16] > 10 * ripples[512]
 
 # %% [markdown]
-# ## 6 Learned positions
+# ## Learned positions
 #
 # Why design a table when one can learn it? Make $\mathbf P$ a parameter of `max_len` × $d$ numbers. BERT, GPT-2 and
 # the vision transformer do so. It is an embedding whose index is the position:
@@ -978,7 +978,7 @@ assert_close(library.table.grad, ours.table.weight.grad)
 # Look at the gradient: rows 12 to 19 got none, because no sentence was that long. **A row that is never visited is
 # never trained**, and a position beyond the table does not exist. In Vaswani's translation model both kinds did
 # equally well (their table 3, row E); the sinusoids were chosen in the hope that they would extend to longer
-# sentences. We test this hope in section 9.
+# sentences. We test this hope beyond the trained length.
 
 # %%
 assert (library.table.grad[12:] == 0).all() and (library.table.grad[:12] != 0).any(dim=1).all()
@@ -989,7 +989,7 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# ## 7 Rotary positions
+# ## Rotary positions
 #
 # Sinusoids are *added* to the token, once, and the layer must find the rotation by itself. Why not rotate at once?
 # **Rotary encoding** ([Su et al., 2021](https://arxiv.org/abs/2104.09864), section 3.2) leaves embeddings alone and
@@ -1070,7 +1070,7 @@ fig
 #
 # Sinusoids and rotation are the same movement. Turn the constant vector $(1, 0, 1, 0, \dots)$: out comes (cosine,
 # sine) of every pair, the table $\mathbf P$ with each pair exchanged. This is why the minus stands at the top right
-# here and at the bottom left in section 5.
+# here and at the bottom left of the sinusoids' matrix.
 
 # %%
 constant = torch.tensor([1.0, 0.0]).repeat(16).expand(60, 32)
@@ -1130,7 +1130,7 @@ def rotate_halves(x):
 cu.checks.rotate_halves(rotate_halves)
 
 # %% [markdown]
-# ## 8 A task where order decides
+# ## A task where order decides
 #
 # Which token stood three places before? Draw 16 *different* tokens out of 64, in random order; at each place the
 # network has to name the token three places to the left. The words mean nothing here. Order is all there is.
@@ -1269,7 +1269,7 @@ cu.show_heatmaps(
 # places have no answer, were never trained, and look wherever they like. The sinusoidal lines are softer: neighboring
 # positions resemble each other. The learned ones are sharp with specks around them, as each row is learned on its own.
 #
-# ## 9 Beyond the trained length
+# ## Beyond the trained length
 #
 # All models saw 16 tokens at a time. **What do they do with 64?** Three places before is three places before; nothing
 # about the task has changed. We look at the accuracy of each place.
@@ -1402,7 +1402,7 @@ assert after.min() > 0.6 and (after - before).min() > 0.3
 # found that causal models *without* any encoding generalized best to longer inputs
 # ([Kazemnejad et al., 2023](https://arxiv.org/abs/2305.19466)).
 #
-# ## 10 What goes wrong
+# ## What goes wrong
 #
 # Most bugs in this section run without an error, and train, too, only worse.
 #
