@@ -9,7 +9,7 @@ chapter 03 (scores, masks) and chapter 05 (heads).
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
@@ -368,19 +368,40 @@ class MultiHeadAttention(Attention):
         num_heads: number of heads; divides `embed_dim`.
         dropout: probability with which a weight is dropped in training.
         bias: whether the four projections have a bias.
+        num_kv_heads: number of heads of keys and values, each shared by a group of query heads
+            (grouped-query attention; Ainslie et al., 2023); divides `num_heads`, its default.
+        encode: what tells queries and keys their positions after the projection, called as
+            `encode(heads, start=position of the first)`: `positions.rotate`, or None.
 
     Raises:
-        ValueError: `num_heads` does not divide `embed_dim`, or a size is not positive.
+        ValueError: `num_heads` does not divide `embed_dim`, `num_kv_heads` does not divide
+            `num_heads`, or a size is not positive.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, *, dropout: float = 0.0, bias: bool = True):
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        *,
+        dropout: float = 0.0,
+        bias: bool = True,
+        num_kv_heads: int | None = None,
+        encode: Callable[..., Tensor] | None = None,
+    ):
         super().__init__()
         _check_divides(embed_dim, num_heads)
         self.num_heads = num_heads
+        self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        if self.num_kv_heads < 1 or num_heads % self.num_kv_heads:
+            raise ValueError(
+                f"num_heads={num_heads} is not divisible by num_kv_heads={num_kv_heads}"
+            )
+        self.encode = encode
         self.dropout = _probability("dropout", dropout)
+        kv_dim = embed_dim // num_heads * self.num_kv_heads
         self.query_proj = nn.Linear(embed_dim, embed_dim, bias=bias)
-        self.key_proj = nn.Linear(embed_dim, embed_dim, bias=bias)
-        self.value_proj = nn.Linear(embed_dim, embed_dim, bias=bias)
+        self.key_proj = nn.Linear(embed_dim, kv_dim, bias=bias)
+        self.value_proj = nn.Linear(embed_dim, kv_dim, bias=bias)
         self.out_proj = nn.Linear(embed_dim, embed_dim, bias=bias)
 
     def forward(
@@ -400,20 +421,27 @@ class MultiHeadAttention(Attention):
         embed_dim = self.query_proj.in_features
         for name, tensor in (("queries", queries), ("keys", keys), ("values", values)):
             _check_size(name, tensor, embed_dim)
-        k = split_heads(self.key_proj(keys), self.num_heads)
-        v = split_heads(self.value_proj(values), self.num_heads)
+        start = cache.length if cache is not None else 0
+        q = self._placed(split_heads(self.query_proj(queries), self.num_heads), start)
+        k = self._placed(split_heads(self.key_proj(keys), self.num_kv_heads), start)
+        v = split_heads(self.value_proj(values), self.num_kv_heads)
         if cache is not None:
             cache.append(k, v)
             k, v = cache.keys, cache.values
-        return self._attend(queries, k, v, attn_mask)
+        return self._attend(q, k, v, attn_mask)
 
     def look_up(self, queries: Tensor, cache: KVCache, attn_mask: Tensor | None = None) -> Tensor:
         """Attend to what the cache holds and add nothing to it: cross-attention while decoding."""
         _check_size("queries", queries, self.query_proj.in_features)
-        return self._attend(queries, cache.keys, cache.values, attn_mask)
+        q = self._placed(split_heads(self.query_proj(queries), self.num_heads), 0)
+        return self._attend(q, cache.keys, cache.values, attn_mask)
 
-    def _attend(self, queries: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None) -> Tensor:
-        q = split_heads(self.query_proj(queries), self.num_heads)
+    def _placed(self, heads: Tensor, start: int) -> Tensor:
+        return heads if self.encode is None else self.encode(heads, start=start)
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None) -> Tensor:
+        if self.num_kv_heads < self.num_heads:
+            k, v = (x.repeat_interleave(self.num_heads // self.num_kv_heads, dim=1) for x in (k, v))
         self._note(lambda: dot_product_weights(q, k, attn_mask))
         dropout_p = self.dropout if self.training else 0.0
         heads = scaled_dot_product_attention(q, k, v, attn_mask, dropout_p=dropout_p)

@@ -4,6 +4,8 @@ Attention itself sees a set, not a sequence; these tell it the order. Above: `at
 `layers` and `models`. Taught in chapter 06.
 """
 
+import functools
+
 import torch
 from torch import Tensor, nn
 
@@ -39,10 +41,16 @@ def rotate(x: Tensor, *, start: int = 0, base: float = 10_000.0) -> Tensor:
     """
     if start < 0:
         raise ValueError(f"start={start}; a position is at least 0")
-    angles = _angles(start + x.shape[-2], x.shape[-1], base)[start:].to(x.device)
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    cos, sin = _turns(start, x.shape[-2], x.shape[-1], base, x.dtype, x.device)
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
+
+
+@functools.lru_cache(maxsize=64)
+def _turns(start: int, length: int, dim: int, base: float, dtype, device) -> tuple[Tensor, Tensor]:
+    """Cosines and sines (length, dim / 2) of positions start, start + 1, …; kept, as layers share them."""
+    angles = _angles(start + length, dim, base)[start:]
+    return angles.cos().to(device, dtype), angles.sin().to(device, dtype)
 
 
 def _angles(length: int, embed_dim: int, base: float) -> Tensor:

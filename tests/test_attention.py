@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 import course_utils as cu
-from course_utils.attention import split_heads
+from course_utils.attention import KVCache, MultiHeadAttention, causal_mask, split_heads
+from course_utils.positions import rotate
 
 TOLERANCE = {
     torch.float16: {"atol": 4e-3, "rtol": 4e-3},
@@ -357,3 +358,36 @@ X = torch.randn(2, 3, 4)
 def test_bad_arguments_are_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+# Shared keys and values, positions inside the heads ---------------------------------------------
+
+
+def test_grouped_heads_equal_full_heads_whose_keys_and_values_repeat():
+    torch.manual_seed(0)
+    grouped = MultiHeadAttention(24, 6, num_kv_heads=2)
+    full = MultiHeadAttention(24, 6)
+    state = grouped.state_dict()
+    for name in ("key_proj.weight", "key_proj.bias", "value_proj.weight", "value_proj.bias"):
+        state[name] = state[name].unflatten(0, (2, 4)).repeat_interleave(3, dim=0).flatten(0, 1)
+    full.load_state_dict(state)
+    x = torch.randn(2, 5, 24)
+    mask = causal_mask(5)
+    torch.testing.assert_close(grouped(x, x, x, mask), full(x, x, x, mask))
+
+
+@pytest.mark.parametrize("num_kv_heads", [1, 2, 4])
+def test_grouped_rotary_heads_decode_on_a_cache_as_they_read_at_once(num_kv_heads):
+    torch.manual_seed(0)
+    module = MultiHeadAttention(32, 4, num_kv_heads=num_kv_heads, encode=rotate)
+    x, cache = torch.randn(2, 7, 32), KVCache()
+    whole = module(x, x, x, causal_mask(7))
+    steps = [module(token, token, token, cache=cache) for token in x.split(1, dim=1)]
+    torch.testing.assert_close(torch.cat(steps, dim=1), whole)
+    assert cache.keys.shape == (2, num_kv_heads, 7, 8)
+
+
+@pytest.mark.parametrize("num_kv_heads", [0, 3, 8])
+def test_heads_that_cannot_share_evenly_are_refused(num_kv_heads):
+    with pytest.raises(ValueError, match=f"num_kv_heads={num_kv_heads}"):
+        MultiHeadAttention(32, 4, num_kv_heads=num_kv_heads)

@@ -1,70 +1,33 @@
-"""A picture painted in layers has the pixels of one drawn whole, whatever moves."""
+"""The sublayers: gated networks and norms against their formulas."""
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from PIL import Image
+import torch
 
-import course_utils as cu
-from course_utils.explore.layers import Layers
+from course_utils.layers import FeedForward, SwiGLU, make_feed_forward, make_norm
 
 
-def playground():
-    """A picture with one of each: a line under another, an image under tick marks, bars, titles."""
-    fig, (left, middle, right) = cu.subplots(1, 3, alt="Things that move", width=6, height=2)
-    (low,) = left.plot([0, 1], [0, 1], linewidth=6)
-    left.plot([0, 1], [1, 0], color="black", linewidth=6)  # lies over what moves
-    left.set(xlim=(0, 1), ylim=(0, 1))
-    image = middle.imshow(np.zeros((3, 3)), vmin=0, vmax=1)
-    middle.spines[:].set_visible(False)
-    bars = right.bar([0, 1], [1, 1])
-    right.set_title("0")
-    fig.canvas.draw()
-    fig.set_layout_engine("none")
-    return fig, {
-        "line": lambda n: low.set_ydata([0, n / 9]),
-        "image": lambda n: image.set_data(np.full((3, 3), n / 9)),
-        "bars": lambda n: bars[0].set_height(n / 9),
-        "title": lambda n: right.set_title(str(n)),
-        "limits": lambda n: left.set_xlim(0, 1 + n),
-        "hidden": lambda n: bars[1].set_visible(n % 2 == 0),
-        "label": lambda n: left.text(0.1, 0.1, str(n)),
-        "hidden axes": lambda n: middle.set_visible(n % 2 == 0),
-    }
+def test_a_gated_network_is_its_formula():
+    torch.manual_seed(0)
+    module, x = SwiGLU(6, 10), torch.randn(2, 3, 6)
+    gate, up = x @ module.gate.weight.T, x @ module.up.weight.T
+    torch.testing.assert_close(module(x), (gate * gate.sigmoid() * up) @ module.down.weight.T)
 
 
-moves = st.lists(
-    st.tuples(st.sampled_from(sorted(playground()[1])), st.integers(0, 9)), min_size=1, max_size=6
+def test_two_thirds_of_the_width_give_a_gated_network_as_many_weights():
+    plain = sum(p.numel() for p in FeedForward(48, 96).parameters() if p.ndim == 2)
+    assert sum(p.numel() for p in SwiGLU(48, 64).parameters()) == plain
+
+
+def test_rms_norm_divides_by_the_root_mean_square_and_subtracts_no_mean():
+    torch.manual_seed(0)
+    x = torch.randn(4, 8) + 3
+    expected = x / (x.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()
+    torch.testing.assert_close(make_norm("rms", 8)(x), expected)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: make_norm("batch", 8), lambda: make_feed_forward(8, 8, activation="tanh")]
 )
-
-
-@settings(max_examples=25)
-@given(moves)
-def test_layers_give_the_pixels_of_a_whole_drawing(sequence):
-    (kept, move), (whole, same) = playground(), playground()
-    layers = Layers(kept)
-    layers.paint()
-    for what, number in sequence:
-        move[what](number)
-        same[what](number)
-        painted = layers.paint()
-    whole.canvas.draw()
-    expected = Image.fromarray(np.asarray(whole.canvas.buffer_rgba())).convert("RGB")
-    np.testing.assert_array_equal(np.asarray(painted), np.asarray(expected))
-
-
-@pytest.mark.parametrize("what", ["line", "image", "bars", "title"])
-def test_only_what_moves_is_drawn_again(what, monkeypatch):
-    picture, move = playground()
-    layers = Layers(picture)
-    for number in (1, 2):
-        layers.paint()
-        move[what](number)
-    layers.paint()
-    whole = []
-    monkeypatch.setattr(picture.canvas, "draw", lambda: whole.append(1))
-    for number in range(3, 9):
-        move[what](number)
-        layers.paint()
-    assert not whole
+def test_an_unknown_part_is_named_with_those_that_exist(make):
+    with pytest.raises(ValueError, match="is unknown; there are"):
+        make()

@@ -11,12 +11,23 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.attention import KVCache, MultiHeadAttention, causal_mask, padding_mask
-from course_utils.layers import FeedForward, Residual
-from course_utils.positions import SinusoidalPositions
+from course_utils.layers import FeedForward, Residual, make_feed_forward
+from course_utils.positions import SinusoidalPositions, rotate
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then the position-wise network, each with its residual and norm."""
+    """Self-attention, then the position-wise network, each with its residual and norm.
+
+    With a causal mask it is the block of GPT; what later models changed are arguments (chapter 09).
+
+    Args:
+        embed_dim, num_heads, ffn_dim, dropout, norm_first: as in `nn.TransformerEncoderLayer`.
+        activation: of the position-wise network: "relu", "gelu", or "swiglu" for a gated one.
+        norm: "layer" or "rms".
+        rotary: whether queries and keys are turned by their positions (`positions.rotate`).
+        num_kv_heads: heads of keys and values, for grouped-query attention; `num_heads` by default.
+        bias: whether the attention's projections have biases.
+    """
 
     def __init__(
         self,
@@ -26,16 +37,33 @@ class EncoderLayer(nn.Module):
         *,
         dropout: float = 0.1,
         norm_first: bool = False,
+        activation: str = "relu",
+        norm: str = "layer",
+        rotary: bool = False,
+        num_kv_heads: int | None = None,
+        bias: bool = True,
     ):
         super().__init__()
-        self.attention = MultiHeadAttention(embed_dim, num_heads, dropout=dropout)
-        self.feed_forward = FeedForward(embed_dim, ffn_dim, dropout=dropout)
-        self.around_attention = Residual(embed_dim, dropout=dropout, norm_first=norm_first)
-        self.around_feed_forward = Residual(embed_dim, dropout=dropout, norm_first=norm_first)
+        self.attention = MultiHeadAttention(
+            embed_dim,
+            num_heads,
+            dropout=dropout,
+            bias=bias,
+            num_kv_heads=num_kv_heads,
+            encode=rotate if rotary else None,
+        )
+        self.feed_forward = make_feed_forward(
+            embed_dim, ffn_dim, dropout=dropout, activation=activation
+        )
+        around = {"dropout": dropout, "norm_first": norm_first, "norm": norm}
+        self.around_attention = Residual(embed_dim, **around)
+        self.around_feed_forward = Residual(embed_dim, **around)
 
-    def forward(self, x: Tensor, attn_mask: Tensor | None = None) -> Tensor:
-        """(batch, length, embed_dim) → the same shape."""
-        x = self.around_attention(x, lambda x: self.attention(x, x, x, attn_mask))
+    def forward(
+        self, x: Tensor, attn_mask: Tensor | None = None, *, cache: KVCache | None = None
+    ) -> Tensor:
+        """(batch, length, embed_dim) → the same shape; with a `cache`, x are the new tokens."""
+        x = self.around_attention(x, lambda x: self.attention(x, x, x, attn_mask, cache=cache))
         return self.around_feed_forward(x, self.feed_forward)
 
 
