@@ -37,6 +37,13 @@ from course_utils.attention import (
     split_heads,
 )
 from course_utils.data import RegressionData, WordTable, load_words, noisy_sine, two_moons
+from course_utils.data.images import (
+    ImageLoader,
+    ImageSet,
+    load_cifar10,
+    load_fashion_mnist,
+    read_image,
+)
 from course_utils.data.lookups import TwoLookups, two_lookups
 from course_utils.data.text import Vocabulary, tokenize
 from course_utils.data.translation import PairLoader, load_grammar, load_sentences, split_by_source
@@ -49,7 +56,14 @@ from course_utils.figures import (
     show_heatmaps,
     subplots,
 )
-from course_utils.metrics import alignment_error_rate, bleu, perplexity
+from course_utils.metrics import (
+    accuracy,
+    alignment_error_rate,
+    bleu,
+    confusion_matrix,
+    perplexity,
+    predict,
+)
 from course_utils.models.lookups import (
     LookupNetwork,
     lookup_accuracy,
@@ -69,8 +83,16 @@ from course_utils.pooling import (
 )
 from course_utils.positions import LearnedPositions, SinusoidalPositions, rotate, sinusoidal_table
 from course_utils.quiz import quiz
+from course_utils.recorded import gpu_run
 from course_utils.runtime import ROOT, doctor, has_gpu, seed_everything
-from course_utils.training import History, Trainer, inverse_sqrt, translation_loss, warmup_decay
+from course_utils.training import (
+    History,
+    Trainer,
+    classification_loss,
+    inverse_sqrt,
+    translation_loss,
+    warmup_decay,
+)
 
 __all__ = [
     "COLORS",
@@ -81,6 +103,8 @@ __all__ = [
     "AttentionTranslator",
     "DotProductAttention",
     "History",
+    "ImageLoader",
+    "ImageSet",
     "KVCache",
     "LearnedPositions",
     "LookupNetwork",
@@ -95,15 +119,19 @@ __all__ = [
     "TwoLookups",
     "Vocabulary",
     "WordTable",
+    "accuracy",
     "alignment_error_rate",
     "beam_search",
     "best_width",
     "bleu",
     "causal_mask",
     "checks",
+    "classification_loss",
+    "confusion_matrix",
     "doctor",
     "dot_product_weights",
     "explore",
+    "gpu_run",
     "greedy",
     "has_gpu",
     "heatmap",
@@ -112,6 +140,8 @@ __all__ = [
     "kernel_weights",
     "leave_one_out",
     "leave_one_out_error",
+    "load_cifar10",
+    "load_fashion_mnist",
     "load_grammar",
     "load_sentences",
     "load_words",
@@ -122,7 +152,9 @@ __all__ = [
     "noisy_sine",
     "padding_mask",
     "perplexity",
+    "predict",
     "quiz",
+    "read_image",
     "record_attention",
     "rotate",
     "scaled_dot_product_attention",

@@ -1,13 +1,14 @@
-"""Scores: BLEU for translations, alignment error rate for attention maps.
+"""Scores: BLEU for translations, alignment error rate for maps, confusion of classes.
 
-Above: `decoding`. Taught in chapter 04.
+Above: `decoding`. Taught in chapters 04 and 10.
 """
 
 import math
 from collections import Counter
 from collections.abc import Sequence
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 Links = frozenset[tuple[int, int]]
 
@@ -79,3 +80,52 @@ def alignment_error_rate(found: Sequence[Links], gold: Sequence[Links]) -> float
 def perplexity(loss: float) -> float:
     """exp of the mean loss per token in nats."""
     return math.exp(loss)
+
+
+@torch.no_grad()
+def predict(model: nn.Module, batches) -> tuple[Tensor, Tensor]:
+    """Predicted and true classes, each (n,), of all batches; the model runs in eval mode.
+
+    Args:
+        model: images (batch, channels, height, width) → logits (batch, classes).
+        batches: an `ImageLoader` with `shuffle=False`, for instance.
+    """
+    was_training, device = model.training, next(model.parameters()).device
+    model.eval()
+    pairs = [(model(batch.images.to(device)).argmax(-1).cpu(), batch.labels) for batch in batches]
+    model.train(was_training)
+    predicted, true = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+    return predicted, true
+
+
+def accuracy(predicted: Tensor, true: Tensor) -> float:
+    """Share of (n,) predicted classes that are the true ones.
+
+    Raises:
+        ValueError: the shapes differ, or there is nothing to score.
+    """
+    _check_classes(predicted, true)
+    return (predicted == true).float().mean().item()
+
+
+def confusion_matrix(predicted: Tensor, true: Tensor, num_classes: int) -> Tensor:
+    """How often each true class (row) was taken for each class (column): counts, int64.
+
+    Raises:
+        ValueError: the shapes differ, there is nothing to score, or a class lies out of range.
+    """
+    _check_classes(predicted, true)
+    for name, classes in (("predicted", predicted), ("true", true)):
+        if classes.min() < 0 or classes.max() >= num_classes:
+            raise ValueError(f"{name} has a class outside 0 … {num_classes - 1}")
+    cells = true * num_classes + predicted
+    return torch.bincount(cells, minlength=num_classes**2).view(num_classes, num_classes)
+
+
+def _check_classes(predicted: Tensor, true: Tensor) -> None:
+    if predicted.shape != true.shape or predicted.ndim != 1:
+        raise ValueError(
+            f"predicted has shape {tuple(predicted.shape)}, true {tuple(true.shape)}; (n,) twice"
+        )
+    if not len(true):
+        raise ValueError("there is nothing to score")

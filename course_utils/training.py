@@ -37,8 +37,7 @@ def translation_loss(*, label_smoothing: float = 0.0) -> Loss:
     Raises:
         ValueError: `label_smoothing` is not in [0, 1).
     """
-    if not 0 <= label_smoothing < 1:
-        raise ValueError(f"label_smoothing={label_smoothing}; 0 <= label_smoothing < 1 is needed")
+    _check_smoothing(label_smoothing)
 
     def loss(model: nn.Module, batch) -> tuple[Tensor, int]:
         features = model.features(batch.source, batch.source_lens, batch.target_in)
@@ -51,6 +50,29 @@ def translation_loss(*, label_smoothing: float = 0.0) -> Loss:
         return total, len(logits)
 
     return loss
+
+
+def classification_loss(*, label_smoothing: float = 0.0) -> Loss:
+    """Cross-entropy of images' classes: the model turns (batch, channels, height, width) into logits.
+
+    Raises:
+        ValueError: `label_smoothing` is not in [0, 1).
+    """
+    _check_smoothing(label_smoothing)
+
+    def loss(model: nn.Module, batch) -> tuple[Tensor, int]:
+        logits = model(batch.images)
+        total = F.cross_entropy(
+            logits, batch.labels, reduction="sum", label_smoothing=label_smoothing
+        )
+        return total, len(logits)
+
+    return loss
+
+
+def _check_smoothing(label_smoothing: float) -> None:
+    if not 0 <= label_smoothing < 1:
+        raise ValueError(f"label_smoothing={label_smoothing}; 0 <= label_smoothing < 1 is needed")
 
 
 def constant() -> Schedule:

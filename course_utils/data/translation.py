@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from course_utils.data.loading import Loader, chunks
 from course_utils.data.text import BOS, EOS, PAD, Vocabulary, tokenize
 from course_utils.runtime import ROOT
 
@@ -195,7 +196,7 @@ def collate(encoded: Sequence[tuple[list[int], list[int]]]) -> Batch:
     return Batch(source, source_lens, target_in, target_out, target_lens)
 
 
-class PairLoader:
+class PairLoader(Loader):
     """Batches of pairs of similar length, in an order of its own that can be saved and resumed.
 
     Each pass shuffles the pairs, sorts them by length within pools of many batches, and shuffles the
@@ -224,54 +225,27 @@ class PairLoader:
     ):
         if not pairs:
             raise ValueError("pairs is empty; training and evaluation need sentence pairs")
-        if batch_size < 1:
-            raise ValueError(f"batch_size={batch_size}; at least 1 is needed")
+        super().__init__(len(pairs), batch_size=batch_size, shuffle=shuffle, seed=seed)
         for pair in pairs:
             if not (pair.source and pair.target):
                 raise ValueError(f"{pair} has an empty sentence")
         self.pairs = list(pairs)
-        self.batch_size = batch_size
-        self.shuffle = shuffle
         self._encoded = [
             (source_vocab.encode(pair.source), target_vocab.encode(pair.target)) for pair in pairs
         ]
-        self._generator = torch.Generator().manual_seed(seed)
-        self._pass_state = self._generator.get_state()  # at the beginning of the current pass
-        self._position = 0  # batches of the current pass that were handed out
 
-    def __len__(self) -> int:
-        return -(-len(self._encoded) // self.batch_size)
+    def _batch(self, rows: list[int]) -> Batch:
+        return collate([self._encoded[row] for row in rows])
 
-    def __iter__(self) -> Iterator[Batch]:
-        """The rest of the current pass: all of it, unless a state in its middle was loaded."""
-        self._generator.set_state(self._pass_state)
-        batches = self._batches()
-        for rows in batches[self._position :]:
-            self._position += 1
-            yield collate([self._encoded[row] for row in rows])
-        self._pass_state, self._position = self._generator.get_state(), 0
-
-    def state_dict(self) -> dict:
-        """Where the loader stands, for a checkpoint."""
-        return {"pass_state": self._pass_state, "position": self._position}
-
-    def load_state_dict(self, state: dict) -> None:
-        """Go on from where another loader over the same pairs stood."""
-        self._pass_state, self._position = state["pass_state"], state["position"]
-
-    def _batches(self) -> list[list[int]]:
+    def _order(self) -> list[list[int]]:
         def length(row: int) -> tuple[int, int]:
             source, target = self._encoded[row]
             return len(target), len(source)
 
         if not self.shuffle:
-            return _chunks(sorted(range(len(self._encoded)), key=length), self.batch_size)
+            return chunks(sorted(range(len(self._encoded)), key=length), self.batch_size)
         order = torch.randperm(len(self._encoded), generator=self._generator).tolist()
         batches = []
-        for pool in _chunks(order, 50 * self.batch_size):
-            batches += _chunks(sorted(pool, key=length), self.batch_size)
+        for pool in chunks(order, 50 * self.batch_size):
+            batches += chunks(sorted(pool, key=length), self.batch_size)
         return [batches[i] for i in torch.randperm(len(batches), generator=self._generator)]
-
-
-def _chunks(rows: list[int], size: int) -> list[list[int]]:
-    return [rows[start : start + size] for start in range(0, len(rows), size)]

@@ -1,0 +1,348 @@
+"""Images: read, look at, split and batch them.
+
+Our subset of Fashion-MNIST stands in data/fashion_mnist/; the full set and CIFAR-10 come through
+`registry`, or from a folder of yours. Above: `registry`, `loading`. Below: `training`. Taught in
+chapter 10.
+"""
+
+import gzip
+import io
+import math
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from course_utils.data.loading import Loader
+from course_utils.data.registry import fetch, read_member
+from course_utils.runtime import ROOT
+
+SUBSET = ROOT / "data" / "fashion_mnist"
+FASHION = (
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+    "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+)  # fmt: skip
+CIFAR10 = (
+    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
+)  # fmt: skip
+LARGEST = 50_000_000  # pixels of an image that `read_image` opens
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Images with their classes.
+
+    Attributes:
+        images: (n, channels, height, width), uint8.
+        labels: (n,), int64.
+        classes: the names that labels count through.
+    """
+
+    images: Tensor
+    labels: Tensor
+    classes: tuple[str, ...]
+
+    def __post_init__(self):
+        if self.images.ndim != 4 or self.images.dtype != torch.uint8:
+            raise ValueError(
+                f"images have shape {tuple(self.images.shape)} and dtype {self.images.dtype}; "
+                "(n, channels, height, width) of uint8 is needed"
+            )
+        if len(self.images) != len(self.labels):
+            raise ValueError(f"{len(self.images)} images, {len(self.labels)} labels; one each")
+        if len(self.labels) and not 0 <= self.labels.min() <= self.labels.max() < len(self.classes):
+            raise ValueError(f"a label lies outside the {len(self.classes)} classes")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, rows) -> "ImageSet":
+        """The images of these rows, a slice or a list of numbers, as a set of their own."""
+        return ImageSet(self.images[rows], self.labels[rows], self.classes)
+
+    def take(self, n: int, *, seed: int = 0) -> "ImageSet":
+        """n images, as many of each class as of the next (or one more), drawn without repetition.
+
+        Raises:
+            ValueError: a class has fewer images than its share.
+        """
+        generator = torch.Generator().manual_seed(seed)
+        share, extra = divmod(n, len(self.classes))
+        rows = []
+        for label in range(len(self.classes)):
+            members = (self.labels == label).nonzero().flatten()
+            wanted = share + (label < extra)
+            if len(members) < wanted:
+                raise ValueError(
+                    f"n={n} asks for {wanted} images of {self.classes[label]!r}; "
+                    f"there are {len(members)}"
+                )
+            rows.append(members[torch.randperm(len(members), generator=generator)[:wanted]])
+        return self[torch.cat(rows)]
+
+    def split(self, n: int, *, seed: int = 0) -> tuple["ImageSet", "ImageSet"]:
+        """The first n of a random order, and the rest: for training and validation.
+
+        Raises:
+            ValueError: n leaves one of the parts empty.
+        """
+        if not 0 < n < len(self):
+            raise ValueError(f"n={n}; a number between 1 and {len(self) - 1} is needed")
+        order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
+        return self[order[:n]], self[order[n:]]
+
+
+# Batches ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ImageBatch:
+    """A batch as models take it.
+
+    Attributes:
+        images: (batch, channels, height, width), float32, from -1 (black) to 1 (white).
+        labels: (batch,), int64.
+    """
+
+    images: Tensor
+    labels: Tensor
+
+    def to(self, device: torch.device | str) -> "ImageBatch":
+        """The same batch on another device."""
+        return ImageBatch(self.images.to(device), self.labels.to(device))
+
+
+class ImageLoader(Loader):
+    """Batches of images, scaled to [-1, 1], in an order of its own that can be saved and resumed.
+
+    Args:
+        data: the images.
+        batch_size: images per batch.
+        shuffle: False keeps the order, for evaluation.
+        augment: whether each image is mirrored with probability ½ and shifted by up to `shift`
+            pixels, for training only.
+        shift: largest shift, in pixels; what comes in at the border is black.
+        seed: of the loader's own generator.
+
+    Raises:
+        ValueError: there are no images, or `batch_size` is not positive.
+    """
+
+    def __init__(
+        self,
+        data: ImageSet,
+        *,
+        batch_size: int = 128,
+        shuffle: bool = True,
+        augment: bool = False,
+        shift: int = 2,
+        seed: int = 0,
+    ):
+        super().__init__(len(data), batch_size=batch_size, shuffle=shuffle, seed=seed)
+        self.data, self.augment, self.shift = data, augment, shift
+
+    def _batch(self, rows: list[int]) -> ImageBatch:
+        images = scaled(self.data.images[rows])
+        if self.augment:
+            images = self._moved(images)
+        return ImageBatch(images, self.data.labels[rows])
+
+    def _moved(self, images: Tensor) -> Tensor:
+        n, _, height, width = images.shape
+        mirrored = torch.rand(n, generator=self._generator) < 0.5
+        images = torch.where(mirrored[:, None, None, None], images.flip(-1), images)
+        size = 2 * self.shift + 1
+        down, right = torch.randint(size, (2, n, 1), generator=self._generator)
+        padded = torch.nn.functional.pad(images, [self.shift] * 4, value=-1.0)
+        rows = down + torch.arange(height)  # (n, height)
+        columns = right + torch.arange(width)
+        batch = torch.arange(n)[:, None, None]
+        return padded[batch, :, rows[:, :, None], columns[:, None, :]].movedim(-1, 1)
+
+
+def scaled(images: Tensor) -> Tensor:
+    """uint8 from 0 to 255 → float32 from -1 to 1."""
+    return images.float() / 127.5 - 1
+
+
+# Fashion-MNIST ----------------------------------------------------------------------------------
+
+
+def load_fashion_mnist(
+    split: str = "train", *, full: bool = False, folder: str | Path | None = None
+) -> ImageSet:
+    """Fashion-MNIST: 28 × 28 grey pictures of clothes in ten classes (Xiao, Rasul and Vollgraf, 2017).
+
+    Args:
+        split: "train" or "test".
+        full: False reads our subset of 10,000 + 2,000 images, with as many of each class; True the
+            whole set of 60,000 + 10,000, through the registry.
+        folder: where four IDX files of yours lie, with or without .gz; read instead.
+
+    Raises:
+        ValueError: `split` is neither, or a file is not what it should be.
+        FileNotFoundError: a file is missing; says which, and where it was looked for.
+    """
+    names = {
+        "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+        "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+    }
+    if split not in names:
+        raise ValueError(f"split={split!r}; 'train' or 'test' is needed")
+    if folder is None and full:
+        paths = [fetch("fashion-mnist-" + name.split("-idx")[0]) for name in names[split]]
+    else:
+        paths = [_existing(Path(folder or SUBSET), name) for name in names[split]]
+    images, labels = (torch.from_numpy(read_idx(path)) for path in paths)
+    return ImageSet(images.unsqueeze(1), labels.long(), FASHION)
+
+
+def _existing(folder: Path, name: str) -> Path:
+    for path in (folder / f"{name}.gz", folder / name):
+        if path.is_file():
+            return path
+    raise FileNotFoundError(f"neither {name}.gz nor {name} lies in {folder}")
+
+
+def read_idx(path: str | Path) -> np.ndarray:
+    """An array from a file in IDX format, as MNIST's, compressed with gzip or not.
+
+    Two zero bytes, a byte for the type (8: unsigned bytes), a byte for the number of axes, a 32-bit
+    size for each, then the elements.
+
+    Raises:
+        ValueError: the file is damaged, or no IDX file of bytes.
+    """
+    path = Path(path)
+    raw = path.read_bytes()
+    if raw[:2] == b"\x1f\x8b":
+        try:
+            raw = gzip.decompress(raw)
+        except (OSError, EOFError) as error:
+            raise ValueError(f"{path.name} is damaged: {error}") from error
+    if len(raw) < 4 or raw[:3] != b"\0\0\x08":
+        raise ValueError(f"{path.name} is not an IDX file of unsigned bytes")
+    axes = raw[3]
+    begin = 4 + 4 * axes
+    shape = tuple(np.frombuffer(raw[4:begin], dtype=">u4").tolist())
+    if len(raw) < begin or len(raw) - begin != math.prod(shape):
+        raise ValueError(
+            f"{path.name} announces {shape}, {math.prod(shape)} bytes, and holds {len(raw) - begin}"
+        )
+    return np.frombuffer(raw, dtype=np.uint8, offset=begin).reshape(shape).copy()
+
+
+# CIFAR-10 ---------------------------------------------------------------------------------------
+
+
+def load_cifar10(split: str = "train", *, folder: str | Path | None = None) -> ImageSet:
+    """CIFAR-10: 32 × 32 color pictures in ten classes, 50,000 + 10,000 (Krizhevsky, 2009).
+
+    Args:
+        split: "train" or "test".
+        folder: where the python version's batches lie; else the registry's archive is read.
+
+    Raises:
+        ValueError: `split` is neither, or a batch is damaged or holds more than plain data.
+        FileNotFoundError: a batch is missing, or the archive can't be had.
+    """
+    batches = {"train": [f"data_batch_{i}" for i in range(1, 6)], "test": ["test_batch"]}
+    if split not in batches:
+        raise ValueError(f"split={split!r}; 'train' or 'test' is needed")
+    if folder is None:
+        archive = fetch("cifar-10")
+        contents = [read_member(archive, f"cifar-10-batches-py/{name}") for name in batches[split]]
+    else:
+        contents = [_existing(Path(folder), name).read_bytes() for name in batches[split]]
+    parts = [read_cifar_batch(content) for content in contents]
+    images, labels = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+    return ImageSet(images, labels, CIFAR10)
+
+
+def read_cifar_batch(content: bytes) -> tuple[Tensor, Tensor]:
+    """Images (n, 3, 32, 32) uint8 and labels (n,) from one pickled batch of CIFAR-10.
+
+    A pickle can carry code; this reader builds nothing but numbers, texts, lists, dictionaries and
+    NumPy arrays, and executes nothing.
+
+    Raises:
+        ValueError: the pickle asks for something else, or does not hold what a batch holds.
+    """
+    try:
+        batch = _PlainUnpickler(io.BytesIO(content), encoding="bytes").load()
+        pixels, labels = np.asarray(batch[b"data"]), batch[b"labels"]
+        images = torch.from_numpy(pixels.astype(np.uint8, casting="safe").reshape(-1, 3, 32, 32))
+        return images.clone(), torch.tensor(labels, dtype=torch.int64)
+    except Exception as error:  # whatever a damaged or hostile file provokes
+        raise ValueError(f"not a batch of CIFAR-10: {error}") from error
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    ALLOWED = {
+        (f"numpy.{core}.multiarray", "_reconstruct"): np.core.multiarray._reconstruct
+        if not hasattr(np, "_core")
+        else np._core.multiarray._reconstruct
+        for core in ("core", "_core")
+    } | {
+        ("numpy", "ndarray"): np.ndarray,
+        ("numpy", "dtype"): np.dtype,
+        ("_codecs", "encode"): lambda text, encoding: text.encode("latin1"),
+    }
+
+    def find_class(self, module: str, name: str):
+        if (module, name) not in self.ALLOWED:
+            raise ValueError(f"it asks for {module}.{name}, which is more than plain data")
+        return self.ALLOWED[module, name]
+
+
+# One image of yours -----------------------------------------------------------------------------
+
+
+def read_image(
+    image: "str | Path | bytes | Sequence", *, size: int = 28, channels: int = 1
+) -> Tensor:
+    """Any image as a model takes it: cut to a square in its middle, resized, on black.
+
+    Args:
+        image: a path, the bytes of a file (what an upload gives), or a PIL image.
+        size: height and width of the result, in pixels.
+        channels: 1 for grey, 3 for color.
+
+    Returns:
+        (channels, size, size), uint8. Transparent parts become black; the orientation that a camera
+        noted is followed.
+
+    Raises:
+        ValueError: not an image, more than 50 million pixels, or another number of channels.
+    """
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    if channels not in (1, 3):
+        raise ValueError(f"channels={channels}; 1 for grey or 3 for color is needed")
+    if isinstance(image, bytes | bytearray | memoryview):
+        source, name = io.BytesIO(bytes(image)), "the upload"
+    elif isinstance(image, Image.Image):
+        source, name = image, "the image"
+    else:
+        source, name = Path(image), Path(image).name
+    try:
+        opened = source if isinstance(source, Image.Image) else Image.open(source)
+        if opened.width * opened.height > LARGEST:
+            raise ValueError(
+                f"{name} has {opened.width} × {opened.height} pixels, more than "
+                f"{LARGEST // 1_000_000} million; make it smaller first"
+            )
+        upright = ImageOps.exif_transpose(opened).convert("RGBA")
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise ValueError(f"{name} is not an image that can be read: {error}") from error
+    flat = Image.new("RGBA", upright.size, "black")
+    flat.alpha_composite(upright)
+    square = ImageOps.fit(flat.convert("L" if channels == 1 else "RGB"), (size, size))
+    pixels = torch.from_numpy(np.asarray(square).copy())
+    return pixels.unsqueeze(0) if channels == 1 else pixels.movedim(-1, 0).contiguous()
