@@ -500,6 +500,22 @@ def test_spanish_verbs_agree_with_their_pronouns():
     none_of(offenders)
 
 
+def test_spanish_asks_where_to_with_verbs_of_going():
+    asked = [
+        tokens for en, tokens in sentences("es") if en[0] == "where" and {"go", "travel"} & {*en}
+    ]
+    assert len(asked) >= 10
+    none_of([" ".join(tokens) for tokens in asked if tokens[1] != "adónde"])
+
+
+def test_a_habit_takes_any_of_the_kind_where_the_thing_is_gone_afterwards():
+    verbs = {"eat", "eats", "drink", "drinks", "buy", "buys", "sell", "sells", "write", "writes"}
+    habits = [en for en, _ in sentences("fr") if {"always", "often", "never"} & {*en} & {*en[1:3]}]
+    checked = [en for en in habits if verbs & {*en}]
+    assert len(checked) >= 20
+    none_of([" ".join(en) for en in checked if {"the", "this", "my", "his", "her"} & {*en[2:]}])
+
+
 _YES = {"do", "does", "did", "is", "are", "was", "were", "will", "can"}
 
 
@@ -613,7 +629,7 @@ GOLD = {
 does their grandmother teach japanese ? | est-ce que leur grand-mère enseigne le japonais ? | 0-0 0-1 1-2 2-3 3-4 4-5 4-6 5-7
 did she leave last night ? | est-ce qu'elle est partie hier soir ? | 0-0 0-1 0-2 1-1 2-3 3-4 4-5 5-6
 anna doesn't love her . | anna ne l'aime pas . | 0-0 1-1 1-3 2-2 3-2 4-4
-they have a blue table . | ils ont une table bleue . | 0-0 1-1 2-2 3-4 4-3 5-5
+they have a red table . | ils ont une table rouge . | 0-0 1-1 2-2 3-4 4-3 5-5
 he will see julia tonight . | il verra julia ce soir . | 0-0 1-1 2-1 3-2 4-3 4-4 5-5
 she won't learn spanish next year . | elle n'apprendra pas l'espagnol l'année prochaine . | 0-0 1-1 1-2 2-1 3-3 4-5 5-4 6-6
 you won't walk . | tu ne marcheras pas . | 0-0 1-1 1-2 1-3 2-2 3-4
@@ -645,7 +661,7 @@ they bought an orange and ate it . | ellos compraron una naranja y la comieron .
 paul likes cheese . | a paul le gusta el queso . | 0-0 0-1 0-2 1-3 2-4 2-5 3-6
 anna likes to work . | a anna le gusta trabajar . | 0-0 0-1 0-2 1-3 2-3 3-4 4-5
 it's cold . | hace frío . | 0-0 1-1 2-2
-the car was in front of the church . | el coche estaba delante de la iglesia . | 0-0 1-1 2-2 3-3 4-3 5-4 6-5 7-6 8-7
+the car was in front of the museum . | el coche estaba delante del museo . | 0-0 1-1 2-2 3-3 4-3 5-4 6-4 7-5 8-6
 """,  # noqa: E501
 }
 

@@ -136,15 +136,32 @@ def _timed(draw: Draw, clause: Clause, probability: float) -> Clause:
     habit = clause.tense == "present" and not clause.modal
     if habit and "s" in clause.verb.uses:
         return clause
-    if habit and not (clause.negative or clause.question) and draw.chance(0.35):
+    adverb = habit and not (clause.negative or clause.question or clause.verb.en == "learn")
+    if adverb and draw.chance(0.35):
         if draw.chance(0.3):
             return replace(clause, never=True)
         return replace(clause, frequency=draw.one(expressions("often")))
+    if habit and clause.verb.en == "sleep":
+        return clause
     if draw.chance(probability) and not clause.modal:
-        return replace(
-            clause, complements=(*clause.complements, time(draw, clause.tense, clause.verb.en))
-        )
+        far = any(isinstance(place.where, Expression) for place in clause.complements)
+        far = far and clause.verb.en == "go"
+        when = time(draw, clause.tense, clause.verb.en, negative=clause.negative, far=far)
+        return replace(clause, complements=(*clause.complements, when))
     return clause
+
+
+# After these the thing is gone, or finished: a habit takes others ("he often eats apples").
+ONCE = {"eat", "drink", "buy", "sell", "read", "write", "make", "draw", "cut"}
+
+
+def _of_a_habit(verb: Verb, phrase: Phrase) -> Phrase:
+    """Apples, bread: any of the kind. Only what one reads may be the same every day."""
+    if verb.en not in ONCE or (
+        verb.en == "read" and phrase.noun.is_a("newspaper", "book", "novel")
+    ):
+        return phrase
+    return Phrase(phrase.noun, "", plural=not phrase.noun.mass)
 
 
 def transitive(draw: Draw) -> Sentences | None:
@@ -169,6 +186,12 @@ def transitive(draw: Draw) -> Sentences | None:
     if noun.is_a("home") and verb.en in ("buy", "sell"):
         style = "any"
     object_ = thing(draw, noun, style, owner)
+    plain_habit = clause.tense == "present" and not clause.modal and "s" not in verb.uses
+    if plain_habit:
+        rare = {"buy": ("home", "vehicle", "device", "furniture", "instrument"), "sell": ("home",)}
+        if noun.is_a(*rare.get(verb.en, ())):
+            return None
+        object_ = _of_a_habit(verb, object_)
     if verb.en == "wear" and object_.determiner not in ("a", "this", "the"):
         object_ = replace(object_, determiner=own(clause.subject), owner=None, plural=False)
     if clause.negative:
@@ -176,7 +199,6 @@ def transitive(draw: Draw) -> Sentences | None:
     clause = _timed(draw, replace(clause, object=object_), 0.3)
     if clause.never:
         clause = replace(clause, object=object_.negate())
-    plain_habit = clause.tense == "present" and not clause.modal and "s" not in verb.uses
     if plain_habit and object_.determiner != "" and verb.en not in ("play", "take"):
         # "she opens the door" wants a habit around it: "she often opens the door"
         if not (clause.never or clause.frequency or clause.complements):
@@ -460,7 +482,11 @@ def animals(draw: Draw) -> Sentences | None:
     """the dog is sleeping under the table ."""
     noun = draw.one(of_kind("animal"))
     verb = draw.one([v for v in verbs("intransitives") if "b" in v.uses] + [verb_named("drink")])
-    if verb.en in ("swim", "walk") and not noun.is_a("duck", "dog", "frog", "turtle", "bear"):
+    if verb.en == "swim" and not noun.is_a("duck", "dog", "frog", "turtle", "bear"):
+        return None
+    if verb.en == "walk" and not noun.is_a("duck", "dog", "turtle", "bear"):
+        return None
+    if verb.en == "run" and noun.is_a("duck", "bird", "frog", "turtle"):
         return None
     phrase = Phrase(noun, draw.weighted({"the": 4, "this": 1}), draw.chance(0.25))
     if noun.is_a("pet") and draw.chance(0.4):
@@ -472,7 +498,8 @@ def animals(draw: Draw) -> Sentences | None:
     question = "" if question == "who" else question
     clause = Clause(phrase, verb, tense, negative=negative, question=question)
     if verb.en == "drink":
-        drink = Phrase(draw.one(of_kind("water", "milk")), "")
+        milk = ["milk"] if noun.is_a("cat", "dog") else []
+        drink = Phrase(draw.one(of_kind("water", *milk)), "")
         return said(replace(clause, object=drink.negate() if negative else drink))
     if verb.en == "swim":
         place = place_named(draw, "swim")

@@ -271,7 +271,7 @@ def place_of(draw: Draw, noun: Noun) -> Place:
             return at_place(near()[draw.one(["under", "on"])], draw.one(of_kind("surface")))
         if where == "near":
             preposition = near()[draw.one(["near", "behind", "in front of", "next to"])]
-            return at_place(preposition, draw.one(of_kind("landmark", "home", "truck", "car")))
+            return at_place(preposition, draw.one(of_kind("landmark", "house", "truck", "car")))
         return at_place(IN, draw.one(of_kind("garden", "park", "forest", "street")))
     if noun.is_a("building"):
         where = draw.weighted({"near": 4, "in": 1})
@@ -283,9 +283,13 @@ def place_of(draw: Draw, noun: Noun) -> Place:
             n for n in of_kind("building", "park", "market", "bridge", "lake", "river") if n != noun
         ]
         return at_place(preposition, draw.one(others))
+    if noun.is_a("boat"):
+        if draw.chance(0.5):
+            return at_place(("on", "sur", "en"), draw.one(of_kind("lake", "river")))
+        return at_place(near()["near"], draw.one(of_kind("bridge", "beach")))
     if noun.is_a("vehicle"):
         preposition = near()[draw.one(["near", "behind", "in front of"])]
-        return at_place(preposition, draw.one(of_kind("building", "home", "tree")))
+        return at_place(preposition, draw.one(of_kind("building", "tree")))
     if noun.is_a("furniture"):
         if draw.chance(0.6):
             return at_place(IN, draw.one(of_kind("kitchen", "bedroom", "garden")))
@@ -312,15 +316,30 @@ TIMES = {
 
 LASTING = {"travel", "learn", "work", "study"}  # for a week, a year; not at noon
 EITHER = {"buy", "sell", "visit", "paint", "go", "repair", "write", "read", "play", "swim", "have"}
+# What one does in summer and in winter alike.
+ALL_YEAR = {"listen", "use", "watch", "read", "write", "help", "wash", "clean"}
 
 
-def time(draw: Draw, tense: str, verb: str) -> Expression:
-    """A time that suits the tense and how long such a thing takes."""
+def time(
+    draw: Draw, tense: str, verb: str, *, negative: bool = False, far: bool = False
+) -> Expression:
+    """A time that suits the tense and how long such a thing takes; far: to a city or a country."""
     when = TIMES[tense]
-    if when in ("past", "future"):
-        moments, weeks = expressions(f"time {when}"), expressions(f"time week {when}")
-        years = expressions(f"time long {when}")
-        if verb in LASTING:
-            return draw.one(weeks + years)
-        return draw.one(moments + weeks + (years if verb in EITHER else []))
-    return draw.one(expressions(f"time {when}"))
+    moments, weeks = expressions(f"time {when}"), expressions(f"time week {when}")
+    if when == "habit":
+        seasons = expressions("time season habit")
+        if far or verb == "travel":
+            return draw.one(seasons)
+        if verb in ("cry", "speak"):
+            return draw.one(moments)
+        return draw.one(moments + weeks + ([] if verb in ALL_YEAR else seasons))
+    if when == "now":
+        return draw.one(moments)
+    years = expressions(f"time long {when}")
+    if verb in LASTING:
+        return draw.one(weeks + years)
+    if negative:
+        moments = [moment for moment in moments if moment.texts[0] != "soon"]
+    if verb == "sleep":  # he slept last night: hier soir, or in the night?
+        moments = [moment for moment in moments if not moment.texts[0].startswith("last")]
+    return draw.one(moments + weeks + (years if verb in EITHER else []))

@@ -270,7 +270,7 @@ def spanish(c: Clause) -> Tokens:
             late = adverb
     subject = words("quién", "s") if c.question == "who" else c.subject.es("s") if c.subject else []
     if c.question in QUESTION_WORDS:
-        asked = "adónde" if c.verb.es == "ir" and c.question == "where" else ""
+        asked = "adónde" if c.verb.es in ("ir", "viajar") and c.question == "where" else ""
         tokens = words(asked or QUESTION_WORDS[c.question][1], "wh") + group + subject
     else:
         tokens = subject + group
@@ -278,12 +278,10 @@ def spanish(c: Clause) -> Tokens:
         tokens += c.predicate.es
     elif c.object and not isinstance(c.object, Pronoun):
         tokens += _personal_a(c) + c.object.es("o")
-    places = [thing for thing in c.complements if isinstance(thing, Place)]
+    tokens += late
     for k, complement in enumerate(c.complements):
-        if complement not in places and late:
-            tokens, late = tokens + late, []
         tokens += complement.es(f"c{k}")
-    return tokens + late
+    return tokens
 
 
 def _personal_a(c: Clause) -> Tokens:

@@ -75,7 +75,7 @@ class Adjective:
     fr_before: bool
     es: str
     es_plural: str  # where no rule gives it, otherwise empty
-    es_before: bool
+    es_before: frozenset[str]  # the classes of nouns, or b, before all
     copula: str
     attributive: frozenset[str]
     predicative: frozenset[str]
@@ -128,7 +128,7 @@ def adjectives() -> list[Adjective]:
                 fr_position == "b",
                 singular,
                 plural,
-                es_position == "b",
+                frozenset(es_position.removeprefix("b:").split(",")) - {"a", ""},
                 copula,
                 frozenset(attributive.split()),
                 frozenset(predicative.split()),
@@ -321,7 +321,8 @@ class Phrase:
         before, after = [], []
         for k, adjective in enumerate(self.adjectives):
             # Of two adjectives the first goes before the noun: una pequeña casa blanca.
-            leads = adjective.es_before or (k == 0 and len(self.adjectives) == 2)
+            leads = bool(adjective.es_before & (self.noun.kinds | {"b"}))
+            leads = leads or (k == 0 and len(self.adjectives) == 2)
             word = adjective.spanish(self.noun.es_gender, self.plural, before=leads)
             (before if leads else after).extend(words(word, f"{role}.a{k}"))
         tokens = [*before, *words(self.noun.es[self.plural], f"{role}.n"), *after]

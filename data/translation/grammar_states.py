@@ -52,6 +52,7 @@ from grammar_forms import (
 from grammar_phrases import (
     POSSESSIVES,
     PRONOUNS,
+    Adjective,
     Name,
     Noun,
     Phrase,
@@ -265,7 +266,8 @@ def aged(draw: Draw) -> Sentences | None:
         return None
     if isinstance(who, Phrase):
         who = replace(who, adjectives=())
-    number = draw.one(expressions("number")[3:])
+    child = isinstance(who, Phrase) and who.noun.is_a("boy", "girl")
+    number = draw.one(expressions("number")[3 : 7 if child else None])
     predicate = Predicate(
         number.en("d") + words("years", "a") + words("old", "a"),
         number.fr("d") + words("ans", "a"),
@@ -390,6 +392,21 @@ def is_job(draw: Draw) -> Sentences | None:
     return said(_be(draw, who, predicate, past=0.2))
 
 
+# What the world knows, smallest, lightest and slowest first; things in one group aren't compared.
+RANKS = {
+    "big": ["frog", "bird turtle", "duck", "rabbit cat", "dog", "goat", "donkey", "horse cow bear"],
+    "heavy": ["lamp", "chair", "table", "sofa bed"],
+    "fast": ["bike", "truck", "car motorcycle"],
+}
+RANKS["big"] += ["bike", "motorcycle", "car", "truck", "apartment", "house"]
+ELDERS, CHILDREN = ("father", "mother", "grandfather", "grandmother"), ("son", "daughter")
+
+
+def _rank(adjective: str, noun: Noun) -> int | None:
+    groups = RANKS["big" if adjective == "small" else adjective]
+    return next((k for k, group in enumerate(groups) if noun.is_a(*group.split())), None)
+
+
 def compares(draw: Draw) -> Sentences | None:
     """my sister is taller than tom : plus grande que, más alta que."""
     comparatives = {
@@ -405,8 +422,12 @@ def compares(draw: Draw) -> Sentences | None:
         first, second = (
             replace(p, adjectives=()) if isinstance(p, Phrase) else p for p in (first, second)
         )
-        if isinstance(first, Phrase) and isinstance(second, Phrase) and first.noun == second.noun:
-            return None
+        if isinstance(first, Phrase) and isinstance(second, Phrase):
+            generations = first.noun.is_a(*ELDERS, *CHILDREN) or second.noun.is_a(
+                *ELDERS, *CHILDREN
+            )
+            if first.noun == second.noun or (adjective.en in ("old", "young") and generations):
+                return None
     else:
         kind = draw.one(
             sorted(
@@ -414,7 +435,7 @@ def compares(draw: Draw) -> Sentences | None:
             )
             or [""]
         )
-        fitting = of_kind(kind) if kind else []
+        fitting = [noun for noun in of_kind(kind) if not noun.is_a("answer")] if kind else []
         if len(fitting) < 2:
             return None
         one, two = draw.one(fitting), draw.one(fitting)
@@ -432,17 +453,32 @@ def compares(draw: Draw) -> Sentences | None:
         and set(first.names) & set(second.names)
     ):
         return None
-    french_gender, spanish_gender = first.genders()
-    predicate = Predicate(
-        words(comparatives[adjective.en], "a") + words("than", "y") + second.en("b"),
+    clause = _be(
+        draw, first, _more(comparatives[adjective.en], adjective, first, second), past=0.05
+    )
+    if adjective.en in ("big", "small", "heavy", "fast") and not clause.question:
+        ranks = _rank(adjective.en, first.noun), _rank(adjective.en, second.noun)
+        if None in ranks or ranks[0] == ranks[1]:
+            return None
+        more = ranks[0] > ranks[1]
+        if more == (clause.negative != (adjective.en == "small")):  # not true so, but the other way
+            predicate = _more(comparatives[adjective.en], adjective, second, first)
+            clause = replace(clause, subject=second, predicate=predicate)
+    return said(clause)
+
+
+def _more(comparative: str, adjective: Adjective, one: Participant, two: Participant) -> Predicate:
+    """taller than tom, of `one`"""
+    french_gender, spanish_gender = one.genders()
+    return Predicate(
+        words(comparative, "a") + words("than", "y") + two.en("b"),
         words("plus", "a")
-        + words(adjective.french(french_gender, first.plural), "a")
+        + words(adjective.french(french_gender, one.plural), "a")
         + words("que", "y")
-        + second.fr("b"),
+        + two.fr("b"),
         words("más", "a")
-        + words(adjective.spanish(spanish_gender, first.plural), "a")
+        + words(adjective.spanish(spanish_gender, one.plural), "a")
         + words("que", "y")
-        + second.es("b"),
+        + two.es("b"),
         es_verb="ser",
     )
-    return said(_be(draw, first, predicate, past=0.05))
