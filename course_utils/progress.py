@@ -24,6 +24,13 @@ class Silent:
         print(history, file=sys.stderr)
 
 
+class Mute(Silent):
+    """For all but one of the processes that train together."""
+
+    def done(self, history) -> None:
+        """Nothing at all."""
+
+
 class Live(Silent):
     """A bar over all steps with time and loss, and the curve of the losses under it."""
 
@@ -71,8 +78,11 @@ class Live(Silent):
 
 
 @contextlib.contextmanager
-def progress(epochs: int, steps_per_epoch: int) -> Iterator[Silent]:
-    """The bar that suits the place: live in a notebook, silent elsewhere."""
+def progress(epochs: int, steps_per_epoch: int, *, shown: bool = True) -> Iterator[Silent]:
+    """The bar that suits the place: live in a notebook, one line elsewhere, nothing if not `shown`."""
+    if not shown:
+        yield Mute()
+        return
     if "ipykernel" not in sys.modules:
         yield Silent()
         return

@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from course_utils.distributed import Team, join, own_device
 from course_utils.figures import Picture, subplots
 from course_utils.progress import progress
 
@@ -66,6 +67,18 @@ def classification_loss(*, label_smoothing: float = 0.0) -> Loss:
             logits, batch.labels, reduction="sum", label_smoothing=label_smoothing
         )
         return total, len(logits)
+
+    return loss
+
+
+def language_model_loss() -> Loss:
+    """Cross-entropy of the tokens that a `TextBatch` asks for; no other place becomes logits."""
+
+    def loss(model: nn.Module, batch) -> tuple[Tensor, int]:
+        features = model.features(batch.tokens, batch.lengths)
+        asked = batch.targets >= 0
+        logits = model.head(features[asked])
+        return F.cross_entropy(logits, batch.targets[asked], reduction="sum"), len(logits)
 
     return loss
 
@@ -184,7 +197,8 @@ class Trainer:
         measure: called after each epoch with the model in eval mode; its dict joins the history.
         seed: of everything random in a run: dropout, and what the model draws.
         checkpoint: file that holds the last completed epoch, or the step of an interrupt.
-        device: where to train; a GPU if there is one.
+        device: where to train; this process's GPU if there is one. Under `torchrun` every process
+            takes its share of each batch, and the step is that of one process on the whole.
 
     Raises:
         ValueError: an argument is out of range.
@@ -218,7 +232,7 @@ class Trainer:
         self.patience, self.keep_best, self.measure = patience, keep_best, measure
         self.seed = seed
         self.checkpoint = Path(checkpoint) if checkpoint else None
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = torch.device(device or own_device())
 
     def fit(self, model: nn.Module, train, val=None, *, resume: bool = False) -> History:
         """Train `model` in place and return the history.
@@ -241,16 +255,20 @@ class Trainer:
         if len(train) == 0:
             raise ValueError("train is empty; there is nothing to learn from")
         model.to(self.device)
-        run = _Run(self, model, train)
+        team = join()
+        run = _Run(self, model, train, team)
         if resume and self.checkpoint and self.checkpoint.exists():
             run.load(self.checkpoint)
         elif not resume:
-            torch.manual_seed(self.seed)
+            torch.manual_seed(self.seed + team.rank)
         was_training = model.training
-        with _gentle_interrupt() as interrupted, progress(self.epochs, len(train)) as bar:
+        with (
+            _gentle_interrupt() as pressed,
+            progress(self.epochs, len(train), shown=team.leads) as bar,
+        ):
             while run.epoch < self.epochs and not run.exhausted(self.patience):
-                run.one_epoch(train, val, bar, interrupted)
-                if interrupted():
+                run.one_epoch(train, val, bar, pressed)
+                if team.any(pressed()):
                     run.history.stopped = "interrupted"
                     break
             else:
@@ -264,14 +282,15 @@ class Trainer:
     @torch.no_grad()
     def evaluate(self, model: nn.Module, batches) -> float:
         """Mean loss per token (or image) in eval mode; the mode is put back afterwards."""
-        was_training = model.training
+        was_training, team = model.training, join()
         model.eval()
         total, count = 0.0, 0
         for batch in batches:
             with self._autocast():
-                loss, n = self.loss(model, batch.to(self.device))
+                loss, n = self.loss(model, team.share(batch).to(self.device))
             total, count = total + loss.item(), count + n
         model.train(was_training)
+        total, count = team.total(total, count)
         return total / count
 
     def _autocast(self):
@@ -279,11 +298,23 @@ class Trainer:
         return torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda")
 
 
+class _Objective(nn.Module):
+    """The loss as a module around the model: what several processes average the gradients of."""
+
+    def __init__(self, model: nn.Module, loss: Loss):
+        super().__init__()
+        self.model, self.loss = model, loss
+
+    def forward(self, batch) -> tuple[Tensor, int]:
+        return self.loss(self.model, batch)
+
+
 class _Run:
     """One call of `fit`: everything that changes while it goes on, so everything to save."""
 
-    def __init__(self, trainer: Trainer, model: nn.Module, train):
-        self.trainer, self.model, self.train = trainer, model, train
+    def __init__(self, trainer: Trainer, model: nn.Module, train, team: Team):
+        self.trainer, self.model, self.train, self.team = trainer, model, train, team
+        self.objective = team.wrap(_Objective(model, trainer.loss))
         self.optimizer = _optimizer(model, trainer)
         self.history = History()
         self.epoch = self.step = self.since_best = 0
@@ -298,14 +329,14 @@ class _Run:
         """Whether the validation loss has stood still for too long."""
         return patience is not None and self.since_best >= patience
 
-    def one_epoch(self, train, val, bar, interrupted: Callable[[], bool]) -> None:
+    def one_epoch(self, train, val, bar, pressed: Callable[[], bool]) -> None:
         """The rest of the current epoch; an interrupt leaves it where it stands, and saves."""
         began, before = time.perf_counter(), self.seconds
         self.model.train()
         for batch in train:
-            self._one_step(batch.to(self.trainer.device))
+            self._one_step(self.team.share(batch).to(self.trainer.device))
             bar.step(self.step, self.total / self.count)
-            if interrupted():
+            if self.team.any(pressed()):
                 self.seconds = before + time.perf_counter() - began
                 self.save()
                 return
@@ -318,15 +349,15 @@ class _Run:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         with trainer._autocast():
-            loss, count = trainer.loss(self.model, batch)
-        value = loss.item()
+            loss, count = self.objective(batch)
+        value, count = self.team.total(loss.item(), count)
         if not math.isfinite(value):
             raise FloatingPointError(
                 f"the loss is {value} at step {step}; learning rate {lr:.3g}, gradient norm "
                 f"{self.grad_norm:.3g} at the step before: lower the rate or clip the gradients"
             )
         self.optimizer.zero_grad()
-        (loss / count).backward()
+        (loss / (count / self.team.size)).backward()  # the processes' gradients are averaged
         limit = trainer.clip_norm or math.inf
         self.grad_norm = nn.utils.clip_grad_norm_(self.model.parameters(), limit).item()
         self.optimizer.step()
@@ -379,7 +410,7 @@ class _Run:
 
     def save(self) -> None:
         """Write the checkpoint, if one is wanted: whole or not at all."""
-        if self.trainer.checkpoint is None:
+        if self.trainer.checkpoint is None or not self.team.leads:
             return
         state = {
             "kind": type(self.model).__name__,

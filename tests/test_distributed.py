@@ -1,0 +1,85 @@
+"""Two processes under torchrun train as one does on the joined batch."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from test_training import loader, small_model
+
+from course_utils.data.images import ImageBatch
+from course_utils.distributed import Team, join
+from course_utils.training import Trainer, translation_loss
+
+SCRIPT = """
+import os, sys, torch
+sys.path.insert(0, {tests!r})
+from test_training import loader, small_model
+from course_utils.training import Trainer, translation_loss
+
+torch.set_num_threads(1)
+model = small_model().double()  # so that rounding does not hide or feign a difference
+for module in model.modules():
+    if hasattr(module, "dropout") and isinstance(module.dropout, float):
+        module.dropout = 0.0
+    if isinstance(module, torch.nn.Dropout):
+        module.p = 0.0
+trainer = Trainer(translation_loss(), epochs=3, lr=3e-3, checkpoint={checkpoint!r})
+history = trainer.fit(model, loader(), loader(shuffle=False))
+torch.save([model.state_dict(), history.rows], {result!r} + os.environ.get("RANK", "alone"))
+"""
+
+
+def launch(folder: Path, *, processes: int) -> list:
+    """Run the script alone or under torchrun; weights and history of each process, and stderr."""
+    result, checkpoint = str(folder / "result-"), str(folder / f"checkpoint-{processes}.pt")
+    script = folder / f"train-{processes}.py"
+    tests = str(Path(__file__).parent)
+    script.write_text(SCRIPT.format(tests=tests, checkpoint=checkpoint, result=result))
+    command = [sys.executable, str(script)]
+    if processes > 1:
+        command[1:1] = [
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            f"--nproc-per-node={processes}",
+        ]
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, done.stderr[-3000:]
+    ranks = ["alone"] if processes == 1 else [str(rank) for rank in range(processes)]
+    assert Path(checkpoint).exists()
+    return [torch.load(result + rank) for rank in ranks], done.stderr
+
+
+def test_two_processes_have_the_losses_and_weights_of_one_on_the_joined_batches(tmp_path):
+    ((weights, rows),), _ = launch(tmp_path, processes=1)
+    ((first, first_rows), (second, second_rows)), stderr = launch(tmp_path, processes=2)
+    for name in weights:
+        assert torch.equal(first[name], second[name])
+        torch.testing.assert_close(first[name], weights[name], atol=1e-8, rtol=1e-6)
+    for alone, one, other in zip(rows, first_rows, second_rows, strict=True):
+        for name in ("train_loss", "val_loss", "grad_norm"):
+            assert one[name] == pytest.approx(alone[name], rel=1e-8)
+        assert one["val_loss"] == pytest.approx(other["val_loss"], rel=1e-12)
+    assert stderr.count("History: 3 epochs") == 1, "one process reports, the other is silent"
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+def test_the_shares_of_a_team_are_the_batch_and_a_batch_too_small_is_worked_on_whole(rows):
+    batch = ImageBatch(torch.arange(rows * 4.0).view(rows, 1, 2, 2), torch.arange(rows))
+    shares = [Team(rank, 2).share(batch).labels.tolist() for rank in range(2)]
+    if rows < 2:
+        assert shares == [[0], [0]]
+    else:
+        assert sorted(shares[0] + shares[1]) == list(range(rows))
+
+
+def test_a_process_alone_needs_no_team(monkeypatch):
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    assert join() == Team(0, 1)
+    assert Team().total(1.5, 2) == [1.5, 2]
+    history = Trainer(translation_loss(), epochs=1).fit(small_model(), loader())
+    assert not torch.distributed.is_initialized() and len(history) == 1
