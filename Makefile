@@ -9,7 +9,7 @@ BIN := .venv/bin
 ENV := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test book serve handout notebooks lint format constraints clean
+.PHONY: help lab test book serve handout notebooks gpu lint format constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -33,6 +33,9 @@ handout: $(ENV) ## write the notebooks without solutions and outputs into _build
 
 notebooks: $(ENV) ## execute notebooks/source into notebooks; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.notebooks run $(CHAPTER)
+
+gpu: $(ENV) ## run the cells that want a GPU, at full size, and record what they give; CHAPTER=10 for one
+	$(BIN)/python -m course_utils.gpu $(CHAPTER)
 
 lint: $(ENV) ## look for mistakes and unformatted code
 	$(BIN)/ruff check
