@@ -1,0 +1,132 @@
+"""What a benchmark's rows are made of: races, rows, and the table they stand in."""
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much to run.
+
+    Attributes:
+        rounds: how often each contender runs; they take turns.
+        tiny: sizes that only show that everything works.
+        clock: seconds of what; CPU seconds of one thread bear other load on the machine.
+    """
+
+    rounds: int = 7
+    tiny: bool = False
+    clock: Callable[[], float] = time.perf_counter
+
+
+@dataclass
+class Row:
+    """One comparison.
+
+    Attributes:
+        name: by which `--only` finds it.
+        what: a line for people.
+        ours, peer: medians, in `unit`.
+        ratio: what the target speaks of; the median over the rounds.
+        target: the ratio wanted; None for a row that only informs.
+        at_most: the target is an upper bound.
+        note: what else there is to know.
+        problem: why there are no numbers.
+    """
+
+    name: str
+    what: str
+    unit: str = ""
+    ours: float | None = None
+    peer: float | None = None
+    ratio: float | None = None
+    target: float | None = None
+    at_most: bool = False
+    note: str = ""
+    problem: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is reached; None where there is no target or no number."""
+        if self.ratio is None or self.target is None:
+            return None
+        return self.ratio <= self.target if self.at_most else self.ratio >= self.target
+
+    def as_dict(self) -> dict:
+        """What the JSON holds."""
+        return asdict(self) | {"met": self.met}
+
+
+def race(
+    ours: Callable[[], object], peer: Callable[[], object], settings: Settings
+) -> tuple[list[float], list[float]]:
+    """Seconds of each in every round: ours, peer, peer, ours, ours, …, after a round that warms up.
+
+    The two take turns, so that whatever else the machine does hits both; and who begins changes.
+    """
+    ours(), peer()
+    times = {ours: [], peer: []}
+    for number in range(settings.rounds):
+        for contender in (ours, peer) if number % 2 == 0 else (peer, ours):
+            began = settings.clock()
+            contender()
+            times[contender].append(settings.clock() - began)
+    return times[ours], times[peer]
+
+
+def faster(ours: list[float], peer: list[float]) -> float:
+    """How many times as fast we are: the median over the rounds of peer's time by ours."""
+    return statistics.median(theirs / mine for mine, theirs in zip(ours, peer, strict=True))
+
+
+def rate(amount: float, seconds: list[float]) -> float:
+    """`amount` per second, by the median time."""
+    return amount / statistics.median(seconds)
+
+
+def conditions() -> dict:
+    """Machine, date and versions."""
+    import torch
+
+    return {
+        "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+        "machine": f"{_processor()}, {os.cpu_count()} cores",
+        "system": platform.platform(),
+        "threads": torch.get_num_threads(),
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "versions": {"python": platform.python_version(), "torch": torch.__version__},
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def table(rows: list[Row]) -> str:
+    """The rows as text: a line each, and what there is to say about it under it."""
+    lines = [f"{'':<46}{'ours':>9}{'peer':>9}  {'unit':<15}{'ratio':>6}  target"]
+    for row in rows:
+        if row.problem:
+            lines.append(f"{row.what:<46}  not measured: {row.problem}")
+            continue
+        target = "" if row.target is None else f"{'≤' if row.at_most else '≥'} {row.target:g}"
+        verdict = {True: "met", False: "MISSED", None: ""}[row.met]
+        lines.append(
+            f"{row.what:<46}{row.ours:>9.4g}{row.peer:>9.4g}  {row.unit:<15}{row.ratio:>6.2f}"
+            f"  {target} {verdict}".rstrip()
+        )
+        if row.note:
+            lines.append(f"    {row.note}")
+    return "\n".join(lines)
