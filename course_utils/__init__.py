@@ -46,7 +46,13 @@ from course_utils.data.images import (
 )
 from course_utils.data.lookups import TwoLookups, two_lookups
 from course_utils.data.text import Vocabulary, tokenize
-from course_utils.data.translation import PairLoader, load_grammar, load_sentences, split_by_source
+from course_utils.data.translation import (
+    PairLoader,
+    load_grammar,
+    load_sentences,
+    load_tatoeba,
+    split_by_source,
+)
 from course_utils.decoding import beam_search, greedy, translate
 from course_utils.figures import (
     COLORS,
@@ -144,6 +150,7 @@ __all__ = [
     "load_fashion_mnist",
     "load_grammar",
     "load_sentences",
+    "load_tatoeba",
     "load_words",
     "lookup_accuracy",
     "masked_softmax",

@@ -3,6 +3,7 @@
 import hashlib
 import http.server
 import io
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import tarfile
 import threading
 import time
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,12 +24,13 @@ DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 @pytest.fixture
 def server():
-    """Serves CONTENT in ways that the path names; counts requests."""
+    """Serves `server.content` in ways that the path names; counts requests."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             self.server.requests += 1
-            body = CONTENT[:-1] + b"x" if self.path == "/wrong" else CONTENT
+            content = self.server.content
+            body = content[:-1] + b"x" if self.path == "/wrong" else content
             self.send_response(404 if self.path == "/missing" else 200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -42,7 +45,7 @@ def server():
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.requests = 0
+    server.requests, server.content = 0, CONTENT
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()
@@ -58,12 +61,12 @@ def entry(server, tmp_path, monkeypatch):
         fields = {
             "file": "toy.bin",
             "url": f"http://127.0.0.1:{server.server_port}{path}",
-            "sha256": DIGEST,
+            "sha256": [DIGEST],
             "megabytes": 0.1,
             "licence": "CC0",
             "source": "a test",
         } | changes
-        lines = "\n".join(f"{key} = {value!r}" for key, value in fields.items())
+        lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in fields.items())
         file = tmp_path / "registry.toml"
         file.write_text(f"[toy]\n{lines}\n")
         return file
@@ -114,7 +117,7 @@ def test_offline_forbids_the_network_but_not_the_cache(entry, server, tmp_path, 
 
 def test_another_accepted_release_put_there_by_hand_is_taken(entry, server, tmp_path):
     release = b"next year's release"
-    file = entry(also=[hashlib.sha256(release).hexdigest()])
+    file = entry(sha256=[DIGEST, hashlib.sha256(release).hexdigest()])
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "toy.bin").write_bytes(release)
     assert fetch("toy", registry=file).read_bytes() == release
@@ -128,13 +131,56 @@ def test_a_cache_that_cannot_be_written_is_named(entry, tmp_path):
         fetch("toy", registry=file)
 
 
-def test_a_read_only_cache_is_named(entry, tmp_path, monkeypatch):
-    def refuse(*args, **kwargs):
-        raise PermissionError(13, "Permission denied", str(tmp_path / "cache"))
-
-    monkeypatch.setattr("pooch.retrieve", refuse)
+def test_a_read_only_cache_is_named_and_read(entry, tmp_path, monkeypatch):
+    file = entry()
+    monkeypatch.setattr("tempfile.mkstemp", refused)
     with pytest.raises(DataUnavailable, match="the cache can't be written: .*Permission denied"):
+        fetch("toy", registry=file)
+    (tmp_path / "cache" / "toy.bin").write_bytes(CONTENT)
+    assert fetch("toy", registry=file).read_bytes() == CONTENT
+
+
+def refused(*args, **kwargs):
+    """What the system answers where nothing may be written; it lets root write anywhere."""
+    raise PermissionError(13, "Permission denied", str(kwargs["dir"]))
+
+
+def test_a_full_disk_leaves_nothing_behind(entry, tmp_path, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pooch.HTTPDownloader.__call__", full)
+    with pytest.raises(DataUnavailable, match="download failed: .*No space left on device"):
         fetch("toy", registry=entry())
+    assert cached(tmp_path) == []
+
+
+def test_what_a_killed_process_left_is_swept_away_in_time(entry, tmp_path):
+    (tmp_path / "cache").mkdir()
+    old, young, other = (
+        tmp_path / "cache" / name for name in (".toy.bin.a.part", ".toy.bin.b.part", ".toy")
+    )
+    for path in (old, young, other):
+        path.write_bytes(b"half")
+    for path in (old, other):
+        os.utime(path, (0, 0))
+    fetch("toy", registry=entry())
+    assert cached(tmp_path) == [".toy", ".toy.bin.b.part", "toy.bin"]
+
+
+def test_a_file_may_stand_in_a_folder_of_the_cache(entry, tmp_path):
+    path = fetch("toy", registry=entry(file="clothes/toy.bin"))
+    assert path == tmp_path / "cache" / "clothes" / "toy.bin" and path.read_bytes() == CONTENT
+
+
+def test_https_is_not_left_for_plain_http():
+    def answer(url, *before):
+        return SimpleNamespace(url=url, history=[answer(url) for url in before])
+
+    registry._same_scheme(answer("http://127.0.0.1/x"))
+    registry._same_scheme(answer("https://a.org/x", "https://b.org/x"))
+    with pytest.raises(OSError, match="it leads to http://b.org/x, which is not HTTPS"):
+        registry._same_scheme(answer("http://b.org/x", "https://a.org/x"))
 
 
 def fetching(file, cache):
@@ -176,10 +222,204 @@ def test_an_unknown_name_lists_the_known_ones(entry):
 
 
 def test_every_entry_of_our_registry_is_complete():
-    for data in registered().values():
+    entries = registered().values()
+    assert len({data.file for data in entries}) == len(entries)
+    for data in entries:
         assert data.url.startswith("https://")
-        assert len(data.sha256) == 64 and int(data.sha256, 16)
+        assert data.sha256 or data.moving
+        assert all(len(sha256) == 64 and int(sha256, 16) for sha256 in data.sha256)
         assert data.licence and data.source and data.megabytes > 0
+        assert bool(data.members) == data.moving
+
+
+# Moving sets ------------------------------------------------------------------------------------
+
+PAIRS = "Go.\tVa !\n" * 50
+
+
+def release(text=PAIRS, name="fra.txt", date=(2031, 2, 3, 0, 0, 0), **others):
+    """A release of a moving set: the bytes of its .zip archive."""
+    data = text if isinstance(text, bytes) else text.encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        for member, content in {name: data, **others}.items():
+            file.writestr(zipfile.ZipInfo(member, date), content)
+    return buffer.getvalue()
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.fixture
+def moving(entry, server, tmp_path):
+    """A registry with a moving entry whose publisher has replaced the release that it knows."""
+    server.content = release()
+    fields = {"file": "fra-eng.zip", "moving": True, "members": ["fra.txt", "fra-eng/fra.txt"]}
+
+    def write(path="/good", content=None, **changes):
+        server.content = server.content if content is None else content
+        size = len(release()) / 1e6
+        return entry(path, **fields | {"megabytes": size} | changes)
+
+    write.path = tmp_path / "cache" / "fra-eng.zip"
+    write.record = tmp_path / "cache" / "fra-eng.zip.sha256"
+    return write
+
+
+def test_an_unknown_release_of_a_moving_set_is_told_of_once_and_remembered(moving, server, capsys):
+    file = moving()
+    assert fetch("toy", registry=file).read_bytes() == server.content
+    told = capsys.readouterr().err
+    assert told.startswith(
+        "fra-eng.zip: a release that the course was not tested with, of 2031-02-03"
+    )
+    assert sha256(server.content) in told and told.count("\n") == 1
+    assert moving.record.read_text() == f"{sha256(server.content)}  fra-eng.zip\n"
+    fetch("toy", registry=file)
+    assert capsys.readouterr().err == "" and server.requests == 1
+
+
+def test_a_known_release_of_a_moving_set_is_taken_without_a_word(moving, server, tmp_path, capsys):
+    file = moving(sha256=[DIGEST, sha256(server.content)])
+    fetch("toy", registry=file)
+    assert capsys.readouterr().err == "" and cached(tmp_path) == ["fra-eng.zip"]
+
+
+@pytest.mark.parametrize("newer", [release(name="fra-eng/fra.txt"), b"spoiled"])
+def test_a_moving_set_that_changed_after_its_first_use_is_refused(moving, server, newer):
+    file = moving()
+    before = sha256(fetch("toy", registry=file).read_bytes())
+    moving.path.write_bytes(newer)
+    with pytest.raises(DataUnavailable) as error:
+        fetch("toy", registry=file)
+    for part in ("has changed since it was first used", before, sha256(newer), "delete"):
+        assert part in str(error.value)
+    assert moving.path.read_bytes() == newer and server.requests == 1
+
+
+def test_a_changed_release_is_accepted_when_its_record_is_deleted(moving):
+    file, newer = moving(), release(name="fra-eng/fra.txt")
+    fetch("toy", registry=file).write_bytes(newer)
+    moving.record.unlink()
+    assert fetch("toy", registry=file).read_bytes() == newer
+    assert moving.record.read_text().split()[0] == sha256(newer)
+
+
+def test_a_deleted_release_is_fetched_again_even_if_it_has_moved_on(moving, server):
+    fetch("toy", registry=moving()).unlink()
+    newer = release(name="fra-eng/fra.txt")
+    assert fetch("toy", registry=moving(content=newer)).read_bytes() == newer
+    assert moving.record.read_text().split()[0] == sha256(newer)
+
+
+def spoiled(data):
+    """The archive with a byte of its text changed: its checksum no longer fits."""
+    return data.replace(b"Va !", b"Vb !", 1)
+
+
+BAD = {
+    "damaged": (spoiled(release()), "is damaged: fra.txt differs from its checksum|is no whole .zip"),
+    "cut short": (release()[:-30], "is no whole .zip archive"),
+    "a page": (b"<html>Please log in</html>" * 30, "is no whole .zip archive"),
+    "another text": (release(name="deu.txt"), "holds no 'fra.txt' or 'fra-eng/fra.txt'; it holds deu.txt"),
+    "no pairs": (release("Go. Va !\n" * 60), "holds a fra.txt whose line 1 is no tab-separated pair"),
+    "an odd line": (release(PAIRS + "alone\n"), "whose line 51 is no tab-separated pair"),
+    "no UTF-8": (release(b"Go.\tVa \xff\n" * 50), "holds a fra.txt that is not UTF-8"),
+    "no text": (release("\n" * 500), "holds an empty fra.txt"),
+    "a path out": (release(**{"../evil": b""}), "which would leave its folder; refused"),
+    "small": (release(PAIRS[:10]), "has 0.000122 MB instead of about"),
+    "large": (release(PAIRS * 9), "instead of about"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "problem"), BAD.values(), ids=BAD)
+def test_what_can_be_no_release_is_not_kept(moving, tmp_path, content, problem, capsys):
+    with pytest.raises(DataUnavailable, match="what arrived .*" + problem) as error:
+        fetch("toy", registry=moving(content=content))
+    assert "By hand" in str(error.value) and "or a newer release" in str(error.value)
+    assert cached(tmp_path) == [] and capsys.readouterr().err == ""
+
+
+def test_a_member_that_would_unpack_to_no_end_is_refused(moving):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("fra.txt", PAIRS * 2000)
+    size = len(buffer.getvalue()) / 1e6
+    with pytest.raises(DataUnavailable, match="what arrived holds a fra.txt of 1 MB"):
+        fetch("toy", registry=moving(content=buffer.getvalue(), megabytes=size))
+
+
+def test_any_single_byte_lost_or_changed_is_noticed_or_harmless(moving, tmp_path, monkeypatch):
+    """A release put there by hand, cut at any byte, is never accepted."""
+    monkeypatch.setenv("COURSE_OFFLINE", "1")
+    file, whole = moving(), release()
+    moving.path.parent.mkdir()
+    for end in [*range(0, len(whole), 37), len(whole) - 1]:
+        moving.path.write_bytes(whole[:end])
+        with pytest.raises(DataUnavailable, match="the file that is there .*COURSE_OFFLINE=1"):
+            fetch("toy", registry=file)
+    assert not moving.record.exists()
+
+
+def test_a_release_put_there_by_hand_is_looked_into_and_remembered(
+    moving, server, monkeypatch, capsys
+):
+    monkeypatch.setenv("COURSE_OFFLINE", "1")
+    file = moving()
+    moving.path.parent.mkdir()
+    moving.path.write_bytes(release(name="fra-eng/fra.txt"))
+    fetch("toy", registry=file)
+    assert "was not tested with" in capsys.readouterr().err
+    assert moving.record.exists() and server.requests == 0
+
+
+def test_a_file_put_there_by_hand_for_a_strict_set_is_refused_in_words(
+    entry, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("COURSE_OFFLINE", "1")
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "toy.bin").write_bytes(b"another release")
+    found = sha256(b"another release")
+    with pytest.raises(DataUnavailable, match=f"there has another SHA-256 .{found}., and COURSE"):
+        fetch("toy", registry=entry())
+
+
+def test_a_release_in_a_read_only_cache_is_used_and_told_of_each_time(moving, monkeypatch, capsys):
+    file = moving()
+    moving.path.parent.mkdir()
+    moving.path.write_bytes(release())
+    monkeypatch.setattr("tempfile.mkstemp", refused)
+    for _ in range(2):
+        assert fetch("toy", registry=file) == moving.path
+        assert "was not tested with" in capsys.readouterr().err
+    assert not moving.record.exists()
+
+
+def test_two_processes_at_once_remember_the_same_release(moving, tmp_path, server):
+    file = moving("/slow", release(PAIRS * 200), megabytes=0.1)
+    processes = [fetching(file, tmp_path / "cache") for _ in range(2)]
+    assert [process.communicate(timeout=120) and process.returncode for process in processes] == [
+        0,
+        0,
+    ]
+    assert cached(tmp_path) == ["fra-eng.zip", "fra-eng.zip.sha256"]
+    assert moving.record.read_text().split()[0] == sha256(moving.path.read_bytes())
+
+
+def test_a_kill_between_file_and_record_is_mended_at_the_next_use(moving, monkeypatch, server):
+    file = moving()
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(registry, "_remember", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fetch("toy", registry=file)
+    assert moving.path.exists() and not moving.record.exists()
+    fetch("toy", registry=file)
+    assert moving.record.exists() and server.requests == 1
 
 
 # Archives ---------------------------------------------------------------------------------------
@@ -205,6 +445,7 @@ def tarred(path, members):
 def test_a_member_is_read_and_a_missing_one_is_named(tmp_path, pack):
     archive = pack(tmp_path / "a", {"fra-eng/fra.txt": b"Go.\tVa !"})
     assert read_member(archive, "fra-eng/fra.txt") == b"Go.\tVa !"
+    assert read_member(archive, "fra.txt", "fra-eng/fra.txt") == b"Go.\tVa !"
     with pytest.raises(KeyError, match="holds no 'spa.txt'; it holds fra-eng/fra.txt"):
         read_member(archive, "spa.txt")
 

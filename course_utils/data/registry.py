@@ -1,23 +1,36 @@
 """Large data sets: find them on this machine, or download and verify them, whole or not at all.
 
-`data/registry.toml` lists each set with its address, SHA-256, size, licence and source. Downloads go
-through pooch to a temporary name and are renamed only when the hash is right, so an interrupt, a full
-disk or a second process never leaves half a file behind. `COURSE_CACHE` moves the folder,
-`COURSE_OFFLINE=1` forbids the network. Below: `translation`, `images`. Taught in chapter 04.
+`data/registry.toml` lists each set with its address, the SHA-256 of the releases that the course was
+tested with, licence and source. Downloads go to a temporary name and are renamed only when what has
+arrived is right, so an interrupt, a full disk or a second process never leaves half a file behind.
+
+A publisher may replace an archive in place. The entry then says `moving = true`, and a release that
+we do not know is looked into, told of, and remembered: its SHA-256 is written beside it when it is
+first used, and compared from then on. Everything else has to be a release that we know.
+
+`COURSE_CACHE` moves the folder, `COURSE_OFFLINE=1` forbids the network. Below: `translation`,
+`images`. Taught in chapter 04.
 """
 
+import contextlib
 import hashlib
 import os
 import sys
 import tarfile
+import tempfile
+import time
 import tomllib
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from course_utils.runtime import ROOT
 
 REGISTRY = ROOT / "data" / "registry.toml"
+PLAUSIBLE = 4  # an unknown release may be so many times smaller or larger than the entry says
+UNPACKED = 50  # and a member so many times larger than that: more is no text, but a trap
+ABANDONED = 3600  # seconds after which an unfinished download belongs to nobody
 
 
 class DataUnavailable(FileNotFoundError):
@@ -30,21 +43,26 @@ class DataSet:
 
     Attributes:
         name: its key in registry.toml.
-        file: name of the file in the cache.
+        file: its path in the cache.
         url: where it is published (HTTPS).
-        sha256: of the file; further accepted releases stand in `also`.
-        megabytes: size of the download.
-        licence, source: who made it and under what terms.
+        sha256: of each release that the course was tested with, the newest first; none, if there
+            was none to test with.
+        megabytes: size of the download; of a moving set about.
+        licence, source: under what terms, and who made it.
+        moving: the publisher replaces the file in place with newer releases; it is a .zip of
+            tab-separated text.
+        members: names that this text has in the archive, in one release or another.
     """
 
     name: str
     file: str
     url: str
-    sha256: str
+    sha256: tuple[str, ...]
     megabytes: float
     licence: str
     source: str
-    also: tuple[str, ...] = ()
+    moving: bool = False
+    members: tuple[str, ...] = ()
 
 
 def cache_folder() -> Path:
@@ -57,8 +75,11 @@ def cache_folder() -> Path:
 def registered(path: Path = REGISTRY) -> dict[str, DataSet]:
     """All entries of registry.toml, by name."""
     entries = tomllib.loads(path.read_text(encoding="utf-8"))
+    lists = ("sha256", "members")
     return {
-        name: DataSet(name=name, **{**entry, "also": tuple(entry.get("also", ()))})
+        name: DataSet(
+            name=name, **{key: tuple(v) if key in lists else v for key, v in entry.items()}
+        )
         for name, entry in entries.items()
     }
 
@@ -66,57 +87,121 @@ def registered(path: Path = REGISTRY) -> dict[str, DataSet]:
 def fetch(name: str, *, registry: Path = REGISTRY) -> Path:
     """The verified file of a data set: from the cache, or downloaded into it.
 
+    A file in the cache that is not right is downloaded again. Of a moving set, one line on stderr
+    tells of a release that the course was not tested with, when it is first used.
+
     Raises:
         KeyError: no entry has this name.
         DataUnavailable: the file is not in the cache and can't be downloaded, arrives damaged, or
-            the cache can't be written; the message names file, address, SHA-256 and folder.
+            the cache can't be written; a moving set was changed after its first use. The message
+            names file, address, SHA-256 and folder.
     """
     entries = registered(registry)
     if name not in entries:
         raise KeyError(
             f"{name!r} is not in {registry.name}; there are {', '.join(sorted(entries))}"
         )
-    entry, folder = entries[name], cache_folder()
-    path = folder / entry.file
-    if path.is_file() and _sha256(path) in (entry.sha256, *entry.also):
-        return path
+    entry, path = entries[name], cache_folder() / entries[name].file
+    problem = ""
+    if path.is_file():
+        problem = _problem(entry, path)
+        if not problem:
+            return path
     if os.environ.get("COURSE_OFFLINE") == "1":
-        raise DataUnavailable(_advice(entry, folder, "COURSE_OFFLINE=1 forbids the download"))
-    _download(entry, folder)
+        reason = "COURSE_OFFLINE=1 forbids the download"
+        found = f"the file that is there {problem}, and " if problem else ""
+        raise DataUnavailable(_advice(entry, path, found + reason))
+    _download(entry, path)
     return path
 
 
-def _download(entry: DataSet, folder: Path) -> None:
-    import pooch
+# Which release is it ----------------------------------------------------------------------------
 
-    logger = pooch.get_logger()
-    level = logger.level
-    logger.setLevel("ERROR")
-    bar = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=30)
-    try:
-        pooch.retrieve(
-            entry.url, f"sha256:{entry.sha256}", fname=entry.file, path=folder, downloader=bar
+
+def _problem(entry: DataSet, path: Path) -> str:
+    """What is wrong with the file in the cache; nothing, if it may be used.
+
+    An unknown release of a moving set is accepted here at its first use, and remembered.
+
+    Raises:
+        DataUnavailable: it was accepted once, and has changed since.
+    """
+    found = _sha256(path)
+    if found in entry.sha256:
+        return ""
+    if not entry.moving:
+        return f"has another SHA-256 ({found})"
+    remembered = _remembered(path)
+    if remembered == found:
+        return ""
+    if remembered:
+        reason = (
+            f"{path.name} has changed since it was first used: its SHA-256 was {remembered} and is "
+            f"{found}. To fetch it again, delete it; to use it as it is, delete {_record(path).name}"
         )
-    except PermissionError as error:
-        raise DataUnavailable(
-            _advice(entry, folder, f"the cache can't be written: {error}")
-        ) from error
-    except ValueError as error:  # pooch: the hash differs, nothing was kept
-        raise DataUnavailable(_advice(entry, folder, "what arrived has another SHA-256")) from error
-    except OSError as error:  # also every error of the network
-        raise DataUnavailable(_advice(entry, folder, f"the download failed: {error}")) from error
-    finally:
-        logger.setLevel(level)
+        raise DataUnavailable(_advice(entry, path, reason))
+    problem = _damage(entry, path)
+    if not problem:
+        _tell(entry, path, path, found)
+        _remember(path, found)
+    return problem
 
 
-def _advice(entry: DataSet, folder: Path, reason: str) -> str:
-    return (
-        f"{entry.name}: {reason}.\n"
-        f"  file:    {entry.file} ({entry.megabytes:g} MB)\n"
-        f"  from:    {entry.url}\n"
-        f"  SHA-256: {entry.sha256}\n"
-        f"  By hand: download it in a browser and put it at {folder / entry.file}"
+def _damage(entry: DataSet, path: Path) -> str:
+    """Why an unknown release can't be one; nothing, if it looks like one."""
+    size = path.stat().st_size / 1e6
+    if not entry.megabytes / PLAUSIBLE <= size <= entry.megabytes * PLAUSIBLE:
+        return f"has {size:.3g} MB instead of about {entry.megabytes:g}"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            member = _member(path, names, entry.members)
+            if archive.getinfo(member).file_size > UNPACKED * PLAUSIBLE * entry.megabytes * 1e6:
+                return f"holds a {member} of {archive.getinfo(member).file_size / 1e6:.0f} MB"
+            if spoiled := archive.testzip():
+                return f"is damaged: {spoiled} differs from its checksum"
+            lines = archive.read(member).decode("utf-8").split("\n")
+    except UnicodeDecodeError:
+        return f"holds a {member} that is not UTF-8 text"
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        return f"is no whole .zip archive: {error}"
+    except (KeyError, ValueError) as error:
+        return f"is another archive: {error.args[0]}"
+    for number, line in enumerate(lines, start=1):
+        if line.strip() and "\t" not in line:
+            return f"holds a {member} whose line {number} is no tab-separated pair"
+    return "" if any("\t" in line for line in lines) else f"holds an empty {member}"
+
+
+def _tell(entry: DataSet, archive: Path, path: Path, sha256: str) -> None:
+    with zipfile.ZipFile(archive) as file:
+        member = _member(path, file.namelist(), entry.members)
+        date = "{:04}-{:02}-{:02}".format(*file.getinfo(member).date_time[:3])
+    print(
+        f"{path.name}: a release that the course was not tested with, of {date}, SHA-256 {sha256}; "
+        "it is whole, and from now on compared with this.",
+        file=sys.stderr,
     )
+
+
+def _record(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _remembered(path: Path) -> str:
+    """The SHA-256 of the release first used, if there is one."""
+    try:
+        words = _record(path).read_text(encoding="ascii").split()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return words[0] if words and len(words[0]) == 64 else ""
+
+
+def _remember(path: Path, sha256: str) -> None:
+    """Write the SHA-256 down, as sha256sum does; where nothing can be written it is told each time."""
+    with contextlib.suppress(OSError), _temporary(path) as temporary:
+        temporary.write_text(f"{sha256}  {path.name}\n", encoding="ascii")
+        os.replace(temporary, _record(path))
 
 
 def _sha256(path: Path) -> str:
@@ -124,38 +209,120 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+# Downloads --------------------------------------------------------------------------------------
+
+
+def _download(entry: DataSet, path: Path) -> None:
+    import pooch
+
+    headers = {"User-Agent": "Mozilla/5.0 (attention-course)"}  # some hosts turn plain scripts away
+    download = pooch.HTTPDownloader(
+        progressbar=sys.stderr.isatty(),
+        timeout=30,
+        headers=headers,
+        hooks={"response": _same_scheme},
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _temporary(path) as temporary:
+            download(entry.url, str(temporary), None)
+            _accept(entry, temporary, path)
+    except ValueError as error:  # it arrived, and is not right
+        raise DataUnavailable(_advice(entry, path, str(error))) from error
+    except (PermissionError, FileExistsError, NotADirectoryError) as error:
+        raise DataUnavailable(
+            _advice(entry, path, f"the cache can't be written: {error}")
+        ) from error
+    except OSError as error:  # also every error of the network
+        raise DataUnavailable(_advice(entry, path, f"the download failed: {error}")) from error
+
+
+def _accept(entry: DataSet, arrived: Path, path: Path) -> None:
+    """Give what has arrived its name, if it is right."""
+    found = _sha256(arrived)
+    known = found in entry.sha256
+    if not known:
+        problem = _damage(entry, arrived) if entry.moving else f"has another SHA-256 ({found})"
+        if problem:
+            raise ValueError(f"what arrived {problem}")
+        _tell(entry, arrived, path, found)
+    os.replace(arrived, path)
+    if not known:
+        _remember(path, found)
+
+
+def _same_scheme(response, **_) -> None:
+    """Refuse to be led from HTTPS to plain HTTP, where anybody may answer."""
+    first = response.history[0] if response.history else response
+    if first.url.startswith("https:") and not response.url.startswith("https:"):
+        raise OSError(f"it leads to {response.url}, which is not HTTPS")
+
+
+@contextlib.contextmanager
+def _temporary(path: Path):
+    """A new file beside `path` that is gone at the end, unless it was renamed."""
+    prefix = f".{path.name}."
+    for old in path.parent.glob(f"{prefix}*.part"):  # a process that was killed leaves its own
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > ABANDONED:
+                old.unlink()
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".part")
+    os.close(handle)
+    try:
+        yield Path(name)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def _advice(entry: DataSet, path: Path, reason: str) -> str:
+    hashes = " or ".join(entry.sha256) or "none on record"
+    about, newer = ("about ", ", or a newer release") if entry.moving else ("", "")
+    return (
+        f"{entry.name}: {reason}.\n"
+        f"  file:    {path.name} ({about}{entry.megabytes:g} MB)\n"
+        f"  from:    {entry.url}\n"
+        f"  SHA-256: {hashes}{newer}\n"
+        f"  By hand: download it in a browser and put it at {path}"
+    )
+
+
 # Archives ---------------------------------------------------------------------------------------
 
 
-def read_member(archive: Path, member: str) -> bytes:
+def read_member(archive: Path, *members: str) -> bytes:
     """The bytes of one file inside a .zip or .tar.gz archive; nothing is written to disk.
+
+    Args:
+        members: names that the file may have; the first that is there is read.
 
     Raises:
         ValueError: the archive holds a member that would leave its folder (`../`, absolute), or is
             damaged.
-        KeyError: no member has this name; lists those that are there.
+        KeyError: no member has such a name; lists those that are there.
     """
     try:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as file:
-                names = file.namelist()
-                _check_members(archive, names, member)
-                return file.read(member)
+                return file.read(_member(archive, file.namelist(), members))
         with tarfile.open(archive) as file:
             names = [info.name for info in file if info.isfile()]
-            _check_members(archive, names, member)
-            return file.extractfile(member).read()
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
+            return file.extractfile(_member(archive, names, members)).read()
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError) as error:
         raise ValueError(f"{archive.name} is damaged: {error}") from error
 
 
-def _check_members(archive: Path, names: list[str], wanted: str) -> None:
+def _member(archive: Path, names: list[str], wanted: tuple[str, ...]) -> str:
+    """The first of the wanted names that is there, in an archive that is harmless."""
     for name in names:
         path = PurePosixPath(name.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
             raise ValueError(
                 f"{archive.name} holds {name!r}, which would leave its folder; refused"
             )
-    if wanted not in names:
-        files = [name for name in names if not name.endswith("/")]
-        raise KeyError(f"{archive.name} holds no {wanted!r}; it holds {', '.join(files[:10])}")
+    for name in wanted:
+        if name in names:
+            return name
+    files = [name for name in names if not name.endswith("/")]
+    sought = " or ".join(map(repr, wanted))
+    raise KeyError(f"{archive.name} holds no {sought}; it holds {', '.join(files[:10])}")

@@ -4,9 +4,10 @@ Our own files stand in data/translation/; the Tatoeba archives come through `reg
 `text`. Below: `training`. Taught in chapter 04.
 """
 
+import io
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -14,10 +15,12 @@ import torch
 from torch import Tensor
 
 from course_utils.data.loading import Loader, chunks
+from course_utils.data.registry import fetch, read_member, registered
 from course_utils.data.text import BOS, EOS, PAD, Vocabulary, tokenize
 from course_utils.runtime import ROOT
 
 LANGUAGES = {"fr": "French", "es": "Spanish"}
+TATOEBA = {"fr": "fra-eng", "es": "spa-eng"}  # their names in the registry
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ def load_sentences(language: str) -> list[Pair]:
     """
     column = 1 + _checked(language)
     pairs = []
-    for row in _rows(ROOT / "data" / "translation" / "sentences.tsv", columns=3):
+    for row in _file_rows(ROOT / "data" / "translation" / "sentences.tsv", columns=3):
         for translation in row[column].split(" | "):
             pairs.append(Pair(tuple(tokenize(row[0])), tuple(tokenize(translation))))
     return pairs
@@ -58,7 +61,7 @@ def load_grammar(language: str) -> list[Pair]:
     path = ROOT / "data" / "translation" / f"grammar_{language}.tsv"
     return [
         Pair(tuple(source.split()), tuple(target.split()), parse_alignment(links))
-        for source, target, links in _rows(path, columns=3)
+        for source, target, links in _file_rows(path, columns=3)
     ]
 
 
@@ -77,6 +80,26 @@ def parse_alignment(text: str) -> frozenset[tuple[int, int]]:
     return frozenset(links)
 
 
+def load_tatoeba(language: str, *, max_tokens: int | None = None) -> list[Pair]:
+    """Real sentence pairs, English → `language`, from the archives at manythings.org/anki.
+
+    They are made from Tatoeba's sentences, CC BY 2.0 FR: name both where you show them. The archive
+    comes through `registry`; it is downloaded at the first call, unless it lies in the cache.
+
+    Args:
+        max_tokens: drop pairs with a longer side.
+
+    Raises:
+        ValueError: `language` is neither "fr" nor "es", or the archive is not what it should be.
+        DataUnavailable: the archive is neither here nor to be had; says where to put it by hand.
+    """
+    _checked(language)
+    name = TATOEBA[language]
+    archive = fetch(name)
+    text = read_member(archive, *registered()[name].members)
+    return _tatoeba(archive.name, io.StringIO(text.decode("utf-8"), newline=None), max_tokens)
+
+
 def read_tatoeba(path: Path, *, max_tokens: int | None = None) -> list[Pair]:
     """Pairs from a Tatoeba export: tab-separated, two columns, or three with the attribution.
 
@@ -86,8 +109,13 @@ def read_tatoeba(path: Path, *, max_tokens: int | None = None) -> list[Pair]:
     Raises:
         ValueError: a line has fewer than two columns; file and line are named.
     """
+    with path.open(encoding="utf-8") as lines:
+        return _tatoeba(path.name, lines, max_tokens)
+
+
+def _tatoeba(name: str, lines: Iterable[str], max_tokens: int | None) -> list[Pair]:
     pairs = []
-    for row in _rows(path, columns=2, header=False):
+    for row in _rows(name, lines, columns=2, header=False):
         source, target = tuple(tokenize(row[0])), tuple(tokenize(row[1]))
         if max_tokens is None or max(len(source), len(target)) <= max_tokens:
             pairs.append(Pair(source, target))
@@ -100,18 +128,24 @@ def _checked(language: str) -> int:
     return list(LANGUAGES).index(language)
 
 
-def _rows(path: Path, *, columns: int, header: bool = True) -> Iterator[list[str]]:
-    """Tab-separated rows; lines that begin with # are notes, the first other line a header."""
+def _file_rows(path: Path, *, columns: int) -> Iterator[list[str]]:
     with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip() or (header and line.startswith("#")):
-                continue
-            row = line.rstrip("\n").split("\t")
-            if len(row) < columns:
-                raise ValueError(
-                    f"{path.name}, line {number}: {len(row)} columns; {columns} tab-separated are needed"
-                )
-            yield row
+        yield from _rows(path.name, lines, columns=columns)
+
+
+def _rows(
+    name: str, lines: Iterable[str], *, columns: int, header: bool = True
+) -> Iterator[list[str]]:
+    """Tab-separated rows; lines that begin with # are notes, the first other line a header."""
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or (header and line.startswith("#")):
+            continue
+        row = line.rstrip("\n").split("\t")
+        if len(row) < columns:
+            raise ValueError(
+                f"{name}, line {number}: {len(row)} columns; {columns} tab-separated are needed"
+            )
+        yield row
 
 
 # Splits -----------------------------------------------------------------------------------------
