@@ -154,13 +154,13 @@ def load(path: Path, repository: str = "") -> manifest.Manifest:
     return manifest.load(path, files=False)
 
 
-def test_the_contents_are_the_cover_the_chapters_in_order_and_the_bibliography():
+def test_the_contents_are_the_cover_the_chapters_in_order_and_the_back_pages():
     course = manifest.load(files=False)
     toc = yaml.safe_load(pages.contents(course))
     assert toc["root"] == "index"
     assert [entry["file"] for entry in toc["chapters"]] == [
         *(chapter.notebook for chapter in course.chapters),
-        "bibliography",
+        *("closing", "terms", "times", "bibliography"),
     ]
 
 

@@ -12,9 +12,9 @@ import nbformat
 from filelock import FileLock
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 
-from course_utils.book import pages
+from course_utils.book import pages, terms
 from course_utils.book.check import check
-from course_utils.book.execution import cache_folder, executed
+from course_utils.book.execution import cache_folder, executed, measured
 from course_utils.book.transforms import PictureError, for_the_book
 from course_utils.manifest import Manifest
 
@@ -41,10 +41,17 @@ def _build(course: Manifest, out: Path) -> Path:
     source, html = out / "source", out / "html"
     folder = cache_folder(out)
     chapters = {chapter.notebook: _chapter(course, chapter, folder) for chapter in course.chapters}
+    try:
+        index = terms.page(terms.load(course))
+    except terms.TermError as error:
+        raise BookError(str(error)) from None
     texts = {
         "_config.yml": pages.configuration(course),
         "_toc.yml": pages.contents(course),
         f"{pages.COVER}.md": pages.cover(course),
+        f"{pages.CLOSING}.md": pages.closing(course),
+        f"{pages.TERMS}.md": index,
+        f"{pages.TIMES}.md": pages.times(course, measured(folder)),
         f"{pages.BIBLIOGRAPHY}.md": pages.bibliography(
             course, course.chapters[0].ipynb.parent / "references.bib"
         ),

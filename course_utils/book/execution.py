@@ -7,7 +7,10 @@ executes nothing. What it does not look at stands in the name of its folder: a d
 
 import copy
 import hashlib
+import json
+import os
 import shutil
+import time
 from pathlib import Path
 
 from jupyter_cache import get_cache
@@ -61,12 +64,14 @@ def executed(
         done = cache.get_cache_bundle(cache.match_cache_notebook(code).pk).nb
         cached = True
     except KeyError:
+        start = time.perf_counter()
         done = notebooks.execute(
             copy.deepcopy(code),
             cwd=chapter.ipynb.parent,
             env={"COURSE_BOOK": "1"},
             progress=progress,
         )
+        _note_time(folder, chapter, time.perf_counter() - start, done.metadata.get("peak_mb"))
         done.metadata = code.metadata
         notebooks.clean(done)
         done.metadata = code.metadata
@@ -78,6 +83,18 @@ def executed(
     for cell, result in zip(cells, done.cells, strict=True):
         cell.outputs, cell.execution_count = result.outputs, result.execution_count
     return notebook, cached
+
+
+def measured(folder: Path) -> dict[str, dict]:
+    """By notebook what its execution took: `seconds`, `peak_mb` (or None) and `cores`."""
+    path = folder / "times.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def _note_time(folder: Path, chapter: Chapter, seconds: float, peak_mb: int | None) -> None:
+    one = {"seconds": round(seconds, 1), "peak_mb": peak_mb, "cores": os.cpu_count()}
+    times = json.dumps({**measured(folder), chapter.notebook: one}, indent=1)
+    (folder / "times.json").write_text(times, encoding="utf-8")
 
 
 def code_only(notebook: NotebookNode, quiz: bytes = b"") -> NotebookNode:

@@ -19,12 +19,14 @@ EXTENSIONS = [  # Jupyter Book's own, less those that can talk to other hosts (t
     "sphinx_book_theme",
     "sphinx-mathjax-offline",
 ]
-COVER, BIBLIOGRAPHY = "index", "bibliography"
+COVER, CLOSING, TERMS, TIMES, BIBLIOGRAPHY = "index", "closing", "terms", "times", "bibliography"
+
+BACK = (CLOSING, TERMS, TIMES, BIBLIOGRAPHY)  # the pages after the chapters
 
 
 def names(course: Manifest) -> list[str]:
     """The pages of the book, in order."""
-    return [COVER, *(chapter.notebook for chapter in course.chapters), BIBLIOGRAPHY]
+    return [COVER, *(chapter.notebook for chapter in course.chapters), *BACK]
 
 
 def contents(course: Manifest) -> str:
@@ -33,8 +35,8 @@ def contents(course: Manifest) -> str:
         {"file": chapter.notebook, "title": f"{chapter.number} · {chapter.title}"}
         for chapter in course.chapters
     ]
-    entries = [*chapters, {"file": BIBLIOGRAPHY}]
-    return _yaml({"format": "jb-book", "root": COVER, "chapters": entries})
+    back = [{"file": name} for name in BACK]
+    return _yaml({"format": "jb-book", "root": COVER, "chapters": [*chapters, *back]})
 
 
 def configuration(course: Manifest) -> str:
@@ -129,6 +131,42 @@ told at once whether your solution is right. You need Python 3.11 or newer and t
 make book    # makes these pages
 ```
 """
+
+
+def closing(course: Manifest) -> str:
+    """The last page of the text, which stands beside the chapters as closing.md."""
+    path = course.chapters[0].ipynb.parent / "closing.md"
+    return path.read_text(encoding="utf-8") if path.is_file() else "# Closing\n"
+
+
+def times(course: Manifest, measured: dict[str, dict]) -> str:
+    """How long each chapter took when this book executed it, and its peak memory.
+
+    Args:
+        course: the manifest.
+        measured: by notebook, `seconds`, `peak_mb` and `cores`.
+    """
+    lines = [
+        "# Times",
+        "",
+        "How long the cells of each chapter took when this book was made, from the start of a fresh kernel on, "
+        "and the most memory that the kernel held. Explorers draw all their frames for these pages, which they do "
+        "not in JupyterLab.",
+        "",
+        "| | Chapter | Seconds | Memory |",
+        "|---|---|---:|---:|",
+    ]
+    found = [measured.get(chapter.notebook) for chapter in course.chapters]
+    for chapter, one in zip(course.chapters, found, strict=True):
+        link = f"[{chapter.title}]({chapter.notebook}.ipynb)"
+        seconds = f"{one['seconds']:.0f}" if one else "–"
+        memory = f"{one['peak_mb'] / 1000:.1f} GB" if one and one["peak_mb"] else "–"
+        lines.append(f"| {chapter.number} | {link} | {seconds} | {memory} |")
+    known = [one for one in found if one]
+    lines.append(f"| | All | {sum(one['seconds'] for one in known):.0f} | |")
+    if known:
+        lines += ["", f"Cores: {known[-1]['cores']}."]
+    return "\n".join([*lines, ""])
 
 
 def bibliography(course: Manifest, bib: Path) -> str:
