@@ -5,7 +5,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_utils.data import registry
 from course_utils.data.text import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary, tokenize
 from course_utils.data.translation import (
     Pair,
@@ -182,15 +181,3 @@ def test_the_four_sentences_of_the_lectures_are_there():
         ("he's calm .", "il est calme ."),
         ("i'm home .", "je suis chez moi ."),
     } <= pairs
-
-
-def test_a_real_tatoeba_archive_is_read_where_one_is_at_hand(tmp_path):
-    archive = registry.cache_folder() / "fra-eng.zip"
-    if not archive.is_file():
-        pytest.skip(f"no fra-eng.zip in {archive.parent}; COURSE_CACHE names the folder")
-    path = tmp_path / "fra.txt"
-    path.write_bytes(registry.read_member(archive, "fra-eng/fra.txt"))
-    pairs = read_tatoeba(path, max_tokens=10)
-    assert len(pairs) > 100_000
-    assert all(len(p.source) <= 10 and len(p.target) <= 10 for p in pairs)
-    assert not any(" " in t or "\u202f" in t for p in pairs[:5000] for t in p.source + p.target)
