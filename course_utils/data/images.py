@@ -9,7 +9,9 @@ import gzip
 import io
 import math
 import pickle
-from collections.abc import Sequence
+import struct
+import warnings
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,13 +125,14 @@ class ImageLoader(Loader):
         data: the images.
         batch_size: images per batch.
         shuffle: False keeps the order, for evaluation.
-        augment: whether each image is mirrored with probability ½ and shifted by up to `shift`
-            pixels, for training only.
-        shift: largest shift, in pixels; what comes in at the border is black.
+        augment: whether each image is moved, and mirrored with probability ½; for training only.
+        shift: largest move along each axis, in pixels; what comes in at the border is black.
+        mirror: False never mirrors: where left and right mean something.
         seed: of the loader's own generator.
 
     Raises:
-        ValueError: there are no images, or `batch_size` is not positive.
+        ValueError: there are no images, `batch_size` is not positive, or `shift` is negative or as
+            large as the images.
     """
 
     def __init__(
@@ -140,10 +143,14 @@ class ImageLoader(Loader):
         shuffle: bool = True,
         augment: bool = False,
         shift: int = 2,
+        mirror: bool = True,
         seed: int = 0,
     ):
         super().__init__(len(data), batch_size=batch_size, shuffle=shuffle, seed=seed)
-        self.data, self.augment, self.shift = data, augment, shift
+        side = min(data.images.shape[-2:])
+        if not 0 <= shift < side:
+            raise ValueError(f"shift={shift}; between 0 and {side - 1} pixels are needed")
+        self.data, self.augment, self.shift, self.mirror = data, augment, shift, mirror
 
     def _batch(self, rows: list[int]) -> ImageBatch:
         images = scaled(self.data.images[rows])
@@ -153,8 +160,9 @@ class ImageLoader(Loader):
 
     def _moved(self, images: Tensor) -> Tensor:
         n, _, height, width = images.shape
-        mirrored = torch.rand(n, generator=self._generator) < 0.5
-        images = torch.where(mirrored[:, None, None, None], images.flip(-1), images)
+        if self.mirror:
+            mirrored = torch.rand(n, generator=self._generator) < 0.5
+            images = torch.where(mirrored[:, None, None, None], images.flip(-1), images)
         size = 2 * self.shift + 1
         down, right = torch.randint(size, (2, n, 1), generator=self._generator)
         padded = torch.nn.functional.pad(images, [self.shift] * 4, value=-1.0)
@@ -222,14 +230,16 @@ def read_idx(path: str | Path) -> np.ndarray:
     if raw[:2] == b"\x1f\x8b":
         try:
             raw = gzip.decompress(raw)
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{path.name} is damaged: {error}") from error
     if len(raw) < 4 or raw[:3] != b"\0\0\x08":
         raise ValueError(f"{path.name} is not an IDX file of unsigned bytes")
     axes = raw[3]
     begin = 4 + 4 * axes
+    if len(raw) < begin:
+        raise ValueError(f"{path.name} is damaged: it ends within its header")
     shape = tuple(np.frombuffer(raw[4:begin], dtype=">u4").tolist())
-    if len(raw) < begin or len(raw) - begin != math.prod(shape):
+    if len(raw) - begin != math.prod(shape):
         raise ValueError(
             f"{path.name} announces {shape}, {math.prod(shape)} bytes, and holds {len(raw) - begin}"
         )
@@ -302,9 +312,7 @@ class _PlainUnpickler(pickle.Unpickler):
 # One image of yours -----------------------------------------------------------------------------
 
 
-def read_image(
-    image: "str | Path | bytes | Sequence", *, size: int = 28, channels: int = 1
-) -> Tensor:
+def read_image(image, *, size: int = 28, channels: int = 1) -> Tensor:
     """Any image as a model takes it: cut to a square in its middle, resized, on black.
 
     Args:
@@ -314,35 +322,71 @@ def read_image(
 
     Returns:
         (channels, size, size), uint8. Transparent parts become black; the orientation that a camera
-        noted is followed.
+        noted is followed; 16 bits per pixel become 8; of a film the first picture is taken.
 
     Raises:
-        ValueError: not an image, more than 50 million pixels, or another number of channels.
+        TypeError: neither path, nor bytes, nor PIL image.
+        ValueError: no image, a damaged or an empty one, more than 50 million pixels, or another
+            number of channels.
+        FileNotFoundError: there is no such file.
     """
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    from PIL import Image, ImageOps
 
     if channels not in (1, 3):
         raise ValueError(f"channels={channels}; 1 for grey or 3 for color is needed")
-    if isinstance(image, bytes | bytearray | memoryview):
-        source, name = io.BytesIO(bytes(image)), "the upload"
-    elif isinstance(image, Image.Image):
-        source, name = image, "the image"
-    else:
-        source, name = Path(image), Path(image).name
-    try:
-        opened = source if isinstance(source, Image.Image) else Image.open(source)
-        if opened.width * opened.height > LARGEST:
-            raise ValueError(
-                f"{name} has {opened.width} × {opened.height} pixels, more than "
-                f"{LARGEST // 1_000_000} million; make it smaller first"
-            )
-        upright = ImageOps.exif_transpose(opened).convert("RGBA")
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise ValueError(f"{name} is not an image that can be read: {error}") from error
+    if size < 1:
+        raise ValueError(f"size={size}; at least one pixel is needed")
+    upright = _opened(image)
     flat = Image.new("RGBA", upright.size, "black")
     flat.alpha_composite(upright)
     square = ImageOps.fit(flat.convert("L" if channels == 1 else "RGB"), (size, size))
     pixels = torch.from_numpy(np.asarray(square).copy())
     return pixels.unsqueeze(0) if channels == 1 else pixels.movedim(-1, 0).contiguous()
+
+
+def _opened(image):
+    """The PIL image in RGBA, upright, after all that can be wrong with it."""
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    if isinstance(image, bytes | bytearray | memoryview):
+        source, name = io.BytesIO(bytes(image)), "the upload"
+    elif isinstance(image, str | Path):
+        source, name = Path(image), Path(image).name
+    elif isinstance(image, Image.Image):
+        source, name = image, "the image"
+    else:
+        kind = type(image).__name__
+        raise TypeError(f"image is a {kind}; a path, the bytes of a file or a PIL image is needed")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # judged below
+            opened = source if isinstance(source, Image.Image) else Image.open(source)
+        if not 0 < opened.width * opened.height <= LARGEST:
+            raise ValueError(_not_so_many(name, f"{opened.width} × {opened.height} pixels"))
+        return _eight_bits(ImageOps.exif_transpose(opened)).convert("RGBA")
+    except FileNotFoundError:
+        raise
+    except Image.DecompressionBombError as error:
+        raise ValueError(_not_so_many(name, "far too many pixels")) from error
+    except UnidentifiedImageError as error:
+        raise ValueError(
+            f"{name} is no image of a kind that can be read; PNG, JPEG, GIF, WebP, BMP and TIFF are"
+        ) from error
+    except (OSError, SyntaxError, EOFError, struct.error) as error:  # what damaged files provoke
+        raise ValueError(f"{name} can't be read as an image: {error}") from error
+
+
+def _not_so_many(name: str, found: str) -> str:
+    return f"{name} has {found}; between 1 and {LARGEST // 1_000_000} million are taken"
+
+
+def _eight_bits(image):
+    """An image with 16 bits or more per pixel (scans, depth maps), from 0 to 255; others as they are."""
+    from PIL import Image
+
+    if not image.mode.startswith(("I", "F")):
+        return image
+    pixels = np.asarray(image).astype(np.float64)
+    low, high = (0, 65_535) if image.mode.startswith("I;16") else (pixels.min(), pixels.max())
+    scaled = 255 * (pixels - low) / max(high - low, 1e-12)
+    return Image.fromarray(np.nan_to_num(scaled).clip(0, 255).astype(np.uint8))

@@ -1,0 +1,568 @@
+"""Images: the committed subset, damaged and hostile files, batches that can be resumed, uploads of every kind."""
+
+import csv
+import gzip
+import io
+import os
+import pickle
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from course_utils.data.images import (
+    CIFAR10,
+    FASHION,
+    SUBSET,
+    ImageLoader,
+    ImageSet,
+    load_cifar10,
+    load_fashion_mnist,
+    read_cifar_batch,
+    read_idx,
+    read_image,
+    scaled,
+)
+from course_utils.metrics import accuracy, confusion_matrix, predict
+from course_utils.training import Trainer, classification_loss
+
+
+@pytest.fixture(scope="module")
+def fashion() -> ImageSet:
+    return load_fashion_mnist()
+
+
+def toy(n: int = 20, classes: int = 4, size: int = 8) -> ImageSet:
+    generator = torch.Generator().manual_seed(1)
+    images = torch.randint(0, 256, (n, 1, size, size), dtype=torch.uint8, generator=generator)
+    return ImageSet(images, torch.arange(n) % classes, tuple("abcd"[:classes]))
+
+
+# The subset -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("split", "per_class"), [("train", 1000), ("test", 200)])
+def test_the_subset_has_as_many_images_of_each_class(split, per_class):
+    subset = load_fashion_mnist(split)
+    assert subset.images.shape == (10 * per_class, 1, 28, 28)
+    assert subset.classes == FASHION
+    assert subset.labels.bincount().tolist() == [per_class] * 10
+
+
+def test_the_subset_repeats_no_image(fashion):
+    rows = {bytes(image.flatten().tolist()) for image in fashion.images}
+    assert len(rows) >= len(fashion) - 2  # the full set itself holds a few twins
+
+
+def test_the_subset_is_shuffled(fashion):
+    assert all(
+        len(fashion.labels[start : start + 500].unique()) == 10 for start in range(0, 9500, 500)
+    )
+
+
+def indices() -> dict[str, list[int]]:
+    with (SUBSET / "indices.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    found = {"train": [], "t10k": []}
+    for row in rows:
+        assert int(row["row"]) == len(found[row["split"]])
+        found[row["split"]].append(int(row["original"]))
+    return found
+
+
+def test_the_indices_name_each_image_once():
+    found = indices()
+    assert [len(set(found[split])) for split in ("train", "t10k")] == [10_000, 2_000]
+    assert max(found["train"]) < 60_000
+    assert max(found["t10k"]) < 10_000
+
+
+def full_folder() -> Path | None:
+    """Where the full set lies on this machine: Debian's folder, or the cache that was named."""
+    cache = os.environ.get("COURSE_CACHE")
+    folders = [Path(cache) / "fashion-mnist"] if cache else []
+    folders.append(Path("/usr/share/datasets/fashion-mnist"))
+    return next((f for f in folders if (f / "train-images-idx3-ubyte.gz").is_file()), None)
+
+
+@pytest.mark.skipif(
+    full_folder() is None,
+    reason="the full Fashion-MNIST is not here; Debian's dataset-fashion-mnist has it",
+)
+@pytest.mark.parametrize(("split", "name"), [("train", "train"), ("test", "t10k")])
+def test_the_indices_point_at_equal_images_of_the_full_set(split, name):
+    full, subset = load_fashion_mnist(split, folder=full_folder()), load_fashion_mnist(split)
+    rows = indices()[name]
+    assert len(full) == {"train": 60_000, "test": 10_000}[split]
+    assert torch.equal(full.images[rows], subset.images)
+    assert torch.equal(full.labels[rows], subset.labels)
+
+
+def test_an_unknown_split_and_an_empty_folder_are_named(tmp_path):
+    with pytest.raises(ValueError, match="split='validation'; 'train' or 'test'"):
+        load_fashion_mnist("validation")
+    with pytest.raises(FileNotFoundError, match="neither train-images-idx3-ubyte.gz nor"):
+        load_fashion_mnist(folder=tmp_path)
+
+
+# Sets -------------------------------------------------------------------------------------------
+
+
+def test_a_set_refuses_what_does_not_fit():
+    images, labels = torch.zeros(2, 1, 4, 4, dtype=torch.uint8), torch.tensor([0, 1])
+    with pytest.raises(ValueError, match="dtype torch.float32"):
+        ImageSet(images.float(), labels, ("a", "b"))
+    with pytest.raises(ValueError, match=r"shape \(2, 4, 4\)"):
+        ImageSet(images[:, 0], labels, ("a", "b"))
+    with pytest.raises(ValueError, match="2 images, 1 labels"):
+        ImageSet(images, labels[:1], ("a", "b"))
+    with pytest.raises(ValueError, match="outside the 1 classes"):
+        ImageSet(images, labels, ("a",))
+
+
+def test_take_draws_equally_many_of_each_class_the_same_ones_for_a_seed():
+    data = toy(40)
+    drawn = data.take(10, seed=3)
+    assert sorted(drawn.labels.bincount().tolist()) == [2, 2, 3, 3]
+    assert torch.equal(drawn.images, data.take(10, seed=3).images)
+    assert not torch.equal(drawn.images, data.take(10, seed=4).images)
+    assert len({bytes(image.flatten().tolist()) for image in drawn.images}) == 10
+
+
+def test_take_says_which_class_is_short():
+    with pytest.raises(ValueError, match="n=24 asks for 6 images of 'a'; there are 5"):
+        toy(20).take(24)
+
+
+def test_split_parts_the_set_without_overlap():
+    data = toy(20)
+    first, second = data.split(15, seed=2)
+    keys = [{bytes(image.flatten().tolist()) for image in part.images} for part in (first, second)]
+    assert [len(key) for key in keys] == [15, 5]
+    assert not keys[0] & keys[1]
+    for n in (0, 20):
+        with pytest.raises(ValueError, match=f"n={n}; a number between 1 and 19"):
+            data.split(n)
+
+
+# IDX files --------------------------------------------------------------------------------------
+
+IDX = bytes([0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6])
+
+
+@pytest.mark.parametrize("content", [IDX, gzip.compress(IDX)], ids=["plain", "gzip"])
+def test_an_idx_file_is_read_compressed_or_not(tmp_path, content):
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    assert read_idx(path).tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is not an IDX file of unsigned bytes"),
+        (b"\x89PNG\r\n", "is not an IDX file of unsigned bytes"),
+        (IDX[:2] + b"\x0d" + IDX[3:], "is not an IDX file of unsigned bytes"),  # floats
+        (IDX[:-1], r"announces \(2, 3\), 6 bytes, and holds 5"),
+        (IDX + b"\0", r"announces \(2, 3\), 6 bytes, and holds 7"),
+        (IDX[:10], "is damaged: it ends within its header"),
+        (gzip.compress(IDX)[:-6], "is damaged"),
+        (gzip.compress(IDX)[:12] + b"\xff" + gzip.compress(IDX)[13:], "is damaged"),
+        (gzip.compress(IDX[:-1]), "and holds 5"),
+    ],
+)
+def test_a_damaged_or_foreign_idx_file_is_refused(tmp_path, content, message):
+    path = tmp_path / "labels.gz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"labels\.gz.*({message})"):
+        read_idx(path)
+
+
+def test_fashion_mnist_can_be_read_from_a_folder_of_yours(tmp_path):
+    images = bytes([0, 0, 8, 3]) + np.array([2, 28, 28], ">u4").tobytes() + bytes(2 * 784)
+    labels = bytes([0, 0, 8, 1]) + np.array([2], ">u4").tobytes() + bytes([3, 9])
+    (tmp_path / "t10k-images-idx3-ubyte").write_bytes(images)
+    (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels))
+    found = load_fashion_mnist("test", folder=tmp_path)
+    assert found.images.shape == (2, 1, 28, 28)
+    assert found.labels.tolist() == [3, 9]
+
+
+# CIFAR-10 ---------------------------------------------------------------------------------------
+
+
+def cifar_batch(n: int = 3) -> bytes:
+    pixels = np.arange(n * 3072).reshape(n, 3072).astype(np.uint8)
+    return pickle.dumps({b"data": pixels, b"labels": [i % 10 for i in range(n)]})
+
+
+def test_a_cifar_batch_gives_color_planes_and_labels():
+    images, labels = read_cifar_batch(cifar_batch())
+    assert images.shape == (3, 3, 32, 32)
+    assert labels.tolist() == [0, 1, 2]
+    assert images[1].flatten().tolist() == [i % 256 for i in range(3072, 6144)]
+
+
+@pytest.mark.parametrize("protocol", range(5))  # CIFAR-10 itself has 2
+def test_every_pickle_protocol_of_a_cifar_batch_is_read(protocol):
+    content = pickle.dumps(
+        {b"data": np.zeros((2, 3072), np.uint8), b"labels": [1, 2]}, protocol=protocol
+    )
+    assert read_cifar_batch(content)[1].tolist() == [1, 2]
+
+
+def test_all_five_batches_are_joined(tmp_path):
+    for i in range(1, 6):
+        (tmp_path / f"data_batch_{i}").write_bytes(cifar_batch(i))
+    (tmp_path / "test_batch").write_bytes(cifar_batch(2))
+    assert len(load_cifar10(folder=tmp_path)) == 15
+    assert load_cifar10("test", folder=tmp_path).classes == CIFAR10
+    with pytest.raises(ValueError, match="split='val'"):
+        load_cifar10("val", folder=tmp_path)
+
+
+class Hostile:
+    """What a pickle can carry: a call, made when it is loaded."""
+
+    def __init__(self, function, *arguments):
+        self.call = function, arguments
+
+    def __reduce__(self):
+        return self.call
+
+
+@pytest.mark.parametrize("hidden_in", ["data", "labels", "filenames"])
+def test_a_cifar_batch_that_carries_code_executes_nothing(tmp_path, hidden_in):
+    trace = tmp_path / "executed"
+    for function, arguments in (
+        (os.mkdir, (str(trace),)),
+        (eval, (f"__import__('os').mkdir({str(trace)!r})",)),
+        (np.save, (str(trace), np.zeros(1))),
+    ):
+        batch = {b"data": np.zeros((1, 3072), np.uint8), b"labels": [0]}
+        content = pickle.dumps(batch | {hidden_in.encode(): Hostile(function, *arguments)})
+        with pytest.raises(ValueError, match="more than plain data"):
+            read_cifar_batch(content)
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no pickle",
+        cifar_batch()[:-40],
+        pickle.dumps([1, 2]),
+        pickle.dumps({b"data": np.zeros((2, 3072), np.uint8)}),
+        pickle.dumps({b"data": np.zeros((2, 100), np.uint8), b"labels": [0, 1]}),
+        pickle.dumps({b"data": np.zeros((2, 3072)), b"labels": [0, 1]}),
+        pickle.dumps({b"data": np.array([object()]), b"labels": [0]}),
+    ],
+)
+def test_a_damaged_cifar_batch_is_refused(content):
+    with pytest.raises(ValueError, match=r"not a batch of CIFAR-10"):
+        read_cifar_batch(content)
+
+
+# Batches ----------------------------------------------------------------------------------------
+
+
+def passes(loader: ImageLoader, n: int = 1) -> list[torch.Tensor]:
+    return [batch.images for _ in range(n) for batch in loader]
+
+
+def test_batches_hold_every_image_once_scaled_from_minus_one_to_one():
+    data = toy(20)
+    batches = list(ImageLoader(data, batch_size=8))
+    assert [len(batch.labels) for batch in batches] == [8, 8, 4]
+    images = torch.cat([batch.images for batch in batches])
+    found = {tuple(image.flatten().tolist()) for image in images}
+    assert found == {tuple(image.flatten().tolist()) for image in scaled(data.images)}
+    assert scaled(torch.tensor([0, 255], dtype=torch.uint8)).tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("augment", [False, True])
+def test_a_seed_gives_the_same_passes_and_each_pass_another_order(augment):
+    first, again, other = (
+        passes(ImageLoader(toy(), batch_size=8, augment=augment, seed=seed), 2)
+        for seed in (5, 5, 6)
+    )
+    assert all(map(torch.equal, first, again))
+    assert not torch.equal(first[0], other[0])
+    assert not torch.equal(first[0], first[3])  # the second pass
+
+
+@pytest.mark.parametrize("augment", [False, True])
+def test_a_loader_goes_on_in_the_middle_of_a_pass_as_if_nothing_had_happened(augment):
+    options = {"batch_size": 4, "augment": augment, "seed": 7}
+    expected = passes(ImageLoader(toy(), **options), 2)
+    loader = ImageLoader(toy(), **options)
+    running = iter(loader)
+    seen = [next(running).images for _ in range(2)]
+    resumed = ImageLoader(toy(), **options)
+    resumed.load_state_dict(loader.state_dict())
+    seen += passes(resumed, 2)
+    assert len(seen) == len(expected) == 10
+    assert all(map(torch.equal, seen, expected))
+
+
+def test_loading_draws_nothing_from_the_global_generator():
+    state = torch.get_rng_state()
+    passes(ImageLoader(toy(), augment=True))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_evaluation_keeps_the_order():
+    data = toy()
+    labels = torch.cat([b.labels for b in ImageLoader(data, batch_size=3, shuffle=False)])
+    assert torch.equal(labels, data.labels)
+
+
+def test_augmentation_moves_an_image_and_keeps_its_content():
+    image = torch.zeros(1, 1, 12, 12, dtype=torch.uint8)
+    image[0, 0, 4:7, 3:9] = (
+        torch.arange(1, 19).view(3, 6) * 10
+    )  # away from the border: nothing is lost
+    data = ImageSet(image.expand(64, -1, -1, -1), torch.zeros(64, dtype=torch.int64), ("a",))
+    (batch,) = ImageLoader(data, batch_size=64, augment=True, shift=2)
+    places, mirrored = set(), set()
+    for moved in batch.images[:, 0]:
+        assert torch.equal(moved.flatten().sort().values, scaled(image).flatten().sort().values)
+        rows, columns = (moved > -1).nonzero(as_tuple=True)
+        top, left = rows.min().item(), columns.min().item()
+        cut = moved[top : top + 3, left : left + 6]
+        flipped = torch.equal(cut, scaled(image)[0, 0, 4:7, 3:9].flip(-1))
+        assert flipped or torch.equal(cut, scaled(image)[0, 0, 4:7, 3:9])
+        mirrored.add(flipped)
+        places.add((top - 4, left - 3))
+    assert mirrored == {False, True}
+    assert all(-2 <= down <= 2 and -2 <= right <= 2 for down, right in places)
+    assert {down for down, _ in places} == {-2, -1, 0, 1, 2}
+
+
+def test_augmentation_may_leave_the_direction_of_things_alone():
+    data = toy(16)
+    plain = passes(ImageLoader(data, batch_size=16, augment=True, shift=0, mirror=False, seed=1))
+    assert torch.equal(plain[0], passes(ImageLoader(data, batch_size=16, seed=1))[0])
+
+
+def test_augmentation_leaves_the_data_as_they_are():
+    data = toy()
+    before = data.images.clone()
+    passes(ImageLoader(data, augment=True))
+    assert torch.equal(data.images, before)
+
+
+def test_a_shift_as_large_as_the_image_or_below_zero_is_refused():
+    for shift in (-1, 8):
+        with pytest.raises(ValueError, match=f"shift={shift}"):
+            ImageLoader(toy(), augment=True, shift=shift)
+
+
+# Scores -----------------------------------------------------------------------------------------
+
+
+class ByBrightness(torch.nn.Module):
+    """Logits that grow with the brightness: class 0 for dark, class 1 for bright."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(1))
+        self.modes = []
+
+    def forward(self, images):
+        self.modes.append(self.training)
+        brightness = images.mean(dim=(1, 2, 3))[:, None] * self.scale
+        return torch.cat([-brightness, brightness], dim=1)
+
+
+def brightness_set() -> ImageSet:
+    images = torch.tensor([0, 255, 200, 10, 250], dtype=torch.uint8)[:, None, None, None]
+    return ImageSet(images.expand(-1, 1, 4, 4), torch.tensor([0, 1, 0, 0, 1]), ("dark", "bright"))
+
+
+def test_predict_gives_classes_in_eval_mode_and_puts_the_mode_back():
+    model = ByBrightness().train()
+    predicted, true = predict(model, ImageLoader(brightness_set(), batch_size=2, shuffle=False))
+    assert predicted.tolist() == [0, 1, 1, 0, 1]
+    assert true.tolist() == [0, 1, 0, 0, 1]
+    assert model.training
+    assert model.modes == [False] * 3
+
+
+def test_accuracy_and_confusion_of_a_case_counted_by_hand():
+    predicted, true = torch.tensor([0, 1, 1, 0, 1]), torch.tensor([0, 1, 0, 0, 1])
+    assert accuracy(predicted, true) == pytest.approx(0.8)
+    assert confusion_matrix(predicted, true, 3).tolist() == [[2, 1, 0], [0, 2, 0], [0, 0, 0]]
+
+
+def test_scores_name_what_does_not_fit():
+    with pytest.raises(ValueError, match=r"shape \(2,\), true \(3,\)"):
+        accuracy(torch.zeros(2), torch.zeros(3))
+    with pytest.raises(ValueError, match="nothing to score"):
+        accuracy(torch.zeros(0), torch.zeros(0))
+    with pytest.raises(ValueError, match="predicted has a class outside 0 … 1"):
+        confusion_matrix(torch.tensor([2]), torch.tensor([1]), 2)
+
+
+def test_the_loss_is_the_cross_entropy_of_pytorch_summed():
+    batch = next(iter(ImageLoader(brightness_set(), shuffle=False)))
+    model = ByBrightness()
+    loss, count = classification_loss(label_smoothing=0.1)(model, batch)
+    expected = torch.nn.functional.cross_entropy(
+        model(batch.images), batch.labels, label_smoothing=0.1
+    )
+    assert count == 5
+    torch.testing.assert_close(loss / count, expected)
+
+
+def test_a_resumed_run_on_augmented_images_equals_an_uninterrupted_one(tmp_path):
+    def parts(epochs, checkpoint=None):
+        torch.manual_seed(3)
+        model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 4))
+        loader = ImageLoader(toy(), batch_size=8, augment=True, seed=2)
+        return Trainer(classification_loss(), epochs=epochs, checkpoint=checkpoint), model, loader
+
+    trainer, whole, loader = parts(4)
+    trainer.fit(whole, loader)
+    path = tmp_path / "run.pt"
+    trainer, model, loader = parts(2, path)
+    trainer.fit(model, loader)
+    trainer, model, loader = parts(4, path)
+    trainer.fit(model, loader, resume=True)
+    assert all(map(torch.equal, model.parameters(), whole.parameters()))
+
+
+# Uploads ----------------------------------------------------------------------------------------
+
+
+def encoded(image: Image.Image, kind: str = "PNG", **options) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+RAMP = np.linspace(0, 255, 40 * 40).reshape(40, 40)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(
+    "image",
+    [
+        Image.fromarray(RAMP.astype(np.uint8)),
+        Image.fromarray((RAMP * 257).astype(np.uint16)),
+        Image.fromarray((RAMP * 1000 - 7).astype(np.int32)),
+        Image.fromarray((RAMP / 255).astype(np.float32)),
+        Image.fromarray(RAMP.astype(np.uint8)).convert("RGB"),
+        Image.fromarray(RAMP.astype(np.uint8)).convert("RGBA"),
+        Image.fromarray(RAMP.astype(np.uint8)).convert("P"),
+        Image.fromarray(RAMP.astype(np.uint8)).convert("RGB").convert("CMYK"),
+        Image.fromarray(RAMP.astype(np.uint8)).convert("RGB").convert("YCbCr"),
+    ],
+    ids=lambda image: image.mode,
+)
+def test_every_kind_of_pixel_gives_the_same_grey_ramp(image, channels):
+    found = read_image(image, channels=channels)
+    assert found.shape == (channels, 28, 28)
+    assert found.dtype == torch.uint8
+    expected = torch.from_numpy(
+        np.asarray(Image.fromarray(RAMP.astype(np.uint8)).resize((28, 28))).astype(np.float32)
+    )
+    assert (found.float() - expected).abs().max() <= 12
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
+def test_bytes_paths_and_pictures_are_read_alike(tmp_path, kind):
+    image = Image.fromarray(RAMP.astype(np.uint8))
+    content = encoded(image, kind)
+    path = tmp_path / "picture"
+    path.write_bytes(content)
+    results = [read_image(source) for source in (content, memoryview(content), path, str(path))]
+    assert all(torch.equal(results[0], other) for other in results)
+    assert (results[0].float() - read_image(image).float()).abs().max() <= 12
+
+
+def test_what_is_transparent_becomes_black():
+    image = Image.new("RGBA", (40, 40), (255, 255, 255, 0))
+    image.paste((255, 255, 255, 255), (20, 0, 40, 40))
+    found = read_image(encoded(image))[0]
+    assert found[:, :12].max() == 0
+    assert found[:, 16:].min() == 255
+    assert read_image(encoded(image.quantize(), "GIF")).shape == (1, 28, 28)
+    half = Image.new("LA", (8, 8), (200, 128))
+    assert 98 <= read_image(half).float().mean() <= 102
+
+
+def test_the_orientation_that_a_camera_noted_is_followed():
+    image = Image.new("L", (30, 30))
+    image.paste(255, (0, 0, 30, 10))  # bright above
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the camera was held upright: turn by 90° clockwise
+    found = read_image(encoded(image, "JPEG", exif=exif, quality=95))[0]
+    assert found[:, 22:].min() > 200  # bright at the right
+    assert found[:, :16].max() < 50
+
+
+def test_the_middle_square_is_kept():
+    image = Image.new("L", (90, 30))
+    image.paste(255, (30, 0, 60, 30))
+    assert read_image(image).min() > 200
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 900), (3000, 1), (2, 3)])
+def test_tiny_and_thin_images_are_enlarged(shape):
+    assert read_image(encoded(Image.new("RGB", shape, "white"))).eq(255).all()
+
+
+def test_a_film_gives_its_first_picture():
+    frames = [Image.new("L", (10, 10), value) for value in (200, 0)]
+    content = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    assert read_image(content).float().mean() > 190
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the upload is no image of a kind that can be read; PNG, JPEG"),
+        (b"hello", "the upload is no image"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "the upload is no image"),
+        (b"%PDF-1.7", "the upload is no image"),
+        (encoded(Image.effect_noise((50, 50), 90))[:900], "the upload can't be read"),
+        (encoded(Image.effect_noise((50, 50), 90), "JPEG")[:400], "the upload can't be read"),
+    ],
+)
+def test_what_is_no_whole_image_is_refused_in_words(content, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        read_image(content)
+    assert " at 0x" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("side", "message"), [(8_000, "8000 × 8000 pixels"), (10_000, "10000 × "), (14_000, "too many")]
+)
+def test_a_huge_image_is_refused_without_a_warning_before_it_is_decoded(side, message):
+    content = encoded(Image.new("1", (side, side)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=message):
+            read_image(content)
+
+
+def test_other_wrong_arguments_are_named(tmp_path):
+    with pytest.raises(TypeError, match="image is a NoneType; a path"):
+        read_image(None)
+    with pytest.raises(TypeError, match="image is a ndarray"):
+        read_image(np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="channels=2; 1 for grey or 3 for color"):
+        read_image(b"", channels=2)
+    with pytest.raises(ValueError, match="size=0"):
+        read_image(b"", size=0)
+    with pytest.raises(ValueError, match="0 × 10 pixels"):
+        read_image(Image.new("L", (0, 10)))
+    with pytest.raises(FileNotFoundError):
+        read_image(tmp_path / "nothing.png")
+    with pytest.raises(ValueError, match="can't be read"):
+        read_image(tmp_path)

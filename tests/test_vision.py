@@ -1,0 +1,251 @@
+"""The vision transformer: its patches, its class token, its parameters, and what its attention says."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.testing import assert_close
+
+from course_utils.attention import record_attention
+from course_utils.data.images import ImageLoader, load_fashion_mnist
+from course_utils.models.vision import (
+    PatchEmbedding,
+    SmallCNN,
+    ViT,
+    attention_rollout,
+    from_patches,
+    patches,
+)
+from course_utils.training import Trainer, classification_loss
+
+
+def small(**options) -> ViT:
+    options = {
+        "image_size": 8,
+        "patch_size": 4,
+        "embed_dim": 16,
+        "ffn_dim": 24,
+        "num_heads": 2,
+    } | options
+    return ViT(**options)
+
+
+# Patches ----------------------------------------------------------------------------------------
+
+
+def test_patches_of_a_picture_counted_by_hand():
+    image = torch.arange(16).view(1, 1, 4, 4)
+    assert patches(image, 2).tolist() == [
+        [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
+    ]
+
+
+@given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(1, 5))
+def test_an_image_is_rebuilt_from_its_patches(channels, rows, columns, size):
+    images = torch.randn(2, channels, rows * size, columns * size)
+    cut = patches(images, size)
+    assert cut.shape == (2, rows * columns, channels * size * size)
+    assert torch.equal(from_patches(cut, channels, rows * size, columns * size), images)
+
+
+def test_patches_that_do_not_fill_the_image_are_refused():
+    with pytest.raises(ValueError, match=r"shape \(1, 1, 28, 30\).*divisible by 7"):
+        patches(torch.zeros(1, 1, 28, 30), 7)
+    with pytest.raises(ValueError, match="divisible by 0"):
+        patches(torch.zeros(1, 1, 4, 4), 0)
+    with pytest.raises(ValueError, match=r"shape \(4, 4\)"):
+        patches(torch.zeros(4, 4), 2)
+    with pytest.raises(ValueError, match="do not make an image of 3 × 4 × 4"):
+        from_patches(torch.zeros(1, 4, 4), 3, 4, 4)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_convolution_and_unfolding_are_the_same_map(channels):
+    convolution = PatchEmbedding(4, channels, 10, by="convolution")
+    unfolding = PatchEmbedding(4, channels, 10, by="unfolding")
+    unfolding.load_state_dict(convolution.state_dict())
+    images = torch.randn(2, channels, 8, 12)
+    outputs = [module(images) for module in (convolution, unfolding)]
+    assert outputs[0].shape == (2, 6, 10)
+    assert_close(*outputs, atol=1e-5, rtol=1e-4)
+    for output in outputs:
+        output.sin().sum().backward()
+    for ours, theirs in zip(unfolding.parameters(), convolution.parameters(), strict=True):
+        assert_close(ours.grad, theirs.grad, atol=1e-5, rtol=1e-4)
+
+
+def test_an_unknown_way_to_patches_is_refused():
+    with pytest.raises(ValueError, match="by='magic'; 'unfolding' or 'convolution'"):
+        PatchEmbedding(4, 1, 8, by="magic")
+
+
+# The model --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", [0.0, 0.5])
+def test_logits_are_those_of_the_class_token_after_full_layers(norm):
+    model = small(num_layers=3, dropout=norm).eval()
+    images = torch.randn(3, 1, 8, 8)
+    full = model.head(model.tokens(images)[:, 0])
+    assert_close(model(images), full)
+    gradients = [
+        torch.autograd.grad(logits.sin().sum(), list(model.parameters()))
+        for logits in (model(images), full)
+    ]
+    for ours, theirs in zip(*gradients, strict=True):
+        assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+
+
+def test_the_body_is_pytorchs_pre_norm_encoder_with_gelu():
+    model = small(dropout=0.0).eval()
+    theirs = nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(
+            16, 2, 24, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+        ),
+        2,
+        norm=nn.LayerNorm(16),
+        enable_nested_tensor=False,
+    ).eval()
+    theirs.norm.load_state_dict(model.norm.state_dict())
+    for ours, layer in zip(model.layers, theirs.layers, strict=True):
+        attention = ours.attention
+        projections = (attention.query_proj, attention.key_proj, attention.value_proj)
+        with torch.no_grad():
+            layer.self_attn.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
+            layer.self_attn.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
+        layer.self_attn.out_proj.load_state_dict(attention.out_proj.state_dict())
+        layer.norm1.load_state_dict(ours.around_attention.norm.state_dict())
+        layer.norm2.load_state_dict(ours.around_feed_forward.norm.state_dict())
+        layer.linear1.load_state_dict(ours.feed_forward[0].state_dict())
+        layer.linear2.load_state_dict(ours.feed_forward[3].state_dict())
+    images = torch.randn(2, 1, 8, 8)
+    x = model.patch_embedding(images)
+    x = torch.cat([model.class_token.expand(2, -1, -1), x], dim=1) + model.positions.table
+    assert_close(model.tokens(images), theirs(x), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("image_size", "patch_size", "channels", "layers"),
+    [(28, 7, 1, 2), (32, 8, 3, 1), (28, 4, 1, 3)],
+)
+def test_parameters_are_as_many_as_the_formula_says(image_size, patch_size, channels, layers):
+    d, f, classes = 32, 48, 10
+    model = ViT(
+        image_size=image_size,
+        patch_size=patch_size,
+        channels=channels,
+        embed_dim=d,
+        ffn_dim=f,
+        num_layers=layers,
+    )
+    embedding = channels * patch_size**2 * d + d
+    token_and_positions = d + ((image_size // patch_size) ** 2 + 1) * d
+    block = 4 * (d * d + d) + (d * f + f) + (f * d + d) + 2 * 2 * d
+    end = 2 * d + d * classes + classes
+    expected = embedding + token_and_positions + layers * block + end
+    assert sum(p.numel() for p in model.parameters()) == expected
+
+
+@pytest.mark.parametrize("make", [small, lambda: SmallCNN(width=2)])
+def test_every_parameter_moves_in_one_step(make):
+    model = make()
+    size = 8 if isinstance(model, ViT) else 28
+    before = [p.detach().clone() for p in model.parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    nn.functional.cross_entropy(
+        model(torch.randn(16, 1, size, size)), torch.arange(16) % 10
+    ).backward()
+    optimizer.step()
+    moved = {
+        name: not torch.equal(p, old)
+        for (name, p), old in zip(model.named_parameters(), before, strict=True)
+    }
+    if isinstance(
+        model, ViT
+    ):  # a bias of the keys adds the same to every score: softmax ignores it
+        moved = {name: ok for name, ok in moved.items() if not name.endswith("key_proj.bias")}
+    else:  # a bias before a batch norm is subtracted again
+        moved = {
+            name: ok for name, ok in moved.items() if name not in ("0.bias", "4.bias", "8.bias")
+        }
+    assert all(moved.values()), moved
+
+
+def test_positions_tell_patches_apart_and_without_them_order_is_lost():
+    model = small().eval()
+    images = torch.randn(1, 1, 8, 8)
+    cut = patches(images, 4)
+    mixed = from_patches(cut[:, [2, 0, 3, 1]], 1, 8, 8)
+    assert not torch.allclose(model(images), model(mixed), atol=1e-4)
+    with torch.no_grad():
+        model.positions.table.zero_()
+    assert_close(model(images), model(mixed), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"patch_size": 3}, "image_size=8 is not divisible by patch_size=3"),
+        ({"patch_size": 0}, "not divisible by patch_size=0"),
+        ({"num_heads": 3}, "embed_dim=16 is not divisible by num_heads=3"),
+        ({"num_layers": 0}, "num_layers=0; at least one"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        small(**options)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 12, 12), (1, 3, 8, 8), (1, 8, 8)])
+def test_images_of_another_size_are_refused(shape):
+    with pytest.raises(ValueError, match=r"images has shape .*\(batch, 1, 8, 8\)"):
+        small()(torch.zeros(shape))
+
+
+def test_it_learns_a_few_images_by_heart():
+    data = load_fashion_mnist().take(20)
+    model = ViT(embed_dim=32, ffn_dim=64, num_layers=1, dropout=0.0)
+    history = Trainer(classification_loss(), epochs=40, lr=5e-3).fit(
+        model, ImageLoader(data, batch_size=20)
+    )
+    assert history.rows[-1]["train_loss"] < 0.1 < 2 < history.rows[0]["train_loss"]
+
+
+# Attention --------------------------------------------------------------------------------------
+
+
+def test_maps_of_a_full_look_have_a_row_for_each_token_and_those_of_a_call_one_in_the_last_layer():
+    model = small().eval()
+    images = torch.randn(3, 1, 8, 8)
+    with record_attention(model) as full:
+        model.tokens(images)
+    with record_attention(model) as quick:
+        model(images)
+    assert [tuple(m.shape) for m in full.values()] == [(3, 2, 5, 5)] * 2
+    assert [tuple(m.shape) for m in quick.values()] == [(3, 2, 5, 5), (3, 2, 1, 5)]
+    assert_close(quick["layers.1.attention"], full["layers.1.attention"][:, :, :1])
+    rollouts = [attention_rollout(list(maps.values())) for maps in (full, quick)]
+    assert_close(rollouts[0][:, :1], rollouts[1])
+
+
+def test_rollout_of_two_maps_worked_out_by_hand():
+    first = torch.tensor([[[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]])
+    second = torch.tensor([[[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])
+    expected = torch.tensor([[0.375, 0.5, 0.125], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]])
+    assert_close(attention_rollout([first, second]), expected)
+
+
+@given(st.integers(1, 4), st.integers(1, 3), st.integers(2, 6))
+def test_rows_of_a_rollout_sum_to_one_and_no_layer_is_looked_at_in_vain(layers, heads, tokens):
+    maps = [torch.randn(2, heads, tokens, tokens).softmax(-1) for _ in range(layers)]
+    flow = attention_rollout(maps)
+    assert_close(flow.sum(-1), torch.ones(2, tokens))
+    assert flow.min() >= 0
+    nothing = attention_rollout([*maps, torch.eye(tokens).expand(2, heads, -1, -1)])
+    assert_close(nothing, flow)
+
+
+def test_a_rollout_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="maps is empty"):
+        attention_rollout([])
