@@ -35,11 +35,13 @@ class Live(Silent):
     """A bar over all steps with time and loss, and the curve of the losses under it."""
 
     MIN_INTERVAL = 0.2  # seconds between updates: quick enough to watch, and next to free
+    CURVE_INTERVAL = 1.0  # the curve takes longer to draw
 
     def __init__(self, epochs: int, steps_per_epoch: int):
         import ipywidgets
 
-        self._epochs, self._began, self._last = epochs, time.perf_counter(), 0.0
+        self._epochs, self._began = epochs, time.perf_counter()
+        self._last = self._last_curve = 0.0
         self._bar = ipywidgets.IntProgress(
             max=epochs * steps_per_epoch, layout={"width": "320px"}, style={"bar_color": "#0072B2"}
         )
@@ -66,12 +68,18 @@ class Live(Silent):
         self._text.value = f"loss {loss:.3f}, {left:.0f} s left"
 
     def epoch(self, history) -> None:
+        now = time.perf_counter()
+        if now - self._last_curve >= self.CURVE_INTERVAL:
+            self._last_curve = now
+            self._draw(history)
+
+    def _draw(self, history) -> None:
         if len(history) > 1:
-            picture = history.plot()
-            self._curve.value = picture.png()
+            self._curve.value = history.plot().png()
             self._curve.layout.display = "block"
 
     def done(self, history) -> None:
+        self._draw(history)
         self._bar.value = self._bar.max
         self._bar.bar_style = "success" if history.stopped != "interrupted" else "warning"
         self._text.value = repr(history).removeprefix("History: ")

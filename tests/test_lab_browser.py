@@ -1,4 +1,4 @@
-"""An explorer in a real JupyterLab: its controls are found, named, moved by keyboard, and the picture follows."""
+"""Explorers and training in a real JupyterLab: controls answer the keyboard, the bar and the curve live."""
 
 import pytest
 from browsing import FLAGS, jupyterlab, open_notebook, write_notebook
@@ -27,20 +27,35 @@ controls = {
 }
 Explorer("made", picture, controls)
 """
+TRAINING = """
+import course_utils as cu
+pairs = [pair for pair in cu.load_sentences("fr")][:64]
+source, target = cu.Vocabulary(p.source for p in pairs), cu.Vocabulary(p.target for p in pairs)
+model = cu.Transformer(len(source), len(target), embed_dim=16, num_heads=2, ffn_dim=16, num_layers=1)
+trainer = cu.Trainer(cu.translation_loss(), epochs=10_000)
+history = trainer.fit(model, cu.PairLoader(pairs, source, target, batch_size=16))
+"""
 
 
 @pytest.fixture(scope="module")
-def notebook(chromium, tmp_path_factory):
-    """A page of Lab, all cells run; shared, so that Lab starts once."""
+def lab(chromium, tmp_path_factory):
+    """Opens a notebook of Lab and runs all its cells; shared, so that Lab starts once."""
     folder = tmp_path_factory.mktemp("lab")
     write_notebook(folder / "explorers.ipynb", COURSE, MADE)
+    write_notebook(folder / "training.ipynb", TRAINING, "history.stopped, len(history) > 2")
     with jupyterlab(folder) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        page = open_notebook(browser, address, "explorers.ipynb")
-        page.locator(".cu-explorer [role=slider][aria-label]").nth(1).wait_for(timeout=60_000)
-        yield page
-        assert page.locator(".jp-RenderedText[data-mime-type*=stderr]").count() == 0
+        yield lambda name: open_notebook(browser, address, name)
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def notebook(lab):
+    """The page of explorers."""
+    page = lab("explorers.ipynb")
+    page.locator(".cu-explorer [role=slider][aria-label]").nth(1).wait_for(timeout=60_000)
+    yield page
+    assert page.locator(".jp-RenderedText[data-mime-type*=stderr]").count() == 0
 
 
 @pytest.fixture
@@ -143,3 +158,18 @@ def test_an_exception_is_shown_in_place_beside_the_last_good_picture(notebook, m
     notebook.keyboard.press("ArrowRight")
     says(made, "number 1")
     assert made.locator(".cu-alert").count() == 0
+
+
+def test_training_shows_a_bar_and_a_curve_and_the_interrupt_button_ends_it(lab):
+    page = lab("training.ipynb")
+    output = page.locator(".jp-OutputArea").first
+    curve = output.locator("img.widget-image")
+    curve.wait_for(timeout=60_000)
+    first = curve.get_attribute("src")
+    output.locator(f"img.widget-image:not([src='{first}'])").wait_for(timeout=20_000)
+    assert output.get_by_text("s left").count() == 1
+    page.get_by_role("menuitem", name="Kernel", exact=True).click()
+    page.get_by_role("menuitem", name="Interrupt Kernel").first.click()
+    output.locator(".widget-label", has_text="interrupted").wait_for(timeout=20_000)
+    page.get_by_text("('interrupted', True)").wait_for(timeout=20_000)
+    assert page.locator(".jp-RenderedText[data-mime-type*=error]").count() == 0
