@@ -1,7 +1,8 @@
-"""Decoding: turn next-token logits into sentences, greedily or with a beam.
+"""Decoding: turn next-token logits into sentences, greedily, with a beam, or by drawing.
 
-Works with every translator that has `start` and `step` (see `models`); a Transformer decodes on its
-cache. Above: `models`. Below: `metrics` and the chapters. Taught in chapters 04 and 07.
+Works with every translator and language model that has `start` and `step` (see `models`); a
+Transformer decodes on its cache. Above: `models`. Below: `metrics` and the chapters. Taught in
+chapters 04, 07 and 09.
 """
 
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from course_utils.data.prose import MASK, Subwords
 from course_utils.data.text import BOS, EOS, PAD, Vocabulary, tokenize
 from course_utils.data.translation import pad
 
@@ -131,6 +133,137 @@ def translate(
         for row, ids in zip(rows, decoded, strict=True):
             translations[row] = " ".join(target_vocab.decode(ids))
     return translations
+
+
+# Language models --------------------------------------------------------------------------------
+
+
+def next_token_probs(
+    logits: Tensor, *, temperature: float = 1.0, top_k: int | None = None
+) -> Tensor:
+    """Probabilities to draw the next token from: softmax(logits / temperature) over the k best.
+
+    Args:
+        logits: (…, vocab_size).
+        temperature: below 1 the likely become likelier; towards 0 the best gets all, which 0 does
+            outright; towards infinity all become equal.
+        top_k: how many tokens may be drawn; all by default, or if there are fewer.
+
+    Raises:
+        ValueError: `temperature` is negative or NaN, or `top_k` is not positive.
+    """
+    if not temperature >= 0:
+        raise ValueError(f"temperature={temperature}; 0 or more is needed")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k={top_k}; at least 1 is needed")
+    k = 1 if temperature == 0 else min(top_k or logits.shape[-1], logits.shape[-1])
+    best, tokens = logits.topk(k, dim=-1)
+    # the best becomes 0 first: a logit divided by a tiny temperature is infinite
+    scaled = (best - best[..., :1]) / (temperature or 1.0)
+    return torch.zeros_like(logits).scatter(-1, tokens, scaled.softmax(dim=-1))
+
+
+@torch.no_grad()
+def sample(
+    model: nn.Module,
+    prompt: Tensor,
+    *,
+    max_new: int = 50,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    generator: torch.Generator | None = None,
+) -> list[list[int]]:
+    """Continue each prompt, token by token on the cache, until `<eos>` or `max_new` tokens.
+
+    Args:
+        model: a `GPT`; read in eval mode, whatever mode it is in.
+        prompt: (batch, length) ids of one length, from `<bos>` on.
+        max_new: number of new tokens at most.
+        temperature, top_k: as in `next_token_probs`.
+        generator: where the draws come from, on the prompt's device; the global one by default.
+
+    Returns:
+        The new ids of each row, without `<eos>`.
+
+    Raises:
+        ValueError: the prompt is empty or holds an id outside the vocabulary, prompt and new tokens
+            do not fit the model's table of positions, or an argument is out of range.
+    """
+    _check_prompt(model, prompt, max_new)
+    with _evaluating(model):
+        state, tokens = model.start(), prompt
+        finished = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)
+        produced = []
+        for _ in range(max_new):
+            logits = _speakable(model.step(tokens, state))
+            logits[:, MASK : MASK + 1] = -torch.inf
+            probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
+            drawn = torch.multinomial(probs, 1, generator=generator)[:, 0]
+            tokens = drawn.masked_fill(finished, PAD)
+            finished = finished | (tokens == EOS)
+            produced.append(tokens)
+            if finished.all():
+                break
+    return [_until_eos(row) for row in torch.stack(produced, dim=1).tolist()]
+
+
+def write(
+    model: nn.Module,
+    subwords: Subwords,
+    prompt: str = "",
+    *,
+    count: int = 1,
+    max_new: int | None = None,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    seed: int = 0,
+) -> list[str]:
+    """`count` texts that begin with `prompt`, as strings.
+
+    Args:
+        max_new: number of new tokens at most; as many as the table of positions has room for, and
+            50 without a table, by default.
+
+    Raises:
+        ValueError: the subwords do not belong to the model, or as in `sample`.
+    """
+    if len(subwords) != (size := model.embedding.num_embeddings):
+        raise ValueError(
+            f"subwords has {len(subwords)} tokens, the model's embedding {size}: are they another's?"
+        )
+    ids = [BOS, *subwords.encode(prompt)]
+    if max_new is None:
+        max_new = 50 if model.positions is None else max(1, _room(model) - len(ids))
+    device = model.embedding.weight.device
+    rows = torch.tensor([ids], device=device).expand(count, -1)
+    generator = torch.Generator(device).manual_seed(seed)
+    options = {"temperature": temperature, "top_k": top_k, "generator": generator}
+    written = sample(model, rows, max_new=max_new, **options)
+    return [subwords.decode([*ids, *new]) for new in written]
+
+
+def _room(model: nn.Module) -> float:
+    return torch.inf if model.positions is None else len(model.positions.table)
+
+
+def _check_prompt(model: nn.Module, prompt: Tensor, max_new: int) -> None:
+    if prompt.ndim != 2 or prompt.numel() == 0:
+        raise ValueError(
+            f"prompt has shape {tuple(prompt.shape)}; (batch, length) ids are needed, at least <bos>"
+        )
+    size = model.embedding.num_embeddings
+    if prompt.min() < 0 or prompt.max() >= size:
+        raise ValueError(f"prompt holds an id outside a vocabulary of {size} tokens")
+    if max_new < 1:
+        raise ValueError(f"max_new={max_new}; at least 1 is needed")
+    if prompt.shape[1] + max_new > _room(model):
+        raise ValueError(
+            f"{prompt.shape[1]} tokens of the prompt and max_new={max_new} do not fit a table of "
+            f"max_len={_room(model)}"
+        )
+
+
+# Inside -----------------------------------------------------------------------------------------
 
 
 def _encoded(sentence: str, vocabulary: Vocabulary) -> list[int]:

@@ -1,0 +1,346 @@
+"""Running text: subwords, windows, and batches for the ways to learn from text without labels.
+
+Our own English sentences, our own story, and Tiny Shakespeare through `registry`. Above: `text`,
+`translation` and `loading`. Below: `training`. Taught in chapter 09.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from course_utils.data.loading import Loader, chunks
+from course_utils.data.registry import fetch
+from course_utils.data.text import BOS, EOS, PAD, SPECIALS, UNK, tokenize
+from course_utils.data.translation import load_grammar, load_sentences, pad
+from course_utils.runtime import ROOT
+
+MASK = len(SPECIALS)
+"""Id of `<mask>` in every set of subwords: it follows the special tokens of `text`."""
+
+IGNORE = -100
+"""Target where nothing is asked; the value that PyTorch's cross-entropy leaves out."""
+
+WORD_END = "</w>"
+
+TOPICS = {
+    "animal": {"animal"},
+    "clothes": {"clothes"},
+    "food": {"food", "fruit", "massfood", "massdrink", "massother"},
+    "furniture": {"furniture", "surface"},
+    "person": {"human", "kin"},
+    "place": {"at", "building", "in", "room", "home"},
+    "reading": {"text"},
+    "vehicle": {"vehicle", "ride"},
+}
+"""Topic → the classes of nouns in data/translation/lexicon/nouns.tsv that belong to it."""
+
+
+# Texts ------------------------------------------------------------------------------------------
+
+
+def load_english() -> list[str]:
+    """Our English sentences, hand-written and generated, tokenized, each once, sorted."""
+    pairs = [*load_sentences("fr"), *load_grammar("fr")]
+    return sorted({" ".join(pair.source) for pair in pairs})
+
+
+def load_story() -> list[str]:
+    """The sentences of our own story, data/prose/story.txt, tokenized."""
+    text = (ROOT / "data" / "prose" / "story.txt").read_text(encoding="utf-8")
+    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
+    tokens, sentences = [], []
+    for token in (token for line in lines for token in tokenize(line)):
+        tokens.append(token)
+        if token in {".", "?", "!"}:
+            sentences.append(" ".join(tokens))
+            tokens = []
+    return sentences
+
+
+def load_shakespeare() -> list[str]:
+    """Tiny Shakespeare, line by line, tokenized; fetched through the registry.
+
+    Raises:
+        DataUnavailable: it is neither in the cache nor to be had.
+    """
+    text = fetch("tinyshakespeare").read_text(encoding="utf-8")
+    return [" ".join(tokenize(line)) for line in text.splitlines() if line.strip()]
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A sentence and what it speaks of.
+
+    Attributes:
+        text: tokenized.
+        label: index of its topic in `TOPICS`.
+        noun: the one word that gives the topic away.
+    """
+
+    text: str
+    label: int
+    noun: str
+
+
+def load_topics() -> list[Labelled]:
+    """The generated sentences with exactly one noun of exactly one topic, labelled by the lexicon."""
+    label_of = _topic_nouns()
+    labelled = []
+    for text in sorted({" ".join(pair.source) for pair in load_grammar("fr")}):
+        nouns = [word for word in text.split() if word in label_of]
+        if len(nouns) == 1:
+            labelled.append(Labelled(text, label_of[nouns[0]], nouns[0]))
+    return labelled
+
+
+def _topic_nouns() -> dict[str, int]:
+    """Nouns in singular and plural that belong to one topic only."""
+    label_of = {}
+    path = ROOT / "data" / "translation" / "lexicon" / "nouns.tsv"
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line or line.startswith("#"):
+            continue
+        english, *_, classes = line.split("\t")
+        of = [i for i, topic in enumerate(TOPICS.values()) if topic & set(classes.split())]
+        singular, _, plural = english.partition("/")
+        if len(of) == 1 and " " not in singular:
+            label_of |= dict.fromkeys((singular, plural or _plural(singular)), of[0])
+    return label_of
+
+
+def _plural(noun: str) -> str:
+    if noun.endswith(("ch", "sh", "s", "x")):
+        return noun + "es"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return noun[:-1] + "ies"
+    return noun + "s"
+
+
+# Subwords ---------------------------------------------------------------------------------------
+
+
+class Subwords:
+    """A vocabulary of pieces of words, by byte-pair encoding; any text of known characters fits.
+
+    Sennrich, Haddow and Birch (2016), "Neural machine translation of rare words with subword units",
+    section 3.2; learned by the library `tokenizers`. The ids of the special tokens are those of every
+    vocabulary here (`<pad>`, `<unk>`, `<bos>`, `<eos>`), then `MASK`.
+
+    Args:
+        texts: to learn the merges from: the *training* data only.
+        size: number of tokens at most, special tokens and characters included.
+
+    Attributes:
+        tokens: all tokens, by id.
+        merges: pairs of pieces, in the order in which they were merged.
+
+    Raises:
+        ValueError: there is no text, or `size` leaves no room for the characters.
+    """
+
+    def __init__(self, texts: Iterable[str], *, size: int = 1000):
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+        texts = [" ".join(tokenize(text)) for text in texts]
+        characters = {character for text in texts for character in text} - {" "}
+        if not characters:
+            raise ValueError("texts is empty; subwords are learned from training data")
+        # each character inside a word and, marked, at its end
+        smallest = len(SPECIALS) + 1 + 2 * len(characters)
+        if size < smallest:
+            raise ValueError(
+                f"size={size}; {len(characters)} characters and the special tokens need {smallest}"
+            )
+        self._tokenizer = Tokenizer(
+            models.BPE(unk_token=SPECIALS[UNK], end_of_word_suffix=WORD_END)
+        )
+        self._tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        self._tokenizer.decoder = decoders.BPEDecoder(suffix=WORD_END)
+        trainer = trainers.BpeTrainer(
+            vocab_size=size,
+            special_tokens=[*SPECIALS, "<mask>"],
+            end_of_word_suffix=WORD_END,
+            show_progress=False,
+        )
+        self._tokenizer.train_from_iterator(texts, trainer)
+        ids = self._tokenizer.get_vocab()
+        self.tokens = tuple(sorted(ids, key=ids.get))
+        merges = json.loads(self._tokenizer.to_str())["model"]["merges"]
+        self.merges = [tuple(merge) for merge in merges]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __repr__(self) -> str:
+        return f"Subwords({len(self)} tokens)"
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text's pieces, without `<bos>` and `<eos>`; an unknown character is `UNK`."""
+        return self._tokenizer.encode(" ".join(tokenize(text))).ids
+
+    def sentence(self, text: str) -> list[int]:
+        """The ids between `<bos>` and `<eos>`: what models read and write."""
+        return [BOS, *self.encode(text), EOS]
+
+    def pieces(self, text: str) -> list[str]:
+        """A text's pieces in letters; one that ends a word ends in `</w>`."""
+        return [self.tokens[index] for index in self.encode(text)]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text, words separated by spaces; `<pad>`, `<bos>` and `<eos>` are left out, `<mask>` is not."""
+        words, word = [], ""
+        for index in ids:
+            token = self.tokens[index]
+            if index in (PAD, BOS, EOS):
+                continue
+            if index in (UNK, MASK):
+                words, word = [*words, word, token], ""
+            elif token.endswith(WORD_END):
+                words, word = [*words, word + token.removesuffix(WORD_END)], ""
+            else:
+                word += token
+        return " ".join(part for part in [*words, word] if part)
+
+
+def cut_windows(ids: Sequence[int], length: int) -> list[list[int]]:
+    """Windows that ask for each token of a text once: `length` + 1 ids, the last one shared.
+
+    Raises:
+        ValueError: the text is shorter than a window.
+    """
+    if length < 1:
+        raise ValueError(f"length={length}; at least 1 is needed")
+    if len(ids) < length + 1:
+        raise ValueError(
+            f"the text has {len(ids)} tokens; a window of length={length} needs {length + 1}"
+        )
+    starts = range(0, len(ids) - length, length)
+    return [list(ids[start : start + length + 1]) for start in starts]
+
+
+# Objectives and batches -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """What a model reads and what it is asked.
+
+    Attributes:
+        tokens: (batch, length) ids, padded on the right.
+        lengths: (batch,) numbers of real tokens.
+        targets: (batch, length) ids asked for; `IGNORE` where nothing is.
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    targets: Tensor
+
+    def to(self, device: torch.device | str) -> "TextBatch":
+        """The batch on another device."""
+        return TextBatch(*(getattr(self, field.name).to(device) for field in fields(self)))
+
+    @property
+    def num_tokens(self) -> int:
+        """Number of tokens asked for."""
+        return int((self.targets != IGNORE).sum())
+
+
+Objective = Callable[[Tensor, Tensor, torch.Generator], TextBatch]
+"""(ids (batch, length), lengths (batch,), generator) → what is read and what is asked."""
+
+
+def next_token(ids: Tensor, lengths: Tensor, generator: torch.Generator) -> TextBatch:
+    """Every token asks for the one after it: GPT's objective."""
+    return TextBatch(ids[:, :-1], lengths - 1, _real_targets(ids, lengths)[:, 1:])
+
+
+def same_token(ids: Tensor, lengths: Tensor, generator: torch.Generator) -> TextBatch:
+    """Every token asks for itself: an autoencoder's objective."""
+    return TextBatch(ids, lengths, _real_targets(ids, lengths))
+
+
+def masked_token(vocab_size: int, *, share: float = 0.15) -> Objective:
+    """A few tokens are asked for, and mostly hidden: BERT's objective.
+
+    In each row, `share` of the tokens, and at least one, are picked. Of those, 80 % become `<mask>`,
+    10 % a random token, and 10 % stay (Devlin et al., 2019, section 3.1). Special tokens are never
+    picked.
+
+    Raises:
+        ValueError: `share` is not in (0, 1], or the vocabulary has special tokens only; when called,
+            a row has special tokens only.
+    """
+    if not 0 < share <= 1:
+        raise ValueError(f"share={share}; 0 < share <= 1 is needed")
+    if vocab_size <= MASK + 1:
+        raise ValueError(f"vocab_size={vocab_size}; the special tokens alone are {MASK + 1}")
+
+    def objective(ids: Tensor, lengths: Tensor, generator: torch.Generator) -> TextBatch:
+        candidates = ids > MASK
+        number = (share * candidates.sum(dim=1)).round().long().clamp(min=1)
+        if not candidates.any(dim=1).all():
+            raise ValueError("a row has special tokens only; there is nothing to mask")
+        order = torch.rand(ids.shape, generator=generator).masked_fill(~candidates, 2.0)
+        picked = order.argsort(dim=1).argsort(dim=1) < number[:, None]
+        fate = torch.rand(ids.shape, generator=generator)
+        other = torch.randint(MASK + 1, vocab_size, ids.shape, generator=generator)
+        tokens = ids.masked_fill(picked & (fate < 0.8), MASK)
+        tokens = torch.where(picked & (fate >= 0.8) & (fate < 0.9), other, tokens)
+        return TextBatch(tokens, lengths, ids.masked_fill(~picked, IGNORE))
+
+    return objective
+
+
+def _real_targets(ids: Tensor, lengths: Tensor) -> Tensor:
+    return ids.masked_fill(torch.arange(ids.shape[1]) >= lengths[:, None], IGNORE)
+
+
+class TextLoader(Loader):
+    """Batches of sentences or windows of similar length under an objective.
+
+    Each pass shuffles as `PairLoader` does. What the objective draws, it draws from the loader's
+    generator: anew in each pass of a shuffled loader, the same in each pass of one that is not.
+
+    Args:
+        sequences: ids of sentences (`Subwords.sentence`) or of windows (`cut_windows`).
+        objective: `next_token`, `same_token` or `masked_token(vocab_size)`.
+        batch_size: sequences per batch.
+        shuffle: False keeps them sorted by length, for evaluation.
+        seed: of the loader's own generator.
+
+    Raises:
+        ValueError: there are no sequences, one has fewer than two ids, or `batch_size` is not positive.
+    """
+
+    def __init__(
+        self,
+        sequences: Sequence[Sequence[int]],
+        objective: Objective,
+        *,
+        batch_size: int = 64,
+        shuffle: bool = True,
+        seed: int = 0,
+    ):
+        super().__init__(len(sequences), batch_size=batch_size, shuffle=shuffle, seed=seed)
+        if (shortest := min(map(len, sequences))) < 2:
+            raise ValueError(f"a sequence has {shortest} ids; at least 2 are needed")
+        self._sequences, self._objective, self._seed = list(sequences), objective, seed
+
+    def _batch(self, rows: list[int]) -> TextBatch:
+        return self._objective(*pad([self._sequences[row] for row in rows]), self._generator)
+
+    def _order(self) -> list[list[int]]:
+        def length(row: int) -> int:
+            return len(self._sequences[row])
+
+        if not self.shuffle:
+            self._generator.manual_seed(self._seed)
+            return chunks(sorted(range(self.rows), key=length), self.batch_size)
+        order = torch.randperm(self.rows, generator=self._generator).tolist()
+        batches = []
+        for pool in chunks(order, 50 * self.batch_size):
+            batches += chunks(sorted(pool, key=length), self.batch_size)
+        return [batches[i] for i in torch.randperm(len(batches), generator=self._generator)]
