@@ -62,6 +62,7 @@ from course_utils.figures import (
     show_heatmaps,
     subplots,
 )
+from course_utils.layers import FeedForward, Residual
 from course_utils.metrics import (
     accuracy,
     alignment_error_rate,
@@ -77,7 +78,7 @@ from course_utils.models.lookups import (
     without_head,
 )
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
-from course_utils.models.transformer import Transformer
+from course_utils.models.transformer import DecoderLayer, EncoderLayer, Transformer
 from course_utils.pooling import (
     KERNELS,
     best_width,
@@ -107,7 +108,10 @@ __all__ = [
     "AdditiveAttention",
     "Attention",
     "AttentionTranslator",
+    "DecoderLayer",
     "DotProductAttention",
+    "EncoderLayer",
+    "FeedForward",
     "History",
     "ImageLoader",
     "ImageSet",
@@ -119,6 +123,7 @@ __all__ = [
     "Picture",
     "RecurrentTranslator",
     "RegressionData",
+    "Residual",
     "SinusoidalPositions",
     "Trainer",
     "Transformer",
