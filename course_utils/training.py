@@ -199,6 +199,7 @@ class Trainer:
         checkpoint: file that holds the last completed epoch, or the step of an interrupt.
         device: where to train; this process's GPU if there is one. Under `torchrun` every process
             takes its share of each batch, and the step is that of one process on the whole.
+        quiet: show no bar and no closing line, where many runs follow each other.
 
     Raises:
         ValueError: an argument is out of range.
@@ -220,6 +221,7 @@ class Trainer:
         seed: int = 0,
         checkpoint: str | os.PathLike | None = None,
         device: torch.device | str | None = None,
+        quiet: bool = False,
     ):
         for name, value in (("epochs", epochs), ("lr", lr), ("patience", patience)):
             if value is not None and not value > 0:
@@ -230,7 +232,7 @@ class Trainer:
         self.schedule = schedule or constant()
         self.clip_norm, self.weight_decay, self.betas = clip_norm, weight_decay, betas
         self.patience, self.keep_best, self.measure = patience, keep_best, measure
-        self.seed = seed
+        self.seed, self.quiet = seed, quiet
         self.checkpoint = Path(checkpoint) if checkpoint else None
         self.device = torch.device(device or own_device())
 
@@ -264,7 +266,7 @@ class Trainer:
         was_training = model.training
         with (
             _gentle_interrupt() as pressed,
-            progress(self.epochs, len(train), shown=team.leads) as bar,
+            progress(self.epochs, len(train), shown=team.leads and not self.quiet) as bar,
         ):
             while run.epoch < self.epochs and not run.exhausted(self.patience):
                 run.one_epoch(train, val, bar, pressed)

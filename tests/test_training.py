@@ -293,3 +293,10 @@ def test_the_rate_follows_the_schedule_step_by_step():
 def test_bad_settings_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_quiet_run_says_nothing(capsys):
+    Trainer(translation_loss(), epochs=1, quiet=True).fit(small_model(), loader())
+    assert capsys.readouterr() == ("", "")
+    Trainer(translation_loss(), epochs=1).fit(small_model(), loader())
+    assert "1 epochs" in capsys.readouterr().err
