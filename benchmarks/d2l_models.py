@@ -15,7 +15,9 @@ from torch.utils.data import DataLoader, TensorDataset
 from course_utils.data.text import BOS, EOS, PAD
 
 
-def transformer(d2l: ModuleType, source_size: int, target_size: int, *, dropout: float) -> nn.Module:
+def transformer(
+    d2l: ModuleType, source_size: int, target_size: int, *, dropout: float
+) -> nn.Module:
     """256 wide, 2+2 layers, 4 heads, FFN 64: the sizes of the book's section 11.7."""
 
     class Block(nn.Module):

@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from course_utils.cpu import Dropout, Linear
+
 # Masks ------------------------------------------------------------------------------------------
 
 
@@ -261,10 +263,10 @@ class AdditiveAttention(Attention):
         ):
             if size <= 0:
                 raise ValueError(f"{name}={size}; a size is at least 1")
-        self.query_proj = nn.Linear(query_dim, hidden_dim, bias=False)
-        self.key_proj = nn.Linear(key_dim, hidden_dim, bias=False)
-        self.score_proj = nn.Linear(hidden_dim, 1, bias=False)
-        self.dropout = nn.Dropout(_probability("dropout", dropout))
+        self.query_proj = Linear(query_dim, hidden_dim, bias=False)
+        self.key_proj = Linear(key_dim, hidden_dim, bias=False)
+        self.score_proj = Linear(hidden_dim, 1, bias=False)
+        self.dropout = Dropout(_probability("dropout", dropout))
 
     def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
         """(…, queries, query_dim), (…, keys, key_dim) → (…, queries, keys)."""
@@ -399,10 +401,10 @@ class MultiHeadAttention(Attention):
         self.encode = encode
         self.dropout = _probability("dropout", dropout)
         kv_dim = embed_dim // num_heads * self.num_kv_heads
-        self.query_proj = nn.Linear(embed_dim, embed_dim, bias=bias)
-        self.key_proj = nn.Linear(embed_dim, kv_dim, bias=bias)
-        self.value_proj = nn.Linear(embed_dim, kv_dim, bias=bias)
-        self.out_proj = nn.Linear(embed_dim, embed_dim, bias=bias)
+        self.query_proj = Linear(embed_dim, embed_dim, bias=bias)
+        self.key_proj = Linear(embed_dim, kv_dim, bias=bias)
+        self.value_proj = Linear(embed_dim, kv_dim, bias=bias)
+        self.out_proj = Linear(embed_dim, embed_dim, bias=bias)
 
     def forward(
         self,

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from course_utils.attention import AdditiveAttention, padding_mask
+from course_utils.cpu import Dropout, Linear
 
 
 @dataclass
@@ -66,11 +67,11 @@ class RecurrentTranslator(nn.Module):
         self.source_embedding = nn.Embedding(source_size, embed_dim, padding_idx=pad)
         self.target_embedding = nn.Embedding(target_size, embed_dim, padding_idx=pad)
         self.encoder = nn.GRU(embed_dim, hidden_dim, batch_first=True, bidirectional=True)
-        self.bridge = nn.Linear(2 * hidden_dim, hidden_dim)
+        self.bridge = Linear(2 * hidden_dim, hidden_dim)
         self.decoder = nn.GRUCell(embed_dim + 2 * hidden_dim, hidden_dim)
-        self.dropout = nn.Dropout(dropout)
-        self.combine = nn.Linear(3 * hidden_dim, embed_dim)
-        self.head = nn.Linear(embed_dim, target_size)
+        self.dropout = Dropout(dropout)
+        self.combine = Linear(3 * hidden_dim, embed_dim)
+        self.head = Linear(embed_dim, target_size)
 
     def forward(self, source: Tensor, source_lens: Tensor, target: Tensor) -> Tensor:
         """Logits for teacher forcing.

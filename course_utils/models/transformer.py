@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.attention import KVCache, MultiHeadAttention, causal_mask, padding_mask
+from course_utils.cpu import Dropout, Linear
 from course_utils.layers import FeedForward, Residual, make_feed_forward
 from course_utils.positions import SinusoidalPositions, rotate
 
@@ -179,14 +180,14 @@ class Transformer(nn.Module):
         self.source_embedding = _embedding(source_size, embed_dim, pad)
         self.target_embedding = _embedding(target_size, embed_dim, pad)
         self.positions = SinusoidalPositions(embed_dim, max_len=max_len)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         sizes = (embed_dim, num_heads, ffn_dim)
         options = {"dropout": dropout, "norm_first": norm_first}
         self.encoder = nn.ModuleList(EncoderLayer(*sizes, **options) for _ in range(num_layers))
         self.decoder = nn.ModuleList(DecoderLayer(*sizes, **options) for _ in range(num_layers))
         self.encoder_norm = nn.LayerNorm(embed_dim) if norm_first else nn.Identity()
         self.decoder_norm = nn.LayerNorm(embed_dim) if norm_first else nn.Identity()
-        self.head = nn.Linear(embed_dim, target_size)
+        self.head = Linear(embed_dim, target_size)
 
     def forward(self, source: Tensor, source_lens: Tensor, target: Tensor) -> Tensor:
         """Logits for teacher forcing.
