@@ -276,13 +276,13 @@ def _temporary(path: Path):
 
 
 def _advice(entry: DataSet, path: Path, reason: str) -> str:
-    hashes = " or ".join(entry.sha256) or "none on record"
-    about, newer = ("about ", ", or a newer release") if entry.moving else ("", "")
+    hashes = " or ".join([*entry.sha256, *["any newer release"] * entry.moving])
+    about = "about " if entry.moving else ""
     return (
         f"{entry.name}: {reason}.\n"
         f"  file:    {path.name} ({about}{entry.megabytes:g} MB)\n"
         f"  from:    {entry.url}\n"
-        f"  SHA-256: {hashes}{newer}\n"
+        f"  SHA-256: {hashes}\n"
         f"  By hand: download it in a browser and put it at {path}"
     )
 
