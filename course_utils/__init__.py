@@ -45,6 +45,17 @@ from course_utils.data.images import (
     read_image,
 )
 from course_utils.data.lookups import TwoLookups, two_lookups
+from course_utils.data.prose import (
+    Subwords,
+    TextLoader,
+    cut_windows,
+    load_english,
+    load_shakespeare,
+    load_story,
+    masked_token,
+    next_token,
+    same_token,
+)
 from course_utils.data.text import Vocabulary, tokenize
 from course_utils.data.translation import (
     PairLoader,
@@ -53,13 +64,21 @@ from course_utils.data.translation import (
     load_tatoeba,
     split_by_source,
 )
-from course_utils.decoding import beam_search, greedy, translate
+from course_utils.decoding import (
+    beam_search,
+    greedy,
+    next_token_probs,
+    sample,
+    translate,
+    write,
+)
 from course_utils.figures import (
     COLORS,
     Picture,
     heatmap,
     show_curves,
     show_heatmaps,
+    show_images,
     subplots,
 )
 from course_utils.layers import FeedForward, Residual
@@ -71,6 +90,7 @@ from course_utils.metrics import (
     perplexity,
     predict,
 )
+from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.models.lookups import (
     LookupNetwork,
     lookup_accuracy,
@@ -79,6 +99,14 @@ from course_utils.models.lookups import (
 )
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.models.transformer import DecoderLayer, EncoderLayer, Transformer
+from course_utils.models.vision import (
+    PatchEmbedding,
+    SmallCNN,
+    ViT,
+    attention_rollout,
+    cut_patches,
+    join_patches,
+)
 from course_utils.pooling import (
     KERNELS,
     best_width,
@@ -97,12 +125,16 @@ from course_utils.training import (
     Trainer,
     classification_loss,
     inverse_sqrt,
+    language_model_loss,
+    load_weights,
     translation_loss,
     warmup_decay,
 )
 
 __all__ = [
+    "BERT",
     "COLORS",
+    "GPT",
     "KERNELS",
     "ROOT",
     "AdditiveAttention",
@@ -120,18 +152,25 @@ __all__ = [
     "LookupNetwork",
     "MultiHeadAttention",
     "PairLoader",
+    "PatchEmbedding",
     "Picture",
     "RecurrentTranslator",
     "RegressionData",
     "Residual",
+    "SentenceClassifier",
     "SinusoidalPositions",
+    "SmallCNN",
+    "Subwords",
+    "TextLoader",
     "Trainer",
     "Transformer",
     "TwoLookups",
+    "ViT",
     "Vocabulary",
     "WordTable",
     "accuracy",
     "alignment_error_rate",
+    "attention_rollout",
     "beam_search",
     "best_width",
     "bleu",
@@ -139,6 +178,8 @@ __all__ = [
     "checks",
     "classification_loss",
     "confusion_matrix",
+    "cut_patches",
+    "cut_windows",
     "doctor",
     "dot_product_weights",
     "explore",
@@ -147,20 +188,29 @@ __all__ = [
     "has_gpu",
     "heatmap",
     "inverse_sqrt",
+    "join_patches",
     "kernel_values",
     "kernel_weights",
+    "language_model_loss",
     "leave_one_out",
     "leave_one_out_error",
     "load_cifar10",
+    "load_english",
     "load_fashion_mnist",
     "load_grammar",
     "load_sentences",
+    "load_shakespeare",
+    "load_story",
     "load_tatoeba",
+    "load_weights",
     "load_words",
     "lookup_accuracy",
     "masked_softmax",
+    "masked_token",
     "merge_heads",
     "nadaraya_watson",
+    "next_token",
+    "next_token_probs",
     "noisy_sine",
     "padding_mask",
     "perplexity",
@@ -169,10 +219,13 @@ __all__ = [
     "read_image",
     "record_attention",
     "rotate",
+    "same_token",
+    "sample",
     "scaled_dot_product_attention",
     "seed_everything",
     "show_curves",
     "show_heatmaps",
+    "show_images",
     "sinusoidal_table",
     "split_by_source",
     "split_heads",
@@ -185,4 +238,5 @@ __all__ = [
     "two_moons",
     "warmup_decay",
     "without_head",
+    "write",
 ]

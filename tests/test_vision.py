@@ -14,8 +14,8 @@ from course_utils.models.vision import (
     SmallCNN,
     ViT,
     attention_rollout,
-    from_patches,
-    patches,
+    join_patches,
+    cut_patches,
 )
 from course_utils.training import Trainer, classification_loss
 
@@ -36,7 +36,7 @@ def small(**options) -> ViT:
 
 def test_patches_of_a_picture_counted_by_hand():
     image = torch.arange(16).view(1, 1, 4, 4)
-    assert patches(image, 2).tolist() == [
+    assert cut_patches(image, 2).tolist() == [
         [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
     ]
 
@@ -44,20 +44,20 @@ def test_patches_of_a_picture_counted_by_hand():
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(1, 5))
 def test_an_image_is_rebuilt_from_its_patches(channels, rows, columns, size):
     images = torch.randn(2, channels, rows * size, columns * size)
-    cut = patches(images, size)
+    cut = cut_patches(images, size)
     assert cut.shape == (2, rows * columns, channels * size * size)
-    assert torch.equal(from_patches(cut, channels, rows * size, columns * size), images)
+    assert torch.equal(join_patches(cut, channels, rows * size, columns * size), images)
 
 
 def test_patches_that_do_not_fill_the_image_are_refused():
     with pytest.raises(ValueError, match=r"shape \(1, 1, 28, 30\).*divisible by 7"):
-        patches(torch.zeros(1, 1, 28, 30), 7)
+        cut_patches(torch.zeros(1, 1, 28, 30), 7)
     with pytest.raises(ValueError, match="divisible by 0"):
-        patches(torch.zeros(1, 1, 4, 4), 0)
+        cut_patches(torch.zeros(1, 1, 4, 4), 0)
     with pytest.raises(ValueError, match=r"shape \(4, 4\)"):
-        patches(torch.zeros(4, 4), 2)
+        cut_patches(torch.zeros(4, 4), 2)
     with pytest.raises(ValueError, match="do not make an image of 3 × 4 × 4"):
-        from_patches(torch.zeros(1, 4, 4), 3, 4, 4)
+        join_patches(torch.zeros(1, 4, 4), 3, 4, 4)
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -175,8 +175,8 @@ def test_every_parameter_moves_in_one_step(make):
 def test_positions_tell_patches_apart_and_without_them_order_is_lost():
     model = small().eval()
     images = torch.randn(1, 1, 8, 8)
-    cut = patches(images, 4)
-    mixed = from_patches(cut[:, [2, 0, 3, 1]], 1, 8, 8)
+    cut = cut_patches(images, 4)
+    mixed = join_patches(cut[:, [2, 0, 3, 1]], 1, 8, 8)
     assert not torch.allclose(model(images), model(mixed), atol=1e-4)
     with torch.no_grad():
         model.positions.table.zero_()

@@ -16,7 +16,7 @@ POSITION_STD = 0.3
 training finds them. (With the usual 0.02 they drown at first; chapter 10 measures it.)"""
 
 
-def patches(images: Tensor, size: int) -> Tensor:
+def cut_patches(images: Tensor, size: int) -> Tensor:
     """Cut images into squares that do not overlap, row by row, each as one vector.
 
     Args:
@@ -35,8 +35,8 @@ def patches(images: Tensor, size: int) -> Tensor:
     return cut.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
 
 
-def from_patches(patches: Tensor, channels: int, height: int, width: int) -> Tensor:
-    """Put the images together again: undoes `patches`.
+def join_patches(patches: Tensor, channels: int, height: int, width: int) -> Tensor:
+    """Put the images together again: undoes `cut_patches`.
 
     Raises:
         ValueError: the patches do not make up such an image.
@@ -80,7 +80,7 @@ class PatchEmbedding(nn.Module):
             _check_images(images, self.patch_size)
             return self.proj(images).flatten(2).transpose(1, 2)
         return F.linear(
-            patches(images, self.patch_size), self.proj.weight.flatten(1), self.proj.bias
+            cut_patches(images, self.patch_size), self.proj.weight.flatten(1), self.proj.bias
         )
 
 
@@ -126,7 +126,6 @@ class ViT(nn.Module):
         self.patch_embedding = PatchEmbedding(patch_size, channels, embed_dim, by=patches_by)
         self.class_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
         self.positions = LearnedPositions(embed_dim, max_len=self.grid**2 + 1)
-        nn.init.normal_(self.positions.table, std=POSITION_STD)
         self.dropout = nn.Dropout(dropout)
         self.layers = nn.ModuleList(
             EncoderLayer(
@@ -141,6 +140,13 @@ class ViT(nn.Module):
         )
         self.norm = nn.LayerNorm(embed_dim)
         self.head = nn.Linear(embed_dim, num_classes)
+        self._initialize()
+
+    def _initialize(self) -> None:
+        nn.init.normal_(self.positions.table, std=POSITION_STD)
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
 
     def forward(self, images: Tensor) -> Tensor:
         """(batch, channels, height, width) → logits (batch, num_classes).
