@@ -31,7 +31,9 @@ def server():
             self.server.requests += 1
             content = self.server.content
             body = content[:-1] + b"x" if self.path == "/wrong" else content
-            self.send_response(404 if self.path == "/missing" else 200)
+            self.send_response({"/missing": 404, "/moved": 302}.get(self.path, 200))
+            if self.path == "/moved":
+                self.send_header("Location", "/good")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             if self.path == "/slow":
@@ -173,14 +175,27 @@ def test_a_file_may_stand_in_a_folder_of_the_cache(entry, tmp_path):
     assert path == tmp_path / "cache" / "clothes" / "toy.bin" and path.read_bytes() == CONTENT
 
 
-def test_https_is_not_left_for_plain_http():
-    def answer(url, *before):
-        return SimpleNamespace(url=url, history=[answer(url) for url in before])
+def test_https_is_not_left_for_plain_http(entry, server, monkeypatch):
+    def check(first, then):
+        registry._stay_on_https(first, SimpleNamespace(url=then))
 
-    registry._same_scheme(answer("http://127.0.0.1/x"))
-    registry._same_scheme(answer("https://a.org/x", "https://b.org/x"))
+    check("http://127.0.0.1/x", "http://127.0.0.1/y")
+    check("https://a.org/x", "https://b.org/x")
     with pytest.raises(OSError, match="it leads to http://b.org/x, which is not HTTPS"):
-        registry._same_scheme(answer("http://b.org/x", "https://a.org/x"))
+        check("https://a.org/x", "http://b.org/x")
+    seen = []
+    monkeypatch.setattr(
+        registry,
+        "_stay_on_https",
+        lambda url, response, **_: seen.append(response.url.split("/")[-1]),
+    )
+    fetch("toy", registry=entry("/moved"))
+    assert seen == ["moved", "good"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such bits")
+def test_a_class_may_share_one_cache(entry):
+    assert fetch("toy", registry=entry()).stat().st_mode & 0o777 == 0o644
 
 
 def fetching(file, cache):

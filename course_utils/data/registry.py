@@ -13,6 +13,7 @@ first used, and compared from then on. Everything else has to be a release that 
 """
 
 import contextlib
+import functools
 import hashlib
 import os
 import sys
@@ -216,11 +217,9 @@ def _download(entry: DataSet, path: Path) -> None:
     import pooch
 
     headers = {"User-Agent": "Mozilla/5.0 (attention-course)"}  # some hosts turn plain scripts away
+    each = {"response": functools.partial(_stay_on_https, entry.url)}  # also each redirection
     download = pooch.HTTPDownloader(
-        progressbar=sys.stderr.isatty(),
-        timeout=30,
-        headers=headers,
-        hooks={"response": _same_scheme},
+        progressbar=sys.stderr.isatty(), timeout=30, headers=headers, hooks=each
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -251,10 +250,9 @@ def _accept(entry: DataSet, arrived: Path, path: Path) -> None:
         _remember(path, found)
 
 
-def _same_scheme(response, **_) -> None:
+def _stay_on_https(url: str, response, **_) -> None:
     """Refuse to be led from HTTPS to plain HTTP, where anybody may answer."""
-    first = response.history[0] if response.history else response
-    if first.url.startswith("https:") and not response.url.startswith("https:"):
+    if url.startswith("https:") and not response.url.startswith("https:"):
         raise OSError(f"it leads to {response.url}, which is not HTTPS")
 
 
@@ -269,6 +267,7 @@ def _temporary(path: Path):
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".part")
     os.close(handle)
     try:
+        os.chmod(name, 0o644)  # a class may share one cache
         yield Path(name)
     finally:
         with contextlib.suppress(FileNotFoundError):
