@@ -170,6 +170,14 @@ def test_what_a_killed_process_left_is_swept_away_in_time(entry, tmp_path):
     assert cached(tmp_path) == [".toy", ".toy.bin.b.part", "toy.bin"]
 
 
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_bar_shows_the_download_to_who_watches(entry, monkeypatch, capsys, watched):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: watched)
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    fetch("toy", registry=entry())
+    assert ("100%" in capsys.readouterr().err) == watched
+
+
 def test_a_file_may_stand_in_a_folder_of_the_cache(entry, tmp_path):
     path = fetch("toy", registry=entry(file="clothes/toy.bin"))
     assert path == tmp_path / "cache" / "clothes" / "toy.bin" and path.read_bytes() == CONTENT

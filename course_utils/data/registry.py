@@ -218,9 +218,8 @@ def _download(entry: DataSet, path: Path) -> None:
 
     headers = {"User-Agent": "Mozilla/5.0 (attention-course)"}  # some hosts turn plain scripts away
     each = {"response": functools.partial(_stay_on_https, entry.url)}  # also each redirection
-    download = pooch.HTTPDownloader(
-        progressbar=sys.stderr.isatty(), timeout=30, headers=headers, hooks=each
-    )
+    watched = sys.stderr.isatty() or "ipykernel" in sys.modules
+    download = pooch.HTTPDownloader(progressbar=watched, timeout=30, headers=headers, hooks=each)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _temporary(path) as temporary:
