@@ -23,7 +23,8 @@ MASK = len(SPECIALS)
 IGNORE = -100
 """Target where nothing is asked; the value that PyTorch's cross-entropy leaves out."""
 
-WORD_END = "</w>"
+WORD_END = "␣"
+"""Stands at the end of each word, as a character of its own before the first merge."""
 
 TOPICS = {
     "animal": {"animal"},
@@ -142,29 +143,21 @@ class Subwords:
     """
 
     def __init__(self, texts: Iterable[str], *, size: int = 1000):
-        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+        from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-        texts = [" ".join(tokenize(text)) for text in texts]
-        characters = {character for text in texts for character in text} - {" "}
+        texts = [_marked(text) for text in texts]
+        characters = set().union(*texts) - {" "}
         if not characters:
             raise ValueError("texts is empty; subwords are learned from training data")
-        # each character inside a word and, marked, at its end
-        smallest = len(SPECIALS) + 1 + 2 * len(characters)
+        smallest = len(SPECIALS) + 1 + len(characters)
         if size < smallest:
             raise ValueError(
                 f"size={size}; {len(characters)} characters and the special tokens need {smallest}"
             )
-        self._tokenizer = Tokenizer(
-            models.BPE(unk_token=SPECIALS[UNK], end_of_word_suffix=WORD_END)
-        )
+        self._tokenizer = Tokenizer(models.BPE(unk_token=SPECIALS[UNK]))
         self._tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        self._tokenizer.decoder = decoders.BPEDecoder(suffix=WORD_END)
-        trainer = trainers.BpeTrainer(
-            vocab_size=size,
-            special_tokens=[*SPECIALS, "<mask>"],
-            end_of_word_suffix=WORD_END,
-            show_progress=False,
-        )
+        special = [*SPECIALS, "<mask>"]
+        trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False)
         self._tokenizer.train_from_iterator(texts, trainer)
         ids = self._tokenizer.get_vocab()
         self.tokens = tuple(sorted(ids, key=ids.get))
@@ -179,30 +172,30 @@ class Subwords:
 
     def encode(self, text: str) -> list[int]:
         """Ids of a text's pieces, without `<bos>` and `<eos>`; an unknown character is `UNK`."""
-        return self._tokenizer.encode(" ".join(tokenize(text))).ids
+        return self._tokenizer.encode(_marked(text)).ids
 
     def sentence(self, text: str) -> list[int]:
         """The ids between `<bos>` and `<eos>`: what models read and write."""
         return [BOS, *self.encode(text), EOS]
 
     def pieces(self, text: str) -> list[str]:
-        """A text's pieces in letters; one that ends a word ends in `</w>`."""
+        """A text's pieces in letters; one that ends a word ends in "␣"."""
         return [self.tokens[index] for index in self.encode(text)]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text, words separated by spaces; `<pad>`, `<bos>` and `<eos>` are left out, `<mask>` is not."""
-        words, word = [], ""
+        pieces = []
         for index in ids:
-            token = self.tokens[index]
-            if index in (PAD, BOS, EOS):
-                continue
             if index in (UNK, MASK):
-                words, word = [*words, word, token], ""
-            elif token.endswith(WORD_END):
-                words, word = [*words, word + token.removesuffix(WORD_END)], ""
-            else:
-                word += token
-        return " ".join(part for part in [*words, word] if part)
+                pieces.append(f" {self.tokens[index]} ")
+            elif index not in (PAD, BOS, EOS):
+                pieces.append(self.tokens[index])
+        return " ".join("".join(pieces).replace(WORD_END, " ").split())
+
+
+def _marked(text: str) -> str:
+    """Words and punctuation marks, each with its end marked, separated by spaces."""
+    return " ".join(token + WORD_END for token in tokenize(text.replace(WORD_END, " ")))
 
 
 def cut_windows(ids: Sequence[int], length: int) -> list[list[int]]:

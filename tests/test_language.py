@@ -1,0 +1,492 @@
+"""Language models: who sees whom, the cache, objectives, subwords, sampling, and what is refused."""
+
+import copy
+import itertools
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import course_utils as cu
+from course_utils.data.prose import IGNORE, MASK, WORD_END, TextBatch
+from course_utils.data.text import BOS, EOS, PAD
+from course_utils.models.language import BERT, GPT, LanguageModel, SentenceClassifier
+from course_utils.training import language_model_loss, load_weights, save_atomically
+
+SIZE = 23
+SMALL = {"embed_dim": 16, "num_heads": 4, "num_layers": 2, "max_len": 12}
+SWAPS = [
+    {"norm": norm, "rotary": rotary, "activation": activation, "num_kv_heads": kv}
+    for norm, rotary, activation, kv in itertools.product(
+        ("layer", "rms"), (False, True), ("gelu", "swiglu"), (None, 2, 1)
+    )
+]
+every_swap = pytest.mark.parametrize("swap", SWAPS, ids=lambda s: "-".join(map(str, s.values())))
+
+
+def make(kind=GPT, **options):
+    torch.manual_seed(0)
+    return kind(SIZE, **{**SMALL, "dropout": 0.0, **options})
+
+
+def some_ids(rows=3, length=9):
+    return torch.randint(MASK + 1, SIZE, (rows, length), generator=torch.Generator().manual_seed(1))
+
+
+def corpus():
+    return ["low lower lowest", "new newer newest", "the lowest is not the newest ."] * 3
+
+
+# Models -----------------------------------------------------------------------------------------
+
+
+@every_swap
+@pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
+def test_later_tokens_change_no_earlier_logits_of_a_gpt(swap, training):
+    model = make(**swap).train(training)
+    ids = some_ids()
+    changed = ids.clone()
+    changed[:, 5] = (changed[:, 5] + 1 - MASK - 1) % (SIZE - MASK - 1) + MASK + 1
+    before, after = model(ids), model(changed)
+    assert torch.equal(before[:, :5], after[:, :5])
+    assert (before[:, 5] != after[:, 5]).any(dim=-1).all()
+
+
+@every_swap
+def test_steps_on_the_cache_equal_reading_at_once(swap):
+    model = make(**swap).eval()
+    ids = some_ids()
+    with torch.no_grad():
+        at_once, state = model(ids), model.start()
+        first = model.step(ids[:, :4], state)  # a prompt
+        assert_close(first, at_once[:, 3], rtol=1e-4, atol=1e-5)
+        for place in range(4, ids.shape[1]):
+            step = model.step(ids[:, place], state)
+            assert_close(step, at_once[:, place], rtol=1e-4, atol=1e-5)
+        assert state.length == ids.shape[1]
+
+
+def test_several_tokens_are_read_in_the_middle_of_a_text():
+    model = make(rotary=True).eval()
+    ids = some_ids()
+    with torch.no_grad():
+        state = model.start()
+        model.step(ids[:, :3], state)
+        assert_close(model.step(ids[:, 3:7], state), model(ids)[:, 6], rtol=1e-4, atol=1e-5)
+
+
+def test_a_reordered_state_goes_on_with_the_rows_it_kept():
+    model = make().eval()
+    ids = some_ids()
+    rows = torch.tensor([2, 0])
+    with torch.no_grad():
+        state = model.start()
+        model.step(ids[:, :4], state)
+        state.reorder(rows)
+        step = model.step(ids[rows, 4], state)
+        assert_close(step, model(ids[rows])[:, 4], rtol=1e-4, atol=1e-5)
+
+
+@every_swap
+def test_bert_sees_both_ways_and_no_padding(swap):
+    model = make(BERT, **swap).eval()
+    ids, lengths = some_ids(), torch.tensor([9, 6, 4])
+    changed = ids.clone()
+    changed[:, 3] = MASK
+    assert (model(ids, lengths)[:, 0] != model(changed, lengths)[:, 0]).any(dim=-1).all()
+    other_padding = ids.clone()
+    other_padding[1, 6:], other_padding[2, 4:] = MASK, PAD
+    after = model(other_padding, lengths)
+    for row, length in enumerate(lengths):
+        assert torch.equal(model(ids, lengths)[row, :length], after[row, :length])
+        alone = model(ids[row : row + 1, :length])
+        assert_close(alone[0], after[row, :length], rtol=1e-4, atol=1e-5)
+
+
+@every_swap
+def test_every_parameter_learns_in_one_step(swap):
+    model = make(**swap)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    loss, count = language_model_loss()(model, next_batch(model))
+    (loss / count).backward()
+    torch.optim.SGD(model.parameters(), lr=1.0).step()
+    for name, parameter in model.named_parameters():
+        if "key_proj.bias" in name:
+            continue  # shifts all scores of a row alike: its gradient is zero but for rounding
+        assert (parameter != before[name]).any(), name
+
+
+def next_batch(model):
+    ids, lengths = some_ids(), torch.tensor([9, 6, 4])
+    return cu.next_token(ids, lengths, torch.Generator())
+
+
+def test_parameters_are_as_many_as_the_formula_says():
+    d, ffn, layers = 16, 64, 2
+    block = 4 * (d * d + d) + 2 * d * ffn + ffn + d + 4 * d
+    assert count(make()) == SIZE * d + 12 * d + layers * block + 2 * d
+    assert count(make(norm="rms")) == count(make()) - (2 * layers + 1) * d
+    assert count(make(rotary=True)) == count(make()) - 12 * d
+    assert count(make(num_kv_heads=1)) == count(make()) - layers * 2 * (d + 1) * (d - d // 4)
+
+
+def count(model):
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_the_head_shares_the_embedding_and_a_new_model_expects_every_token_alike():
+    model = make()
+    assert model.head.weight is model.embedding.weight
+    loss, n = language_model_loss()(model, next_batch(model))
+    assert abs(loss.item() / n - math.log(SIZE)) < 0.15
+
+
+def test_a_copy_for_fine_tuning_leaves_the_pretrained_model_alone():
+    body = make(BERT)
+    before = body.embedding.weight.detach().clone()
+    classifier = SentenceClassifier(copy.deepcopy(body), 3)
+    loss = classifier(some_ids(), torch.tensor([9, 6, 4])).square().sum()
+    loss.backward()
+    torch.optim.SGD(classifier.parameters(), lr=0.1).step()
+    assert torch.equal(body.embedding.weight, before)
+
+
+@pytest.mark.parametrize("kind", [GPT, BERT])
+def test_a_classifier_does_not_see_padding(kind):
+    classifier = SentenceClassifier(make(kind).eval(), 3)
+    ids, lengths = some_ids(), torch.tensor([9, 6, 4])
+    logits = classifier(ids, lengths)
+    assert logits.shape == (3, 3)
+    assert_close(logits[1:2], classifier(ids[1:2, :6], lengths[1:2]), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_heads": 3}, "num_heads=3"),
+        ({"num_kv_heads": 3}, "num_kv_heads=3"),
+        ({"num_layers": 0}, "num_layers=0"),
+        ({"activation": "tanh"}, "activation='tanh'"),
+        ({"norm": "batch"}, "norm='batch'"),
+    ],
+)
+def test_a_model_of_impossible_sizes_is_refused_by_name(options, message):
+    with pytest.raises(ValueError, match=message):
+        make(**options)
+
+
+@pytest.mark.parametrize("kind", [GPT, BERT])
+def test_an_empty_text_and_one_longer_than_the_table_are_refused(kind):
+    model = make(kind)
+    with pytest.raises(ValueError, match="at least 1"):
+        model(torch.empty(2, 0, dtype=torch.long))
+    with pytest.raises(ValueError, match="max_len=12"):
+        model(some_ids(length=13))
+    assert make(kind, rotary=True)(some_ids(length=13)).shape == (3, 13, SIZE)
+
+
+def test_the_base_class_has_no_mask_of_its_own():
+    with pytest.raises(NotImplementedError):
+        make(LanguageModel)(some_ids())
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+    path = tmp_path / "gpt.pt"
+    save_atomically({"kind": "GPT", "model": make().state_dict()}, path)
+    state = torch.load(path, weights_only=True)
+    again = make(embed_dim=16)
+    load_weights(again, state, path)
+    assert again.head.weight is again.embedding.weight
+    for other in ({"norm": "rms"}, {"rotary": True}, {"activation": "swiglu"}, {"num_kv_heads": 2}):
+        with pytest.raises(ValueError, match="checkpoint of another GPT"):
+            load_weights(make(**other), state, path)
+
+
+# Objectives and loss ----------------------------------------------------------------------------
+
+
+def test_the_next_token_is_asked_for_and_padding_is_not():
+    ids = torch.tensor([[BOS, 7, 8, EOS], [BOS, 9, EOS, PAD]])
+    batch = cu.next_token(ids, torch.tensor([4, 3]), torch.Generator())
+    assert batch.tokens.tolist() == [[BOS, 7, 8], [BOS, 9, EOS]]
+    assert batch.targets.tolist() == [[7, 8, EOS], [9, EOS, IGNORE]]
+    assert batch.lengths.tolist() == [3, 2] and batch.num_tokens == 5
+
+
+def test_an_autoencoder_is_asked_for_what_it_reads():
+    ids = torch.tensor([[BOS, 7, EOS], [BOS, EOS, PAD]])
+    batch = cu.same_token(ids, torch.tensor([3, 2]), torch.Generator())
+    assert torch.equal(batch.tokens, ids)
+    assert batch.targets.tolist() == [[BOS, 7, EOS], [BOS, EOS, IGNORE]]
+
+
+def test_masked_tokens_are_picked_hidden_and_kept_in_the_right_shares():
+    ids = torch.randint(MASK + 1, 1000, (400, 40))
+    ids[:, 0], ids[:, -1] = BOS, EOS
+    batch = cu.masked_token(1000)(ids, torch.full((400,), 40), torch.Generator().manual_seed(0))
+    picked = batch.targets != IGNORE
+    assert (picked.sum(dim=1) == 6).all()  # 15 % of 38
+    assert not picked[:, [0, -1]].any()
+    assert torch.equal(batch.targets[picked], ids[picked])
+    assert torch.equal(batch.tokens[~picked], ids[~picked])
+    hidden = (batch.tokens == MASK)[picked].float().mean()
+    same = (batch.tokens == ids)[picked].float().mean()
+    assert abs(hidden - 0.8) < 0.03 and abs(same - 0.1) < 0.03
+    assert not ((batch.tokens <= MASK) & (batch.tokens != MASK) & picked).any()
+
+
+def test_at_least_one_token_is_masked_in_the_shortest_sentence():
+    ids = torch.tensor([[BOS, 7, EOS, PAD], [BOS, 8, 9, EOS]])
+    batch = cu.masked_token(SIZE)(ids, torch.tensor([3, 4]), torch.Generator())
+    assert (batch.targets != IGNORE).sum(dim=1).tolist() == [1, 1]
+
+
+def test_only_asked_places_count_in_the_loss():
+    model = make(BERT).eval()
+    ids, lengths = some_ids(), torch.tensor([9, 6, 4])
+    batch = cu.masked_token(SIZE)(ids, lengths, torch.Generator().manual_seed(0))
+    loss, n = language_model_loss()(model, batch)
+    assert n == batch.num_tokens == (batch.targets != IGNORE).sum()
+    by_hand = 0.0
+    log_probs = model(batch.tokens, lengths).log_softmax(dim=-1)
+    for row, place in (batch.targets != IGNORE).nonzero().tolist():
+        by_hand -= log_probs[row, place, batch.targets[row, place]].item()
+    assert_close(loss.item(), by_hand, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [GPT, BERT])
+def test_the_loss_does_not_depend_on_how_far_a_batch_is_padded(kind):
+    model = make(kind).eval()
+    ids, lengths = some_ids(length=6), torch.tensor([6, 5, 3])
+    batch = cu.same_token(ids, lengths, torch.Generator())
+    far = TextBatch(
+        torch.cat([batch.tokens, torch.full((3, 4), PAD)], dim=1),
+        lengths,
+        torch.cat([batch.targets, torch.full((3, 4), IGNORE)], dim=1),
+    )
+    near_loss, far_loss = (language_model_loss()(model, b)[0] for b in (batch, far))
+    assert_close(near_loss, far_loss, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.5, -1.0, math.nan])
+def test_an_impossible_share_of_masks_is_refused(share):
+    with pytest.raises(ValueError, match="share="):
+        cu.masked_token(SIZE, share=share)
+
+
+def test_masking_needs_words():
+    with pytest.raises(ValueError, match="special tokens"):
+        cu.masked_token(MASK + 1)
+    with pytest.raises(ValueError, match="nothing to mask"):
+        cu.masked_token(SIZE)(torch.tensor([[BOS, EOS]]), torch.tensor([2]), torch.Generator())
+
+
+# Subwords and loaders ---------------------------------------------------------------------------
+
+
+def test_subwords_give_back_what_they_read():
+    subwords = cu.Subwords(corpus(), size=60)
+    for text in ("the newest is lowest .", "stow the new one"):
+        assert subwords.decode(subwords.sentence(text)) == text
+    assert subwords.tokens[:5] == ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>")
+    assert len(subwords) <= 60
+    assert subwords.decode([*subwords.encode("the"), MASK, EOS, PAD]) == "the <mask>"
+
+
+def test_an_unknown_character_is_unknown_and_the_rest_is_not():
+    subwords = cu.Subwords(corpus(), size=60)
+    assert "<unk>" in subwords.decode(subwords.encode("low µ low"))
+    assert subwords.decode(subwords.encode("low µ low")).startswith("low ")
+
+
+def test_subwords_learn_the_same_twice():
+    first, second = (cu.Subwords(corpus(), size=60) for _ in range(2))
+    assert first.tokens == second.tokens and first.merges == second.merges
+
+
+def test_each_merge_makes_a_token():
+    subwords = cu.Subwords(corpus(), size=60)
+    assert all(left + right in subwords.tokens for left, right in subwords.merges)
+    assert all(not left.endswith(WORD_END) for left, _ in subwords.merges)
+
+
+def test_subwords_without_text_or_room_are_refused():
+    with pytest.raises(ValueError, match="empty"):
+        cu.Subwords([], size=100)
+    with pytest.raises(ValueError, match="size=10"):
+        cu.Subwords(corpus(), size=10)
+
+
+def test_windows_ask_for_each_token_once():
+    ids = list(range(100, 123))
+    windows = cu.cut_windows(ids, 5)
+    assert [w[1:] for w in windows] == [ids[i + 1 : i + 6] for i in range(0, 20, 5)]
+    assert [w[0] for w in windows] == [ids[i] for i in range(0, 20, 5)]
+
+
+def test_a_text_shorter_than_a_window_is_refused():
+    with pytest.raises(ValueError, match="5 tokens"):
+        cu.cut_windows([1, 2, 3, 4, 5], 5)
+    with pytest.raises(ValueError, match="length=0"):
+        cu.cut_windows([1, 2, 3], 0)
+
+
+def loader(objective=None, **options):
+    sequences = [[BOS, *range(5, 5 + n), EOS] for n in range(1, 11)]
+    return cu.TextLoader(
+        sequences, objective or cu.masked_token(SIZE), **{"batch_size": 3, **options}
+    )
+
+
+def test_masks_change_from_pass_to_pass_in_training_and_never_in_evaluation():
+    def targets(batches):
+        return [batch.targets.tolist() for batch in batches]
+
+    training, evaluation = loader(), loader(shuffle=False)
+    assert targets(training) != targets(training)
+    assert targets(evaluation) == targets(evaluation)
+    assert sum(len(batch.tokens) for batch in training) == 10
+
+
+def test_a_loader_resumes_in_the_middle_of_a_pass():
+    whole, first = [], loader()
+    whole = [batch.targets.tolist() for batch in first]
+    again = loader()
+    batches = iter(again)
+    next(batches), next(batches)
+    resumed = loader(seed=5)
+    resumed.load_state_dict(again.state_dict())
+    assert [batch.targets.tolist() for batch in resumed] == whole[2:]
+
+
+def test_a_loader_without_text_is_refused():
+    with pytest.raises(ValueError, match="nothing to load"):
+        cu.TextLoader([], cu.next_token)
+    with pytest.raises(ValueError, match="1 ids"):
+        cu.TextLoader([[BOS]], cu.next_token)
+
+
+def test_the_texts_of_the_course_are_there():
+    sentences, story = cu.load_english(), cu.load_story()
+    assert len(sentences) == len(set(sentences)) > 15_000
+    assert "i'm home ." in sentences
+    assert len(story) > 40 and story[0].startswith("the clock in the tower")
+    assert all(sentence[-1] in ".?!" for sentence in story)
+
+
+# Sampling ---------------------------------------------------------------------------------------
+
+
+def test_temperature_has_the_right_limits():
+    logits = torch.tensor([[2.0, 1.0, -1.0, 1.5]])
+    assert_close(cu.next_token_probs(logits), logits.softmax(dim=-1))
+    assert_close(cu.next_token_probs(logits, temperature=2.0), (logits / 2).softmax(dim=-1))
+    best = torch.tensor([[1.0, 0, 0, 0]])
+    for cold in (0, 1e-30, 1e-4):
+        assert torch.equal(cu.next_token_probs(logits, temperature=cold), best)
+    assert_close(cu.next_token_probs(logits, temperature=math.inf), torch.full((1, 4), 0.25))
+    assert_close(cu.next_token_probs(logits, temperature=1e9), torch.full((1, 4), 0.25))
+
+
+def test_top_k_keeps_the_k_best_in_their_proportions():
+    logits = torch.tensor([2.0, 1.0, -1.0, 1.5])
+    probs = cu.next_token_probs(logits, top_k=2)
+    assert (probs > 0).tolist() == [True, False, False, True]
+    assert_close(probs[0] / probs[3], logits[0].exp() / logits[3].exp())
+    assert_close(probs.sum(), torch.tensor(1.0))
+    assert torch.equal(cu.next_token_probs(logits, top_k=99), cu.next_token_probs(logits))
+    assert (cu.next_token_probs(torch.zeros(5), top_k=2) > 0).sum() == 2  # ties too
+
+
+def test_ruled_out_tokens_stay_ruled_out():
+    logits = torch.tensor([0.0, -math.inf, 1.0])
+    for temperature in (0, 0.5, 100.0):
+        assert cu.next_token_probs(logits, temperature=temperature)[1] == 0
+
+
+@pytest.mark.parametrize("options", [{"temperature": -1}, {"temperature": math.nan}, {"top_k": 0}])
+def test_impossible_sampling_is_refused_by_name(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        cu.next_token_probs(torch.zeros(3), **options)
+
+
+@pytest.mark.parametrize("swap", SWAPS[:: len(SWAPS) // 6], ids=lambda s: str(list(s.values())))
+def test_greedy_sampling_on_the_cache_equals_recomputation(swap):
+    model = make(**swap).eval()
+    prompt = torch.cat([torch.full((3, 1), BOS), some_ids(length=3)], dim=1)
+    written = cu.sample(model, prompt, max_new=8, temperature=0)
+    with torch.no_grad():
+        for row, new in enumerate(written):
+            ids = prompt[row : row + 1]
+            for token in new:
+                logits = model(ids)[0, -1]
+                logits[[PAD, BOS, MASK]] = -math.inf
+                assert logits.argmax() == token
+                ids = torch.cat([ids, torch.tensor([[token]])], dim=1)
+            assert len(new) == 8 or model(ids)[0, -1].argmax() == EOS
+
+
+def test_draws_follow_their_generator_and_keep_the_models_mode():
+    model = make(dropout=0.5).train()
+    prompt = torch.full((4, 1), BOS)
+    draws = [
+        cu.sample(model, prompt, max_new=9, generator=torch.Generator().manual_seed(seed))
+        for seed in (0, 0, 1)
+    ]
+    assert draws[0] == draws[1] != draws[2]
+    assert model.training
+    assert not {PAD, BOS, EOS, MASK} & {token for row in draws[0] for token in row}
+
+
+def test_one_best_token_is_greedy():
+    model, prompt = make(), torch.full((2, 1), BOS)
+    assert cu.sample(model, prompt, max_new=9, top_k=1) == cu.sample(
+        model, prompt, max_new=9, temperature=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("prompt", "max_new", "message"),
+    [
+        (torch.empty(1, 0, dtype=torch.long), 3, "at least <bos>"),
+        (torch.empty(0, 3, dtype=torch.long), 3, "at least <bos>"),
+        (torch.tensor([BOS, 5]), 3, "prompt has shape"),
+        (torch.tensor([[BOS, SIZE]]), 3, "outside"),
+        (torch.tensor([[BOS, -1]]), 3, "outside"),
+        (torch.tensor([[BOS]]), 0, "max_new=0"),
+        (torch.tensor([[BOS]]), 12, "max_len=12"),
+    ],
+)
+def test_an_impossible_prompt_is_refused(prompt, max_new, message):
+    with pytest.raises(ValueError, match=message):
+        cu.sample(make(), prompt, max_new=max_new)
+
+
+def test_what_is_written_begins_with_its_prompt():
+    subwords = cu.Subwords(corpus(), size=60)
+    model = GPT(len(subwords), **SMALL)
+    for prompt in ("", "the lowest"):
+        texts = cu.write(model, subwords, prompt, count=3)
+        assert len(texts) == 3 and all(text.startswith(prompt) for text in texts)
+    assert cu.write(model, subwords, "low", seed=1) == cu.write(model, subwords, "low", seed=1)
+    rotary = GPT(len(subwords), **SMALL, rotary=True)
+    assert len(cu.write(rotary, subwords, "the", max_new=40)) == 1
+    with pytest.raises(ValueError, match="another"):
+        cu.write(make(), subwords)
+
+
+# Learning ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [GPT, BERT])
+def test_a_small_model_learns_a_small_text(kind):
+    subwords = cu.Subwords(corpus(), size=60)
+    sentences = [subwords.sentence(text) for text in corpus()]
+    objective = cu.next_token if kind is GPT else cu.masked_token(len(subwords))
+    torch.manual_seed(0)
+    model = kind(len(subwords), **{**SMALL, "max_len": 32}, dropout=0.0)
+    trainer = cu.Trainer(language_model_loss(), epochs=40, lr=3e-3)
+    history = trainer.fit(model, cu.TextLoader(sentences, objective, batch_size=9))
+    losses = [row["train_loss"] for row in history.rows]
+    assert losses[-1] < 0.5 * losses[0]
