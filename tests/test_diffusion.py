@@ -1,0 +1,330 @@
+"""Diffusion: pixels attend as tokens do, noise has the statistics of its formula, samplers walk back."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.testing import assert_close
+
+import course_utils as cu
+from course_utils.data.images import ImageBatch
+from course_utils.models.diffusion import (
+    Diffusion,
+    PixelAttention,
+    ResidualBlock,
+    UNet,
+    cosine_schedule,
+    linear_schedule,
+    time_features,
+)
+
+
+def awake(module, *, seed=0):
+    """The module with random numbers where it begins with zeros."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            if not parameter.any():
+                parameter.copy_(0.2 * torch.randn(parameter.shape, generator=generator))
+    return module
+
+
+def tokens(x):
+    return x.flatten(2).transpose(1, 2)
+
+
+def as_linear(block):
+    """Linear multi-head attention with the weights of a pixel block."""
+    channels = block.norm.num_channels
+    attention = cu.MultiHeadAttention(channels, block.num_heads)
+    names = ("query_proj", "key_proj", "value_proj")
+    parts = zip(names, block.qkv.weight[..., 0].chunk(3), block.qkv.bias.chunk(3), strict=True)
+    with torch.no_grad():
+        for name, weight, bias in parts:
+            getattr(attention, name).weight.copy_(weight)
+            getattr(attention, name).bias.copy_(bias)
+        attention.out_proj.weight.copy_(block.out_proj.weight[..., 0])
+        attention.out_proj.bias.copy_(block.out_proj.bias)
+    return attention
+
+
+@pytest.mark.parametrize("num_heads", [1, 2, 4])
+def test_attention_among_pixels_is_linear_multi_head_attention(num_heads):
+    block = awake(PixelAttention(16, num_heads))
+    linear = as_linear(block)
+    x = torch.randn(2, 16, 3, 5, requires_grad=True)
+    normed = tokens(block.norm(x))
+    expected = x + linear(normed, normed, normed).transpose(1, 2).reshape(x.shape)
+    actual = block(x)
+    assert_close(actual, expected, rtol=1e-4, atol=1e-5)
+    direction = torch.randn_like(x)
+    ours = torch.autograd.grad(actual, [x, block.qkv.weight, block.out_proj.weight], direction)
+    projections = [linear.query_proj, linear.key_proj, linear.value_proj, linear.out_proj]
+    theirs = torch.autograd.grad(expected, [x, *(p.weight for p in projections)], direction)
+    joined = [theirs[0], torch.cat(theirs[1:4])[..., None], theirs[4][..., None]]
+    for one, other in zip(ours, joined, strict=True):
+        assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
+def test_recorded_maps_are_the_weights_that_were_used():
+    block = awake(PixelAttention(8, 2))
+    x = torch.randn(2, 8, 3, 4)
+    with cu.record_attention(block) as maps:
+        block(x)
+    assert maps[""].shape == (2, 2, 12, 12)
+    assert_close(maps[""].sum(dim=-1), torch.ones(2, 2, 12))
+    normed = tokens(block.norm(x))
+    linear = as_linear(block)
+    with cu.record_attention(linear) as expected:
+        linear(normed, normed, normed)
+    assert_close(maps[""], expected[""])
+
+
+def test_permuted_pixels_give_the_output_permuted():
+    block = awake(PixelAttention(8, 2))
+    x = torch.randn(2, 8, 4, 6)
+    order = torch.randperm(24)
+    shuffled = x.flatten(2)[..., order].view_as(x)
+    expected = block(x).flatten(2)[..., order].view_as(x)
+    assert_close(block(shuffled), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_new_blocks_change_nothing_and_a_new_network_predicts_zero():
+    x, t = torch.randn(2, 8, 4, 4), torch.tensor([1, 5])
+    assert torch.equal(PixelAttention(8, 2)(x), x)
+    assert torch.equal(ResidualBlock(8, 8, 4)(x, torch.randn(2, 4)), x)
+    assert not UNet(8)(x, t).any()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PixelAttention(16, 3), "channels=16 is not divisible by num_heads=3"),
+        (lambda: PixelAttention(12, 3), "channels=12 is not divisible by groups=8"),
+        (lambda: PixelAttention(0), "channels=0"),
+        (lambda: PixelAttention(8)(torch.zeros(1, 4, 2, 2)), r"\(1, 4, 2, 2\); \(batch, 8"),
+        (lambda: PixelAttention(8)(torch.zeros(8, 2, 2)), r"\(8, 2, 2\)"),
+        (lambda: UNet(widths=(8, 16), attention=(True,)), "one of each per level"),
+        (lambda: UNet(widths=(8, 12)), "channels=12 is not divisible by groups=8"),
+        (lambda: time_features(torch.ones(1), 5), "dim=5"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_words(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("size", [(14, 15), (7, 14)])
+def test_sizes_that_cannot_be_halved_are_refused(size):
+    with pytest.raises(ValueError, match="multiples of 2"):
+        UNet()(torch.zeros(1, 1, *size), torch.ones(1))
+
+
+def test_a_network_that_is_told_classes_needs_labels():
+    x, t, labels = torch.zeros(2, 1, 4, 4), torch.ones(2), torch.tensor([0, 2])
+    assert UNet(num_classes=3)(x, t, labels).shape == x.shape
+    with pytest.raises(ValueError, match="labels are missing"):
+        UNet(num_classes=3)(x, t)
+    assert torch.equal(UNet()(x, t, labels), UNet()(x, t))
+    with pytest.raises(ValueError, match=r"t has shape \(3,\)"):
+        UNet()(x, torch.ones(3))
+
+
+def test_step_and_class_reach_the_output():
+    network = awake(UNet(num_classes=3))
+    x, t, labels = torch.randn(1, 1, 8, 8), torch.tensor([3]), torch.tensor([1])
+    output = network(x, t, labels)
+    assert not torch.allclose(network(x, t + 50, labels), output)
+    assert not torch.allclose(network(x, t, labels + 1), output)
+
+
+def test_a_pixel_far_away_is_seen_through_attention_only():
+    def reached(attention):
+        network = awake(UNet(widths=(8,), attention=(attention,))).double()
+        for module in network.modules():  # group norm, too, sees the whole picture
+            if isinstance(module, torch.nn.GroupNorm):
+                module.forward = lambda x: x
+        x = torch.randn(1, 1, 4, 40, dtype=torch.double, requires_grad=True)
+        network(x, torch.ones(1))[..., 0].sum().backward()
+        return x.grad[..., -1].abs().max() > 0
+
+    assert reached(True) and not reached(False)
+
+
+def test_every_parameter_learns():
+    network = UNet(num_classes=2, widths=(8, 16, 16), attention=(False, True, True))
+    diffusion = Diffusion(cosine_schedule(10))
+    batch = ImageBatch(torch.randn(8, 1, 8, 8), torch.arange(8) % 2)
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
+    before = {name: p.detach().clone() for name, p in network.named_parameters()}
+    for _ in range(4):  # what begins at zero passes no gradient on at first
+        optimizer.zero_grad()
+        loss, count = diffusion.loss(network, batch)
+        (loss / count).backward()
+        optimizer.step()
+    for name, parameter in network.named_parameters():
+        assert parameter.grad is not None and parameter.grad.any(), name
+        assert not torch.equal(parameter, before[name]), name
+
+
+# Noise ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("schedule", [linear_schedule, cosine_schedule])
+@pytest.mark.parametrize("steps", [30, 200, 1000])
+def test_schedules_begin_at_one_fall_and_end_near_zero(schedule, steps):
+    alpha_bar = schedule(steps)
+    assert alpha_bar.shape == (steps + 1,) and alpha_bar[0] == 1
+    assert (alpha_bar.diff() < 0).all()
+    assert 0 < alpha_bar[-1] < 2e-4
+
+
+def test_the_linear_schedule_is_that_of_the_paper_at_1000_steps():
+    betas = 1 - linear_schedule(1000)[1:] / linear_schedule(1000)[:-1]
+    assert_close(betas, torch.linspace(1e-4, 0.02, 1000), rtol=1e-2, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "alpha_bar", [[1.0], [0.9, 0.5], [1.0, 0.5, 0.5], [1.0, 0.5, 0.0], [[1.0, 0.5]]]
+)
+def test_what_is_no_schedule_is_refused(alpha_bar):
+    with pytest.raises(ValueError, match="begin at 1 and fall"):
+        Diffusion(torch.tensor(alpha_bar))
+
+
+def test_impossible_numbers_of_steps_are_refused():
+    for schedule in (linear_schedule, cosine_schedule):
+        with pytest.raises(ValueError, match="steps=0"):
+            schedule(0)
+    with pytest.raises(ValueError, match="steps=10 makes beta"):
+        linear_schedule(10)
+
+
+@pytest.mark.parametrize("t", [0, 10, 100, 200])
+def test_noised_pictures_have_the_mean_and_variance_of_the_formula(t):
+    diffusion = Diffusion(cosine_schedule(200))
+    x = torch.full((1, 1, 300, 300), 0.8)
+    noisy = diffusion.add_noise(x, torch.tensor([t]), torch.randn(x.shape))
+    a = diffusion.alpha_bar[t].item()
+    assert abs(noisy.mean() - 0.8 * math.sqrt(a)) < 0.02
+    assert abs(noisy.var() - (1 - a)) < 0.02
+
+
+def test_step_by_step_is_all_at_once():
+    diffusion = Diffusion(linear_schedule(50))
+    x = torch.full((100_000,), -0.5)
+    for a, b in zip(diffusion.alpha_bar[:21], diffusion.alpha_bar[1:21], strict=False):
+        x = (b / a).sqrt() * x + (1 - b / a).sqrt() * torch.randn(x.shape)
+    a = diffusion.alpha_bar[20]
+    assert abs(x.mean() + 0.5 * a.sqrt()) < 0.02
+    assert abs(x.var() - (1 - a)) < 0.02
+
+
+@pytest.mark.parametrize("t", [-1, 11])
+def test_steps_out_of_range_are_refused(t):
+    diffusion = Diffusion(cosine_schedule(10))
+    x = torch.zeros(2, 1, 2, 2)
+    with pytest.raises(ValueError, match="0 <= t <= 10"):
+        diffusion.add_noise(x, torch.tensor([5, t]), x)
+    with pytest.raises(ValueError, match="one t per picture"):
+        diffusion.add_noise(x, torch.tensor([5]), x)
+
+
+class KnowsThePicture:
+    """The perfect denoiser when there is only one picture."""
+
+    training = False
+
+    def __init__(self, diffusion, point):
+        self.diffusion, self.point = diffusion, point
+
+    def __call__(self, x, t, labels=None):
+        a = self.diffusion.alpha_bar[t][:, None, None, None]
+        return (x - a.sqrt() * self.point) / (1 - a).sqrt()
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("num_steps", [1, 7, None])
+@pytest.mark.parametrize("schedule", [linear_schedule, cosine_schedule])
+def test_a_perfect_denoiser_of_one_picture_gives_that_picture(schedule, num_steps, eta):
+    diffusion = Diffusion(schedule(50))
+    point = torch.rand(1, 1, 4, 4) * 1.6 - 0.8
+    sample = diffusion.sample(
+        KnowsThePicture(diffusion, point), (3, 1, 4, 4), num_steps=num_steps, eta=eta
+    )
+    assert_close(sample, point.expand(3, 1, 4, 4), rtol=0, atol=2e-3)
+
+
+def test_with_all_steps_and_full_noise_each_step_is_the_ancestral_one():
+    """Ho et al. (2020), equations 6, 7 and 11, against the general formula: mean and variance."""
+    alpha_bar = linear_schedule(40).double()
+    x, noise = torch.randn(2, 1000, dtype=torch.double)
+    for t in (1, 2, 20, 40):
+        a, b = alpha_bar[t], alpha_bar[t - 1]
+        alpha, beta = a / b, 1 - a / b
+        ancestral_mean = (x - beta / (1 - a).sqrt() * noise) / alpha.sqrt()
+        ancestral_variance = (1 - b) / (1 - a) * beta
+        clean = (x - (1 - a).sqrt() * noise) / a.sqrt()
+        variance = (1 - b) / (1 - a) * (1 - a / b)
+        mean = b.sqrt() * clean + (1 - b - variance).clamp(min=0).sqrt() * noise
+        assert_close(variance, ancestral_variance)
+        assert_close(mean, ancestral_mean)
+
+
+def test_two_pictures_are_sampled_about_equally_often():
+    """The best denoiser of a picture that is +1 or −1 all over, by formula."""
+    diffusion = Diffusion(cosine_schedule(100))
+
+    def best(x, t, labels=None):
+        a = diffusion.alpha_bar[t][:, None, None, None]
+        clean = torch.tanh(a.sqrt() * x.sum(dim=(1, 2, 3), keepdim=True) / (1 - a))
+        return (x - a.sqrt() * clean) / (1 - a).sqrt()
+
+    sample = diffusion.sample(best, (2000, 1, 2, 2))
+    assert (sample.abs() > 0.95).float().mean() > 0.97
+    assert 0.45 < (sample.mean(dim=(1, 2, 3)) > 0).float().mean() < 0.55
+
+
+def test_sampling_depends_on_the_seed_only_and_leaves_other_random_numbers_alone():
+    network, diffusion = awake(UNet()), Diffusion(cosine_schedule(5))
+    torch.manual_seed(1)
+    first = diffusion.sample(network, (2, 1, 4, 4), seed=3)
+    after = torch.rand(1)
+    torch.manual_seed(1)
+    assert torch.equal(torch.rand(1), after)
+    assert torch.equal(diffusion.sample(network, (2, 1, 4, 4), seed=3), first)
+    assert not torch.equal(diffusion.sample(network, (2, 1, 4, 4), seed=4), first)
+    assert first.abs().max() <= 1
+
+
+@pytest.mark.parametrize("wrong", [{"num_steps": 0}, {"num_steps": 6}, {"eta": 1.5}])
+def test_samplers_refuse_what_is_out_of_range(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Diffusion(cosine_schedule(5)).sample(UNet(), (1, 1, 4, 4), **wrong)
+
+
+def test_errors_are_the_loss_on_fixed_draws():
+    diffusion, images = Diffusion(cosine_schedule(20)), torch.rand(700, 1, 4, 4)
+    zero = UNet()
+    errors, t = diffusion.errors(zero, images)
+    again, _ = diffusion.errors(zero, images)
+    other, _ = diffusion.errors(zero, images, seed=1)
+    assert torch.equal(errors, again) and not torch.equal(errors, other)
+    assert t.bincount(minlength=21)[1:].tolist() == [35] * 20
+    assert abs(errors.mean() - 1) < 0.05  # predicting no noise at all
+    assert zero.training
+    loss, count = diffusion.loss(zero, ImageBatch(images, torch.zeros(700, dtype=torch.long)))
+    assert count == 700 and abs(loss / count - 1) < 0.05
+
+
+def test_a_minute_network_trains_and_samples_what_it_saw():
+    """One gray tone: after some steps samples are of that tone."""
+    images = torch.full((64, 1, 4, 4), 0.5)
+    batch = ImageBatch(images, torch.zeros(64, dtype=torch.long))
+    diffusion = Diffusion(cosine_schedule(20))
+    torch.manual_seed(0)
+    network = UNet(widths=(16,), attention=(True,))
+    cu.Trainer(diffusion.loss, epochs=1, lr=1e-2).fit(network, [batch] * 120)
+    sample = diffusion.sample(network, (16, 1, 4, 4))
+    assert F.l1_loss(sample, images[:16]) < 0.2
