@@ -90,7 +90,6 @@ from course_utils.metrics import (
     perplexity,
     predict,
 )
-from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.models.diffusion import (
     Diffusion,
     PixelAttention,
@@ -100,6 +99,7 @@ from course_utils.models.diffusion import (
     linear_schedule,
     time_features,
 )
+from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.models.lookups import (
     LookupNetwork,
     lookup_accuracy,
