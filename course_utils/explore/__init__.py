@@ -11,12 +11,17 @@ from types import ModuleType
 from course_utils.explore.core import Choice, Explorer, IntRange, Slider, Toggle
 
 EXPLORERS = {
+    "alignment": "alignment",
     "first_slider": "first",
     "kernel_width": "kernels",
     "temperature": "temperature",
     "scores": "scores",
     "heads": "heads",
     "positions": "positions",
+    "transformer": "transformer",
+    "sampling": "language",
+    "masks": "language",
+    "class_token": "vision",
 }
 """Name of each concrete explorer → the module of this package that holds it. Tests run through it."""
 
