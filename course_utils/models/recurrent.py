@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from course_utils.attention import AdditiveAttention, padding_mask
-from course_utils.cpu import Dropout, Linear
+from course_utils.cpu import Dropout, Linear, gru, gru_gates, linear
 
 
 @dataclass
@@ -89,34 +88,38 @@ class RecurrentTranslator(nn.Module):
     def features(self, source: Tensor, source_lens: Tensor, target: Tensor) -> Tensor:
         """What `head` turns into logits: (batch, target length, embed_dim)."""
         state = self.start(source, source_lens)
-        embedded = self.dropout(self.target_embedding(target))
+        tokens, for_context = self._read(target)
         outputs, weights = [], []
-        for token in embedded.unbind(dim=1):
-            outputs.append(self._advance(token, state, weights))
+        for token in tokens.unbind(dim=1):
+            outputs.append(self._advance(token, for_context, state, weights))
         self._note_weights(weights)
         return self._combined(torch.stack(outputs, dim=1))
 
     def start(self, source: Tensor, source_lens: Tensor) -> RecurrentState:
         """Encode the source once, before the first `step`."""
         embedded = self.dropout(self.source_embedding(source))
-        packed = pack_padded_sequence(
-            embedded, source_lens.cpu(), batch_first=True, enforce_sorted=False
-        )
-        outputs, last = self.encoder(packed)
-        memory, _ = pad_packed_sequence(outputs, batch_first=True, total_length=source.shape[1])
+        memory, last = gru(self.encoder, embedded, source_lens)
         summary = torch.cat([last[0], last[1]], dim=-1)
         mask = padding_mask(source_lens, source.shape[1]).squeeze(1)
         return RecurrentState(self.bridge(summary).tanh(), memory, mask, summary)
 
     def step(self, tokens: Tensor, state: RecurrentState) -> Tensor:
         """Logits (batch, target_size) of the token after `tokens` (batch,); the state moves on."""
-        embedded = self.dropout(self.target_embedding(tokens))
-        return self.head(self._combined(self._advance(embedded, state, [])))
+        return self.head(self._combined(self._advance(*self._read(tokens), state, [])))
 
-    def _advance(self, embedded: Tensor, state: RecurrentState, weights: list[Tensor]) -> Tensor:
-        """Feed one embedded token (batch, embed_dim); return hidden state and context, joined."""
+    def _read(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """What the tokens' embeddings say to the GRU, (…, 3 · hidden_dim), and its weight for contexts."""
+        embedded = self.dropout(self.target_embedding(tokens))
+        for_token, for_context = self.decoder.weight_ih.tensor_split([embedded.shape[-1]], dim=1)
+        return linear(embedded, for_token, self.decoder.bias_ih), for_context.contiguous()
+
+    def _advance(
+        self, token: Tensor, for_context: Tensor, state: RecurrentState, weights: list[Tensor]
+    ) -> Tensor:
+        """Feed one token as `_read` gives it, (batch, 3 · hidden_dim); return state and context, joined."""
         context = self._context(state, weights)
-        state.hidden = self.decoder(torch.cat([embedded, context], dim=-1), state.hidden)
+        from_hidden = linear(state.hidden, self.decoder.weight_hh, self.decoder.bias_hh)
+        state.hidden = gru_gates(token + linear(context, for_context), from_hidden, state.hidden)
         return torch.cat([state.hidden, context], dim=-1)
 
     def _combined(self, outputs: Tensor) -> Tensor:
