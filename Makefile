@@ -4,12 +4,13 @@
 PYTHON  ?= python3
 WORKERS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 CHAPTER ?=
+ONLY    ?=
 
 BIN := .venv/bin
 ENV := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test book serve handout notebooks gpu lint format constraints clean
+.PHONY: help lab test book serve handout notebooks gpu bench lint format constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -36,6 +37,9 @@ notebooks: $(ENV) ## execute notebooks/source into notebooks; CHAPTER=02 for one
 
 gpu: $(ENV) ## run the cells that want a GPU, at full size, and record what they give; CHAPTER=10 for one
 	$(BIN)/python -m course_utils.gpu $(CHAPTER)
+
+bench: $(ENV) ## time the package side by side with its peers, which get an environment of their own; ONLY=translation for a part
+	$(BIN)/python -m benchmarks.run $(if $(ONLY),--only $(ONLY))
 
 lint: $(ENV) ## look for mistakes and unformatted code
 	$(BIN)/ruff check

@@ -44,6 +44,7 @@ def make(peers: dict[str, list[str]] | None = None, folder: Path = FOLDER) -> Pa
         venv.create(home, clear=True, with_pip=True)
         scheme = {"base": str(home), "platbase": str(home)}
         inner = Path(sysconfig.get_path("purelib", "venv", scheme))
+        inner.mkdir(parents=True, exist_ok=True)
         (inner / "outer.pth").write_text(outer + "\n", encoding="utf-8")
         notes = {"sees": outer, "installed": {}, "problems": {}}
     notes["problems"] = {}
