@@ -69,6 +69,11 @@ CHECKS: dict[str, str] = {
     "resized_positions": "vision",
     "rollout": "vision",
     "vit_parameters": "vision",
+    "pixels_to_tokens": "pixels",
+    "joined_qkv": "pixels",
+    "half_precision_weights": "pixels",
+    "step_back": "pixels",
+    "fixed_pixel_heads": "pixels",
 }
 """Name of each check → the module of this package that defines it."""
 

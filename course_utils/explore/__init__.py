@@ -22,6 +22,7 @@ EXPLORERS = {
     "sampling": "language",
     "masks": "language",
     "class_token": "vision",
+    "pixels": "pixels",
 }
 """Name of each concrete explorer → the module of this package that holds it. Tests run through it."""
 
