@@ -26,17 +26,10 @@ IGNORE = -100
 WORD_END = "␣"
 """Stands at the end of each word, as a character of its own before the first merge."""
 
-TOPICS = {
-    "animal": {"animal"},
-    "clothes": {"clothes"},
-    "food": {"food", "fruit", "massfood", "massdrink", "massother"},
-    "furniture": {"furniture", "surface"},
-    "person": {"human", "kin"},
-    "place": {"at", "building", "in", "room", "home"},
-    "reading": {"text"},
-    "vehicle": {"vehicle", "ride"},
-}
-"""Topic → the classes of nouns in data/translation/lexicon/nouns.tsv that belong to it."""
+TENSES = ("present", "past", "future")
+
+_PAST = {"was", "were", "wasn't", "weren't", "had", "did", "didn't"}
+_FUTURE = {"will", "won't"}
 
 
 # Texts ------------------------------------------------------------------------------------------
@@ -73,51 +66,53 @@ def load_shakespeare() -> list[str]:
 
 @dataclass(frozen=True)
 class Labelled:
-    """A sentence and what it speaks of.
+    """A sentence and its class.
 
     Attributes:
         text: tokenized.
-        label: index of its topic in `TOPICS`.
-        noun: the one word that gives the topic away.
+        label: index of its tense in `TENSES`.
     """
 
     text: str
     label: int
-    noun: str
 
 
-def load_topics() -> list[Labelled]:
-    """The generated sentences with exactly one noun of exactly one topic, labelled by the lexicon."""
-    label_of = _topic_nouns()
+def load_tenses() -> list[Labelled]:
+    """The generated sentences, each labelled with the tense of its verb, by the lexicon's forms.
+
+    "did", "was" and the past forms of verbs say past; "will" and "going to" before a verb say future;
+    what has none of them is present. A verb whose past is spelled as its base (put, read) says
+    nothing, so its sentences are left out unless an auxiliary decides.
+    """
+    bases, pasts = _verb_forms()
+    spelled_alike = bases & pasts
     labelled = []
     for text in sorted({" ".join(pair.source) for pair in load_grammar("fr")}):
-        nouns = [word for word in text.split() if word in label_of]
-        if len(nouns) == 1:
-            labelled.append(Labelled(text, label_of[nouns[0]], nouns[0]))
+        words = text.split()
+        going = any(trio[:2] == ("going", "to") and trio[2] in bases for trio in _trios(words))
+        future = going or not _FUTURE.isdisjoint(words) or any(w.endswith("'ll") for w in words)
+        past = not (_PAST | pasts - bases).isdisjoint(words)
+        if future and past or not (future or past or spelled_alike.isdisjoint(words)):
+            continue
+        labelled.append(Labelled(text, 2 if future else int(past)))
     return labelled
 
 
-def _topic_nouns() -> dict[str, int]:
-    """Nouns in singular and plural that belong to one topic only."""
-    label_of = {}
-    path = ROOT / "data" / "translation" / "lexicon" / "nouns.tsv"
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if not line or line.startswith("#"):
-            continue
-        english, *_, classes = line.split("\t")
-        of = [i for i, topic in enumerate(TOPICS.values()) if topic & set(classes.split())]
-        singular, _, plural = english.partition("/")
-        if len(of) == 1 and " " not in singular:
-            label_of |= dict.fromkeys((singular, plural or _plural(singular)), of[0])
-    return label_of
+def _trios(words: Sequence[str]) -> Iterable[tuple[str, str, str]]:
+    return zip(words, words[1:], words[2:], strict=False)
 
 
-def _plural(noun: str) -> str:
-    if noun.endswith(("ch", "sh", "s", "x")):
-        return noun + "es"
-    if noun.endswith("y") and noun[-2] not in "aeiou":
-        return noun[:-1] + "ies"
-    return noun + "s"
+def _verb_forms() -> tuple[set[str], set[str]]:
+    """Base forms, and past forms, of the lexicon's verbs."""
+    bases, pasts = {"be", "have"}, set()
+    for name in ("verbs", "intransitives"):
+        path = ROOT / "data" / "translation" / "lexicon" / f"{name}.tsv"
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line and not line.startswith("#"):
+                base, past, *_ = line.split("\t")
+                bases.add(base.split()[0])
+                pasts.add(past.split()[0])
+    return bases, pasts
 
 
 # Subwords ---------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ EXPLORERS = {
     "masks": "language",
     "class_token": "vision",
     "pixels": "pixels",
+    "warmup": "training",
 }
 """Name of each concrete explorer → the module of this package that holds it. Tests run through it."""
 

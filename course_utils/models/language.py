@@ -60,8 +60,10 @@ class LanguageModel(nn.Module):
         if ffn_dim is None:
             ffn_dim = 8 * embed_dim // 3 if activation == "swiglu" else 4 * embed_dim
         self.embedding = nn.Embedding(vocab_size, embed_dim)
-        nn.init.normal_(self.embedding.weight, std=0.02)
+        nn.init.normal_(self.embedding.weight, std=embed_dim**-0.5)
         self.positions = None if rotary else LearnedPositions(embed_dim, max_len=max_len)
+        if self.positions is not None:  # as loud as the tokens from the start: BERT needs to hear them
+            nn.init.normal_(self.positions.table, std=embed_dim**-0.5)
         self.dropout = nn.Dropout(dropout)
         self.layers = nn.ModuleList(
             EncoderLayer(
