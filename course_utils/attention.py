@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils.cpu import Dropout, Linear
+from course_utils.cpu import Dropout, Linear, dropout
 
 # Masks ------------------------------------------------------------------------------------------
 
@@ -154,6 +154,8 @@ def scaled_dot_product_attention(
     _check_keys_values(keys, values)
     if attn_mask is not None:
         attn_mask = _fit_mask(attn_mask, _scores_shape(queries, keys))
+    if queries.ndim == 4 and queries.device.type == "cpu" and 0 < dropout_p < 1:
+        return _with_dropout(queries, keys, values, attn_mask, dropout_p, scale)
     options = {"dropout_p": dropout_p, "scale": scale}
     if queries.ndim == keys.ndim == values.ndim == 3:
         # Without a head axis PyTorch would fall back to a kernel that keeps all scores in memory.
@@ -164,6 +166,32 @@ def scaled_dot_product_attention(
             queries, keys, values, attn_mask=attn_mask, **options
         ).squeeze(1)
     return F.scaled_dot_product_attention(queries, keys, values, attn_mask=attn_mask, **options)
+
+
+def _with_dropout(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    scale: float | None,
+) -> Tensor:
+    """The same with dropout on a CPU, where PyTorch has no fused operator for it: half its time."""
+    shape = _scores_shape(queries, keys)
+    scale = 1 / math.sqrt(queries.shape[-1]) if scale is None else scale
+    queries, keys, values = (
+        x.expand(*shape[:2], -1, -1).flatten(0, 1) for x in (queries, keys, values)
+    )
+    if attn_mask is None:
+        weights = (queries @ keys.mT * scale).softmax(dim=-1)
+    else:
+        empty = ~attn_mask.any(dim=-1, keepdim=True)
+        bias = torch.zeros(attn_mask.shape, dtype=queries.dtype).masked_fill(~attn_mask, -math.inf)
+        bias = bias.masked_fill(empty, 0.0).expand(shape).flatten(0, 1)
+        weights = torch.baddbmm(bias, queries, keys.mT, alpha=scale).softmax(dim=-1)
+        if empty.any():
+            weights = weights.view(shape).masked_fill(empty, 0.0).flatten(0, 1)
+    return torch.bmm(dropout(weights, dropout_p), values).unflatten(0, shape[:2])
 
 
 # Modules that can be looked into ----------------------------------------------------------------

@@ -391,3 +391,27 @@ def test_grouped_rotary_heads_decode_on_a_cache_as_they_read_at_once(num_kv_head
 def test_heads_that_cannot_share_evenly_are_refused(num_kv_heads):
     with pytest.raises(ValueError, match=f"num_kv_heads={num_kv_heads}"):
         MultiHeadAttention(32, 4, num_kv_heads=num_kv_heads)
+
+
+@pytest.mark.parametrize("heads", [(3, 3), (3, 1), (1, 3)])
+def test_attention_with_dropout_is_right_on_average_and_zero_where_nothing_is_permitted(heads):
+    queries = torch.randn(2, heads[0], 4, 8, requires_grad=True)
+    keys, values = (torch.randn(2, heads[1], 5, 8, requires_grad=True) for _ in range(2))
+    mask = torch.rand(2, 1, 4, 5) < 0.7
+    mask[1, :, 2] = False
+    expected = cu.scaled_dot_product_attention(queries, keys, values, mask)
+    tiny = cu.scaled_dot_product_attention(queries, keys, values, mask, dropout_p=1e-9)
+    torch.testing.assert_close(tiny, expected, atol=1e-5, rtol=1e-4)
+    inputs = (queries, keys, values)
+    for mine, other in zip(
+        torch.autograd.grad(tiny.sum(), inputs),
+        torch.autograd.grad(expected.sum(), inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, other, atol=1e-5, rtol=1e-4)
+    draws = [
+        cu.scaled_dot_product_attention(queries, keys, values, mask, dropout_p=0.3)
+        for _ in range(400)
+    ]
+    assert (torch.stack(draws).mean(0) - expected).abs().max() < 0.25
+    assert all((draw[1, :, 2] == 0).all() for draw in draws)
