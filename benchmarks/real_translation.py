@@ -159,12 +159,12 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--pairs", type=int, default=40_000, help="training pairs")
     parser.add_argument("--held-out", type=int, default=500, help="held-out sources, twice")
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--time-limit", type=float, default=900, metavar="SECONDS", help="of training"
+        "--time-limit", type=float, default=600, metavar="SECONDS", help="of training"
     )
     parser.add_argument("--validate", action="store_true", help="score the validation sources")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there too")
