@@ -74,6 +74,10 @@ CHECKS: dict[str, str] = {
     "half_precision_weights": "pixels",
     "step_back": "pixels",
     "fixed_pixel_heads": "pixels",
+    "encode_word": "language",
+    "perplexity_of": "language",
+    "nucleus_probs": "language",
+    "fixed_masking": "language",
 }
 """Name of each check → the module of this package that defines it."""
 
