@@ -49,8 +49,9 @@ def rotate(x: Tensor, *, start: int = 0, base: float = 10_000.0) -> Tensor:
 @functools.lru_cache(maxsize=64)
 def _turns(start: int, length: int, dim: int, base: float, dtype, device) -> tuple[Tensor, Tensor]:
     """Cosines and sines (length, dim / 2) of positions start, start + 1, …; kept, as layers share them."""
-    angles = _angles(start + length, dim, base)[start:]
-    return angles.cos().to(device, dtype), angles.sin().to(device, dtype)
+    with torch.inference_mode(False):  # what is kept may be used in training later
+        angles = _angles(start + length, dim, base)[start:]
+        return angles.cos().to(device, dtype), angles.sin().to(device, dtype)
 
 
 def _angles(length: int, embed_dim: int, base: float) -> Tensor:

@@ -70,3 +70,11 @@ def test_the_table_moves_with_the_module_and_is_not_saved():
 def test_odd_sizes_are_refused(embed_dim):
     with pytest.raises(ValueError, match=f"embed_dim={embed_dim}; a positive, even size"):
         sinusoidal_table(4, embed_dim)
+
+
+def test_angles_first_used_in_inference_mode_can_be_trained_through_later():
+    x = torch.randn(3, 14, requires_grad=True)
+    with torch.inference_mode():
+        rotate(x.detach(), base=123.0)
+    rotate(x, base=123.0).square().sum().backward()
+    assert x.grad is not None
