@@ -12,7 +12,8 @@ from course_utils.figures import COLORS, subplots
 from course_utils.models.diffusion import Diffusion, UNet, cosine_schedule
 
 STAGES = {"down.1.attention": "on the way down", "up.0.attention": "on the way up"}
-PICTURE = 1  # of the test set: a pullover
+CLASS = "Pullover"
+"""The picture shown is the first of this class in the test set."""
 
 
 def pixels(network: UNet | None = None, diffusion: Diffusion | None = None) -> Explorer:
@@ -28,7 +29,8 @@ def pixels(network: UNet | None = None, diffusion: Diffusion | None = None) -> E
     """
     diffusion = diffusion or Diffusion(cosine_schedule(200))
     network = network or _trained()
-    data = _halved(load_fashion_mnist("test")[PICTURE : PICTURE + 1])
+    data = load_fashion_mnist("test")
+    data = _halved(data[(data.labels == data.classes.index(CLASS)).nonzero()[0]])
     batch = next(iter(ImageLoader(data, batch_size=1, shuffle=False)))
     noise = torch.randn(batch.images.shape, generator=torch.Generator().manual_seed(0))
     levels = tuple(round(diffusion.steps * share) for share in (0.1, 0.5))
@@ -51,7 +53,7 @@ def pixels(network: UNet | None = None, diffusion: Diffusion | None = None) -> E
 
     def picture():
         fig, axes = subplots(
-            1, 5, alt="Where a pixel looks", width=8.5, height=2.35, width_ratios=[1.15, 1, 1, 1, 1]
+            1, 5, alt="Where a pixel looks", width=8.5, height=2.1, width_ratios=[1.15, 1, 1, 1, 1]
         )
         shown = axes[0].imshow(seen[levels[0]][0], cmap="gray", vmin=-1, vmax=1)
         axes[0].set_title("noisy picture", fontsize=9)
@@ -86,7 +88,7 @@ def pixels(network: UNet | None = None, diffusion: Diffusion | None = None) -> E
                 name = title.replace("\n", " ")
                 places.append(f"{name}: most, {one.max():.0%}, at row {y}, column {x}")
             return (
-                f"A pullover with the noise of step {t}, and where the coarse pixel in row {row}, column "
+                f"A {CLASS.lower()} with the noise of step {t}, and where the coarse pixel in row {row}, column "
                 f"{column} looks. {'; '.join(places)}."
             )
 
