@@ -12,13 +12,19 @@ rooms, ground floor first; each imports only from those before it:
     models      recurrent translators, the Transformer, networks that look things up
     data        drawn from formulas, read from the folder data/, or fetched through its registry
     figures     functions from arrays to a picture with an alt text
-    training    Trainer, History, schedules, checkpoints · progress  its live bar
-    decoding    greedy and beam search · metrics  BLEU, alignment error rate
+    losses      summed over what counts · schedules  of the rate · checkpoints  whole or not at all
+    history     what happened, epoch by epoch · progress  its live bar
+    distributed several processes, one training
+    training    Trainer
+    decoding    greedy, beam search and sampling
+    metrics     BLEU, alignment error rate, perplexity, confusion of classes
+    recorded    runs at full size, done on a GPU and shown elsewhere
     explore     explorers: live sliders in Lab, pre-rendered frames in the book
     checks      what right code satisfies, for learners and for the tests
     quiz        five questions at the end of a chapter
     manifest    book.toml · rules  what every notebook keeps · notebooks  pairs and execution
     handout     the notebooks without solutions · book  the Jupyter Book · lab  starts JupyterLab
+    gpu         runs the cells that want a GPU
 """
 
 from course_utils import checks, explore
@@ -37,6 +43,7 @@ from course_utils.attention import (
     scaled_dot_product_attention,
     split_heads,
 )
+from course_utils.checkpoints import load_weights
 from course_utils.data import RegressionData, WordTable, load_words, noisy_sine, two_moons
 from course_utils.data.images import (
     ImageLoader,
@@ -84,7 +91,9 @@ from course_utils.figures import (
     show_images,
     subplots,
 )
+from course_utils.history import History
 from course_utils.layers import FeedForward, Residual
+from course_utils.losses import classification_loss, language_model_loss, translation_loss
 from course_utils.metrics import (
     accuracy,
     alignment_error_rate,
@@ -132,16 +141,8 @@ from course_utils.positions import LearnedPositions, SinusoidalPositions, rotate
 from course_utils.quiz import quiz
 from course_utils.recorded import gpu_run
 from course_utils.runtime import ROOT, doctor, has_gpu, seed_everything
-from course_utils.training import (
-    History,
-    Trainer,
-    classification_loss,
-    inverse_sqrt,
-    language_model_loss,
-    load_weights,
-    translation_loss,
-    warmup_decay,
-)
+from course_utils.schedules import inverse_sqrt, warmup_decay
+from course_utils.training import Trainer
 
 __all__ = [
     "BERT",

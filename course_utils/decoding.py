@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from course_utils.data.prose import MASK, Subwords
 from course_utils.data.text import BOS, EOS, PAD, Vocabulary, tokenize
 from course_utils.data.translation import pad
+from course_utils.runtime import evaluating
 
 
 @torch.no_grad()
@@ -29,7 +30,7 @@ def greedy(
     Returns:
         A list of ids for each sentence, without `<bos>` and `<eos>`.
     """
-    with _evaluating(model):
+    with evaluating(model):
         state = model.start(source, source_lens)
         tokens = torch.full((len(source),), BOS, device=source.device)
         finished = torch.zeros(len(source), dtype=torch.bool, device=source.device)
@@ -66,7 +67,7 @@ def beam_search(
     if beam_size < 1:
         raise ValueError(f"beam_size={beam_size}; at least 1 is needed")
     batch, device = len(source), source.device
-    with _evaluating(model):
+    with evaluating(model):
         state = model.start(source, source_lens)
         state.reorder(torch.arange(batch, device=device).repeat_interleave(beam_size))
         tokens = torch.full((batch * beam_size,), BOS, device=device)
@@ -190,7 +191,7 @@ def sample(
             do not fit the model's table of positions, or an argument is out of range.
     """
     _check_prompt(model, prompt, max_new)
-    with _evaluating(model):
+    with evaluating(model):
         state, tokens = model.start(), prompt
         finished = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)
         produced = []
@@ -296,16 +297,3 @@ def _speakable(logits: Tensor) -> Tensor:
 
 def _until_eos(ids: list[int]) -> list[int]:
     return ids[: ids.index(EOS)] if EOS in ids else [token for token in ids if token != PAD]
-
-
-class _evaluating:
-    """The model in eval mode while a block runs, and back in its own mode afterwards."""
-
-    def __init__(self, model: nn.Module):
-        self.model, self.mode = model, model.training
-
-    def __enter__(self) -> None:
-        self.model.eval()
-
-    def __exit__(self, *_) -> None:
-        self.model.train(self.mode)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from course_utils.runtime import evaluating
+
 Links = frozenset[tuple[int, int]]
 
 
@@ -90,10 +92,11 @@ def predict(model: nn.Module, batches) -> tuple[Tensor, Tensor]:
         model: images (batch, channels, height, width) → logits (batch, classes).
         batches: an `ImageLoader` with `shuffle=False`, for instance.
     """
-    was_training, device = model.training, next(model.parameters()).device
-    model.eval()
-    pairs = [(model(batch.images.to(device)).argmax(-1).cpu(), batch.labels) for batch in batches]
-    model.train(was_training)
+    device = next(model.parameters()).device
+    with evaluating(model):
+        pairs = [
+            (model(batch.images.to(device)).argmax(-1).cpu(), batch.labels) for batch in batches
+        ]
     predicted, true = (torch.cat(parts) for parts in zip(*pairs, strict=True))
     return predicted, true
 

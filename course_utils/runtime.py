@@ -3,6 +3,7 @@
 The ground floor of the package: it imports nothing else of ours. Chapter 00 teaches `doctor`.
 """
 
+import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -13,6 +14,7 @@ import random
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +62,17 @@ def seed_everything(seed: int) -> None:
 def has_gpu() -> bool:
     """Whether a CUDA device is there; cells tagged `gpu` ask this before they start."""
     return torch.cuda.is_available()
+
+
+@contextlib.contextmanager
+def evaluating(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
+    """The model in eval mode while a block runs, and back in its own mode afterwards."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield model
+    finally:
+        model.train(was_training)
 
 
 # The report -------------------------------------------------------------------------------------

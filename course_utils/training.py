@@ -1,184 +1,27 @@
 """Training: one loop that can be watched, stopped, saved, resumed and trusted.
 
-Above: `models` and `data`. Below: the chapters, from 04 on.
+Above: `losses`, `schedules`, `checkpoints`, `history`, `progress`, `distributed`. Below: the chapters, from 04 on.
 """
 
 import contextlib
 import math
 import os
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from course_utils.checkpoints import load_weights, save_atomically
 from course_utils.distributed import Team, join, own_device
-from course_utils.figures import Picture, subplots
+from course_utils.history import History
+from course_utils.losses import Loss
 from course_utils.progress import progress
-
-Loss = Callable[[nn.Module, Any], tuple[Tensor, int]]
-"""(model, batch) → loss summed over what counts (tokens, images), and how many they are."""
-
-Schedule = Callable[[int], float]
-"""Step, from 1 on → factor on the learning rate."""
-
-
-# Losses and schedules ---------------------------------------------------------------------------
-
-
-def translation_loss(*, label_smoothing: float = 0.0) -> Loss:
-    """Cross-entropy over the *real* target tokens; padding is not even turned into logits.
-
-    Raises:
-        ValueError: `label_smoothing` is not in [0, 1).
-    """
-    _check_smoothing(label_smoothing)
-
-    def loss(model: nn.Module, batch) -> tuple[Tensor, int]:
-        features = model.features(batch.source, batch.source_lens, batch.target_in)
-        steps = torch.arange(batch.target_out.shape[1], device=batch.target_out.device)
-        real = steps < batch.target_lens[:, None]
-        logits = model.head(features[real])
-        total = F.cross_entropy(
-            logits, batch.target_out[real], reduction="sum", label_smoothing=label_smoothing
-        )
-        return total, len(logits)
-
-    return loss
-
-
-def classification_loss(*, label_smoothing: float = 0.0) -> Loss:
-    """Cross-entropy of images' classes: the model turns (batch, channels, height, width) into logits.
-
-    Raises:
-        ValueError: `label_smoothing` is not in [0, 1).
-    """
-    _check_smoothing(label_smoothing)
-
-    def loss(model: nn.Module, batch) -> tuple[Tensor, int]:
-        logits = model(batch.images)
-        total = F.cross_entropy(
-            logits, batch.labels, reduction="sum", label_smoothing=label_smoothing
-        )
-        return total, len(logits)
-
-    return loss
-
-
-def language_model_loss() -> Loss:
-    """Cross-entropy of the tokens that a `TextBatch` asks for; no other place becomes logits."""
-
-    def loss(model: nn.Module, batch) -> tuple[Tensor, int]:
-        features = model.features(batch.tokens, batch.lengths)
-        asked = batch.targets >= 0
-        logits = model.head(features[asked])
-        return F.cross_entropy(logits, batch.targets[asked], reduction="sum"), len(logits)
-
-    return loss
-
-
-def _check_smoothing(label_smoothing: float) -> None:
-    if not 0 <= label_smoothing < 1:
-        raise ValueError(f"label_smoothing={label_smoothing}; 0 <= label_smoothing < 1 is needed")
-
-
-def constant() -> Schedule:
-    """The same rate at every step."""
-    return lambda step: 1.0
-
-
-def inverse_sqrt(warmup: int) -> Schedule:
-    """Rise linearly to 1 over `warmup` steps, then fall as 1/√step.
-
-    Vaswani et al. (2017), section 5.3, up to the factor that makes the peak 1: their peak rate is
-    (embed_dim · warmup)^(-1/2).
-
-    Raises:
-        ValueError: `warmup` is not positive.
-    """
-    if warmup < 1:
-        raise ValueError(f"warmup={warmup}; at least one step is needed")
-    return lambda step: min(step / warmup, math.sqrt(warmup / step))
-
-
-def warmup_decay(warmup: int, total: int) -> Schedule:
-    """Rise linearly to 1 over `warmup` steps, then fall linearly to 0 just after step `total`.
-
-    Raises:
-        ValueError: not 0 <= warmup < total.
-    """
-    if not 0 <= warmup < total:
-        raise ValueError(f"warmup={warmup}, total={total}; 0 <= warmup < total is needed")
-
-    def factor(step: int) -> float:
-        if step <= warmup:
-            return step / warmup
-        return max(0.0, (total + 1 - step) / (total + 1 - warmup))
-
-    return factor
-
-
-# History ----------------------------------------------------------------------------------------
-
-
-class History:
-    """What happened, epoch by epoch.
-
-    Attributes:
-        rows: a dict per epoch with `epoch`, `step`, `train_loss`, `val_loss`, `lr`, `grad_norm`
-            (the largest), `seconds`, `per_second` (tokens or images), and what `measure` returned.
-        stopped: why training ended: "finished", "interrupted" or "early".
-    """
-
-    def __init__(self, rows: list[dict] | None = None):
-        self.rows = rows or []
-        self.stopped = "finished"
-
-    @property
-    def frame(self):
-        """The rows as a pandas frame, indexed by epoch."""
-        import pandas as pd
-
-        frame = pd.DataFrame(self.rows)
-        return frame.set_index("epoch") if self.rows else frame
-
-    @property
-    def seconds(self) -> float:
-        """Time in the training and validation loops."""
-        return sum(row["seconds"] for row in self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __repr__(self) -> str:
-        if not self.rows:
-            return f"History: no epoch completed, {self.stopped}"
-        last = self.rows[-1]
-        losses = f"training loss {last['train_loss']:.3f}"
-        if last["val_loss"] is not None:
-            losses += f", validation loss {last['val_loss']:.3f}"
-        return f"History: {len(self)} epochs, {losses}, {self.seconds:.1f} s, {self.stopped}"
-
-    def plot(self, *, alt: str | None = None, logy: bool = False) -> Picture:
-        """Training and validation loss over the epochs."""
-        epochs = [row["epoch"] for row in self.rows]
-        alt = alt or f"Training and validation loss over {len(self)} epochs"
-        picture, ax = subplots(alt=alt, width=5.5, height=2.8)
-        ax.plot(epochs, [row["train_loss"] for row in self.rows], "-", label="training")
-        if any(row["val_loss"] is not None for row in self.rows):
-            ax.plot(epochs, [row["val_loss"] for row in self.rows], "--", label="validation")
-            ax.legend()
-        ax.set(xlabel="Epoch", ylabel="Loss per token", yscale="log" if logy else "linear")
-        return picture
-
-
-# The loop ---------------------------------------------------------------------------------------
+from course_utils.runtime import evaluating
+from course_utils.schedules import Schedule, constant
 
 
 class Trainer:
@@ -284,14 +127,12 @@ class Trainer:
     @torch.no_grad()
     def evaluate(self, model: nn.Module, batches) -> float:
         """Mean loss per token (or image) in eval mode; the mode is put back afterwards."""
-        was_training, team = model.training, join()
-        model.eval()
-        total, count = 0.0, 0
-        for batch in batches:
-            with self._autocast():
-                loss, n = self.loss(model, team.share(batch).to(self.device))
-            total, count = total + loss.item(), count + n
-        model.train(was_training)
+        team, total, count = join(), 0.0, 0
+        with evaluating(model):
+            for batch in batches:
+                with self._autocast():
+                    loss, n = self.loss(model, team.share(batch).to(self.device))
+                total, count = total + loss.item(), count + n
         total, count = team.total(total, count)
         return total / count
 
@@ -453,49 +294,6 @@ def _optimizer(model: nn.Module, trainer: Trainer) -> torch.optim.Optimizer:
         {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=trainer.lr, betas=trainer.betas, fused=True)
-
-
-def save_atomically(state: dict, path: str | os.PathLike) -> None:
-    """Write a checkpoint so that `path` always holds a whole one: the old or the new."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
-
-
-def load_weights(model: nn.Module, state: dict, path: str | os.PathLike) -> None:
-    """Put a checkpoint's weights into `model`.
-
-    Raises:
-        ValueError: they belong to another model; the first difference is named.
-    """
-    saved, own = state["model"], model.state_dict()
-    problem = None
-    if missing := [name for name in own if name not in saved]:
-        problem = f"it has no {missing[0]}"
-    elif unknown := [name for name in saved if name not in own]:
-        problem = f"its {unknown[0]} is unknown here"
-    else:
-        for name, tensor in own.items():
-            if saved[name].shape != tensor.shape:
-                shapes = f"{tuple(saved[name].shape)}, here {tuple(tensor.shape)}"
-                problem = f"{name} is {shapes}"
-                break
-    if problem:
-        raise ValueError(
-            f"{Path(path).name} is a checkpoint of another {state['kind']}, not of this "
-            f"{type(model).__name__}: {problem}"
-        )
-    model.load_state_dict(saved)
 
 
 @contextlib.contextmanager

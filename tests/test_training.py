@@ -16,14 +16,11 @@ from torch import nn
 
 from course_utils.data.text import Vocabulary
 from course_utils.data.translation import Pair, PairLoader, collate
+from course_utils.losses import translation_loss
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.models.transformer import Transformer
-from course_utils.training import (
-    Trainer,
-    inverse_sqrt,
-    translation_loss,
-    warmup_decay,
-)
+from course_utils.schedules import inverse_sqrt, warmup_decay
+from course_utils.training import Trainer
 
 WORDS = ["red", "green", "blue", "one", "two", "three", "cat", "dog"]
 

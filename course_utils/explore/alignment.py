@@ -136,7 +136,9 @@ def _decode(model: AttentionTranslator, world: SmallWorld, sentence: str) -> Map
 @functools.cache
 def _trained() -> tuple[AttentionTranslator, SmallWorld]:
     """A translator of a smaller world, good enough to be looked at."""
-    from course_utils.training import Trainer, translation_loss, warmup_decay
+    from course_utils.losses import translation_loss
+    from course_utils.schedules import warmup_decay
+    from course_utils.training import Trainer
 
     world = small_world("fr", words=120, held_out=120)
     with torch.random.fork_rng(devices=[]):

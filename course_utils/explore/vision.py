@@ -18,8 +18,10 @@ from course_utils.data.images import (
 )
 from course_utils.explore.core import Choice, Explorer
 from course_utils.figures import COLORS, draw_image, image_pixels, overlay, overlay_colors, subplots
+from course_utils.losses import classification_loss
 from course_utils.models.vision import ViT
-from course_utils.training import Trainer, classification_loss, warmup_decay
+from course_utils.schedules import warmup_decay
+from course_utils.training import Trainer
 
 PATCH_SIZES = (14, 7, 4)
 NUM_LAYERS, NUM_HEADS = 2, 4
@@ -139,6 +141,7 @@ class ImageExplorer(Explorer):
             1, 3, alt="What the class token attends to", width=7.6, height=2.7,
             width_ratios=[1, 1, 1.1],
         )  # fmt: skip
+        fig.get_layout_engine().set(rect=(0, 0, 1, 0.94))  # room for the titles
         pixels = image_pixels(self._images)
         artists = [draw_image(ax, pixels[0], title=" ") for ax in (plain, seen)]
         colors = overlay(seen, np.zeros((4, 4)), size=(28, 28), vmax=1.0)

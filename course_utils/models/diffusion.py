@@ -18,6 +18,7 @@ from course_utils.attention import (
     scaled_dot_product_attention,
     split_heads,
 )
+from course_utils.runtime import evaluating
 
 # Attention among pixels -------------------------------------------------------------------------
 
@@ -330,13 +331,13 @@ class Diffusion:
         spread = torch.arange(len(images)) * self.steps // max(len(images), 1) + 1
         t = spread[torch.randperm(len(images), generator=generator)].to(images.device)
         noise = torch.randn(images.shape, generator=generator).to(images.device)
-        was_training = model.training
-        model.eval()
-        parts = [
-            self._errors(model, images[i], None if labels is None else labels[i], t[i], noise[i])
-            for i in torch.arange(len(images)).split(500)
-        ]
-        model.train(was_training)
+        with evaluating(model):
+            parts = [
+                self._errors(
+                    model, images[i], None if labels is None else labels[i], t[i], noise[i]
+                )
+                for i in torch.arange(len(images)).split(500)
+            ]
         return torch.cat(parts), t
 
     @torch.no_grad()

@@ -1,0 +1,57 @@
+"""What happened in a training, epoch by epoch: a frame, a picture, a line.
+
+Above: `figures`. Below: `training`.
+"""
+
+from course_utils.figures import Picture, subplots
+
+
+class History:
+    """What happened, epoch by epoch.
+
+    Attributes:
+        rows: a dict per epoch with `epoch`, `step`, `train_loss`, `val_loss`, `lr`, `grad_norm`
+            (the largest), `seconds`, `per_second` (tokens or images), and what `measure` returned.
+        stopped: why training ended: "finished", "interrupted" or "early".
+    """
+
+    def __init__(self, rows: list[dict] | None = None):
+        self.rows = rows or []
+        self.stopped = "finished"
+
+    @property
+    def frame(self):
+        """The rows as a pandas frame, indexed by epoch."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.rows)
+        return frame.set_index("epoch") if self.rows else frame
+
+    @property
+    def seconds(self) -> float:
+        """Time in the training and validation loops."""
+        return sum(row["seconds"] for row in self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        if not self.rows:
+            return f"History: no epoch completed, {self.stopped}"
+        last = self.rows[-1]
+        losses = f"training loss {last['train_loss']:.3f}"
+        if last["val_loss"] is not None:
+            losses += f", validation loss {last['val_loss']:.3f}"
+        return f"History: {len(self)} epochs, {losses}, {self.seconds:.1f} s, {self.stopped}"
+
+    def plot(self, *, alt: str | None = None, logy: bool = False) -> Picture:
+        """Training and validation loss over the epochs."""
+        epochs = [row["epoch"] for row in self.rows]
+        alt = alt or f"Training and validation loss over {len(self)} epochs"
+        picture, ax = subplots(alt=alt, width=5.5, height=2.8)
+        ax.plot(epochs, [row["train_loss"] for row in self.rows], "-", label="training")
+        if any(row["val_loss"] is not None for row in self.rows):
+            ax.plot(epochs, [row["val_loss"] for row in self.rows], "--", label="validation")
+            ax.legend()
+        ax.set(xlabel="Epoch", ylabel="Loss per token", yscale="log" if logy else "linear")
+        return picture
