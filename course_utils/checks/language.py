@@ -246,7 +246,8 @@ def _targets_are_the_truth(candidate):
     asked = targets != -100
     expect(bool(asked.any()), "nothing is asked for")
     expect(
-        torch.equal(targets[asked], clean[asked]), "a target is not the token that stood there before"
+        torch.equal(targets[asked], clean[asked]),
+        "a target is not the token that stood there before",
     )
 
 

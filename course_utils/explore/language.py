@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 
 import torch
+from matplotlib.axes import Axes
 
 from course_utils.attention import causal_mask
 from course_utils.data.prose import IGNORE, MASK, masked_token
@@ -20,7 +21,23 @@ LINES = 6
 
 WORDS = {
     "she drinks a cup of": (
-        "tea coffee milk water juice soup wine the her sugar cold my beer hot oil".split(),
+        [
+            "tea",
+            "coffee",
+            "milk",
+            "water",
+            "juice",
+            "soup",
+            "wine",
+            "the",
+            "her",
+            "sugar",
+            "cold",
+            "my",
+            "beer",
+            "hot",
+            "oil",
+        ],
         (5.0, 4.8, 3.1, 3.0, 2.3, 1.6, 1.4, 1.1, 0.7, 0.4, 0.2, 0.0, -0.3, -0.6, -1.5),
     ),
 }
@@ -72,7 +89,7 @@ def sampling(
         ax.set(xlim=(0, 1), ylim=(SHOWN - 0.4, -0.6), xlabel="Probability of the next token")
         ax.set_yticks(range(SHOWN), [""] * SHOWN)
         ax.tick_params(axis="y", length=0)
-        side.set_axis_off()
+        _bare(side)
         title = side.text(0, 0.97, "", va="top", fontsize=10, transform=side.transAxes)
         lines = [
             side.text(0, 0.8 - 0.14 * i, "", va="top", fontsize=9, transform=side.transAxes)
@@ -113,13 +130,19 @@ def sampling(
     return Explorer("sampling", picture, controls, caption=caption)
 
 
+def _bare(ax: Axes) -> None:
+    """Axes for text alone."""
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+
+
 def _short(text: str, limit: int = 52) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 # Masks ------------------------------------------------------------------------------------------
 
-SENTENCE = "she bought a red scarf last week .".split()
+SENTENCE = ["she", "bought", "a", "red", "scarf", "last", "week", "."]
 SOURCE = 4
 """In the encoder–decoder, so many tokens are the source; the others are the target."""
 KINDS = {
@@ -142,13 +165,11 @@ def masks() -> Explorer:
     hide = masked_token(MASK + 1 + len(vocabulary), share=0.5)
 
     def picture():
-        fig, (ax, side) = subplots(
-            1, 2, alt="Masks", width=8.5, height=3.2, width_ratios=[1, 1.25]
-        )
+        fig, (ax, side) = subplots(1, 2, alt="Masks", width=8.5, height=3.2, width_ratios=[1, 1.25])
         image = heatmap(ax, torch.zeros(n, n), queries=SENTENCE, keys=SENTENCE)
         (row,) = ax.plot([-0.5, n - 0.5, n - 0.5, -0.5, -0.5], [0] * 5, color=COLORS["vermilion"])
         side.set(xlim=(0, 3), ylim=(n - 0.3, -1.0))
-        side.set_axis_off()
+        _bare(side)
         for x, text in enumerate(("place", "reads", "is asked")):
             side.text(x + 0.1, -0.75, text, fontsize=9, color="0.4")
         cells = [[side.text(x + 0.1, y, "", fontsize=10) for x in range(3)] for y in range(n)]
@@ -166,9 +187,7 @@ def masks() -> Explorer:
                 picked = (batch.targets[0] != IGNORE).tolist()
                 names = {MASK: "<mask>"} | {MASK + 1 + i: w for i, w in enumerate(vocabulary)}
                 reads = [names[index] for index in batch.tokens[0].tolist()]
-                asked = [
-                    word if pick else "–" for word, pick in zip(SENTENCE, picked, strict=True)
-                ]
+                asked = [word if pick else "–" for word, pick in zip(SENTENCE, picked, strict=True)]
             elif kind == "both":
                 asked[: SOURCE - 1] = ["–"] * (SOURCE - 1)
             for i, (first, second, third) in enumerate(cells):
