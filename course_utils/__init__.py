@@ -28,6 +28,7 @@ rooms, ground floor first; each imports only from those before it:
 """
 
 from course_utils import checks, explore
+from course_utils.alignment import links_both_ways, word_maps
 from course_utils.attention import (
     AdditiveAttention,
     Attention,
@@ -65,6 +66,7 @@ from course_utils.data.prose import (
     next_token,
     same_token,
 )
+from course_utils.data.small_world import SmallWorld, small_world
 from course_utils.data.text import Vocabulary, tokenize
 from course_utils.data.training_runs import load_training_runs, small_spanish
 from course_utils.data.translation import (
@@ -99,6 +101,7 @@ from course_utils.metrics import (
     alignment_error_rate,
     bleu,
     confusion_matrix,
+    links_of,
     perplexity,
     predict,
 )
@@ -176,6 +179,7 @@ __all__ = [
     "SentenceClassifier",
     "SinusoidalPositions",
     "SmallCNN",
+    "SmallWorld",
     "Subwords",
     "TextLoader",
     "Trainer",
@@ -213,6 +217,8 @@ __all__ = [
     "leave_one_out",
     "leave_one_out_error",
     "linear_schedule",
+    "links_both_ways",
+    "links_of",
     "load_cifar10",
     "load_english",
     "load_fashion_mnist",
@@ -249,6 +255,7 @@ __all__ = [
     "show_images",
     "sinusoidal_table",
     "small_spanish",
+    "small_world",
     "split_by_source",
     "split_heads",
     "subplots",
@@ -261,5 +268,6 @@ __all__ = [
     "two_moons",
     "warmup_decay",
     "without_head",
+    "word_maps",
     "write",
 ]

@@ -57,9 +57,15 @@ def word_maps(
     return result
 
 
-def links_above(weights: Tensor, threshold: float) -> Links:
-    """Links (source, target) of a map (target, source): the largest weight of each row, and all others
-    of at least `threshold`."""
-    chosen = weights >= threshold
-    chosen[torch.arange(len(weights)), weights.argmax(dim=1)] = True
-    return frozenset((int(source), int(target)) for target, source in chosen.nonzero())
+def links_both_ways(weights: Tensor) -> Links:
+    """Links (source, target) of a map (target, source), so that no word is left without one.
+
+    Each target word is linked to the source word it looks at most. Each source word that none of them
+    chose is linked to the target word that looks at it most.
+    """
+    links = {(int(source), target) for target, source in enumerate(weights.argmax(dim=1))}
+    chosen = {source for source, _ in links}
+    for source, target in enumerate(weights.argmax(dim=0).tolist()):
+        if source not in chosen:
+            links.add((source, target))
+    return frozenset(links)

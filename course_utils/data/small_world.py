@@ -17,7 +17,7 @@ from course_utils.data.translation import (
 )
 
 FOUR = ("go .", "i lost .", "he's calm .", "i'm home .")
-"""Short sentences that many lectures translate. They are in the training data, twice."""
+"""Short sentences that many lectures translate. They are in the training data."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class SmallWorld:
     """Sentence pairs and what belongs to them.
 
     Attributes:
-        train: grammar pairs, and hand-written ones (twice, since they are few).
+        train: grammar pairs, and hand-written ones (three times, since they are few).
         val, test: grammar pairs with gold alignments; no source sentence of theirs is in `train`.
         source_vocab, target_vocab: of the words in `train`.
         references: source sentence → all its translations that we know, as strings.
@@ -78,7 +78,7 @@ def small_world(language: str = "fr", *, words: int = 200, held_out: int = 600) 
     for pair in inside:
         references.setdefault(" ".join(pair.source), set()).add(" ".join(pair.target))
     kept = {pair.source for pair in val + test}
-    train += 2 * [pair for pair in ours.values() if pair.source not in kept]
+    train += 3 * [pair for pair in ours.values() if pair.source not in kept]
     return SmallWorld(
         train=train,
         val=val,
