@@ -132,7 +132,9 @@ def _padding_further_changes_nothing(candidate):
     longer = torch.cat([logits, torch.randn(3, 4, 7)], dim=1)
     more = torch.cat([targets, torch.full((3, 4), PAD)], dim=1)
     expect_close(
-        candidate(longer, more, lens), candidate(logits, targets, lens), "four more columns of <pad>"
+        candidate(longer, more, lens),
+        candidate(logits, targets, lens),
+        "four more columns of <pad>",
     )
 
 

@@ -25,7 +25,7 @@ class SmallWorld:
     """Sentence pairs and what belongs to them.
 
     Attributes:
-        train: grammar pairs, and hand-written ones (three times, since they are few).
+        train: grammar pairs, and hand-written ones (four times, since they are few).
         val, test: grammar pairs with gold alignments; no source sentence of theirs is in `train`.
         source_vocab, target_vocab: of the words in `train`.
         references: source sentence → all its translations that we know, as strings.
@@ -78,7 +78,7 @@ def small_world(language: str = "fr", *, words: int = 200, held_out: int = 600) 
     for pair in inside:
         references.setdefault(" ".join(pair.source), set()).add(" ".join(pair.target))
     kept = {pair.source for pair in val + test}
-    train += 3 * [pair for pair in ours.values() if pair.source not in kept]
+    train += 4 * [pair for pair in ours.values() if pair.source not in kept]
     return SmallWorld(
         train=train,
         val=val,

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from course_utils.attention import record_attention
 from course_utils.data.small_world import FOUR, SmallWorld, small_world
 from course_utils.data.text import BOS, EOS, tokenize
 from course_utils.data.translation import pad
@@ -48,13 +49,19 @@ def alignment(
         image = heatmap(
             left, torch.zeros(STEPS, longest), xlabel="Source tokens", ylabel="Step: token said"
         )
-        columns = [left.text(i, STEPS - 0.3, "", ha="center", va="top", fontsize=8) for i in range(longest)]  # fmt: skip
-        rows = [left.text(-0.6, i, "", ha="right", va="center", fontsize=8) for i in range(STEPS)]
+        small = {"fontsize": 8}
+        columns = [
+            left.text(place, STEPS - 0.3, "", ha="center", va="top", **small)
+            for place in range(longest)
+        ]
+        rows = [
+            left.text(-0.6, step, "", ha="right", va="center", **small) for step in range(STEPS)
+        ]
         (frame,) = left.plot([], [], color=COLORS["vermilion"], linewidth=1.6)
         left.set(xticks=[], yticks=[], xlim=(-0.5, longest - 0.5), ylim=(STEPS - 0.5, -0.5))
         left.xaxis.labelpad, left.yaxis.labelpad = 16, 62
         bars = right.barh(range(SHOWN), [0.0] * SHOWN, color=COLORS["blue"], height=0.62)
-        names = [right.text(0.02, i - 0.46, "", fontsize=8, va="center") for i in range(SHOWN)]
+        names = [right.text(0.02, i - 0.46, "", va="center", **small) for i in range(SHOWN)]
         right.set(xlim=(0, 1), ylim=(SHOWN - 0.5, -0.75), yticks=[])
         right.set(xlabel="Probability of the next token")
 
@@ -88,10 +95,14 @@ def alignment(
         return fig, draw
 
     controls = {
-        "sentence": Choice(list(sentences), sentences[min(2, len(sentences) - 1)], label="Sentence"),
+        "sentence": Choice(
+            list(sentences), sentences[min(2, len(sentences) - 1)], label="Sentence"
+        ),
         "step": IntRange(1, STEPS, 3, label="Step"),
     }
-    caption = "Each row is one step of the decoder. Framed: where it looks now. Right: what it would say."
+    caption = (
+        "Each row is one step of the decoder. Framed: where it looks now. Right: what it would say."
+    )
     return Explorer("alignment", picture, controls, caption=caption)
 
 
@@ -107,8 +118,7 @@ def _decode(model: AttentionTranslator, world: SmallWorld, sentence: str) -> Map
     model.eval()
     source, lengths = pad([ids])
     state = model.start(source, lengths)
-    # Kept with `step`'s own weights: an attention module hands on what it used for one query.
-    inputs, weights, chances, tokens = [BOS], [], [], []
+    inputs, chances, tokens = [BOS], [], []
     for _ in range(STEPS):
         probabilities = model.step(torch.tensor(inputs[-1:]), state)[0].softmax(dim=-1)
         best = probabilities.topk(SHOWN)
@@ -117,8 +127,6 @@ def _decode(model: AttentionTranslator, world: SmallWorld, sentence: str) -> Map
         inputs.append(int(best.indices[0]))
         if inputs[-1] == EOS:
             break
-    from course_utils.attention import record_attention
-
     with record_attention(model) as maps:
         model(source, lengths, torch.tensor([inputs[:-1]]))
     weights = maps["attention"][0]
