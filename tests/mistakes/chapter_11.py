@@ -210,6 +210,22 @@ def not_moved_back(x, qkv_weight, qkv_bias, num_heads):
     return F.scaled_dot_product_attention(q.mT, k.mT, v.mT).reshape(x.shape)
 
 
+def heads_left_in_the_batch(x, qkv_weight, qkv_bias, num_heads):
+    """Forgets to join the heads: (batch · heads, dim, pixels)."""
+    q, k, v = _split(x, qkv_weight, qkv_bias, num_heads)
+    return F.scaled_dot_product_attention(q.mT, k.mT, v.mT).mT.flatten(0, 1)
+
+
+def across_the_batch(x, qkv_weight, qkv_bias, num_heads):
+    """All pixels of all pictures in one line."""
+    line = (
+        x.flatten(2).transpose(0, 1).flatten(1)[None, :, None]
+    )  # (1, channels, 1, batch · pixels)
+    q, k, v = _split(line, qkv_weight, qkv_bias, num_heads)
+    heads = F.scaled_dot_product_attention(q.mT, k.mT, v.mT).mT
+    return heads.reshape(x.shape[1], len(x), -1).transpose(0, 1).reshape(x.shape)
+
+
 MISTAKES = {
     "pixels_to_tokens": [view_only, columns_first, tokens_behind, channels_reversed, square_only],
     "joined_qkv": [
@@ -241,5 +257,7 @@ MISTAKES = {
         softmax_over_queries,
         channels_interleaved,
         not_moved_back,
+        heads_left_in_the_batch,
+        across_the_batch,
     ],
 }
