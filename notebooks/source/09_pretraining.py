@@ -114,11 +114,12 @@ story_words = " ".join(story).split()
 unknown = sum(word not in vocabulary for word in story_words) / len(story_words)
 assert len(sentences) > 15_000 and 0.1 < unknown < 0.4
 unseen = [word for word, _ in Counter(story_words).most_common() if word not in vocabulary]
-assert "tower" in unseen and "minutes" in vocabulary or "walked" in vocabulary
+assert "tower" in unseen and "grandmother" in vocabulary
 print(story[0])
+print(f"unknown: {100 * unknown:.0f} % of the story, for instance", ", ".join(sorted(unseen)[::60]))
 
 # %% [markdown]
-# More than a tenth of the story would be `<unk>`, the same id for *tower* and *eleven*. A word model needs a row for
+# All of these would be `<unk>`, one id for *tower* and for every other unknown word. A word model needs a row for
 # *walk*, *walks* and *walking* each, and has none for *overparameterized*. Single characters never fail, but make texts
 # four times as long. **Subwords** are in between: frequent words stay whole, rare ones fall into pieces.
 #
@@ -479,6 +480,7 @@ story_ids = [ids[:40] for ids in map(subwords.sentence, story)]
 story_loader = cu.TextLoader(story_ids, cu.next_token, shuffle=False)
 story_perplexity = cu.perplexity(trainer.evaluate(gpt, story_loader))
 
+assert sum(p.numel() for p in gpt.parameters()) == 153_856
 assert gpt_perplexity < 0.75 * marks["pairs"]
 assert story_perplexity > 5 * gpt_perplexity
 
@@ -498,7 +500,8 @@ for sentence in cu.write(gpt, subwords, count=12, temperature=0.7, seed=1):
     print(sentence)
 
 # %% [markdown]
-# Most are grammatical. Some make no sense: it has learned how words follow each other, and has never seen a cup of tea. How many are
+# Many are sentences. Some make no sense, and now and then a word is put together from pieces that do not belong together. It has
+# learned how words follow each other, and has never seen a cup of tea. How many are
 # **new**, and how many did it learn by heart?
 
 # %%
@@ -689,13 +692,13 @@ def train_quietly(model, ids, objective, *, steps, batch_size, lr):
 
 torch.manual_seed(0)
 autoencoder = train_quietly(
-    cu.BERT(V, **size), train_ids, cu.same_token, steps=150, batch_size=64, lr=5e-3
+    cu.BERT(V, **size), train_ids, cu.same_token, steps=100, batch_size=64, lr=5e-3
 )
 copied = trainer.evaluate(autoencoder, cu.TextLoader(held_ids, cu.same_token, shuffle=False))
-assert cu.perplexity(copied) < 1.1  # of 800: it copies, after 150 steps
+assert cu.perplexity(copied) < 1.1  # of 800: it copies, after 100 steps
 
 # %% [markdown]
-# After 150 steps it restores nearly every token of sentences it has never seen. The loss is almost zero; whether anything was learned
+# After 100 steps it restores nearly every token of sentences it has never seen. The loss is almost zero; whether anything was learned
 # is another question, and we shall ask it.
 #
 # BERT ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) hides what it asks for. A few tokens are picked, and of those
@@ -741,7 +744,7 @@ assert truth[picked].min() > 4  # never <pad>, <bos>, <eos>, …
 # %%
 torch.manual_seed(0)
 bert = train_quietly(
-    cu.BERT(V, **size), train_ids, cu.masked_token(V, share=0.4), steps=1000, batch_size=32, lr=5e-3
+    cu.BERT(V, **size), train_ids, cu.masked_token(V, share=0.4), steps=900, batch_size=32, lr=3e-3
 )
 masked = cu.TextLoader(held_ids, cu.masked_token(V), shuffle=False)
 bert_perplexity = cu.perplexity(trainer.evaluate(bert, masked))
@@ -759,15 +762,14 @@ def fill(text, best=5):
     return {subwords.tokens[i].replace("␣", ""): p for p, i in zip(*map(list, top), strict=True)}
 
 
-for text in (
-    "she <mask> to the park last week .",
-    "is the <mask> hungry ?",
-    "they are <mask> a car .",
-):
+gaps = ("where is <mask> mother ?", "the cat is <mask> the table .", "they <mask> want to sleep .")
+for text in gaps:
     print(text, "→", ", ".join(f"{token} {p:.2f}" for token, p in fill(text).items()))
+assert set(fill(gaps[0], best=3)) <= {"my", "your", "his", "her", "its", "our", "their", "the"}
 
 # %% [markdown]
-# It fills the gap with words of the right kind, using both sides. Its perplexity must not be compared with the GPT's: it was
+# Before *mother* it expects whose mother, between *cat is* and *the table* a preposition: it uses both sides. Verbs do not
+# always agree with their subjects, for which it is too small or has read too little. Its perplexity must not be compared with the GPT's: it was
 # asked another question, about fewer tokens, with more context.
 #
 # ### Exercise 9.4 · Find the bug: masking
@@ -866,7 +868,7 @@ def fine_tune(body, num_labels, seed, *, lr=3e-3):
     ids, lengths, labels = as_batch(random.Random(seed).sample(pool, num_labels))
     model = cu.SentenceClassifier(copy.deepcopy(body), 3).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr, weight_decay=0.01, fused=True)
-    steps = {50: 40, 200: 60, 1000: 80}[num_labels]
+    steps = {50: 40, 200: 50, 1000: 60}[num_labels]
     for step in range(1, steps + 1):
         optimizer.param_groups[0]["lr"] = lr * cu.warmup_decay(10, steps)(step)
         rows = torch.randint(num_labels, (32,))
@@ -917,6 +919,7 @@ fig
 few = {name: results[0] for name, results in accuracy.items()}  # at 50 labels, (3 seeds,)
 assert few["GPT"].min() > few["from scratch"].max()  # beyond the error bars
 assert few["GPT"].mean() > few["from scratch"].mean() + 0.05
+assert few["GPT"].mean() > few["BERT"].mean() > few["from scratch"].mean() - 0.05
 assert few["autoencoder"].mean() < few["from scratch"].mean() + 0.05  # copying taught nothing
 many = {name: results[2].mean() for name, results in accuracy.items()}
 assert max(many.values()) - min(many.values()) < 0.12  # with 1,000 labels, little is left
@@ -937,8 +940,9 @@ pd.DataFrame(
 #   forms go with *last week* and which with *tomorrow*.
 # - The **autoencoder** is no better than a random beginning. Its loss was nearly zero, but a copy can be made without knowing
 #   anything about the words. A low loss is no evidence of understanding; it depends on what was asked.
-# - **BERT** gains nothing reliable here, and we say so. With a comparable effort it was asked about a fraction as many
-#   tokens as the GPT. Given far more text and steps, the bidirectional model wins such tasks: that was the point of the BERT paper.
+# - **BERT** gains little here, and we say so: it stays behind the GPT, and close to the bars of a random beginning. With a comparable
+#   effort it was asked about fewer tokens, and each question is harder while the context is still half hidden. Given far more
+#   text and steps, the bidirectional model wins such tasks: that was the point of the BERT paper.
 # - With **1,000** labels all are close. Pretraining buys labels, and once you have them it matters less.
 #
 # This is one task, one small corpus and one size of model. The direction agrees with the literature; the amounts are ours.
@@ -987,7 +991,7 @@ assert_close(grouped(x, x, x), spread(x, x, x), rtol=1e-4, atol=1e-5)
 # The last lines say what grouping is: full attention whose key and value heads are equal in pairs. Fewer numbers to store,
 # and fewer to choose from.
 #
-# Now each alone in our GPT, then all together (there without biases, as in Llama), two seeds each, for 150 steps on the same
+# Now each alone in our GPT, then all together (there without biases, as in Llama), two seeds each, for 120 steps on the same
 # sentences in the same order.
 
 # %%
@@ -1007,7 +1011,7 @@ def swapped(options, seed):
     """Loss on held-out sentences, parameters, and bytes of cache per token."""
     torch.manual_seed(seed)
     model = cu.GPT(V, **size, **options)
-    train_quietly(model, train_ids, cu.next_token, steps=150, batch_size=32, lr=1e-2)
+    train_quietly(model, train_ids, cu.next_token, steps=120, batch_size=32, lr=1e-2)
     state = model.start()
     with torch.no_grad():
         model.step(torch.tensor([held_ids[0]]), state)
@@ -1049,7 +1053,7 @@ assert loss["rotary"] < loss[base] + 0.05
 # %% [markdown]
 # What the table can say: **RMSNorm** and **SwiGLU** change little at this size; their case was made at sizes a thousand times larger, by speed and by
 # small, steady gains. **Rotary** positions help early in training: nothing about places has to be learned. **One
-# key–value head** makes the cache a quarter, for a loss that is hardly different. With two seeds and 150 steps, differences of a few
+# key–value head** makes the cache a quarter, for a loss that is hardly different. With two seeds and 120 steps, differences of a few
 # hundredths mean nothing. Such tables are easy to overread, in papers, too.
 #
 # What has not changed is the rest: softmax of scaled dot products, residuals, next-token likelihood.
@@ -1073,7 +1077,7 @@ assert not_moved < 1e-6 and moved > 10
 # %%
 torch.manual_seed(0)
 cheat = train_quietly(
-    cu.BERT(V, **size), train_ids, cu.next_token, steps=120, batch_size=64, lr=5e-3
+    cu.BERT(V, **size), train_ids, cu.next_token, steps=100, batch_size=64, lr=5e-3
 )
 cheat_perplexity = cu.perplexity(trainer.evaluate(cheat, held_loader))
 assert cheat_perplexity < 0.6 * gpt_perplexity  # better than the GPT, and worthless
@@ -1085,7 +1089,7 @@ with torch.no_grad():
 assert cu.perplexity(F.cross_entropy(last, ends).item()) > 3 * gpt_perplexity
 
 # %% [markdown]
-# Its fifth line is the honest measure: give it a prefix only, and ask.
+# The last lines of the cell are the honest measure: give it a prefix and nothing more, and ask.
 #
 # **Every new token at position 0.** While decoding with a cache, tokens come one by one, and their position is the cache's
 # length. A model that forgets it writes nonsense fluently (chapter 06, exercise 6.5). The test is the one from above: steps
@@ -1156,7 +1160,8 @@ def gpt_shakespeare(*, quick=False):
         cu.cut_windows([i for line in part for i in subwords.sentence(line)[1:]], length)
         for part in (lines[:cut], lines[cut:])
     ]
-    train, val = (cu.TextLoader(part, cu.next_token, batch_size=32) for part in parts)
+    train = cu.TextLoader(parts[0], cu.next_token, batch_size=32)
+    val = cu.TextLoader(parts[1], cu.next_token, batch_size=32, shuffle=False)
     size = (32, 4, 1) if quick else (384, 6, 6)
     torch.manual_seed(0)
     model = cu.GPT(
@@ -1167,7 +1172,7 @@ def gpt_shakespeare(*, quick=False):
         max_len=length,
         dropout=0.3,
     )
-    epochs = 1 if quick else 12
+    epochs = 1 if quick else 40
     schedule = cu.warmup_decay(2 if quick else 100, epochs * len(train) + 1)
     trainer = cu.Trainer(
         cu.language_model_loss(),
@@ -1190,7 +1195,7 @@ cu.gpu_run("gpt-shakespeare", gpt_shakespeare)
 # - GPT and BERT are the same block. A causal mask makes a model that writes; without it, one that restores what was hidden.
 # - Subwords come from counting and merging pairs. Text of known characters always fits, and rare words only cost more tokens.
 # - Training maximizes a sum of *logarithms*; perplexity is its exponential per token, comparable only between equal tokens.
-# - What is asked decides what is learned: our GPT helped with 50 labels beyond the error bars, the autoencoder with its perfect loss did not, and our short-trained BERT did not either.
+# - What is asked decides what is learned: our GPT helped with 50 labels beyond the error bars, the autoencoder with its perfect loss did not, and our short-trained BERT helped little.
 # - Later models changed the norm, the positions, the network and the number of key–value heads, each for a measurable reason. The likelihood stayed.
 #
 # ## Quiz
