@@ -129,8 +129,9 @@ def transformer(
             which = "the mean of the heads" if head == 0 else f"head {head}"
             return (
                 f"Layer {layer}, {which}, step {step} of {steps}: having read {' '.join(trace.said[:step])!r}, "
-                f"the decoder looks most at {trace.source[looked_at]!r}, with weight "
-                f"{trace.cross[chosen][step - 1, looked_at]:.2f}, and says {token!r} with probability {probability:.2f}."
+                f"the decoder looks most at {trace.source[looked_at]!r}, with "
+                f"weight {trace.cross[chosen][step - 1, looked_at]:.2f}, and says {token!r} with probability "
+                f"{probability:.2f}."
             )
 
         return fig, draw

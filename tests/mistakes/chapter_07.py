@@ -95,6 +95,14 @@ def no_memory_mask(layer, x, memory, memory_mask):
     return _decoder(layer, x, memory, None, causal_mask(x.shape[1]))
 
 
+def queries_from_the_source(layer, x, memory, memory_mask):
+    """Exchanges the two sides of the cross-attention: one output per source token."""
+    y = layer.around_self.norm(x)
+    x = x + layer.self_attention(y, y, y, causal_mask(x.shape[1]))
+    memory = memory + layer.cross_attention(layer.around_cross.norm(memory), x, x)
+    return memory + layer.feed_forward(layer.around_feed_forward.norm(memory))
+
+
 def norm_after(layer, x, memory, memory_mask):
     """Turns to the other order of norm."""
     x = layer.around_self.norm(x + layer.self_attention(x, x, x, causal_mask(x.shape[1])))
@@ -232,6 +240,7 @@ MISTAKES = {
         never_causal,
         off_by_one,
         no_memory_mask,
+        queries_from_the_source,
         norm_after,
         one_norm_for_all,
     ],
