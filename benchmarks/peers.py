@@ -19,7 +19,10 @@ FOLDER = ROOT / "_build" / "bench"
 
 # Installed without dependencies: d2l 1.0.3 asks for a Jupyter, pandas and NumPy of 2023, which no longer
 # install; its PyTorch module runs with today's, and imports SciPy besides.
-PEERS = {"d2l": ["d2l==1.0.3", "scipy==1.17.1"]}
+PEERS = {
+    "d2l": ["d2l==1.0.3", "scipy==1.17.1"],
+    "vit-pytorch": ["vit-pytorch==1.26.11", "einops==0.8.2"],
+}
 
 # Peers import torchvision for data sets that no benchmark reads. Its build has to fit PyTorch's, and PyPI's
 # does not fit a PyTorch for the CPU alone: where it is missing or breaks, an empty module stands in for it.

@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks import peers
 from benchmarks.timing import Row, Settings, conditions, table
 
-TOPICS = ("translation", "decoding")
+TOPICS = ("translation", "decoding", "vision")
 
 
 def chosen(names: list[str]) -> list[tuple[str, Callable[[Settings], Row]]]:
