@@ -54,7 +54,7 @@ cu.seed_everything(0)
 #
 # $$\hat x_i = \sum_j \alpha_{ij}\, y_j, \qquad \alpha_{ij} = \frac{\exp\!\big(-\|\mathbf p_i - \mathbf p_j\|^2 / 2\sigma^2\big)}{\sum_k \exp\!\big(-\|\mathbf p_i - \mathbf p_k\|^2 / 2\sigma^2\big)} .$$
 #
-# They called it *non-local means*. You know it as **Nadaraya–Watson regression** (chapter 02): queries and keys are
+# They called it *non-local means*; this is its plainest form. You know it as **Nadaraya–Watson regression** (chapter 02): queries and keys are
 # patches, values are pixels. By hand, for a picture of three pixels with patches of one: $y = (0, 1, 0.2)$ and
 # $\sigma^2 = 0.02$. The first pixel compares itself with all three: $-\|\cdot\|^2/2\sigma^2 = (0, -25, -1)$, so the weights
 # are about $(0.73, 0, 0.27)$, and $\hat x_1 = 0.05$. The pixel that shows something else has no say.
@@ -119,7 +119,7 @@ assert (by_likeness < best_blur).float().mean() > 0.9  # of all pictures
 shown = int((clothes.labels == 1).nonzero()[0])  # the first pair of trousers
 marked = 15 * 28 + 10
 keys = patches(noisy[shown])
-alike = cu.pooling.kernel_weights(keys[[marked]], keys, width=0.7)[0].view(28, 28)
+alike = cu.kernel_weights(keys[[marked]], keys, width=0.7)[0].view(28, 28)
 panels = {
     "clean": clean[shown],
     "noisy": noisy[shown],
@@ -247,8 +247,8 @@ cu.checks.pixels_to_tokens(pixels_to_tokens)
 #
 # Code of image generators has no $\mathbf W_q, \mathbf W_k, \mathbf W_v$. It flattens the pixels to one line and runs a
 # **1-D convolution** over it that turns $C$ channels into $3C$: the first third are queries, the second keys, the last
-# values. A lecture on such a module calls the absence of the three matrices an interesting difference
-# ([Kak, 2025](https://engineering.purdue.edu/DeepLearn/)). How large is it?
+# values. A lecture on such a module calls the absence of the three matrices an interesting difference, since they are only
+# implied by the convolution ([Kak, 2025](https://engineering.purdue.edu/DeepLearn/)). **How large is the difference?**
 #
 # A convolution of width $w$ computes each output from $w$ neighbors. With $w = 1$ from the pixel alone: output channel $o$
 # at pixel $i$ is $\sum_c W_{oc}\, x_{ci} + b_o$, the same $\mathbf W$ at every pixel. That *is* `nn.Linear`, applied to
@@ -422,7 +422,7 @@ assert before.isfinite().all()
 assert_close(before, torch.tensor([[12800.0, 12480.0]]).half(), rtol=2e-3, atol=0)
 
 # %% [markdown]
-# A bonus: the factor now touches $2nd$ numbers instead of $n^2$ scores, fewer when $n > 2d$, as with pixels it always is. The
+# A bonus: the factor now touches $2nd$ numbers instead of $n^2$ scores, fewer when $n > 2d$, as with pixels it mostly is. The
 # comment in the code of [Dhariwal and Nichol (2021)](https://arxiv.org/abs/2105.05233) says as much: more stable with
 # float16 than dividing afterwards. The fused operators compute scores in float32 and do not need it; bfloat16 reaches as far
 # as float32 and does not, either. It is a trick for float16 and for attention written out by hand.
@@ -475,7 +475,9 @@ cu.checks.half_precision_weights(half_precision_weights)
 # %%
 x = torch.tensor([[[[1.0, 3.0]], [[1.0, 3.0]], [[0.0, 0.0]], [[10.0, 10.0]]]])  # (1, 4, 1, 2)
 normed = F.group_norm(x, num_groups=2)
-assert_close(normed[0, :, 0], torch.tensor([[-1.0, 1], [-1, 1], [-1, -1], [1, 1]]), atol=1e-4, rtol=0)
+assert_close(
+    normed[0, :, 0], torch.tensor([[-1.0, 1], [-1, 1], [-1, -1], [1, 1]]), atol=1e-4, rtol=0
+)
 
 x = torch.randn(1, 8, 4, 4)
 changed = x.clone()
@@ -506,7 +508,7 @@ for _step in range(2):
 assert learns == [(True, False), (True, True)]
 
 # %% [markdown]
-# A test for your own code follows: "every parameter has a gradient" must be asked after the *second* step.
+# So when you test code of your own, ask whether every parameter has a gradient at the *second* step.
 #
 # ## The block does not know where a pixel stands
 #
@@ -518,9 +520,7 @@ nn.init.normal_(block.out_proj.weight, std=0.3)
 with torch.no_grad():
     order = torch.randperm(16)
     shuffled = x.flatten(2)[..., order].view_as(x)
-    assert_close(
-        block(shuffled), block(x).flatten(2)[..., order].view_as(x), rtol=1e-4, atol=1e-5
-    )
+    assert_close(block(shuffled), block(x).flatten(2)[..., order].view_as(x), rtol=1e-4, atol=1e-5)
 
 # %% [markdown]
 # So how can a generator tell top from bottom? Through the convolutions around the block. They see neighborhoods, and they
@@ -573,7 +573,9 @@ assert 2 * C == 128 and sides[projections > among].max() == 8  # equal at n = 2C
 # $11 \times 11$ pixels. And the weights of one head, in float32, for one picture:
 
 # %%
-sizes = pd.DataFrame({"pixels n": sides**2, "weights n²": sides**4}, index=pd.Index(sides, name="side"))
+sizes = pd.DataFrame(
+    {"pixels n": sides**2, "weights n²": sides**4}, index=pd.Index(sides, name="side")
+)
 memory = sides.astype(float) ** 4 * 4 / 2**20
 sizes["memory"] = [f"{m:.3g} MiB" if m < 1024 else f"{m / 1024:.3g} GiB" for m in memory]
 assert memory[-1] == 16 * 1024  # 16 GiB at 256 × 256
@@ -742,7 +744,9 @@ fig, axes = cu.subplots(
 for ax, (name, paths) in zip(axes, walks.items(), strict=True):
     ends = paths[-1, :24] > 0
     ax.plot(range(T, -1, -1), paths[:, :24][:, ends], color=cu.COLORS["blue"], linewidth=0.8)
-    ax.plot(range(T, -1, -1), paths[:, :24][:, ~ends], "--", color=cu.COLORS["vermilion"], linewidth=0.8)
+    ax.plot(
+        range(T, -1, -1), paths[:, :24][:, ~ends], "--", color=cu.COLORS["vermilion"], linewidth=0.8
+    )
     ax.set(xlabel="step t", xlim=(T, 0))
     ax.set_title(name, fontsize=10)
 axes[0].set_ylabel("pixel $x_t$")
@@ -862,7 +866,7 @@ def train_on_twins(attends, seed, steps=300):
 
 
 twin_networks = {seed: train_on_twins(True, seed) for seed in range(3)}
-pixelwise = train_on_twins(False, seed=0)
+pixelwise = train_on_twins(False, seed=0, steps=150)
 
 # %%
 reached = {s: diffusion.errors(net, held_out)[0].mean() for s, net in twin_networks.items()}
@@ -888,7 +892,6 @@ for seed, network in twin_networks.items():
 # lie on the other diagonal.
 
 # %%
-places = [f"{row + 1}{'abcdef'[column]}" for row in range(HEIGHT) for column in range(WIDTH)]
 right_map = F.one_hot(TWIN, HEIGHT * WIDTH).float()
 fig = cu.show_heatmaps(
     torch.stack([right_map, *twin_maps.values()]),
@@ -906,7 +909,8 @@ for ax in fig.axes[:4]:
 fig
 
 # %% [markdown]
-# The maps are read off three networks that began differently, and they agree. This is the honest case for attention among
+# The maps are read off three networks that began differently, and they agree; what little is not on the twin differs from seed to
+# seed. This is the honest case for attention among
 # pixels: **information that is far away, at a place that can be said.**
 #
 # ## A U-Net for clothes
@@ -932,10 +936,10 @@ train, test = (halved(cu.load_fashion_mnist(split)) for split in ("train", "test
 test_batch = next(iter(cu.ImageLoader(test, batch_size=2000, shuffle=False)))
 
 
-def train_unet(attends, seed):
+def train_unet(attends, seed, pictures=6400):
     torch.manual_seed(seed)
     network = cu.UNet(attention=(False, attends), num_heads=2, num_classes=10)
-    loader = cu.ImageLoader(train.take(6400, seed=seed), batch_size=32, seed=seed)
+    loader = cu.ImageLoader(train.take(pictures, seed=seed), batch_size=32, seed=seed)
     steps = len(loader)
     trainer = cu.Trainer(
         diffusion.loss, epochs=1, lr=6e-3, schedule=cu.warmup_decay(20, steps), betas=(0.9, 0.99), seed=seed, device="cpu",
@@ -963,7 +967,10 @@ for seed, attends in itertools.product(range(3), (False, True)):
 # *difference*, picture by picture.
 
 # %%
-errors = {key: diffusion.errors(network, test_batch.images, test_batch.labels)[0] for key, network in unets.items()}
+errors = {
+    key: diffusion.errors(network, test_batch.images, test_batch.labels)[0]
+    for key, network in unets.items()
+}
 records = []
 for seed in range(3):
     without, with_block = errors[seed, False], errors[seed, True]
@@ -985,14 +992,19 @@ fig, (left, right) = cu.subplots(
     alt="Left, the loss with and without attention by quarter of the steps: the pairs of bars are almost equal, highest "
     "where there is little noise. Right, the difference for three seeds with error bars: small against the loss of about 0.13.",
 )  # fmt: skip
-for offset, attends, name, hatch in ((-0.18, False, "without", ""), (0.18, True, "with attention", "//")):
+for offset, attends, name, hatch in (
+    (-0.18, False, "without", ""),
+    (0.18, True, "with attention", "//"),
+):
     heights = [np.mean([errors[s, attends][q].mean() for s in range(3)]) for q in quarters]
     left.bar(np.arange(4) + offset, heights, 0.34, label=name, hatch=hatch, edgecolor="white")
 left.set_xticks(range(4), ["1–50", "51–100", "101–150", "151–200"])
 left.set(xlabel="step t", ylabel="loss on held-out pictures")
 left.legend()
 for seed, (_without, _with, difference, paired) in enumerate(records):
-    right.errorbar(seed, difference, 2 * paired, fmt="os^"[seed], capsize=4, color=cu.COLORS["blue"])
+    right.errorbar(
+        seed, difference, 2 * paired, fmt="os^"[seed], capsize=4, color=cu.COLORS["blue"]
+    )
 right.axhline(0, color="0.5", linewidth=1)
 right.set(xlabel="seed", ylabel="difference: with − without", xlim=(-0.5, 2.5), ylim=(-0.01, 0.01))
 right.set_xticks(range(3))
@@ -1004,34 +1016,40 @@ fig
 # $-0.003$ of $0.133$: one or two percent in favor of attention, small but outside the error bars of each seed. (The error bars are about pictures
 # and noise. The three seeds differ from one another by more than that: with another seed you get another network.)
 #
-# Is it worth it? The block has 8,576 of 83,489 parameters and takes its time. **Is the time better spent on more steps?**
+# Is it worth it? The block has 8,576 of 83,489 parameters and takes its time: on one core here, training with it took about a
+# quarter longer. **Is the time better spent on a quarter more steps?** We give the network without attention, seed 0, 250 steps
+# in place of 200.
+
+# %% tags=["nbval-ignore-output"]
+longer, longer_history = train_unet(False, seed=0, pictures=8000)
 
 # %%
-cost = {
-    attends: sum(histories[seed, attends].seconds for seed in range(3)) for attends in (False, True)
-}
-assert cost[True] > 0.9 * cost[False]  # the block is not free; how dear depends on the machine
+errors_longer, _ = diffusion.errors(longer, test_batch.images, test_batch.labels)
+gain = errors_longer - errors[0, True]
+assert gain.mean() < -2 * gain.std() / math.sqrt(
+    2000
+)  # better than attention, beyond the error bars
 
 # %% tags=["hide-input", "nbval-ignore-output"]
+mean_seconds = {a: np.mean([histories[s, a].seconds for s in range(3)]) for a in (False, True)}
+rows = {
+    "without, 200 steps": (bare, mean_seconds[False], errors[0, False]),
+    "with attention, 200 steps": (full, mean_seconds[True], errors[0, True]),
+    "without, 250 steps": (bare, longer_history.seconds, errors_longer),
+}
 pd.DataFrame(
-    {
-        "parameters": [bare, full],
-        "seconds": [round(cost[attends]) for attends in (False, True)],
-        "loss": [
-            round(np.mean([errors[s, attends].mean() for s in range(3)]).item(), 4)
-            for attends in (False, True)
-        ],
-    },
-    index=["without attention", "with attention"],
+    [(count, round(s, 1), round(e.mean().item(), 4)) for count, s, e in rows.values()],
+    columns=["parameters", "seconds", "loss, seed 0"],
+    index=list(rows),
 )
 
 # %% [markdown]
-# On one core the block made training about a fifth longer here, and a network *without* it that trains a fifth longer gains about as
-# much. So the answer for this size is no: **at $14 \times 14$, in a minute, attention among pixels is not where the gain is.** The reason is in
-# the geometry. On the coarse level a picture has $7 \times 7$ pixels, and four $3 \times 3$ convolutions see four pixels far to
-# every side: nearly everything. What attention could bring, they have. In the published ablation for $128 \times 128$ pictures of a thousand classes
-# attention at more resolutions and with more heads did improve samples
-# ([Dhariwal and Nichol, 2021](https://arxiv.org/abs/2105.05233), section 3), with some thousand times our computation.
+# The answer for this size is no: for the same time the plain network is better, and by more than attention had gained. (We
+# tried the other two seeds as well, with the same outcome.) **At $14 \times 14$, in a minute of one core, attention among pixels does
+# not pay.** The reason is in the geometry. On the coarse level a picture has $7 \times 7$ pixels, and four $3 \times 3$ convolutions see four
+# pixels far to every side: nearly everything. What attention could bring, they have. At full size it is another matter: for
+# $128 \times 128$ pictures of a thousand classes, attention at more resolutions and with more heads improved samples
+# ([Dhariwal and Nichol, 2021](https://arxiv.org/abs/2105.05233), section 3), with many thousand times our computation.
 #
 # ### Samples
 #
@@ -1064,10 +1082,10 @@ for ax, name in zip(axes[:, 0], ("without", "without", "with", "with"), strict=T
 fig
 
 # %% [markdown]
-# Rows 1 and 2 are without attention, rows 3 and 4 with it. Trousers have legs, sneakers lie flat, pullovers have the right width;
-# sandals are a riddle, and everything is speckled. That is what 200 updates give. The rows resemble one another, because two networks that
-# began in different places learned the same field of guesses, and the same noise leads to similar ends. **Do the samples at
-# least look like their own class?** We ask a plain classifier: the nearest of the ten class means.
+# Some are what they should be, some are riddles, all are speckled. That is what 200 updates give. The two pairs of rows resemble
+# one another, because two networks that began in different places have learned nearly the same field of guesses, and the same
+# noise leads to similar ends. **Do the samples at least look like their own class?** We ask a plain classifier: the nearest of the ten
+# class means. And we try the two samplers: DDPM with 70 of the steps, DDIM with 20.
 
 # %%
 means = torch.stack([test_batch.images[test_batch.labels == c].mean(dim=0) for c in range(10)])
@@ -1079,16 +1097,24 @@ def nearest_mean(pictures):
 
 many = torch.arange(10).repeat(10)
 shares = {}
-for attends in (False, True):
-    drawn = diffusion.sample(unets[0, attends], (100, 1, 14, 14), labels=many, num_steps=70, seed=5)
-    shares[attends] = (nearest_mean(drawn) == many).float().mean().item()
+for name, num_steps, eta in (("DDPM", 70, 1.0), ("DDIM", 20, 0.0)):
+    drawn = [
+        diffusion.sample(
+            unets[0, a], (100, 1, 14, 14), labels=many, num_steps=num_steps, eta=eta, seed=5
+        )
+        for a in (False, True)
+    ]
+    shares[name] = (nearest_mean(torch.cat(drawn)) == many.repeat(2)).float().mean().item()
 on_real = (nearest_mean(test_batch.images) == test_batch.labels).float().mean().item()
 assert 0.6 < on_real < 0.75  # what this classifier says of real pictures
-assert min(shares.values()) > 0.18  # chance is 0.1
+assert shares["DDPM"] > 0.2  # chance is 0.1
+assert shares["DDPM"] > shares["DDIM"]
 
 # %% [markdown]
-# The classifier is right on two thirds of real pictures, so that is the most we could hope for. Of the samples it recognizes
-# far more than the tenth that chance would give, and fewer than of real ones.
+# The classifier is right on two thirds of real pictures, so that is the most we could hope for. Of DDPM's samples it recognizes about
+# three in ten: more than the one that chance would give, and less than half as many as of real ones. DDIM needs a third of the steps, and
+# far fewer of its samples are recognized. With good networks it is known for good pictures in few steps. Here the guesses
+# are poor, and DDIM never forgets: an early mistake is carried to the end, where DDPM's fresh noise washes it away.
 #
 # ### What does a pixel attend to?
 #
@@ -1108,18 +1134,24 @@ def recorded_maps(network, t):
 
 grid = torch.cartesian_prod(torch.arange(7.0), torch.arange(7.0))
 distance = torch.cdist(grid, grid)  # between coarse pixels
-cloth = (F.avg_pool2d(test_batch.images[:200], 2) > -0.6).flatten(1)  # (200, 49): part of the garment?
+cloth = (F.avg_pool2d(test_batch.images[:200], 2) > -0.6).flatten(
+    1
+)  # (200, 49): part of the garment?
 assert 0.4 < cloth.float().mean() < 0.6
 
 records = []
 for seed, t in itertools.product(range(3), (20, 140)):
     for stage, weights in recorded_maps(unets[seed, True], t).items():
-        on_cloth = (weights * cloth[:, None, None].float()).sum(dim=-1)  # (pictures, heads, queries)
+        on_cloth = (weights * cloth[:, None, None].float()).sum(
+            dim=-1
+        )  # (pictures, heads, queries)
         spread = (weights * weights.clamp(min=1e-9).log()).sum(dim=-1).neg().exp().mean(dim=(0, 2))
         far = (weights * distance).sum(dim=-1).mean(dim=(0, 2))
         for head in range(2):
             gap = on_cloth[:, head][cloth].mean() - on_cloth[:, head][~cloth].mean()
-            records.append((seed, t, stage, head, spread[head].item(), far[head].item(), gap.item()))
+            records.append(
+                (seed, t, stage, head, spread[head].item(), far[head].item(), gap.item())
+            )
 looks = pd.DataFrame(records, columns=["seed", "t", "stage", "head", "spread", "far", "gap"])
 
 assert looks.spread.min() > 10  # of 49: no head picks out a few pixels
@@ -1127,6 +1159,39 @@ assert looks.far.between(3.0, 4.3).all()  # evenly spread weights would give 3.6
 sharpest = looks.groupby(["seed", "t"]).gap.max().unstack()
 assert (sharpest[20] > 0.15).all()  # in each network a head tells garment from background
 assert sharpest[20].mean() > sharpest[140].mean()  # less so in the noise
+
+# %% [markdown]
+# **What does it look like?** One picture, two of its coarse pixels, one on the garment and one on the background, and for each
+# network the head that tells the two apart best.
+
+# %% tags=["hide-input"]
+pullover = int((test_batch.labels[:200] == 2).nonzero()[0])
+asked = {"garment": 4 * 7 + 3, "background": 0 * 7 + 0}
+assert cloth[pullover, asked["garment"]] and not cloth[pullover, asked["background"]]
+fig, axes = cu.subplots(
+    2, 4, width=7.6, height=3.6,
+    alt="A pullover with little noise, and the weights of two of its coarse pixels in three networks. The pixel on the garment has most "
+    "of its weight on the garment, the pixel in the corner has more on the background, in all three.",
+)  # fmt: skip
+for line, (where, pixel) in zip(axes, asked.items(), strict=True):
+    line[0].imshow(test_batch.images[pullover, 0], cmap="gray", vmin=-1, vmax=1)
+    line[0].set_ylabel(f"a pixel on\nthe {where}", fontsize=9)
+    for seed, ax in enumerate(line[1:]):
+        early = looks[(looks.seed == seed) & (looks.t == 20)]
+        best_head = early.loc[early.gap.idxmax()]
+        weights = recorded_maps(unets[seed, True], 20)[best_head.stage][pullover, best_head["head"]]
+        image = ax.imshow(weights[pixel].view(7, 7), cmap="Blues", vmin=0, vmax=0.08)
+        ax.set_title(f"seed {seed}" if where == "garment" else "", fontsize=9)
+    for ax, size in zip(line, (2, 1, 1, 1), strict=True):
+        row, column = divmod(pixel, 7)
+        ax.plot(
+            (column + 0.5) * size - 0.5, (row + 0.5) * size - 0.5, "s",
+            markersize=9, markerfacecolor="none", color=cu.COLORS["vermilion"],
+        )  # fmt: skip
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
+fig.colorbar(image, ax=axes, shrink=0.7, pad=0.02, extend="max").outline.set_visible(False)
+fig
 
 # %% [markdown]
 # Three things hold for all three networks:
@@ -1137,7 +1202,7 @@ assert sharpest[20].mean() > sharpest[140].mean()  # less so in the noise
 # - **In each network some head has sorted garment and background:** pixels on the garment give garment pixels more weight than
 #   background pixels do. In heavy noise, where nobody can tell which is which, it fades.
 #
-# That is far from the crisp twins above. Where the task did not force it, nothing crisp was learned. Walk over the picture: move row and
+# Which head it is, and in which stage, depends on the seed. And all this is far from the crisp twins above. Where the task did not force it, nothing crisp was learned. Walk over the picture: move row and
 # column from the garment to the background, and watch which heads change their mind. Then turn up the noise.
 
 # %%
@@ -1168,10 +1233,11 @@ for power_q, power_k, variance in ((0.25, 0.25, 1), (0.25, 0, 8), (0.5, 0.5, 1 /
 
 # %% [markdown]
 # **Pictures from 0 to 1.** Noise has mean 0, and so should the picture: data is scaled to $[-1, 1]$. With $[0, 1]$ the last step is still noise,
-# but the sampler cuts its guesses to $[-1, 1]$, and half of that range never occurs. **Sizes that cannot be halved** (7 is odd) and
+# but the sampler cuts its guesses to $[-1, 1]$, and half of that range never occurs. The loader gives the right range. **Sizes that cannot be halved** (7 is odd) and
 # **steps that do not exist** should be refused in words.
 
 # %%
+assert test_batch.images.min() == -1 and test_batch.images.max() == 1
 for attempt in (
     lambda: cu.UNet()(torch.zeros(1, 1, 7, 7), torch.ones(1)),
     lambda: diffusion.add_noise(boot, torch.tensor([201]), boot),
@@ -1188,12 +1254,10 @@ for attempt in (
 # may "find" anything. How far apart are two measurements of the *same* network?
 
 # %%
-one, other = (
-    diffusion.errors(unets[0, True], test_batch.images[:500], test_batch.labels[:500], seed=s)[0].mean()
-    for s in (1, 2)
-)
 repeated = [
-    diffusion.errors(unets[0, True], test_batch.images[:200], test_batch.labels[:200], seed=s)[0].mean()
+    diffusion.errors(unets[0, True], test_batch.images[:200], test_batch.labels[:200], seed=s)[
+        0
+    ].mean()
     for s in range(12)
 ]
 scatter = torch.stack(repeated).std()
@@ -1273,6 +1337,7 @@ cu.checks.fixed_pixel_heads(fixed_pixel_heads)
 # On a GPU: all 60,000 pictures at $28 \times 28$, three levels, 64 to 128 channels, attention at $14 \times 14$ and $7 \times 7$ with four
 # heads, 20 passes, with the block and without. Where there is no GPU, the cell shows the recorded run, if there is one.
 
+
 # %% tags=["gpu", "nbval-ignore-output"]
 def denoise_fashion(*, quick=False):
     """Held-out loss of a U-Net with three levels on all of Fashion-MNIST, with attention and without."""
@@ -1316,11 +1381,14 @@ cu.gpu_run("diffusion-fashion-28", denoise_fashion)
 #
 # Eleven maps, all made by *one* function from queries, keys and a mask:
 
+
 # %%
 def eleven_maps():
     """Chapter → the weights of a small example, each softmax(q·k · scale) under a mask."""
     eye, line = torch.eye(8), torch.linspace(-1, 1, 8)[:, None]
-    on_line = torch.cat([line, -(line**2) / 2], dim=1)  # q·k with (x, 1) is −(x − y)²/2, up to a shift
+    on_line = torch.cat(
+        [line, -(line**2) / 2], dim=1
+    )  # q·k with (x, 1) is −(x − y)²/2, up to a shift
     constant = torch.cat([line, torch.ones(8, 1)], dim=1)
     waves = cu.sinusoidal_table(8, 32)
     patches = torch.tensor([0, 0, 1, 1, 0, 0, 1, 1])
@@ -1359,7 +1427,14 @@ for ax, (name, weights) in zip(axes.flat, eleven.items(), strict=False):
     ax.set_title(name, fontsize=9)
     ax.set(xticks=[], yticks=[])
 axes[1, 5].set_axis_off()
-axes[1, 5].text(0, 0.5, "rows: queries\ncolumns: keys\nscale: 0 to 1", va="center", fontsize=9, transform=axes[1, 5].transAxes)
+axes[1, 5].text(
+    0,
+    0.5,
+    "rows: queries\ncolumns: keys\nscale: 0 to 1",
+    va="center",
+    fontsize=9,
+    transform=axes[1, 5].transAxes,
+)
 axes[0, 0].set_ylabel("queries", fontsize=9)
 axes[1, 0].set_ylabel("queries", fontsize=9)
 fig
@@ -1370,13 +1445,13 @@ fig
 # | [01](01_queries_keys_values.ipynb) | a word | words of a database | what is stored with them | equal, top-k, softmax of similarity |
 # | [02](02_attention_pooling.ipynb) | a point $x$ | the points of the data | their $y$ | a kernel of the distance |
 # | [03](03_scoring_functions.ipynb) | a vector | vectors, some of them padding | vectors | masked softmax of a dot product or of a small network |
-# | 04 | the decoder's state | states of the encoder | the same states | additive scores, learned: an alignment |
+# | [04](04_bahdanau_attention.ipynb) | the decoder's state | states of the encoder | the same states | additive scores, learned: an alignment |
 # | [05](05_multi_head_attention.ipynb) | a request, projected for each head | drawers | balls | one softmax per head |
 # | [06](06_self_attention_positions.ipynb) | a token and its place | all tokens and their places | all tokens | dot products that fall with the distance |
-# | 07 | a token of the target | earlier tokens; tokens of the source | the same | causal mask; all layers and heads |
-# | 08 | as in 07 | as in 07 | as in 07 | nearly even at first, made sharp by training |
-# | 09 | a token, or a mask in its place | earlier tokens, or all | the same | learned from plain text; heads may share keys |
-# | 10 | a patch, or the class token | all patches | all patches | learned; the rollout joins all layers |
+# | [07](07_transformer.ipynb) | a token of the target | earlier tokens; tokens of the source | the same | causal mask; all layers and heads |
+# | [08](08_training_transformers.ipynb) | as in 07 | as in 07 | as in 07 | nearly even at first, made sharp by training |
+# | [09](09_pretraining.ipynb) | a token, or a mask in its place | earlier tokens, or all | the same | learned from plain text; heads may share keys |
+# | [10](10_vision_transformers.ipynb) | a patch, or the class token | all patches | all patches | learned; the rollout joins all layers |
 # | 11 | a pixel | all pixels of a coarse level | all pixels | the same formula, in columns |
 #
 # Read down the last column: the weights began as a rule that somebody wrote, became a formula with one parameter, then learned, then learned
@@ -1388,7 +1463,7 @@ fig
 # - Pixels become tokens by `flatten(2).transpose(1, 2)`; a `view` alone has the right shape and the wrong tokens. A 1-D convolution of width 1 to $3C$ is three linear maps, and the whole block is linear multi-head attention.
 # - Group norm before, input around, zeros at the end: the block begins as the identity. It does not know places; borders tell the convolutions. Its cost grows with the fourth power of the side, so it stands on coarse levels.
 # - A diffusion model adds noise by one formula and learns the mean noise by regression. Samples are guesses, taken back to noise a little less each time.
-# - Attention pays where information is far away: it solved the twins, which no pixelwise network can. On clothes at $14 \times 14$ convolutions see nearly everything, and the block gained a percent or two.
+# - Attention pays where information is far away: it solved the twins, which no pixelwise network can. On clothes at $14 \times 14$ convolutions see nearly everything, and the block gained a percent or two, and less than it cost.
 #
 # ## Quiz
 
