@@ -58,8 +58,8 @@ cu.seed_everything(0)
 #
 # - After: $\mathbf x + f(\mathbf x) = (1, 3) + (6, 2) = (7, 5)$, and its norm is $(1, -1)$. Of the word that came in
 #   nothing is left, not even the order.
-# - Before: $\mathrm{norm}(\mathbf x) = (-1, 1)$, so $f$ gives $(2, -2)$ and $\mathbf x' = (3, 1)$. And $\mathbf x' -
-#   \mathbf x$ is what $f$ said, to the digit.
+# - Before: $\mathrm{norm}(\mathbf x) = (-1, 1)$, so $f$ gives $(2, -2)$ and $\mathbf x' = (3, 1)$. And
+#   $\mathbf x' - \mathbf x$ is what $f$ said, to the digit.
 
 
 # %%
@@ -230,7 +230,7 @@ assert 0.7 < plain[False][-1] / plain[True][-1] < 2.5
 # The recipe: 4 + 4 layers, width 64, Adam with a peak rate of 0.007, batches of 64 sentences, 5 epochs (280 steps).
 # Rates fall as $1/\sqrt{\text{step}}$ from step 50 on. **What happens with the norm after, if we begin at the full
 # rate?** After each epoch we keep the training loss *and* the BLEU of translations of the 200 test sentences, as one
-# would for checkpoints.
+# would for checkpoints. (We choose nothing by it. To choose, take the validation sentences.)
 
 # %%
 LR, WARMUP = 7e-3, 50
@@ -258,7 +258,7 @@ def full_rate_at_once(step):
 
 # %% tags=["nbval-ignore-output"]
 failed = new_model(norm_first=False)
-failure = fit(failed, full_rate_at_once, epochs=3)  # three epochs are enough to see it
+failure = fit(failed, full_rate_at_once, epochs=2)  # enough to see it
 failure.frame[["train_loss", "bleu"]].round(2)
 
 # %%
@@ -277,11 +277,11 @@ spoken = cu.translate(failed, sources, *vocabularies, max_len=14)
 pd.DataFrame({"English": sources[:5], "the model says": spoken[:5]})
 
 # %%
-assert len(set(spoken)) < 60  # 200 different sentences came in
+assert len(set(spoken)) < 20  # 200 different sentences came in
 
 # %% [markdown]
-# It says almost the same whatever it is asked. It knows which Spanish words are frequent and how sentences begin: so
-# much can be learned without reading the source. How such a model gets a falling loss: the loss of a *language* model
+# A handful of answers to 200 sentences. It knows which Spanish words are frequent and how sentences begin: so much
+# can be learned without reading the source. How such a model gets a falling loss: the loss of a *language* model
 # falls, too.
 #
 # ### What broke, and when
@@ -368,20 +368,30 @@ def evenness(model):
     return torch.tensor(shares)
 
 
-assert evenness(failed).mean() > 0.8  # nearly even, in the mean of all layers
+assert evenness(failed).min() > 0.95  # even, in every layer
 
 # %% [markdown]
-# Nearly even, everywhere. When all keys are equal, no query can tell one from another, and the gradient has nothing
-# to improve; the decoder has learned to do without, and lost the reason to look.
-#
+# Even, in every layer (and so it was for all three seeds that we tried). There is no way out of it by gradient: if
+# all words have become one vector, then all keys are equal and all values are equal, no choice of weights changes the
+# output, and the gradient of queries and keys is exactly zero.
+
+# %%
+attention = cu.MultiHeadAttention(64, 4)
+one_vector = torch.randn(1, 1, 64).expand(8, 6, 64)  # six words, all alike
+attention(torch.randn(8, 5, 64), one_vector, one_vector).square().sum().backward()
+for projection in (attention.query_proj, attention.key_proj):
+    assert projection.weight.grad.abs().max() < 1e-4
+assert attention.value_proj.weight.grad.abs().max() > 0.1
+
+# %% [markdown]
 # **Why are the first steps so violent?** Adam's first step moves *every* weight by the full learning rate, whatever
-# the gradient. By hand, for one weight with gradient $g$: the averages begin at $m = (1-\beta_1)\, g$ and $s =
-# (1-\beta_2)\, g^2$, their corrections divide by $1-\beta_1$ and $1-\beta_2$, and the step is
+# the gradient. By hand, for one weight with gradient $g$: the averages begin at $m = (1-\beta_1)\, g$ and
+# $s = (1-\beta_2)\, g^2$, their corrections divide by $1-\beta_1$ and $1-\beta_2$, and the step is
 #
 # $$\eta\,\frac{\hat m}{\sqrt{\hat s}} = \eta\,\frac{g}{|g|} = \pm\,\eta .$$
 #
-# A weight of a 64 × 64 matrix is about $1/\sqrt{3 \cdot 64} \approx 0.07$ at the start. 400,000 weights move by 0.007
-# *in a concerted direction*, on the evidence of one batch.
+# A weight of a 64 × 64 matrix is about $1/\sqrt{3 \cdot 64} \approx 0.07$ at the start. All 400,000 weights move by
+# 0.007 at once, on the evidence of one batch.
 
 # %%
 weight = nn.Parameter(torch.tensor([0.5, -2.0, 1e-4]))
@@ -424,7 +434,7 @@ assert success.frame["bleu"].iloc[-1] >= 0.8
 assert second.frame["bleu"].iloc[-1] >= 0.7
 assert len(set(cu.translate(warmed, sources, *vocabularies, max_len=14))) > 150
 for model in (warmed, reordered):
-    assert evenness(model).mean() < evenness(failed).mean() - 0.1
+    assert evenness(model).mean() < 0.75
 
 # %% [markdown]
 # Both work. **Do they look at the source now?** One test sentence in the failed and in the warmed model: the weights
@@ -471,10 +481,10 @@ def recorded(norm_first=False, **chosen):
 
 
 combinations = {
-    "after, full rate": recorded(False, warmup=0)[:3],
-    "after, warm-up": recorded(False)[:3],
-    "before, full rate": recorded(True, warmup=0)[:3],
-    "before, warm-up": recorded(True)[:3],
+    "after, full rate": recorded(False, warmup=0),
+    "after, warm-up": recorded(False),
+    "before, full rate": recorded(True, warmup=0),
+    "before, warm-up": recorded(True),
 }
 table = pd.DataFrame(
     {name: [run["bleu"] for run in some] for name, some in combinations.items()},
@@ -597,13 +607,42 @@ cu.checks.noam_rate(noam_rate)
 cu.explore.warmup()
 
 
-# %%
-def final_bleu(**chosen):
-    """BLEU at the end of the recorded run with seed 0."""
-    return recorded(**chosen)[0]["bleu"]
+# %% [markdown]
+# All 32 at one glance: BLEU after five epochs.
 
+# %%
+rates, ramps = (0.00175, 0.0035, 0.007, 0.014), (0, 10, 50, 100)
+grid = torch.tensor(
+    [
+        [[recorded(order, lr=rate, warmup=ramp)[0]["bleu"] for ramp in ramps] for rate in rates]
+        for order in (False, True)
+    ]
+)  # (orders, rates, ramps)
+after_, before_ = grid  # rows: rates, columns: ramps
+assert (grid[:, :2] > 0.6).all()  # small rates: everything works
+assert (after_[2, :2] < 0.1).all() and after_[2, 2] > 0.8  # 0.007: 10 steps are not enough, 50 are
+assert (before_[2] > 0.8).all()  # and with the norm before none are needed
+assert (grid[:, 3, :2] < 0.15).all() and after_[3, 2] < 0.1 and before_[3, 2] > 0.7  # 0.014
+cu.show_heatmaps(
+    grid,
+    queries=[f"{rate:g}" for rate in rates],
+    keys=ramps,
+    titles=["norm after", "norm before"],
+    xlabel="warm-up steps",
+    ylabel="peak rate",
+    annotate=True,
+    width=7.4,
+    height=2.9,
+    alt="Held-out BLEU in two maps of four peak rates by four lengths of warm-up. At the two small rates all cells are "
+    "dark. At 0.007 the norm after fails with 0 and 10 steps, the norm before never. At 0.014 both fail with 0 and 10 steps.",
+)
 
 # %% [markdown]
+# Each order has a rate up to which it needs no ramp, 0.0035 with the norm after and 0.007 with the norm before: about
+# a factor of two. Beyond it a ramp helps, if it is long enough: ten steps are not. And with 50 steps of ramp the norm
+# before again bears twice the rate. The smallest rate works whatever you do, and is still behind after five epochs.
+# (One seed per cell: read the large differences, not the small ones.)
+#
 # ## How many epochs?
 #
 # The lecture reports, with the warning that it is no careful comparison, about 40 epochs with the norm after for what
@@ -754,8 +793,9 @@ cu.checks.smoothed_loss(smoothed_loss)
 # %% [markdown]
 # ## Gradient clipping
 #
-# One odd batch can have a gradient a thousand times longer than usual. **Clipping** shortens it ([Pascanu et al.,
-# 2013](https://arxiv.org/abs/1211.5063)): with $\|\mathbf g\|$ the length over *all* parameters together,
+# One odd batch can have a gradient a thousand times longer than usual. **Clipping** shortens it
+# ([Pascanu et al., 2013](https://arxiv.org/abs/1211.5063)): with $\|\mathbf g\|$ the length over *all* parameters
+# together,
 #
 # $$\mathbf g \leftarrow \mathbf g \cdot \min\big(1,\ c / \|\mathbf g\|\big).$$
 #
@@ -968,8 +1008,8 @@ sizes.round(1)
 
 # %% [markdown]
 # On seen sentences BLEU is near 1 at each size and tells nothing. On new ones it grows with the data, and the gap
-# closes. (Ours is an easy language of 200 words. Real sentences leave a wider gap, see the last cell.) The rule is
-# short: **split by source sentence, shuffled, before anything else; look at the test part once.** For choosing an
+# closes. (Ours is an easy language of 200 words. The last cell asks the same of real sentences, on a GPU.) The rule
+# is short: **split by source sentence, shuffled, before anything else; look at the test part once.** For choosing an
 # epoch there is the validation part. The weights of the lowest validation loss need not be those of the highest BLEU:
 # a loss punishes every probability, BLEU only what is said. Decide beforehand which of them you choose by.
 #
@@ -1019,17 +1059,15 @@ assert torch.allclose(wrong @ v / 4, torch.tensor(0.25))
 
 # %% [markdown]
 # **Zeroed embeddings as a mask.** What must not be seen is set to zero *before* attention. But a zero key has score
-# 0, not $-\infty$. By hand: two real keys with scores 1 and 0, and three zeroed ones. The first gets $e / (e + 1 + 3)
-# = 0.40$ where it should get $e / (e + 1) = 0.73$; the three zeros take $3 / (e + 4) = 0.45$. And the more padding,
-# the more they take: a translation depends on its neighbors in the batch.
+# 0, not $-\infty$. By hand: two real keys with scores 1 and 0, and three zeroed ones. The first gets
+# $e / (e + 1 + 3) = 0.40$ where it should get $e / (e + 1) = 0.73$; the three zeros take $3 / (e + 4) = 0.45$. And
+# the more padding, the more they take: a translation depends on its neighbors in the batch. (The lecture's decoder
+# hides the words to come in this way. In the trainings below we do it to the padding.)
 
 # %%
 scores = torch.tensor([1.0, 0.0, 0.0, 0.0, 0.0])
-assert (
-    scores.softmax(0)[0].round(decimals=2) == 0.40
-    and scores[:2].softmax(0)[0].round(decimals=2) == 0.73
-)
-assert scores.softmax(0)[2:].sum().round(decimals=2) == 0.45
+shares = [scores.softmax(0)[0], scores[:2].softmax(0)[0], scores.softmax(0)[2:].sum()]
+assert torch.allclose(torch.stack(shares), torch.tensor([0.40, 0.73, 0.45]), atol=0.006)
 
 zeroed = take_shortcut(new_model(False), "zeroed mask")
 source, lens = batch.source[:1], batch.source_lens[:1]
@@ -1052,14 +1090,14 @@ with torch.no_grad():
 torch.testing.assert_close(torch.stack(one_by_one, dim=1), at_once, atol=1e-5, rtol=1e-4)
 
 
-def seconds(passes, model=standard, rows=64):
-    """Best of three: forward and backward, so many passes over the decoder."""
-    s, lens, t = batch.source[:rows], batch.source_lens[:rows], batch.target_in[:rows]
+def seconds(passes, rows=16):
+    """Best of three: forward and backward through the model, so many times."""
+    inputs = batch.source[:rows], batch.source_lens[:rows], batch.target_in[:rows]
     times = []
     for _repeat in range(3):
         began = time.perf_counter()
         for _pass in range(passes):
-            model(s, lens, t).sum().backward()
+            standard(*inputs).sum().backward()
         times.append(time.perf_counter() - began)
     return min(times)
 
@@ -1067,8 +1105,8 @@ def seconds(passes, model=standard, rows=64):
 assert seconds(passes=5) > 2.5 * seconds(passes=1)  # n words: n times the work
 
 # %% [markdown]
-# **Layers over the flattened sentence.** The lecture's feed-forward layers read all ten tokens as one vector of $10
-# \cdot 256$ numbers (chapter 07 shows what that costs in principle), and it prints its numbers of parameters:
+# **Layers over the flattened sentence.** The lecture's feed-forward layers read all ten tokens as one vector of
+# $10 \cdot 256$ numbers (chapter 07 shows what that costs in principle), and it prints its numbers of parameters:
 # 124,583,936 in the encoder and 149,886,015 in the decoder. **Where do they come from?** They come out to the digit
 # if *the heads'* projections, too, work on flattened slices of $10 \cdot 64$ numbers:
 
@@ -1105,21 +1143,21 @@ shortcuts = pd.DataFrame(
 ).T
 mean = shortcuts.mean(axis=1)
 assert mean["standard"] > 0.8 and abs(mean["zeroed mask"] - mean["standard"]) < 0.05
-assert 0.7 < mean["sliced heads"] < mean["standard"] - 0.01
+assert abs(mean["sliced heads"] - mean["standard"]) < 0.05
 assert mean["scaled after softmax"] < mean["standard"] - 0.05
 assert (shortcuts.loc["no residual around cross"] < 0.1).all()
 shortcuts.round(2)
 
 # %% [markdown]
-# - *Sliced heads* cost a few hundredths, with two fifths fewer parameters. The feed-forward layers mix what the heads
-#   do not.
+# - *Sliced heads*, with two fifths fewer parameters, lose less than three seeds can prove. The feed-forward layers
+#   mix what the heads do not.
 # - *Scaling after the softmax* costs more, about a tenth: learning starts from attention that is too sharp and too
 #   soft-spoken.
 # - *Zeroed padding* costs next to nothing here, where sentences of a batch are of similar length and there is little
 #   padding. What it does cost is reliability: the same sentence, translated in another batch, may come out
 #   differently.
-# - *No residual around the cross-attention* is the only one that is fatal here, warm-up or not: behind it, the
-#   decoder has no way past the source for its own last word. (The lecture's model learned nevertheless, with 600
+# - *No residual around the cross-attention* is the only one that is fatal here, even with warm-up: behind it, the
+#   decoder has no way past the source for its own last word. (The lecture's model learned nevertheless, with over 600
 #   times as many parameters, layers that see the whole sentence at once, and 16 hours.)
 #
 # ## What goes wrong
@@ -1279,12 +1317,14 @@ cu.quiz("08")
 # - Liu, L. et al. (2020). [Understanding the difficulty of training transformers](https://arxiv.org/abs/2004.08249).
 #   EMNLP.
 # - Szegedy, C. et al. (2016).
-#   [Rethinking the Inception architecture for computer vision](https://arxiv.org/abs/1512.00567). CVPR. Section 7 has label smoothing.
+#   [Rethinking the Inception architecture for computer vision](https://arxiv.org/abs/1512.00567). CVPR. Section 7 has
+#   label smoothing.
 # - Pascanu, R., Mikolov, T., and Bengio, Y. (2013).
 #   [On the difficulty of training recurrent neural networks](https://arxiv.org/abs/1211.5063). ICML.
 # - Kingma, D. P., and Ba, J. (2015). [Adam: a method for stochastic optimization](https://arxiv.org/abs/1412.6980).
 #   ICLR.
 # - Glorot, X., and Bengio, Y. (2010).
-#   [Understanding the difficulty of training deep feedforward neural networks](https://proceedings.mlr.press/v9/glorot10a.html). AISTATS.
+#   [Understanding the difficulty of training deep feedforward neural networks](https://proceedings.mlr.press/v9/glorot10a.html).
+#   AISTATS.
 # - Kak, A. (2025). [Deep learning lectures](https://engineering.purdue.edu/DeepLearn/). Purdue University. The
 #   transformer lecture, whose comparison and implementation are measured here.

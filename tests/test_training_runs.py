@@ -1,0 +1,147 @@
+"""Chapter 08's recorded trainings and small corpus, and the shortcuts that it measures."""
+
+import importlib.util
+import json
+import math
+
+import pytest
+import torch
+
+from course_utils.attention import padding_mask
+from course_utils.data.training_runs import (
+    RUNS,
+    common_pairs,
+    epochs_to,
+    load_training_runs,
+    small_spanish,
+)
+from course_utils.data.translation import load_grammar
+from course_utils.explore.training import RATES, WARMUPS, factor, warmup
+from course_utils.models.shortcuts import SHORTCUTS, take_shortcut
+from course_utils.models.transformer import Transformer
+from course_utils import inverse_sqrt
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("build_runs", RUNS.with_name("build_runs.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def small_model(norm_first: bool = False) -> Transformer:
+    torch.manual_seed(0)
+    sizes = {"embed_dim": 16, "num_heads": 2, "ffn_dim": 32, "num_layers": 2, "dropout": 0.0}
+    return Transformer(20, 20, norm_first=norm_first, **sizes).eval()
+
+
+def sentences() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    torch.manual_seed(1)
+    source, target = torch.randint(4, 20, (3, 6)), torch.randint(4, 20, (3, 5))
+    return source, torch.tensor([6, 4, 2]), target
+
+
+# The small corpus -------------------------------------------------------------------------------
+
+
+def test_the_small_corpus_holds_common_words_and_short_sentences():
+    parts = small_spanish()
+    assert [len(part) for part in parts] == [3549, 200, 200]
+    assert len({token for part in parts for pair in part for token in pair.source}) <= 200
+    assert max(len(pair.target) for part in parts for pair in part) <= 8
+    sources = [{pair.source for pair in part} for part in parts]
+    assert (
+        not sources[0] & sources[1] and not sources[0] & sources[2] and not sources[1] & sources[2]
+    )
+
+
+def test_too_narrow_a_choice_of_words_is_refused():
+    with pytest.raises(ValueError, match="words=1, max_tokens=3 leave no pair"):
+        common_pairs(load_grammar("es"), words=1, max_tokens=3)
+
+
+# The recorded runs ------------------------------------------------------------------------------
+
+
+def test_the_file_holds_every_run_that_the_script_wants(script):
+    runs = load_training_runs()
+    for wanted in script.wanted():
+        assert any(all(run[name] == value for name, value in wanted.items()) for run in runs)
+    about = json.loads(RUNS.read_text(encoding="utf-8"))
+    assert about["model"] == script.MODEL and about["batch_size"] == script.BATCH
+
+
+def test_post_norm_fails_without_warmup_and_learns_with_it_for_three_seeds():
+    for seed in range(3):
+        chosen = {"norm_first": False, "lr": 7e-3, "seed": seed, "label_smoothing": 0.0}
+        chosen |= {"sentences": 3549, "shortcut": ""}
+        bleu = {
+            run["warmup"]: run["bleu"]
+            for run in load_training_runs()
+            if all(run[name] == value for name, value in chosen.items())
+        }
+        assert bleu[0] < 0.1 and bleu[50] >= 0.8
+
+
+def test_the_script_the_explorer_and_the_library_have_one_schedule(script):
+    for steps in WARMUPS:
+        ours = script.schedule(steps)
+        assert all(math.isclose(ours(step), factor(step, steps)) for step in range(1, 281))
+    for steps in (50, 100):
+        library = inverse_sqrt(steps)
+        assert all(math.isclose(library(step), factor(step, steps)) for step in range(1, 281))
+    assert factor(1, 0) == factor(50, 0) == 1
+
+
+def test_epochs_to_a_level_lie_on_a_line_between_measurements():
+    run = {"curve": [{"epoch": e + 1, "bleu": b} for e, b in enumerate([0.2, 0.6, 0.1, 0.9])]}
+    assert epochs_to(0.5, run) == pytest.approx(1.75)
+    assert epochs_to(0.1, run) == pytest.approx(0.5)
+    assert epochs_to(0.95, run) == math.inf
+
+
+def test_an_explorer_without_all_its_runs_says_which_is_missing():
+    runs = [run for run in load_training_runs() if run["lr"] != RATES[0]]
+    with pytest.raises(ValueError, match=f"lacks .* = \\(False, {RATES[0]}"):
+        warmup(runs)
+
+
+# The shortcuts ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shortcut", SHORTCUTS)
+def test_a_shortcut_changes_the_outputs_and_every_parameter_still_learns(shortcut):
+    model = take_shortcut(small_model(), shortcut)
+    outputs = model(*sentences())
+    assert outputs.isfinite().all() and not torch.allclose(outputs, small_model()(*sentences()))
+    outputs.sin().sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("shortcut", SHORTCUTS)
+def test_a_shortcut_decodes_step_by_step_as_it_was_trained(shortcut):
+    model = take_shortcut(small_model(), shortcut)
+    source, lens, target = sentences()
+    state = model.start(source, lens)
+    with torch.no_grad():
+        logits = [model.step(tokens, state) for tokens in target.T]
+        torch.testing.assert_close(
+            torch.stack(logits, dim=1), model(source, lens, target), atol=1e-5, rtol=1e-4
+        )
+
+
+def test_zeroed_padding_takes_part():
+    model, lens = take_shortcut(small_model(), "zeroed mask"), torch.tensor([3])
+    attention = model.encoder[0].attention
+    x = torch.randn(1, 5, 16)
+    masked = attention(x, x, x, padding_mask(lens, 5))
+    changed = torch.cat([x[:, :3], torch.randn(1, 2, 16)], dim=1)
+    torch.testing.assert_close(attention(x, changed, changed, padding_mask(lens, 5)), masked)
+    shorter = attention(x, x[:, :3], x[:, :3], padding_mask(lens, 3))
+    assert not torch.allclose(shorter, masked, atol=1e-4)
+
+
+def test_an_unknown_shortcut_is_refused():
+    with pytest.raises(ValueError, match="shortcut='none' is unknown"):
+        take_shortcut(small_model(), "none")
