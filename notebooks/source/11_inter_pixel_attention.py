@@ -1455,7 +1455,7 @@ fig
 # | 11 | a pixel | all pixels of a coarse level | all pixels | the same formula, in columns |
 #
 # Read down the last column: the weights began as a rule that somebody wrote, became a formula with one parameter, then learned, then learned
-# many times over. The sum on the right never changed.
+# many times over. The sum above never changed.
 #
 # ## Take-aways
 #
