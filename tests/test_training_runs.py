@@ -19,7 +19,7 @@ from course_utils.data.translation import load_grammar
 from course_utils.explore.training import RATES, WARMUPS, factor, warmup
 from course_utils.models.shortcuts import SHORTCUTS, take_shortcut
 from course_utils.models.transformer import Transformer
-from course_utils import inverse_sqrt
+from course_utils.schedules import inverse_sqrt
 
 
 @pytest.fixture(scope="module")

@@ -91,7 +91,11 @@ def train(run: dict) -> dict:
     history = trainer.fit(model, loader)
     parts = [losses[start : start + EVERY] for start in range(0, len(losses), EVERY)]
     curve = [
-        {name: round(row[name], 4) for name in ("epoch", "step", "grad_norm", "bleu") if name in row}
+        {
+            name: round(row[name], 4)
+            for name in ("epoch", "step", "grad_norm", "bleu")
+            if name in row
+        }
         for row in history.rows
     ]
     return {
