@@ -154,12 +154,12 @@ def _trained() -> tuple[AttentionTranslator, SmallWorld]:
         model = AttentionTranslator(
             len(world.source_vocab), len(world.target_vocab), embed_dim=48, hidden_dim=48
         )
-        loader = world.loader(world.train, batch_size=32)
+        loader = world.loader(world.train, batch_size=16)
         trainer = Trainer(
             translation_loss(),
-            epochs=6,
-            lr=1e-2,
-            schedule=warmup_decay(20, 6 * len(loader)),
+            epochs=8,
+            lr=6e-3,
+            schedule=warmup_decay(20, 8 * len(loader)),
             device="cpu",
         )
         trainer.fit(model, loader)

@@ -149,7 +149,7 @@ cu.checks.shifted_targets(shifted_targets)
 # ## A small world
 #
 # A laptop cannot learn French in a minute. It can learn a small world: sentences from a grammar of ours, in the 200
-# commonest of its English words, and a few hand-written everyday ones. Because a grammar made the sentences, we *know*
+# commonest of its English words, and a few hand-written everyday ones (each four times, since they are few). Because a grammar made the sentences, we *know*
 # which words belong together, and can later ask whether attention found out.
 
 # %%
@@ -609,8 +609,8 @@ def train(kind, seed):
 
 
 # %% [markdown]
-# The seed decides on the first weights, on what is dropped, and on the order of the batches. Where a training
-# bar stands, give it some seconds.
+# The seed decides on the first weights, on what dropout drops, and on the order of the batches. Each training takes
+# a quarter of a minute or so.
 
 # %% tags=["nbval-ignore-output"]
 EPOCHS = 9
@@ -620,6 +620,8 @@ looking[0], history = train(cu.AttentionTranslator, seed=0)
 # %% tags=["nbval-ignore-output"]
 for seed in (1, 2):
     looking[seed], _ = train(cu.AttentionTranslator, seed=seed)
+
+# %% tags=["nbval-ignore-output"]
 fixed, fixed_history = train(cu.RecurrentTranslator, seed=0)
 
 # %% [markdown]
@@ -632,16 +634,16 @@ losses = {
 }
 cu.show_curves(
     range(1, EPOCHS + 1), losses, xlabel="Epoch", ylabel="Validation loss per token",
-    alt="Validation loss over the epochs. Both curves fall; the one with attention falls further and "
-    "ends at less than half of the other.",
+    alt="Validation loss over the epochs. Both curves begin alike; the one with attention falls further "
+    "and ends well below the other.",
 )  # fmt: skip
 
 # %%
 assert history.rows[-1]["val_loss"] < 0.6 * fixed_history.rows[-1]["val_loss"]
 
 # %% [markdown]
-# The fixed context is ahead for a moment: its decoder has less to learn. Then attention finds out where to look, and
-# from there on every word that it learns can be used at every place.
+# At first there is little between them: attention has to find out where to look. Then every word that it learns can be
+# used at every place of a sentence, and the loss drops away from the other.
 #
 # ### Four sentences
 #
@@ -713,18 +715,24 @@ def word_map(model, pair):
     return words / words.sum(dim=1, keepdim=True)
 
 
-chosen = max(world.test, key=lambda pair: (len(pair.source) == 8) * len(pair.target))
-maps = {seed: word_map(model, chosen) for seed, model in looking.items()}
+def crossings(pair):
+    """How many links cross another one: words that change places."""
+    links = sorted(pair.alignment)
+    return sum(b < d for a, d in links for c, b in links if a < c)
+
+
+chosen = max((pair for pair in world.test if len(pair.target) == 8), key=crossings)
+shown = {seed: word_map(model, chosen) for seed, model in looking.items()}
 library = cu.word_maps(looking[0], [chosen], world.source_vocab, world.target_vocab)[0]
-assert_close(maps[0], library)
+assert_close(shown[0], library)
 
 # %% tags=["hide-input"]
 fig, axes = cu.subplots(
     1, 3, width=9, height=3.6, sharey=True,
-    alt="Three maps, one per seed, of French words over English words, with the gold links boxed. Most "
-    "dark cells are in boxes, in all three; where they are not, the seeds differ from each other.",
+    alt="Three maps, one per seed, of French words over English words, with the gold links boxed. Many "
+    "dark cells are in boxes; those outside are not the same in the three maps.",
 )  # fmt: skip
-for ax, (seed, words) in zip(axes, maps.items(), strict=True):
+for ax, (seed, words) in zip(axes, shown.items(), strict=True):
     cu.heatmap(
         ax, words, queries=chosen.target, keys=chosen.source, title=f"seed {seed}",
         xlabel="English", ylabel="French" if seed == 0 else None,
@@ -740,8 +748,26 @@ for ax, (seed, words) in zip(axes, maps.items(), strict=True):
 fig
 
 # %% [markdown]
-# In all three networks most of the weight lies in boxes. Where it does not, they disagree with each other. So a map that
-# looks wrong, or wonderfully right, may be the accident of one seed. We need a number over all test sentences.
+# Follow the boxes: where words change places, so do the dark cells. Where a dark cell lies outside a box, compare the
+# three maps. Some slips are shared, others belong to one network. A map that looks wrong, or wonderfully right, may be the
+# accident of one seed. So we need a number over all test sentences. The simplest is the share of the weight that lies in
+# boxes:
+
+# %%
+vocabularies = world.source_vocab, world.target_vocab
+maps = {seed: cu.word_maps(model, world.test, *vocabularies) for seed, model in looking.items()}
+in_boxes = {}
+for seed, found in maps.items():
+    weights = [
+        words[target, source]
+        for pair, words in zip(world.test, found, strict=True)
+        for source, target in pair.alignment
+    ]
+    in_boxes[seed] = (sum(weights) / sum(len(words) for words in found)).item()
+assert min(in_boxes.values()) > 0.6
+
+# %% [markdown]
+# In each network more than 60 % of the weight is where the grammar would put it, and nobody has shown it the grammar.
 #
 # ### Alignment error rate
 #
@@ -773,14 +799,12 @@ def links(words):
     return frozenset(found | {(source, int(words[:, source].argmax())) for source in left_out})
 
 
-vocabularies = world.source_vocab, world.target_vocab
 gold = [pair.alignment for pair in world.test]
 rates, one_sided = {}, {}
-for seed, model in looking.items():
-    maps = cu.word_maps(model, world.test, *vocabularies)
-    assert all(links(words) == cu.links_both_ways(words) for words in maps)
-    rates[seed] = cu.alignment_error_rate([links(words) for words in maps], gold)
-    one_sided[seed] = cu.alignment_error_rate([cu.links_of(words) for words in maps], gold)
+for seed, found in maps.items():
+    assert all(links(words) == cu.links_both_ways(words) for words in found)
+    rates[seed] = cu.alignment_error_rate([links(words) for words in found], gold)
+    one_sided[seed] = cu.alignment_error_rate([cu.links_of(words) for words in found], gold)
 
 assert max(rates.values()) <= 0.20
 assert all(rates[seed] < one_sided[seed] for seed in rates)
@@ -802,6 +826,20 @@ assert baseline > max(rates.values()) + 0.02
 assert 0.2 < baseline < 0.35
 
 # %% [markdown]
+# Before anybody looked at the test sentences, the rule was settled on the validation sentences. The numbers of this run:
+
+# %% tags=["nbval-ignore-output"]
+pd.DataFrame(
+    {
+        "BLEU, test": [bleu for bleu, _ in scores["test"]],
+        "exact, test": [exact for _, exact in scores["test"]],
+        "weight in boxes": in_boxes.values(),
+        "AER": rates.values(),
+    },
+    index=[f"seed {seed}" for seed in rates],
+).round(2)
+
+# %% [markdown]
 # ### What the errors say
 #
 # **Which words does attention align wrongly?** We count, over all seeds, how often the largest weight of a French word
@@ -809,8 +847,8 @@ assert 0.2 < baseline < 0.35
 
 # %%
 wrong, total = Counter(), Counter()
-for model in looking.values():
-    for pair, words in zip(world.test, cu.word_maps(model, world.test, *vocabularies), strict=True):
+for found in maps.values():
+    for pair, words in zip(world.test, found, strict=True):
         for target, source in enumerate(words.argmax(dim=1).tolist()):
             total[pair.target[target]] += 1
             wrong[pair.target[target]] += (source, target) not in pair.alignment
@@ -852,12 +890,14 @@ with_attention = torch.stack([exact_by_length(model) for model in looking.values
 without = exact_by_length(fixed)
 
 assert (with_attention.mean(dim=0) > without + 0.1).all()
+assert without[-1] < 0.6 * without[0]
+assert (with_attention[:, -1] > 0.65 * with_attention[:, 0]).all()
 
 # %% tags=["hide-input"]
 fig, ax = cu.subplots(
     width=6.5, height=3.0,
-    alt="Share of exact translations by sentence length. With attention it stays high at all lengths, "
-    "for three seeds; with a fixed context it is lower everywhere and falls with the length.",
+    alt="Share of exact translations by sentence length. With attention it is high and falls little, "
+    "for three seeds; with a fixed context it is lower everywhere and falls steeply.",
 )  # fmt: skip
 for index, row in enumerate(with_attention):
     label = "with attention, three seeds" if index == 0 else None
@@ -869,9 +909,11 @@ ax.legend(loc="lower left")
 fig
 
 # %% [markdown]
-# With attention the curves stay high; with a fixed context the share is lower at every length, and lowest where
-# sentences are long. Part of this is the bottleneck. Part of it is that attention learns faster: it can use a word wherever
-# it stands, so that each sentence teaches it more. (The longest group has few sentences; read it with care.)
+# The bottleneck was real. With a fixed context the share falls by more than two fifths from the shortest to the longest
+# sentences. With attention it falls by about a third at most. And even short sentences gain: a word
+# that can be looked up wherever it stands is learned from fewer examples. Our networks have
+# read little; those of [Cho et al. (2014b)](https://arxiv.org/abs/1409.1259) had read millions of sentences, and without
+# attention their BLEU fell with the length all the same.
 #
 # ## Watch it translate
 #
@@ -1025,6 +1067,7 @@ cu.quiz("04")
 #
 # - Bahdanau, D., Cho, K. and Bengio, Y. (2015). [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473). ICLR. Section 3.1: the decoder; 3.2: the encoder in both directions.
 # - Cho, K. et al. (2014). [Learning phrase representations using RNN encoder–decoder for statistical machine translation](https://arxiv.org/abs/1406.1078). EMNLP. The GRU.
+# - Cho, K., van Merriënboer, B., Bahdanau, D. and Bengio, Y. (2014b). [On the properties of neural machine translation: encoder–decoder approaches](https://arxiv.org/abs/1409.1259). Workshop on Syntax, Semantics and Structure in Statistical Translation.
 # - Jain, S. and Wallace, B. C. (2019). [Attention is not explanation](https://arxiv.org/abs/1902.10186). NAACL.
 # - Koehn, P. and Knowles, R. (2017). [Six challenges for neural machine translation](https://arxiv.org/abs/1706.03872). Workshop on Neural Machine Translation. Attention and alignment compared.
 # - Luong, M.-T., Pham, H. and Manning, C. D. (2015). [Effective approaches to attention-based neural machine translation](https://arxiv.org/abs/1508.04025). EMNLP.
