@@ -40,6 +40,26 @@ WORDS = {
         ],
         (5.0, 4.8, 3.1, 3.0, 2.3, 1.6, 1.4, 1.1, 0.7, 0.4, 0.2, 0.0, -0.3, -0.6, -1.5),
     ),
+    "what time is": (
+        [
+            "it",
+            "the",
+            "that",
+            "this",
+            "your",
+            "lunch",
+            "he",
+            "school",
+            "now",
+            "dinner",
+            "our",
+            "she",
+            "my",
+            "there",
+            "a",
+        ],
+        (7.5, 3.4, 2.6, 2.3, 1.9, 1.8, 1.0, 0.9, 0.7, 0.6, 0.3, 0.1, -0.2, -0.4, -1.0),
+    ),
 }
 """Prompt → tokens and logits, made up, for an explorer without a model."""
 
@@ -176,7 +196,7 @@ def masks() -> Explorer:
         (band,) = side.fill([0, 3, 3, 0], [0] * 4, color=COLORS["yellow"], alpha=0.4)
 
         def draw(kind: str, place: int, seed: int) -> str:
-            image.set_data(allowed[kind].float())
+            image.set_data(allowed[kind].float().numpy())
             y = place - 1
             row.set_ydata([y - 0.5, y - 0.5, y + 0.5, y + 0.5, y - 0.5])
             band.set_xy([(0, y - 0.6), (3, y - 0.6), (3, y + 0.35), (0, y + 0.35)])
@@ -197,18 +217,19 @@ def masks() -> Explorer:
                 changed = reads[i] != SENTENCE[i]
                 second.set_color(COLORS["vermilion"] if changed else "black")
             seen = [word for word, ok in zip(reads, allowed[kind][y].tolist(), strict=True) if ok]
+            count = sum(word != "–" for word in asked)
             question = f"is asked for “{asked[y]}”" if asked[y] != "–" else "is asked nothing"
             return (
                 f"{next(name for name, k in KINDS.items() if k == kind)}: place {place} reads “{reads[y]}”, sees "
-                f"{len(seen)} of {n} places ({' '.join(seen)}), and {question}."
+                f"{len(seen)} of {n} places ({' '.join(seen)}), and {question}. {count} places are asked for something."
             )
 
         return fig, draw
 
     controls = {
-        "kind": Choice(KINDS, "gpt", label="Model"),
-        "place": IntRange(1, n, 4, label="Place"),
-        "seed": IntRange(0, 4, 1, label="Draw of masks"),
+        "kind": Choice(KINDS, "bert", label="Model"),
+        "place": IntRange(1, n, 2, label="Place"),
+        "seed": IntRange(0, 4, 3, label="Draw of masks"),
     }
     caption = "Blue: may attend. For BERT half of the tokens are picked here, instead of 15 %."
     return Explorer("masks", picture, controls, caption=caption)
