@@ -36,7 +36,7 @@ def run(folder: Path | None, *, epochs: int, seed: int, patch_size: int) -> dict
         epochs=epochs,
         lr=2e-3,
         schedule=warmup_decay(steps // 10, steps),
-        weight_decay=0.05,
+        weight_decay=0.5,
         seed=seed,
         quiet=True,
     )

@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 
 import course_utils as cu
+from course_utils.figures import image_pixels
 
 
 def panels(picture):
@@ -131,3 +132,36 @@ def test_a_picture_displays_itself_once_with_its_alt_text(monkeypatch):
 def test_bad_pictures_are_refused_in_words(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# Images -----------------------------------------------------------------------------------------
+
+
+def test_images_of_any_scale_and_color_become_pixels_from_0_to_1():
+    grey = torch.tensor([0, 255], dtype=torch.uint8).view(1, 1, 1, 2)
+    assert image_pixels(grey).tolist() == [[[[0.0], [1.0]]]]
+    assert image_pixels(torch.tensor([-1.0, 0.0]).view(1, 1, 1, 2)).tolist() == [[[[0.0], [0.5]]]]
+    assert image_pixels(torch.zeros(2, 3, 4, 5)).shape == (2, 4, 5, 3)
+    with pytest.raises(ValueError, match=r"shape \(1, 2, 4, 4\); \(n, 1 or 3 channels"):
+        image_pixels(torch.zeros(1, 2, 4, 4))
+
+
+def test_images_stand_in_rows_under_their_titles():
+    picture = cu.show_images(torch.zeros(5, 1, 4, 4), titles=list("abcde"), columns=3, alt="Five")
+    assert len(picture.axes) == 6
+    assert [ax.get_title() for ax in picture.axes] == [*"abcde", ""]
+    assert not picture.axes[5].axison
+    with pytest.raises(ValueError, match="titles has 1 entries; 2 images"):
+        cu.show_images(torch.zeros(2, 1, 4, 4), titles=["a"], alt="Two")
+
+
+def test_weights_over_images_share_one_scale_and_are_not_blurred():
+    weights = torch.tensor([[[0.0, 0.1], [0.2, 0.4]], [[0.0, 0.0], [0.0, 0.2]]])
+    picture = cu.show_images(torch.zeros(2, 1, 8, 8), weights=weights, alt="Two with weights")
+    layers = [ax.images[1] for ax in picture.axes]
+    assert [layer.get_array()[1, 1, 3] for layer in layers] == pytest.approx([0.75, 0.375])
+    assert layers[0].get_array()[0, 0, 3] == 0
+    assert {layer.get_interpolation() for layer in layers} == {"nearest"}
+    assert tuple(layers[0].get_extent()) == tuple(picture.axes[0].images[0].get_extent())
+    with pytest.raises(ValueError, match=r"weights has shape \(2, 2\)"):
+        cu.show_images(torch.zeros(2, 1, 8, 8), weights=weights[0], alt="Wrong")
