@@ -243,7 +243,7 @@ clipped_matches = Check(
         ),
         Property(
             "a sentence shorter than the order has no n-grams",
-            _counted("a b", ["a b c d"], 3, (0, 0)),
+            _counted("a b", ["a b c d"], 4, (0, 0)),
             "nothing to count: (0, 0), not an error and not a negative number",
         ),
         Property(

@@ -149,6 +149,23 @@ def always_single_words(hypothesis, references, order):
     return (ours & theirs).total(), ours.total()
 
 
+def fewer_than_none(hypothesis, references, order):
+    """Counts the n-grams by formula, which goes below zero."""
+    most = Counter()
+    for reference in references:
+        most |= _ngrams(reference, order)
+    return (_ngrams(hypothesis, order) & most).total(), len(hypothesis) - order + 1
+
+
+def eats_the_references(hypothesis, references, order):
+    """Strikes out what it has matched."""
+    ours = _ngrams(hypothesis, order)
+    most = Counter()
+    while references:
+        most |= _ngrams(references.pop(), order)
+    return (ours & most).total(), ours.total()
+
+
 # fixed_greedy -----------------------------------------------------------------------------------
 
 
@@ -251,6 +268,8 @@ MISTAKES = {
         references_added_up,
         first_reference_only,
         always_single_words,
+        fewer_than_none,
+        eats_the_references,
     ],
     "fixed_greedy": [
         not_fixed,
