@@ -131,6 +131,14 @@ def first_head_only(maps):
     return flow
 
 
+def one_map_per_head(maps):
+    """Forgets to average over the heads."""
+    flow = torch.eye(maps[0].shape[-1])
+    for layer in maps:
+        flow = (layer + torch.eye(layer.shape[-1])) / 2 @ flow
+    return flow
+
+
 # resized_positions ------------------------------------------------------------------------------
 
 
@@ -196,6 +204,11 @@ def mean_over_queries(maps, rows, columns):
     return maps.mean(dim=(1, 2))[:, 1:].unflatten(1, (rows, columns))
 
 
+def left_in_a_line(maps, rows, columns):
+    """Forgets the grid."""
+    return maps.mean(dim=1)[:, 0, 1:]
+
+
 MISTAKES = {
     "rebuild": [
         view_only,
@@ -217,6 +230,7 @@ MISTAKES = {
         sum_with_the_identity,
         last_layer_only,
         first_head_only,
+        one_map_per_head,
     ],
     "resized_positions": [
         class_row_interpolated,
@@ -231,5 +245,6 @@ MISTAKES = {
         column_by_column,
         strongest_head,
         mean_over_queries,
+        left_in_a_line,
     ],
 }
