@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Iterator
 
+from course_utils.runtime import in_notebook
+
 
 class Silent:
     """Where there is no notebook: nothing while training, one line at the end."""
@@ -91,15 +93,11 @@ def progress(epochs: int, steps_per_epoch: int, *, shown: bool = True) -> Iterat
     if not shown:
         yield Mute()
         return
-    if "ipykernel" not in sys.modules:
+    if not in_notebook():
         yield Silent()
         return
-    from IPython import get_ipython
     from IPython.display import display
 
-    if get_ipython() is None:
-        yield Silent()
-        return
     live = Live(epochs, steps_per_epoch)
     display(live)
     yield live

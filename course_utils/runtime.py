@@ -64,6 +64,15 @@ def has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
+def in_notebook() -> bool:
+    """Whether this runs in a notebook's kernel, where there is somebody to show things to."""
+    if "ipykernel" not in sys.modules:
+        return False
+    from IPython import get_ipython
+
+    return get_ipython() is not None
+
+
 @contextlib.contextmanager
 def evaluating(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
     """The model in eval mode while a block runs, and back in its own mode afterwards."""

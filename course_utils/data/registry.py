@@ -26,7 +26,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from course_utils.runtime import ROOT
+from course_utils.runtime import ROOT, in_notebook
 
 REGISTRY = ROOT / "data" / "registry.toml"
 PLAUSIBLE = 4  # an unknown release may be so many times smaller or larger than the entry says
@@ -218,7 +218,7 @@ def _download(entry: DataSet, path: Path) -> None:
 
     headers = {"User-Agent": "Mozilla/5.0 (attention-course)"}  # some hosts turn plain scripts away
     each = {"response": functools.partial(_stay_on_https, entry.url)}  # also each redirection
-    watched = sys.stderr.isatty() or "ipykernel" in sys.modules
+    watched = sys.stderr.isatty() or in_notebook()
     download = pooch.HTTPDownloader(progressbar=watched, timeout=30, headers=headers, hooks=each)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
