@@ -1,0 +1,89 @@
+"""The small world keeps its promises, and links are read off maps as the docstrings say."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from course_utils.alignment import links_both_ways, word_maps
+from course_utils.data.small_world import FOUR, small_world
+from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
+
+
+@pytest.fixture(scope="module")
+def world():
+    return small_world("fr", words=120, held_out=90)
+
+
+@pytest.fixture(scope="module")
+def model(world):
+    torch.manual_seed(0)
+    return AttentionTranslator(
+        len(world.source_vocab), len(world.target_vocab), embed_dim=8, hidden_dim=8
+    )
+
+
+def test_no_source_sentence_is_in_two_parts(world):
+    train, val, test = (
+        {pair.source for pair in part} for part in (world.train, world.val, world.test)
+    )
+    assert not train & val and not train & test and not val & test
+    assert len(val) == 30 and len(test) == 60
+
+
+def test_the_four_sentences_are_in_the_training_data_in_both_languages():
+    for language in ("fr", "es"):
+        sources = {" ".join(pair.source) for pair in small_world(language).train}
+        assert sources.issuperset(FOUR)
+
+
+def test_all_held_out_pairs_have_gold_links_and_known_words(world):
+    for pair in world.val + world.test:
+        assert pair.alignment
+        assert all(word in world.source_vocab for word in pair.source)
+
+
+def test_references_hold_every_translation(world):
+    assert world.references["go ."] == {"va !", "allez !"}
+
+
+def test_the_same_call_gives_the_same_world(world):
+    assert small_world("fr", words=120, held_out=90).train == world.train
+
+
+def test_holding_out_everything_is_refused():
+    with pytest.raises(ValueError, match="none is left for training"):
+        small_world("fr", words=80, held_out=10_000)
+
+
+def test_maps_are_of_words_over_words_and_rows_sum_to_one(world, model):
+    pairs = world.test[:7]
+    maps = word_maps(model, pairs, world.source_vocab, world.target_vocab)
+    for pair, words in zip(pairs, maps, strict=True):
+        assert words.shape == (len(pair.target), len(pair.source))
+        assert_close(words.sum(dim=1), torch.ones(len(words)))
+
+
+def test_a_map_does_not_depend_on_the_batch_and_the_mode_is_kept(world, model):
+    model.train()
+    together = word_maps(model, world.test[:9], world.source_vocab, world.target_vocab)
+    alone = word_maps(model, world.test[:9], world.source_vocab, world.target_vocab, batch_size=1)
+    assert model.training
+    for one, other in zip(together, alone, strict=True):
+        assert_close(one, other)
+
+
+def test_a_translator_without_attention_has_no_maps(world):
+    model = RecurrentTranslator(
+        len(world.source_vocab), len(world.target_vocab), embed_dim=8, hidden_dim=8
+    )
+    with pytest.raises(ValueError, match="no course_utils attention module"):
+        word_maps(model, world.test[:2], world.source_vocab, world.target_vocab)
+
+
+def test_every_word_has_a_link():
+    weights = torch.tensor([[0.7, 0.3, 0.0], [0.6, 0.3, 0.1]])  # (target, source)
+    assert links_both_ways(weights) == {(0, 0), (0, 1), (1, 0), (2, 1)}
+    weights = torch.rand(6, 4, generator=torch.Generator().manual_seed(0))
+    links = links_both_ways(weights)
+    assert {target for _, target in links} == set(range(6))
+    assert {source for source, _ in links} == set(range(4))
