@@ -426,7 +426,7 @@ def test_accuracy(model, images=test):
     return cu.accuracy(*cu.predict(model, batches))
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 cu.seed_everything(0)
 model = cu.ViT(dropout=0.0)
 folder = tempfile.TemporaryDirectory()
@@ -519,7 +519,7 @@ assert "is (128, 1, 7, 7), here (128, 1, 4, 4)" in message  # another model is r
 # the image, each patch as one square, because one number per patch is all there is; pictures that blur such maps into smooth clouds
 # show the interpolation. Training anew with other seeds tells what is a habit of the task and what is luck.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 models = [model]
 for seed in (1, 2):
     cu.seed_everything(seed)
@@ -861,7 +861,7 @@ vit_size, cnn_size = (sum(p.numel() for p in net.parameters()) for net in (cu.Vi
 assert 9 < vit_size / cnn_size < 12
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 def learned(network, n, *, epochs, lr):
     """The network, after it has learned from n images."""
     fit(network, train.take(n), epochs=epochs, lr=lr, quiet=True)
