@@ -62,7 +62,9 @@ class LanguageModel(nn.Module):
         self.embedding = nn.Embedding(vocab_size, embed_dim)
         nn.init.normal_(self.embedding.weight, std=embed_dim**-0.5)
         self.positions = None if rotary else LearnedPositions(embed_dim, max_len=max_len)
-        if self.positions is not None:  # as loud as the tokens from the start: BERT needs to hear them
+        if (
+            self.positions is not None
+        ):  # as loud as the tokens from the start: BERT needs to hear them
             nn.init.normal_(self.positions.table, std=embed_dim**-0.5)
         self.dropout = nn.Dropout(dropout)
         self.layers = nn.ModuleList(
