@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
         prog="benchmarks.fashion_mnist", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--patch-size", type=int, default=7)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
