@@ -606,7 +606,7 @@ def continuations(prompt, temperature, top_k):
     return cu.write(gpt, subwords, prompt, count=6, temperature=temperature, top_k=top_k, seed=3)
 
 
-prompts = ("she wants to", "the dog", "they will buy")
+prompts = ("she wants to", "the dog")
 cu.explore.sampling({prompt: next_logits(prompt) for prompt in prompts}, continuations)
 
 # %%
