@@ -97,15 +97,20 @@ def test_formulas_are_set_by_mathjax(page: Page, name: str):
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_sliders_move_by_keyboard_and_the_picture_follows(page: Page, name: str):
+def test_controls_move_by_keyboard_and_the_picture_follows(page: Page, name: str):
     page.goto(f"/{name}.html")
     explorers = page.locator("article .cu-explorer")
     assert explorers.count(), "each chapter has an explorer"
     for explorer in explorers.all():
-        slider, picture = explorer.locator("input[type=range]").first, explorer.locator("img")
+        sliders, picture = explorer.locator("input[type=range]"), explorer.locator("img")
         before, alt = picture.get_attribute("src"), picture.get_attribute("alt")
-        slider.focus()
-        page.keyboard.press("End" if slider.evaluate("s => s.value !== s.max") else "Home")
+        if sliders.count():
+            sliders.first.focus()
+            at_end = sliders.first.evaluate("s => s.value === s.max")
+            page.keyboard.press("Home" if at_end else "End")
+        else:  # a choice among few
+            explorer.locator("input[type=radio]:checked").first.focus()
+            page.keyboard.press("ArrowRight")
         expect(picture).not_to_have_attribute("src", before)
         expect(picture).not_to_have_attribute("alt", alt)
         expect(picture).to_have_attribute("alt", re.compile(r"\S"))
