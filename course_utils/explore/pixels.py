@@ -10,6 +10,7 @@ from course_utils.data.images import ImageLoader, ImageSet, load_fashion_mnist
 from course_utils.explore.core import Explorer, IntRange, Slider
 from course_utils.figures import COLORS, subplots
 from course_utils.models.diffusion import Diffusion, UNet, cosine_schedule
+from course_utils.runtime import evaluating
 
 STAGES = {"down.1.attention": "on the way down", "up.0.attention": "on the way up"}
 CLASS = "Pullover"
@@ -35,12 +36,10 @@ def pixels(network: UNet | None = None, diffusion: Diffusion | None = None) -> E
     noise = torch.randn(batch.images.shape, generator=torch.Generator().manual_seed(0))
     levels = tuple(round(diffusion.steps * share) for share in (0.1, 0.5))
     seen = {}
-    was_training = network.training
-    network.eval()
     for t in levels:
         step = torch.tensor([t])
         noisy = diffusion.add_noise(batch.images, step, noise)
-        with record_attention(network) as maps, torch.no_grad():
+        with evaluating(network), record_attention(network) as maps, torch.no_grad():
             network(noisy, step, batch.labels)
         if any(name not in maps or maps[name].shape != (1, 2, 49, 49) for name in STAGES):
             shapes = {name: tuple(weights.shape) for name, weights in maps.items()}
@@ -49,7 +48,6 @@ def pixels(network: UNet | None = None, diffusion: Diffusion | None = None) -> E
             )
         weights = torch.cat([maps[name][0] for name in STAGES])  # (stages · heads, 49, 49)
         seen[t] = noisy[0, 0].numpy(), weights.view(4, 7, 7, 7, 7).numpy()
-    network.train(was_training)
 
     def picture():
         fig, axes = subplots(

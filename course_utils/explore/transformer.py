@@ -14,6 +14,7 @@ from course_utils.explore.core import Choice, Explorer, IntRange
 from course_utils.figures import COLORS, heatmap, subplots
 from course_utils.losses import translation_loss
 from course_utils.models.transformer import Transformer
+from course_utils.runtime import evaluating
 from course_utils.training import Trainer
 
 SENTENCE = "i'm home ."
@@ -153,12 +154,9 @@ def follow(
     tokens = tokenize(sentence)
     source = torch.tensor([[*source_vocab.encode(tokens), EOS]])
     lens = torch.tensor([source.shape[1]])
-    was_training = model.training
-    model.eval()
     said = [BOS, *greedy(model, source, lens, max_len=MAX_STEPS - 1)[0]]
-    with record_attention(model) as maps:
+    with evaluating(model), record_attention(model) as maps:
         probabilities = model(source, lens, torch.tensor([said]))[0].softmax(dim=-1)
-    model.train(was_training)
 
     def stacked(kind: str) -> np.ndarray:
         layers = torch.stack([weights[0] for name, weights in maps.items() if name.endswith(kind)])
