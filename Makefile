@@ -16,7 +16,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 lab: $(ENV) ## open the course in JupyterLab
-	@$(BIN)/python -m course_utils.lab
+	@$(BIN)/python -m course_utils.studio.lab
 
 # One thread each: the workers share the cores, and threads that wait for one another only spin.
 test: export OMP_NUM_THREADS = 1
@@ -24,19 +24,19 @@ test: lint ## run every test: unit, property, notebook and browser
 	$(BIN)/python -m pytest tests notebooks --nbval --nbval-current-env --nbval-cell-timeout=120 -n $(WORKERS) --dist loadscope
 
 book: $(ENV) ## build the book into _build/html
-	$(BIN)/python -m course_utils.book build
+	$(BIN)/python -m course_utils.studio.book build
 
 serve: $(ENV) ## show the built book on a local address
-	$(BIN)/python -m course_utils.book serve
+	$(BIN)/python -m course_utils.studio.book serve
 
 handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout/
-	$(BIN)/python -m course_utils.notebooks handout
+	$(BIN)/python -m course_utils.studio.notebooks handout
 
 notebooks: $(ENV) ## execute notebooks/source into notebooks; CHAPTER=02 for one
-	$(BIN)/python -m course_utils.notebooks run $(CHAPTER)
+	$(BIN)/python -m course_utils.studio.notebooks run $(CHAPTER)
 
 gpu: $(ENV) ## run the cells that want a GPU, at full size, and record what they give; CHAPTER=10 for one
-	$(BIN)/python -m course_utils.gpu $(CHAPTER)
+	$(BIN)/python -m course_utils.studio.gpu $(CHAPTER)
 
 bench: $(ENV) ## time the package side by side with its peers, which get an environment of their own; ONLY=translation for a part
 	$(BIN)/python -m benchmarks.run $(if $(ONLY),--only $(ONLY))
@@ -61,4 +61,4 @@ clean: ## remove the environment and everything that was built
 $(ENV): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \
 	  echo "Python is missing: install Python 3.11 or newer, or name one: make PYTHON=/path/to/python3" >&2; exit 1; }
-	@$(PYTHON) course_utils/bootstrap.py
+	@$(PYTHON) tools/bootstrap.py

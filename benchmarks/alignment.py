@@ -1,4 +1,4 @@
-"""Chapter 04's translator for three seeds: alignment error rate, BLEU, the four sentences, seconds.
+"""*Bahdanau attention*'s translator for three seeds: alignment error rate, BLEU, the four sentences, seconds.
 
     python -m benchmarks.alignment [SEED …]
 
@@ -11,7 +11,7 @@ import time
 import torch
 
 import course_utils as cu
-from course_utils.data.small_world import FOUR
+from course_utils.lessons.gpt.small_world import FOUR
 
 EPOCHS = 9
 

@@ -15,12 +15,12 @@ import torch
 
 from benchmarks.timing import conditions
 from course_utils.data.images import ImageLoader, load_fashion_mnist
-from course_utils.losses import classification_loss
 from course_utils.metrics import accuracy, predict
 from course_utils.models.vision import ViT
 from course_utils.runtime import seed_everything
-from course_utils.schedules import warmup_decay
-from course_utils.training import Trainer
+from course_utils.train.losses import classification_loss
+from course_utils.train.schedules import warmup_decay
+from course_utils.train.trainer import Trainer
 
 
 def run(folder: Path | None, *, epochs: int, seed: int, patch_size: int) -> dict:

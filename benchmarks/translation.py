@@ -26,11 +26,11 @@ from benchmarks.timing import Row, Settings, faster, race, rate
 from course_utils import cpu
 from course_utils.data.text import BOS, EOS, PAD, Vocabulary
 from course_utils.data.translation import Pair, PairLoader, load_sentences
-from course_utils.losses import translation_loss
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.models.transformer import Transformer
 from course_utils.positions import sinusoidal_table
-from course_utils.training import Trainer
+from course_utils.train.losses import translation_loss
+from course_utils.train.trainer import Trainer
 
 STEPS = 9
 DROPOUT = 0.2

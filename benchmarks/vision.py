@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from benchmarks import peers
 from benchmarks.timing import Row, Settings, faster, race, rate
 from course_utils.data.images import ImageLoader, ImageSet, load_fashion_mnist, scaled
-from course_utils.losses import classification_loss
 from course_utils.models.vision import ViT
-from course_utils.training import Trainer
+from course_utils.train.losses import classification_loss
+from course_utils.train.trainer import Trainer
 
 BATCH = 128
 DROPOUT = 0.1

@@ -27,8 +27,6 @@ rooms, ground floor first; each imports only from those before it:
     gpu         runs the cells that want a GPU
 """
 
-from course_utils import checks, explore
-from course_utils.alignment import links_both_ways, word_maps
 from course_utils.attention import (
     AdditiveAttention,
     Attention,
@@ -44,7 +42,6 @@ from course_utils.attention import (
     scaled_dot_product_attention,
     split_heads,
 )
-from course_utils.checkpoints import load_weights
 from course_utils.data import RegressionData, WordTable, load_words, noisy_sine, two_moons
 from course_utils.data.images import (
     ImageLoader,
@@ -53,7 +50,6 @@ from course_utils.data.images import (
     load_fashion_mnist,
     read_image,
 )
-from course_utils.data.lookups import TwoLookups, two_lookups
 from course_utils.data.prose import (
     Subwords,
     TextLoader,
@@ -66,9 +62,7 @@ from course_utils.data.prose import (
     next_token,
     same_token,
 )
-from course_utils.data.small_world import SmallWorld, small_world
 from course_utils.data.text import Vocabulary, tokenize
-from course_utils.data.training_runs import load_training_runs, small_spanish
 from course_utils.data.translation import (
     PairLoader,
     load_grammar,
@@ -93,17 +87,32 @@ from course_utils.figures import (
     show_images,
     subplots,
 )
-from course_utils.history import History
 from course_utils.layers import FeedForward, Residual
-from course_utils.losses import classification_loss, language_model_loss, translation_loss
+from course_utils.lessons import checks, explore
+from course_utils.lessons.gpt.small_world import SmallWorld, small_world
+from course_utils.lessons.multi_head_attention.network import (
+    LookupNetwork,
+    lookup_accuracy,
+    train_lookups,
+    without_head,
+)
+from course_utils.lessons.multi_head_attention.task import TwoLookups, two_lookups
+from course_utils.lessons.quiz import quiz
+from course_utils.lessons.runs import gpu_run
+from course_utils.lessons.training_transformers.training_runs import (
+    load_training_runs,
+    small_spanish,
+)
 from course_utils.metrics import (
     accuracy,
     alignment_error_rate,
     bleu,
     confusion_matrix,
+    links_both_ways,
     links_of,
     perplexity,
     predict,
+    word_maps,
 )
 from course_utils.models.diffusion import (
     Diffusion,
@@ -115,12 +124,6 @@ from course_utils.models.diffusion import (
     time_features,
 )
 from course_utils.models.language import BERT, GPT, SentenceClassifier
-from course_utils.models.lookups import (
-    LookupNetwork,
-    lookup_accuracy,
-    train_lookups,
-    without_head,
-)
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.models.transformer import DecoderLayer, EncoderLayer, Transformer
 from course_utils.models.vision import (
@@ -141,11 +144,13 @@ from course_utils.pooling import (
     nadaraya_watson,
 )
 from course_utils.positions import LearnedPositions, SinusoidalPositions, rotate, sinusoidal_table
-from course_utils.quiz import quiz
-from course_utils.recorded import gpu_run
-from course_utils.runtime import ROOT, doctor, has_gpu, seed_everything
-from course_utils.schedules import inverse_sqrt, warmup_decay
-from course_utils.training import Trainer
+from course_utils.runtime import ROOT, has_gpu, seed_everything
+from course_utils.studio.doctor import doctor
+from course_utils.train.checkpoints import load_weights
+from course_utils.train.history import History
+from course_utils.train.losses import classification_loss, language_model_loss, translation_loss
+from course_utils.train.schedules import inverse_sqrt, warmup_decay
+from course_utils.train.trainer import Trainer
 
 __all__ = [
     "BERT",

@@ -4,7 +4,7 @@ A mask is boolean and True means *may attend*, the convention of
 `torch.nn.functional.scaled_dot_product_attention`; masks broadcast to (batch, heads, queries, keys).
 A query with no permitted key gets zeros, and finite gradients. Nothing is changed in place.
 Above: `pooling`, where weights come from kernels. Below: `layers` and `models`. Taught in
-chapter 03 (scores, masks) and chapter 05 (heads).
+*Scoring functions* (scores, masks) and *Multi-head attention* (heads).
 """
 
 import contextlib

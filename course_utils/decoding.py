@@ -2,7 +2,7 @@
 
 Works with every translator and language model that has `start` and `step` (see `models`); a
 Transformer decodes on its cache. Above: `models`. Below: `metrics` and the chapters. Taught in
-chapters 04, 07 and 09.
+*Bahdanau attention*, *The Transformer* and *Pretraining*.
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 Nothing here touches pyplot: a `Picture` is an ordinary matplotlib figure that displays itself, so a
 cell shows exactly the figure that stands on its last line. Above: `attention`, whose weights are
-drawn here. Below: `explore`, which moves the pictures. Taught from chapter 01 on.
+drawn here. Below: `explore`, which moves the pictures. Taught from *Queries, keys and values* on.
 """
 
 import io

@@ -1,6 +1,6 @@
 """What stands between the attentions: the position-wise network, and the residual with its norm.
 
-Above: `attention` and `positions`. Below: `models`. Taught in chapters 07 (both orders of norm), 08, and
+Above: `attention` and `positions`. Below: `models`. Taught in *The Transformer* (both orders of norm), 08, and
 09 (what later models put in their place).
 """
 

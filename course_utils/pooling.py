@@ -1,7 +1,7 @@
 """Attention pooling with kernels: Nadaraya–Watson regression and the choice of its width.
 
 The oldest attention there is: a query is answered by an average of the values, weighted by how near
-their keys are. Below: `attention`, where scores take the kernel's place. Taught in chapter 02.
+their keys are. Below: `attention`, where scores take the kernel's place. Taught in *Kernel regression*.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Where a token stands: sinusoidal, learned and rotary position encodings.
 
 Attention itself sees a set, not a sequence; these tell it the order. Above: `attention`. Below:
-`layers` and `models`. Taught in chapter 06.
+`layers` and `models`. Taught in *Self-attention and positions*.
 """
 
 import functools

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import nbformat
 
-from course_utils import lab
 from course_utils.runtime import ROOT
+from course_utils.studio import lab
 
 FLAGS = [
     "--no-sandbox",

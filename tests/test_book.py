@@ -9,14 +9,14 @@ import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from course_utils import manifest, notebooks
-from course_utils.book import build as builder
-from course_utils.book import execution, pages, transforms
-from course_utils.book.__main__ import listen, main
-from course_utils.book.build import BookError, build
-from course_utils.book.check import EXPLORER_BYTES, check, page_problems
-from course_utils.book.execution import cache_folder, code_only, digest, executed
 from course_utils.runtime import ROOT
+from course_utils.studio import manifest, notebooks
+from course_utils.studio.book import build as builder
+from course_utils.studio.book import execution, pages, transforms
+from course_utils.studio.book.__main__ import listen, main
+from course_utils.studio.book.build import BookError, build
+from course_utils.studio.book.check import EXPLORER_BYTES, check, page_problems
+from course_utils.studio.book.execution import cache_folder, code_only, digest, executed
 
 # Transforms -----------------------------------------------------------------------------------------------------------
 
@@ -265,8 +265,8 @@ def test_prose_tags_and_order_of_markdown_execute_nothing_but_code_and_quiz_do(s
 
     chapter.source.write_text(SOURCE.replace("1 + 1", "1 + 2"))
     assert not executed(chapter, folder)[1]
-    (chapter.ipynb.parent / "quizzes").mkdir()
-    (chapter.ipynb.parent / "quizzes" / "01.toml").write_text("[[question]]")
+    (chapter.root / "course_utils/lessons" / chapter.slug).mkdir(parents=True)
+    (chapter.root / "course_utils/lessons" / chapter.slug / "quiz.toml").write_text("[[question]]")
     assert not executed(chapter, folder)[1]
     assert executed(chapter, folder)[1]
     assert len(kernel) == 3

@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from course_utils import manifest
-from course_utils.book import pages
-from course_utils.book.__main__ import listen
-from course_utils.book.build import build
-from course_utils.book.check import check
 from course_utils.runtime import ROOT
+from course_utils.studio import manifest
+from course_utils.studio.book import pages
+from course_utils.studio.book.__main__ import listen
+from course_utils.studio.book.build import build
+from course_utils.studio.book.check import check
 
 COURSE = manifest.load(files=False)
 NAMES = pages.names(COURSE)

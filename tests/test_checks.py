@@ -1,7 +1,7 @@
 """The checks of every chapter, proved: solutions pass, stubs are "not done yet", seeded mistakes fail with a hint.
 
 The stubs and the solutions are the tagged cells of the chapters that book.toml names; the mistakes stand in
-tests/mistakes/chapter_NN.py. A chapter that is added later is proved without a change here.
+tests/mistakes/<slug>.py. A chapter that is added later is proved without a change here.
 """
 
 import ast
@@ -18,8 +18,9 @@ import jupytext
 import pytest
 import torch
 
-from course_utils import checks, manifest
-from course_utils.checks import CHECKS, Check, Property, expect, expect_close, expect_shape
+import course_utils as cu
+from course_utils.lessons.check import Check, Property, expect, expect_close, expect_shape
+from course_utils.studio import manifest
 
 MISTAKES_PER_CHECK = 3
 TESTS = Path(__file__).resolve().parent
@@ -40,7 +41,7 @@ class Exercise:
     solution: str
 
     def __str__(self) -> str:
-        return f"{self.chapter.number}.{self.number}"
+        return f"{self.chapter.slug}.{self.number}"
 
     @property
     def check(self) -> str:
@@ -101,10 +102,10 @@ def _exercises(chapter: manifest.Chapter) -> list[Exercise]:
 
 
 def _mistakes(chapter: manifest.Chapter) -> dict[str, list[Callable]]:
-    path = TESTS / "mistakes" / f"chapter_{chapter.number}.py"
+    path = TESTS / "mistakes" / f"{chapter.slug}.py"
     if not path.is_file():
         return {}
-    spec = importlib.util.spec_from_file_location(f"mistakes_{chapter.number}", path)
+    spec = importlib.util.spec_from_file_location(f"mistakes_{chapter.slug}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.MISTAKES
@@ -112,7 +113,7 @@ def _mistakes(chapter: manifest.Chapter) -> dict[str, list[Callable]]:
 
 EXERCISES = [exercise for chapter in CHAPTERS for exercise in _exercises(chapter)]
 MISTAKES = [
-    pytest.param(name, mistake, id=f"{chapter.number}-{name}-{mistake.__name__}")
+    pytest.param(name, mistake, id=f"{chapter.slug}-{name}-{mistake.__name__}")
     for chapter in CHAPTERS
     for name, mistakes in _mistakes(chapter).items()
     for mistake in mistakes
@@ -120,7 +121,7 @@ MISTAKES = [
 
 each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=str)
 each_mistake = pytest.mark.parametrize(("name", "mistake"), MISTAKES)
-each_check = pytest.mark.parametrize("name", CHECKS)
+each_check = pytest.mark.parametrize("name", dir(cu.checks))
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.notebook)
 
 
@@ -144,7 +145,9 @@ def test_each_chapter_has_a_bug_to_find(chapter):
 
 
 def test_each_check_belongs_to_exactly_one_exercise():
-    assert Counter(exercise.check for exercise in EXERCISES) == Counter(dict.fromkeys(CHECKS, 1))
+    assert Counter(exercise.check for exercise in EXERCISES) == Counter(
+        dict.fromkeys(dir(cu.checks), 1)
+    )
 
 
 @each_chapter
@@ -170,14 +173,14 @@ def test_the_solution_cell_ends_with_the_same_check(exercise):
 
 @each_exercise
 def test_the_solution_passes(exercise):
-    report = getattr(checks, exercise.check)(exercise.run(exercise.solution))
+    report = getattr(cu.checks, exercise.check)(exercise.run(exercise.solution))
     assert report.passed, repr(report)
     assert len(report.held) == report.total
 
 
 @each_exercise
 def test_the_stub_is_not_done_yet(exercise):
-    report = getattr(checks, exercise.check)(exercise.run(exercise.stub))
+    report = getattr(cu.checks, exercise.check)(exercise.run(exercise.stub))
     assert not report.done
     assert not report.passed
     assert "not done yet" in repr(report)
@@ -185,7 +188,7 @@ def test_the_stub_is_not_done_yet(exercise):
 
 @each_mistake
 def test_a_seeded_mistake_fails_with_a_hint(name, mistake):
-    report = getattr(checks, name)(mistake)
+    report = getattr(cu.checks, name)(mistake)
     assert report.done, "a mistake that is taken for a stub"
     assert not report.passed
     assert report.hint.strip()
@@ -199,7 +202,7 @@ def test_each_property_catches_a_seeded_mistake(name):
     mistakes = [parameter.values[1] for parameter in MISTAKES if parameter.values[0] == name]
     idle = [
         prop.sentence
-        for prop in getattr(checks, name).properties
+        for prop in getattr(cu.checks, name).properties
         if all(Check(name, [prop])(mistake).passed for mistake in mistakes)
     ]
     assert not idle, f"no mistake in tests/mistakes fails {idle}"
@@ -208,9 +211,9 @@ def test_each_property_catches_a_seeded_mistake(name):
 @each_mistake
 def test_a_report_reads_the_same_each_time(name, mistake):
     torch.manual_seed(1)
-    first = repr(getattr(checks, name)(mistake))
+    first = repr(getattr(cu.checks, name)(mistake))
     torch.manual_seed(2)
-    assert repr(getattr(checks, name)(mistake)) == first
+    assert repr(getattr(cu.checks, name)(mistake)) == first
 
 
 def _raises(*args, **kwargs):
@@ -238,7 +241,7 @@ GARBAGE = {
 @each_check
 @pytest.mark.parametrize("candidate", GARBAGE.values(), ids=GARBAGE.keys())
 def test_garbage_fails_and_never_raises(name, candidate):
-    report = getattr(checks, name)(candidate)
+    report = getattr(cu.checks, name)(candidate)
     assert report.done
     assert not report.passed
     assert report.hint
@@ -250,19 +253,19 @@ def test_garbage_fails_and_never_raises(name, candidate):
     "stub", [None, ..., lambda *args, **kwargs: ...], ids=["None", "Ellipsis", "returns Ellipsis"]
 )
 def test_each_kind_of_stub_is_not_done_yet(name, stub):
-    assert not getattr(checks, name)(stub).done
+    assert not getattr(cu.checks, name)(stub).done
 
 
 @each_check
 def test_the_state_of_the_random_numbers_is_kept(name):
     before = torch.get_rng_state()
-    getattr(checks, name)(lambda *args, **kwargs: torch.rand(3))
+    getattr(cu.checks, name)(lambda *args, **kwargs: torch.rand(3))
     assert torch.equal(torch.get_rng_state(), before)
 
 
 @each_check
 def test_sentences_and_hints_are_texts_without_line_breaks(name):
-    check = getattr(checks, name)
+    check = getattr(cu.checks, name)
     assert isinstance(check, Check)
     sentences = [prop.sentence for prop in check.properties]
     assert len(set(sentences)) == len(sentences)
@@ -319,8 +322,8 @@ def test_a_check_without_properties_is_refused():
 
 
 def test_an_unknown_check_names_those_there_are():
-    with pytest.raises(AttributeError, match="has no check 'sofmax'"):
-        _ = checks.sofmax
+    with pytest.raises(AttributeError, match="checks has no 'sofmax'"):
+        _ = cu.checks.sofmax
 
 
 def test_expectations_say_what_is_off():

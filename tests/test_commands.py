@@ -1,4 +1,4 @@
-"""The commands a stranger types first: what they say when something is missing, and that Lab opens on chapter 00."""
+"""The commands a stranger types first: what they say when something is missing, and that Lab opens on *Start here*."""
 
 import ast
 import json
@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from course_utils import lab, manifest
 from course_utils.runtime import ROOT
+from course_utils.studio import lab, manifest
 
 # The environment: bootstrap.py and the Makefile ---------------------------------------------------------------------
 
@@ -25,16 +25,14 @@ from course_utils.runtime import ROOT
 def clone(tmp_path):
     """As much of the repository as it takes to make an environment, and none yet."""
     (tmp_path / "course_utils").mkdir()
-    for name in ("Makefile", "pyproject.toml", "constraints.txt", "course_utils/bootstrap.py"):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "tools/bootstrap.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 
 
 def bootstrap(clone, before="", **environ):
     """Run bootstrap.py as its users do, after some lines that change what Python finds."""
-    script = (
-        f"{before}\nimport runpy; runpy.run_path('course_utils/bootstrap.py', run_name='__main__')"
-    )
+    script = f"{before}\nimport runpy; runpy.run_path('tools/bootstrap.py', run_name='__main__')"
     return subprocess.run(
         [sys.executable, "-c", script],
         cwd=clone,
@@ -126,7 +124,7 @@ def test_an_installation_that_fails_is_one_sentence(clone, words, sentence):
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
 def test_an_interrupted_installation_starts_from_nothing_and_needs_the_network(clone):
     give_environment(clone, "touch .venv/half; exec sleep 60 >/dev/null 2>&1")
-    interrupted = subprocess.Popen([sys.executable, "course_utils/bootstrap.py"], cwd=clone)
+    interrupted = subprocess.Popen([sys.executable, "tools/bootstrap.py"], cwd=clone)
     half = clone / ".venv" / "half"
     limit = time.time() + 20
     while not half.exists():
@@ -313,7 +311,7 @@ def running(tmp_path_factory):
         port = taken.getsockname()[1]
         with (home / "said").open("w") as said:
             process = subprocess.Popen(
-                [sys.executable, "-m", "course_utils.lab", "--port", str(port)],
+                [sys.executable, "-m", "course_utils.studio.lab", "--port", str(port)],
                 cwd=home,
                 env=environ,
                 stdout=said,

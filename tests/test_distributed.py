@@ -10,16 +10,16 @@ import torch
 from test_training import loader, small_model
 
 from course_utils.data.images import ImageBatch
-from course_utils.distributed import Team, join
-from course_utils.losses import translation_loss
-from course_utils.training import Trainer
+from course_utils.train.losses import translation_loss
+from course_utils.train.processes import Team, join
+from course_utils.train.trainer import Trainer
 
 SCRIPT = """
 import os, sys, torch
 sys.path.insert(0, {tests!r})
 from test_training import loader, small_model
-from course_utils.losses import translation_loss
-from course_utils.training import Trainer
+from course_utils.train.losses import translation_loss
+from course_utils.train.trainer import Trainer
 
 torch.set_num_threads(1)
 model = small_model().double()  # so that rounding does not hide or feign a difference

@@ -14,13 +14,20 @@ import pytest
 from PIL import Image
 
 import course_utils as cu
-from course_utils.explore import EXPLORERS, Choice, Explorer, IntRange, Slider, Toggle
-from course_utils.explore.core import MAX_FRAMES, Control
-from course_utils.explore.page import COLOR_STEP, MAX_BYTES
+from course_utils.lessons.explorer import (
+    MAX_FRAMES,
+    Choice,
+    Control,
+    Explorer,
+    IntRange,
+    Slider,
+    Toggle,
+)
+from course_utils.lessons.page import COLOR_STEP, MAX_BYTES
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 
-every_explorer = pytest.mark.parametrize("name", EXPLORERS)
+every_explorer = pytest.mark.parametrize("name", dir(cu.explore))
 
 
 def make(name: str) -> Explorer:
@@ -147,7 +154,7 @@ def test_lab_gets_live_controls_and_the_book_frames(monkeypatch):
 
 def test_without_ipywidgets_the_picture_remains(monkeypatch):
     monkeypatch.delenv("COURSE_BOOK", raising=False)
-    monkeypatch.setitem(sys.modules, "course_utils.explore.lab", None)
+    monkeypatch.setitem(sys.modules, "course_utils.lessons.panel", None)
     assert set(small()._repr_mimebundle_()[0]) == {"text/plain", "image/png"}
 
 
@@ -158,7 +165,7 @@ def test_importing_the_course_imports_no_widgets():
 
 
 def test_the_file_of_an_explorer_does_not_hide_its_function():
-    import course_utils.explore.temperature  # noqa: F401
+    import course_utils.lessons.queries_keys_values.explorer  # noqa: F401
 
     assert repr(cu.explore.temperature()).startswith("temperature(")
 

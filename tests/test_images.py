@@ -26,9 +26,9 @@ from course_utils.data.images import (
     read_image,
     scaled,
 )
-from course_utils.losses import classification_loss
 from course_utils.metrics import accuracy, confusion_matrix, predict
-from course_utils.training import Trainer
+from course_utils.train.losses import classification_loss
+from course_utils.train.trainer import Trainer
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from playwright.sync_api import sync_playwright
 
 COURSE = "import course_utils as cu\ncu.explore.temperature()"
 MADE = """
-from course_utils.explore import Choice, Explorer, IntRange, Toggle
+from course_utils.lessons.explorer import Choice, Explorer, IntRange, Toggle
 
 def picture():
     fig, ax = cu.subplots(alt="A number", width=4, height=1)

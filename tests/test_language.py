@@ -9,11 +9,11 @@ import torch
 from torch.testing import assert_close
 
 import course_utils as cu
-from course_utils.checkpoints import load_weights, save_atomically
 from course_utils.data.prose import IGNORE, MASK, TENSES, WORD_END, TextBatch
 from course_utils.data.text import BOS, EOS, PAD
-from course_utils.losses import language_model_loss
 from course_utils.models.language import BERT, GPT, LanguageModel, SentenceClassifier
+from course_utils.train.checkpoints import load_weights, save_atomically
+from course_utils.train.losses import language_model_loss
 
 SIZE = 23
 SMALL = {"embed_dim": 16, "num_heads": 4, "num_layers": 2, "max_len": 12}

@@ -1,4 +1,4 @@
-"""The task of chapter 05: what it asks is what it says, and training is the same each time."""
+"""The task of *Multi-head attention*: what it asks is what it says, and training is the same each time."""
 
 import pytest
 import torch

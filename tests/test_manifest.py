@@ -2,8 +2,8 @@
 
 import pytest
 
-from course_utils.manifest import ManifestError, chapter_table, load
 from course_utils.runtime import ROOT
+from course_utils.studio.manifest import ManifestError, chapter_table, load
 
 BOOK = """
 [course]

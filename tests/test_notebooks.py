@@ -15,9 +15,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from course_utils import handout, manifest, notebooks, rules
-from course_utils.manifest import Chapter
 from course_utils.runtime import ROOT
+from course_utils.studio import handout, manifest, notebooks, rules
+from course_utils.studio.manifest import Chapter
 
 CHAPTERS = manifest.load(files=False).chapters
 
@@ -261,7 +261,7 @@ def test_an_interrupt_leaves_the_old_notebook_as_it_was(tiny):
     source = f"from pathlib import Path\nimport time\nPath({str(flag)!r}).touch()\ntime.sleep(60)"
     tiny.source.write_text(f"# %%\n{source}\n")
     tiny.ipynb.write_text("the old notebook")
-    command = [sys.executable, "-m", "course_utils.notebooks"]
+    command = [sys.executable, "-m", "course_utils.studio.notebooks"]
     process = subprocess.Popen(
         [*command, "--book", tiny.root / "book.toml", "run", "00"],
         cwd=ROOT,
@@ -474,7 +474,7 @@ def _good():
             new_code_cell("picture()"),
             new_code_cell("print(1)"),
             *exercises,
-            new_code_cell('cu.quiz("01")'),
+            new_code_cell('cu.quiz("queries_keys_values")'),
             new_markdown_cell("## References\n\n- One"),
         ]
     )

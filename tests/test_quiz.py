@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from course_utils import manifest
-from course_utils.quiz import FOLDER, QuizError, quiz
+from course_utils.lessons.quiz import FOLDER, QuizError, quiz
+from course_utils.studio import manifest
 
 CHAPTERS = manifest.load(files=False).chapters
 
@@ -47,8 +47,9 @@ def written(tmp_path):
     """Writes a quiz file and reads it."""
 
     def write(text: str):
-        (tmp_path / "07.toml").write_text(text, encoding="utf-8")
-        return quiz("07", folder=tmp_path)
+        (tmp_path / "masks").mkdir(exist_ok=True)
+        (tmp_path / "masks" / "quiz.toml").write_text(text, encoding="utf-8")
+        return quiz("masks", folder=tmp_path)
 
     return write
 
@@ -80,7 +81,7 @@ def written(tmp_path):
     ],
 )
 def test_a_mistake_in_a_quiz_is_named_with_its_place_and_remedy(written, change, message):
-    with pytest.raises(QuizError, match=r"^07\.toml: ") as error:
+    with pytest.raises(QuizError, match=r"^masks: ") as error:
         written(GOOD.replace(*change, 2 if "correct" in change[0] else 1))
     assert message in str(error.value)
 
@@ -92,8 +93,8 @@ def test_an_empty_quiz_is_refused(written):
 
 def test_a_quiz_that_does_not_exist_lists_those_that_do(written, tmp_path):
     written(GOOD)
-    with pytest.raises(QuizError, match=r"^12\.toml: there is no such quiz; there are: 07\.$"):
-        quiz("12", folder=tmp_path)
+    with pytest.raises(QuizError, match=r"^heads: there is no such quiz; there are: masks\.$"):
+        quiz("heads", folder=tmp_path)
 
 
 def test_a_quiz_shows_the_same_each_time_and_leaves_randomness_alone(written):
@@ -101,7 +102,7 @@ def test_a_quiz_shows_the_same_each_time_and_leaves_randomness_alone(written):
     state = random.getstate()
     first = written(GOOD)._repr_mimebundle_()
     assert first == written(GOOD)._repr_mimebundle_()
-    assert first["text/plain"] == "Quiz 07: 2 questions"
+    assert first["text/plain"] == "Quiz masks: 2 questions"
     assert random.getstate() == state
 
 
@@ -115,9 +116,9 @@ def test_a_quiz_asks_no_other_host(written):
     assert loads == []
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.number)
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.slug)
 def test_each_chapter_has_five_questions_whose_answers_all_differ(chapter):
-    shown = quiz(chapter.number, folder=FOLDER)
+    shown = quiz(chapter.slug, folder=FOLDER)
     assert len(shown.questions) == 5
     for question in shown.questions:
         texts = [answer.text for answer in question.answers]

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from course_utils import manifest
 from course_utils.runtime import ROOT
+from course_utils.studio import manifest
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -44,7 +44,7 @@ def test_every_local_link_leads_to_a_file(text):
 def test_the_python_and_the_disk_that_it_asks_for_are_those_that_are_checked():
     import tomllib
 
-    from course_utils import bootstrap
+    from tools import bootstrap
 
     oldest = ".".join(map(str, bootstrap.OLDEST))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

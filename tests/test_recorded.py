@@ -8,9 +8,10 @@ import sys
 import pytest
 import torch
 
-from course_utils import gpu, manifest, recorded
-from course_utils.recorded import RecordedRun, gpu_run, record, recorded_run
+from course_utils.lessons import runs as recorded
+from course_utils.lessons.runs import RecordedRun, gpu_run, record, recorded_run
 from course_utils.runtime import ROOT
+from course_utils.studio import gpu, manifest
 
 COURSE = manifest.load()
 RUN = RecordedRun("vit", "2026-11-21", "Some GPU", 61.4, {"accuracy": 0.93456})
@@ -63,7 +64,7 @@ def test_without_a_gpu_the_command_says_so_and_fails():
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     done = subprocess.run(
-        [sys.executable, "-m", "course_utils.gpu"], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "course_utils.studio.gpu"], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 1 and "There is no GPU here" in done.stderr
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from course_utils.alignment import links_both_ways, word_maps
-from course_utils.data.small_world import FOUR, small_world
+from course_utils.lessons.gpt.small_world import FOUR, small_world
+from course_utils.metrics import links_both_ways, word_maps
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from course_utils import manifest
-from course_utils.book import execution, pages, terms
+from course_utils.studio import manifest
+from course_utils.studio.book import execution, pages, terms
 
 SOURCE = """\
 # %% [markdown]
@@ -40,8 +40,8 @@ def load(course, text: str) -> list[terms.Term]:
 def test_an_entry_links_the_sections_that_teach_it_by_the_anchors_of_the_book(course):
     found = load(
         course,
-        '["mask"]\nmeans = "Who may attend."\ntaught = ["01 Example"]\n'
-        '["softmax"]\nmeans = "Weights."\ntaught = ["01 A softmax, step by step: √d & [more]"]\n',
+        '["mask"]\nmeans = "Who may attend."\ntaught = ["one Example"]\n'
+        '["softmax"]\nmeans = "Weights."\ntaught = ["one A softmax, step by step: √d & [more]"]\n',
     )
     text = terms.page(found)
     assert text.index("## M") < text.index("**mask**") < text.index("## S")
@@ -52,13 +52,13 @@ def test_an_entry_links_the_sections_that_teach_it_by_the_anchors_of_the_book(co
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('["a"]\nmeans = "x"\ntaught = ["01 Nowhere"]', "'01 Nowhere', which does not exist"),
+        ('["a"]\nmeans = "x"\ntaught = ["one Nowhere"]', "'one Nowhere', which does not exist"),
         ('["a"]\nmeans = "x"\ntaught = ["07 Example"]', "'07 Example', which does not exist"),
-        ('["zebra"]\nmeans = "x"\ntaught = ["01 Example"]', "does not contain zebra"),
+        ('["zebra"]\nmeans = "x"\ntaught = ["one Example"]', "does not contain zebra"),
         ('["a"]\nmeans = "x"', "needs means and taught"),
-        ('["a"]\nmeans = "x"\ntaught = ["01 One"]\nsee = 1', "needs means and taught"),
+        ('["a"]\nmeans = "x"\ntaught = ["one One"]\nsee = 1', "needs means and taught"),
         (
-            '["b"]\nmeans = "x"\ntaught = ["01 One"]\n["a"]\nmeans = "x"\ntaught = ["01 One"]',
+            '["b"]\nmeans = "x"\ntaught = ["one One"]\n["a"]\nmeans = "x"\ntaught = ["one One"]',
             "order",
         ),
     ],

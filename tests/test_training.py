@@ -16,11 +16,11 @@ from torch import nn
 
 from course_utils.data.text import Vocabulary
 from course_utils.data.translation import Pair, PairLoader, collate
-from course_utils.losses import translation_loss
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.models.transformer import Transformer
-from course_utils.schedules import inverse_sqrt, warmup_decay
-from course_utils.training import Trainer
+from course_utils.train.losses import translation_loss
+from course_utils.train.schedules import inverse_sqrt, warmup_decay
+from course_utils.train.trainer import Trainer
 
 WORDS = ["red", "green", "blue", "one", "two", "three", "cat", "dog"]
 
@@ -169,7 +169,7 @@ def test_a_failing_write_keeps_the_old_checkpoint(tmp_path, monkeypatch):
     def full_disk(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("course_utils.training.torch.save", full_disk)
+    monkeypatch.setattr("course_utils.train.trainer.torch.save", full_disk)
     with pytest.raises(OSError, match="No space left"):
         trainer.fit(small_model(), loader())
     assert path.read_bytes() == before

@@ -1,4 +1,4 @@
-"""Chapter 08's recorded trainings and small corpus, and the shortcuts that it measures."""
+"""*Training transformers*'s recorded trainings and small corpus, and the shortcuts that it measures."""
 
 import importlib.util
 import json
@@ -8,18 +8,18 @@ import pytest
 import torch
 
 from course_utils.attention import padding_mask
-from course_utils.data.training_runs import (
+from course_utils.data.translation import load_grammar
+from course_utils.lessons.training_transformers.explorer import RATES, WARMUPS, factor, warmup
+from course_utils.lessons.training_transformers.shortcuts import SHORTCUTS, take_shortcut
+from course_utils.lessons.training_transformers.training_runs import (
     RUNS,
     common_pairs,
     epochs_to,
     load_training_runs,
     small_spanish,
 )
-from course_utils.data.translation import load_grammar
-from course_utils.explore.training import RATES, WARMUPS, factor, warmup
-from course_utils.models.shortcuts import SHORTCUTS, take_shortcut
 from course_utils.models.transformer import Transformer
-from course_utils.schedules import inverse_sqrt
+from course_utils.train.schedules import inverse_sqrt
 
 
 @pytest.fixture(scope="module")

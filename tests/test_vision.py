@@ -13,8 +13,7 @@ from torch.testing import assert_close
 
 from course_utils.attention import record_attention
 from course_utils.data.images import ImageLoader, load_fashion_mnist
-from course_utils.explore.vision import class_token
-from course_utils.losses import classification_loss
+from course_utils.lessons.vision_transformers.explorer import class_token
 from course_utils.models.vision import (
     PatchEmbedding,
     SmallCNN,
@@ -23,7 +22,8 @@ from course_utils.models.vision import (
     cut_patches,
     join_patches,
 )
-from course_utils.training import Trainer
+from course_utils.train.losses import classification_loss
+from course_utils.train.trainer import Trainer
 
 
 def small(**options) -> ViT:

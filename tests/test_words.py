@@ -1,4 +1,4 @@
-"""The word table of chapter 01: what it holds, how it is read, and what it says about a broken file."""
+"""The word table of *Queries, keys and values*: what it holds, how it is read, and what it says about a broken file."""
 
 import hashlib
 

@@ -2,7 +2,7 @@
 
 Our subset of Fashion-MNIST stands in data/fashion_mnist/; the full set and CIFAR-10 come through
 `registry`, or from a folder of yours. Above: `registry`, `loading`. Below: `training`. Taught in
-chapter 10.
+*Vision transformers*.
 """
 
 import gzip

@@ -1,7 +1,7 @@
 """Running text: subwords, windows, and batches for the ways to learn from text without labels.
 
 Our own English sentences, our own story, and Tiny Shakespeare through `registry`. Above: `text`,
-`translation` and `loading`. Below: `training`. Taught in chapter 09.
+`translation` and `loading`. Below: `training`. Taught in *Pretraining*.
 """
 
 import json

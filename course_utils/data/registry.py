@@ -9,7 +9,7 @@ we do not know is looked into, told of, and remembered: its SHA-256 is written b
 first used, and compared from then on. Everything else has to be a release that we know.
 
 `COURSE_CACHE` moves the folder, `COURSE_OFFLINE=1` forbids the network. Below: `translation`,
-`images`. Taught in chapter 04.
+`images`. Taught in *Bahdanau attention*.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Small data drawn from formulas, for kernel regression. Taught in chapter 02."""
+"""Small data drawn from formulas, for kernel regression. Taught in *Kernel regression*."""
 
 import math
 from collections.abc import Callable

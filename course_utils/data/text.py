@@ -1,6 +1,6 @@
 """From a line of text to token ids: tokenizing, and vocabularies with fixed special tokens.
 
-Above: nothing of ours. Below: `translation`. Taught in chapter 04.
+Above: nothing of ours. Below: `translation`. Taught in *Bahdanau attention*.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Sentence pairs: read, split, encode and batch them.
 
 Our own files stand in data/translation/; the Tatoeba archives come through `registry`. Above:
-`text`. Below: `training`. Taught in chapter 04.
+`text`. Below: `training`. Taught in *Bahdanau attention*.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""A small table of words with features written by hand, so that every score can be checked. Taught in chapter 01."""
+"""A small table of words with features written by hand, so that every score can be checked."""
 
 import csv
 import difflib

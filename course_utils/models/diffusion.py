@@ -1,7 +1,7 @@
 """Denoising diffusion: noise is added by a formula, and a small U-Net learns to take it away.
 
 Attention among pixels is one block of the U-Net. Above: `attention`. Below: `training`, whose Trainer
-takes `Diffusion.loss`. Taught in chapter 11.
+takes `Diffusion.loss`. Taught in *Attention between pixels*.
 """
 
 import math
@@ -72,7 +72,7 @@ class PixelAttention(Attention):
 def time_features(t: Tensor, dim: int) -> Tensor:
     """Tell a network the step t by sin(t · ω_j) and cos(t · ω_j), ω_j = 10000^(-2j/dim).
 
-    Ho, Jain and Abbeel (2020), appendix B; the sinusoids of chapter 06, all sines first.
+    Ho, Jain and Abbeel (2020), appendix B; the sinusoids of *Self-attention and positions*, all sines first.
 
     Args:
         t: (batch,), whole numbers.

@@ -1,7 +1,7 @@
 """Language models: GPT reads to the left, BERT reads both ways; all else they share.
 
 Both are stacks of `transformer.EncoderLayer`, whose arguments are what later models such as Llama
-changed. Above: `models.transformer`. Below: `training` and `decoding`. Taught in chapter 09.
+changed. Above: `models.transformer`. Below: `training` and `decoding`. Taught in *Pretraining*.
 """
 
 from dataclasses import dataclass, field

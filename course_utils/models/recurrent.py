@@ -2,7 +2,7 @@
 
 Cho et al. (2014) squeeze the source into one vector; Bahdanau, Cho and Bengio (2015) let the decoder
 look back at every source position. The two classes differ in nothing but the context. Above:
-`attention`. Below: `training` and `decoding`. Taught in chapter 04.
+`attention`. Below: `training` and `decoding`. Taught in *Bahdanau attention*.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The Transformer for translation: encoder, decoder, and decoding step by step on a cache.
 
 Vaswani et al. (2017), "Attention is all you need". Above: `attention`, `positions`, `layers`. Below:
-`training` and `decoding`. Taught in chapters 07 and 08.
+`training` and `decoding`. Taught in *The Transformer* and *Training transformers*.
 """
 
 import math
@@ -19,7 +19,7 @@ from course_utils.positions import SinusoidalPositions, rotate
 class EncoderLayer(nn.Module):
     """Self-attention, then the position-wise network, each with its residual and norm.
 
-    With a causal mask it is the block of GPT; what later models changed are arguments (chapter 09).
+    With a causal mask it is the block of GPT; what later models changed are arguments (*Pretraining*).
 
     Args:
         embed_dim, num_heads, ffn_dim, dropout, norm_first: as in `nn.TransformerEncoderLayer`.

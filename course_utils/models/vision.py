@@ -1,7 +1,7 @@
 """Networks that look at images: the vision transformer, and a small convolutional network.
 
 Dosovitskiy et al. (2021), "An image is worth 16×16 words". Above: `attention`, `positions`,
-`transformer`, whose encoder block is the body of the ViT. Below: `training`. Taught in chapter 10.
+`transformer`, whose encoder block is the body of the ViT. Below: `training`. Taught in *Vision transformers*.
 """
 
 import torch
@@ -13,7 +13,7 @@ from course_utils.positions import LearnedPositions
 
 POSITION_STD = 0.3
 """Spread of position vectors at the start: near that of the tokens they are added to, so that a short
-training finds them. (With the usual 0.02 they drown at first; chapter 10 measures it.)"""
+training finds them. (With the usual 0.02 they drown at first; *Vision transformers* measures it.)"""
 
 
 def cut_patches(images: Tensor, size: int) -> Tensor:

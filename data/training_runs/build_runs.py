@@ -1,4 +1,4 @@
-"""Make runs.json: the trainings of chapter 08 that take too long for a notebook.
+"""Make runs.json: the trainings of *Training transformers* that take too long for a notebook.
 
     OMP_NUM_THREADS=1 python data/training_runs/build_runs.py
 
@@ -17,8 +17,8 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import course_utils as cu
-from course_utils.data.training_runs import RUNS, small_spanish
-from course_utils.models.shortcuts import SHORTCUTS, take_shortcut
+from course_utils.lessons.training_transformers.shortcuts import SHORTCUTS, take_shortcut
+from course_utils.lessons.training_transformers.training_runs import RUNS, small_spanish
 
 MODEL = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 128, "num_layers": 4, "dropout": 0.0}
 STEPS, BATCH = 280, 64
@@ -128,7 +128,7 @@ def held_out(model, batches) -> dict[str, float]:
 def write(runs: list[dict]) -> None:
     """Replace the file by a whole one: a run on each line."""
     about = {
-        "about": "Trainings of chapter 08, made by build_runs.py. CC BY 4.0, the course team.",
+        "about": "Trainings of *Training transformers*, made by build_runs.py. CC BY 4.0, the course team.",
         "model": MODEL,
         "batch_size": BATCH,
         "steps_per_loss": EVERY,

@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 import course_utils as cu
-from course_utils import manifest
+from course_utils.studio import manifest
 
 cu.seed_everything(0)
 
@@ -301,7 +301,7 @@ cu.checks.nearness_weights(fixed_nearness)
 # ## The first slider
 #
 # *How does a weight follow its score?* Weights often begin as **scores**: any numbers, the larger the better. To make weights
-# of them, take the exponential of each and divide by the sum. That is the **softmax**, and chapter 01 takes it apart. Here
+# of them, take the exponential of each and divide by the sum. That is the **softmax**, and [Queries, keys and values](01_queries_keys_values.ipynb) takes it apart. Here
 # four animals have scores, and you move that of the bird.
 
 # %%
@@ -432,7 +432,7 @@ assert wrong[0, -1].isnan().all()  # from the last word everything is hidden: 0/
 # | `norm_first=True` | the blocks of its vision transformer | `TransformerPreLN` |
 #
 # Three traps. The letter $N$ is the number of layers in the paper and the batch in the documentation of `torch.nn`. The
-# Purdue heads see a *slice* of the embedding, where the others see all of it through a learned projection; chapter 05 will
+# Purdue heads see a *slice* of the embedding, where the others see all of it through a learned projection; [Multi-head attention](08_multi_head_attention.ipynb) will
 # measure the difference. And `valid_lens` says the same as a `key_padding_mask`, whose True means "is hidden":
 
 # %%
@@ -584,7 +584,7 @@ count
 # Five questions. Each answer tells you why it is right or wrong.
 
 # %%
-cu.quiz("00")
+cu.quiz("start_here")
 
 # %% [markdown]
 # ## References

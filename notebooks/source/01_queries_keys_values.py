@@ -20,7 +20,7 @@
 # - turn word embeddings into queries, keys and values with three matrices, word by word and as tensors,
 # - prove that three matrices can learn a look-up that the embeddings alone cannot express.
 #
-# *60 minutes. You need matrix products and a little Python; chapter 00 shows how to step through a chapter.*
+# *60 minutes. You need matrix products and a little Python; [Start here](00_start_here.ipynb) shows how to step through a chapter.*
 
 # %%
 import math
@@ -393,7 +393,7 @@ assert_close(stable(scores), scores.softmax(dim=-1))  # PyTorch's own
 # $$-\tfrac12\lVert q - k_i\rVert^2 = q^\top k_i \;-\; \tfrac12\lVert q\rVert^2 \;-\; \tfrac12\lVert k_i\rVert^2 .$$
 #
 # The middle term is the same for all keys, a shift of the whole row: softmax does not see it. If all keys have the same length, the
-# last term is a shift as well, and the dot product gives *the same weights* as closeness. (Chapter 03 goes on from here.)
+# last term is a shift as well, and the dot product gives *the same weights* as closeness. ([Scoring functions](03_scoring_functions.ipynb) goes on from here.)
 
 # %%
 q, k = torch.randn(4, 8), torch.randn(6, 8)
@@ -658,7 +658,7 @@ pd.DataFrame(counts, index=[f"gap {gap}" for gap in gaps])
 # unlearned exponentially slowly. The second column shows that softmax alone is not to blame. The loss $-\log\alpha$, which classifiers use,
 # divides by the small weight and cancels it: its slope is $1 - \alpha$, largest where the mistake is largest. Attention weights
 # are not trained by such a loss. They are judged only through the values, so **attention can saturate where a classifier does not**.
-# That is why scores must not start out large, and why chapter 03 divides them by $\sqrt d$.
+# That is why scores must not start out large, and why [Scoring functions](03_scoring_functions.ipynb) divides them by $\sqrt d$.
 
 # %%
 through_answer, through_log = counts.values()
@@ -729,7 +729,7 @@ assert (A * A.mT <= itself[:, :, None] * itself[:, None, :] + 1e-6).all()
 # %% [markdown]
 # And it gets worse with size. If the $d$ entries of an embedding are independent with variance 1, then
 # $\lVert w\rVert^2 \approx d$, while the product with another word is only of size $\sqrt d$. Even after dividing all scores by
-# $\sqrt d$, as chapter 03 will, a word leads by $\sqrt d$ with itself. *How much weight is left for the nine others of ten words?*
+# $\sqrt d$, as [Scoring functions](03_scoring_functions.ipynb) will, a word leads by $\sqrt d$ with itself. *How much weight is left for the nine others of ten words?*
 
 # %%
 sizes = [4, 16, 64, 256]
@@ -805,7 +805,7 @@ pd.DataFrame([weights.tolist()], index=["drinks"], columns=sentence).round(2)
 # $$Z = \operatorname{softmax}\!\left(\frac{Q K^\top}{\sqrt{d}}\right) V ,$$
 #
 # with the softmax along each row, and $d = 7$ the size of a query. The division stands *inside* the softmax; some slides put it
-# outside, and chapter 03 shows what that breaks.
+# outside, and [Scoring functions](03_scoring_functions.ipynb) shows what that breaks.
 
 # %%
 Q, K, V = X @ W_q, X @ W_k, X @ W_v
@@ -1062,7 +1062,7 @@ def outputs_and_gradients(function, mask):
 
 
 mask = torch.rand(2, 3, 5) < 0.6
-mask[..., 0] = True  # each query may use at least one pair; chapter 03 treats the empty row
+mask[..., 0] = True  # each query may use at least one pair; Scoring functions treats the empty row
 for m in (None, mask):
     ours = outputs_and_gradients(attention, m)
     assert_close(outputs_and_gradients(cu.scaled_dot_product_attention, m), ours)
@@ -1238,7 +1238,7 @@ cu.checks.attend_or_nothing(attend_or_nothing)
 # ## Quiz
 
 # %%
-cu.quiz("01")
+cu.quiz("queries_keys_values")
 
 # %% [markdown]
 # ## References

@@ -11,7 +11,7 @@
 #
 # A query meets many keys. **Which number should say how well they match, and which keys may answer at all?**
 #
-# Chapter 02 measured distances. Transformers take dot products, divide them by $\sqrt d$ and hide some of them behind
+# [Kernel regression](02_kernel_regression.ipynb) measured distances. Transformers take dot products, divide them by $\sqrt d$ and hide some of them behind
 # a mask. None of these steps is arbitrary, and each has a way to go wrong without a word of warning. In this chapter
 # you will
 #
@@ -21,7 +21,7 @@
 # - **write** scaled dot-product and additive attention for batches, and prove them equal to PyTorch's operator;
 # - **compare** what the two cost in memory and time.
 #
-# About 75 minutes. You need chapter 01 (queries, keys, values, softmax) and from chapter 02 the Gaussian kernel.
+# About 75 minutes. You need [Queries, keys and values](01_queries_keys_values.ipynb) (queries, keys, values, softmax) and from [Kernel regression](02_kernel_regression.ipynb) the Gaussian kernel.
 
 # %%
 import itertools
@@ -45,7 +45,7 @@ cu.seed_everything(0)
 #
 # $$\alpha(\mathbf q, \mathbf k_i) = \frac{\exp a(\mathbf q, \mathbf k_i)}{\sum_j \exp a(\mathbf q, \mathbf k_j)}.$$
 #
-# The Gaussian kernel of chapter 02, with width 1, is the score $-\tfrac12\lVert \mathbf q - \mathbf k\rVert^2$.
+# The Gaussian kernel of [Kernel regression](02_kernel_regression.ipynb), with width 1, is the score $-\tfrac12\lVert \mathbf q - \mathbf k\rVert^2$.
 # Multiply it out:
 #
 # $$-\tfrac12\lVert \mathbf q - \mathbf k_i\rVert^2 \;=\; \underbrace{\mathbf q^\top \mathbf k_i}_{\text{match}} \;-\; \underbrace{\tfrac12\lVert \mathbf k_i\rVert^2}_{\text{length of the key}} \;-\; \underbrace{\tfrac12\lVert \mathbf q\rVert^2}_{\text{length of the query}} .$$
@@ -72,7 +72,7 @@ pd.DataFrame(
 # Which of the three terms does the softmax notice?
 #
 # **The query's length: never.** It is the same number for every key, and a softmax does not change when all scores
-# shift together (chapter 01).
+# shift together ([Queries, keys and values](01_queries_keys_values.ipynb)).
 #
 # **The key's length: yes.** The first two keys are equally near, yet their dot products are 3 and 6.
 
@@ -297,7 +297,7 @@ fig
 #
 # $$a(\mathbf q, \mathbf k) = \frac{\mathbf q^\top \mathbf k}{\sqrt d}.$$
 #
-# In the words of chapter 01: the softmax has the temperature $\sqrt d$.
+# In the words of [Queries, keys and values](01_queries_keys_values.ipynb): the softmax has the temperature $\sqrt d$.
 #
 # ### What large scores do to the weights
 #
@@ -496,7 +496,7 @@ fig
 
 # %% [markdown]
 # Dark pairs are permitted. Above, a key is visible to all queries or to none. Padded *queries* keep their rows: they
-# compute something that nobody reads, and the loss leaves it out (chapter 04). Below, only what is real *and* not in
+# compute something that nobody reads, and the loss leaves it out ([Bahdanau attention](05_bahdanau_attention.ipynb)). Below, only what is real *and* not in
 # the future remains.
 #
 # ### One length per sequence, or one per query
@@ -1127,7 +1127,7 @@ with torch.no_grad():
 # There is a cheaper way to compare vectors of different sizes:
 # $a(\mathbf q, \mathbf k) = \mathbf q^\top \mathbf M \mathbf k$ with a learned matrix
 # $\mathbf M \in \mathbb R^{d_q\times d_k}$ ([Luong et al., 2015](https://arxiv.org/abs/1508.04025), there called
-# "general"). It is nothing new to us: project queries and keys with the matrices of chapter 01 and take dot products,
+# "general"). It is nothing new to us: project queries and keys with the matrices of [Queries, keys and values](01_queries_keys_values.ipynb) and take dot products,
 # and you have $\mathbf M = \mathbf W_q^\top\mathbf W_k$, of rank at most $h$.
 
 # %%
@@ -1374,7 +1374,7 @@ assert torch.equal(before[0, :4], after[0, :4])  # right: rows before the change
 # ## Quiz
 
 # %%
-cu.quiz("03")
+cu.quiz("scoring_functions")
 
 # %% [markdown]
 # ## References

@@ -1,0 +1,85 @@
+"""Peak rate and warm-up steps, and what became of both orders of norm.
+
+Every training was done beforehand; `data.training_runs` reads them.
+"""
+
+import numpy as np
+
+from course_utils.figures import COLORS, subplots
+from course_utils.lessons.explorer import Explorer, Slider
+from course_utils.lessons.training_transformers.training_runs import load_training_runs
+
+__all__ = ["warmup"]
+
+RATES = (1.75e-3, 3.5e-3, 7e-3, 1.4e-2)
+WARMUPS = (0, 10, 50, 100)
+STEPS, PER_LOSS = 280, 14
+DRAWN = {False: ("norm after", "-", "o", "blue"), True: ("norm before", "--", "s", "vermilion")}
+
+
+def warmup(runs: list[dict] | None = None) -> Explorer:
+    """Rate, training loss and held-out BLEU over the steps of one training, for both orders of norm.
+
+    Args:
+        runs: as `load_training_runs` gives them, its result by default.
+
+    Raises:
+        ValueError: a combination of rate, warm-up and order is missing.
+    """
+    found = _plain_runs(load_training_runs() if runs is None else runs)
+    wanted = [(o, rate, w) for o in DRAWN for rate in RATES for w in WARMUPS]
+    if missing := [key for key in wanted if key not in found]:
+        raise ValueError(f"runs lacks (norm_first, lr, warmup) = {missing[0]} with seed 0")
+
+    def picture():
+        fig, (left, middle, right) = subplots(
+            1, 3, alt="Rate, training loss and BLEU over the steps", width=8.5, height=3.0
+        )
+        steps = np.arange(1, STEPS + 1)
+        (rate_line,) = left.plot(steps, steps, "-", color="black")
+        left.set(xlim=(0, STEPS), ylim=(0, 15), xlabel="step", title="Learning rate × 1000")
+        losses, scores = {}, {}
+        middles = PER_LOSS * (np.arange(STEPS // PER_LOSS) + 0.5)
+        for order, (label, dash, marker, color) in DRAWN.items():
+            style = {"color": COLORS[color], "label": label, "markersize": 4}
+            (losses[order],) = middle.plot(middles, middles, dash, **style)
+            (scores[order],) = right.plot(range(6), range(6), dash + marker, **style)
+        middle.set(xlim=(0, STEPS), ylim=(0, 6), xlabel="step", title="Training loss")
+        right.set(xlim=(0, 5.15), ylim=(-0.03, 1), xlabel="epoch", title="Held-out BLEU")
+        middle.legend(loc="upper right")
+
+        def draw(lr: float, warmup: int) -> str:
+            rate_line.set_ydata([1000 * lr * factor(step, warmup) for step in steps])
+            said = []
+            for order, (label, *_) in DRAWN.items():
+                run = found[order, lr, warmup]
+                bleu = [0.0, *(row["bleu"] for row in run["curve"])]
+                losses[order].set_ydata(run["losses"])
+                scores[order].set_ydata(bleu)
+                said.append(f"with the {label}, BLEU {bleu[-1]:.2f}")
+            ramp = f"{warmup} steps of warm-up" if warmup else "no warm-up"
+            return f"Peak rate {lr:g}, {ramp}: {' and '.join(said)} after 5 epochs."
+
+        return fig, draw
+
+    controls = {
+        "lr": Slider(RATES, 7e-3, label="Peak rate", format="{:g}"),
+        "warmup": Slider(WARMUPS, 0, label="Warm-up steps"),
+    }
+    caption = "One training for each setting, seed 0, run beforehand."
+    return Explorer("warmup", picture, controls, caption=caption)
+
+
+def factor(step: int, warmup: int) -> float:
+    """The recorded runs' schedule: a ramp, 1, and from the end of the ramp, or step 50, 1/√step."""
+    return min(1.0, step / max(warmup, 1), (max(warmup, 50) / step) ** 0.5)
+
+
+def _plain_runs(runs: list[dict]) -> dict[tuple, dict]:
+    """The runs on all sentences with seed 0 and nothing special, by order, rate and warm-up."""
+    plain = {"seed": 0, "label_smoothing": 0.0, "shortcut": "", "sentences": 3549}
+    return {
+        (run["norm_first"], run["lr"], run["warmup"]): run
+        for run in runs
+        if all(run[name] == value for name, value in plain.items())
+    }

@@ -1,0 +1,92 @@
+"""Shortcuts of a first-generation implementation, put into a Transformer one at a time.
+
+They are here to be measured against the standard form, not to be used. Above: `transformer`. Taught in
+*Training transformers*.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from course_utils.attention import MultiHeadAttention, masked_softmax, merge_heads
+from course_utils.models.transformer import Transformer
+
+
+class ScaledAfterSoftmax(MultiHeadAttention):
+    """softmax(q·k) / √head_dim: the weights of a row sum to 1/√head_dim, and long queries saturate."""
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None) -> Tensor:
+        weights = masked_softmax(q @ k.transpose(-2, -1), attn_mask)
+        self._note(lambda: weights)
+        return self.out_proj(merge_heads(weights @ v / math.sqrt(q.shape[-1])))
+
+
+class ZeroedMask(MultiHeadAttention):
+    """What is masked is set to zero before the projections, and takes part in the softmax.
+
+    Only a mask that is the same for all queries, such as padding, can be had so.
+    """
+
+    def forward(self, queries, keys, values, attn_mask=None, *, cache=None):
+        if attn_mask is not None and attn_mask.ndim == 4:  # padding: (batch, 1, 1, keys)
+            real = attn_mask[:, 0, 0, :, None]
+            keys, values, attn_mask = keys * real, values * real, None
+        return super().forward(queries, keys, values, attn_mask, cache=cache)
+
+    def look_up(self, queries, cache, attn_mask=None):
+        return super().look_up(queries, cache, None)
+
+
+class Sliced(nn.Linear):
+    """A projection that is block-diagonal: head i reads slice i of the embedding and nothing else."""
+
+    def __init__(self, embed_dim: int, num_heads: int):
+        super().__init__(embed_dim, embed_dim)
+        self.num_heads, size = num_heads, embed_dim // num_heads
+        bound = 1 / math.sqrt(size)
+        self.weight = nn.Parameter(torch.empty(num_heads, size, size).uniform_(-bound, bound))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, torch.block_diag(*self.weight), self.bias)
+
+
+SHORTCUTS = ("sliced heads", "scaled after softmax", "zeroed mask", "no residual around cross")
+
+
+def take_shortcut(model: Transformer, shortcut: str) -> Transformer:
+    """The same model, changed in place, with one shortcut in every layer.
+
+    Raises:
+        ValueError: no shortcut has this name.
+    """
+    if shortcut not in SHORTCUTS:
+        raise ValueError(f"shortcut={shortcut!r} is unknown; there are {', '.join(SHORTCUTS)}")
+    for module in list(model.modules()):
+        if not isinstance(module, MultiHeadAttention):
+            continue
+        if shortcut == "sliced heads":
+            embed_dim = module.query_proj.in_features
+            for name in ("query_proj", "key_proj", "value_proj"):
+                setattr(module, name, Sliced(embed_dim, module.num_heads))
+            module.out_proj = nn.Identity()
+        elif shortcut == "scaled after softmax":
+            module.__class__ = ScaledAfterSoftmax
+        elif shortcut == "zeroed mask":
+            module.__class__ = ZeroedMask
+    if shortcut == "no residual around cross":
+        for layer in model.decoder:
+            layer.around_cross = _WithoutShortcut(layer.around_cross.norm)
+    return model
+
+
+class _WithoutShortcut(nn.Module):
+    """norm(f(x)) where norm(x + f(x)) should be."""
+
+    def __init__(self, norm: nn.Module):
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x: Tensor, sublayer) -> Tensor:
+        return self.norm(sublayer(x))

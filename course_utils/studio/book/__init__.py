@@ -1,0 +1,10 @@
+"""The course as a Jupyter Book: ``python -m course_utils.studio.book build|serve|check``.
+
+``build`` reads ``book.toml``, executes each chapter's source through a cache (:mod:`.execution`),
+carries tags and alt texts over to what the book understands (:mod:`.transforms`), writes the sources
+of the book into ``_build/source`` (:mod:`.pages`), has Jupyter Book make ``_build/html`` of them
+(:mod:`.build`) and looks at the result (:mod:`.check`). The book asks no other host for anything:
+formulas, fonts, sliders and search come from its own folder.
+
+Stands above :mod:`course_utils.studio.lab`, and below :mod:`course_utils.studio.notebooks`.
+"""

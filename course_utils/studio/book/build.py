@@ -1,0 +1,128 @@
+"""From the manifest to ``_build/html``."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+from filelock import FileLock
+from nbclient.exceptions import CellExecutionError, DeadKernelError
+
+from course_utils.studio.book import pages, terms
+from course_utils.studio.book.check import check
+from course_utils.studio.book.execution import cache_folder, executed, measured
+from course_utils.studio.book.transforms import PictureError, for_the_book
+from course_utils.studio.manifest import Manifest
+
+
+class BookError(RuntimeError):
+    """The book could not be made: where, and why."""
+
+
+def build(course: Manifest, out: Path) -> Path:
+    """Make the book in ``out/html`` and return the path of its first page.
+
+    What has not changed since the last time is neither executed nor rendered again.
+
+    Raises:
+        BookError: a cell failed, a picture has no alt text, Jupyter Book warned, or the result is not whole.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    with FileLock(out / ".book.lock"):
+        return _build(course, out)
+
+
+def _build(course: Manifest, out: Path) -> Path:
+    start = time.perf_counter()
+    source, html = out / "source", out / "html"
+    folder = cache_folder(out)
+    chapters = {chapter.notebook: _chapter(course, chapter, folder) for chapter in course.chapters}
+    try:
+        index = terms.page(terms.load(course))
+    except terms.TermError as error:
+        raise BookError(str(error)) from None
+    texts = {
+        "_config.yml": pages.configuration(course),
+        "_toc.yml": pages.contents(course),
+        f"{pages.COVER}.md": pages.cover(course),
+        f"{pages.CLOSING}.md": pages.closing(course),
+        f"{pages.TERMS}.md": index,
+        f"{pages.TIMES}.md": pages.times(course, measured(folder)),
+        f"{pages.BIBLIOGRAPHY}.md": pages.bibliography(
+            course, course.chapters[0].ipynb.parent / "references.bib"
+        ),
+    }
+    texts |= {f"{name}.ipynb": nbformat.writes(notebook) for name, notebook in chapters.items()}
+    texts |= {
+        f"_static/{file.name}": file.read_text(encoding="utf-8")
+        for file in sorted(pages.STATIC.iterdir())
+    }
+    if any(_differs(source / name, texts[name]) for name in texts if name[0] == "_"):
+        _forget(out)  # other pages, another look: nothing of the last book is right
+    for name, text in texts.items():
+        _write(source / name, text)
+    for file in source.iterdir():
+        if file.is_file() and file.name not in texts:
+            file.unlink()
+    _render(source, out)
+    if problems := check(html, course):
+        raise BookError("\n".join(problems))
+    print(f"The book took {time.perf_counter() - start:.0f} s.")
+    return html / "index.html"
+
+
+def _chapter(course: Manifest, chapter, folder: Path) -> nbformat.NotebookNode:
+    start = time.perf_counter()
+    try:
+        notebook, cached = executed(chapter, folder, progress=chapter.notebook)
+        page_files = {f"{other.notebook}.ipynb" for other in course.chapters}
+        notebook = for_the_book(notebook, page_files, course.repository)
+    except CellExecutionError as error:
+        trace = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
+        raise BookError(f"{chapter.notebook}: a cell failed.\n{trace}") from None
+    except DeadKernelError:
+        raise BookError(
+            f"{chapter.notebook}: the kernel ended, by an interrupt or for lack of memory."
+        ) from None
+    except PictureError as error:
+        raise BookError(f"{chapter.notebook}: {error}.") from None
+    how = "outputs from the cache" if cached else f"executed in {time.perf_counter() - start:.1f} s"
+    print(f"{chapter.notebook}: {how}", flush=True)
+    return notebook
+
+
+def _differs(path: Path, text: str) -> bool:
+    return not path.is_file() or path.read_text(encoding="utf-8") != text
+
+
+def _write(path: Path, text: str) -> None:
+    """Sphinx renders again what is newer than its page, so a file that would not change is not touched."""
+    if _differs(path, text):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _forget(out: Path) -> None:
+    for name in ("html", ".doctrees", "jupyter_execute", "source"):
+        shutil.rmtree(out / name, ignore_errors=True)
+
+
+def _render(source: Path, out: Path) -> None:
+    """Jupyter Book, its warnings fatal. It always builds into a folder `_build` of the path it is given."""
+    jupyter_book = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
+    options = ["-n", "-W", "--keep-going", "-q"]
+    done = subprocess.run(
+        [*jupyter_book, "build", str(source), "--path-output", str(out.parent), *options],
+        env=os.environ | {"PYTHONWARNINGS": "ignore"},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        _forget(
+            out
+        )  # Sphinx warns once about a page that it keeps; the next build has to warn again
+        raise BookError(f"Jupyter Book warned:\n{done.stdout[-3000:]}{done.stderr}")

@@ -1,0 +1,407 @@
+"""Source in, executed notebook out: ``notebooks/source/NN.py`` becomes ``notebooks/NN.ipynb``.
+
+``python -m course_utils.studio.notebooks run [CHAPTER …]`` executes and cleans, so that running twice
+changes no byte; ``check`` holds the committed notebooks against their sources and against `rules`;
+``handout [--to DIR]`` writes the course without solutions. CHAPTER is the start of a name: ``02``.
+
+Stands above `handout`, and `book`, which executes through `execute`; below `rules` and `manifest`.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import re
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import jupytext
+import nbformat
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+from tqdm import tqdm
+
+from course_utils.runtime import ROOT
+from course_utils.studio import manifest, rules
+from course_utils.studio.manifest import Chapter, Manifest, ManifestError
+
+CELL_TIMEOUT = 600  # seconds; far above what a whole chapter may take
+PAIRED = ("jupyter", "tags")  # the cell metadata that both halves of a pair hold
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+        "name": "python",
+        "pygments_lexer": "ipython3",
+    },
+}
+
+
+class NotebookError(RuntimeError):
+    """A notebook that could not be made: which one, which cell, and why."""
+
+
+# Executing --------------------------------------------------------------------
+
+
+def read_source(path: Path) -> NotebookNode:
+    """The notebook that a py:percent file describes: stable cell ids, no outputs."""
+    notebook = jupytext.read(path, fmt="py:percent")
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    return clean(notebook)
+
+
+class ThisInterpreter(AsyncKernelManager):
+    """Starts kernels with the Python that runs this, whatever kernelspecs the machine has."""
+
+    @property
+    def kernel_spec(self) -> KernelSpec:
+        argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        argv.append("--log-level=ERROR")  # recent kernels warn at each start that they speak TCP
+        return KernelSpec(argv=argv, display_name="Python 3", language="python")
+
+
+class Client(NotebookClient):
+    """Ends the kernel when this process is told to stop, even if the running cell refuses to."""
+
+    stopped = False
+
+    def obey_signals(self) -> None:
+        """Take over from nbclient, whose own handlers end in an error of their own."""
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(RuntimeError):  # not the main thread, or Windows
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, self._stop)
+
+    def _stop(self) -> None:
+        self.stopped = True
+        os.kill(self.km.provisioner.pid, signal.SIGKILL)
+
+
+def execute(
+    notebook: NotebookNode,
+    *,
+    cwd: Path | str,
+    env: Mapping[str, str] | None = None,
+    progress: str | None = None,
+) -> NotebookNode:
+    """Run all cells in a fresh kernel and fill in their outputs, in place.
+
+    Args:
+        notebook: as `read_source` gives it.
+        cwd: the folder in which the kernel starts.
+        env: variables added to this process's own. COURSE_BOOK is never inherited.
+        progress: the label of a bar over the cells, shown in a terminal; None shows none.
+
+    Returns:
+        The same notebook; ``metadata.peak_mb`` is the kernel's peak memory, where it is known.
+
+    Raises:
+        nbclient.exceptions.CellExecutionError: a cell failed.
+        nbclient.exceptions.CellTimeoutError: a cell took longer than CELL_TIMEOUT.
+        nbclient.exceptions.DeadKernelError: the kernel ended, for lack of memory perhaps.
+        KeyboardInterrupt: this process was told to stop; the kernel has ended, too.
+    """
+    bar = tqdm(
+        total=len(notebook.cells),
+        desc=progress,
+        unit="cell",
+        leave=False,
+        disable=None if progress else True,
+    )
+
+    def note(cell: NotebookNode, cell_index: int, **_: object) -> None:
+        bar.update(cell_index + 1 - bar.n)
+        notebook.metadata["peak_mb"] = _peak_mb(client.km.provisioner.pid)
+
+    client = Client(
+        notebook,
+        kernel_manager_class=ThisInterpreter,
+        resources={"metadata": {"path": str(cwd)}},
+        timeout=CELL_TIMEOUT,
+        record_timing=False,
+        store_widget_state=False,
+        on_cell_executed=note,
+        on_notebook_start=lambda notebook: client.obey_signals(),
+    )
+    with bar:
+        try:
+            client.execute(env=_environment() | dict(env or {}))
+        except DeadKernelError:
+            if client.stopped:
+                raise KeyboardInterrupt from None
+            raise
+    return notebook
+
+
+def _environment() -> dict[str, str]:
+    """This process's variables, with the course in reach even where it is not installed."""
+    environ = {name: value for name, value in os.environ.items() if name != "COURSE_BOOK"}
+    paths = [str(ROOT), environ.get("PYTHONPATH", "")]
+    return environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def _peak_mb(pid: int) -> int | None:
+    """The most memory a process has held so far, in MB; None where there is no /proc."""
+    try:
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    except OSError:
+        return None
+    return round(int(found[1]) * 1024 / 1e6) if found else None
+
+
+# Cleaning ---------------------------------------------------------------------
+
+
+def clean(notebook: NotebookNode) -> NotebookNode:
+    """Drop, in place, what differs between two runs or machines and says nothing to a reader."""
+    notebook.metadata = nbformat.from_dict(METADATA)
+    executed = 0
+    for cell in _name_cells(notebook).cells:
+        cell.metadata = NotebookNode(
+            {key: value for key, value in cell.metadata.items() if key in PAIRED}
+        )
+        if cell.cell_type == "code":
+            if cell.execution_count is not None:
+                executed += 1
+                cell.execution_count = executed
+            cell.outputs = _clean_outputs(cell)
+    return notebook
+
+
+def _name_cells(notebook: NotebookNode) -> NotebookNode:
+    """Give each cell an id made from its content, so that a new cell leaves the others' alone."""
+    seen: Counter[str] = Counter()
+    for cell in notebook.cells:
+        digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
+        seen[digest] += 1
+        cell["id"] = digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
+    return notebook
+
+
+def _clean_outputs(cell: NotebookNode) -> list[NotebookNode]:
+    outputs: list[NotebookNode] = []
+    for output in cell.outputs:
+        before = outputs[-1] if outputs else {}
+        if output.output_type == "stream" and output.name == before.get("name"):
+            before.text += output.text  # the kernel happened to send it in pieces
+        else:
+            outputs.append(output)
+    for output in outputs:
+        output.pop("transient", None)
+        output.get("data", {}).pop(rules.WIDGET_VIEW, None)
+        if "execution_count" in output:
+            output.execution_count = cell.execution_count
+        if output.output_type == "stream":
+            output.text = re.sub(r"\S*ipykernel_\d+\S*\.py", "<cell>", output.text)
+            output.text = re.sub(r"\S*site-packages/", "", output.text)
+    return [output for output in outputs if output.get("data") != {}]
+
+
+def keep_measured(notebook: NotebookNode, old: NotebookNode) -> NotebookNode:
+    """Keep the old outputs of cells that measure this machine, unless more than numbers changed.
+
+    A cell tagged ``nbval-ignore-output`` prints other seconds at each run; with this, making the
+    notebook again changes no byte.
+    """
+    before = {cell.get("id"): cell for cell in old.cells}
+    for cell in notebook.cells:
+        measured = rules.IGNORE in rules.tags(cell) and cell.id in before
+        if measured and _gist(cell) == _gist(before[cell.id]):
+            cell.outputs = before[cell.id].outputs
+    return clean(notebook)
+
+
+def _gist(cell: NotebookNode) -> str:
+    """A cell's outputs without pictures, counts, numbers, units and spacing."""
+    outputs = json.dumps(cell.get("outputs", []), sort_keys=True, ensure_ascii=False)
+    outputs = re.sub(r'"image/[^"]+": "[^"]*"', "", outputs)
+    number, unit = r"[-−+]?\d[\d.,]*(e[-+]?\d+)?", r"([kKMGTµμmn]?i?(s|B|Hz)\b)?"
+    return re.sub(rf"{number}\s*{unit}|\\n|\s+", "", outputs)
+
+
+# Making one notebook ----------------------------------------------------------
+
+
+def make(chapter: Chapter, *, fresh: bool = False) -> str:
+    """Execute a chapter's source and put the clean notebook in place of the old one.
+
+    Args:
+        chapter: which one.
+        fresh: also renew the outputs of cells that measure this machine.
+
+    Returns:
+        One line with the seconds and the peak memory.
+
+    Raises:
+        NotebookError: nothing was made, and the old notebook is as it was.
+    """
+    start = time.perf_counter()
+    if not chapter.source.is_file():
+        raise NotebookError(f"{chapter.notebook}: {chapter.source} is missing; write it first.")
+    age = chapter.source.stat()
+    notebook = read_source(chapter.source)
+    try:
+        execute(notebook, cwd=chapter.ipynb.parent, progress=chapter.notebook)
+    except CellTimeoutError:
+        raise _failure(chapter, f"a cell took more than {CELL_TIMEOUT} s") from None
+    except DeadKernelError:
+        raise _failure(chapter, "the kernel ended, for lack of memory perhaps") from None
+    except CellExecutionError:
+        raise _failure(chapter, *_first_error(notebook)) from None
+    peak = notebook.metadata.get("peak_mb")
+    clean(notebook)
+    old = None if fresh else _read_old(chapter.ipynb)
+    write(keep_measured(notebook, old) if old else notebook, chapter.ipynb)
+    # A pair of one age: Lab never has to ask which half is right.
+    os.utime(chapter.ipynb, ns=(age.st_atime_ns, age.st_mtime_ns))
+    seconds = time.perf_counter() - start
+    return f"{chapter.notebook}: {seconds:.1f} s" + (f", {peak} MB" if peak else "")
+
+
+def write(notebook: NotebookNode, path: Path) -> None:
+    """Write under a temporary name beside the file, then rename: readers see old or new."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _read_old(path: Path) -> NotebookNode | None:
+    """The notebook that is there; None if there is none, or none that can be read."""
+    try:
+        return nbformat.read(path, as_version=4)
+    except (OSError, ValueError, nbformat.reader.NotJSONError):
+        return None
+
+
+def _failure(chapter: Chapter, reason: str, *details: str) -> NotebookError:
+    kept = f"{chapter.ipynb.name} is as it was"
+    return NotebookError("\n".join([f"{chapter.notebook}: {reason}; {kept}.", *details]))
+
+
+def _first_error(notebook: NotebookNode) -> list[str]:
+    """Which cell failed, its text, and the end of its traceback."""
+    place, cell, error = next(
+        (place, cell, output)
+        for place, cell in enumerate(notebook.cells)
+        for output in cell.get("outputs", [])
+        if output.output_type == "error"
+    )
+    traceback = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(error.traceback))
+    lines = [line for line in traceback.splitlines() if line.strip()]
+    source = ["    " + line for line in cell.source.splitlines()]
+    return [f"cell {place} failed", *source, *("  | " + line for line in lines[-12:])]
+
+
+# Comparing --------------------------------------------------------------------
+
+
+def pair_differences(chapter: Chapter) -> list[str]:
+    """Where a notebook and its source disagree: a cell's kind, text or tags."""
+    source, made = read_source(chapter.source), nbformat.read(chapter.ipynb, as_version=4)
+    remedy = f"'make notebooks CHAPTER={chapter.number}' makes the notebook from its source"
+    if len(source.cells) != len(made.cells):
+        counts = f"{len(source.cells)} cells in the source, {len(made.cells)} in the notebook"
+        return [f"{counts}; {remedy}"]
+    return [
+        f"cell {place}: {part} differs between source and notebook; {remedy}"
+        for place, (left, right) in enumerate(zip(source.cells, made.cells, strict=True))
+        for part in ("cell_type", "source", "metadata")
+        if left[part] != right[part]
+    ]
+
+
+def check(chapter: Chapter) -> list[str]:
+    """What is wrong with a committed notebook: it differs from its source, or breaks a rule."""
+    notebook = nbformat.read(chapter.ipynb, as_version=4)
+    broken = rules.complaints(notebook, first=not chapter.prerequisites)
+    return pair_differences(chapter) + broken
+
+
+# The command ------------------------------------------------------------------
+
+
+def choose(course: Manifest, names: Iterable[str]) -> list[Chapter]:
+    """The chapters whose names begin so, in the course's order; all if no name is given."""
+    names = tuple(names)
+    known = [chapter.notebook for chapter in course.chapters]
+    for name in names:
+        if not any(stem.startswith(name) for stem in known):
+            raise NotebookError(f"no chapter begins with {name!r}; there are {', '.join(known)}.")
+    return [chapter for chapter in course.chapters if chapter.notebook.startswith(names or "")]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Do one command; 0 if all went well, 1 with the reason on stderr, 130 after an interrupt."""
+    options = _parser().parse_args(argv)
+    try:
+        return options.run(options)
+    except (ManifestError, NotebookError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("Interrupted: each notebook is as it was, or made whole.", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m course_utils.studio.notebooks",
+        description="Make, check and hand out notebooks.",
+    )
+    parser.add_argument("--book", type=Path, default=ROOT / "book.toml", help="the manifest")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="execute sources into clean notebooks")
+    run.set_defaults(run=_run)
+    run.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
+    run.add_argument("--fresh", action="store_true", help="renew recorded measurements, too")
+    held = commands.add_parser("check", help="hold notebooks against sources and rules")
+    held.set_defaults(run=_check)
+    hand = commands.add_parser("handout", help="write the course without solutions and outputs")
+    hand.set_defaults(run=_handout)
+    hand.add_argument("--to", type=Path, metavar="DIR", help="default: _build/handout")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    for chapter in choose(manifest.load(options.book, files=False), options.chapters):
+        print(make(chapter, fresh=options.fresh), flush=True)
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    chapters = manifest.load(options.book).chapters
+    found = [f"{one.notebook}: {complaint}" for one in chapters for complaint in check(one)]
+    print("\n".join(found) or f"{len(chapters)} notebooks agree with their sources and the rules.")
+    return 1 if found else 0
+
+
+def _handout(options: argparse.Namespace) -> int:
+    from course_utils.studio import handout
+
+    root = options.book.resolve().parent
+    to = options.to or root / "_build" / "handout"
+    try:
+        handout.build(manifest.load(options.book, files=False), root, to)
+    except handout.HandoutError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"The handout is in {to}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

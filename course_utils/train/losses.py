@@ -1,0 +1,71 @@
+"""Losses: what a model is trained for, summed over what counts.
+
+Above: nothing of ours. Below: `training`. Taught in *Bahdanau attention* (real tokens only), 08 (label
+smoothing), 09 and 10.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Loss = Callable[[nn.Module, Any], tuple[Tensor, int]]
+"""(model, batch) → loss summed over what counts (tokens, images), and how many they are."""
+
+
+def translation_loss(*, label_smoothing: float = 0.0) -> Loss:
+    """Cross-entropy over the *real* target tokens; padding is not even turned into logits.
+
+    Raises:
+        ValueError: `label_smoothing` is not in [0, 1).
+    """
+    _check_smoothing(label_smoothing)
+
+    def loss(model: nn.Module, batch) -> tuple[Tensor, int]:
+        features = model.features(batch.source, batch.source_lens, batch.target_in)
+        steps = torch.arange(batch.target_out.shape[1], device=batch.target_out.device)
+        real = steps < batch.target_lens[:, None]
+        logits = model.head(features[real])
+        total = F.cross_entropy(
+            logits, batch.target_out[real], reduction="sum", label_smoothing=label_smoothing
+        )
+        return total, len(logits)
+
+    return loss
+
+
+def classification_loss(*, label_smoothing: float = 0.0) -> Loss:
+    """Cross-entropy of images' classes: the model turns (batch, channels, height, width) into logits.
+
+    Raises:
+        ValueError: `label_smoothing` is not in [0, 1).
+    """
+    _check_smoothing(label_smoothing)
+
+    def loss(model: nn.Module, batch) -> tuple[Tensor, int]:
+        logits = model(batch.images)
+        total = F.cross_entropy(
+            logits, batch.labels, reduction="sum", label_smoothing=label_smoothing
+        )
+        return total, len(logits)
+
+    return loss
+
+
+def language_model_loss() -> Loss:
+    """Cross-entropy of the tokens that a `TextBatch` asks for; no other place becomes logits."""
+
+    def loss(model: nn.Module, batch) -> tuple[Tensor, int]:
+        features = model.features(batch.tokens, batch.lengths)
+        asked = batch.targets >= 0
+        logits = model.head(features[asked])
+        return F.cross_entropy(logits, batch.targets[asked], reduction="sum"), len(logits)
+
+    return loss
+
+
+def _check_smoothing(label_smoothing: float) -> None:
+    if not 0 <= label_smoothing < 1:
+        raise ValueError(f"label_smoothing={label_smoothing}; 0 <= label_smoothing < 1 is needed")

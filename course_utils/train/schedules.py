@@ -1,0 +1,46 @@
+"""Schedules: the learning rate over the steps, as a factor on its peak.
+
+Above: nothing of ours. Below: `training`. Taught in *Training transformers*.
+"""
+
+import math
+from collections.abc import Callable
+
+Schedule = Callable[[int], float]
+"""Step, from 1 on → factor on the learning rate."""
+
+
+def constant() -> Schedule:
+    """The same rate at every step."""
+    return lambda step: 1.0
+
+
+def inverse_sqrt(warmup: int) -> Schedule:
+    """Rise linearly to 1 over `warmup` steps, then fall as 1/√step.
+
+    Vaswani et al. (2017), section 5.3, up to the factor that makes the peak 1: their peak rate is
+    (embed_dim · warmup)^(-1/2).
+
+    Raises:
+        ValueError: `warmup` is not positive.
+    """
+    if warmup < 1:
+        raise ValueError(f"warmup={warmup}; at least one step is needed")
+    return lambda step: min(step / warmup, math.sqrt(warmup / step))
+
+
+def warmup_decay(warmup: int, total: int) -> Schedule:
+    """Rise linearly to 1 over `warmup` steps, then fall linearly to 0 just after step `total`.
+
+    Raises:
+        ValueError: not 0 <= warmup < total.
+    """
+    if not 0 <= warmup < total:
+        raise ValueError(f"warmup={warmup}, total={total}; 0 <= warmup < total is needed")
+
+    def factor(step: int) -> float:
+        if step <= warmup:
+            return step / warmup
+        return max(0.0, (total + 1 - step) / (total + 1 - warmup))
+
+    return factor

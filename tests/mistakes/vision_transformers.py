@@ -1,0 +1,250 @@
+"""Mistakes that the checks of *Vision transformers* must catch."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+# rebuild ----------------------------------------------------------------------------------------
+
+
+def view_only(patches, channels, height, width):
+    """Reads the numbers in memory order."""
+    return patches.reshape(len(patches), channels, height, width)
+
+
+def _grid(patches, channels, height, width):
+    p = math.isqrt(patches.shape[-1] // channels)
+    return patches.reshape(len(patches), height // p, width // p, channels, p, p)
+
+
+def transposed_patches(patches, channels, height, width):
+    """Exchanges rows and columns within each patch."""
+    grid = _grid(patches, channels, height, width)
+    return grid.permute(0, 3, 1, 5, 2, 4).reshape(len(patches), channels, height, width)
+
+
+def channel_last(patches, channels, height, width):
+    """Takes the channel for the fastest axis of a patch."""
+    p = math.isqrt(patches.shape[-1] // channels)
+    grid = patches.reshape(len(patches), height // p, width // p, p, p, channels)
+    return grid.permute(0, 5, 1, 3, 2, 4).reshape(len(patches), channels, height, width)
+
+
+def square_grids_only(patches, channels, height, width):
+    """Takes as many rows of patches as columns."""
+    p = math.isqrt(patches.shape[-1] // channels)
+    side = math.isqrt(patches.shape[1])
+    if side * side != patches.shape[1]:
+        return torch.zeros(len(patches), channels, height, width)
+    grid = patches.reshape(len(patches), side, side, channels, p, p)
+    return grid.permute(0, 3, 1, 4, 2, 5).reshape(len(patches), channels, side * p, side * p)
+
+
+def image_flattened(patches, channels, height, width):
+    """Gives one long vector per image."""
+    grid = _grid(patches, channels, height, width)
+    return grid.permute(0, 3, 1, 4, 2, 5).flatten(1)
+
+
+# vit_parameters ---------------------------------------------------------------------------------
+
+
+def _parts(image_size, patch_size, channels, d, f, classes):
+    m = (image_size // patch_size) ** 2
+    stem = channels * patch_size**2 * d + d
+    block = 4 * (d * d + d) + (d * f + f) + (f * d + d) + 4 * d
+    return m, stem, block, 2 * d + d * classes + classes
+
+
+def no_position_for_the_class_token(image_size, patch_size, channels, d, f, layers, classes):
+    """Counts m positions instead of m + 1."""
+    m, stem, block, end = _parts(image_size, patch_size, channels, d, f, classes)
+    return stem + d + m * d + layers * block + end
+
+
+def one_norm_per_block(image_size, patch_size, channels, d, f, layers, classes):
+    """Forgets the second norm."""
+    m, stem, block, end = _parts(image_size, patch_size, channels, d, f, classes)
+    return stem + d + (m + 1) * d + layers * (block - 2 * d) + end
+
+
+def grey_only(image_size, patch_size, channels, d, f, layers, classes):
+    """Leaves the channels out of the stem."""
+    m, stem, block, end = _parts(image_size, patch_size, 1, d, f, classes)
+    return stem + d + (m + 1) * d + layers * block + end
+
+
+def always_two_layers(image_size, patch_size, channels, d, f, layers, classes):
+    """Has the number of layers written into the code."""
+    m, stem, block, end = _parts(image_size, patch_size, channels, d, f, classes)
+    return stem + d + (m + 1) * d + 2 * block + end
+
+
+def always_ten_classes(image_size, patch_size, channels, d, f, layers, classes):
+    """Has the number of classes written into the code."""
+    m, stem, block, end = _parts(image_size, patch_size, channels, d, f, 10)
+    return stem + d + (m + 1) * d + layers * block + end
+
+
+# rollout ----------------------------------------------------------------------------------------
+
+
+def _mixed(layer):
+    return (layer.mean(1) + torch.eye(layer.shape[-1])) / 2
+
+
+def first_layer_last(maps):
+    """Multiplies in the wrong order."""
+    flow = _mixed(maps[0])
+    for layer in maps[1:]:
+        flow = flow @ _mixed(layer)
+    return flow
+
+
+def without_residual(maps):
+    """Multiplies the maps alone."""
+    flow = maps[0].mean(1)
+    for layer in maps[1:]:
+        flow = layer.mean(1) @ flow
+    return flow
+
+
+def sum_with_the_identity(maps):
+    """Adds the identity and forgets to halve."""
+    flow = 2 * _mixed(maps[0])
+    for layer in maps[1:]:
+        flow = 2 * _mixed(layer) @ flow
+    return flow
+
+
+def last_layer_only(maps):
+    """Looks at the last layer and calls it rollout."""
+    return _mixed(maps[-1])
+
+
+def first_head_only(maps):
+    """Takes one head for all."""
+    flow = _mixed(maps[0][:, :1])
+    for layer in maps[1:]:
+        flow = _mixed(layer[:, :1]) @ flow
+    return flow
+
+
+def one_map_per_head(maps):
+    """Forgets to average over the heads."""
+    flow = torch.eye(maps[0].shape[-1])
+    for layer in maps:
+        flow = (layer + torch.eye(layer.shape[-1])) / 2 @ flow
+    return flow
+
+
+# resized_positions ------------------------------------------------------------------------------
+
+
+def class_row_interpolated(table, grid):
+    """Interpolates along the whole table, class token included."""
+    return F.interpolate(table.T[None], size=1 + grid * grid, mode="linear")[0].T
+
+
+def class_row_dropped(table, grid):
+    """Loses the class token."""
+    old = math.isqrt(len(table) - 1)
+    square = table[1:].T.reshape(1, -1, old, old)
+    return F.interpolate(square, size=(grid, grid), mode="bilinear")[0].flatten(1).T
+
+
+def features_and_places_mixed(table, grid):
+    """Views (places, features) as (features, rows, columns) without a transpose."""
+    old = math.isqrt(len(table) - 1)
+    square = table[1:].reshape(1, -1, old, old)
+    finer = F.interpolate(square, size=(grid, grid), mode="bilinear")[0]
+    return torch.cat([table[:1], finer.flatten(1).T])
+
+
+def along_the_line(table, grid):
+    """Interpolates patches as if they stood in one line."""
+    line = F.interpolate(table[1:].T[None], size=grid * grid, mode="linear")[0].T
+    return torch.cat([table[:1], line])
+
+
+def nearest(table, grid):
+    """Repeats the nearest row."""
+    old = math.isqrt(len(table) - 1)
+    square = table[1:].T.reshape(1, -1, old, old)
+    finer = F.interpolate(square, size=(grid, grid), mode="nearest")[0]
+    return torch.cat([table[:1], finer.flatten(1).T])
+
+
+# fixed_class_map --------------------------------------------------------------------------------
+
+
+def not_fixed(maps, rows, columns):
+    """The function as it was."""
+    return maps.mean(dim=1)[:, :, 0][:, 1:].unflatten(1, (rows, columns))
+
+
+def shifted_by_one(maps, rows, columns):
+    """Takes the class token for a patch, and loses the last one."""
+    return maps.mean(dim=1)[:, 0, :-1].unflatten(1, (rows, columns))
+
+
+def column_by_column(maps, rows, columns):
+    """Counts patches down the columns."""
+    return maps.mean(dim=1)[:, 0, 1:].unflatten(1, (columns, rows)).transpose(1, 2)
+
+
+def strongest_head(maps, rows, columns):
+    """Takes the maximum over the heads."""
+    return maps.amax(dim=1)[:, 0, 1:].unflatten(1, (rows, columns))
+
+
+def mean_over_queries(maps, rows, columns):
+    """Averages what all tokens attend to."""
+    return maps.mean(dim=(1, 2))[:, 1:].unflatten(1, (rows, columns))
+
+
+def left_in_a_line(maps, rows, columns):
+    """Forgets the grid."""
+    return maps.mean(dim=1)[:, 0, 1:]
+
+
+MISTAKES = {
+    "rebuild": [
+        view_only,
+        transposed_patches,
+        channel_last,
+        square_grids_only,
+        image_flattened,
+    ],
+    "vit_parameters": [
+        no_position_for_the_class_token,
+        one_norm_per_block,
+        grey_only,
+        always_two_layers,
+        always_ten_classes,
+    ],
+    "rollout": [
+        first_layer_last,
+        without_residual,
+        sum_with_the_identity,
+        last_layer_only,
+        first_head_only,
+        one_map_per_head,
+    ],
+    "resized_positions": [
+        class_row_interpolated,
+        class_row_dropped,
+        features_and_places_mixed,
+        along_the_line,
+        nearest,
+    ],
+    "fixed_class_map": [
+        not_fixed,
+        shifted_by_one,
+        column_by_column,
+        strongest_head,
+        mean_over_queries,
+        left_in_a_line,
+    ],
+}

@@ -1,0 +1,322 @@
+"""A doctor that finds each fault and says what to do about it."""
+
+import importlib.metadata
+import re
+import shutil
+from collections import namedtuple
+from types import SimpleNamespace
+
+import psutil
+import pytest
+import torch
+
+import course_utils as cu
+from course_utils.studio import doctor
+
+GB = 10**9
+
+
+# The report -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def report():
+    return doctor.Report(
+        {
+            "Python": doctor.Finding("3.11"),
+            "Threads": doctor.Finding("1 on 2", "for more speed: unset it", needed=False),
+            "Data": doctor.Finding("changed: a|b", "restore it"),
+        }
+    )
+
+
+def test_the_report_is_aligned_in_a_terminal(report):
+    assert repr(report) == (
+        "✓ Python   3.11\n"
+        "○ Threads  1 on 2\n"
+        "           → for more speed: unset it\n"
+        "✗ Data     changed: a|b\n"
+        "           → restore it\n"
+        "To mend: Data. The line after it says how."
+    )
+
+
+def test_the_report_is_a_table_in_a_notebook(report):
+    lines = report._repr_markdown_().splitlines()
+    assert lines[:3] == [
+        "| | What | Found | To do |",
+        "|---|---|---|---|",
+        "| ✓ | Python | 3.11 |  |",
+    ]
+    assert r"a\|b" in lines[4]
+    assert lines[-1] == "To mend: Data. The column “To do” says how."
+
+
+def test_what_could_be_better_keeps_all_well(report):
+    assert not report.ok
+    del report.findings["Data"]
+    assert report.ok
+    assert "All is well" in report.verdict
+
+
+def test_the_doctor_looks_at_everything_and_names_no_folder():
+    report = cu.doctor()
+    assert list(report.findings) == list(doctor.LOOKS)
+    assert str(doctor.ROOT) not in repr(report)
+    assert all(finding.found for finding in report.findings.values())
+
+
+def test_this_environment_is_fit_for_the_course():
+    findings = cu.doctor().findings
+    for subject in ("Python", "PyTorch", "Packages", "Data", "Sliders"):
+        assert findings[subject].ok, repr(findings[subject])
+
+
+@pytest.mark.parametrize("subject", doctor.LOOKS)
+def test_chapter_00_explains_each_line(subject):
+    text = (doctor.ROOT / "notebooks/source/00_start_here.py").read_text(encoding="utf-8")
+    assert f"# | {subject} | " in text
+
+
+def test_a_doctor_that_falls_ill_says_so(monkeypatch):
+    def ill():
+        raise OSError("no such\ndevice")
+
+    monkeypatch.setitem(doctor.LOOKS, "Disk", ill)
+    finding = cu.doctor().findings["Disk"]
+    assert finding.found == "could not be looked at (OSError: no such device)"
+    assert finding.ok and "make lab" in finding.remedy
+
+
+# Each finding -----------------------------------------------------------------------------------
+
+
+def test_an_old_python(monkeypatch):
+    monkeypatch.setattr(doctor.sys, "version_info", (3, 10, 4))
+    finding = doctor._python()
+    assert finding.mark == "✗"
+    assert finding.remedy.startswith("install Python 3.11 or newer")
+
+
+@pytest.mark.parametrize(
+    ("version", "mark"), [("2.9.1", "✗"), ("2.13.0+cpu", "✓"), ("2.14.0a0", "✓"), ("3.0", "✓")]
+)
+def test_an_old_pytorch(monkeypatch, version, mark):
+    monkeypatch.setattr(doctor.torch, "__version__", version)
+    finding = doctor._torch()
+    assert finding.mark == mark
+    assert ("constraints.txt" in finding.remedy) == (mark == "✗")
+
+
+def test_the_pytorch_needed_is_the_one_in_pyproject():
+    project = (doctor.ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    asked = re.search(r'"torch[=>]=(\d+)\.(\d+)', project).groups()
+    assert tuple(map(int, asked)) == doctor.TORCH_NEEDED
+
+
+@pytest.fixture
+def versions(monkeypatch):
+    """Fake versions of installed packages; None is missing."""
+    real, fake = importlib.metadata.version, {}
+
+    def version(name):
+        if name not in fake:
+            return real(name)
+        if fake[name] is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return fake[name]
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    return fake
+
+
+def test_a_missing_package(versions):
+    versions["pandas"] = None
+    finding = doctor._packages()
+    assert finding.mark == "✗"
+    assert finding.found == "missing: pandas"
+    assert "pip install -c constraints.txt -e ." in finding.remedy
+    assert "restart the kernel" in finding.remedy
+
+
+def test_a_package_at_another_version(versions):
+    versions["pandas"] = "1.0"
+    finding = doctor._packages()
+    assert finding.mark == "○"
+    assert "pandas 1.0 (tested: " in finding.found
+    assert finding.remedy.startswith("only if a cell fails")
+
+
+def test_a_gpu_that_pytorch_sees(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "Big One")
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda index: SimpleNamespace(total_memory=80 * GB)
+    )
+    finding = doctor._device()
+    assert finding.mark == "✓"
+    assert finding.found.startswith("GPU: Big One, 80 GB")
+
+
+@pytest.mark.parametrize(("tool", "mark"), [("/usr/bin/nvidia-smi", "○"), (None, "✓")])
+def test_a_gpu_that_pytorch_does_not_see(monkeypatch, tool, mark):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(shutil, "which", lambda name: tool)
+    finding = doctor._device()
+    assert finding.mark == mark
+    assert finding.found.startswith("CPU")
+    assert ("CUDA build" in finding.remedy) == (mark == "○")
+
+
+@pytest.mark.parametrize(
+    ("threads", "cores", "mark", "found"),
+    [
+        (8, 2, "✗", "8 on 2 cores"),
+        (2, 2, "✓", "2 on 2 cores"),
+        (1, 1, "✓", "1 on 1 core"),
+        (1, 4, "○", "1 on 4 cores"),
+        (4, 8, "✓", "4 on 8 cores"),
+    ],
+)
+def test_threads_and_cores(monkeypatch, threads, cores, mark, found):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(doctor, "_cores", lambda: cores)
+    finding = doctor._threads()
+    assert finding.mark == mark
+    assert finding.found.startswith(found)
+    assert ("OMP_NUM_THREADS" in finding.remedy) == (mark != "✓")
+
+
+@pytest.mark.parametrize(
+    ("quota", "cores"), [("150000 100000", 2), ("max 100000", 16), ("3200000 100000", 16)]
+)
+def test_the_cores_of_a_container(monkeypatch, tmp_path, quota, cores):
+    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+    monkeypatch.setattr(doctor.os, "sched_getaffinity", lambda pid: set(range(16)), raising=False)
+    (tmp_path / "cpu.max").write_text(quota + "\n")
+    assert doctor._cores() == cores
+
+
+def test_the_cores_where_the_system_tells_only_their_number(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+    monkeypatch.delattr(doctor.os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(doctor.os, "cpu_count", lambda: 6)
+    assert doctor._cores() == 6
+
+
+@pytest.mark.parametrize(("free", "mark"), [(1.2, "✗"), (6, "✓")])
+def test_free_memory(monkeypatch, tmp_path, free, mark):
+    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+    memory = SimpleNamespace(total=16 * GB, available=free * GB)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    finding = doctor._memory()
+    assert finding.mark == mark
+    assert finding.found == f"{free:.1f} GB free of 16 GB"
+    assert ("Shut Down All Kernels" in finding.remedy) == (mark == "✗")
+
+
+def test_the_memory_of_a_container(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+    memory = SimpleNamespace(total=64 * GB, available=60 * GB)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    (tmp_path / "memory.max").write_text(f"{4 * GB}\n")
+    (tmp_path / "memory.stat").write_text(f"anon {3 * GB}\nfile 7\n")
+    finding = doctor._memory()
+    assert finding.found == "1.0 GB free of 4.0 GB"
+    assert not finding.ok
+
+
+@pytest.mark.parametrize(("free", "mark"), [(0.2, "✗"), (30, "✓")])
+def test_free_disk(monkeypatch, free, mark):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, free * GB))
+    finding = doctor._disk()
+    assert finding.mark == mark
+    assert ("free some space" in finding.remedy) == (mark == "✗")
+
+
+def test_a_folder_that_is_read_only(monkeypatch):
+    monkeypatch.setattr(doctor.os, "access", lambda path, mode: False)
+    finding = doctor._disk()
+    assert finding.mark == "✗"
+    assert "copy the course to a folder of your own" in finding.remedy
+
+
+@pytest.fixture
+def data(monkeypatch, tmp_path):
+    """A course with two data files as published."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    lines = []
+    for name in ("a.csv", "b.csv"):
+        (folder / name).write_text(name)
+        lines.append(f"{doctor._sha256(folder / name)}  {name}\n")
+    (folder / "SHA256SUMS").write_text("".join(lines))
+    monkeypatch.setattr(doctor, "ROOT", tmp_path)
+    return folder
+
+
+def test_data_as_published(data):
+    assert doctor._data() == doctor.Finding("2 files in `data`, as published")
+
+
+def test_data_that_is_missing_or_changed(data):
+    (data / "a.csv").unlink()
+    (data / "b.csv").write_text("spoiled")
+    finding = doctor._data()
+    assert finding.mark == "✗"
+    assert finding.found == "missing: a.csv; changed: b.csv"
+    assert finding.remedy.endswith("`git checkout -- data/a.csv data/b.csv`")
+
+
+def test_data_without_checksums(data):
+    (data / "SHA256SUMS").unlink()
+    finding = doctor._data()
+    assert finding.mark == "✗"
+    assert "git checkout -- data" in finding.remedy
+
+
+@pytest.fixture
+def jupyter(monkeypatch, tmp_path):
+    """Where Jupyter looks: one folder of its data and one of its configuration, both ours."""
+    extension = tmp_path / "labextensions" / doctor.SLIDERS
+    extension.mkdir(parents=True)
+    monkeypatch.setattr("jupyter_core.paths.jupyter_path", lambda part: [str(tmp_path / part)])
+    monkeypatch.setattr("jupyter_core.paths.jupyter_config_path", lambda: [str(tmp_path)])
+    (tmp_path / "labconfig").mkdir()
+    return tmp_path
+
+
+def test_sliders_that_move(jupyter):
+    assert doctor._sliders().mark == "✓"
+
+
+def test_sliders_without_ipywidgets(versions):
+    versions["ipywidgets"] = None
+    finding = doctor._sliders()
+    assert finding.mark == "✗"
+    assert "reload the page" in finding.remedy
+
+
+def test_sliders_without_their_extension(jupyter):
+    shutil.rmtree(jupyter / "labextensions")
+    finding = doctor._sliders()
+    assert finding.mark == "✗"
+    assert "lacks its extension" in finding.found
+    assert "make lab" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    "page", ['{"disabledExtensions": {"%s": true}}', '{"disabledExtensions": ["%s"]}']
+)
+def test_sliders_that_are_switched_off(jupyter, page):
+    (jupyter / "labconfig" / "page_config.json").write_text(page % doctor.SLIDERS)
+    finding = doctor._sliders()
+    assert finding.mark == "✗"
+    assert "jupyter labextension enable" in finding.remedy
+
+
+@pytest.mark.parametrize("page", ["{}", "not json", '{"disabledExtensions": {"another": true}}'])
+def test_other_settings_of_jupyter_leave_sliders_alone(jupyter, page):
+    (jupyter / "labconfig" / "page_config.json").write_text(page)
+    assert doctor._sliders().ok
