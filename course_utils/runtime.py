@@ -1,11 +1,14 @@
-"""What a notebook runs on: the course's folder, seeds, the device, and a report on all of it.
+"""What everything else runs on: the course's files, seeds, the device, a model's mode.
 
-The ground floor of the package: it imports nothing else of ours. *Start here* teaches `doctor`.
+It imports nothing else of ours. *Start here* teaches seeds.
 """
 
 import contextlib
+import os
 import random
+import secrets
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +17,62 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[1]
 """The folder that holds `book.toml`, `notebooks/` and `data/`."""
+
+ABANDONED = 3600
+"""Seconds after which an unfinished file belongs to no process any more."""
+
+
+# Files ------------------------------------------------------------------------------------------
+
+
+def data_path(name: str) -> Path:
+    """A file or folder that the course brings along: `data_path("translation/grammar_fr.tsv")`.
+
+    Args:
+        name: its path inside data/, with forward slashes.
+
+    Raises:
+        FileNotFoundError: it is missing; the message names it and says how to restore it.
+    """
+    path = ROOT / "data" / name
+    if not path.exists():
+        raise FileNotFoundError(
+            f"data/{name} is missing from {ROOT}; restore it with: git checkout -- data/{name} "
+            "(or copy it from a fresh download of the course)"
+        )
+    return path
+
+
+@contextlib.contextmanager
+def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
+    """Write a file whole or not at all: `with atomic_write(path) as part: part.write_text(…)`.
+
+    The block writes a new file beside `path`, which takes its name when the block is done. After an
+    exception, an interrupt or a full disk, `path` is what it was and the new file is gone. What a
+    killed process left behind goes at the next writing, an hour later at the earliest.
+
+    Args:
+        path: the file to replace or to make, in a folder that is made if need be; a symbolic link
+            stays one. A new file gets the usual permissions, an old one keeps its own.
+    """
+    path = Path(os.path.realpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for part in path.parent.iterdir():
+        if part.name.startswith(f".{path.name}.") and part.suffix == ".part":
+            with contextlib.suppress(OSError):
+                if time.time() - part.stat().st_mtime > ABANDONED:
+                    part.unlink()
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    part.touch(exist_ok=False)
+    try:
+        yield part
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+        if path.exists():
+            part.chmod(path.stat().st_mode & 0o777)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 # Seeds and device -------------------------------------------------------------------------------
@@ -45,6 +104,13 @@ def has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
+def best_device() -> torch.device:
+    """The GPU where there is one (under `torchrun` this process's own), else the CPU."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
 def in_notebook() -> bool:
     """Whether this runs in a notebook's kernel, where there is somebody to show things to."""
     if "ipykernel" not in sys.modules:
@@ -56,10 +122,14 @@ def in_notebook() -> bool:
 
 @contextlib.contextmanager
 def evaluating(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
-    """The model in eval mode while a block runs, and back in its own mode afterwards."""
-    was_training = model.training
+    """The model in eval mode while a block runs; then each of its modules in its own mode again.
+
+    A part that was frozen in eval mode inside a model in train mode stays so, also after an exception.
+    """
+    modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
         yield model
     finally:
-        model.train(was_training)
+        for module, training in modes:
+            module.training = training

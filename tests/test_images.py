@@ -16,7 +16,6 @@ from PIL import Image
 from course_utils.data.images import (
     CIFAR10,
     FASHION,
-    SUBSET,
     ImageLoader,
     ImageSet,
     load_cifar10,
@@ -27,6 +26,7 @@ from course_utils.data.images import (
     scaled,
 )
 from course_utils.metrics import accuracy, confusion_matrix, predict
+from course_utils.runtime import data_path
 from course_utils.train.losses import classification_loss
 from course_utils.train.trainer import Trainer
 
@@ -65,7 +65,7 @@ def test_the_subset_is_shuffled(fashion):
 
 
 def indices() -> dict[str, list[int]]:
-    with (SUBSET / "indices.csv").open(encoding="utf-8") as file:
+    with data_path("fashion_mnist/indices.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     found = {"train": [], "t10k": []}
     for row in rows:

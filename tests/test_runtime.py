@@ -1,12 +1,18 @@
-"""Same seed, same numbers."""
+"""Same seed, same numbers; files that are there and whole; modes that are put back."""
 
+import os
 import random
+import stat
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
 
 import course_utils as cu
+from course_utils import runtime
+from course_utils.runtime import atomic_write, best_device, data_path, evaluating
 
 # Seeds ------------------------------------------------------------------------------------------
 
@@ -53,3 +59,132 @@ def test_a_refused_seed_changes_nothing():
     with pytest.raises(ValueError):
         cu.seed_everything(-1)
     assert _draw() == expected
+
+
+# Files ------------------------------------------------------------------------------------------
+
+
+def test_a_file_of_the_course_is_found_whatever_the_working_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert data_path("prose/story.txt").read_text(encoding="utf-8")
+    assert data_path("fashion_mnist").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        (cu.load_words, "words.csv"),
+        (lambda: cu.load_sentences("es"), "translation/sentences.tsv"),
+        (lambda: cu.load_grammar("fr"), "translation/grammar_fr.tsv"),
+        (cu.load_story, "prose/story.txt"),
+        (cu.load_fashion_mnist, "fashion_mnist/train-images-idx3-ubyte.gz"),
+        (cu.load_training_runs, "training_runs/runs.json"),
+        (cu.load_shakespeare, "registry.toml"),
+    ],
+)
+def test_a_missing_file_is_named_and_can_be_restored(read, name, monkeypatch, tmp_path):
+    monkeypatch.setattr(runtime, "ROOT", tmp_path)
+    with pytest.raises(FileNotFoundError, match=rf"git checkout -- data/{name}"):
+        read()
+
+
+def leftovers(folder) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_a_file_is_written_with_its_folder(tmp_path):
+    path = tmp_path / "new" / "notes.txt"
+    with atomic_write(path) as part:
+        part.write_text("whole")
+        assert not path.exists()
+    assert path.read_text() == "whole" and not leftovers(path.parent)
+
+
+@pytest.mark.parametrize("error", [OSError(28, "no space left"), KeyboardInterrupt()])
+def test_a_failed_writing_leaves_the_old_file_and_nothing_else(error, tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("old")
+    with pytest.raises(type(error)), atomic_write(path) as part:
+        part.write_text("ha")
+        raise error
+    assert path.read_text() == "old" and not leftovers(tmp_path)
+
+
+def test_a_killed_writing_leaves_the_old_file_and_is_swept_later(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("old")
+    code = """
+import os, signal, sys
+from course_utils.runtime import atomic_write
+with atomic_write(sys.argv[1]) as part:
+    part.write_text("ha")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", code, str(path)], check=False)
+    assert path.read_text() == "old"
+    (left,) = leftovers(tmp_path)
+    with atomic_write(path) as part:
+        part.write_text("new")
+    assert leftovers(tmp_path) == [left]  # another process may still be writing it
+    long_ago = os.stat(path).st_mtime - 2 * runtime.ABANDONED
+    os.utime(tmp_path / left, (long_ago, long_ago))
+    with atomic_write(path) as part:
+        part.write_text("newer")
+    assert path.read_text() == "newer" and not leftovers(tmp_path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_permissions_are_the_usual_ones_or_those_of_the_old_file(tmp_path):
+    path, usual = tmp_path / "notes.txt", tmp_path / "usual.txt"
+    usual.write_text("")
+    with atomic_write(path) as part:
+        part.write_text("new")
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(usual.stat().st_mode)
+    path.chmod(0o640)
+    with atomic_write(path) as part:
+        part.write_text("newer")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links need a right on Windows")
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "disk").mkdir()
+    link, path = tmp_path / "notes.txt", tmp_path / "disk" / "notes.txt"
+    link.symlink_to(path)
+    with atomic_write(link) as part:
+        part.write_text("whole")
+    assert link.is_symlink() and path.read_text() == "whole"
+
+
+# Device and mode --------------------------------------------------------------------------------
+
+
+def test_each_process_of_torchrun_has_a_gpu_of_its_own(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert best_device() == torch.device("cuda", 1)
+
+
+def test_without_a_gpu_the_best_device_is_the_cpu(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert best_device() == torch.device("cpu")
+
+
+def half_frozen() -> torch.nn.Sequential:
+    model = torch.nn.Sequential(torch.nn.Dropout(), torch.nn.Sequential(torch.nn.Dropout()))
+    model[1].eval()
+    return model
+
+
+def test_every_part_gets_its_own_mode_back():
+    model = half_frozen()
+    with evaluating(model):
+        assert not any(module.training for module in model.modules())
+    assert [module.training for module in model.modules()] == [True, True, False, False]
+
+
+def test_modes_come_back_after_an_exception():
+    model = half_frozen()
+    with pytest.raises(ZeroDivisionError), evaluating(model):
+        1 / 0  # noqa: B018
+    assert [module.training for module in model.modules()] == [True, True, False, False]

@@ -12,19 +12,21 @@ from course_utils.data.translation import load_grammar
 from course_utils.lessons.training_transformers.explorer import RATES, WARMUPS, factor, warmup
 from course_utils.lessons.training_transformers.shortcuts import SHORTCUTS, take_shortcut
 from course_utils.lessons.training_transformers.training_runs import (
-    RUNS,
     common_pairs,
     epochs_to,
     load_training_runs,
     small_spanish,
 )
 from course_utils.models.transformer import Transformer
+from course_utils.runtime import data_path
 from course_utils.train.schedules import inverse_sqrt
 
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("build_runs", RUNS.with_name("build_runs.py"))
+    spec = importlib.util.spec_from_file_location(
+        "build_runs", data_path("training_runs/build_runs.py")
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -68,7 +70,7 @@ def test_the_file_holds_every_run_that_the_script_wants(script):
     runs = load_training_runs()
     for wanted in script.wanted():
         assert any(all(run[name] == value for name, value in wanted.items()) for run in runs)
-    about = json.loads(RUNS.read_text(encoding="utf-8"))
+    about = json.loads(data_path("training_runs/runs.json").read_text(encoding="utf-8"))
     assert about["model"] == script.MODEL and about["batch_size"] == script.BATCH
 
 

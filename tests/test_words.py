@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import course_utils as cu
-from course_utils.data.words import WORDS_FILE
+from course_utils.runtime import data_path
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def test_an_unknown_word_is_answered_with_the_nearest(table):
 
 
 def test_the_file_is_the_published_one():
-    sums = (WORDS_FILE.parent / "SHA256SUMS").read_text().splitlines()
-    assert f"{hashlib.sha256(WORDS_FILE.read_bytes()).hexdigest()}  words.csv" in sums
+    sums = data_path("SHA256SUMS").read_text().splitlines()
+    assert f"{hashlib.sha256(data_path('words.csv').read_bytes()).hexdigest()}  words.csv" in sums
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,3 @@ def test_a_broken_table_is_refused_with_its_line(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         cu.load_words(path)
-
-
-def test_a_missing_file_is_named_with_the_way_to_restore_it(tmp_path):
-    with pytest.raises(FileNotFoundError, match="git checkout -- data"):
-        cu.load_words(tmp_path / "words.csv")

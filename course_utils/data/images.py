@@ -21,9 +21,8 @@ from torch import Tensor
 
 from course_utils.data.loading import Loader
 from course_utils.data.registry import fetch, read_member
-from course_utils.runtime import ROOT
+from course_utils.runtime import data_path
 
-SUBSET = ROOT / "data" / "fashion_mnist"
 FASHION = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
     "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
@@ -201,10 +200,12 @@ def load_fashion_mnist(
     }
     if split not in names:
         raise ValueError(f"split={split!r}; 'train' or 'test' is needed")
-    if folder is None and full:
+    if folder is not None:
+        paths = [_existing(Path(folder), name) for name in names[split]]
+    elif full:
         paths = [fetch("fashion-mnist-" + name.split("-idx")[0]) for name in names[split]]
     else:
-        paths = [_existing(Path(folder or SUBSET), name) for name in names[split]]
+        paths = [data_path(f"fashion_mnist/{name}.gz") for name in names[split]]
     images, labels = (torch.from_numpy(read_idx(path)) for path in paths)
     return ImageSet(images.unsqueeze(1), labels.long(), FASHION)
 

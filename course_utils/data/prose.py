@@ -15,7 +15,7 @@ from course_utils.data.loading import Loader, chunks
 from course_utils.data.registry import fetch
 from course_utils.data.text import BOS, EOS, PAD, SPECIALS, UNK, tokenize
 from course_utils.data.translation import load_grammar, load_sentences, pad
-from course_utils.runtime import ROOT
+from course_utils.runtime import data_path
 
 MASK = len(SPECIALS)
 """Id of `<mask>` in every set of subwords: it follows the special tokens of `text`."""
@@ -43,7 +43,7 @@ def load_english() -> list[str]:
 
 def load_story() -> list[str]:
     """The sentences of our own story, data/prose/story.txt, tokenized."""
-    text = (ROOT / "data" / "prose" / "story.txt").read_text(encoding="utf-8")
+    text = data_path("prose/story.txt").read_text(encoding="utf-8")
     lines = (line for line in text.splitlines() if line and not line.startswith("#"))
     tokens, sentences = [], []
     for token in (token for line in lines for token in tokenize(line)):
@@ -106,7 +106,7 @@ def _verb_forms() -> tuple[set[str], set[str]]:
     """Base forms, and past forms, of the lexicon's verbs."""
     bases, pasts = {"be", "have"}, set()
     for name in ("verbs", "intransitives"):
-        path = ROOT / "data" / "translation" / "lexicon" / f"{name}.tsv"
+        path = data_path(f"translation/lexicon/{name}.tsv")
         for line in path.read_text(encoding="utf-8").splitlines():
             if line and not line.startswith("#"):
                 base, past, *_ = line.split("\t")

@@ -26,9 +26,8 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from course_utils.runtime import ROOT, in_notebook
+from course_utils.runtime import data_path, in_notebook
 
-REGISTRY = ROOT / "data" / "registry.toml"
 PLAUSIBLE = 4  # an unknown release may be so many times smaller or larger than the entry says
 UNPACKED = 50  # and a member so many times larger than that: more is no text, but a trap
 ABANDONED = 3600  # seconds after which an unfinished download belongs to nobody
@@ -73,8 +72,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("COURSE_CACHE") or pooch.os_cache("attention-course")).expanduser()
 
 
-def registered(path: Path = REGISTRY) -> dict[str, DataSet]:
+def registered(path: Path | None = None) -> dict[str, DataSet]:
     """All entries of registry.toml, by name."""
+    path = path or data_path("registry.toml")
     entries = tomllib.loads(path.read_text(encoding="utf-8"))
     lists = ("sha256", "members")
     return {
@@ -85,7 +85,7 @@ def registered(path: Path = REGISTRY) -> dict[str, DataSet]:
     }
 
 
-def fetch(name: str, *, registry: Path = REGISTRY) -> Path:
+def fetch(name: str, *, registry: Path | None = None) -> Path:
     """The verified file of a data set: from the cache, or downloaded into it.
 
     A file in the cache that is not right is downloaded again. Of a moving set, one line on stderr
@@ -97,6 +97,7 @@ def fetch(name: str, *, registry: Path = REGISTRY) -> Path:
             the cache can't be written; a moving set was changed after its first use. The message
             names file, address, SHA-256 and folder.
     """
+    registry = registry or data_path("registry.toml")
     entries = registered(registry)
     if name not in entries:
         raise KeyError(

@@ -17,7 +17,7 @@ from torch import Tensor
 from course_utils.data.loading import Loader, chunks
 from course_utils.data.registry import fetch, read_member, registered
 from course_utils.data.text import BOS, EOS, PAD, Vocabulary, tokenize
-from course_utils.runtime import ROOT
+from course_utils.runtime import data_path
 
 LANGUAGES = {"fr": "French", "es": "Spanish"}
 TATOEBA = {"fr": "fra-eng", "es": "spa-eng"}  # their names in the registry
@@ -45,7 +45,7 @@ def load_sentences(language: str) -> list[Pair]:
     """
     column = 1 + _checked(language)
     pairs = []
-    for row in _file_rows(ROOT / "data" / "translation" / "sentences.tsv", columns=3):
+    for row in _file_rows(data_path("translation/sentences.tsv"), columns=3):
         for translation in row[column].split(" | "):
             pairs.append(Pair(tuple(tokenize(row[0])), tuple(tokenize(translation))))
     return pairs
@@ -58,7 +58,7 @@ def load_grammar(language: str) -> list[Pair]:
         ValueError: `language` is neither "fr" nor "es".
     """
     _checked(language)
-    path = ROOT / "data" / "translation" / f"grammar_{language}.tsv"
+    path = data_path(f"translation/grammar_{language}.tsv")
     return [
         Pair(tuple(source.split()), tuple(target.split()), parse_alignment(links))
         for source, target, links in _file_rows(path, columns=3)

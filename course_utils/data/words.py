@@ -10,9 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from course_utils.runtime import ROOT
-
-WORDS_FILE = ROOT / "data" / "words.csv"
+from course_utils.runtime import data_path
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,7 +51,7 @@ class WordTable:
         raise KeyError(f"no word {word!r} in the table; {hint}")
 
 
-def load_words(path: Path | str = WORDS_FILE) -> WordTable:
+def load_words(path: Path | str | None = None) -> WordTable:
     """Read the word table: a header `word,feature,…`, then a word and numbers between 0 and 1 per line.
 
     Raises:
@@ -61,9 +59,7 @@ def load_words(path: Path | str = WORDS_FILE) -> WordTable:
         ValueError: the table is empty, a word stands twice, or a feature is missing, no number or
             outside 0–1; the message names the line.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing; restore it with: git checkout -- data")
+    path = Path(path) if path else data_path("words.csv")
     with path.open(encoding="utf-8", newline="") as file:
         header, *lines = list(csv.reader(file)) or [[]]
     if header[:1] != ["word"] or len(header) < 2:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from course_utils.runtime import ROOT, has_gpu
+from course_utils.runtime import ROOT, atomic_write, has_gpu
 
 RECORDS = ROOT / "data" / "recorded_runs.json"
 
@@ -83,9 +83,8 @@ def record(run: RecordedRun, *, path: Path | None = None) -> None:
     entry = {name: value for name, value in asdict(run).items() if name != "key"}
     records = {**_read(path), run.key: entry}
     text = json.dumps(records, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    with atomic_write(path) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def _read(path: Path) -> dict[str, dict]:

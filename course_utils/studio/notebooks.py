@@ -30,7 +30,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 from tqdm import tqdm
 
-from course_utils.runtime import ROOT
+from course_utils.runtime import ROOT, atomic_write
 from course_utils.studio import manifest, rules
 from course_utils.studio.manifest import Chapter, Manifest, ManifestError
 
@@ -270,13 +270,9 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
 
 
 def write(notebook: NotebookNode, path: Path) -> None:
-    """Write under a temporary name beside the file, then rename: readers see old or new."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Write the file whole or not at all: readers see the old one or the new."""
+    with atomic_write(path) as part:
+        part.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", encoding="utf-8")
 
 
 def _read_old(path: Path) -> NotebookNode | None:

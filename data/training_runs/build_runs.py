@@ -18,7 +18,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import course_utils as cu
 from course_utils.lessons.training_transformers.shortcuts import SHORTCUTS, take_shortcut
-from course_utils.lessons.training_transformers.training_runs import RUNS, small_spanish
+from course_utils.lessons.training_transformers.training_runs import small_spanish
+from course_utils.runtime import atomic_write, evaluating
+
+RUNS = Path(__file__).with_name("runs.json")
 
 MODEL = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 128, "num_layers": 4, "dropout": 0.0}
 STEPS, BATCH = 280, 64
@@ -111,16 +114,16 @@ def train(run: dict) -> dict:
 @torch.no_grad()
 def held_out(model, batches) -> dict[str, float]:
     """On real held-out tokens: surprise, mean largest probability, share of right guesses."""
-    model.eval()
     nll = confidence = accuracy = count = 0
-    for batch in batches:
-        logits = model(batch.source, batch.source_lens, batch.target_in)
-        real = torch.arange(batch.target_out.shape[1]) < batch.target_lens[:, None]
-        log_p, right = logits[real].log_softmax(dim=-1), batch.target_out[real]
-        nll -= log_p.gather(1, right[:, None]).sum().item()
-        confidence += log_p.amax(dim=-1).exp().sum().item()
-        accuracy += (log_p.argmax(dim=-1) == right).sum().item()
-        count += len(right)
+    with evaluating(model):
+        for batch in batches:
+            logits = model(batch.source, batch.source_lens, batch.target_in)
+            real = torch.arange(batch.target_out.shape[1]) < batch.target_lens[:, None]
+            log_p, right = logits[real].log_softmax(dim=-1), batch.target_out[real]
+            nll -= log_p.gather(1, right[:, None]).sum().item()
+            confidence += log_p.amax(dim=-1).exp().sum().item()
+            accuracy += (log_p.argmax(dim=-1) == right).sum().item()
+            count += len(right)
     sums = {"nll": nll, "confidence": confidence, "accuracy": accuracy}
     return {name: round(value / count, 4) for name, value in sums.items()}
 
@@ -135,9 +138,8 @@ def write(runs: list[dict]) -> None:
     }
     head = json.dumps(about, indent=1)[:-2]
     lines = ",\n  ".join(json.dumps(run) for run in runs)
-    part = RUNS.with_suffix(".part")
-    part.write_text(f'{head},\n "runs": [\n  {lines}\n ]\n}}\n', encoding="utf-8")
-    part.replace(RUNS)
+    with atomic_write(RUNS) as part:
+        part.write_text(f'{head},\n "runs": [\n  {lines}\n ]\n}}\n', encoding="utf-8")
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from course_utils.figures import COLORS, heatmap, subplots
 from course_utils.lessons.explorer import Choice, Explorer, IntRange
 from course_utils.lessons.gpt.small_world import FOUR, SmallWorld, small_world
 from course_utils.models.recurrent import AttentionTranslator
+from course_utils.runtime import evaluating
 
 __all__ = ["alignment"]
 
@@ -116,23 +117,21 @@ def _listed(tokens: Sequence[str], chances: Sequence[float]) -> str:
 def _decode(model: AttentionTranslator, world: SmallWorld, sentence: str) -> Mapping:
     """Greedy decoding with everything written down: weights, likeliest tokens and their chances."""
     ids = [*world.source_vocab.encode(tokenize(sentence)), EOS]
-    mode = model.training
-    model.eval()
     source, lengths = pad([ids])
-    state = model.start(source, lengths)
-    inputs, chances, tokens = [BOS], [], []
-    for _ in range(STEPS):
-        probabilities = model.step(torch.tensor(inputs[-1:]), state)[0].softmax(dim=-1)
-        best = probabilities.topk(SHOWN)
-        chances.append(best.values.tolist())
-        tokens.append([world.target_vocab.tokens[index] for index in best.indices.tolist()])
-        inputs.append(int(best.indices[0]))
-        if inputs[-1] == EOS:
-            break
-    with record_attention(model) as maps:
-        model(source, lengths, torch.tensor([inputs[:-1]]))
-    weights = maps["attention"][0]
-    model.train(mode)
+    with evaluating(model):
+        state = model.start(source, lengths)
+        inputs, chances, tokens = [BOS], [], []
+        for _ in range(STEPS):
+            probabilities = model.step(torch.tensor(inputs[-1:]), state)[0].softmax(dim=-1)
+            best = probabilities.topk(SHOWN)
+            chances.append(best.values.tolist())
+            tokens.append([world.target_vocab.tokens[index] for index in best.indices.tolist()])
+            inputs.append(int(best.indices[0]))
+            if inputs[-1] == EOS:
+                break
+        with record_attention(model) as maps:
+            model(source, lengths, torch.tensor([inputs[:-1]]))
+        weights = maps["attention"][0]
     said = [world.target_vocab.tokens[index] for index in inputs[1:]]
     return {
         "source": [*tokenize(sentence), "<eos>"],

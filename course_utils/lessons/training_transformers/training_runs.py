@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course_utils.data.translation import Pair, load_grammar, split_by_source
-from course_utils.runtime import ROOT
+from course_utils.runtime import data_path
 
-RUNS = ROOT / "data" / "training_runs" / "runs.json"
 HELD_OUT = (200, 200)
 """Source sentences for validation and for the test."""
 
@@ -49,7 +48,9 @@ def load_training_runs(path: Path | None = None) -> list[dict]:
     `grad_norm` and held-out `bleu`; and at the end `train_bleu`, `bleu`, and on held-out tokens
     `nll`, `confidence` and `accuracy`.
     """
-    return json.loads((path or RUNS).read_text(encoding="utf-8"))["runs"]
+    return json.loads((path or data_path("training_runs/runs.json")).read_text(encoding="utf-8"))[
+        "runs"
+    ]
 
 
 def epochs_to(level: float, run: dict) -> float:

@@ -19,6 +19,7 @@ from course_utils.data.images import (
 from course_utils.figures import COLORS, draw_image, image_pixels, overlay, overlay_colors, subplots
 from course_utils.lessons.explorer import Choice, Explorer
 from course_utils.models.vision import ViT
+from course_utils.runtime import evaluating
 from course_utils.train.losses import classification_loss
 from course_utils.train.schedules import warmup_decay
 from course_utils.train.trainer import Trainer
@@ -128,11 +129,8 @@ class ImageExplorer(Explorer):
         key = (index, patch_size)
         if key not in self._seen:
             model = self._models[patch_size]
-            training = model.training
-            model.eval()
-            with record_attention(model) as maps, torch.no_grad():
+            with evaluating(model), record_attention(model) as maps, torch.no_grad():
                 logits = model(scaled(self._images[index : index + 1]))
-            model.train(training)
             grid = (model.grid, model.grid)
             layers = [layer[0, :, 0, 1:].unflatten(1, grid) for layer in maps.values()]
             self._seen[key] = layers, logits[0].softmax(-1)
