@@ -12,7 +12,6 @@ import math
 import random
 import statistics
 from collections.abc import Callable
-from unittest import mock
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +22,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import d2l_models, peers
 from benchmarks.timing import Row, Settings, faster, race, rate
-from course_utils import cpu
 from course_utils.data.text import BOS, EOS, PAD, Vocabulary
 from course_utils.data.translation import Pair, PairLoader, load_sentences
 from course_utils.models.recurrent import AttentionTranslator
@@ -230,14 +228,11 @@ def transformer_torch(settings: Settings, *, bucketed: bool = False) -> Row:
     )
 
 
-def matmul_share(settings: Settings, *, fastest: bool = False) -> Row:
+def matmul_share(settings: Settings) -> Row:
     """Floating-point operations of training per second, beside those of a bare matrix product."""
     task = Task(settings)
     run = task.ours(our_transformer(task))
-    with (
-        mock.patch.object(cpu, "_has_slow_mkl", lambda: False),
-        FlopCounterMode(display=False) as counter,
-    ):  # it knows PyTorch's own products
+    with FlopCounterMode(display=False) as counter:
         run()
     operations = counter.get_total_flops()
     rows = task.batch_size * (round(task.tokens / len(task.encoded)) + 1)
@@ -247,22 +242,20 @@ def matmul_share(settings: Settings, *, fastest: bool = False) -> Row:
 
     def multiply() -> None:
         for _ in range(times):
-            cpu.linear(a, b) if fastest else a @ b
+            a @ b
 
     mine, bare = race(run, multiply, settings)
     return Row(
-        "matmul-share-linear" if fastest else "matmul-share",
-        "Training, beside " + ("a bare cpu.linear" if fastest else "a bare matrix product"),
+        "matmul-share",
+        "Training, beside a bare matrix product",
         "GFLOP/s",
         ours=rate(operations, mine) / 1e9,
         peer=rate(product * times, bare) / 1e9,
         ratio=statistics.median(
             (operations / t) / (product * times / u) for t, u in zip(mine, bare, strict=True)
         ),
-        target=None if fastest else 0.45,
-        note="what our layers multiply with, which may be faster than @ (course_utils/cpu.py)"
-        if fastest
-        else f"({rows} × 256) @ (256 × 256), what most of the model's products look like; "
+        target=0.45,
+        note=f"({rows} × 256) @ (256 × 256), what most of the model's products look like; "
         f"{operations / task.epochs / 1e9:.1f} GFLOP an epoch",
     )
 
@@ -276,5 +269,4 @@ ROWS = {
     "transformer-torch": transformer_torch,
     "transformer-torch-bucketed": lambda settings: transformer_torch(settings, bucketed=True),
     "matmul-share": matmul_share,
-    "matmul-share-linear": lambda settings: matmul_share(settings, fastest=True),
 }

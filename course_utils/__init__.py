@@ -5,7 +5,6 @@ rooms, ground floor first; each imports only from those before it:
 
     runtime     where the course stands, seeds, device, doctor
     pooling     kernels, Nadaraya–Watson pooling, choice of the width
-    cpu         linear layers, dropout and GRUs as PyTorch's, sooner on a CPU
     attention   masks, masked softmax, scoring functions, heads, KVCache, record_attention
     positions   sinusoidal, learned and rotary position encodings
     layers      the position-wise network, the residual with its norm before or after

@@ -15,8 +15,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils.cpu import Dropout, Linear, dropout
-
 # Masks ------------------------------------------------------------------------------------------
 
 
@@ -154,8 +152,6 @@ def scaled_dot_product_attention(
     _check_keys_values(keys, values)
     if attn_mask is not None:
         attn_mask = _fit_mask(attn_mask, _scores_shape(queries, keys))
-    if queries.ndim == 4 and queries.device.type == "cpu" and 0 < dropout_p < 1:
-        return _with_dropout(queries, keys, values, attn_mask, dropout_p, scale)
     options = {"dropout_p": dropout_p, "scale": scale}
     if queries.ndim == keys.ndim == values.ndim == 3:
         # Without a head axis PyTorch would fall back to a kernel that keeps all scores in memory.
@@ -168,32 +164,6 @@ def scaled_dot_product_attention(
     return F.scaled_dot_product_attention(queries, keys, values, attn_mask=attn_mask, **options)
 
 
-def _with_dropout(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    attn_mask: Tensor | None,
-    dropout_p: float,
-    scale: float | None,
-) -> Tensor:
-    """The same with dropout on a CPU, where PyTorch has no fused operator for it: half its time."""
-    shape = _scores_shape(queries, keys)
-    scale = 1 / math.sqrt(queries.shape[-1]) if scale is None else scale
-    queries, keys, values = (
-        x.expand(*shape[:2], -1, -1).flatten(0, 1) for x in (queries, keys, values)
-    )
-    if attn_mask is None:
-        weights = (queries @ keys.mT * scale).softmax(dim=-1)
-    else:
-        empty = ~attn_mask.any(dim=-1, keepdim=True)
-        bias = torch.zeros(attn_mask.shape, dtype=queries.dtype).masked_fill(~attn_mask, -math.inf)
-        bias = bias.masked_fill(empty, 0.0).expand(shape).flatten(0, 1)
-        weights = torch.baddbmm(bias, queries, keys.mT, alpha=scale).softmax(dim=-1)
-        if empty.any():
-            weights = weights.view(shape).masked_fill(empty, 0.0).flatten(0, 1)
-    return torch.bmm(dropout(weights, dropout_p), values).unflatten(0, shape[:2])
-
-
 # Modules that can be looked into ----------------------------------------------------------------
 
 
@@ -202,7 +172,7 @@ class Attention(nn.Module):
 
     _record = None
 
-    def _note(self, weights) -> None:
+    def note(self, weights) -> None:
         """Call `weights()` and pass the result on, but only while somebody looks."""
         if self._record is not None:
             with torch.no_grad():
@@ -262,7 +232,7 @@ class DotProductAttention(Attention):
         self, queries: Tensor, keys: Tensor, values: Tensor, attn_mask: Tensor | None = None
     ) -> Tensor:
         """(…, queries, dim), (…, keys, dim), (…, keys, value_dim) → (…, queries, value_dim)."""
-        self._note(lambda: dot_product_weights(queries, keys, attn_mask))
+        self.note(lambda: dot_product_weights(queries, keys, attn_mask))
         dropout_p = self.dropout if self.training else 0.0
         return scaled_dot_product_attention(queries, keys, values, attn_mask, dropout_p=dropout_p)
 
@@ -291,40 +261,53 @@ class AdditiveAttention(Attention):
         ):
             if size <= 0:
                 raise ValueError(f"{name}={size}; a size is at least 1")
-        self.query_proj = Linear(query_dim, hidden_dim, bias=False)
-        self.key_proj = Linear(key_dim, hidden_dim, bias=False)
-        self.score_proj = Linear(hidden_dim, 1, bias=False)
-        self.dropout = Dropout(_probability("dropout", dropout))
+        self.query_proj = nn.Linear(query_dim, hidden_dim, bias=False)
+        self.key_proj = nn.Linear(key_dim, hidden_dim, bias=False)
+        self.score_proj = nn.Linear(hidden_dim, 1, bias=False)
+        self.dropout = nn.Dropout(_probability("dropout", dropout))
 
-    def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """(…, queries, query_dim), (…, keys, key_dim) → (…, queries, keys)."""
-        _check_size("keys", keys, self.key_proj.in_features)
-        return self._scores(queries, self.key_proj(keys))
-
-    def forward(
-        self, queries: Tensor, keys: Tensor, values: Tensor, attn_mask: Tensor | None = None
+    def scores(
+        self, queries: Tensor, keys: Tensor, *, projected_keys: Tensor | None = None
     ) -> Tensor:
-        """(…, queries, query_dim), (…, keys, key_dim), (…, keys, value_dim) → (…, queries, value_dim)."""
-        _check_keys_values(keys, values)
-        weights = masked_softmax(self.scores(queries, keys), attn_mask)
-        self._note(lambda: weights)
-        return self.dropout(weights) @ values
+        """(…, queries, query_dim), (…, keys, key_dim) → (…, queries, keys).
 
-    def step(
-        self, queries: Tensor, projected_keys: Tensor, values: Tensor, attn_mask: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Like `forward` with keys that went through `key_proj` before, once for many steps.
-
-        Returns the output and the weights, which are not handed to `record_attention`.
+        Args:
+            queries, keys: what is compared.
+            projected_keys: W_k k for these keys, (…, keys, hidden_dim), where they were projected
+                before: once for many queries that come one after the other.
         """
-        weights = masked_softmax(self._scores(queries, projected_keys), attn_mask)
-        return self.dropout(weights) @ values, weights
-
-    def _scores(self, queries: Tensor, projected_keys: Tensor) -> Tensor:
         _check_size("queries", queries, self.query_proj.in_features)
+        _check_size("keys", keys, self.key_proj.in_features)
+        projected_keys = self.key_proj(keys) if projected_keys is None else projected_keys
         # (…, queries, 1, hidden) + (…, 1, keys, hidden)
         added = self.query_proj(queries).unsqueeze(-2) + projected_keys.unsqueeze(-3)
         return self.score_proj(added.tanh()).squeeze(-1)
+
+    def weights(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        attn_mask: Tensor | None = None,
+        *,
+        projected_keys: Tensor | None = None,
+    ) -> Tensor:
+        """Softmax of the `scores` over the permitted keys: (…, queries, keys)."""
+        return masked_softmax(self.scores(queries, keys, projected_keys=projected_keys), attn_mask)
+
+    def forward(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        attn_mask: Tensor | None = None,
+        *,
+        projected_keys: Tensor | None = None,
+    ) -> Tensor:
+        """(…, queries, query_dim), (…, keys, key_dim), (…, keys, value_dim) → (…, queries, value_dim)."""
+        _check_keys_values(keys, values)
+        weights = self.weights(queries, keys, attn_mask, projected_keys=projected_keys)
+        self.note(lambda: weights)
+        return self.dropout(weights) @ values
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
@@ -373,6 +356,12 @@ class KVCache:
         self._keys[..., self.length : end, :] = keys
         self._values[..., self.length : end, :] = values
         self.length = end
+
+    def repeat(self, times: int) -> None:
+        """Keep each row of the batch `times` times, side by side, as a beam search begins."""
+        if self._keys is not None:
+            self._keys = self._keys.repeat_interleave(times, dim=0)
+            self._values = self._values.repeat_interleave(times, dim=0)
 
     def reorder(self, rows: Tensor) -> None:
         """Keep these rows of the batch, in this order: (new batch,), as beam search needs it."""
@@ -429,10 +418,10 @@ class MultiHeadAttention(Attention):
         self.encode = encode
         self.dropout = _probability("dropout", dropout)
         kv_dim = embed_dim // num_heads * self.num_kv_heads
-        self.query_proj = Linear(embed_dim, embed_dim, bias=bias)
-        self.key_proj = Linear(embed_dim, kv_dim, bias=bias)
-        self.value_proj = Linear(embed_dim, kv_dim, bias=bias)
-        self.out_proj = Linear(embed_dim, embed_dim, bias=bias)
+        self.query_proj = nn.Linear(embed_dim, embed_dim, bias=bias)
+        self.key_proj = nn.Linear(embed_dim, kv_dim, bias=bias)
+        self.value_proj = nn.Linear(embed_dim, kv_dim, bias=bias)
+        self.out_proj = nn.Linear(embed_dim, embed_dim, bias=bias)
 
     def forward(
         self,
@@ -472,7 +461,7 @@ class MultiHeadAttention(Attention):
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None) -> Tensor:
         if self.num_kv_heads < self.num_heads:
             k, v = (x.repeat_interleave(self.num_heads // self.num_kv_heads, dim=1) for x in (k, v))
-        self._note(lambda: dot_product_weights(q, k, attn_mask))
+        self.note(lambda: dot_product_weights(q, k, attn_mask))
         dropout_p = self.dropout if self.training else 0.0
         heads = scaled_dot_product_attention(q, k, v, attn_mask, dropout_p=dropout_p)
         return self.out_proj(merge_heads(heads))

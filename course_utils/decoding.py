@@ -69,7 +69,7 @@ def beam_search(
     batch, device = len(source), source.device
     with evaluating(model):
         state = model.start(source, source_lens)
-        state.reorder(torch.arange(batch, device=device).repeat_interleave(beam_size))
+        state.repeat(beam_size)
         tokens = torch.full((batch * beam_size,), BOS, device=device)
         # All beams of a sentence begin alike, so only the first may grow at the first step.
         scores = torch.full((batch, beam_size), -torch.inf, device=device)

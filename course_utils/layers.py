@@ -9,8 +9,6 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils.cpu import Dropout, Linear
-
 ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU}
 NORMS = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
 
@@ -28,10 +26,10 @@ class FeedForward(nn.Sequential):
         self, embed_dim: int, ffn_dim: int, *, dropout: float = 0.0, activation: str = "relu"
     ):
         super().__init__(
-            Linear(embed_dim, ffn_dim),
+            nn.Linear(embed_dim, ffn_dim),
             _named(ACTIVATIONS, "activation", activation)(),
-            Dropout(dropout),
-            Linear(ffn_dim, embed_dim),
+            nn.Dropout(dropout),
+            nn.Linear(ffn_dim, embed_dim),
         )
 
 
@@ -44,10 +42,10 @@ class SwiGLU(nn.Module):
 
     def __init__(self, embed_dim: int, ffn_dim: int, *, dropout: float = 0.0):
         super().__init__()
-        self.gate = Linear(embed_dim, ffn_dim, bias=False)
-        self.up = Linear(embed_dim, ffn_dim, bias=False)
-        self.down = Linear(ffn_dim, embed_dim, bias=False)
-        self.dropout = Dropout(dropout)
+        self.gate = nn.Linear(embed_dim, ffn_dim, bias=False)
+        self.up = nn.Linear(embed_dim, ffn_dim, bias=False)
+        self.down = nn.Linear(ffn_dim, embed_dim, bias=False)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, embed_dim) → the same shape."""
@@ -80,7 +78,7 @@ class Residual(nn.Module):
     ):
         super().__init__()
         self.norm = make_norm(norm, embed_dim)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.norm_first = norm_first
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:

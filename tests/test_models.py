@@ -151,15 +151,19 @@ def test_every_parameter_gets_a_gradient(model):
     assert not still
 
 
-def test_a_state_can_be_reordered_like_its_sentences(model):
+def test_beams_repeat_their_sentence_and_go_on_from_each_other(model):
     model.eval()
-    rows = torch.tensor([2, 0, 0])
     state = model.start(SOURCE, LENGTHS)
-    model.step(TARGET[:, 0], state)
-    state.reorder(rows)
-    expected = model(SOURCE, LENGTHS, TARGET[:, :2])[rows, 1]
-    expected_tokens = TARGET[rows, 1]
-    torch.testing.assert_close(model.step(expected_tokens, state), expected, atol=1e-5, rtol=1e-4)
+    state.repeat(2)
+    first = TARGET[:, 0].repeat_interleave(2)
+    second = torch.tensor([5, 7, 9, 4, 6, 8])
+    model.step(first, state)
+    model.step(second, state)
+    state.reorder(rows := torch.tensor([1, 1, 2, 3, 5, 4]))
+    third = torch.tensor([6, 6, 4, 8, 9, 10])
+    target = torch.stack([first[rows], second[rows], third], dim=1)
+    expected = model(SOURCE.repeat_interleave(2, 0), LENGTHS.repeat_interleave(2), target)[:, 2]
+    torch.testing.assert_close(model.step(third, state), expected, atol=1e-5, rtol=1e-4)
 
 
 def test_attention_maps_of_the_recurrent_translator_have_a_row_per_target_token():

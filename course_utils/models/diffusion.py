@@ -61,7 +61,7 @@ class PixelAttention(Attention):
             split_heads(part.transpose(1, 2).contiguous(), self.num_heads)
             for part in self.qkv(pixels).chunk(3, dim=1)
         )  # each (batch, heads, pixels, head_dim)
-        self._note(lambda: dot_product_weights(q, k))
+        self.note(lambda: dot_product_weights(q, k))
         attended = merge_heads(scaled_dot_product_attention(q, k, v))  # (batch, pixels, channels)
         return x + self.out_proj(attended.transpose(1, 2)).view_as(x)
 

@@ -1,17 +1,17 @@
 """Recurrent translators: a GRU encoder and decoder, with a fixed context and with attention.
 
 Cho et al. (2014) squeeze the source into one vector; Bahdanau, Cho and Bengio (2015) let the decoder
-look back at every source position. The two classes differ in nothing but the context. Above:
-`attention`. Below: `training` and `decoding`. Taught in *Bahdanau attention*.
+look back at every source position. The two classes differ in nothing but the context. Taught in
+*Bahdanau attention*.
 """
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from course_utils.attention import AdditiveAttention, padding_mask
-from course_utils.cpu import Dropout, Linear, gru, gru_gates, linear
 
 
 @dataclass
@@ -19,35 +19,54 @@ class RecurrentState:
     """A translation under way: the encoded source and the decoder's hidden state.
 
     Attributes:
-        hidden: (batch, hidden_dim), the decoder's state after the tokens so far.
+        hidden: (num_layers, batch, hidden_dim), the decoder's state after the tokens so far.
         memory: (batch, source length, 2 · hidden_dim), the encoder's state at each source token.
         mask: (batch, 1, source length), True at real source tokens.
-        summary: (batch, 2 · hidden_dim), the encoder's last states, or, with attention, the
-            projected keys (batch, source length, hidden_dim).
+        context: (batch, 2 · hidden_dim), the encoder's last states in both directions.
+        keys: (batch, source length, hidden_dim), the memory as attention's projected keys; None
+            without attention.
     """
 
     hidden: Tensor
     memory: Tensor
     mask: Tensor
-    summary: Tensor
+    context: Tensor
+    keys: Tensor | None = None
+
+    def repeat(self, times: int) -> None:
+        """Keep each sentence `times` times, side by side: a row of the batch for each beam."""
+        self.hidden = self.hidden.repeat_interleave(times, dim=1)
+        self.memory = self.memory.repeat_interleave(times, dim=0)
+        self.mask = self.mask.repeat_interleave(times, dim=0)
+        self.context = self.context.repeat_interleave(times, dim=0)
+        if self.keys is not None:
+            self.keys = self.keys.repeat_interleave(times, dim=0)
 
     def reorder(self, rows: Tensor) -> None:
-        """Keep these rows of the batch, in this order, (new batch,): a beam's survivors."""
-        self.hidden, self.memory = self.hidden[rows], self.memory[rows]
-        self.mask, self.summary = self.mask[rows], self.summary[rows]
+        """Row i goes on from row `rows[i]`, a beam of the same sentence; (batch,).
+
+        What comes from the source is the same for all beams of a sentence and stays where it is.
+        """
+        self.hidden = self.hidden[:, rows]
 
 
 class RecurrentTranslator(nn.Module):
     """GRU encoder–decoder whose decoder sees the same summary of the source at every step.
 
-    The encoder reads the source in both directions. The decoder's input is the last target token's
-    embedding joined with the context; its output, joined with the context, gives the logits.
+    The encoder reads the source in both directions. The decoder's input at step t is the embedding of
+    the last target token, joined with the context c; its output s_t, joined with c, gives the logits:
+
+        s_t = GRU([E y_{t−1}; c], s_{t−1}),  logits_t = W_o tanh(W_c [s_t; c] + b_c) + b_o
+
+    Cho et al. (2014), "Learning phrase representations using RNN encoder–decoder for statistical
+    machine translation", section 2.2.
 
     Args:
         source_size, target_size: numbers of tokens in the two vocabularies.
         embed_dim: size of the token embeddings.
         hidden_dim: size of the decoder's state, and of each direction of the encoder's.
-        dropout: on embeddings and before the logits.
+        num_layers: number of GRU layers on top of each other, in the encoder and in the decoder.
+        dropout: on embeddings, between GRU layers, and before the logits.
         pad: id of the padding token.
     """
 
@@ -58,6 +77,7 @@ class RecurrentTranslator(nn.Module):
         *,
         embed_dim: int = 256,
         hidden_dim: int = 256,
+        num_layers: int = 1,
         dropout: float = 0.1,
         pad: int = 0,
     ):
@@ -65,12 +85,17 @@ class RecurrentTranslator(nn.Module):
         self.pad = pad
         self.source_embedding = nn.Embedding(source_size, embed_dim, padding_idx=pad)
         self.target_embedding = nn.Embedding(target_size, embed_dim, padding_idx=pad)
-        self.encoder = nn.GRU(embed_dim, hidden_dim, batch_first=True, bidirectional=True)
-        self.bridge = Linear(2 * hidden_dim, hidden_dim)
-        self.decoder = nn.GRUCell(embed_dim + 2 * hidden_dim, hidden_dim)
-        self.dropout = Dropout(dropout)
-        self.combine = Linear(3 * hidden_dim, embed_dim)
-        self.head = Linear(embed_dim, target_size)
+        between = dropout if num_layers > 1 else 0.0
+        self.encoder = nn.GRU(
+            embed_dim, hidden_dim, num_layers, batch_first=True, dropout=between, bidirectional=True
+        )
+        self.bridge = nn.Linear(2 * hidden_dim, hidden_dim)
+        self.decoder = nn.GRU(
+            embed_dim + 2 * hidden_dim, hidden_dim, num_layers, batch_first=True, dropout=between
+        )
+        self.dropout = nn.Dropout(dropout)
+        self.combine = nn.Linear(3 * hidden_dim, embed_dim)
+        self.head = nn.Linear(embed_dim, target_size)
 
     def forward(self, source: Tensor, source_lens: Tensor, target: Tensor) -> Tensor:
         """Logits for teacher forcing.
@@ -82,79 +107,103 @@ class RecurrentTranslator(nn.Module):
 
         Returns:
             (batch, target length, target_size).
+
+        Raises:
+            ValueError: a sentence has length 0, or one above the source length.
         """
         return self.head(self.features(source, source_lens, target))
 
     def features(self, source: Tensor, source_lens: Tensor, target: Tensor) -> Tensor:
         """What `head` turns into logits: (batch, target length, embed_dim)."""
-        state = self.start(source, source_lens)
-        tokens, for_context = self._read(target)
-        outputs, weights = [], []
-        for token in tokens.unbind(dim=1):
-            outputs.append(self._advance(token, for_context, state, weights))
-        self._note_weights(weights)
-        return self._combined(torch.stack(outputs, dim=1))
+        return self.decode(target, self.start(source, source_lens))
 
     def start(self, source: Tensor, source_lens: Tensor) -> RecurrentState:
         """Encode the source once, before the first `step`."""
-        embedded = self.dropout(self.source_embedding(source))
-        memory, last = gru(self.encoder, embedded, source_lens)
-        summary = torch.cat([last[0], last[1]], dim=-1)
+        lengths = source_lens.cpu()
+        if (lengths < 1).any():
+            raise ValueError(
+                f"source_lens contains {lengths.min().item()}; each sentence needs at least 1 token"
+            )
         mask = padding_mask(source_lens, source.shape[1]).squeeze(1)
-        return RecurrentState(self.bridge(summary).tanh(), memory, mask, summary)
+        embedded = self.dropout(self.source_embedding(source))
+        packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
+        outputs, last = self.encoder(packed)
+        memory, _ = pad_packed_sequence(outputs, batch_first=True, total_length=source.shape[1])
+        # (2 · num_layers, batch, hidden) → (num_layers, batch, 2 · hidden): both directions joined
+        last = torch.cat([last[0::2], last[1::2]], dim=-1)
+        return RecurrentState(self.bridge(last).tanh(), memory, mask, context=last[-1])
 
     def step(self, tokens: Tensor, state: RecurrentState) -> Tensor:
         """Logits (batch, target_size) of the token after `tokens` (batch,); the state moves on."""
-        return self.head(self._combined(self._advance(*self._read(tokens), state, [])))
+        return self.head(self.decode(tokens[:, None], state)[:, 0])
 
-    def _read(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """What the tokens' embeddings say to the GRU, (…, 3 · hidden_dim), and its weight for contexts."""
-        embedded = self.dropout(self.target_embedding(tokens))
-        for_token, for_context = self.decoder.weight_ih.tensor_split([embedded.shape[-1]], dim=1)
-        return linear(embedded, for_token, self.decoder.bias_ih), for_context.contiguous()
+    def decode(self, target: Tensor, state: RecurrentState) -> Tensor:
+        """Read target tokens (batch, length) from a state on: features (batch, length, embed_dim)."""
+        embedded = self.dropout(self.target_embedding(target))
+        context = state.context[:, None].expand(-1, target.shape[1], -1)
+        outputs, state.hidden = self.decoder(torch.cat([embedded, context], dim=-1), state.hidden)
+        return self._combined(outputs, context)
 
-    def _advance(
-        self, token: Tensor, for_context: Tensor, state: RecurrentState, weights: list[Tensor]
-    ) -> Tensor:
-        """Feed one token as `_read` gives it, (batch, 3 · hidden_dim); return state and context, joined."""
-        context = self._context(state, weights)
-        from_hidden = linear(state.hidden, self.decoder.weight_hh, self.decoder.bias_hh)
-        state.hidden = gru_gates(token + linear(context, for_context), from_hidden, state.hidden)
-        return torch.cat([state.hidden, context], dim=-1)
-
-    def _combined(self, outputs: Tensor) -> Tensor:
-        return self.dropout(self.combine(outputs).tanh())
-
-    def _context(self, state: RecurrentState, weights: list[Tensor]) -> Tensor:
-        """What the decoder knows of the source at this step: (batch, 2 · hidden_dim)."""
-        return state.summary
-
-    def _note_weights(self, weights: list[Tensor]) -> None:
-        """Nothing to record: a fixed context has no weights."""
+    def _combined(self, outputs: Tensor, context: Tensor) -> Tensor:
+        return self.dropout(self.combine(torch.cat([outputs, context], dim=-1)).tanh())
 
 
 class AttentionTranslator(RecurrentTranslator):
     """The same, but the context is an average of the encoder's states that attention weights.
 
-    The query is the decoder's last hidden state; keys and values are the encoder's states.
-    Bahdanau, Cho and Bengio (2015), section 3.1.
+    The query is the decoder's last hidden state (of its top layer); keys and values are the encoder's
+    states h_j:
+
+        c_t = Σ_j α_tj h_j,  α_t = softmax_j(wᵀ tanh(W_q s_{t−1} + W_k h_j))
+
+    Bahdanau, Cho and Bengio (2015), "Neural machine translation by jointly learning to align and
+    translate", section 3.1. Arguments as in `RecurrentTranslator`.
     """
 
-    def __init__(self, source_size: int, target_size: int, *, hidden_dim: int = 256, **sizes):
-        super().__init__(source_size, target_size, hidden_dim=hidden_dim, **sizes)
+    def __init__(
+        self,
+        source_size: int,
+        target_size: int,
+        *,
+        embed_dim: int = 256,
+        hidden_dim: int = 256,
+        num_layers: int = 1,
+        dropout: float = 0.1,
+        pad: int = 0,
+    ):
+        super().__init__(
+            source_size,
+            target_size,
+            embed_dim=embed_dim,
+            hidden_dim=hidden_dim,
+            num_layers=num_layers,
+            dropout=dropout,
+            pad=pad,
+        )
         self.attention = AdditiveAttention(hidden_dim, 2 * hidden_dim, hidden_dim)
 
     def start(self, source: Tensor, source_lens: Tensor) -> RecurrentState:
         """Encode the source, and project the keys, once."""
         state = super().start(source, source_lens)
-        state.summary = self.attention.key_proj(state.memory)
+        state.keys = self.attention.key_proj(state.memory)
         return state
 
-    def _context(self, state: RecurrentState, weights: list[Tensor]) -> Tensor:
-        query = state.hidden.unsqueeze(1)
-        context, row = self.attention.step(query, state.summary, state.memory, state.mask)
-        weights.append(row)
-        return context.squeeze(1)
-
-    def _note_weights(self, weights: list[Tensor]) -> None:
-        self.attention._note(lambda: torch.cat(weights, dim=1))
+    def decode(self, target: Tensor, state: RecurrentState) -> Tensor:
+        """Read target tokens (batch, length) from a state on: features (batch, length, embed_dim)."""
+        queries, outputs, contexts = [], [], []
+        for token in self.dropout(self.target_embedding(target)).split(1, dim=1):
+            query = state.hidden[-1].unsqueeze(1)  # (batch, 1, hidden_dim)
+            context = self.attention(
+                query, state.memory, state.memory, state.mask, projected_keys=state.keys
+            )
+            output, state.hidden = self.decoder(torch.cat([token, context], dim=-1), state.hidden)
+            queries.append(query)
+            outputs.append(output)
+            contexts.append(context)
+        # One map for all steps, (batch, target length, source length), instead of a row from each.
+        self.attention.note(
+            lambda: self.attention.weights(
+                torch.cat(queries, dim=1), state.memory, state.mask, projected_keys=state.keys
+            )
+        )
+        return self._combined(torch.cat(outputs, dim=1), torch.cat(contexts, dim=1))

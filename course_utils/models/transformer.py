@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.attention import KVCache, MultiHeadAttention, causal_mask, padding_mask
-from course_utils.cpu import Dropout, Linear
 from course_utils.layers import FeedForward, Residual, make_feed_forward
 from course_utils.positions import SinusoidalPositions, rotate
 
@@ -75,10 +74,14 @@ class LayerCache:
     target: KVCache = field(default_factory=KVCache)
     source: KVCache = field(default_factory=KVCache)
 
+    def repeat(self, times: int) -> None:
+        """Keep each row of the batch `times` times, side by side."""
+        self.target.repeat(times)
+        self.source.repeat(times)
+
     def reorder(self, rows: Tensor) -> None:
-        """Keep these rows of the batch, (new batch,)."""
+        """Row i goes on from row `rows[i]`, a beam of the same sentence; (batch,)."""
         self.target.reorder(rows)
-        self.source.reorder(rows)
 
 
 class DecoderLayer(nn.Module):
@@ -139,9 +142,18 @@ class TransformerState:
         """Number of target tokens seen so far."""
         return self.caches[0].target.length
 
+    def repeat(self, times: int) -> None:
+        """Keep each sentence `times` times, side by side: a row of the batch for each beam."""
+        self.memory = self.memory.repeat_interleave(times, dim=0)
+        self.memory_mask = self.memory_mask.repeat_interleave(times, dim=0)
+        for cache in self.caches:
+            cache.repeat(times)
+
     def reorder(self, rows: Tensor) -> None:
-        """Keep these rows of the batch, in this order, (new batch,): a beam's survivors."""
-        self.memory, self.memory_mask = self.memory[rows], self.memory_mask[rows]
+        """Row i goes on from row `rows[i]`, a beam of the same sentence; (batch,).
+
+        What comes from the source is the same for all beams of a sentence and stays where it is.
+        """
         for cache in self.caches:
             cache.reorder(rows)
 
@@ -180,14 +192,14 @@ class Transformer(nn.Module):
         self.source_embedding = _embedding(source_size, embed_dim, pad)
         self.target_embedding = _embedding(target_size, embed_dim, pad)
         self.positions = SinusoidalPositions(embed_dim, max_len=max_len)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         sizes = (embed_dim, num_heads, ffn_dim)
         options = {"dropout": dropout, "norm_first": norm_first}
         self.encoder = nn.ModuleList(EncoderLayer(*sizes, **options) for _ in range(num_layers))
         self.decoder = nn.ModuleList(DecoderLayer(*sizes, **options) for _ in range(num_layers))
         self.encoder_norm = nn.LayerNorm(embed_dim) if norm_first else nn.Identity()
         self.decoder_norm = nn.LayerNorm(embed_dim) if norm_first else nn.Identity()
-        self.head = Linear(embed_dim, target_size)
+        self.head = nn.Linear(embed_dim, target_size)
 
     def forward(self, source: Tensor, source_lens: Tensor, target: Tensor) -> Tensor:
         """Logits for teacher forcing.

@@ -5,9 +5,9 @@ Dosovitskiy et al. (2021), "An image is worth 16×16 words". Above: `attention`,
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils.cpu import Dropout, Linear, linear
 from course_utils.models.transformer import EncoderLayer
 from course_utils.positions import LearnedPositions
 
@@ -79,7 +79,7 @@ class PatchEmbedding(nn.Module):
         if self.by == "convolution":
             _check_images(images, self.patch_size)
             return self.proj(images).flatten(2).transpose(1, 2)
-        return linear(
+        return F.linear(
             cut_patches(images, self.patch_size), self.proj.weight.flatten(1), self.proj.bias
         )
 
@@ -126,7 +126,7 @@ class ViT(nn.Module):
         self.patch_embedding = PatchEmbedding(patch_size, channels, embed_dim, by=patches_by)
         self.class_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
         self.positions = LearnedPositions(embed_dim, max_len=self.grid**2 + 1)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.layers = nn.ModuleList(
             EncoderLayer(
                 embed_dim,
@@ -139,7 +139,7 @@ class ViT(nn.Module):
             for _ in range(num_layers)
         )
         self.norm = nn.LayerNorm(embed_dim)
-        self.head = Linear(embed_dim, num_classes)
+        self.head = nn.Linear(embed_dim, num_classes)
         self._initialize()
 
     def _initialize(self) -> None:

@@ -220,18 +220,18 @@ assert similar < 0.05 and mixed > 0.25
 
 
 # %%
-def gru_step(cell, x, hidden):
-    """One step of `nn.GRUCell`, from its weights: x (batch, input), hidden (batch, hidden)."""
-    from_x = (x @ cell.weight_ih.T + cell.bias_ih).chunk(3, dim=-1)
-    from_hidden = (hidden @ cell.weight_hh.T + cell.bias_hh).chunk(3, dim=-1)
+def gru_step(gru, x, hidden):
+    """One step of an `nn.GRU` of one layer, from its weights: x (batch, input), hidden (batch, hidden)."""
+    from_x = (x @ gru.weight_ih_l0.T + gru.bias_ih_l0).chunk(3, dim=-1)
+    from_hidden = (hidden @ gru.weight_hh_l0.T + gru.bias_hh_l0).chunk(3, dim=-1)
     reset = (from_x[0] + from_hidden[0]).sigmoid()
     keep = (from_x[1] + from_hidden[1]).sigmoid()
     proposal = (from_x[2] + reset * from_hidden[2]).tanh()
     return (1 - keep) * proposal + keep * hidden
 
 
-cell, x, hidden = nn.GRUCell(5, 4), torch.randn(3, 5), torch.randn(3, 4)
-assert_close(gru_step(cell, x, hidden), cell(x, hidden))
+gru, x, hidden = nn.GRU(5, 4), torch.randn(3, 5), torch.randn(3, 4)
+assert_close(gru_step(gru, x, hidden), gru(x[None], hidden[None])[0][0])
 assert abs((1 - 0.75) * -0.3 + 0.75 * 0.5 - 0.3) < 1e-9  # the example by hand
 
 # %% [markdown]
@@ -243,10 +243,10 @@ fixed = cu.RecurrentTranslator(len(english), len(chinese), embed_dim=12, hidden_
 state = fixed.start(batch.source, batch.source_lens)
 
 assert state.memory.shape == (2, 7, 32)  # a state per source token: 16 numbers forwards, 16 back
-assert state.summary.shape == (2, 32)  # the context: as long for 7 tokens as for 700
-assert state.hidden.shape == (2, 16)  # where the decoder begins
-assert_close(state.summary[0, :16], state.memory[0, 4, :16])  # forwards: at the last real token
-assert_close(state.summary[0, 16:], state.memory[0, 0, 16:])  # backwards: at the first
+assert state.context.shape == (2, 32)  # the context: as long for 7 tokens as for 700
+assert state.hidden.shape == (1, 2, 16)  # where the decoder begins
+assert_close(state.context[0, :16], state.memory[0, 4, :16])  # forwards: at the last real token
+assert_close(state.context[0, 16:], state.memory[0, 0, 16:])  # backwards: at the first
 
 # %% [markdown]
 # The first sentence has 5 tokens and two of padding. Its forward context is the state at token 5, not at token 7: the
@@ -387,7 +387,7 @@ def look(query, memory, mask, attention):
 model = cu.AttentionTranslator(len(english), len(chinese), embed_dim=12, hidden_dim=16).eval()
 state = model.start(batch.source, batch.source_lens)
 mask = torch.arange(7) < batch.source_lens[:, None]
-context, row = look(state.hidden, state.memory, mask, model.attention)
+context, row = look(state.hidden[-1], state.memory, mask, model.attention)
 
 assert context.shape == (2, 32) and row.shape == (2, 7)
 assert_close(row.sum(dim=1), torch.ones(2))
@@ -401,7 +401,7 @@ assert not row[0, 5:].any()  # nothing for the padding of the short sentence
 def scratch_logits(model, batch):
     """Teacher forcing by hand: (batch, target length, vocabulary), and the rows of weights."""
     state = model.start(batch.source, batch.source_lens)
-    hidden, memory = state.hidden, state.memory
+    hidden, memory = state.hidden[-1], state.memory
     mask = torch.arange(batch.source.shape[1]) < batch.source_lens[:, None]
     logits, rows = [], []
     for token in model.target_embedding(batch.target_in).unbind(dim=1):  # (batch, embed)
@@ -438,7 +438,7 @@ assert_close(rows, maps["attention"])
 # agree as well.
 
 # %%
-attention, query = model.attention, state.hidden[:, None, :]
+attention, query = model.attention, state.hidden[-1][:, None, :]
 scores = attention.scores(query, state.memory).masked_fill(~mask[:, None, :], -math.inf)
 operator = F.scaled_dot_product_attention(
     torch.zeros(2, 1, 32), torch.zeros_like(state.memory), state.memory, attn_mask=scores
@@ -957,8 +957,8 @@ with torch.no_grad():
     rows = [model.start(b.source, b.source_lens) for b in (alone, together)]
     masks = [torch.arange(b.source.shape[1]) < b.source_lens[:, None] for b in (alone, together)]
     open_masks = [torch.ones_like(mask) for mask in masks]
-    masked = [look(s.hidden, s.memory, m, model.attention)[0][0] for s, m in zip(rows, masks, strict=True)]  # fmt: skip
-    leaking = [look(s.hidden, s.memory, m, model.attention)[0][0] for s, m in zip(rows, open_masks, strict=True)]  # fmt: skip
+    masked = [look(s.hidden[-1], s.memory, m, model.attention)[0][0] for s, m in zip(rows, masks, strict=True)]  # fmt: skip
+    leaking = [look(s.hidden[-1], s.memory, m, model.attention)[0][0] for s, m in zip(rows, open_masks, strict=True)]  # fmt: skip
 
 assert_close(masked[0], masked[1], atol=1e-5, rtol=1e-4)
 assert (leaking[0] - leaking[1]).abs().max() > 1e-3

@@ -19,7 +19,7 @@ class ScaledAfterSoftmax(MultiHeadAttention):
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None) -> Tensor:
         weights = masked_softmax(q @ k.transpose(-2, -1), attn_mask)
-        self._note(lambda: weights)
+        self.note(lambda: weights)
         return self.out_proj(merge_heads(weights @ v / math.sqrt(q.shape[-1])))
 
 
