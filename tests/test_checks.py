@@ -8,6 +8,8 @@ import ast
 import functools
 import importlib.util
 import inspect
+import linecache
+import math
 import types
 from collections import Counter
 from collections.abc import Callable
@@ -19,7 +21,18 @@ import pytest
 import torch
 
 import course_utils as cu
-from course_utils.lessons.check import Check, Property, expect, expect_close, expect_shape
+from course_utils.lessons import Collection
+from course_utils.lessons.check import (
+    Check,
+    expect,
+    expect_close,
+    expect_equal,
+    expect_number,
+    expect_shape,
+    expect_sums_to_one,
+    expect_whole_number,
+    unchanged,
+)
 from course_utils.studio import manifest
 
 MISTAKES_PER_CHECK = 3
@@ -73,7 +86,9 @@ def _check_call(cell: str) -> tuple[str, str]:
             )
         ):
             return name, function
-    raise ValueError(f"the last line is {ast.unparse(last)!r}; cu.checks.<name>(<function>) is due")
+    raise ValueError(
+        f"the last line is {ast.unparse(last)!r}; expected cu.checks.<name>(<function>)"
+    )
 
 
 @functools.cache
@@ -175,25 +190,29 @@ def test_the_solution_cell_ends_with_the_same_check(exercise):
 def test_the_solution_passes(exercise):
     report = getattr(cu.checks, exercise.check)(exercise.run(exercise.solution))
     assert report.passed, repr(report)
-    assert len(report.held) == report.total
+    assert report.held == len(report.sentences) and not report.reason and not report.hint
 
 
 @each_exercise
-def test_the_stub_is_not_done_yet(exercise):
-    report = getattr(cu.checks, exercise.check)(exercise.run(exercise.stub))
-    assert not report.done
-    assert not report.passed
+def test_the_stub_is_not_done_yet_and_learns_what_will_be_tested(exercise):
+    check = getattr(cu.checks, exercise.check)
+    report = check(exercise.run(exercise.stub))
+    assert not report.done and not report.passed
     assert "not done yet" in repr(report)
+    assert all(prop.sentence in repr(report) for prop in check.properties)
 
 
 @each_mistake
-def test_a_seeded_mistake_fails_with_a_hint(name, mistake):
+def test_a_seeded_mistake_fails_with_a_hint_and_reads_the_same_each_time(name, mistake):
+    torch.manual_seed(1)
     report = getattr(cu.checks, name)(mistake)
     assert report.done, "a mistake that is taken for a stub"
     assert not report.passed
-    assert report.hint.strip()
-    assert report.hint in repr(report)
+    assert report.hint in [prop.hint for prop in getattr(cu.checks, name).properties]
+    assert report.reason.strip() and report.hint in repr(report)
     assert mistake.__doc__, "say in the docstring which mistake it is"
+    torch.manual_seed(2)
+    assert getattr(cu.checks, name)(mistake) == report
 
 
 @each_check
@@ -203,17 +222,15 @@ def test_each_property_catches_a_seeded_mistake(name):
     idle = [
         prop.sentence
         for prop in getattr(cu.checks, name).properties
-        if all(Check(name, [prop])(mistake).passed for mistake in mistakes)
+        if all(_alone(prop)(mistake).passed for mistake in mistakes)
     ]
     assert not idle, f"no mistake in tests/mistakes fails {idle}"
 
 
-@each_mistake
-def test_a_report_reads_the_same_each_time(name, mistake):
-    torch.manual_seed(1)
-    first = repr(getattr(cu.checks, name)(mistake))
-    torch.manual_seed(2)
-    assert repr(getattr(cu.checks, name)(mistake)) == first
+def _alone(prop) -> Check:
+    check = Check("alone")
+    check.must(prop.sentence, hint=prop.hint)(prop.test)
+    return check
 
 
 def _raises(*args, **kwargs):
@@ -235,25 +252,22 @@ GARBAGE = {
     "returns complex numbers": lambda *args, **kwargs: torch.ones(2, 3, dtype=torch.complex64),
     "returns itself": lambda *args, **kwargs: _raises,
     "returns its first argument": lambda *args, **kwargs: args[0],
+    "returns None": lambda *args, **kwargs: print(end=""),
 }
 
 
 @each_check
-@pytest.mark.parametrize("candidate", GARBAGE.values(), ids=GARBAGE.keys())
-def test_garbage_fails_and_never_raises(name, candidate):
-    report = getattr(cu.checks, name)(candidate)
-    assert report.done
-    assert not report.passed
-    assert report.hint
-    assert repr(report)
+def test_garbage_fails_and_never_raises(name):
+    for kind, candidate in GARBAGE.items():
+        report = getattr(cu.checks, name)(candidate)
+        assert report.done and not report.passed, kind
+        assert report.hint and report.reason and repr(report), kind
 
 
 @each_check
-@pytest.mark.parametrize(
-    "stub", [None, ..., lambda *args, **kwargs: ...], ids=["None", "Ellipsis", "returns Ellipsis"]
-)
-def test_each_kind_of_stub_is_not_done_yet(name, stub):
-    assert not getattr(cu.checks, name)(stub).done
+def test_each_kind_of_stub_is_not_done_yet(name):
+    for stub in (None, ..., lambda *args, **kwargs: ..., lambda *args, **kwargs: None):
+        assert not getattr(cu.checks, name)(stub).done
 
 
 @each_check
@@ -266,31 +280,25 @@ def test_the_state_of_the_random_numbers_is_kept(name):
 @each_check
 def test_sentences_and_hints_are_texts_without_line_breaks(name):
     check = getattr(cu.checks, name)
-    assert isinstance(check, Check)
-    sentences = [prop.sentence for prop in check.properties]
-    assert len(set(sentences)) == len(sentences)
-    for text in [*sentences, *(prop.hint for prop in check.properties)]:
-        assert text.strip() and "\n" not in text
+    assert len({prop.sentence for prop in check.properties}) == len(check.properties)
+    for prop in check.properties:
+        for text in (prop.sentence, prop.hint):
+            assert text == text.strip() and text and "\n" not in text
 
 
-# The core ---------------------------------------------------------------------------------------
+# The engine -------------------------------------------------------------------------------------
+
+FIVE = Check("five")
 
 
-def _is_five(candidate):
+@FIVE.must("it can be called", hint="write a function")
+def _(candidate):
+    candidate()
+
+
+@FIVE.must("it gives 5", hint="count your fingers")
+def _(candidate):
     expect(candidate() == 5, f"it gives {candidate()}")
-
-
-FIVE = Check(
-    "five",
-    [
-        Property("it can be called", lambda candidate: candidate(), "write a function"),
-        Property("it gives 5", _is_five, "count your fingers"),
-    ],
-)
-
-
-def _not_implemented():
-    raise NotImplementedError
 
 
 def test_reports_in_words():
@@ -299,31 +307,117 @@ def test_reports_in_words():
         "five: not yet, 1 of 2.\n  ✓ it can be called\n  ✗ it gives 5\n"
         "    it gives 4\n    Hint: count your fingers"
     )
-    assert repr(FIVE(lambda: None)).startswith("five: not done yet.")
-    assert repr(FIVE(_not_implemented)) == repr(FIVE(None)) == repr(FIVE(...))
 
 
-def test_an_exception_inside_the_candidate_is_named_in_one_line():
-    report = FIVE(_raises)
-    assert report.reason == "RuntimeError: from inside the candidate"
-    assert len(FIVE(lambda: 1 / 0 if True else "x" * 999).reason) <= 220
+def _cell(source: str, filename: str = "a cell"):
+    """The function `mine` that a notebook's cell defines; its lines are known, as in Jupyter."""
+    namespace = {"torch": torch}
+    exec(compile(source, filename, "exec"), namespace)
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    return namespace["mine"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "...",
+        "pass",
+        "return",
+        "return ...",
+        "'What it does.'\n    ...",
+        "answer = ...\n    return answer",
+        "raise NotImplementedError",
+        "raise NotImplementedError('a task for you')",
+    ],
+)
+def test_a_stub_is_not_done_yet(body):
+    assert repr(FIVE(_cell(f"def mine():\n    {body}"))) == (
+        "five: not done yet. Fill in the cell above and run it, then this one.\n"
+        "It will test:\n  · it can be called\n  · it gives 5"
+    )
+
+
+@pytest.mark.parametrize(
+    "body", ["5 + torch.ones(())", "five = 5", "print(end='')", "...\n    five = 5"]
+)
+def test_a_forgotten_return_is_no_stub(body):
+    report = FIVE(_cell(f"def mine():\n    {body}"))
+    assert report.done and report.held == 0
+    assert report.reason == "the function returned None: a `return` is missing or not reached"
+    assert "`return`" in report.hint
+
+
+def test_what_pytorch_does_not_implement_is_no_stub():
+    report = FIVE(_cell("def mine():\n    return torch.tensor([1, 2]).softmax(-1)"))
+    assert report.done
+    assert "NotImplementedError" in report.reason and "for 'Long'" in report.reason
+    assert FIVE(torch.nn.Module()).done
+
+
+def test_an_exception_comes_with_the_learner_s_own_line():
+    cell = "import math\ndef root(x):\n    return math.sqrt(x)\n\ndef mine():\n    return root(-1)"
+    report = FIVE(_cell(cell))
+    assert report.reason == (
+        "ValueError: math domain error\nin line 3 of your cell: return math.sqrt(x)"
+    )
+    assert "\n    in line 3 of your cell: return math.sqrt(x)\n    Hint:" in repr(report)
+
+
+def test_an_assert_of_the_learner_is_said_to_be_one():
+    report = FIVE(_cell("def mine():\n    assert 1 == 2, 'no'"))
+    assert report.reason == "AssertionError: no\nin line 2 of your cell: assert 1 == 2, 'no'"
+
+
+def test_a_line_without_source_is_given_by_its_number():
+    namespace = {}
+    exec(compile("def mine():\n    return 1 / 0", "gone", "exec"), namespace)
+    assert FIVE(namespace["mine"]).reason == (
+        "ZeroDivisionError: division by zero\nin line 2 of your cell"
+    )
+
+
+def test_only_lines_of_the_learner_are_shown():
+    wrapped = torch.no_grad()(_cell("def mine():\n    return 1 / 0"))
+    assert FIVE(wrapped).reason.endswith("in line 2 of your cell: return 1 / 0")
+    for no_line_was_run in (lambda x: 5, math.sqrt):
+        assert FIVE(no_line_was_run).reason.startswith("TypeError")
+        assert "in line" not in FIVE(no_line_was_run).reason
+    assert FIVE(3).reason == "a function is expected, got an int"
 
 
 def test_a_long_reason_is_shortened():
     def talks():
         raise ValueError("word " * 200)
 
-    assert len(FIVE(talks).reason) < 230
+    assert all(len(line) <= 240 for line in FIVE(talks).reason.splitlines())
 
 
 def test_a_check_without_properties_is_refused():
     with pytest.raises(ValueError, match="has no properties"):
-        Check("empty", [])
+        Check("empty")(lambda: 5)
 
 
-def test_an_unknown_check_names_those_there_are():
-    with pytest.raises(AttributeError, match="checks has no 'sofmax'"):
-        _ = cu.checks.sofmax
+def test_a_check_seeds_no_other_device(monkeypatch):
+    """The generators of GPUs belong to the caller, also where there is no GPU to show it."""
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", lambda seed: pytest.fail("reseeded"))
+    assert FIVE(lambda: 5).passed
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_random_numbers_of_a_gpu_are_kept():
+    torch.cuda.manual_seed(7)
+    before = torch.cuda.get_rng_state()
+    assert not FIVE(lambda: torch.rand(1, device="cuda")).passed
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+
+
+def test_each_property_starts_from_the_same_random_numbers():
+    drawn = []
+    FIVE(lambda: drawn.append(float(torch.rand(()))) or 5)
+    assert drawn[0] == drawn[1] != drawn[2]  # one call for the first property, two for the second
+
+
+# What tests expect ------------------------------------------------------------------------------
 
 
 def test_expectations_say_what_is_off():
@@ -331,8 +425,58 @@ def test_expectations_say_what_is_off():
         expect_shape([1.0], (1,))
     with pytest.raises(AssertionError, match=r"shape \(2, 3\); expected shape \(3, 2\)"):
         expect_shape(torch.ones(2, 3), (3, 2))
-    with pytest.raises(AssertionError, match="rows: largest difference 0.5"):
+    with pytest.raises(AssertionError, match=r"rows: largest difference 0\.5"):
         expect_close(torch.ones(2), torch.tensor([1.0, 1.5]), "rows")
     with pytest.raises(AssertionError, match="NaN or infinite"):
         expect_close(torch.tensor([torch.nan]), torch.ones(1))
+    with pytest.raises(AssertionError, match="sums of the rows: largest difference 1"):
+        expect_sums_to_one(torch.ones(3, 2), (3, 2))
+    with pytest.raises(AssertionError, match="four: 3; expected 4"):
+        expect_equal(3, 4, "four")
+    with pytest.raises(AssertionError, match="the rate is 3; expected 4"):
+        expect_number(3, 4, "the rate")
+    with pytest.raises(AssertionError, match="a number is expected, got a tuple"):
+        expect_number((), 4, "the rate")
+    for wrong in (3.0, True, torch.tensor(3)):
+        with pytest.raises(AssertionError, match="whole number"):
+            expect_whole_number(wrong)
+
+
+def test_what_holds_passes():
     expect_close(torch.tensor([torch.nan]), torch.tensor([torch.nan]))
+    expect_sums_to_one(torch.ones(2, 3, 1), (2, 3, 1))
+    expect_equal([1], [1], "a list")
+    expect_number(torch.tensor(4.0), 4, "a tensor")
+    expect_number(math.inf, math.inf, "never")
+    assert expect_whole_number(3) == 3
+
+
+def test_changed_inputs_are_noticed():
+    x, rows = torch.zeros(2), [[1], [2]]
+    with unchanged(x, rows):
+        _ = x + 1
+    with pytest.raises(AssertionError, match="the call changed its inputs"), unchanged(x, rows):
+        x.add_(1)
+    with pytest.raises(AssertionError, match="the call changed its inputs"), unchanged(x, rows):
+        rows[0].append(3)
+
+
+# `cu.checks` ------------------------------------------------------------------------------------
+
+
+def test_an_unknown_name_suggests_close_ones():
+    with pytest.raises(AttributeError, match=r"cu\.checks has no 'sofmax'; did you mean .*softmax"):
+        _ = cu.checks.sofmax
+    with pytest.raises(AttributeError, match=r"cu\.explore has no 'temprature'; did you mean temp"):
+        _ = cu.explore.temprature
+    with pytest.raises(AttributeError, match=r"no 'xyz'; it has .*average_weights.*without_head"):
+        _ = cu.checks.xyz
+
+
+def test_no_two_lessons_offer_one_name():
+    assert dir(cu.checks) and dir(
+        cu.explore
+    )  # asking for all names raises if two lessons share one
+    twice = Collection("cu.checks", "checks", lambda module: {"softmax": module})
+    with pytest.raises(ValueError, match="defines 'softmax'; so does another lesson"):
+        dir(twice)

@@ -1,29 +1,44 @@
-"""Checks: properties that right code has, for learners' exercises and for our own tests.
+"""Checks: sentences that are true of right code, tried one after the other on a learner's function.
 
-A check tries a candidate against a list of properties, in order, and reports in words. It never
-raises: a stub is "not done yet", a failed property comes with a hint. Each check is proved in CI to
-pass the solution, to recognise the stub, and to fail seeded mistakes with a hint.
+A check never raises. A stub is "not done yet", and its report lists what will be tested; the first
+sentence that does not hold ends the check with a reason and a hint.
 
-    def _rows_sum_to_one(candidate):
-        weights = candidate(torch.randn(3, 4))
+    softmax = Check("softmax")
+
+    @softmax.must("each row sums to 1", hint="over which axis do you divide?")
+    def _(candidate):
+        weights = expect_shape(candidate(torch.randn(3, 4)), (3, 4))
         expect_close(weights.sum(-1), torch.ones(3))
-
-    softmax = Check("softmax", [
-        Property("each row sums to 1", _rows_sum_to_one, hint="divide by the sum over dim=-1"),
-    ])
 
     softmax(my_softmax)   # a Report, displayed at the end of a cell
 """
 
-from collections.abc import Callable, Sequence
+import copy
+import dis
+import inspect
+import math
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
+
+LONGEST_LINE = 200  # characters, in a reason
 
 
 class NotDone(Exception):
-    """The candidate is still a stub: it returns `...` or None, or raises NotImplementedError."""
+    """The candidate is still a stub: its body is empty, or it returns `...`, or it raises NotImplementedError."""
+
+
+class Unmet(AssertionError):
+    """What a test expects does not hold. The text says what was found and what is expected."""
+
+
+class NothingReturned(Unmet):
+    """The candidate computes something and returns None."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +47,7 @@ class Property:
 
     Attributes:
         sentence: what holds, in words ("each row sums to 1").
-        test: called with the candidate; raises an AssertionError (or anything) where it fails.
+        test: called with the candidate; raises Unmet (or anything) where the sentence does not hold.
         hint: where to look then; never the solution.
     """
 
@@ -47,45 +62,36 @@ class Report:
 
     Attributes:
         name: of the check.
-        held: sentences of the properties that hold, in order, up to the first that does not.
-        failed: the first property that does not hold, if any.
-        reason: why it does not, in one line.
+        sentences: of all its properties, in order.
+        held: how many of them hold, counted up to the first that does not.
+        reason: why the next one does not, in one or two lines; empty if there is none.
+        hint: where to look then; empty if there is none.
         done: False while the candidate is a stub.
-        total: number of properties.
     """
 
     name: str
-    held: tuple[str, ...]
-    total: int
-    failed: Property | None = None
+    sentences: tuple[str, ...]
+    held: int = 0
     reason: str = ""
+    hint: str = ""
     done: bool = True
 
     @property
     def passed(self) -> bool:
         """Whether every property holds."""
-        return self.done and self.failed is None
-
-    @property
-    def hint(self) -> str:
-        """Where to look when a property fails; empty otherwise."""
-        return self.failed.hint if self.failed else ""
+        return self.done and self.held == len(self.sentences)
 
     def __repr__(self) -> str:
         if not self.done:
-            return f"{self.name}: not done yet. Fill in the cell above and run it, then this one."
-        lines = [f"  ✓ {sentence}" for sentence in self.held]
+            head = f"{self.name}: not done yet. Fill in the cell above and run it, then this one."
+            return "\n".join([head, "It will test:", *(f"  · {s}" for s in self.sentences)])
+        counted = f"{self.held} of {len(self.sentences)}"
+        lines = [f"  ✓ {sentence}" for sentence in self.sentences[: self.held]]
         if self.passed:
-            return "\n".join([f"{self.name}: passed, {self.total} of {self.total}.", *lines])
-        return "\n".join(
-            [
-                f"{self.name}: not yet, {len(self.held)} of {self.total}.",
-                *lines,
-                f"  ✗ {self.failed.sentence}",
-                f"    {self.reason}",
-                f"    Hint: {self.hint}",
-            ]
-        )
+            return "\n".join([f"{self.name}: passed, {counted}.", *lines])
+        lines.append(f"  ✗ {self.sentences[self.held]}")
+        lines += [f"    {line}" for line in [*self.reason.splitlines(), f"Hint: {self.hint}"]]
+        return "\n".join([f"{self.name}: not yet, {counted}.", *lines])
 
 
 class Check:
@@ -93,85 +99,197 @@ class Check:
 
     Args:
         name: shown in the report.
-        properties: tried in order; the first failure ends the check.
     """
 
-    def __init__(self, name: str, properties: Sequence[Property]):
-        if not properties:
-            raise ValueError(f"check {name!r} has no properties, so it cannot fail")
+    def __init__(self, name: str):
         self.name = name
-        self.properties = tuple(properties)
+        self.properties: list[Property] = []
+
+    def must(self, sentence: str, *, hint: str) -> Callable[[Callable], Callable]:
+        """Add the decorated test as a property. Properties are tried in the order in which they stand.
+
+        Args:
+            sentence: what is true of right code.
+            hint: where to look when it is not; never the solution.
+        """
+
+        def add(test: Callable[[Any], None]) -> Callable[[Any], None]:
+            self.properties.append(Property(sentence, test, hint))
+            return test
+
+        return add
 
     def __call__(self, candidate: Any) -> Report:
-        """Try the properties on `candidate`; never raises. The caller's random state is kept."""
-        held: list[str] = []
-        with torch.random.fork_rng(devices=[]):
-            for prop in self.properties:
-                torch.manual_seed(0)
-                try:
-                    prop.test(_watch(candidate))
-                except NotDone:
-                    return Report(self.name, (), len(self.properties), done=False)
-                except Exception as error:
-                    return Report(
-                        self.name, tuple(held), len(self.properties), prop, _one_line(error)
-                    )
-                held.append(prop.sentence)
-        return Report(self.name, tuple(held), len(self.properties))
+        """Try the properties on `candidate`; what goes wrong in it is reported, not raised.
+
+        Raises:
+            ValueError: if the check has no properties, so that it could not fail.
+        """
+        if not self.properties:
+            raise ValueError(f"check {self.name!r} has no properties, so it cannot fail")
+        sentences = tuple(prop.sentence for prop in self.properties)
+        for held, prop in enumerate(self.properties):
+            try:
+                with _own_random_numbers():
+                    prop.test(_watched(candidate))
+            except NotDone:
+                return Report(self.name, sentences, done=False)
+            except NothingReturned as error:
+                hint = "does every way through the function end in a `return`?"
+                return Report(self.name, sentences, held, str(error), hint)
+            except Exception as error:
+                reason = _in_words(error, candidate)
+                return Report(self.name, sentences, held, reason, prop.hint)
+        return Report(self.name, sentences, len(sentences))
 
     def __repr__(self) -> str:
         return f"Check({self.name!r}, {len(self.properties)} properties)"
 
 
-def _watch(candidate: Any) -> Any:
-    """The candidate, wrapped so that a stub's answer ends the check as "not done yet"."""
+# The learner's function -------------------------------------------------------------------------
+
+
+@contextmanager
+def _own_random_numbers() -> Iterator[None]:
+    """The same random numbers for each test; the caller's go on as before, on every device."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with torch.random.fork_rng(devices=list(devices)):
+        torch.default_generator.manual_seed(0)  # torch.manual_seed would reseed every GPU as well
+        yield
+
+
+def _watched(candidate: Any) -> Any:
+    """The candidate, wrapped so that what is no answer ends the check."""
     if candidate is None or candidate is ...:
         raise NotDone
-    if isinstance(candidate, type) or not callable(candidate):
+    if not callable(candidate):
+        raise Unmet(f"a function is expected, got {_kind(candidate)}")
+    if isinstance(candidate, type):
         return candidate
 
     def watched(*args, **kwargs):
         try:
             answer = candidate(*args, **kwargs)
-        except NotImplementedError:
-            raise NotDone from None
-        if answer is None or answer is ...:
+        except NotImplementedError as error:
+            if _is_on_purpose(error):
+                raise NotDone from None
+            raise
+        if answer is ... or (answer is None and _is_empty(candidate)):
             raise NotDone
+        if answer is None:
+            raise NothingReturned(
+                "the function returned None: a `return` is missing or not reached"
+            )
         return answer
 
     return watched
 
 
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    text = text if len(text) <= 200 else text[:197] + "…"
-    return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"
+def _is_on_purpose(error: NotImplementedError) -> bool:
+    """Whether a line says `raise NotImplementedError`. PyTorch raises it, too, say for a softmax of integers."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    raises = dis.opname[frame.f_code.co_code[frame.f_lasti]] == "RAISE_VARARGS"
+    return raises and not frame.f_globals.get("__name__", "").startswith("torch")
+
+
+def _is_empty(function: Callable) -> bool:
+    """Whether the body holds at most a docstring, `...`, `pass` and `return`."""
+    if not hasattr(function, "__code__"):
+        return False
+    nothing = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE"}
+    return {instruction.opname for instruction in dis.get_instructions(function)} <= nothing
+
+
+def _in_words(error: Exception, candidate: Any) -> str:
+    """What the test says; for any other exception, its name and the learner's line that it passed through."""
+    text = _shortened(str(error))
+    if isinstance(error, Unmet):
+        return text
+    text = _shortened(f"{type(error).__name__}: {error}")
+    code = getattr(inspect.unwrap(candidate), "__code__", None)
+    passed = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if code not in passed:
+        return text
+    lines = traceback.extract_tb(error.__traceback__)
+    last = [line for line in lines if line.filename == code.co_filename][-1]
+    where = f"in line {last.lineno} of your cell"
+    return f"{text}\n{where}: {_shortened(last.line)}" if last.line else f"{text}\n{where}"
+
+
+def _shortened(text: str) -> str:
+    """In one line of at most LONGEST_LINE characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 1]}…"
+
+
+# What the tests expect --------------------------------------------------------------------------
+
+
+def _kind(value: Any) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def expect(condition: bool, reason: str) -> None:
     """Fail with `reason` unless the condition holds."""
     if not condition:
-        raise AssertionError(reason)
+        raise Unmet(reason)
+
+
+def expect_equal(actual: Any, expected: Any, what: str) -> None:
+    """Fail unless the two are equal, and say both."""
+    expect(actual == expected, f"{what}: {actual}; expected {expected}")
+
+
+def expect_number(actual: Any, expected: float, what: str) -> None:
+    """Fail unless `actual` is a number, or a tensor without axes, and `expected` up to rounding."""
+    scalar = torch.is_tensor(actual) and actual.ndim == 0
+    expect(scalar or isinstance(actual, int | float), f"a number is expected, got {_kind(actual)}")
+    near = math.isclose(float(actual), expected, rel_tol=1e-5, abs_tol=1e-12)
+    expect(near, f"{what} is {float(actual):.4g}; expected {expected:.4g}")
+
+
+def expect_whole_number(actual: Any) -> int:
+    """`actual`, if it is an int; fail otherwise."""
+    whole = isinstance(actual, int) and not isinstance(actual, bool)
+    expect(whole, f"a whole number (int) is expected, got {_kind(actual)}")
+    return actual
+
+
+def expect_shape(actual: Any, shape: tuple[int, ...]) -> Tensor:
+    """`actual`, if it is a tensor of this shape; fail otherwise."""
+    expect(isinstance(actual, Tensor), f"a tensor is expected, got {_kind(actual)}")
+    expect(tuple(actual.shape) == shape, f"shape {tuple(actual.shape)}; expected shape {shape}")
+    return actual
 
 
 def expect_close(
-    actual: Any, expected: torch.Tensor, reason: str = "", *, atol: float = 1e-5, rtol: float = 1e-4
+    actual: Any, expected: Tensor, what: str = "", *, atol: float = 1e-5, rtol: float = 1e-4
 ) -> None:
     """Fail unless `actual` is a tensor of the expected shape and values, and say how far off it is."""
     expect_shape(actual, tuple(expected.shape))
-    expect(not actual.is_complex(), "the entries are complex numbers; real ones are expected")
+    expect(not actual.is_complex(), "the entries are complex numbers; real numbers are expected")
     actual = actual.detach().to(expected.dtype)
-    if not torch.allclose(actual, expected, atol=atol, rtol=rtol, equal_nan=True):
-        if actual.isfinite().all() and expected.isfinite().all():
-            detail = f"largest difference {(actual - expected).abs().max().item():.2g}"
-        else:
-            detail = "some entries are NaN or infinite where they should not be, or the reverse"
-        raise AssertionError(f"{reason}: {detail}" if reason else detail)
+    if torch.allclose(actual, expected, atol=atol, rtol=rtol, equal_nan=True):
+        return
+    if actual.isfinite().all() and expected.isfinite().all():
+        detail = f"largest difference {(actual - expected).abs().max().item():.2g}"
+    else:
+        detail = "some entries are NaN or infinite and should not be, or the reverse"
+    raise Unmet(f"{what}: {detail}" if what else detail)
 
 
-def expect_shape(actual: Any, shape: tuple[int, ...]) -> None:
-    """Fail unless `actual` is a tensor of this shape."""
-    expect(isinstance(actual, torch.Tensor), f"a tensor is expected, got a {type(actual).__name__}")
-    expect(
-        tuple(actual.shape) == shape, f"shape {tuple(actual.shape)}; expected shape {tuple(shape)}"
-    )
+def expect_sums_to_one(actual: Any, shape: tuple[int, ...]) -> None:
+    """Fail unless `actual` is a tensor of this shape whose rows, along the last axis, sum to 1."""
+    sums = expect_shape(actual, shape).sum(dim=-1)
+    expect_close(sums, torch.ones(shape[:-1]), "sums of the rows")
+
+
+@contextmanager
+def unchanged(*given: Any) -> Iterator[None]:
+    """Fail if the tensors or lists that were `given` to the candidate are different afterwards."""
+    before = copy.deepcopy(given)
+    yield
+    for now, then in zip(given, before, strict=True):
+        same = torch.equal(now, then) if isinstance(now, Tensor) else now == then
+        expect(same, "the call changed its inputs")

@@ -1,6 +1,7 @@
 """Mistakes that the checks of *Training transformers* must catch."""
 
 import math
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -122,7 +123,7 @@ def last_when_never(bleu, level):
 
 def starts_at_one(bleu, level):
     """Has no line before the first measurement."""
-    for epoch, (before, value) in enumerate(zip(bleu, bleu[1:], strict=False), 1):
+    for epoch, (before, value) in enumerate(pairwise(bleu), 1):
         if before >= level:
             return epoch
         if value >= level:

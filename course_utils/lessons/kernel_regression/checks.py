@@ -3,16 +3,8 @@
 import torch
 from torch import Tensor
 
-from course_utils.lessons.check import Check, Property, expect, expect_close, expect_shape
+from course_utils.lessons.check import Check, expect, expect_close, expect_shape
 from course_utils.pooling import kernel_weights, leave_one_out, nadaraya_watson
-
-__all__ = [
-    "class_probabilities",
-    "fixed_leave_one_out",
-    "gaussian_weights",
-    "local_linear",
-    "loo_residuals",
-]
 
 
 def _line(n: int) -> Tensor:
@@ -22,61 +14,50 @@ def _line(n: int) -> Tensor:
 # gaussian_weights ----------------------------------------------------------------------------------
 
 
-def _weights_shape(candidate):
+gaussian_weights = Check("gaussian_weights")
+
+
+@gaussian_weights.must(
+    "weights have shape (queries, keys)",
+    hint="subtract every key from every query: queries[:, None] - keys[None, :]",
+)
+def _(candidate):
     expect_shape(candidate(torch.randn(4), torch.randn(7), 0.5), (4, 7))
 
 
-def _weights_rows(candidate):
+@gaussian_weights.must("each query's weights sum to 1", hint="over which axis do you normalize?")
+def _(candidate):
     weights = candidate(torch.randn(4), torch.randn(7), 0.5)
     expect_close(weights.sum(1), torch.ones(4), "sums over the keys")
 
 
-def _weights_by_hand(candidate):
+@gaussian_weights.must(
+    "the three-point example comes out", hint="the Gaussian kernel is exp(−u²/2): is the ½ there?"
+)
+def _(candidate):
     weights = candidate(torch.tensor([1.0]), torch.tensor([0.0, 1.0, 3.0]), 1.0)
     expect_close(weights, torch.tensor([[0.3482, 0.5741, 0.0777]]), atol=1e-3)
 
 
-def _weights_width(candidate):
+@gaussian_weights.must(
+    "the width divides the distance",
+    hint="u is the distance divided by the width, and u is squared after that",
+)
+def _(candidate):
     queries, keys = torch.randn(4), torch.randn(7)
     for width in (0.3, 2.5):
         expected = kernel_weights(queries, keys, width=width)
         expect_close(candidate(queries, keys, width), expected, f"width {width}")
 
 
-def _weights_tiny(candidate):
+@gaussian_weights.must(
+    "a tiny width picks the nearest key, with no NaN",
+    hint="exp(−u²/2) underflows to 0 for every key; which function of ch. 01 normalizes safely?",
+)
+def _(candidate):
     weights = candidate(torch.tensor([0.4, 40.0]), torch.tensor([0.0, 1.0, 3.0]), 1e-4)
     nearest = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     expect_close(weights, nearest, "width 0.0001")
-
-
-gaussian_weights = Check(
-    "gaussian_weights",
-    [
-        Property(
-            "weights have shape (queries, keys)",
-            _weights_shape,
-            "subtract every key from every query: queries[:, None] - keys[None, :]",
-        ),
-        Property(
-            "each query's weights sum to 1", _weights_rows, "over which axis do you normalize?"
-        ),
-        Property(
-            "the three-point example comes out",
-            _weights_by_hand,
-            "the Gaussian kernel is exp(−u²/2): is the ½ there?",
-        ),
-        Property(
-            "the width divides the distance",
-            _weights_width,
-            "u is the distance divided by the width, and u is squared after that",
-        ),
-        Property(
-            "a tiny width picks the nearest key, with no NaN",
-            _weights_tiny,
-            "exp(−u²/2) underflows to 0 for every key; which function of ch. 01 normalizes safely?",
-        ),
-    ],
-)
 
 
 # class_probabilities -------------------------------------------------------------------------------
@@ -86,62 +67,54 @@ def _moons() -> tuple[Tensor, Tensor, Tensor]:
     return torch.randn(5, 2), torch.randn(9, 2), torch.tensor([0, 2, 1, 1, 0, 2, 2, 0, 1])
 
 
-def _classes_shape(candidate):
+class_probabilities = Check("class_probabilities")
+
+
+@class_probabilities.must(
+    "one probability for each query and class",
+    hint="the values are rows of length num_classes, not class numbers: cat and dog have no mean",
+)
+def _(candidate):
     expect_shape(candidate(*_moons(), 3, 0.5), (5, 3))
 
 
-def _classes_sum(candidate):
+@class_probabilities.must(
+    "probabilities of a query sum to 1",
+    hint="an average of one-hot rows sums to 1 by itself; what did you do besides averaging?",
+)
+def _(candidate):
     probabilities = candidate(*_moons(), 3, 0.5)
     expect_close(probabilities.sum(1), torch.ones(5), "sums over the classes")
 
 
-def _classes_by_hand(candidate):
+@class_probabilities.must(
+    "the three-point example comes out",
+    hint="P(class) is the sum of the weights of the keys of that class",
+)
+def _(candidate):
     points = torch.tensor([[0.0], [1.0], [3.0]])
     probabilities = candidate(torch.tensor([[1.0]]), points, torch.tensor([0, 1, 1]), 2, 1.0)
     expect_close(probabilities, torch.tensor([[0.3482, 0.6518]]), atol=1e-3)
 
 
-def _classes_missing(candidate):
+@class_probabilities.must(
+    "a class that no key has gets probability 0",
+    hint="how many columns has your one-hot matrix when the last classes do not occur?",
+)
+def _(candidate):
     queries, keys, labels = _moons()
     probabilities = candidate(queries, keys, labels.clamp(max=1), 4, 0.5)
     expect_shape(probabilities, (5, 4))
     expect_close(probabilities[:, 2:], torch.zeros(5, 2), "classes that no key has")
 
 
-def _classes_width(candidate):
+@class_probabilities.must("the width is used", hint="hand the width on to the weights")
+def _(candidate):
     queries, keys, labels = _moons()
     one_hot = torch.eye(3)[labels]
     for width in (0.2, 3.0):
         expected = nadaraya_watson(queries, keys, one_hot, width=width)
         expect_close(candidate(queries, keys, labels, 3, width), expected, f"width {width}")
-
-
-class_probabilities = Check(
-    "class_probabilities",
-    [
-        Property(
-            "one probability for each query and class",
-            _classes_shape,
-            "the values are rows of length num_classes, not class numbers: cat and dog have no mean",
-        ),
-        Property(
-            "probabilities of a query sum to 1",
-            _classes_sum,
-            "an average of one-hot rows sums to 1 by itself; what did you do besides averaging?",
-        ),
-        Property(
-            "the three-point example comes out",
-            _classes_by_hand,
-            "P(class) is the sum of the weights of the keys of that class",
-        ),
-        Property(
-            "a class that no key has gets probability 0",
-            _classes_missing,
-            "how many columns has your one-hot matrix when the last classes do not occur?",
-        ),
-        Property("the width is used", _classes_width, "hand the width on to the weights"),
-    ],
-)
 
 
 # fixed_leave_one_out -------------------------------------------------------------------------------
@@ -151,7 +124,13 @@ def _loo_data() -> tuple[Tensor, Tensor]:
     return _line(8), torch.randn(8)
 
 
-def _loo_own(candidate):
+fixed_leave_one_out = Check("fixed_leave_one_out")
+
+
+@fixed_leave_one_out.must(
+    "no prediction depends on its own value", hint="the weight of a point on itself has to be 0"
+)
+def _(candidate):
     keys, values = _loo_data()
     changed = values.clone()
     changed[3] += 10
@@ -159,58 +138,42 @@ def _loo_own(candidate):
     expect_close(difference, torch.zeros(()), "change of a prediction when its own value changes")
 
 
-def _loo_constant(candidate):
+@fixed_leave_one_out.must(
+    "equal values are predicted as they are", hint="what do the remaining weights of a row sum to?"
+)
+def _(candidate):
     keys, _ = _loo_data()
     expect_close(candidate(keys, torch.full((8,), 5.0), 0.4), torch.full((8,), 5.0))
 
 
-def _loo_exact(candidate):
+@fixed_leave_one_out.must(
+    "it equals removing each point in turn",
+    hint="remove the point first, then normalize over those that remain",
+)
+def _(candidate):
     keys, values = _loo_data()
     for width in (0.2, 1.0):
         expected = leave_one_out(keys, values, width=width)
         expect_close(candidate(keys, values, width), expected, f"width {width}")
 
 
-def _loo_tiny(candidate):
+@fixed_leave_one_out.must(
+    "it works at tiny widths too",
+    hint="dividing by 1 − αᵢᵢ is 0/0 when a point has all the weight; mask before the softmax",
+)
+def _(candidate):
     keys, values = _loo_data()
     nearest = leave_one_out(keys, values, width=1e-3)
     expect_close(candidate(keys, values, 1e-3), nearest, "width 0.001")
 
 
-def _loo_pure(candidate):
+@fixed_leave_one_out.must("its inputs are left as they were", hint="work on a copy")
+def _(candidate):
     keys, values = _loo_data()
     before = keys.clone(), values.clone()
     candidate(keys, values, 0.4)
     same = torch.equal(keys, before[0]) and torch.equal(values, before[1])
     expect(same, "keys or values were changed")
-
-
-fixed_leave_one_out = Check(
-    "fixed_leave_one_out",
-    [
-        Property(
-            "no prediction depends on its own value",
-            _loo_own,
-            "the weight of a point on itself has to be 0",
-        ),
-        Property(
-            "equal values are predicted as they are",
-            _loo_constant,
-            "what do the remaining weights of a row sum to?",
-        ),
-        Property(
-            "it equals removing each point in turn",
-            _loo_exact,
-            "remove the point first, then normalize over those that remain",
-        ),
-        Property(
-            "it works at tiny widths too",
-            _loo_tiny,
-            "dividing by 1 − αᵢᵢ is 0/0 when a point has all the weight; mask before the softmax",
-        ),
-        Property("its inputs are left as they were", _loo_pure, "work on a copy"),
-    ],
-)
 
 
 # loo_residuals -------------------------------------------------------------------------------------
@@ -220,77 +183,41 @@ def _all_weights(keys: Tensor, width: float) -> Tensor:
     return kernel_weights(keys, keys, width=width)
 
 
-def _residuals_by_hand(candidate):
+loo_residuals = Check("loo_residuals")
+
+
+@loo_residuals.must(
+    "the three-point example comes out",
+    hint="residual = value minus prediction, in this order; the others share 1 − αᵢᵢ",
+)
+def _(candidate):
     keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([2.0, 3.0, 7.0])
     residuals = candidate(_all_weights(keys, 1.0), values)
     expect_close(residuals, torch.tensor([-1.0719, 0.0882, 4.0757]), atol=2e-3)
 
 
-def _residuals_slow(candidate):
+@loo_residuals.must(
+    "for average pooling it is n/(n − 1) times the usual residual",
+    hint="every αᵢᵢ is 1/n here; which factor turns 1 − 1/n into that?",
+)
+def _(candidate):
+    values = torch.randn(6)
+    residuals = candidate(torch.full((6, 6), 1 / 6), values)
+    expect_close(residuals, (values - values.mean()) * 6 / 5, "average pooling of 6 points")
+
+
+@loo_residuals.must(
+    "it equals the slow way on random data",
+    hint="each residual has its own factor: take αᵢᵢ from the diagonal",
+)
+def _(candidate):
     keys, values = _loo_data()
     for width in (0.3, 1.0):
         expected = values - leave_one_out(keys, values, width=width)
         expect_close(candidate(_all_weights(keys, width), values), expected, f"width {width}")
 
 
-def _residuals_average(candidate):
-    values = torch.randn(6)
-    residuals = candidate(torch.full((6, 6), 1 / 6), values)
-    expect_close(residuals, (values - values.mean()) * 6 / 5, "average pooling of 6 points")
-
-
-loo_residuals = Check(
-    "loo_residuals",
-    [
-        Property(
-            "the three-point example comes out",
-            _residuals_by_hand,
-            "residual = value minus prediction, in this order; the others share 1 − αᵢᵢ",
-        ),
-        Property(
-            "for average pooling it is n/(n − 1) times the usual residual",
-            _residuals_average,
-            "every αᵢᵢ is 1/n here; which factor turns 1 − 1/n into that?",
-        ),
-        Property(
-            "it equals the slow way on random data",
-            _residuals_slow,
-            "each residual has its own factor: take αᵢᵢ from the diagonal",
-        ),
-    ],
-)
-
-
 # local_linear --------------------------------------------------------------------------------------
-
-
-def _local_shape(candidate):
-    keys = _line(12)
-    expect_shape(candidate(torch.rand(5), keys, keys.sin(), 0.5), (5,))
-
-
-def _local_constant(candidate):
-    answer = candidate(torch.linspace(-1, 3, 9), _line(12), torch.full((12,), 4.0), 0.5)
-    expect_close(answer, torch.full((9,), 4.0), atol=1e-3)
-
-
-def _local_line(candidate):
-    queries, keys = torch.linspace(-0.5, 2.5, 9), _line(12)
-    answer = candidate(queries, keys, 3 * keys - 1, 0.5)
-    expect_close(answer, 3 * queries - 1, "values on a line", atol=1e-2, rtol=1e-3)
-
-
-def _local_reference(candidate):
-    queries, keys, values = torch.linspace(0, 2, 5), _line(12), torch.randn(12)
-    for width in (0.4, 1.0):
-        expected = torch.stack([_fit_line(q, keys, values, width) for q in queries])
-        expect_close(
-            candidate(queries, keys, values, width),
-            expected,
-            f"width {width}",
-            atol=5e-3,
-            rtol=1e-2,
-        )
 
 
 def _fit_line(query: Tensor, keys: Tensor, values: Tensor, width: float) -> Tensor:
@@ -302,24 +229,46 @@ def _fit_line(query: Tensor, keys: Tensor, values: Tensor, width: float) -> Tens
     return line[0, 0].float()
 
 
-local_linear = Check(
-    "local_linear",
-    [
-        Property("one prediction for each query", _local_shape, "the answer has shape (queries,)"),
-        Property(
-            "equal values are predicted as they are",
-            _local_constant,
-            "the weights β sum to 1 when the factor in front of them is right",
-        ),
-        Property(
-            "values on a line are predicted on that line, beyond the data too",
-            _local_line,
-            "d is key minus query, so that the line's height at d = 0 is the prediction",
-        ),
-        Property(
-            "it is the weighted least-squares line",
-            _local_reference,
-            "near keys count more: s₁ and s₂ are averages with the weights α, not plain means",
-        ),
-    ],
+local_linear = Check("local_linear")
+
+
+@local_linear.must("one prediction for each query", hint="the answer has shape (queries,)")
+def _(candidate):
+    keys = _line(12)
+    expect_shape(candidate(torch.rand(5), keys, keys.sin(), 0.5), (5,))
+
+
+@local_linear.must(
+    "equal values are predicted as they are",
+    hint="the weights β sum to 1 when the factor in front of them is right",
 )
+def _(candidate):
+    answer = candidate(torch.linspace(-1, 3, 9), _line(12), torch.full((12,), 4.0), 0.5)
+    expect_close(answer, torch.full((9,), 4.0), atol=1e-3)
+
+
+@local_linear.must(
+    "values on a line are predicted on that line, beyond the data too",
+    hint="d is key minus query, so that the line's height at d = 0 is the prediction",
+)
+def _(candidate):
+    queries, keys = torch.linspace(-0.5, 2.5, 9), _line(12)
+    answer = candidate(queries, keys, 3 * keys - 1, 0.5)
+    expect_close(answer, 3 * queries - 1, "values on a line", atol=1e-2, rtol=1e-3)
+
+
+@local_linear.must(
+    "it is the weighted least-squares line",
+    hint="near keys count more: s₁ and s₂ are averages with the weights α, not plain means",
+)
+def _(candidate):
+    queries, keys, values = torch.linspace(0, 2, 5), _line(12), torch.randn(12)
+    for width in (0.4, 1.0):
+        expected = torch.stack([_fit_line(q, keys, values, width) for q in queries])
+        expect_close(
+            candidate(queries, keys, values, width),
+            expected,
+            f"width {width}",
+            atol=5e-3,
+            rtol=1e-2,
+        )

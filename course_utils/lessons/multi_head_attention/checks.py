@@ -5,34 +5,27 @@ import math
 import torch
 
 from course_utils.attention import MultiHeadAttention, causal_mask, merge_heads, split_heads
-from course_utils.lessons.check import Check, Property, expect, expect_close, expect_shape
-
-__all__ = ["fixed_multi_head", "head_contributions", "split_into_heads", "without_head"]
+from course_utils.lessons.check import Check, expect, expect_close, expect_shape
 
 # Splitting --------------------------------------------------------------------------------------
 
 
-def _splits_to_batch_heads_length_dim(candidate):
+split_into_heads = Check("split into heads")
+
+
+@split_into_heads.must(
+    "(batch, length, embed_dim) becomes (batch, heads, length, head_dim)",
+    hint="the order of the axes is batch, heads, length, head_dim; head_dim = embed_dim / heads",
+)
+def _(candidate):
     expect_shape(candidate(torch.randn(2, 5, 12), 3), (2, 3, 5, 4))
 
 
-def _head_reads_its_columns(candidate):
-    x = torch.arange(24.0).view(1, 3, 8)
-    split = candidate(x, 2)
-    expect_shape(split, (1, 2, 3, 4))
-    for head in range(2):
-        expect_close(
-            split[:, head], x[..., 4 * head : 4 * head + 4], f"head {head} of columns 0 to 7"
-        )
-
-
-def _any_number_of_heads(candidate):
-    x = torch.randn(3, 4, 12)
-    for num_heads in (1, 2, 4, 12):
-        expect_close(candidate(x, num_heads), split_heads(x, num_heads), f"num_heads={num_heads}")
-
-
-def _tokens_stay_apart(candidate):
+@split_into_heads.must(
+    "changing one token changes that token only, in every head",
+    hint="a reshape reads numbers in memory order; first cut the last axis only, then exchange axes",
+)
+def _(candidate):
     x = torch.randn(1, 4, 6)
     changed = x.clone()
     changed[:, 2] += 1
@@ -43,40 +36,49 @@ def _tokens_stay_apart(candidate):
     )
 
 
-split_into_heads = Check(
-    "split into heads",
-    [
-        Property(
-            "(batch, length, embed_dim) becomes (batch, heads, length, head_dim)",
-            _splits_to_batch_heads_length_dim,
-            "the order of the axes is batch, heads, length, head_dim; head_dim = embed_dim / heads",
-        ),
-        Property(
-            "changing one token changes that token only, in every head",
-            _tokens_stay_apart,
-            "a reshape reads numbers in memory order; first cut the last axis only, then exchange axes",
-        ),
-        Property(
-            "head i gets the i-th block of neighboring columns",
-            _head_reads_its_columns,
-            "which of the two new axes runs faster: the head, or the column within a head?",
-        ),
-        Property(
-            "it agrees for 1, 2, 4 and 12 heads and three sequences",
-            _any_number_of_heads,
-            "is a size written into the code that should come from the arguments?",
-        ),
-    ],
+@split_into_heads.must(
+    "head i gets the i-th block of neighboring columns",
+    hint="which of the two new axes runs faster: the head, or the column within a head?",
 )
+def _(candidate):
+    x = torch.arange(24.0).view(1, 3, 8)
+    split = candidate(x, 2)
+    expect_shape(split, (1, 2, 3, 4))
+    for head in range(2):
+        expect_close(
+            split[:, head], x[..., 4 * head : 4 * head + 4], f"head {head} of columns 0 to 7"
+        )
+
+
+@split_into_heads.must(
+    "it agrees for 1, 2, 4 and 12 heads and three sequences",
+    hint="is a size written into the code that should come from the arguments?",
+)
+def _(candidate):
+    x = torch.randn(3, 4, 12)
+    for num_heads in (1, 2, 4, 12):
+        expect_close(candidate(x, num_heads), split_heads(x, num_heads), f"num_heads={num_heads}")
+
 
 # What each head adds ----------------------------------------------------------------------------
 
 
-def _one_contribution_per_head(candidate):
+head_contributions = Check("what each head adds")
+
+
+@head_contributions.must(
+    "each head gives a vector of embed_dim numbers per query",
+    hint="every head writes to all output dimensions: the result is (batch, heads, queries, embed_dim)",
+)
+def _(candidate):
     expect_shape(candidate(torch.randn(2, 3, 5, 4), torch.randn(12, 12)), (2, 3, 5, 12))
 
 
-def _contributions_sum_to_the_output(candidate):
+@head_contributions.must(
+    "summed over the heads, they are W_O times the joined heads",
+    hint="nn.Linear computes x Wᵀ: which block of the weight meets head i, rows or columns?",
+)
+def _(candidate):
     heads, weight = torch.randn(2, 3, 5, 4), torch.randn(12, 12)
     expect_close(
         candidate(heads, weight).sum(dim=1),
@@ -86,7 +88,11 @@ def _contributions_sum_to_the_output(candidate):
     )
 
 
-def _head_alone(candidate):
+@head_contributions.must(
+    "a head's contribution is the output with all other heads at zero",
+    hint="the sum is right but the shares are not: does head i meet its own block?",
+)
+def _(candidate):
     heads, weight = torch.randn(1, 2, 3, 4), torch.randn(8, 8)
     only = heads.clone()
     only[:, 0] = 0
@@ -95,38 +101,16 @@ def _head_alone(candidate):
     )
 
 
-def _rectangular(candidate):
+@head_contributions.must(
+    "the output may have another size than the joined heads",
+    hint="only the columns of the weight belong to heads; its rows are output dimensions",
+)
+def _(candidate):
     heads, weight = torch.randn(2, 3, 5, 4), torch.randn(7, 12)
     answer = candidate(heads, weight)
     expect_shape(answer, (2, 3, 5, 7))
     expect_close(answer.sum(dim=1), merge_heads(heads) @ weight.T, "seven outputs", atol=1e-4)
 
-
-head_contributions = Check(
-    "what each head adds",
-    [
-        Property(
-            "each head gives a vector of embed_dim numbers per query",
-            _one_contribution_per_head,
-            "every head writes to all output dimensions: the result is (batch, heads, queries, embed_dim)",
-        ),
-        Property(
-            "summed over the heads, they are W_O times the joined heads",
-            _contributions_sum_to_the_output,
-            "nn.Linear computes x Wᵀ: which block of the weight meets head i, rows or columns?",
-        ),
-        Property(
-            "a head's contribution is the output with all other heads at zero",
-            _head_alone,
-            "the sum is right but the shares are not: does head i meet its own block?",
-        ),
-        Property(
-            "the output may have another size than the joined heads",
-            _rectangular,
-            "only the columns of the weight belong to heads; its rows are output dimensions",
-        ),
-    ],
-)
 
 # A broken merge ---------------------------------------------------------------------------------
 
@@ -146,19 +130,34 @@ def _reference(x, weights, num_heads, attn_mask=None):
     return layer(x, x, x, attn_mask).detach()
 
 
-def _keeps_the_shape(candidate):
+fixed_multi_head = Check("fixed multi-head attention")
+
+
+@fixed_multi_head.must(
+    "the output has the shape of the input",
+    hint="(batch, length, embed_dim) comes in and must come out",
+)
+def _(candidate):
     x, weights = _random_call()
     expect_shape(candidate(x, *weights, 3, causal_mask(5)), (2, 5, 12))
 
 
-def _one_head(candidate):
+@fixed_multi_head.must(
+    "with one head it is right, as it was",
+    hint="something that worked before no longer does: what did you change besides the bug?",
+)
+def _(candidate):
     x, weights = _random_call()
     expect_close(
         candidate(x, *weights, 1, causal_mask(5)), _reference(x, weights, 1, causal_mask(5))
     )
 
 
-def _no_look_ahead(candidate):
+@fixed_multi_head.must(
+    "under a causal mask, a later token changes no earlier output",
+    hint="the mask is right and the weights are right; follow one token's numbers after that",
+)
+def _(candidate):
     x, weights = _random_call()
     later = x.clone()
     later[:, 3] += 1
@@ -167,7 +166,11 @@ def _no_look_ahead(candidate):
     expect(not torch.allclose(after[:, 3], before[:, 3]), "token 3 changed, but its output did not")
 
 
-def _several_heads(candidate):
+@fixed_multi_head.must(
+    "it agrees with cu.MultiHeadAttention for 2 and 4 heads",
+    hint="is each head scaled by its own size, and does each meet its own columns of W_O?",
+)
+def _(candidate):
     x, weights = _random_call()
     for num_heads in (2, 4):
         expect_close(
@@ -176,32 +179,6 @@ def _several_heads(candidate):
             f"num_heads={num_heads}",
         )
 
-
-fixed_multi_head = Check(
-    "fixed multi-head attention",
-    [
-        Property(
-            "the output has the shape of the input",
-            _keeps_the_shape,
-            "(batch, length, embed_dim) comes in and must come out",
-        ),
-        Property(
-            "with one head it is right, as it was",
-            _one_head,
-            "something that worked before no longer does: what did you change besides the bug?",
-        ),
-        Property(
-            "under a causal mask, a later token changes no earlier output",
-            _no_look_ahead,
-            "the mask is right and the weights are right; follow one token's numbers after that",
-        ),
-        Property(
-            "it agrees with cu.MultiHeadAttention for 2 and 4 heads",
-            _several_heads,
-            "is each head scaled by its own size, and does each meet its own columns of W_O?",
-        ),
-    ],
-)
 
 # Ablation ---------------------------------------------------------------------------------------
 
@@ -215,44 +192,36 @@ def _merged(layer, x):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v)
 
 
-def _still_a_layer(candidate):
+without_head = Check("a layer without one head")
+
+
+@without_head.must(
+    "the result is a layer that can be called", hint="return a module, with all its sizes unchanged"
+)
+def _(candidate):
     layer, x = _layer()
     expect_shape(candidate(layer, 1)(x, x, x), (2, 5, 12))
 
 
-def _original_untouched(candidate):
+@without_head.must(
+    "the layer that was handed in does not change",
+    hint="assigning to weights changes the caller's layer; work on a copy (copy.deepcopy)",
+)
+def _(candidate):
     layer, x = _layer()
     before = layer(x, x, x).detach()
     candidate(layer, 1)
     expect_close(layer(x, x, x), before, "the layer that was handed in")
 
 
-def _others_stay(candidate):
+@without_head.must(
+    "the output is that of the other heads, bias included",
+    hint="where does head i enter out_proj: through which rows or columns of its weight?",
+)
+def _(candidate):
     layer, x = _layer()
     for head in range(3):
         heads = _merged(layer, x)
         heads[:, head] = 0
         expected = layer.out_proj(merge_heads(heads)).detach()
         expect_close(candidate(layer, head)(x, x, x), expected, f"head {head} at zero")
-
-
-without_head = Check(
-    "a layer without one head",
-    [
-        Property(
-            "the result is a layer that can be called",
-            _still_a_layer,
-            "return a module, with all its sizes unchanged",
-        ),
-        Property(
-            "the layer that was handed in does not change",
-            _original_untouched,
-            "assigning to weights changes the caller's layer; work on a copy (copy.deepcopy)",
-        ),
-        Property(
-            "the output is that of the other heads, bias included",
-            _others_stay,
-            "where does head i enter out_proj: through which rows or columns of its weight?",
-        ),
-    ],
-)

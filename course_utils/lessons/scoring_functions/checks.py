@@ -4,42 +4,62 @@ import math
 
 import torch
 
-from course_utils.lessons.check import Check, Property, expect, expect_close, expect_shape
+from course_utils.lessons.check import Check, expect, expect_close, expect_shape
 from course_utils.pooling import kernel_weights
-
-__all__ = [
-    "attention_in_pieces",
-    "bilinear_scores",
-    "decoder_mask",
-    "gaussian_by_product",
-    "masked_softmax",
-]
 
 # Gaussian weights by one matrix product ---------------------------------------------------------
 
 
-def _one_weight_per_pair(candidate):
+gaussian_by_product = Check("Gaussian weights by one matrix product")
+
+
+@gaussian_by_product.must(
+    "there is one weight for each pair of a query and a key",
+    hint=(
+        "queries @ keys.T pairs each query with each key; what is due once per key has to "
+        "broadcast over the queries"
+    ),
+)
+def _(candidate):
     expect_shape(candidate(torch.randn(3, 5), torch.randn(7, 5)), (3, 7))
 
 
-def _rows_sum_to_one(candidate):
+@gaussian_by_product.must(
+    "the weights of each query sum to 1", hint="over which axis does a query compare its keys?"
+)
+def _(candidate):
     weights = candidate(torch.randn(4, 5), torch.randn(6, 5))
     expect_shape(weights, (4, 6))
     expect_close(weights.sum(dim=-1), torch.ones(4), "sums of the rows")
 
 
-def _equal_distances_get_equal_weights(candidate):
+@gaussian_by_product.must(
+    "keys at equal distance from a query get equal weights",
+    hint=(
+        "one of the three terms in the expansion must not be dropped here, and its factor and "
+        "sign matter; take the query (1, 2) and compute both scores with a pencil"
+    ),
+)
+def _(candidate):
     query = torch.tensor([[1.0, 2.0]])
     keys = torch.tensor([[1.0, 1.0], [2.0, 2.0], [0.0, 2.0]])  # all at distance 1
     expect_close(candidate(query, keys), torch.full((1, 3), 1 / 3), "three keys at distance 1")
 
 
-def _agrees_with_the_kernel(candidate):
+@gaussian_by_product.must(
+    "the weights are those of the Gaussian kernel of width 1",
+    hint="compare with cu.kernel_weights(queries, keys) entry by entry: is the kernel as wide?",
+)
+def _(candidate):
     queries, keys = torch.randn(5, 3), torch.randn(8, 3)
     expect_close(candidate(queries, keys), kernel_weights(queries, keys), "random keys")
 
 
-def _survives_far_points(candidate):
+@gaussian_by_product.must(
+    "the weights stay finite far from the origin",
+    hint="the exponential of 1,800 is infinite; softmax takes care of that, exp and a division do not",
+)
+def _(candidate):
     queries = torch.tensor([[60.0, 0.0], [0.0, 60.0]])
     keys = torch.tensor([[59.0, 0.0], [60.0, 1.5], [0.0, 59.0]])
     expect_close(
@@ -47,63 +67,47 @@ def _survives_far_points(candidate):
     )
 
 
-gaussian_by_product = Check(
-    "Gaussian weights by one matrix product",
-    [
-        Property(
-            "there is one weight for each pair of a query and a key",
-            _one_weight_per_pair,
-            hint="queries @ keys.T pairs each query with each key; what is due once per key has to "
-            "broadcast over the queries",
-        ),
-        Property(
-            "the weights of each query sum to 1",
-            _rows_sum_to_one,
-            hint="over which axis does a query compare its keys?",
-        ),
-        Property(
-            "keys at equal distance from a query get equal weights",
-            _equal_distances_get_equal_weights,
-            hint="one of the three terms in the expansion must not be dropped here, and its factor and "
-            "sign matter; take the query (1, 2) and compute both scores with a pencil",
-        ),
-        Property(
-            "the weights are those of the Gaussian kernel of width 1",
-            _agrees_with_the_kernel,
-            hint="compare with cu.kernel_weights(queries, keys) entry by entry: is the kernel as wide?",
-        ),
-        Property(
-            "the weights stay finite far from the origin",
-            _survives_far_points,
-            hint="the exponential of 1,800 is infinite; softmax takes care of that, exp and a division do not",
-        ),
-    ],
-)
-
-
 # A padding mask and a causal mask in one --------------------------------------------------------
 
 
-def _is_a_mask(candidate):
+decoder_mask = Check("decoder mask")
+
+
+@decoder_mask.must(
+    "the mask is boolean with axes (batch, 1, queries, keys)",
+    hint="a boolean & combines two masks and broadcasts; which axis lets one mask serve all heads?",
+)
+def _(candidate):
     mask = candidate(torch.tensor([2, 4]), 4)
     expect_shape(mask, (2, 1, 4, 4))
     expect(mask.dtype == torch.bool, f"the mask has dtype {mask.dtype}; torch.bool is due")
 
 
-def _may_see_itself(candidate):
+@decoder_mask.must(
+    "a position may attend to itself", hint="is the diagonal of the causal mask True?"
+)
+def _(candidate):
     mask = candidate(torch.tensor([4]), 4)
     expect_shape(mask, (1, 1, 4, 4))
     expect(bool(mask[0, 0].diagonal().all()), "some position of a full sequence may not see itself")
 
 
-def _never_the_future(candidate):
+@decoder_mask.must(
+    "no position attends to a later one",
+    hint="query i, key j: for which of j < i, j = i, j > i may it look? Queries go down, keys go right",
+)
+def _(candidate):
     mask = candidate(torch.tensor([4, 3]), 4)
     expect_shape(mask, (2, 1, 4, 4))
     future = mask & torch.ones(4, 4, dtype=torch.bool).triu(1)
     expect(not future.any(), "some position may see a later one")
 
 
-def _never_the_padding(candidate):
+@decoder_mask.must(
+    "no position attends to padding",
+    hint="a pair has to be permitted by both masks, and the lengths bound the keys",
+)
+def _(candidate):
     mask = candidate(torch.tensor([2, 4, 0]), 4)
     expect_shape(mask, (3, 1, 4, 4))
     expect(
@@ -111,7 +115,14 @@ def _never_the_padding(candidate):
     )
 
 
-def _nothing_else_is_forbidden(candidate):
+@decoder_mask.must(
+    "everything else is permitted",
+    hint=(
+        "count for length 3 of 5: queries 0 to 4 may see 1, 2, 3, 3, 3 keys; padded queries "
+        "count as well, since their output is discarded later"
+    ),
+)
+def _(candidate):
     mask = candidate(torch.tensor([3, 5, 1]), 5)
     expect_shape(mask, (3, 1, 5, 5))
     counts = mask.sum(dim=(1, 2, 3))
@@ -121,65 +132,54 @@ def _nothing_else_is_forbidden(candidate):
     )
 
 
-decoder_mask = Check(
-    "decoder mask",
-    [
-        Property(
-            "the mask is boolean with axes (batch, 1, queries, keys)",
-            _is_a_mask,
-            hint="a boolean & combines two masks and broadcasts; which axis lets one mask serve all heads?",
-        ),
-        Property(
-            "a position may attend to itself",
-            _may_see_itself,
-            hint="is the diagonal of the causal mask True?",
-        ),
-        Property(
-            "no position attends to a later one",
-            _never_the_future,
-            hint="query i, key j: for which of j < i, j = i, j > i may it look? Queries go down, keys go right",
-        ),
-        Property(
-            "no position attends to padding",
-            _never_the_padding,
-            hint="a pair has to be permitted by both masks, and the lengths bound the keys",
-        ),
-        Property(
-            "everything else is permitted",
-            _nothing_else_is_forbidden,
-            hint="count for length 3 of 5: queries 0 to 4 may see 1, 2, 3, 3, 3 keys; padded queries "
-            "count as well, since their output is discarded later",
-        ),
-    ],
-)
-
-
 # Masked softmax ---------------------------------------------------------------------------------
 
 _MASK = torch.tensor([[True, True, False, False], [True, False, True, True]])
 
 
-def _softmax_of_the_permitted(candidate):
+masked_softmax = Check("masked softmax")
+
+
+@masked_softmax.must(
+    "permitted keys share the weight as in a softmax over them alone",
+    hint="exponentials 1, 2, 3, 4 with the first two permitted give 1/3, 2/3, 0, 0; True = may attend",
+)
+def _(candidate):
     scores = torch.tensor([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]]).log()
     expected = torch.tensor([[1 / 3, 2 / 3, 0, 0], [1 / 8, 0, 3 / 8, 4 / 8]])
     expect_close(candidate(scores, _MASK), expected, "exponentials 1, 2, 3, 4")
 
 
-def _mask_broadcasts(candidate):
+@masked_softmax.must(
+    "the mask broadcasts to the scores",
+    hint="scores (batch, heads, queries, keys) come with masks such as (batch, 1, 1, keys)",
+)
+def _(candidate):
     scores = torch.randn(2, 3, 5, 4)
     mask = torch.tensor([[True, True, False, False], [True, True, True, False]])[:, None, None, :]
     expected = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
     expect_close(candidate(scores, mask), expected, "a mask (batch, 1, 1, keys) for several heads")
 
 
-def _caller_keeps_its_scores(candidate):
+@masked_softmax.must(
+    "the caller's scores are not changed",
+    hint="functions that end in an underscore and assignments with [] write into the caller's memory",
+)
+def _(candidate):
     scores = torch.randn(2, 4)
     before = scores.clone()
     candidate(scores, _MASK)
     expect(torch.equal(scores, before), "the scores are other after the call than before")
 
 
-def _any_scores(candidate):
+@masked_softmax.must(
+    "scores of any size are fine",
+    hint=(
+        "what does exp(score − largest score) become if the largest score belongs to a forbidden key? "
+        "Exclude forbidden keys before the softmax"
+    ),
+)
+def _(candidate):
     for shift in (-2e6, 2e6):
         scores = torch.tensor([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0]])
         scores = scores + shift * _MASK
@@ -187,7 +187,11 @@ def _any_scores(candidate):
         expect_close(candidate(scores, _MASK), expected, f"permitted scores near {shift:g}")
 
 
-def _half_precision(candidate):
+@masked_softmax.must(
+    "half precision is fine",
+    hint="float16 ends at 65,504; which number smaller than all others exists in every dtype?",
+)
+def _(candidate):
     scores = torch.tensor([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]])
     weights = candidate(scores.half(), _MASK)
     expect(
@@ -198,13 +202,24 @@ def _half_precision(candidate):
     expect_close(weights, expected, "float16", atol=2e-3)
 
 
-def _empty_row_is_zero(candidate):
+@masked_softmax.must(
+    "a row without any permitted key gives zeros",
+    hint="find those rows with mask.any(dim=-1, keepdim=True) and treat them on their own",
+)
+def _(candidate):
     mask = torch.tensor([[True, True, False], [False, False, False]])
     weights = candidate(torch.zeros(2, 3), mask)
     expect_close(weights, torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]), "an empty second row")
 
 
-def _finite_gradient(candidate):
+@masked_softmax.must(
+    "the gradient is finite, also when a row is empty",
+    hint=(
+        "scores + (−inf) passes gradients on, and NaN with them; the softmax had better never see a row "
+        "of nothing but −inf"
+    ),
+)
+def _(candidate):
     scores = torch.randn(2, 3, requires_grad=True)
     mask = torch.tensor([[True, True, False], [False, False, False]])
     candidate(scores, mask)[:, 0].sum().backward()
@@ -214,116 +229,63 @@ def _finite_gradient(candidate):
     )
 
 
-def _nan_stays_visible(candidate):
+@masked_softmax.must(
+    "a NaN score stays visible",
+    hint="replacing every NaN hides the day a model breaks; treat only the rows that are empty",
+)
+def _(candidate):
     weights = candidate(torch.tensor([[0.0, math.nan, 1.0]]), torch.tensor([[True, True, False]]))
     expect_shape(weights, (1, 3))
     expect(bool(weights[0, :2].isnan().all()), "a NaN among the permitted scores was covered up")
 
 
-masked_softmax = Check(
-    "masked softmax",
-    [
-        Property(
-            "permitted keys share the weight as in a softmax over them alone",
-            _softmax_of_the_permitted,
-            hint="exponentials 1, 2, 3, 4 with the first two permitted give 1/3, 2/3, 0, 0; True = may attend",
-        ),
-        Property(
-            "the mask broadcasts to the scores",
-            _mask_broadcasts,
-            hint="scores (batch, heads, queries, keys) come with masks such as (batch, 1, 1, keys)",
-        ),
-        Property(
-            "the caller's scores are not changed",
-            _caller_keeps_its_scores,
-            hint="functions that end in an underscore and assignments with [] write into the caller's memory",
-        ),
-        Property(
-            "scores of any size are fine",
-            _any_scores,
-            hint="what does exp(score − largest score) become if the largest score belongs to a forbidden key? "
-            "Exclude forbidden keys before the softmax",
-        ),
-        Property(
-            "half precision is fine",
-            _half_precision,
-            hint="float16 ends at 65,504; which number smaller than all others exists in every dtype?",
-        ),
-        Property(
-            "a row without any permitted key gives zeros",
-            _empty_row_is_zero,
-            hint="find those rows with mask.any(dim=-1, keepdim=True) and treat them on their own",
-        ),
-        Property(
-            "the gradient is finite, also when a row is empty",
-            _finite_gradient,
-            hint="scores + (−inf) passes gradients on, and NaN with them; the softmax had better never see a row "
-            "of nothing but −inf",
-        ),
-        Property(
-            "a NaN score stays visible",
-            _nan_stays_visible,
-            hint="replacing every NaN hides the day a model breaks; treat only the rows that are empty",
-        ),
-    ],
-)
-
-
 # Bilinear scores --------------------------------------------------------------------------------
 
 
-def _scores_per_pair(candidate):
+bilinear_scores = Check("bilinear scores")
+
+
+@bilinear_scores.must(
+    "there is one score for each query and key of a sequence",
+    hint="(batch, queries, query_dim) @ (query_dim, key_dim) is a batch of queries in the keys' space",
+)
+def _(candidate):
     scores = candidate(torch.randn(2, 3, 5), torch.randn(2, 4, 7), torch.randn(5, 7))
     expect_shape(scores, (2, 3, 4))
 
 
-def _by_hand(candidate):
+@bilinear_scores.must(
+    "with the identity as M they are dot products",
+    hint="no scale is asked for here, and no softmax: scores only",
+)
+def _(candidate):
+    queries, keys = torch.randn(2, 3, 4), torch.randn(2, 5, 4)
+    expected = queries @ keys.transpose(1, 2)
+    expect_close(candidate(queries, keys, torch.eye(4)), expected, "M = identity")
+
+
+@bilinear_scores.must(
+    "the example comes out as with a pencil",
+    hint="q = (1, 2) and M = [[1, 0, 2], [0, 3, 1]]: qᵀM = (1, 6, 4)",
+)
+def _(candidate):
     queries = torch.tensor([[[1.0, 2.0]]])
     keys = torch.tensor([[[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]])
     matrix = torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 1.0]])
     expect_close(candidate(queries, keys, matrix), torch.tensor([[[5.0, 6.0]]]), "the example")
 
 
-def _identity_is_dot_product(candidate):
-    queries, keys = torch.randn(2, 3, 4), torch.randn(2, 5, 4)
-    expected = queries @ keys.transpose(1, 2)
-    expect_close(candidate(queries, keys, torch.eye(4)), expected, "M = identity")
-
-
-def _batches_stay_apart(candidate):
+@bilinear_scores.must(
+    "a sequence's scores do not depend on its batch",
+    hint="something was summed or normalized over the batch",
+)
+def _(candidate):
     queries, keys, matrix = torch.randn(2, 3, 4), torch.randn(2, 5, 6), torch.randn(4, 6)
     whole = candidate(queries, keys, matrix)
     expect_shape(whole, (2, 3, 5))
     for i in range(2):
         alone = candidate(queries[i : i + 1], keys[i : i + 1], matrix)
         expect_close(alone, whole[i : i + 1].detach(), f"sequence {i} alone and in the batch")
-
-
-bilinear_scores = Check(
-    "bilinear scores",
-    [
-        Property(
-            "there is one score for each query and key of a sequence",
-            _scores_per_pair,
-            hint="(batch, queries, query_dim) @ (query_dim, key_dim) is a batch of queries in the keys' space",
-        ),
-        Property(
-            "with the identity as M they are dot products",
-            _identity_is_dot_product,
-            hint="no scale is asked for here, and no softmax: scores only",
-        ),
-        Property(
-            "the example comes out as with a pencil",
-            _by_hand,
-            hint="q = (1, 2) and M = [[1, 0, 2], [0, 3, 1]]: qᵀM = (1, 6, 4)",
-        ),
-        Property(
-            "a sequence's scores do not depend on its batch",
-            _batches_stay_apart,
-            hint="something was summed or normalized over the batch",
-        ),
-    ],
-)
 
 
 # Attention in pieces ----------------------------------------------------------------------------
@@ -347,14 +309,25 @@ def _pieces(num_queries: int = 7):
     return torch.randn(2, num_queries, 3), torch.randn(2, 6, 4), torch.randn(2, 6, 2)
 
 
-def _same_as_whole(candidate):
+attention_in_pieces = Check("attention in pieces")
+
+
+@attention_in_pieces.must(
+    "it equals attention over all queries at once",
+    hint="each piece of queries meets all the keys; the outputs are joined along the queries' axis",
+)
+def _(candidate):
     queries, keys, values = _pieces(6)
     score = _additive()
     expected = score(queries, keys).softmax(dim=-1) @ values
     expect_close(candidate(queries, keys, values, score, 3), expected, "6 queries in pieces of 3")
 
 
-def _last_piece_is_shorter(candidate):
+@attention_in_pieces.must(
+    "the last piece may be shorter",
+    hint="7 queries in pieces of 3 are 3, 3 and 1; look at torch.split",
+)
+def _(candidate):
     queries, keys, values = _pieces(7)
     score = _additive()
     expected = score(queries, keys).softmax(dim=-1) @ values
@@ -366,7 +339,11 @@ def _last_piece_is_shorter(candidate):
         )
 
 
-def _never_more_than_chunk(candidate):
+@attention_in_pieces.must(
+    "never more than `chunk` queries are scored at once",
+    hint="split the queries before they are scored, into pieces that are as large as permitted",
+)
+def _(candidate):
     queries, keys, values = _pieces(7)
     score = _additive()
     candidate(queries, keys, values, score, 2)
@@ -377,7 +354,11 @@ def _never_more_than_chunk(candidate):
     expect(len(score.seen) <= 4, f"{len(score.seen)} calls for 7 queries in pieces of 2; 4 are due")
 
 
-def _gradients_flow(candidate):
+@attention_in_pieces.must(
+    "gradients flow through it",
+    hint="do not detach, and do not collect results in a tensor that does not follow gradients",
+)
+def _(candidate):
     queries, keys, values = _pieces(5)
     keys.requires_grad_()
     score = _additive()
@@ -386,30 +367,3 @@ def _gradients_flow(candidate):
     expect(outputs.requires_grad, "the output is cut off from the keys: no gradient")
     (actual,) = torch.autograd.grad(outputs.sum(), keys)
     expect_close(actual, expected, "gradient of the keys")
-
-
-attention_in_pieces = Check(
-    "attention in pieces",
-    [
-        Property(
-            "it equals attention over all queries at once",
-            _same_as_whole,
-            hint="each piece of queries meets all the keys; the outputs are joined along the queries' axis",
-        ),
-        Property(
-            "the last piece may be shorter",
-            _last_piece_is_shorter,
-            hint="7 queries in pieces of 3 are 3, 3 and 1; look at torch.split",
-        ),
-        Property(
-            "never more than `chunk` queries are scored at once",
-            _never_more_than_chunk,
-            hint="split the queries before they are scored, into pieces that are as large as permitted",
-        ),
-        Property(
-            "gradients flow through it",
-            _gradients_flow,
-            hint="do not detach, and do not collect results in a tensor that does not follow gradients",
-        ),
-    ],
-)

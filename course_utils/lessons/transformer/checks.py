@@ -5,20 +5,29 @@ from torch import Tensor, nn
 
 from course_utils.attention import padding_mask
 from course_utils.data.text import BOS, EOS
-from course_utils.lessons.check import Check, Property, expect, expect_close, expect_shape
+from course_utils.lessons.check import Check, expect, expect_close, expect_shape
 from course_utils.models.transformer import DecoderLayer, Transformer
-
-__all__ = ["count_parameters", "fixed_decoder_layer", "greedy_by_recomputing", "layer_norm"]
 
 # Layer norm -------------------------------------------------------------------------------------
 
 
-def _keeps_the_shape(candidate):
+layer_norm = Check("layer norm")
+
+
+@layer_norm.must(
+    "it keeps the shape, with any number of leading axes",
+    hint="reduce over the last axis only, and keep it with keepdim=True",
+)
+def _(candidate):
     for shape in ((4,), (3, 4), (2, 3, 4)):
         expect_shape(candidate(torch.randn(shape), torch.ones(4), torch.zeros(4)), shape)
 
 
-def _normalizes_each_token(candidate):
+@layer_norm.must(
+    "each token gets mean 0 and variance 1",
+    hint="which numbers form a group, and by what is the sum of squares divided: d, or d - 1?",
+)
+def _(candidate):
     x = torch.tensor([[[1.0, 2, 3, 4], [5, 1, 0, -1]]])
     expected = torch.tensor(
         [[[-1.3416, -0.4472, 0.4472, 1.3416], [1.6465, -0.1098, -0.5488, -0.9879]]]
@@ -27,14 +36,22 @@ def _normalizes_each_token(candidate):
     expect_close(found, expected, "tokens (1, 2, 3, 4) and (5, 1, 0, -1)", atol=1e-3)
 
 
-def _constant_token(candidate):
+@layer_norm.must(
+    "a token of equal features becomes the shift",
+    hint="its variance is 0; where does eps stand, and is the shift added last?",
+)
+def _(candidate):
     x, shift = torch.full((2, 3, 4), 7.0), torch.randn(4)
     expect_close(
         candidate(x, torch.randn(4), shift), shift.expand(2, 3, 4), "a token of equal features"
     )
 
 
-def _equals_torchs(candidate):
+@layer_norm.must(
+    "it agrees with PyTorch for any scale, shift and eps",
+    hint="eps is added to the variance, under the root; scale and shift are per feature",
+)
+def _(candidate):
     x, scale, shift = 0.01 * torch.randn(2, 5, 6) + 3, torch.randn(6), torch.randn(6)
     for eps in (1e-5, 1e-2):
         expected = nn.functional.layer_norm(x, (6,), scale, shift, eps)
@@ -42,32 +59,6 @@ def _equals_torchs(candidate):
             candidate(x, scale, shift, eps), expected, f"eps={eps:g}", atol=1e-3, rtol=1e-3
         )
 
-
-layer_norm = Check(
-    "layer norm",
-    [
-        Property(
-            "it keeps the shape, with any number of leading axes",
-            _keeps_the_shape,
-            "reduce over the last axis only, and keep it with keepdim=True",
-        ),
-        Property(
-            "each token gets mean 0 and variance 1",
-            _normalizes_each_token,
-            "which numbers form a group, and by what is the sum of squares divided: d, or d - 1?",
-        ),
-        Property(
-            "a token of equal features becomes the shift",
-            _constant_token,
-            "its variance is 0; where does eps stand, and is the shift added last?",
-        ),
-        Property(
-            "it agrees with PyTorch for any scale, shift and eps",
-            _equals_torchs,
-            "eps is added to the variance, under the root; scale and shift are per feature",
-        ),
-    ],
-)
 
 # A broken decoder layer -------------------------------------------------------------------------
 
@@ -81,11 +72,6 @@ def _decoder():
     return layer, torch.randn(2, 6, 12), torch.randn(2, 4, 12), memory_mask
 
 
-def _keeps_tokens(candidate):
-    layer, x, memory, mask = _decoder()
-    expect_shape(candidate(layer, x, memory, mask), (2, 6, 12))
-
-
 def _no_later_token(candidate, training):
     layer, x, memory, mask = _decoder()
     layer.train(training)
@@ -96,15 +82,39 @@ def _no_later_token(candidate, training):
     expect(not torch.allclose(after[:, 4], before[:, 4]), "token 4 changed, but its output did not")
 
 
-def _in_training(candidate):
+fixed_decoder_layer = Check("fixed decoder layer")
+
+
+@fixed_decoder_layer.must(
+    "the output has the shape of x",
+    hint="(batch, length, embed_dim) comes in and must come out, whatever the memory's length",
+)
+def _(candidate):
+    layer, x, memory, mask = _decoder()
+    expect_shape(candidate(layer, x, memory, mask), (2, 6, 12))
+
+
+@fixed_decoder_layer.must(
+    "in training mode, a later token changes no earlier output",
+    hint="this one was right before; what happened to the causal mask?",
+)
+def _(candidate):
     _no_later_token(candidate, True)
 
 
-def _in_eval(candidate):
+@fixed_decoder_layer.must(
+    "in eval mode, a later token changes no earlier output",
+    hint="what differs between the two modes, and should it?",
+)
+def _(candidate):
     _no_later_token(candidate, False)
 
 
-def _padding_of_the_source(candidate):
+@fixed_decoder_layer.must(
+    "the source's padding has no influence, the source has",
+    hint="the cross-attention's queries, keys, values and mask were right as they stood",
+)
+def _(candidate):
     layer, x, memory, mask = _decoder()
     other = memory.clone()
     other[0, 2:] = torch.randn(2, 12)
@@ -114,7 +124,11 @@ def _padding_of_the_source(candidate):
     expect(not torch.allclose(candidate(layer, x, other, mask), before), "the source is not read")
 
 
-def _silent_sublayers(candidate):
+@fixed_decoder_layer.must(
+    "if no sublayer says anything, x passes unchanged",
+    hint="follow x through three silent sublayers: what else is done to it on the way?",
+)
+def _(candidate):
     layer, x, memory, mask = _decoder()
     with torch.no_grad():
         for last in (
@@ -129,47 +143,15 @@ def _silent_sublayers(candidate):
     )
 
 
-def _equals_the_library(candidate):
+@fixed_decoder_layer.must(
+    "it agrees with cu.DecoderLayer",
+    hint="each sublayer reads the stream through its own norm, and its correction is added to the stream",
+)
+def _(candidate):
     layer, x, memory, mask = _decoder()
     causal = torch.ones(6, 6).tril().bool()
     expect_close(candidate(layer, x, memory, mask), layer(x, memory, causal, mask), atol=1e-4)
 
-
-fixed_decoder_layer = Check(
-    "fixed decoder layer",
-    [
-        Property(
-            "the output has the shape of x",
-            _keeps_tokens,
-            "(batch, length, embed_dim) comes in and must come out, whatever the memory's length",
-        ),
-        Property(
-            "in training mode, a later token changes no earlier output",
-            _in_training,
-            "this one was right before; what happened to the causal mask?",
-        ),
-        Property(
-            "in eval mode, a later token changes no earlier output",
-            _in_eval,
-            "what differs between the two modes, and should it?",
-        ),
-        Property(
-            "the source's padding has no influence, the source has",
-            _padding_of_the_source,
-            "the cross-attention's queries, keys, values and mask were right as they stood",
-        ),
-        Property(
-            "if no sublayer says anything, x passes unchanged",
-            _silent_sublayers,
-            "follow x through three silent sublayers: what else is done to it on the way?",
-        ),
-        Property(
-            "it agrees with cu.DecoderLayer",
-            _equals_the_library,
-            "each sublayer reads the stream through its own norm, and its correction is added to the stream",
-        ),
-    ],
-)
 
 # The parameter count ----------------------------------------------------------------------------
 
@@ -195,63 +177,55 @@ def _equal(found, expected, what):
     expect(found == expected, f"{what}: {found:,} counted, {expected:,} are there")
 
 
-def _one_layer(candidate):
-    _equal(*_counted(candidate), "one layer, norm after")
+count_parameters = Check("count parameters")
 
 
-def _layers(candidate):
-    (three, own_three), (one, own_one) = (_counted(candidate, num_layers=n) for n in (3, 1))
-    _equal(three - one, own_three - own_one, "two more layers on each side")
-
-
-def _vocabularies(candidate):
+@count_parameters.must(
+    "one more word costs what it should, in either vocabulary",
+    hint="a source word has an embedding; a target word has an embedding and a logit, bias included",
+)
+def _(candidate):
     for name, sizes in (("source", (31, 40)), ("target", (30, 41))):
         (more, own_more), (base, own_base) = _counted(candidate, *sizes), _counted(candidate)
         _equal(more - base, own_more - own_base, f"one more {name} word")
 
 
-def _norm_first(candidate):
+@count_parameters.must(
+    "a layer more on each side costs what it should",
+    hint="per decoder block: two attentions, one network, three norms; all four projections have biases",
+)
+def _(candidate):
+    (three, own_three), (one, own_one) = (_counted(candidate, num_layers=n) for n in (3, 1))
+    _equal(three - one, own_three - own_one, "two more layers on each side")
+
+
+@count_parameters.must(
+    "norm_first adds the last norms",
+    hint="with norm_first the stream is normalized once more at the end of the encoder, and of the decoder",
+)
+def _(candidate):
     (before, own_before), (after, own_after) = (
         _counted(candidate, norm_first=f) for f in (True, False)
     )
     _equal(before - after, own_before - own_after, "norm before instead of after")
 
 
-def _any_sizes(candidate):
+@count_parameters.must(
+    "one layer with the norm after is right",
+    hint="the differences are right, but the sum is not: what is there in a model without layers?",
+)
+def _(candidate):
+    _equal(*_counted(candidate), "one layer, norm after")
+
+
+@count_parameters.must(
+    "it holds for any sizes",
+    hint="is a size written into the code that should come from the arguments?",
+)
+def _(candidate):
     sizes = {"embed_dim": 64, "ffn_dim": 100, "num_layers": 2, "norm_first": True}
     _equal(*_counted(candidate, 500, 700, **sizes), "other sizes")
 
-
-count_parameters = Check(
-    "count parameters",
-    [
-        Property(
-            "one more word costs what it should, in either vocabulary",
-            _vocabularies,
-            "a source word has an embedding; a target word has an embedding and a logit, bias included",
-        ),
-        Property(
-            "a layer more on each side costs what it should",
-            _layers,
-            "per decoder block: two attentions, one network, three norms; all four projections have biases",
-        ),
-        Property(
-            "norm_first adds the last norms",
-            _norm_first,
-            "with norm_first the stream is normalized once more at the end of the encoder, and of the decoder",
-        ),
-        Property(
-            "one layer with the norm after is right",
-            _one_layer,
-            "the differences are right, but the sum is not: what is there in a model without layers?",
-        ),
-        Property(
-            "it holds for any sizes",
-            _any_sizes,
-            "is a size written into the code that should come from the arguments?",
-        ),
-    ],
-)
 
 # Greedy decoding --------------------------------------------------------------------------------
 
@@ -298,24 +272,43 @@ def _decode(candidate, first, **options):
     return [int(token) for token in found]
 
 
-def _follows_the_script(candidate):
+greedy_by_recomputing = Check("greedy decoding by recomputing")
+
+
+@greedy_by_recomputing.must(
+    "it says what the model says",
+    hint="the target begins with <bos>; the next token is read off the logits of the last place",
+)
+def _(candidate):
     found = _decode(candidate, 5, max_len=10)
     expect(found[:2] == [7, 8], f"the model says 7, then 8, then <eos>; decoded {found}")
 
 
-def _stops_at_eos(candidate):
+@greedy_by_recomputing.must(
+    "it ends at <eos>, and leaves <bos> and <eos> out",
+    hint="what the caller wants is the sentence: nothing before it, nothing after it",
+)
+def _(candidate):
     for first, expected in ((5, [7, 8]), (6, [9])):
         found = _decode(candidate, first, max_len=10)
         expect(found == expected, f"the model says {expected}, then <eos>; decoded {found}")
 
 
-def _stops_at_max_len(candidate):
+@greedy_by_recomputing.must(
+    "it ends after max_len tokens at the latest",
+    hint="<bos> does not count; a model may never say <eos>",
+)
+def _(candidate):
     follows = {BOS: {5: 7}, 7: {5: 8}, 8: {5: 7}}
     found = candidate(_Scripted(follows), torch.tensor([[5, EOS]]), torch.tensor([2]), max_len=6)
     expect(list(map(int, found)) == [7, 8] * 3, f"max_len=6, the model never ends; decoded {found}")
 
 
-def _agrees_with_greedy(candidate):
+@greedy_by_recomputing.must(
+    "it agrees with cu.greedy on a Transformer",
+    hint="does each step see everything that was said so far, and the source's real length?",
+)
+def _(candidate):
     from course_utils.decoding import greedy
 
     model = Transformer(20, 20, embed_dim=16, num_heads=2, ffn_dim=32, dropout=0.0).eval()
@@ -326,30 +319,3 @@ def _agrees_with_greedy(candidate):
             expected = greedy(model, source, lens, max_len=12)[0]
             found = [int(token) for token in candidate(model, source, lens, max_len=12)]
             expect(found == expected, f"cu.greedy says {expected}; decoded {found}")
-
-
-greedy_by_recomputing = Check(
-    "greedy decoding by recomputing",
-    [
-        Property(
-            "it says what the model says",
-            _follows_the_script,
-            "the target begins with <bos>; the next token is read off the logits of the last place",
-        ),
-        Property(
-            "it ends at <eos>, and leaves <bos> and <eos> out",
-            _stops_at_eos,
-            "what the caller wants is the sentence: nothing before it, nothing after it",
-        ),
-        Property(
-            "it ends after max_len tokens at the latest",
-            _stops_at_max_len,
-            "<bos> does not count; a model may never say <eos>",
-        ),
-        Property(
-            "it agrees with cu.greedy on a Transformer",
-            _agrees_with_greedy,
-            "does each step see everything that was said so far, and the source's real length?",
-        ),
-    ],
-)
