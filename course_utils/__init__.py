@@ -109,20 +109,14 @@ from course_utils.metrics import (
     confusion_matrix,
     links_both_ways,
     links_of,
+    multiply_adds,
     perplexity,
     predict,
     word_maps,
 )
-from course_utils.models.diffusion import (
-    Diffusion,
-    PixelAttention,
-    ResidualBlock,
-    UNet,
-    cosine_schedule,
-    linear_schedule,
-    time_features,
-)
+from course_utils.models.diffusion import PixelAttention, ResidualBlock, UNet, time_features
 from course_utils.models.language import BERT, GPT, SentenceClassifier
+from course_utils.models.noise import Diffusion, cosine_schedule, linear_schedule
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.models.transformer import DecoderLayer, EncoderLayer, Transformer
 from course_utils.models.vision import (
@@ -239,6 +233,7 @@ __all__ = [
     "masked_softmax",
     "masked_token",
     "merge_heads",
+    "multiply_adds",
     "nadaraya_watson",
     "next_token",
     "next_token_probs",

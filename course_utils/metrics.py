@@ -5,10 +5,12 @@ Above: `decoding`. Taught in *Bahdanau attention* and *Vision transformers*.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from course_utils.attention import record_attention
 from course_utils.data.text import Vocabulary
@@ -191,3 +193,22 @@ def links_both_ways(weights: Tensor) -> Links:
         if source not in chosen:
             links.add((source, target))
     return frozenset(links)
+
+
+def multiply_adds(function: Callable[..., object], *inputs: object) -> int:
+    """Multiplications, each with its addition, in the matrix products of `function(*inputs)`.
+
+    PyTorch's counter takes the fused attention of a CPU for nothing; here attention is written out
+    while it counts, so that n queries and n keys of size d cost 2n²d, however many heads there are.
+
+    Args:
+        function: a module or anything else that is called; no gradients are computed.
+        inputs: what it is called with; on the device "meta" nothing is computed and all is counted.
+    """
+    with (
+        sdpa_kernel(SDPBackend.MATH),
+        FlopCounterMode(display=False) as counter,
+        torch.no_grad(),
+    ):
+        function(*inputs)
+    return counter.get_total_flops() // 2

@@ -9,15 +9,8 @@ from torch.testing import assert_close
 
 import course_utils as cu
 from course_utils.data.images import ImageBatch
-from course_utils.models.diffusion import (
-    Diffusion,
-    PixelAttention,
-    ResidualBlock,
-    UNet,
-    cosine_schedule,
-    linear_schedule,
-    time_features,
-)
+from course_utils.models.diffusion import PixelAttention, ResidualBlock, UNet, time_features
+from course_utils.models.noise import Diffusion, cosine_schedule, linear_schedule
 
 
 def awake(module, *, seed=0):
@@ -150,6 +143,23 @@ def test_a_pixel_far_away_is_seen_through_attention_only():
         return x.grad[..., -1].abs().max() > 0
 
     assert reached(True) and not reached(False)
+
+
+@pytest.mark.parametrize(
+    ("widths", "attention"), [((8,), (True,)), ((8, 16, 24), (False, True, False))]
+)
+def test_each_level_has_a_stage_down_and_a_stage_up(widths, attention):
+    network, sizes = UNet(widths=widths, attention=attention, groups=4), []
+    for stage in [*network.down, *network.up]:
+        stage.register_forward_hook(lambda _m, _x, y: sizes.append(tuple(y.shape[1:])))
+    assert network(torch.randn(2, 1, 8, 12), torch.ones(2)).shape == (2, 1, 8, 12)
+    levels = [(width, 8 // 2**level, 12 // 2**level) for level, width in enumerate(widths)]
+    assert sizes == levels + levels[::-1]
+    with cu.record_attention(network) as maps:
+        network(torch.randn(2, 1, 8, 12), torch.ones(2))
+    below = [len(widths) - 1 - level for level, attends in enumerate(attention) if attends]
+    expected = {f"down.{level}.attention" for level, attends in enumerate(attention) if attends}
+    assert set(maps) == expected | {f"up.{level}.attention" for level in below}
 
 
 def test_every_parameter_learns():
@@ -296,6 +306,29 @@ def test_sampling_depends_on_the_seed_only_and_leaves_other_random_numbers_alone
     assert torch.equal(diffusion.sample(network, (2, 1, 4, 4), seed=3), first)
     assert not torch.equal(diffusion.sample(network, (2, 1, 4, 4), seed=4), first)
     assert first.abs().max() <= 1
+
+
+def test_sampling_and_measuring_happen_where_the_model_is():
+    """As on a GPU: the model is elsewhere, pictures and labels are on the CPU."""
+    diffusion, network = Diffusion(cosine_schedule(5)), UNet(num_classes=3).to("meta")
+    labels = torch.tensor([0, 2])
+    assert diffusion.sample(network, (2, 1, 4, 4), labels=labels).device.type == "meta"
+    errors, t = diffusion.errors(network, torch.zeros(2, 1, 4, 4), labels)
+    assert errors.device.type == t.device.type == "meta" and errors.shape == (2,)
+
+
+def test_a_default_device_changes_nothing_for_a_model_on_the_cpu():
+    diffusion, network = Diffusion(cosine_schedule(5)), awake(UNet(num_classes=3))
+    images, labels = torch.randn(2, 1, 4, 4), torch.tensor([0, 2])
+    plain = (
+        diffusion.sample(network, (2, 1, 4, 4), labels=labels),
+        *diffusion.errors(network, images, labels),
+    )
+    with torch.device("meta"):
+        sample = diffusion.sample(network, (2, 1, 4, 4), labels=labels)
+        elsewhere = sample, *diffusion.errors(network, images, labels)
+    for one, other in zip(plain, elsewhere, strict=True):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("wrong", [{"num_steps": 0}, {"num_steps": 6}, {"eta": 1.5}])

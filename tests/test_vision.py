@@ -14,6 +14,7 @@ from torch.testing import assert_close
 from course_utils.attention import record_attention
 from course_utils.data.images import ImageLoader, load_fashion_mnist
 from course_utils.lessons.vision_transformers.explorer import class_token
+from course_utils.metrics import multiply_adds
 from course_utils.models.vision import (
     PatchEmbedding,
     SmallCNN,
@@ -47,12 +48,24 @@ def test_patches_of_a_picture_counted_by_hand():
     ]
 
 
-@given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(1, 5))
-def test_an_image_is_rebuilt_from_its_patches(channels, rows, columns, size):
-    images = torch.randn(2, channels, rows * size, columns * size)
-    cut = cut_patches(images, size)
-    assert cut.shape == (2, rows * columns, channels * size * size)
-    assert torch.equal(join_patches(cut, channels, rows * size, columns * size), images)
+SIDE = st.integers(1, 5)
+
+
+@given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), SIDE, SIDE)
+def test_an_image_is_rebuilt_from_its_patches(channels, rows, columns, high, wide):
+    images = torch.randn(2, channels, rows * high, columns * wide)
+    cut = cut_patches(images, (high, wide))
+    assert cut.shape == (2, rows * columns, channels * high * wide)
+    assert torch.equal(join_patches(cut, *images.shape[1:], size=(high, wide)), images)
+    if high == wide:
+        assert torch.equal(cut_patches(images, high), cut)
+        assert torch.equal(join_patches(cut, *images.shape[1:]), images)
+
+
+def test_rectangular_patches_counted_by_hand():
+    image = torch.arange(16).view(1, 1, 4, 4)
+    assert cut_patches(image, (2, 4)).tolist() == [[[*range(8)], [*range(8, 16)]]]
+    assert cut_patches(image, (4, 1))[0, 0].tolist() == [0, 4, 8, 12]
 
 
 def test_patches_that_do_not_fill_the_image_are_refused():
@@ -64,43 +77,46 @@ def test_patches_that_do_not_fill_the_image_are_refused():
         cut_patches(torch.zeros(4, 4), 2)
     with pytest.raises(ValueError, match="do not make an image of 3 × 4 × 4"):
         join_patches(torch.zeros(1, 4, 4), 3, 4, 4)
+    with pytest.raises(ValueError, match="do not make an image of 1 × 4 × 4"):
+        join_patches(torch.zeros(1, 2, 8), 1, 4, 4, size=(8, 1))
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_convolution_and_unfolding_are_the_same_map(channels):
-    convolution = PatchEmbedding(4, channels, 10, by="convolution")
-    unfolding = PatchEmbedding(4, channels, 10, by="unfolding")
-    unfolding.load_state_dict(convolution.state_dict())
+def test_the_embedding_is_a_convolution_whose_stride_is_its_kernel(channels):
+    embedding = PatchEmbedding((4, 2), channels, 10)
+    convolution = nn.Conv2d(channels, 10, kernel_size=(4, 2), stride=(4, 2))
+    with torch.no_grad():
+        convolution.weight.copy_(embedding.proj.weight.view_as(convolution.weight))
+        convolution.bias.copy_(embedding.proj.bias)
     images = torch.randn(2, channels, 8, 12)
-    outputs = [module(images) for module in (convolution, unfolding)]
-    assert outputs[0].shape == (2, 6, 10)
+    outputs = [embedding(images), convolution(images).flatten(2).transpose(1, 2)]
+    assert outputs[0].shape == (2, 12, 10)
     assert_close(*outputs, atol=1e-5, rtol=1e-4)
     for output in outputs:
         output.sin().sum().backward()
-    for ours, theirs in zip(unfolding.parameters(), convolution.parameters(), strict=True):
-        assert_close(ours.grad, theirs.grad, atol=1e-5, rtol=1e-4)
-
-
-def test_an_unknown_way_to_patches_is_refused():
-    with pytest.raises(ValueError, match="by='magic'; 'unfolding' or 'convolution'"):
-        PatchEmbedding(4, 1, 8, by="magic")
+    for ours, theirs in zip(embedding.parameters(), convolution.parameters(), strict=True):
+        assert_close(ours.grad, theirs.grad.view_as(ours), atol=1e-5, rtol=1e-4)
 
 
 # The model --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("norm", [0.0, 0.5])
-def test_logits_are_those_of_the_class_token_after_full_layers(norm):
-    model = small(num_layers=3, dropout=norm).eval()
-    images = torch.randn(3, 1, 8, 8)
-    full = model.head(model.tokens(images)[:, 0])
-    assert_close(model(images), full)
-    gradients = [
-        torch.autograd.grad(logits.sin().sum(), list(model.parameters()))
-        for logits in (model(images), full)
-    ]
-    for ours, theirs in zip(*gradients, strict=True):
-        assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+def test_every_layer_is_called_so_that_hooks_fire_in_order():
+    model, called = small(num_layers=3), []
+    for number, layer in enumerate(model.layers):
+        layer.register_forward_hook(lambda *_, number=number: called.append(number))
+    model(torch.randn(2, 1, 8, 8))
+    assert called == [0, 1, 2]
+
+
+def test_images_and_patches_may_be_rectangular():
+    model = small(image_size=(8, 12), patch_size=(4, 2), channels=2)
+    assert model.grid == (2, 6)
+    images = torch.randn(3, 2, 8, 12)
+    assert model(images).shape == (3, 10)
+    assert model.tokens(images).shape == (3, 13, 16)
+    with pytest.raises(ValueError, match=r"\(batch, 2, 8, 12\) is needed"):
+        model(torch.randn(3, 2, 12, 8))
 
 
 def test_the_body_is_pytorchs_pre_norm_encoder_with_gelu():
@@ -172,6 +188,16 @@ def test_every_parameter_moves_in_one_step(make):
     assert all(moved.values()), moved
 
 
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("num_heads", [1, 4])
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_operations_are_counted_with_those_of_attention(device, num_heads, dropout):
+    m, d, f = 50, 16, 24
+    block = small(num_heads=num_heads, dropout=dropout).layers[0].to(device)
+    counted = multiply_adds(block, torch.zeros(1, m, d, device=device))
+    assert counted == m * (4 * d * d + 2 * d * f) + 2 * m * m * d
+
+
 def test_positions_tell_patches_apart_and_without_them_order_is_lost():
     model = small().eval()
     images = torch.randn(1, 1, 8, 8)
@@ -188,6 +214,8 @@ def test_positions_tell_patches_apart_and_without_them_order_is_lost():
     [
         ({"patch_size": 3}, "image_size=8 is not divisible by patch_size=3"),
         ({"patch_size": 0}, "not divisible by patch_size=0"),
+        ({"patch_size": (4, 3)}, r"image_size=8 is not divisible by patch_size=\(4, 3\)"),
+        ({"image_size": (8, 6)}, r"image_size=\(8, 6\) is not divisible by patch_size=4"),
         ({"num_heads": 3}, "embed_dim=16 is not divisible by num_heads=3"),
         ({"num_layers": 0}, "num_layers=0; at least one"),
     ],
@@ -195,6 +223,12 @@ def test_positions_tell_patches_apart_and_without_them_order_is_lost():
 def test_sizes_that_do_not_fit_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         small(**options)
+
+
+def test_it_runs_where_new_tensors_are_made_elsewhere():
+    with torch.device("meta"):
+        model = small()
+        assert model(torch.zeros(2, 1, 8, 8)).device.type == "meta"
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 12, 12), (1, 3, 8, 8), (1, 8, 8)])
@@ -215,18 +249,14 @@ def test_it_learns_a_few_images_by_heart():
 # Attention --------------------------------------------------------------------------------------
 
 
-def test_maps_of_a_full_look_have_a_row_for_each_token_and_those_of_a_call_one_in_the_last_layer():
+def test_every_layer_leaves_a_map_with_a_row_for_each_token():
     model = small().eval()
-    images = torch.randn(3, 1, 8, 8)
-    with record_attention(model) as full:
-        model.tokens(images)
-    with record_attention(model) as quick:
-        model(images)
-    assert [tuple(m.shape) for m in full.values()] == [(3, 2, 5, 5)] * 2
-    assert [tuple(m.shape) for m in quick.values()] == [(3, 2, 5, 5), (3, 2, 1, 5)]
-    assert_close(quick["layers.1.attention"], full["layers.1.attention"][:, :, :1])
-    rollouts = [attention_rollout(list(maps.values())) for maps in (full, quick)]
-    assert_close(rollouts[0][:, :1], rollouts[1])
+    with record_attention(model) as maps:
+        model(torch.randn(3, 1, 8, 8))
+    assert list(maps) == ["layers.0.attention", "layers.1.attention"]
+    for weights in maps.values():
+        assert weights.shape == (3, 2, 5, 5)
+        assert_close(weights.sum(dim=-1), torch.ones(3, 2, 5))
 
 
 def test_rollout_of_two_maps_worked_out_by_hand():
@@ -295,5 +325,5 @@ def test_models_and_images_that_do_not_fit_the_explorer_are_named():
         class_token({})
     with pytest.raises(ValueError, match=r"models\[7\] has 1 layers of 4 heads; 2 layers of 4"):
         class_token({7: ViT(num_layers=1)})
-    with pytest.raises(ValueError, match="dtype torch.float32"):
+    with pytest.raises(ValueError, match=r"dtype torch\.float32"):
         class_token({7: ViT()}, torch.zeros(4, 1, 28, 28))

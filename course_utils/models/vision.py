@@ -1,101 +1,124 @@
 """Networks that look at images: the vision transformer, and a small convolutional network.
 
-Dosovitskiy et al. (2021), "An image is worth 16×16 words". Above: `attention`, `positions`,
-`transformer`, whose encoder block is the body of the ViT. Below: `training`. Taught in *Vision transformers*.
+Dosovitskiy et al. (2021), "An image is worth 16×16 words". Taught in *Vision transformers*.
 """
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_utils.models.transformer import EncoderLayer
 from course_utils.positions import LearnedPositions
+
+Size = int | tuple[int, int]
+"""Height and width in pixels; one number for both."""
 
 POSITION_STD = 0.3
 """Spread of position vectors at the start: near that of the tokens they are added to, so that a short
 training finds them. (With the usual 0.02 they drown at first; *Vision transformers* measures it.)"""
 
 
-def cut_patches(images: Tensor, size: int) -> Tensor:
-    """Cut images into squares that do not overlap, row by row, each as one vector.
+def cut_patches(images: Tensor, size: Size) -> Tensor:
+    """Cut images into rectangles that do not overlap, row by row, each as one vector.
 
     Args:
         images: (batch, channels, height, width).
-        size: height and width of a patch, in pixels; divides both.
+        size: of a patch; its height divides the images' height, its width their width.
 
     Returns:
-        (batch, number of patches, channels · size²); within a patch the channel changes slowest.
+        (batch, number of patches, channels · patch height · patch width); within a patch the channel
+        changes slowest.
 
     Raises:
         ValueError: `images` has another number of axes, or `size` does not divide it.
     """
-    _check_images(images, size)
-    cut = images.unfold(2, size, size).unfold(3, size, size)
-    # (batch, channels, rows, columns, size, size) → (batch, rows, columns, channels, size, size)
+    height, width = _pair(size)
+    whole = images.ndim == 4 and min(height, width) > 0
+    if not whole or images.shape[2] % height or images.shape[3] % width:
+        raise ValueError(
+            f"images has shape {tuple(images.shape)}; (batch, channels, height, width) with sides "
+            f"divisible by {size} is needed"
+        )
+    cut = images.unfold(2, height, height).unfold(3, width, width)
+    # (batch, channels, rows, columns, height, width) → (batch, rows, columns, channels, height, width)
     return cut.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
 
 
-def join_patches(patches: Tensor, channels: int, height: int, width: int) -> Tensor:
+def join_patches(
+    patches: Tensor, channels: int, height: int, width: int, *, size: Size | None = None
+) -> Tensor:
     """Put the images together again: undoes `cut_patches`.
+
+    Args:
+        patches: (batch, number of patches, channels · patch height · patch width).
+        channels: of the images.
+        height: of the images.
+        width: of the images.
+        size: of a patch; a square by default.
+
+    Returns:
+        (batch, channels, height, width).
 
     Raises:
         ValueError: the patches do not make up such an image.
     """
     _batch, number, length = patches.shape
-    size = round((length / channels) ** 0.5)
-    if size * size * channels != length or number * size * size != height * width or height % size:
+    side = round((length / channels) ** 0.5)
+    high, wide = (side, side) if size is None else _pair(size)
+    fits = channels * high * wide == length and number * high * wide == height * width
+    if not fits or height % high or width % wide:
         raise ValueError(
             f"patches has shape {tuple(patches.shape)}; {number} patches of {length} numbers do "
             f"not make an image of {channels} × {height} × {width}"
         )
-    grid = patches.unflatten(1, (height // size, -1)).unflatten(3, (channels, size, size))
+    grid = patches.unflatten(1, (height // high, -1)).unflatten(3, (channels, high, wide))
     return grid.permute(0, 3, 1, 4, 2, 5).flatten(4).flatten(2, 3)
 
 
 class PatchEmbedding(nn.Module):
-    """Each patch as one token: (batch, channels, height, width) → (batch, patches, embed_dim).
+    """Each patch as one token, E x + b: (batch, channels, height, width) → (batch, patches, embed_dim).
 
-    The same map in two guises, with the same parameters: a convolution whose stride is its kernel, or
-    the patches cut out and multiplied by one matrix.
+    x is the patch as `cut_patches` gives it, E is (embed_dim, channels · patch height · patch width),
+    the same for all patches. A convolution whose stride is its kernel is the same map; on a CPU the
+    matrix is faster.
 
     Args:
-        patch_size: height and width of a patch, in pixels.
+        patch_size: height and width of a patch, in pixels, or one number for both.
         channels: of the images.
         embed_dim: size of a token.
-        by: "unfolding", which is the faster one on a CPU, or "convolution".
 
     Raises:
-        ValueError: `by` is neither; when called, the patches do not fill the images.
+        ValueError: when called, the patches do not fill the images.
     """
 
-    def __init__(self, patch_size: int, channels: int, embed_dim: int, *, by: str = "unfolding"):
+    def __init__(self, patch_size: Size, channels: int, embed_dim: int):
         super().__init__()
-        if by not in ("unfolding", "convolution"):
-            raise ValueError(f"by={by!r}; 'unfolding' or 'convolution' is needed")
-        self.patch_size, self.by = patch_size, by
-        self.proj = nn.Conv2d(channels, embed_dim, patch_size, stride=patch_size)
+        self.patch_size = patch_size
+        height, width = _pair(patch_size)
+        self.proj = nn.Linear(channels * height * width, embed_dim)
 
     def forward(self, images: Tensor) -> Tensor:
-        if self.by == "convolution":
-            _check_images(images, self.patch_size)
-            return self.proj(images).flatten(2).transpose(1, 2)
-        return F.linear(
-            cut_patches(images, self.patch_size), self.proj.weight.flatten(1), self.proj.bias
-        )
+        """(batch, channels, height, width) → (batch, patches, embed_dim)."""
+        return self.proj(cut_patches(images, self.patch_size))
 
 
 class ViT(nn.Module):
-    """Vision transformer: patches and a class token, pre-norm blocks with GELU, a linear head.
+    """Vision transformer: patches and a class token, pre-norm blocks with GELU, a linear output layer.
 
-    Dosovitskiy et al. (2021), section 3.1.
+        z₀ = [x_class; E x₁; …; E x_m] + P,   z_ℓ = layer_ℓ(z_ℓ₋₁),   logits = W norm(z_L)_class + b
+
+    with P (1 + patches, embed_dim) and W (num_classes, embed_dim). Dosovitskiy et al. (2021),
+    section 3.1.
 
     Args:
-        image_size: height and width of the images, in pixels.
-        patch_size: height and width of a patch; divides `image_size`.
-        channels, num_classes: of the images.
-        embed_dim, num_heads, ffn_dim, num_layers, dropout: as in `nn.TransformerEncoder`; the
-            dropout also falls on the tokens that enter.
-        patches_by: "unfolding" or "convolution", see `PatchEmbedding`.
+        image_size: height and width of the images, in pixels, or one number for both.
+        patch_size: height and width of a patch, likewise; they divide those of the images.
+        channels: of the images.
+        num_classes: of the images.
+        embed_dim: size of a token.
+        num_heads: of the attention; divides `embed_dim`.
+        ffn_dim: size of the hidden layer of the position-wise network.
+        num_layers: number of blocks.
+        dropout: as in `nn.TransformerEncoder`; it also falls on the tokens that enter.
 
     Raises:
         ValueError: `patch_size` does not divide `image_size`, `num_heads` does not divide
@@ -105,8 +128,8 @@ class ViT(nn.Module):
     def __init__(
         self,
         *,
-        image_size: int = 28,
-        patch_size: int = 7,
+        image_size: Size = 28,
+        patch_size: Size = 7,
         channels: int = 1,
         num_classes: int = 10,
         embed_dim: int = 128,
@@ -114,18 +137,20 @@ class ViT(nn.Module):
         ffn_dim: int = 256,
         num_layers: int = 2,
         dropout: float = 0.1,
-        patches_by: str = "unfolding",
     ):
         super().__init__()
-        if patch_size < 1 or image_size % patch_size:
+        height, width = _pair(image_size)
+        patch_height, patch_width = _pair(patch_size)
+        if min(patch_height, patch_width) < 1 or height % patch_height or width % patch_width:
             raise ValueError(f"image_size={image_size} is not divisible by patch_size={patch_size}")
         if num_layers < 1:
             raise ValueError(f"num_layers={num_layers}; at least one is needed")
-        self.channels, self.image_size = channels, image_size
-        self.grid = image_size // patch_size  # patches along each side
-        self.patch_embedding = PatchEmbedding(patch_size, channels, embed_dim, by=patches_by)
+        self.image_shape = (channels, height, width)
+        self.grid = (height // patch_height, width // patch_width)  # rows and columns of patches
+        rows, columns = self.grid
+        self.patch_embedding = PatchEmbedding(patch_size, channels, embed_dim)
         self.class_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
-        self.positions = LearnedPositions(embed_dim, max_len=self.grid**2 + 1)
+        self.positions = LearnedPositions(embed_dim, max_len=1 + rows * columns)
         self.dropout = nn.Dropout(dropout)
         self.layers = nn.ModuleList(
             EncoderLayer(
@@ -139,61 +164,47 @@ class ViT(nn.Module):
             for _ in range(num_layers)
         )
         self.norm = nn.LayerNorm(embed_dim)
-        self.head = nn.Linear(embed_dim, num_classes)
-        self._initialize()
-
-    def _initialize(self) -> None:
+        self.output = nn.Linear(embed_dim, num_classes)
         nn.init.normal_(self.positions.table, std=POSITION_STD)
-        for module in self.modules():
+        for module in [*self.layers.modules(), self.output]:
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
 
     def forward(self, images: Tensor) -> Tensor:
-        """(batch, channels, height, width) → logits (batch, num_classes).
-
-        The head reads the class token alone, so the last layer computes no other: the same function
-        as `head(tokens(images)[:, 0])` in less time.
-        """
-        x = self._embed(images)
-        *earlier, last = self.layers
-        for layer in earlier:
-            x = layer(x)
-        keys = last.around_attention.norm(x)
-        x = last.around_attention(x[:, :1], lambda query: last.attention(query, keys, keys))
-        x = last.around_feed_forward(x, last.feed_forward)
-        return self.head(self.norm(x[:, 0]))
+        """(batch, channels, height, width) → logits (batch, num_classes), read off the class token."""
+        return self.output(self.tokens(images)[:, 0])
 
     def tokens(self, images: Tensor) -> Tensor:
         """What the layers make of every token: (batch, 1 + patches, embed_dim), class token first."""
-        x = self._embed(images)
+        if images.shape[1:] != self.image_shape:
+            raise ValueError(
+                f"images has shape {tuple(images.shape)}; "
+                f"(batch, {', '.join(map(str, self.image_shape))}) is needed"
+            )
+        x = self.patch_embedding(images)
+        x = torch.cat([self.class_token.expand(len(x), -1, -1), x], dim=1)
+        x = self.dropout(self.positions(x))
         for layer in self.layers:
             x = layer(x)
         return self.norm(x)
 
-    def _embed(self, images: Tensor) -> Tensor:
-        size = (self.channels, self.image_size, self.image_size)
-        if images.ndim != 4 or images.shape[1:] != size:
-            raise ValueError(
-                f"images has shape {tuple(images.shape)}; (batch, {', '.join(map(str, size))}) is needed"
-            )
-        x = self.patch_embedding(images)
-        x = torch.cat([self.class_token.expand(len(x), -1, -1), x], dim=1)
-        return self.dropout(self.positions(x))
-
 
 class SmallCNN(nn.Sequential):
-    """A convolutional network to compare with: three 3 × 3 convolutions with stride 2, a linear head.
+    """A convolutional network to compare with: three 3 × 3 convolutions with stride 2, a linear layer.
+
+    (batch, channels, height, width) → logits (batch, num_classes).
 
     Args:
-        channels, num_classes: of the images.
+        channels: of the images.
+        num_classes: of the images.
         width: channels after the first convolution; then twice, then four times as many.
-        dropout: before the head.
+        dropout: before the last layer.
     """
 
     def __init__(
         self, *, channels: int = 1, num_classes: int = 10, width: int = 16, dropout: float = 0.1
     ):
-        layers = []
+        layers: list[nn.Module] = []
         for wider in (width, 2 * width, 4 * width):
             convolution = nn.Conv2d(channels, wider, 3, stride=2, padding=1, bias=False)
             layers += [convolution, nn.BatchNorm2d(wider), nn.ReLU()]
@@ -205,32 +216,27 @@ class SmallCNN(nn.Sequential):
 def attention_rollout(maps: list[Tensor]) -> Tensor:
     """How much of each input token reaches each output token, through all layers and residuals.
 
-    Abnar and Zuidema (2020), "Quantifying attention flow in transformers", section 3: the mean over
-    the heads, averaged with the identity for the residual, multiplied layer by layer.
+        rollout = R_L ⋯ R₂ R₁,   R_ℓ = (mean of the heads' maps of layer ℓ + identity) / 2
+
+    Abnar and Zuidema (2020), "Quantifying attention flow in transformers", section 3.
 
     Args:
-        maps: a map (…, heads, queries, tokens) per layer, the first layer first; the last may have
-            fewer queries, the first of the tokens.
+        maps: a map (…, heads, tokens, tokens) per layer, the first layer first.
 
     Returns:
-        (…, queries of the last map, tokens); rows sum to 1.
+        (…, tokens, tokens); rows sum to 1.
 
     Raises:
         ValueError: `maps` is empty.
     """
     if not maps:
         raise ValueError("maps is empty; one map per layer is needed")
-    flow = None
+    identity = torch.eye(maps[0].shape[-1], device=maps[0].device, dtype=maps[0].dtype)
+    flow = identity
     for layer in maps:
-        mean = layer.mean(dim=-3)
-        mixed = (mean + torch.eye(*mean.shape[-2:], device=mean.device, dtype=mean.dtype)) / 2
-        flow = mixed if flow is None else mixed @ flow
+        flow = (layer.mean(dim=-3) + identity) / 2 @ flow
     return flow
 
 
-def _check_images(images: Tensor, size: int) -> None:
-    if images.ndim != 4 or size < 1 or images.shape[2] % size or images.shape[3] % size:
-        raise ValueError(
-            f"images has shape {tuple(images.shape)}; (batch, channels, height, width) with sides "
-            f"divisible by {size} is needed"
-        )
+def _pair(size: Size) -> tuple[int, int]:
+    return (size, size) if isinstance(size, int) else size

@@ -9,7 +9,8 @@ from course_utils.attention import record_attention
 from course_utils.data.images import ImageLoader, ImageSet, load_fashion_mnist
 from course_utils.figures import COLORS, subplots
 from course_utils.lessons.explorer import Explorer, IntRange, Slider
-from course_utils.models.diffusion import Diffusion, UNet, cosine_schedule
+from course_utils.models.diffusion import UNet
+from course_utils.models.noise import Diffusion, cosine_schedule
 from course_utils.runtime import evaluating
 
 __all__ = ["pixels"]

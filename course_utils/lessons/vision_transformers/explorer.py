@@ -131,8 +131,7 @@ class ImageExplorer(Explorer):
             model = self._models[patch_size]
             with evaluating(model), record_attention(model) as maps, torch.no_grad():
                 logits = model(scaled(self._images[index : index + 1]))
-            grid = (model.grid, model.grid)
-            layers = [layer[0, :, 0, 1:].unflatten(1, grid) for layer in maps.values()]
+            layers = [layer[0, :, 0, 1:].unflatten(1, model.grid) for layer in maps.values()]
             self._seen[key] = layers, logits[0].softmax(-1)
         return self._seen[key]
 
