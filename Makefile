@@ -10,7 +10,7 @@ BIN := .venv/bin
 ENV := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test book serve handout notebooks gpu bench lint format constraints clean
+.PHONY: help lab test book serve handout notebooks runs gpu bench lint format constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -35,8 +35,11 @@ handout: $(ENV) ## write the notebooks without solutions and outputs into _build
 notebooks: $(ENV) ## execute notebooks/source into notebooks; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.studio.notebooks run $(CHAPTER)
 
-gpu: $(ENV) ## run the cells that want a GPU, at full size, and record what they give; CHAPTER=10 for one
-	$(BIN)/python -m course_utils.studio.gpu $(CHAPTER)
+runs: $(ENV) ## make the stored runs that are missing or stale; CHAPTER=12 for one
+	$(BIN)/python -m course_utils.studio.runs $(CHAPTER)
+
+gpu: $(ENV) ## run the cells that need a GPU, at full size, and store what they give; CHAPTER=10 for one
+	$(BIN)/python -m course_utils.studio.runs --gpu $(CHAPTER)
 
 bench: $(ENV) ## time the package side by side with its peers, which get an environment of their own; ONLY=translation for a part
 	$(BIN)/python -m benchmarks.run $(if $(ONLY),--only $(ONLY))

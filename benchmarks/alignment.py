@@ -11,7 +11,7 @@ import time
 import torch
 
 import course_utils as cu
-from course_utils.lessons.gpt.small_world import FOUR
+from course_utils.lessons.bahdanau_attention.small_world import FOUR
 
 EPOCHS = 9
 

@@ -88,7 +88,6 @@ from course_utils.figures import (
 )
 from course_utils.layers import FeedForward, Residual
 from course_utils.lessons import checks, explore
-from course_utils.lessons.gpt.small_world import SmallWorld, small_world
 from course_utils.lessons.multi_head_attention.network import (
     LookupNetwork,
     lookup_accuracy,
@@ -97,11 +96,7 @@ from course_utils.lessons.multi_head_attention.network import (
 )
 from course_utils.lessons.multi_head_attention.task import TwoLookups, two_lookups
 from course_utils.lessons.quiz import quiz
-from course_utils.lessons.runs import gpu_run
-from course_utils.lessons.training_transformers.training_runs import (
-    load_training_runs,
-    small_spanish,
-)
+from course_utils.lessons.runs import stored_run, stored_runs
 from course_utils.metrics import (
     accuracy,
     alignment_error_rate,
@@ -177,7 +172,6 @@ __all__ = [
     "SentenceClassifier",
     "SinusoidalPositions",
     "SmallCNN",
-    "SmallWorld",
     "Subwords",
     "TextLoader",
     "Trainer",
@@ -203,7 +197,6 @@ __all__ = [
     "doctor",
     "dot_product_weights",
     "explore",
-    "gpu_run",
     "greedy",
     "has_gpu",
     "heatmap",
@@ -226,7 +219,6 @@ __all__ = [
     "load_story",
     "load_tatoeba",
     "load_tenses",
-    "load_training_runs",
     "load_weights",
     "load_words",
     "lookup_accuracy",
@@ -253,10 +245,10 @@ __all__ = [
     "show_heatmaps",
     "show_images",
     "sinusoidal_table",
-    "small_spanish",
-    "small_world",
     "split_by_source",
     "split_heads",
+    "stored_run",
+    "stored_runs",
     "subplots",
     "time_features",
     "tokenize",

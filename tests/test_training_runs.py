@@ -1,7 +1,5 @@
 """*Training transformers*'s recorded trainings and small corpus, and the shortcuts that it measures."""
 
-import importlib.util
-import json
 import math
 
 import pytest
@@ -10,26 +8,11 @@ import torch
 from course_utils.attention import padding_mask
 from course_utils.data.translation import load_grammar
 from course_utils.lessons.training_transformers.explorer import RATES, WARMUPS, factor, warmup
+from course_utils.lessons.training_transformers.runs import epochs_to, load_training_runs, rate
 from course_utils.lessons.training_transformers.shortcuts import SHORTCUTS, take_shortcut
-from course_utils.lessons.training_transformers.training_runs import (
-    common_pairs,
-    epochs_to,
-    load_training_runs,
-    small_spanish,
-)
+from course_utils.lessons.training_transformers.small_spanish import common_pairs, small_spanish
 from course_utils.models.transformer import Transformer
-from course_utils.runtime import data_path
 from course_utils.train.schedules import inverse_sqrt
-
-
-@pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location(
-        "build_runs", data_path("training_runs/build_runs.py")
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def small_model(norm_first: bool = False) -> Transformer:
@@ -66,14 +49,6 @@ def test_too_narrow_a_choice_of_words_is_refused():
 # The recorded runs ------------------------------------------------------------------------------
 
 
-def test_the_file_holds_every_run_that_the_script_wants(script):
-    runs = load_training_runs()
-    for wanted in script.wanted():
-        assert any(all(run[name] == value for name, value in wanted.items()) for run in runs)
-    about = json.loads(data_path("training_runs/runs.json").read_text(encoding="utf-8"))
-    assert about["model"] == script.MODEL and about["batch_size"] == script.BATCH
-
-
 def test_post_norm_fails_without_warmup_and_learns_with_it_for_three_seeds():
     for seed in range(3):
         chosen = {"norm_first": False, "lr": 7e-3, "seed": seed, "label_smoothing": 0.0}
@@ -86,10 +61,9 @@ def test_post_norm_fails_without_warmup_and_learns_with_it_for_three_seeds():
         assert bleu[0] < 0.1 and bleu[50] >= 0.8
 
 
-def test_the_script_the_explorer_and_the_library_have_one_schedule(script):
+def test_the_runs_the_explorer_and_the_library_have_one_schedule():
     for steps in WARMUPS:
-        ours = script.schedule(steps)
-        assert all(math.isclose(ours(step), factor(step, steps)) for step in range(1, 281))
+        assert all(math.isclose(rate(step, steps), factor(step, steps)) for step in range(1, 281))
     for steps in (50, 100):
         library = inverse_sqrt(steps)
         assert all(math.isclose(library(step), factor(step, steps)) for step in range(1, 281))
@@ -97,7 +71,7 @@ def test_the_script_the_explorer_and_the_library_have_one_schedule(script):
 
 
 def test_epochs_to_a_level_lie_on_a_line_between_measurements():
-    run = {"curve": [{"epoch": e + 1, "bleu": b} for e, b in enumerate([0.2, 0.6, 0.1, 0.9])]}
+    run = {"curves": {"bleu": [[56, 0.2], [112, 0.6], [168, 0.1], [224, 0.9]]}}
     assert epochs_to(0.5, run) == pytest.approx(1.75)
     assert epochs_to(0.1, run) == pytest.approx(0.5)
     assert epochs_to(0.95, run) == math.inf

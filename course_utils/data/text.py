@@ -56,6 +56,20 @@ class Vocabulary:
         self.tokens = (*SPECIALS, *(token for token in kept if token not in SPECIALS))
         self._ids = {token: index for index, token in enumerate(self.tokens)}
 
+    @classmethod
+    def of_tokens(cls, tokens: Sequence[str]) -> "Vocabulary":
+        """The vocabulary with these `tokens`, in the order of their ids, as another one gave them.
+
+        Raises:
+            ValueError: they do not begin with the special tokens, or one stands there twice.
+        """
+        if tuple(tokens[: len(SPECIALS)]) != SPECIALS or len(set(tokens)) < len(tokens):
+            raise ValueError(f"tokens begin with {', '.join(SPECIALS)}, and each stands there once")
+        vocabulary = cls([tokens])
+        vocabulary.tokens = tuple(tokens)
+        vocabulary._ids = {token: index for index, token in enumerate(tokens)}
+        return vocabulary
+
     def __len__(self) -> int:
         return len(self.tokens)
 

@@ -37,6 +37,7 @@ from torch.testing import assert_close
 import course_utils as cu
 from course_utils.data.text import BOS, EOS, PAD, SPECIALS, UNK
 from course_utils.data.translation import Pair, collate
+from course_utils.lessons.bahdanau_attention.small_world import small_world
 
 cu.seed_everything(0)
 
@@ -153,7 +154,7 @@ cu.checks.shifted_targets(shifted_targets)
 # which words belong together, and can later ask whether attention found out.
 
 # %%
-world = cu.small_world("fr")
+world = small_world("fr")
 pair = world.test[0]
 
 assert len(world.train) > 3000 and len(world.val) == 200 and len(world.test) == 400
@@ -1093,7 +1094,7 @@ def both_translators_on_real_pairs(*, quick=False):
     return figures
 
 
-cu.gpu_run("recurrent-fr", both_translators_on_real_pairs)
+cu.stored_run("bahdanau_attention", both_translators_on_real_pairs)
 
 # %% [markdown]
 # ## Take-aways

@@ -1539,7 +1539,7 @@ def base_transformer_on_real_pairs(*, quick=False):
     return figures
 
 
-cu.gpu_run("transformer-base-fr", base_transformer_on_real_pairs)
+cu.stored_run("transformer", base_transformer_on_real_pairs)
 
 # %% [markdown]
 # ## Take-aways

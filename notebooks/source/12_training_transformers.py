@@ -38,8 +38,9 @@ import torch.nn.functional as F
 from torch import nn
 
 import course_utils as cu
+from course_utils.lessons.training_transformers.runs import epochs_to, load_training_runs
 from course_utils.lessons.training_transformers.shortcuts import take_shortcut
-from course_utils.lessons.training_transformers.training_runs import epochs_to
+from course_utils.lessons.training_transformers.small_spanish import small_spanish
 
 cu.seed_everything(0)
 
@@ -131,7 +132,7 @@ for norm_first, sizes in streams.items():
 # test occurs in training.
 
 # %%
-train_pairs, val_pairs, test_pairs = cu.small_spanish()
+train_pairs, val_pairs, test_pairs = small_spanish()
 assert [len(part) for part in (train_pairs, val_pairs, test_pairs)] == [3549, 200, 200]
 assert not {p.source for p in train_pairs} & {p.source for p in (*val_pairs, *test_pairs)}
 vocabularies = [
@@ -468,10 +469,10 @@ cu.show_heatmaps(
 # said: layers below have already moved words about. [Bahdanau attention](05_bahdanau_attention.ipynb) measures alignments.)
 #
 # **Was it luck?** A failure seen once proves little. Each of the four combinations was run with three seeds
-# beforehand; `data/training_runs/build_runs.py` makes the file, and the cells above are its first runs, made again.
+# beforehand; `make runs` makes them, and the cells above are the first of them, made again.
 
 # %%
-runs = cu.load_training_runs()
+runs = load_training_runs()
 chapter = {"lr": LR, "label_smoothing": 0.0, "sentences": 3549, "shortcut": "", "warmup": WARMUP}
 
 
@@ -507,10 +508,10 @@ styles = (("-", "o", "black"), ("--", "s", "blue"), ("-.", "^", "vermilion"), ("
 for (name, some), (dash, marker, color) in zip(combinations.items(), styles, strict=True):
     for run in some:
         first = run is some[0]
-        middles = [14 * i + 7 for i in range(len(run["losses"]))]
+        middles, heights = zip(*run["curves"]["loss"], strict=True)
         line = {"color": cu.COLORS[color], "linewidth": 1.2, "label": name if first else None}
-        left.plot(middles, run["losses"], dash, **line)
-        bleu = [0, *(row["bleu"] for row in run["curve"])]
+        left.plot(middles, heights, dash, **line)
+        bleu = [0, *(value for _, value in run["curves"]["bleu"])]
         right.plot(range(6), bleu, dash + marker, markersize=3.5, **line)
 left.set(xlabel="step", ylabel="training loss per token", ylim=(0, 6.5))
 right.set(xlabel="epoch", ylabel="held-out BLEU", ylim=(-0.03, 1))
@@ -1293,7 +1294,7 @@ def spanish_at_full_size(*, quick=False):
     return figures
 
 
-cu.gpu_run("translation-es-both-norms", spanish_at_full_size)
+cu.stored_run("training_transformers", spanish_at_full_size)
 
 # %% [markdown]
 # ## Take-aways

@@ -1187,7 +1187,7 @@ def gpt_shakespeare(*, quick=False):
     return {"validation loss": loss, "perplexity": cu.perplexity(loss)}
 
 
-cu.gpu_run("gpt-shakespeare", gpt_shakespeare)
+cu.stored_run("gpt", gpt_shakespeare)
 
 # %% [markdown]
 # ## Take-aways

@@ -1088,7 +1088,7 @@ def fashion_at_96(*, quick=False):
     return {"accuracy": cu.accuracy(predicted, true), "epochs": epochs}
 
 
-cu.gpu_run("vit-fashion-96", fashion_at_96)
+cu.stored_run("vision_transformers", fashion_at_96)
 
 # %% [markdown]
 # The second is CIFAR-10, whose lecture ended at 56.2 % after 40 epochs. Same number of epochs; smaller patches, and
@@ -1129,7 +1129,7 @@ def cifar10(*, quick=False):
     return {"accuracy": cu.accuracy(predicted, true), "epochs": epochs}
 
 
-cu.gpu_run("vit-cifar10", cifar10)
+cu.stored_run("vision_transformers", cifar10)
 
 # %% [markdown]
 # ## Take-aways

@@ -1369,7 +1369,7 @@ def denoise_fashion(*, quick=False):
     return figures
 
 
-cu.gpu_run("diffusion-fashion-28", denoise_fashion)
+cu.stored_run("attention_between_pixels", denoise_fashion)
 
 # %% [markdown]
 # ## One formula, eleven chapters

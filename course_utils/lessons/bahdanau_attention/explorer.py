@@ -9,8 +9,8 @@ from course_utils.attention import record_attention
 from course_utils.data.text import BOS, EOS, tokenize
 from course_utils.data.translation import pad
 from course_utils.figures import COLORS, heatmap, subplots
+from course_utils.lessons.bahdanau_attention.small_world import FOUR, SmallWorld, small_world
 from course_utils.lessons.explorer import Choice, Explorer, IntRange
-from course_utils.lessons.gpt.small_world import FOUR, SmallWorld, small_world
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.runtime import evaluating
 

@@ -1,13 +1,13 @@
 """Peak rate and warm-up steps, and what became of both orders of norm.
 
-Every training was done beforehand; `data.training_runs` reads them.
+Every training was done beforehand: `runs` of this lesson.
 """
 
 import numpy as np
 
 from course_utils.figures import COLORS, subplots
 from course_utils.lessons.explorer import Explorer, Slider
-from course_utils.lessons.training_transformers.training_runs import load_training_runs
+from course_utils.lessons.training_transformers.runs import load_training_runs
 
 __all__ = ["warmup"]
 
@@ -53,8 +53,8 @@ def warmup(runs: list[dict] | None = None) -> Explorer:
             said = []
             for order, (label, *_) in DRAWN.items():
                 run = found[order, lr, warmup]
-                bleu = [0.0, *(row["bleu"] for row in run["curve"])]
-                losses[order].set_ydata(run["losses"])
+                bleu = [0.0, *(value for _, value in run["curves"]["bleu"])]
+                losses[order].set_ydata([value for _, value in run["curves"]["loss"]])
                 scores[order].set_ydata(bleu)
                 said.append(f"with the {label}, BLEU {bleu[-1]:.2f}")
             ramp = f"{warmup} steps of warm-up" if warmup else "no warm-up"

@@ -1,0 +1,96 @@
+"""Live models: trained networks that the course brings along, small enough to answer at once.
+
+`make runs` trains one with its chapter's own class and saves it in data/models/<name>.npz: the tensors of its
+state_dict in half precision, its configuration, and its vocabularies. They load into the reader's class, too.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from course_utils.runtime import ROOT, atomic_write
+
+MODELS = ROOT / "data" / "models"
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A trained model as it is stored.
+
+    Attributes:
+        config: the arguments that make its class, by name.
+        state: its state_dict, in single precision.
+        vocabularies: lists of tokens by name, such as "source" and "target".
+    """
+
+    config: dict
+    state: dict[str, Tensor]
+    vocabularies: dict[str, list[str]]
+
+
+def save_model(
+    name: str,
+    model: nn.Module,
+    config: Mapping,
+    vocabularies: Mapping[str, Sequence[str]] | None = None,
+    *,
+    folder: Path | None = None,
+) -> Path:
+    """Store a trained model under a name; give the file.
+
+    Args:
+        name: of the file, without its ending.
+        model: its parameters and buffers are stored in half precision.
+        config: the arguments that make its class; what JSON can hold.
+        vocabularies: tokens in the order of their ids, by name.
+
+    Raises:
+        ValueError: a tensor does not fit half precision.
+    """
+    arrays = {}
+    for key, tensor in model.state_dict().items():
+        half = tensor.detach().cpu().half() if tensor.is_floating_point() else tensor.cpu()
+        if not half.isfinite().all():
+            raise ValueError(f"{key} holds a value beyond half precision (65,504)")
+        arrays[key] = half.numpy()
+    about = {"config": dict(config), "vocabularies": dict(vocabularies or {})}
+    path = (folder or MODELS) / f"{name}.npz"
+    with atomic_write(path) as part, part.open("wb") as file:
+        np.savez_compressed(file, about=np.array(json.dumps(about, ensure_ascii=False)), **arrays)
+    if folder is None:
+        _note_checksum(path)
+    return path
+
+
+def _note_checksum(path: Path) -> None:
+    """Write the file's SHA-256 into data/SHA256SUMS, in place of an earlier one."""
+    sums, name = ROOT / "data" / "SHA256SUMS", path.relative_to(ROOT / "data").as_posix()
+    lines = [
+        line for line in sums.read_text(encoding="utf-8").splitlines() if line.split()[1] != name
+    ]
+    lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}")
+    with atomic_write(sums) as part:
+        part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def load_model(name: str, *, folder: Path | None = None) -> StoredModel:
+    """A stored model by its name; `Class(**stored.config).load_state_dict(stored.state)` revives it.
+
+    Raises:
+        ValueError: there is no model of this name; those that exist are named.
+    """
+    path = (folder or MODELS) / f"{name}.npz"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.npz"))) or "none"
+        raise ValueError(f"name={name!r} is no stored model; there are: {known}")
+    with np.load(path, allow_pickle=False) as file:
+        about = json.loads(str(file["about"]))
+        state = {key: torch.from_numpy(file[key]) for key in file.files if key != "about"}
+    state = {key: t.float() if t.is_floating_point() else t for key, t in state.items()}
+    return StoredModel(about["config"], state, about["vocabularies"])

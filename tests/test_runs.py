@@ -1,0 +1,196 @@
+"""Stored runs: declared by lessons, made once, never stale, never silently left out."""
+
+import dataclasses
+import hashlib
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from course_utils.lessons import live, runs
+from course_utils.lessons.runs import StoredRun, stored, stored_run, stored_runs, write
+from course_utils.runtime import ROOT
+from course_utils.studio import manifest
+from course_utils.studio.runs import gpu_code, run_gpu_cells
+
+COURSE = manifest.load()
+DECLARED = {c.slug: found for c in COURSE.chapters if (found := runs.declared(c.slug))}
+RUN = StoredRun(
+    "train", {"seed": 0}, {"accuracy": 0.93456}, {}, "2026-11-21", "Some GPU", 2, 61.4, "ab12"
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "RUNS", tmp_path)
+    monkeypatch.delenv("COURSE_QUICK", raising=False)
+    monkeypatch.setenv("COURSE_RECORD", "1")
+    return tmp_path
+
+
+# Storing and reading ----------------------------------------------------------------------------
+
+
+def test_a_stored_run_says_its_result_machine_time_and_date(folder):
+    write("somewhere", dataclasses.replace(RUN, result={"accuracy": 0.1}))
+    write("somewhere", RUN)
+    write("somewhere", dataclasses.replace(RUN, config={"seed": 1}))
+    assert stored_runs("somewhere", "train", seed=0) == [RUN]
+    assert len(stored_runs("somewhere")) == 2
+    assert repr(RUN) == "train: accuracy 0.9346 (Some GPU, 61 s, 2026-11-21)"
+
+
+def test_a_run_that_is_not_there_is_said(folder):
+    write("somewhere", RUN)
+    with pytest.raises(ValueError, match="name='fit' fits no stored run of 'somewhere'"):
+        stored_runs("somewhere", "fit")
+    with pytest.raises(ValueError, match="seed=3 fits no stored run"):
+        stored_runs("somewhere", seed=3)
+    assert "no run is stored" in repr(StoredRun("train"))
+
+
+# Making -----------------------------------------------------------------------------------------
+
+
+def training(*, seed: int) -> dict:
+    made.append(seed)
+    if seed == 2 and made.count(2) == 1:
+        raise KeyboardInterrupt
+    return {"result": {"score": seed}, "curves": {"loss": [[1, 0.5]]}}
+
+
+made: list[int] = []
+
+
+def test_an_interrupted_series_goes_on_where_it_stopped(folder, monkeypatch):
+    made.clear()
+    declaration = stored(cases=[{"seed": seed} for seed in range(4)])(training)
+    monkeypatch.setattr(runs, "declared", lambda slug: {"training": declaration})
+    with pytest.raises(KeyboardInterrupt):
+        runs.make("somewhere", say=lambda line: None)
+    runs.make("somewhere", say=lambda line: None)
+    assert made == [0, 1, 2, 2, 3] and not runs.missing("somewhere")
+    assert [run.config["seed"] for run in stored_runs("somewhere")] == [0, 1, 2, 3]
+    assert stored_runs("somewhere")[0].curves == {"loss": [[1, 0.5]]}
+
+
+def test_a_changed_function_makes_its_runs_stale(folder, monkeypatch):
+    declaration = stored(cases=[{"seed": 0}])(training)
+    monkeypatch.setattr(runs, "declared", lambda slug: {"training": declaration})
+    write("somewhere", declaration.make({"seed": 0}))
+    assert not runs.missing("somewhere")
+    monkeypatch.setattr(runs, "digest", lambda *args: "other")
+    assert runs.missing("somewhere") == [(declaration, {"seed": 0})]
+
+
+# What the course brings along -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slug", DECLARED)
+def test_every_declared_run_is_stored_and_fresh(slug):
+    stale = [f"{one.name}{case}" for one, case in runs.missing(slug)]
+    assert not stale, f"make runs CHAPTER={slug}: {stale[:3]} … ({len(stale)} in all)"
+
+
+@pytest.mark.parametrize("path", sorted(runs.RUNS.glob("*.json")), ids=lambda path: path.stem)
+def test_every_stored_run_is_declared_or_belongs_to_a_gpu_cell(path):
+    chapter = next(c for c in COURSE.chapters if c.slug == path.stem)
+    code = "\n".join(gpu_code(chapter))
+    known = {
+        (one.name, json.dumps(case, sort_keys=True))
+        for one in runs.declared(path.stem).values()
+        for case in one.cases
+    }
+    for run in stored_runs(path.stem):
+        declared = (run.name, json.dumps(run.config, sort_keys=True)) in known
+        assert declared or f"def {run.name}(" in code
+        assert run.date and run.machine and run.seconds > 0 and run.threads > 0
+    text = path.read_text(encoding="utf-8")
+    assert str(ROOT) not in text and "/home/" not in text
+
+
+@pytest.mark.slow
+def test_a_small_run_drawn_by_chance_comes_out_as_stored():
+    small = [
+        (one, case)
+        for found in DECLARED.values()
+        for one in found.values()
+        if one.small
+        for case in one.cases
+    ]
+    declaration, case = random.choice(small)
+    print(declaration.name, case)
+    (kept,) = [run for run in stored_runs(declaration.slug, declaration.name) if run.config == case]
+    again = declaration.make(case)
+    assert again.result.keys() == kept.result.keys()
+    for name, value in again.result.items():
+        assert value == pytest.approx(kept.result[name], abs=declaration.tolerance), (name, case)
+
+
+def test_stored_models_are_what_the_checksums_say():
+    lines = (ROOT / "data" / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    sums = {name: sha for sha, name in (line.split() for line in lines)}
+    models = sorted(live.MODELS.glob("*.npz"))
+    assert models
+    for path in models:
+        name = path.relative_to(ROOT / "data").as_posix()
+        assert sums[name] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+# Cells that need a GPU --------------------------------------------------------------------------
+
+
+def full_size(*, quick=False):
+    return {"accuracy": 0.5, "quick": quick}
+
+
+def test_without_a_gpu_nothing_runs_and_the_stored_run_is_shown(folder, monkeypatch):
+    monkeypatch.setattr(runs, "has_gpu", lambda: False)
+    assert not stored_run("transformer", full_size).date
+    run = dataclasses.replace(RUN, name="full_size", config={})
+    write("transformer", run)
+    assert stored_run("transformer", full_size) == run
+
+
+def test_with_a_gpu_the_run_is_done_and_stored(folder, monkeypatch):
+    monkeypatch.setattr(runs, "has_gpu", lambda: True)
+    monkeypatch.setattr(runs, "digest", lambda *args: "ab12")
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Some GPU")
+    result = stored_run("transformer", full_size)
+    assert result.result == {"accuracy": 0.5, "quick": 0.0} and result.machine == "Some GPU"
+    assert stored_runs("transformer", "full_size") == [result]
+
+
+def test_a_quick_run_is_never_stored(folder, monkeypatch):
+    monkeypatch.setenv("COURSE_QUICK", "1")
+    assert stored_run("transformer", full_size).result["quick"] == 1.0
+    assert not list(folder.iterdir())
+
+
+def test_without_a_gpu_the_command_says_so_and_fails():
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    done = subprocess.run(
+        [sys.executable, "-m", "course_utils.studio.runs", "--gpu"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1 and "There is no GPU here" in done.stderr
+
+
+@pytest.mark.parametrize("chapter", COURSE.chapters, ids=lambda chapter: chapter.slug)
+def test_the_manifest_says_which_chapters_have_gpu_cells(chapter):
+    assert chapter.gpu is bool(gpu_code(chapter))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "chapter", [c for c in COURSE.chapters if c.gpu], ids=lambda chapter: chapter.slug
+)
+def test_gpu_cells_run_in_small_on_a_cpu(chapter, monkeypatch):
+    monkeypatch.setenv("COURSE_QUICK", "1")
+    monkeypatch.setenv("COURSE_OFFLINE", "1")
+    results = run_gpu_cells(chapter)
+    assert results and all(run.result for run in results)
