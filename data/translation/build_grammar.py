@@ -33,8 +33,10 @@ from grammar_actions import (  # noqa: E402
     object_question,
     open_question,
     person_object,
+    reasons,
     requests,
     transitive,
+    with_them,
 )
 from grammar_choices import Draw  # noqa: E402
 from grammar_clauses import Tokens  # noqa: E402
@@ -68,8 +70,8 @@ HEADER = """\
 FRAMES = {
     transitive: 30, object_question: 4, person_object: 13, intransitive: 12, open_question: 3,
     describes: 13, located: 8, where_is: 2.5, has: 6, likes: 3, feels: 3, aged: 1.2, weather: 0.1,
-    exists: 4, points: 2.5, is_job: 1, compares: 2.5, requests: 2, how_many: 2, and_it: 3, but_it: 2,
-    animals: 3,
+    exists: 4, points: 2.5, is_job: 4, compares: 2.5, requests: 2, how_many: 2, and_it: 3, but_it: 2,
+    reasons: 4, with_them: 1, animals: 3,
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from grammar_choices import (
     at_place,
     expressions,
     human,
+    man_or_woman,
     names,
     near,
     of_kind,
@@ -26,11 +27,15 @@ from grammar_choices import (
     verbs,
 )
 from grammar_clauses import (
+    BE,
     HAVE,
+    SPANISH_REFLEXIVES,
     Clause,
     Participant,
+    Predicate,
     Tokens,
     Verb,
+    adjective_predicate,
     ended,
     english,
     french,
@@ -58,13 +63,20 @@ from grammar_phrases import (
     Phrase,
     Place,
     Pronoun,
+    adjectives,
+    as_woman,
 )
 
 Sentences = tuple[Tokens, Tokens, Tokens]
 
 
 def said(clause: Clause, mark: str = "") -> Sentences:
-    """A clause as a sentence."""
+    """A clause as a sentence; the doctor who washes her car is a woman."""
+    who = clause.subject
+    parts = [clause.object, *(getattr(place, "where", None) for place in clause.complements)]
+    hers = any(isinstance(part, Phrase) and part.determiner == "her" for part in parts)
+    if hers and isinstance(who, Phrase) and not who.plural and as_woman(who.noun):
+        clause = replace(clause, subject=replace(who, noun=as_woman(who.noun)))
     mark = mark or ("?" if clause.question else ".")
     return (
         ended(english(clause), mark),
@@ -164,6 +176,21 @@ def _of_a_habit(verb: Verb, phrase: Phrase) -> Phrase:
     return Phrase(phrase.noun, "", plural=not phrase.noun.mass)
 
 
+def _garment(garment: Phrase, who: Participant) -> Phrase:
+    """What they wear: a coat, her coat; of several persons, coats, their coats."""
+    determiner = garment.determiner
+    if who.plural:
+        determiner = "" if determiner in ("a", "", "number") else own(who)
+    elif determiner not in ("a", "this", "the"):
+        determiner = own(who)
+    adjectives = garment.adjectives if len(garment.adjectives) < 2 else ()
+    return Phrase(garment.noun, determiner, who.plural, adjectives)
+
+
+# "She didn't write a letter"; but who says "she didn't lose a knife"?
+WORTH_DENYING = {"buy", "write", "read", "wear", "bring", "draw", "make"}
+
+
 def transitive(draw: Draw) -> Sentences | None:
     """the girl is eating an apple ."""
     verb = draw.one([v for v in verbs() if v.objects])
@@ -192,9 +219,13 @@ def transitive(draw: Draw) -> Sentences | None:
         if noun.is_a(*rare.get(verb.en, ())):
             return None
         object_ = _of_a_habit(verb, object_)
-    if verb.en == "wear" and object_.determiner not in ("a", "this", "the"):
-        object_ = replace(object_, determiner=own(clause.subject), owner=None, plural=False)
+    if verb.en == "wear":
+        object_ = _garment(object_, clause.subject)
     if clause.negative:
+        if object_.determiner == "number" or (
+            object_.determiner == "a" and clause.tense == "past" and verb.en not in WORTH_DENYING
+        ):
+            return None
         object_ = object_.negate()
     clause = _timed(draw, replace(clause, object=object_), 0.3)
     if clause.never:
@@ -205,12 +236,25 @@ def transitive(draw: Draw) -> Sentences | None:
             return None
         if object_.determiner in ("number", "owner", "a", "that"):
             return None
+    if clause.negative and verb.en == "love":
+        return None
+    if verb.en == "follow" and _reads_as_be(clause):
+        return None
     if verb.en == "forget" and clause.tense in ("future", "going") and not clause.negative:
         return None  # nobody plans to
     plain = not (clause.negative or clause.question or clause.complements or clause.modal)
     if plain and verb.en == verb.past and clause.tense in ("present", "past"):
         return None  # "i read the book": now, or yesterday?
     return said(clause)
+
+
+def _reads_as_be(clause: Clause) -> bool:
+    """je suis ton lapin: i'm following your rabbit, or i'm your rabbit?"""
+    return clause.subject.person == ME and clause.tense in ("present", "progressive")
+
+
+# What one asks with a time: what did you eat yesterday ? hardly: what did you close on monday ?
+ASKED_WITH_TIME = {"eat", "drink", "buy", "sell", "read", "write", "watch", "bring", "draw", "see"}
 
 
 def object_question(draw: Draw) -> Sentences | None:
@@ -226,7 +270,11 @@ def object_question(draw: Draw) -> Sentences | None:
     if verb.en in ("lose", "forget", "find", "break") and clause.tense != "past":
         return None
     clause = replace(clause, negative=False, question="what")
-    return said(_timed(draw, clause, 0.3))
+    if verb.en not in ASKED_WITH_TIME:
+        return said(clause)
+    clause = _timed(draw, clause, 0.4)
+    when = clause.complements[0].texts[0] if clause.complements else ""
+    return None if when.startswith(("on", "next")) or when == "soon" else said(clause)
 
 
 def person_object(draw: Draw) -> Sentences | None:
@@ -255,6 +303,10 @@ def person_object(draw: Draw) -> Sentences | None:
             object_ = replace(object_, adjectives=())
     if verb.en == "see" and clause.question == "who" and clause.tense == "present":
         return None
+    if verb.en == "love" and clause.negative:  # a sad thing to learn a language with
+        return None
+    if verb.en == "follow" and _reads_as_be(clause):
+        return None
     return said(_timed(draw, replace(clause, object=object_), 0.25))
 
 
@@ -272,13 +324,23 @@ def intransitive(draw: Draw) -> Sentences | None:
     kinds = sorted(verb.objects)
     needs_place = verb.en in ("live", "go") or (verb.en == "travel" and draw.chance(0.5))
     if kinds and (needs_place or draw.chance(0.5)):
-        place = _place_with(verb, place_named(draw, draw.one(kinds)))
+        who = clause.subject if clause.question != "who" else None
+        place = _place_with(verb, place_named(draw, draw.one(kinds), who))
         clause = replace(clause, complements=(place,))
     often = verb.en in ("leave", "come", "arrive") or clause.tense == "present"
     clause = _timed(draw, clause, 0.75 if often else 0.4)
     if verb.en == "live" and clause.tense != "present":
         return None
+    if _goes_nowhere(clause):
+        return None
     return said(clause)
+
+
+def _goes_nowhere(clause: Clause) -> bool:
+    """he walked: where? As an event, walking wants a place; as a habit or an ability it doesn't."""
+    event = clause.tense in ("past", "future", "going")
+    placed = any(isinstance(part, Place) for part in clause.complements)
+    return clause.verb.en == "walk" and event and not placed
 
 
 def open_question(draw: Draw) -> Sentences | None:
@@ -311,7 +373,7 @@ def open_question(draw: Draw) -> Sentences | None:
         and draw.chance(0.25)
     ):
         clause = _timed(draw, clause, 1.0)
-    return said(clause)
+    return None if _goes_nowhere(clause) else said(clause)
 
 
 def requests(draw: Draw) -> Sentences | None:
@@ -328,12 +390,15 @@ def requests(draw: Draw) -> Sentences | None:
             return None
         object_ = thing(draw, draw.one(fitting), verb.determiners or "def", PRONOUNS[1])
     clause = Clause(PRONOUNS[1], verb, object=object_)
-    keep_a = spanish(clause)[1:]
+    order = words(spanish_imperative(verb.es), "v")
+    if clause.spanish_reflexive:
+        order = words("cómete", "v")
+    keep_a = spanish(clause)[1 + clause.spanish_reflexive :]
     particle = words(verb.particle, "v") if verb.particle else []
     return (
         please[0] + words(verb.en, "v") + particle + object_.en("o") + words(".", "end"),
         words(french_imperative(verb.fr), "v") + object_.fr("o") + please[1] + words(".", "end"),
-        words(spanish_imperative(verb.es), "v") + keep_a + please[2] + words(".", "end"),
+        order + keep_a + please[2] + words(".", "end"),
     )
 
 
@@ -395,7 +460,7 @@ AND_IT = [
     ("buy", "eat", "fruit cake cookie sandwich pizza"),
     ("buy", "read", "book novel magazine newspaper"),
     ("buy", "sell", "vehicle"),
-    ("buy", "wash", "vehicle clothes"),
+    ("buy", "wash", "vehicle"),
     ("find", "hide", "portable"),
     ("write", "read", "poem story letter message"),
     ("choose", "buy", "clothes gift"),
@@ -404,7 +469,6 @@ AND_IT = [
     ("read", "understand", "poem message letter article"),
     ("break", "repair", "device toy window"),
     ("draw", "paint", "animal tree"),
-    ("hide", "forget", "portable gift"),
 ]
 
 
@@ -414,7 +478,10 @@ def verb_named(english_word: str) -> Verb:
 
 
 def and_it(draw: Draw) -> Sentences | None:
-    """anna bought an apple and ate it : et l'a mangée, y la comió. "it" goes with the noun's gender."""
+    """anna bought an apple and ate it : et elle l'a mangée, y se la comió.
+
+    "it" goes with the noun's gender; French repeats the subject.
+    """
     first, second, kinds = draw.one(AND_IT)
     noun = draw.one(of_kind(*kinds.split()))
     who = subject(draw)
@@ -425,16 +492,23 @@ def and_it(draw: Draw) -> Sentences | None:
     it = _it(phrase)
     verb = verb_named(second)
     en = words(verb.past, "v x") + words(it.object[0], "o")
-    fr = french(Clause(who, verb, "past", object=it))[len(who.fr("s")) :]
+    fr = _resumed(french(Clause(pronoun_for(who), verb, "past", object=it)))
     # The clitic of a feminine Spanish noun may be masculine in French: each language has its own.
     es = words("la" if noun.es_gender == "f" else "lo", "o")
     es = words(es[0].text + "s", "o") if phrase.plural else es
+    if second == "eat":
+        es = words(SPANISH_REFLEXIVES[who.person], "v") + es
     es += words(spanish_preterite(verb.es, who.person), "v")
     return (
         english(one) + words("and", "&") + renamed(en, "2") + words(".", "end"),
         french(one) + words("et", "&") + renamed(fr, "2") + words(".", "end"),
         spanish(one) + words("y", "&") + renamed(es, "2") + words(".", "end"),
     )
+
+
+def _resumed(tokens: Tokens) -> Tokens:
+    """The clause's subject, its first token, goes with the verb where English leaves it out."""
+    return [Token(tokens[0].text, tokens[0].tags, frozenset({"v"})), *tokens[1:]]
 
 
 def _it(phrase: Phrase) -> Pronoun:
@@ -449,7 +523,7 @@ def _it(phrase: Phrase) -> Pronoun:
 
 def but_it(draw: Draw) -> Sentences | None:
     """he has a car but he doesn't use it : mais il ne l'utilise pas, pero no lo usa."""
-    who = subject(draw)
+    who = man_or_woman(draw, subject(draw))
     second, kinds = draw.one(
         [
             ("use", "vehicle device umbrella"),
@@ -457,6 +531,8 @@ def but_it(draw: Draw) -> Sentences | None:
             ("read", "book novel magazine newspaper"),
         ]
     )
+    if second == "wear" and who.plural:
+        return None
     noun = draw.one(of_kind(*kinds.split()))
     phrase = Phrase(noun, "a")
     if draw.chance(0.3):
@@ -475,6 +551,110 @@ def but_it(draw: Draw) -> Sentences | None:
         english(one) + words("but", "&") + renamed(english(two), "2") + words(".", "end"),
         french(one) + words("mais", "&") + renamed(french(two), "2") + words(".", "end"),
         spanish(one) + words("pero", "&") + renamed(es, "2") + words(".", "end"),
+    )
+
+
+# What somebody does, and how they are: because of it, or in spite of it.
+BECAUSE = {
+    "cry": "sad tired sick alone hungry scared cold",
+    "sleep": "tired sick",
+    "sing": "happy",
+    "dance": "happy",
+    "laugh": "happy",
+    "eat": "hungry",
+    "drink": "thirsty",
+    "run": "scared cold",
+    "leave": "tired sick sleepy busy scared worried hungry cold alone",
+}
+NOT_BECAUSE = {"work": "sick tired", "study": "sick tired", "sing": "sad", "dance": "sad tired"}
+BUT = {"work": "tired sick sleepy", "study": "tired sleepy", "dance": "tired", "sing": "sad alone"}
+BUT |= {"cook": "tired sick", "laugh": "sad tired", "run": "tired"}
+NOT_BUT = {"sleep": "tired sleepy", "eat": "hungry", "drink": "thirsty", "cry": "sad scared"}
+
+
+def _state(en: str, who: Participant) -> Predicate:
+    """tired, hungry"""
+    for state in expressions("idiom"):
+        if state.texts[0] == en:
+            return Predicate(state.en("a"), state.fr("a"), state.es("a"), "avoir", "tener")
+    return adjective_predicate(next(a for a in adjectives() if a.en == en), who)
+
+
+def reasons(draw: Draw) -> Sentences | None:
+    """my sisters are crying because they're tired ; the nurse is sick but she's working ."""
+    although = draw.chance(0.5)
+    negative = draw.chance(0.3)
+    table = (NOT_BUT if negative else BUT) if although else NOT_BECAUSE if negative else BECAUSE
+    doing = draw.one(list(table))
+    feeling = draw.one(table[doing].split())
+    idiom = feeling in {state.texts[0] for state in expressions("idiom")}
+    who = man_or_woman(draw, subject(draw, gendered=not idiom or doing == "leave"))
+    if isinstance(who, Phrase):
+        who = replace(who, adjectives=())
+    verb = next(v for v in (*verbs("intransitives"), *verbs()) if v.en == doing)
+    past = doing == "leave" or ("p" in verb.uses and not although and draw.chance(0.3))
+    he = pronoun_for(who)
+    acts = Clause(
+        he if although else who, verb, "past" if past else "progressive", negative=negative
+    )
+    is_so = Clause(
+        who if although else he,
+        BE,
+        "past" if past else "present",
+        predicate=_state(feeling, who),
+    )
+    return _joined(
+        *((is_so, acts) if although else (acts, is_so)),
+        ("but", "mais", "pero") if although else ("because", "parce que", "porque"),
+        he,
+    )
+
+
+def _joined(one: Clause, two: Clause, link: tuple[str, str, str], he: Pronoun) -> Sentences:
+    """Two clauses about the same person: Spanish leaves the second subject out."""
+    return tuple(
+        first + words(conjunction, "&") + renamed(second, "2") + words(".", "end")
+        for first, conjunction, second in (
+            (english(one), link[0], english(two)),
+            (french(one), link[1], french(two)),
+            (spanish(one), link[2], spanish(two)[len(he.es("s")) :]),
+        )
+    )
+
+
+# With whom somebody does what, after "and".
+TOGETHER = {"live": 4, "work": 3, "study": 1, "travel": 1}
+
+
+def with_them(draw: Draw) -> Sentences | None:
+    """she has two sisters and lives with them : avec elles, con ellas."""
+    who = subject(draw)
+    noun = draw.one(of_kind("brother", "sister", "son", "daughter", "uncle", "aunt"))
+    if isinstance(who, Phrase) and who.noun.is_a("boy", "girl", "king", "queen", *noun.en):
+        return None
+    many = draw.chance(0.6)
+    number = draw.one(expressions("number")[:3]).texts if many else ("", "", "")
+    family = Phrase(noun, "number" if many else "a", many, number=number)
+    they = pronoun_for(family)
+    together = draw.weighted(TOGETHER)
+    verb = next(v for v in verbs("intransitives") if v.en == together)
+    one = Clause(who, HAVE, object=family)
+    two = Clause(pronoun_for(who), verb)
+    stressed = {"il": "lui", "elle": "elle", "ils": "eux", "elles": "elles"}[they.subject[1]]
+    with_en = words("with", "w") + words(they.object[0], "o")
+    with_fr = words("avec", "w") + words(stressed, "o")
+    with_es = words("con", "w") + words(they.subject[2], "o")
+    en, es = (
+        said_so(two)[len(two.subject.subject[k].split()) :]
+        for said_so, k in ((english, 0), (spanish, 2))
+    )
+    return (
+        english(one) + words("and", "&") + renamed(en + with_en, "2") + words(".", "end"),
+        french(one)
+        + words("et", "&")
+        + renamed(_resumed(french(two)) + with_fr, "2")
+        + words(".", "end"),
+        spanish(one) + words("y", "&") + renamed(es + with_es, "2") + words(".", "end"),
     )
 
 
@@ -511,4 +691,5 @@ def animals(draw: Draw) -> Sentences | None:
         place = _place_with(
             verb, at_place(IN, draw.one(of_kind("garden", "park", "forest", "street")))
         )
-    return said(replace(clause, complements=(place,) if draw.chance(0.7) else ()))
+    bare = verb.en != "walk" or tense != "past"
+    return said(replace(clause, complements=() if bare and draw.chance(0.3) else (place,)))

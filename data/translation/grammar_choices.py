@@ -23,6 +23,7 @@ from grammar_forms import (
 from grammar_phrases import (
     POSSESSIVES,
     PRONOUNS,
+    THEY_WOMEN,
     Expression,
     Name,
     Noun,
@@ -30,6 +31,7 @@ from grammar_phrases import (
     Place,
     Pronoun,
     adjectives,
+    as_woman,
     nouns,
     rows,
 )
@@ -126,11 +128,18 @@ def human(draw: Draw, kind: str) -> Phrase:
 
 
 def pronoun_for(participant: Participant) -> Pronoun:
-    """he, she or they"""
+    """he, she or they; elles and ellas for my sisters, for anna and emma"""
     if isinstance(participant, Pronoun):
         return participant
-    gender = "m" if participant.plural else participant.genders()[0]
-    return next(p for p in PRONOUNS if (p.person, p.gender) == (participant.person, gender))
+    wanted = participant.person, participant.genders()[0]
+    return next(p for p in [*PRONOUNS, THEY_WOMEN] if (p.person, p.gender) == wanted)
+
+
+def man_or_woman(draw: Draw, who: Participant) -> Participant:
+    """For a sentence that goes on with he or she: the doctor is as often a woman as a man."""
+    if isinstance(who, Phrase) and not who.plural and as_woman(who.noun) and draw.chance(0.5):
+        return replace(who, noun=as_woman(who.noun))
+    return who
 
 
 def own(participant: Participant) -> str:
@@ -216,6 +225,7 @@ def thing(draw: Draw, noun: Noun, style: str, owner: Participant | None = None) 
 IN = ("in", "dans", "en")
 AT = ("at", "à", "en")
 TO = ("to", "à", "a")
+IN_CHURCH = ("in", "à", "en")
 
 
 @cache
@@ -225,12 +235,28 @@ def near() -> dict[str, tuple[str, str, str]]:
     return {" ".join(p.partition("/")[0] for p in texts[0].split()): texts for texts in table}
 
 
+def in_or_at(preposition: tuple[str, str, str], noun: Noun) -> Place:
+    """at the station; but at school, in church, à l'école, en la iglesia."""
+    if noun.is_a("church"):
+        preposition = IN_CHURCH if preposition == IN else preposition
+    return at_place(preposition, noun, "generic" if noun.is_a("school", "church") else "the")
+
+
+def by_water(preposition: str, noun: Noun) -> tuple[str, str, str]:
+    """Nothing stands in front of a river, or behind it, but by it or near it."""
+    wet = noun.is_a("lake", "river") and preposition != "near"
+    return near()["by" if wet else preposition]
+
+
 def at_place(preposition: tuple[str, str, str], noun: Noun, determiner: str = "the") -> Place:
     return Place(preposition, Phrase(noun, determiner))
 
 
-def place_named(draw: Draw, kind: str) -> Place:
-    """A place of a kind that lexicon/intransitives.tsv names; "to:" before it is where one goes."""
+def place_named(draw: Draw, kind: str, who: Participant | None = None) -> Place:
+    """A place of a kind that lexicon/intransitives.tsv names; "to:" before it is where one goes.
+
+    who: the one who sleeps in a bed of their own.
+    """
     direction, _, what = kind.rpartition(":")
     if what == "city":
         city = draw.one(expressions("city"))
@@ -242,47 +268,52 @@ def place_named(draw: Draw, kind: str) -> Place:
         return Place((english_word, preposition, spanish_word), Expression((en, country, es)))
     if what == "sleep":
         bed = draw.chance(0.6)
-        determiner = draw.one(["the", "the", "this"])
-        noun = draw.one(of_kind("bed" if bed else "sofa"))
-        return at_place(IN if bed else ("on", "sur", "en"), noun, determiner)
+        if not bed:
+            determiner = draw.one(["the", "the", "this"])
+            return at_place(("on", "sur", "en"), draw.one(of_kind("sofa")), determiner)
+        noun = draw.one(of_kind("bed"))
+        if who and draw.chance(0.7):
+            return Place(IN, Phrase(noun, own(who), who.plural))
+        return at_place(IN, noun, "this")
     if what == "swim":
         return at_place(IN, draw.one(of_kind("lake", "river")))
     if what == "work":
-        return at_place(AT, draw.one(of_kind("public", "station", "airport")))
+        places = [n for n in of_kind("public", "station", "airport") if not n.is_a("school")]
+        return at_place(AT, draw.one(places))
     noun = draw.one(of_kind(what))
     if direction == "to":
-        return at_place(TO, noun)
-    preposition = AT if noun.is_a("at") else IN
-    return at_place(preposition, noun, "this" if what == "village" and draw.chance(0.5) else "the")
+        return in_or_at(TO, noun)
+    if what == "village" and draw.chance(0.5):
+        return at_place(IN, noun, "this")
+    return in_or_at(AT if noun.is_a("at") else IN, noun)
 
 
 def place_of(draw: Draw, noun: Noun) -> Place:
-    """Where a thing of this kind may well be."""
+    """Where a thing of this kind may well be; of somebody too."""
     if noun.is_a("human", "kin", "name"):
         kind = draw.weighted({"room": 3, "at": 4, "near": 2, "in": 2})
         if kind == "near":
             return at_place(
                 near()[draw.one(["near", "behind", "in front of"])], draw.one(of_kind("building"))
             )
-        return at_place(AT if kind == "at" else IN, draw.one(of_kind(kind)))
+        return in_or_at(AT if kind == "at" else IN, draw.one(of_kind(kind)))
     if noun.is_a("animal"):
         where = draw.weighted({"under": 2 * noun.is_a("cat", "dog"), "near": 3, "in": 3})
         if where == "under":
             return at_place(near()[draw.one(["under", "on"])], draw.one(of_kind("surface")))
         if where == "near":
-            preposition = near()[draw.one(["near", "behind", "in front of", "next to"])]
-            return at_place(preposition, draw.one(of_kind("landmark", "house", "truck", "car")))
+            preposition = draw.one(["near", "behind", "in front of", "next to"])
+            other = draw.one(of_kind("landmark", "house", "truck", "car"))
+            return at_place(by_water(preposition, other), other)
         return at_place(IN, draw.one(of_kind("garden", "park", "forest", "street")))
     if noun.is_a("building"):
         where = draw.weighted({"near": 4, "in": 1})
         if where == "in":
-            noun = draw.one(of_kind("street", "village", "city"))
-        return at_place(IN, noun, "this" if noun.is_a("street") else "the")
-        preposition = near()[draw.one(["near", "behind", "in front of", "next to"])]
-        others = [
-            n for n in of_kind("building", "park", "market", "bridge", "lake", "river") if n != noun
-        ]
-        return at_place(preposition, draw.one(others))
+            around = draw.one(of_kind("street", "village", "city"))
+            return at_place(IN, around, "this" if around.is_a("street") else "the")
+        preposition = draw.one(["near", "behind", "in front of", "next to"])
+        other = draw.one(of_kind("building", "park", "market", "bridge", "lake", "river"))
+        return at_place(by_water(preposition, other), other)
     if noun.is_a("boat"):
         if draw.chance(0.5):
             return at_place(("on", "sur", "en"), draw.one(of_kind("lake", "river")))
@@ -316,6 +347,19 @@ TIMES = {
 
 LASTING = {"travel", "learn", "work", "study"}  # for a week, a year; not at noon
 EITHER = {"buy", "sell", "visit", "paint", "go", "repair", "write", "read", "play", "swim", "have"}
+SOON = {
+    "leave",
+    "come",
+    "arrive",
+    "buy",
+    "sell",
+    "visit",
+    "see",
+    "call",
+    "finish",
+    "repair",
+    "invite",
+}
 # What one does in summer and in winter alike.
 ALL_YEAR = {"listen", "use", "watch", "read", "write", "help", "wash", "clean"}
 
@@ -330,7 +374,7 @@ def time(
         seasons = expressions("time season habit")
         if far or verb == "travel":
             return draw.one(seasons)
-        if verb in ("cry", "speak"):
+        if verb == "speak":
             return draw.one(moments)
         return draw.one(moments + weeks + ([] if verb in ALL_YEAR else seasons))
     if when == "now":
@@ -338,7 +382,7 @@ def time(
     years = expressions(f"time long {when}")
     if verb in LASTING:
         return draw.one(weeks + years)
-    if negative:
+    if negative or verb not in SOON:
         moments = [moment for moment in moments if moment.texts[0] != "soon"]
     if verb == "sleep":  # he slept last night: hier soir, or in the night?
         moments = [moment for moment in moments if not moment.texts[0].startswith("last")]

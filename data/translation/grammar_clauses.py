@@ -53,6 +53,7 @@ BE = Verb("be", "was", "being", "", "être", "ser", "s")
 HAVE = Verb("have", "had", "having", "", "avoir", "tener", "s")
 
 MODALS = {"can": ("pouvoir", "poder"), "must": ("devoir", "deber"), "want": ("vouloir", "querer")}
+SPANISH_REFLEXIVES = ("me", "te", "se", "nos", "se")
 QUESTION_WORDS = {
     "what": ("qu'est-ce", "qué"),
     "where": ("où est-ce", "dónde"),
@@ -105,6 +106,14 @@ class Clause:
     @property
     def asks_inverted(self) -> bool:
         return self.question not in ("", "who")
+
+    @property
+    def spanish_reflexive(self) -> bool:
+        """irse, reírse; and whoever eats up a certain thing: se comió la manzana."""
+        certain = isinstance(self.object, Pronoun | Phrase) and getattr(
+            self.object, "determiner", "the"
+        ) not in ("", "a", "number", "generic")
+        return self.verb.es.endswith("se") or (self.verb.es == "comer" and certain)
 
 
 def english(c: Clause) -> Tokens:
@@ -221,7 +230,7 @@ def _french_opening(c: Clause) -> Tokens:
     if c.question:
         *asked, marker = QUESTION_WORDS[c.question][0].split()
         opening = (
-            words(" ".join(asked), "wh") + words(marker, "q") if asked else words(marker, "wh")
+            words(" ".join(asked), "wh") + words(marker, "q") if asked else words(marker, "wh q")
         )
         return opening + words("que", "q") + subject
     return subject
@@ -255,10 +264,11 @@ def _french_verbs(c: Clause) -> tuple[Tokens, Tokens]:
 
 
 def spanish(c: Clause) -> Tokens:
-    """ella no lo ve; ¿ qué quiere comer tom ?"""
+    """ella no lo ve; ¿ qué quiere comer tom ? ¿ quiere tom comer pan ?"""
     finite, rest = _spanish_verbs(c)
-    group = words(c.object.object[2], "o") if isinstance(c.object, Pronoun) else []
-    group += finite + rest
+    group = words(SPANISH_REFLEXIVES[c.person], "v") if c.spanish_reflexive else []
+    group += words(c.object.object[2], "o") if isinstance(c.object, Pronoun) else []
+    group += finite
     late = []
     if c.negative or c.never:
         group = words("nunca" if c.never else "no", "n") + group
@@ -268,20 +278,30 @@ def spanish(c: Clause) -> Tokens:
             group = adverb + group  # siempre; a menudo comes late
         else:
             late = adverb
+    said_after = [*c.predicate.es] if c.predicate else []
+    if c.object and not isinstance(c.object, Pronoun):
+        said_after += _personal_a(c) + c.object.es("o")
+    said_after += late
+    for k, complement in enumerate(c.complements):
+        said_after += complement.es(f"c{k}")
     subject = words("quién", "s") if c.question == "who" else c.subject.es("s") if c.subject else []
     if c.question in QUESTION_WORDS:
         asked = "adónde" if c.verb.es in ("ir", "viajar") and c.question == "where" else ""
-        tokens = words(asked or QUESTION_WORDS[c.question][1], "wh") + group + subject
-    else:
-        tokens = subject + group
-    if c.predicate:
-        tokens += c.predicate.es
-    elif c.object and not isinstance(c.object, Pronoun):
-        tokens += _personal_a(c) + c.object.es("o")
-    tokens += late
-    for k, complement in enumerate(c.complements):
-        tokens += complement.es(f"c{k}")
-    return tokens
+        asking = words(asked or QUESTION_WORDS[c.question][1], "wh")
+        return asking + group + rest + subject + said_after
+    if c.question == "yes":
+        return _spanish_yes_or_no(c, subject, group, rest, said_after)
+    return subject + group + rest + said_after
+
+
+def _spanish_yes_or_no(
+    c: Clause, subject: Tokens, verb: Tokens, rest: Tokens, said_after: Tokens
+) -> Tokens:
+    """¿ está ella cansada ? ¿ está tom leyendo un libro ? But what is short goes first: ¿ está sucia la mesa ?"""
+    short = len(said_after) <= 1 if c.predicate else not said_after
+    if short and not isinstance(c.subject, Pronoun):
+        return verb + rest + said_after + subject
+    return verb + subject + rest + said_after
 
 
 def _personal_a(c: Clause) -> Tokens:
@@ -296,7 +316,8 @@ def _personal_a(c: Clause) -> Tokens:
 
 
 def _spanish_verbs(c: Clause) -> tuple[Tokens, Tokens]:
-    verb, person = (c.predicate.es_verb if c.predicate else c.verb.es), c.person
+    verb = c.predicate.es_verb if c.predicate else c.verb.es.removesuffix("se")
+    person = c.person
     infinitive = words(verb, "v")
     if c.modal:
         return words(spanish_present(MODALS[c.modal][1], person), "m f"), infinitive

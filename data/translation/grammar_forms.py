@@ -264,7 +264,13 @@ _SPANISH = {
     "conocer": ("conozco conoces conoce conocemos conocen", "-", "conocer", "-"),
     "volver": ("vuelvo vuelves vuelve volvemos vuelven", "-", "volver", "-"),
     "jugar": ("juego juegas juega jugamos juegan", "-", "jugar", "-"),
-    "salir": ("salgo sales sale salimos salen", "-", "saldr", "-"),
+    "hacer": (
+        "hago haces hace hacemos hacen",
+        "hice hiciste hizo hicimos hicieron",
+        "har",
+        "haciendo",
+    ),
+    "coger": ("cojo coges coge cogemos cogen", "-", "coger", "-"),
     "dormir": (
         "duermo duermes duerme dormimos duermen",
         "dormí dormiste durmió dormimos durmieron",
@@ -331,5 +337,5 @@ def spanish_gerund(verb: str) -> str:
 
 
 def spanish_imperative(verb: str) -> str:
-    """tú form: ¡come!, the third person of the present."""
-    return spanish_present(verb, SHE)
+    """tú form: ¡come!, the third person of the present; ¡haz!"""
+    return "haz" if verb == "hacer" else spanish_present(verb, SHE)

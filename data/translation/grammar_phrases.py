@@ -114,6 +114,26 @@ def nouns() -> list[Noun]:
 
 
 @cache
+def _women() -> dict[str, Noun]:
+    by_name = {noun.en[0]: noun for noun in nouns()}
+    return {
+        en: replace(
+            by_name[en],
+            fr=_number(fr, french_plural),
+            es=_number(es, spanish_plural),
+            fr_gender="f",
+            es_gender="f",
+        )
+        for en, fr, es in rows("women")
+    }
+
+
+def as_woman(noun: Noun) -> Noun | None:
+    """l'avocate for l'avocat, where English has one word for both; else nothing."""
+    return _women().get(noun.en[0])
+
+
+@cache
 def adjectives() -> list[Adjective]:
     table = []
     for en, fr, fr_position, es, es_position, copula, attributive, predicative in rows(
@@ -174,6 +194,11 @@ PRONOUNS = [
     Pronoun(WE, "", ("we", "nous", ""), ("us", "nous", "nos"), "we're"),
     Pronoun(THEY, "m", ("they", "ils", "ellos"), ("them", "les", "los"), "they're"),
 ]
+
+
+THEY_WOMEN = Pronoun(
+    THEY, "f", ("they", "elles", "ellas"), ("them", "les", "las"), "they're"
+)  # only where the sentence says before who they are
 
 
 @dataclass(frozen=True)

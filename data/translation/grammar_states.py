@@ -4,6 +4,7 @@ Above: `grammar_actions`.
 """
 
 from dataclasses import replace
+from functools import cache
 
 from grammar_actions import Sentences, polarity, said
 from grammar_choices import (
@@ -58,6 +59,7 @@ from grammar_phrases import (
     Phrase,
     Pronoun,
     adjectives,
+    as_woman,
 )
 
 
@@ -305,7 +307,9 @@ def exists(draw: Draw) -> Sentences | None:
     place = place_of(draw, noun)
     if noun.mass:
         place = at_place(near()["in"], draw.one(of_kind("glass", "cup", "bottle", "kitchen")))
-    if noun.is_a("king", "queen") or getattr(place.where, "noun", None) == noun:
+    if noun.is_a("king", "queen") or place.where.noun == noun:
+        return None
+    if place.where.determiner == "generic":  # nobody says: there is a man at school
         return None
     determiner = "" if noun.mass else draw.weighted({"a": 5, "number": 3})
     phrase = Phrase(noun, determiner, plural=determiner == "number")
@@ -368,6 +372,8 @@ def points(draw: Draw) -> Sentences | None:
         french_start = words("c'est", "s v")
     middle = words("no", "n") if negative else []
     spanish_start = words(that, "s") + middle + words("es", "v")
+    if question:
+        spanish_start = words("es", "v") + words(that, "s")
     return (
         ended(start + noun_en, end),
         ended(french_start + noun_fr, end),
@@ -380,16 +386,29 @@ def _spanish_this(noun: Noun) -> str:
 
 
 def is_job(draw: Draw) -> Sentences | None:
-    """tom is a doctor : tom est médecin."""
+    """tom is a doctor : tom est médecin; julia is my neighbor : julia est ma voisine."""
     who = subject(draw, gendered=True)
-    if who.plural or isinstance(who, Phrase) and not who.noun.is_a("kin"):
+    if isinstance(who, Phrase) and (not who.noun.is_a("kin") or as_woman(who.noun)):
         return None
-    noun = draw.one(of_kind("job" if who.genders()[0] == "m" else "jobf"))
-    article = words(english_article(words(noun.en[0], "")), "", "a")
-    predicate = Predicate(
-        article + words(noun.en[0], "a"), words(noun.fr[0], "a"), words(noun.es[0], "a")
-    )
-    return said(_be(draw, who, predicate, past=0.2))
+    woman = who.genders()[0] == "f"
+    if not isinstance(who, Pronoun) and draw.chance(0.35):
+        noun = draw.one(of_kind("friend", "neighbor", "teacher", "doctor", "lawyer", "student"))
+        noun = as_woman(noun) if woman else noun
+        phrase = Phrase(noun, draw.one(POSSESSIVES), who.plural)
+        predicate = Predicate(phrase.en("a"), phrase.fr("a"), phrase.es("a"))
+        return said(_be(draw, who, predicate, past=0.1))
+    noun = draw.one(trades(woman))
+    article = [] if who.plural else words(english_article(words(noun.en[0], "")), "", "a")
+    en, fr, es = (words(forms[who.plural], "a") for forms in (noun.en, noun.fr, noun.es))
+    return said(_be(draw, who, Predicate(article + en, fr, es), past=0.2))
+
+
+@cache
+def trades(of_women: bool) -> list[Noun]:
+    """Nouns for what men, or women, work as."""
+    only = of_kind("actress", "waitress") if of_women else of_kind("actor", "waiter")
+    both = [noun for noun in of_kind("job") if as_woman(noun)]
+    return only + [as_woman(noun) if of_women else noun for noun in both]
 
 
 # What the world knows, smallest, lightest and slowest first; things in one group aren't compared.
@@ -412,9 +431,9 @@ def compares(draw: Draw) -> Sentences | None:
     comparatives = {
         "tall": "taller", "old": "older", "young": "younger", "strong": "stronger", "rich": "richer",
         "small": "smaller", "big": "bigger", "fast": "faster", "funny": "funnier", "kind": "kinder",
-        "heavy": "heavier", "long": "longer", "easy": "easier",
+        "heavy": "heavier",
     }  # fmt: skip
-    adjective = draw.one([a for a in adjectives() if a.en in comparatives])
+    adjective = draw.one([a for a in adjectives() if a.en in comparatives and a.predicative])
     if adjective.predicative & {"human", "kin"}:
         first, second = subject(draw, gendered=True), subject(draw, gendered=True)
         if isinstance(second, Pronoun):
@@ -428,16 +447,15 @@ def compares(draw: Draw) -> Sentences | None:
             )
             if first.noun == second.noun or (adjective.en in ("old", "young") and generations):
                 return None
+            if second.determiner == "her" and as_woman(first.noun) and not first.plural:
+                first = replace(first, noun=as_woman(first.noun))
     else:
-        kind = draw.one(
-            sorted(
-                adjective.predicative & {"animal", "vehicle", "home", "furniture", "study", "pet"}
-            )
-            or [""]
-        )
-        fitting = [noun for noun in of_kind(kind) if not noun.is_a("answer")] if kind else []
-        if len(fitting) < 2:
+        kinds = adjective.predicative & {"animal", "vehicle", "home", "furniture", "pet"}
+        if adjective.en == "big":
+            kinds |= {"animal"}
+        if not kinds:
             return None
+        fitting = of_kind(draw.one(sorted(kinds)))
         one, two = draw.one(fitting), draw.one(fitting)
         if one == two:
             return None
@@ -469,6 +487,8 @@ def compares(draw: Draw) -> Sentences | None:
 
 def _more(comparative: str, adjective: Adjective, one: Participant, two: Participant) -> Predicate:
     """taller than tom, of `one`"""
+    if adjective.en == "big" and one.noun.is_a("bulky"):  # gros, not grand
+        adjective = next(a for a in adjectives() if "bulky" in a.attributive)
     french_gender, spanish_gender = one.genders()
     return Predicate(
         words(comparative, "a") + words("than", "y") + two.en("b"),
