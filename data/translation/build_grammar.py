@@ -38,7 +38,7 @@ from grammar_actions import (  # noqa: E402
     transitive,
     with_them,
 )
-from grammar_choices import Draw  # noqa: E402
+from grammar_choices import Draw, names  # noqa: E402
 from grammar_clauses import Tokens  # noqa: E402
 from grammar_forms import align, french_sounds, spanish_sounds  # noqa: E402
 from grammar_states import (  # noqa: E402
@@ -81,6 +81,12 @@ def line(source: Tokens, target: Tokens) -> tuple[str, str, str]:
     return " ".join(t.text for t in source), " ".join(t.text for t in target), links
 
 
+def _twice_named(en: Tokens) -> bool:
+    """paul helped his friend paul: two Pauls?"""
+    said = [token.text.removesuffix("'s") for token in en]
+    return any(said.count(name.names[0]) > 1 for name in names())
+
+
 def generate(pairs: int = PAIRS, seed: int = SEED) -> dict[str, list[tuple[str, str, str]]]:
     """Lines of both languages, sorted; the English sentences are the same.
 
@@ -95,6 +101,8 @@ def generate(pairs: int = PAIRS, seed: int = SEED) -> dict[str, list[tuple[str, 
             continue
         en, fr, es = sentences[0], french_sounds(sentences[1]), spanish_sounds(sentences[2])
         if not all(len(tokens) in LENGTHS for tokens in (en, fr, es)):
+            continue
+        if _twice_named(en):
             continue
         if len(fr) >= 9 and draw.chance(0.6):  # fewer long sentences: quick to learn, small to keep
             continue

@@ -21,6 +21,7 @@ from grammar_choices import (
     own,
     place_named,
     pronoun_for,
+    somebody,
     subject,
     thing,
     time,
@@ -59,11 +60,11 @@ from grammar_phrases import (
     POSSESSIVES,
     PRONOUNS,
     Expression,
-    Name,
     Phrase,
     Place,
     Pronoun,
     adjectives,
+    as_man,
     as_woman,
 )
 
@@ -73,10 +74,11 @@ Sentences = tuple[Tokens, Tokens, Tokens]
 def said(clause: Clause, mark: str = "") -> Sentences:
     """A clause as a sentence; the doctor who washes her car is a woman."""
     who = clause.subject
-    parts = [clause.object, *(getattr(place, "where", None) for place in clause.complements)]
-    hers = any(isinstance(part, Phrase) and part.determiner == "her" for part in parts)
-    if hers and isinstance(who, Phrase) and not who.plural and as_woman(who.noun):
-        clause = replace(clause, subject=replace(who, noun=as_woman(who.noun)))
+    if isinstance(who, Phrase) and not who.plural and not who.called and as_woman(who.noun):
+        parts = [clause.object, *(getattr(place, "where", None) for place in clause.complements)]
+        hers = any(isinstance(part, Phrase) and part.determiner == "her" for part in parts)
+        noun = as_woman(who.noun) if hers else as_man(who.noun)
+        clause = replace(clause, subject=replace(who, noun=noun))
     mark = mark or ("?" if clause.question else ".")
     return (
         ended(english(clause), mark),
@@ -133,6 +135,7 @@ def _clause(draw: Draw, verb: Verb) -> Clause:
     negative, question = polarity(draw, who)
     if question == "who":
         who = PRONOUNS[2]  # the third person, masculine
+    who = man_or_woman(draw, who)
     modal = draw.one(["can", "must", "want"]) if tense == "modal" else ""
     if modal == "can" and verb.en in SKILLS:
         modal = "want"
@@ -293,8 +296,6 @@ def person_object(draw: Draw) -> Sentences | None:
             return None
     elif kind == "name":
         object_ = draw.one(names())
-        if isinstance(clause.subject, Name) and object_.names[0] in clause.subject.names:
-            return None
     else:
         object_ = human(draw, kind)
         if isinstance(clause.subject, Phrase) and object_.noun == clause.subject.noun:
@@ -523,7 +524,7 @@ def _it(phrase: Phrase) -> Pronoun:
 
 def but_it(draw: Draw) -> Sentences | None:
     """he has a car but he doesn't use it : mais il ne l'utilise pas, pero no lo usa."""
-    who = man_or_woman(draw, subject(draw))
+    who = somebody(draw)
     second, kinds = draw.one(
         [
             ("use", "vehicle device umbrella"),
@@ -588,7 +589,7 @@ def reasons(draw: Draw) -> Sentences | None:
     doing = draw.one(list(table))
     feeling = draw.one(table[doing].split())
     idiom = feeling in {state.texts[0] for state in expressions("idiom")}
-    who = man_or_woman(draw, subject(draw, gendered=not idiom or doing == "leave"))
+    who = somebody(draw, gendered=not idiom or doing == "leave")
     if isinstance(who, Phrase):
         who = replace(who, adjectives=())
     verb = next(v for v in (*verbs("intransitives"), *verbs()) if v.en == doing)

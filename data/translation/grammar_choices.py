@@ -117,11 +117,19 @@ def subject(draw: Draw, *, gendered: bool = False, no_first: bool = False) -> Pa
 
 
 def human(draw: Draw, kind: str) -> Phrase:
-    """my sister, the young doctor"""
-    noun = draw.one(of_kind(kind))
+    """my sister, my friend anna, the young doctor"""
     if kind == "kin":
+        noun = draw.one(of_kind("kin"))
         plural = draw.chance(0.25) and not noun.is_a("one")
+        either = as_woman(noun) is not None  # a friend, a neighbor
+        if not plural and not noun.is_a("one") and draw.chance(0.8 if either else 0.1):
+            gender = ("f" if draw.chance(0.65) else "m") if either else noun.fr_gender
+            name = draw.one([n for n in names() if n.gender == gender])
+            noun = as_woman(noun) if either and gender == "f" else noun
+            return Phrase(noun, draw.one(POSSESSIVES), called=name)
         return Phrase(noun, draw.one(POSSESSIVES), plural)
+    # Whether the doctor is a woman, English rarely tells: fewer of them.
+    noun = draw.one([n for n in of_kind("human") if as_woman(n) is None or draw.chance(0.2)])
     adjective = adjective_for(draw, noun) if draw.chance(0.25) else ()
     plural = draw.chance(0.2) and not noun.is_a("one")
     return Phrase(noun, draw.one(["the", "the", "the", "this"]), plural, adjective)
@@ -136,10 +144,21 @@ def pronoun_for(participant: Participant) -> Pronoun:
 
 
 def man_or_woman(draw: Draw, who: Participant) -> Participant:
-    """For a sentence that goes on with he or she: the doctor is as often a woman as a man."""
-    if isinstance(who, Phrase) and not who.plural and as_woman(who.noun) and draw.chance(0.5):
-        return replace(who, noun=as_woman(who.noun))
+    """For a sentence that goes on with he or she: the doctor is more often a woman.
+
+    In sentences that don't tell, she is a man; this makes up for some of those.
+    """
+    if isinstance(who, Phrase) and not (who.plural or who.called) and as_woman(who.noun):
+        return replace(who, noun=as_woman(who.noun)) if draw.chance(0.65) else who
     return who
+
+
+def somebody(draw: Draw, *, gendered: bool = False) -> Participant:
+    """A subject for a sentence that goes on with he or she."""
+    if draw.chance(0.25):
+        trade = draw.one([noun for noun in of_kind("human") if as_woman(noun)])
+        return man_or_woman(draw, Phrase(trade, "the"))
+    return man_or_woman(draw, subject(draw, gendered=gendered))
 
 
 def own(participant: Participant) -> str:

@@ -133,6 +133,11 @@ def as_woman(noun: Noun) -> Noun | None:
     return _women().get(noun.en[0])
 
 
+def as_man(noun: Noun) -> Noun:
+    """The noun of nouns.tsv: l'avocat for l'avocate."""
+    return next(n for n in nouns() if n.en == noun.en) if as_woman(noun) else noun
+
+
 @cache
 def adjectives() -> list[Adjective]:
     table = []
@@ -268,6 +273,7 @@ class Phrase:
             "generic" for none in English, the definite article in French and Spanish (i like bread);
             "number"; or "owner" (tom's book).
         number: (English, French, Spanish) of "number".
+        called: a name that follows: my friend anna.
         negated: under a negation French says de for un, du and des.
         bare: Spanish leaves un out (no tengo coche).
     """
@@ -278,6 +284,7 @@ class Phrase:
     adjectives: tuple[Adjective, ...] = ()
     owner: Name | None = None
     number: tuple[str, str, str] = ("", "", "")
+    called: Name | None = None
     negated: bool = False
     bare: bool = False
 
@@ -291,7 +298,7 @@ class Phrase:
         tokens = []
         for k, adjective in enumerate(self.adjectives):
             tokens += words(adjective.en, f"{role}.a{k}")
-        tokens += words(self.noun.en[self.plural], f"{role}.n")
+        tokens += words(self.noun.en[self.plural], f"{role}.n") + self._called(role)
         det = self.determiner
         if self.plural:
             det = {"this": "these", "that": "those"}.get(det, det)
@@ -315,7 +322,7 @@ class Phrase:
                 before += words(word, f"{role}.a{k}")
             else:
                 after += words(word, f"{role}.a{k}")
-        tokens = [*before, *words(noun, f"{role}.n"), *after]
+        tokens = [*before, *words(noun, f"{role}.n"), *after, *self._called(role)]
         if self.determiner == "owner":
             tokens += words("de", f"{role}.w") + words(self.owner.names[0], f"{role}.w")
         return self._french_determiner(role, tokens[0].text) + tokens
@@ -351,6 +358,7 @@ class Phrase:
             word = adjective.spanish(self.noun.es_gender, self.plural, before=leads)
             (before if leads else after).extend(words(word, f"{role}.a{k}"))
         tokens = [*before, *words(self.noun.es[self.plural], f"{role}.n"), *after]
+        tokens += self._called(role)
         if self.determiner == "owner":
             tokens += words(f"de {self.owner.names[0]}", f"{role}.w")
         return self._spanish_determiner(role, bool(before)) + tokens
@@ -367,6 +375,9 @@ class Phrase:
         if kind == "the" and self.noun.masculine_article and not (self.plural or adjective_first):
             feminine = False
         return words(forms[feminine + 2 * self.plural], tags, spare)
+
+    def _called(self, role: str) -> list[Token]:
+        return words(self.called.names[0], f"{role}.called") if self.called else []
 
     def negate(self, *, bare: bool = False) -> "Phrase":
         return replace(self, negated=True, bare=bare and self.determiner == "a")

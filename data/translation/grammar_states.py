@@ -54,7 +54,6 @@ from grammar_phrases import (
     POSSESSIVES,
     PRONOUNS,
     Adjective,
-    Name,
     Noun,
     Phrase,
     Pronoun,
@@ -465,11 +464,7 @@ def compares(draw: Draw) -> Sentences | None:
             replace(p, determiner="the") if p.noun.is_a("bear", "frog") else p
             for p in (first, second)
         )
-    if first == second or (
-        isinstance(first, Name)
-        and isinstance(second, Name)
-        and set(first.names) & set(second.names)
-    ):
+    if first == second:
         return None
     clause = _be(
         draw, first, _more(comparatives[adjective.en], adjective, first, second), past=0.05
