@@ -332,6 +332,7 @@ def place_of(draw: Draw, noun: Noun) -> Place:
             return at_place(IN, around, "this" if around.is_a("street") else "the")
         preposition = draw.one(["near", "behind", "in front of", "next to"])
         other = draw.one(of_kind("building", "park", "market", "bridge", "lake", "river"))
+        preposition = "near" if {"airport"} & (noun.kinds | other.kinds) else preposition
         return at_place(by_water(preposition, other), other)
     if noun.is_a("boat"):
         if draw.chance(0.5):
@@ -379,6 +380,8 @@ SOON = {
     "repair",
     "invite",
 }
+# What takes a moment.
+BRIEF = {"open", "close", "cut", "throw", "carry", "hide", "choose"}
 # What one does in summer and in winter alike.
 ALL_YEAR = {"listen", "use", "watch", "read", "write", "help", "wash", "clean"}
 
@@ -403,6 +406,10 @@ def time(
         return draw.one(weeks + years)
     if negative or verb not in SOON:
         moments = [moment for moment in moments if moment.texts[0] != "soon"]
+    if verb in BRIEF:
+        return draw.one(
+            [m for m in moments if not m.texts[0].startswith(("on", "last/1 m", "two"))]
+        )
     if verb == "sleep":  # he slept last night: hier soir, or in the night?
         moments = [moment for moment in moments if not moment.texts[0].startswith("last")]
     return draw.one(moments + weeks + (years if verb in EITHER else []))

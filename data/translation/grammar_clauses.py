@@ -297,9 +297,12 @@ def spanish(c: Clause) -> Tokens:
 def _spanish_yes_or_no(
     c: Clause, subject: Tokens, verb: Tokens, rest: Tokens, said_after: Tokens
 ) -> Tokens:
-    """¿ está ella cansada ? ¿ está tom leyendo un libro ? But what is short goes first: ¿ está sucia la mesa ?"""
-    short = len(said_after) <= 1 if c.predicate else not said_after
-    if short and not isinstance(c.subject, Pronoun):
+    """¿ está ella cansada ? ¿ está tom leyendo un libro ? But short words go first: ¿ está sucia la mesa ?"""
+    if c.predicate:
+        late = len(said_after) == 1 and isinstance(c.subject, Phrase)
+    else:
+        late = not said_after and not isinstance(c.subject, Pronoun)
+    if late:
         return verb + rest + said_after + subject
     return verb + subject + rest + said_after
 
@@ -322,7 +325,7 @@ def _spanish_verbs(c: Clause) -> tuple[Tokens, Tokens]:
     if c.modal:
         return words(spanish_present(MODALS[c.modal][1], person), "m f"), infinitive
     if c.tense == "going":
-        return words(spanish_present("ir", person), "x g f") + words("a", "t"), infinitive
+        return words(spanish_present("ir", person), "x g f"), words("a", "t") + infinitive
     if c.tense == "future":
         return words(spanish_future(verb, person), "v x f"), []
     if c.tense == "progressive" and "l" not in c.verb.uses:

@@ -111,7 +111,7 @@ def located(draw: Draw) -> Sentences | None:
         place = place_of(draw, of_kind("boy")[0])
     else:
         noun = draw.one(
-            of_kind("portable", "tableware", "text", "animal", "vehicle", "furniture", "building")
+            of_kind("portable", "tableware", "letter", "animal", "vehicle", "furniture", "building")
         )
         if noun.is_a("building"):
             who = Phrase(noun, "the")
