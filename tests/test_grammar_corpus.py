@@ -138,6 +138,10 @@ def nouns(language):
         cell, gender = (row[1], row[2]) if language == "fr" else (row[3], row[4][0])
         for number, form in zip("sp", _plural(language, cell), strict=True):
             table.setdefault(form, set()).add((gender, number))
+    for _, french, spanish in lexicon("women"):
+        cell = french if language == "fr" else spanish
+        for number, form in zip("sp", _plural(language, cell), strict=True):
+            table.setdefault(form, set()).add(("f", number))
     return table
 
 
