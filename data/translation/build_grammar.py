@@ -68,10 +68,10 @@ HEADER = """\
 
 # How often each kind of sentence is drawn.
 FRAMES = {
-    transitive: 30, object_question: 4, person_object: 14, intransitive: 12, open_question: 3,
-    describes: 13, located: 8, where_is: 2.5, has: 6, likes: 3, feels: 3, aged: 1.2, weather: 0.1,
+    transitive: 31, object_question: 4, person_object: 14, intransitive: 12, open_question: 3,
+    describes: 13, located: 8, where_is: 2.5, has: 6, likes: 3, feels: 3, aged: 1.2, weather: 0.2,
     exists: 4, points: 2.5, is_job: 4, compares: 2.5, requests: 2, how_many: 2, and_it: 6, but_it: 2,
-    reasons: 4, with_them: 1, animals: 3,
+    reasons: 4, with_them: 1.7, animals: 3,
 }  # fmt: skip
 
 

@@ -114,7 +114,7 @@ SKILLS = {
 def _tense(draw: Draw, uses: str) -> str:
     """A tense that the verb is used in, and "modal"."""
     weights = {"present": 5 * ("s" in uses or "h" in uses), "progressive": 4 * ("g" in uses)}
-    weights |= {"past": 6 * ("p" in uses), "future": 3 * ("f" in uses), "going": 3 * ("f" in uses)}
+    weights |= {"past": 7 * ("p" in uses), "future": 3 * ("f" in uses), "going": 3 * ("f" in uses)}
     return draw.weighted(weights | {"modal": 2 * ("m" in uses)})
 
 
@@ -152,7 +152,7 @@ def _timed(draw: Draw, clause: Clause, probability: float) -> Clause:
     if habit and "s" in clause.verb.uses:
         return clause
     adverb = habit and not (clause.negative or clause.question or clause.verb.en == "learn")
-    if adverb and draw.chance(0.35):
+    if adverb and draw.chance(0.45):
         if draw.chance(0.3):
             return replace(clause, never=True)
         return replace(clause, frequency=draw.one(expressions("often")))

@@ -130,7 +130,7 @@ def human(draw: Draw, kind: str) -> Phrase:
         return Phrase(noun, draw.one(POSSESSIVES), plural)
     # Whether the doctor is a woman, English rarely tells: fewer of them.
     noun = draw.one([n for n in of_kind("human") if as_woman(n) is None or draw.chance(0.2)])
-    adjective = adjective_for(draw, noun) if draw.chance(0.25) else ()
+    adjective = adjective_for(draw, noun) if draw.chance(0.35) else ()
     plural = draw.chance(0.2) and not noun.is_a("one")
     return Phrase(noun, draw.one(["the", "the", "the", "this"]), plural, adjective)
 
@@ -158,6 +158,9 @@ def somebody(draw: Draw, *, gendered: bool = False) -> Participant:
     if draw.chance(0.25):
         trade = draw.one([noun for noun in of_kind("human") if as_woman(noun)])
         return man_or_woman(draw, Phrase(trade, "the"))
+    if draw.chance(0.15):
+        women = draw.one(of_kind("sister", "daughter", "aunt"))
+        return Phrase(women, draw.one(POSSESSIVES), plural=True)
     return man_or_woman(draw, subject(draw, gendered=gendered))
 
 
