@@ -646,18 +646,18 @@ did he finish the newspaper last week ? | est-ce qu'il a fini le journal la sema
 we won't work next year . | nous ne travaillerons pas l'année prochaine . | 0-0 1-1 1-2 1-3 2-2 3-5 4-4 5-6
 clara won't walk in the village . | clara ne marchera pas dans le village . | 0-0 1-1 1-2 1-3 2-2 3-4 4-5 5-6 6-7
 who is going to help them ? | qui va les aider ? | 0-0 1-1 2-1 3-1 4-3 5-2 6-4
-is adam's exercise easy ? | est-ce que l'exercice d'adam est facile ? | 0-0 0-1 0-4 1-3 2-2 3-5 4-6
-we never help adam . | nous n'aidons jamais adam . | 0-0 1-1 1-2 2-1 3-3 4-4
-olivia and lucas often listen to the radio . | olivia et lucas écoutent souvent la radio . | 0-0 1-1 2-2 3-4 4-3 5-3 6-5 7-6 8-7
+is olivia's exercise important ? | est-ce que l'exercice d'olivia est important ? | 0-0 0-1 0-4 1-3 2-2 3-5 4-6
+i never run . | je ne cours jamais . | 0-0 1-1 1-3 2-2 3-4
+oscar and anna often draw rivers . | oscar et anna dessinent souvent des rivières . | 0-0 1-1 2-2 3-4 4-3 5-5 5-6 6-7
 where is our map ? | où est notre carte ? | 0-0 1-1 2-2 3-3 4-4
-what did adam open ? | qu'est-ce qu'adam a ouvert ? | 0-0 1-0 1-1 1-2 2-1 3-3 4-4
-they read a poem and understood it . | ils ont lu un poème et ils l'ont compris . | 0-0 1-1 1-2 2-3 3-4 4-5 5-6 5-7 5-8 6-7 7-9
+what did adam close ? | qu'est-ce qu'adam a fermé ? | 0-0 1-0 1-1 1-2 2-1 3-3 4-4
+they read a letter and understood it . | ils ont lu une lettre et ils l'ont comprise . | 0-0 1-1 1-2 2-3 3-4 4-5 5-6 5-7 5-8 6-7 7-9
 they have two uncles and live with them . | ils ont deux oncles et ils habitent avec eux . | 0-0 1-1 2-2 3-3 4-4 5-5 5-6 6-7 7-8 8-9
 they're sleeping because they're tired . | ils dorment parce qu'ils sont fatigués . | 0-0 1-1 2-2 2-3 3-3 3-4 4-5 5-6
 your friend julia is going to study at school . | ton amie julia va étudier à l'école . | 0-0 1-1 2-2 3-3 4-3 5-3 6-4 7-5 8-6 9-7
 paul likes cheese . | paul aime le fromage . | 0-0 1-1 2-2 2-3 3-4
 the cat drank water . | le chat a bu de l'eau . | 0-0 1-1 2-2 2-3 3-4 3-5 4-6
-the cow is by the river . | la vache est au bord de la rivière . | 0-0 1-1 2-2 3-3 3-4 3-5 4-6 5-7 6-8
+the house is by the river . | la maison est au bord de la rivière . | 0-0 1-1 2-2 3-3 3-4 3-5 4-6 5-7 6-8
 please listen to tom . | écoute tom , s'il te plaît . | 0-2 0-3 0-4 0-5 1-0 2-0 3-1 4-6
 this is our phone . | c'est notre téléphone . | 0-0 1-0 2-1 3-2 4-3
 this isn't his expensive ticket . | ce n'est pas son billet cher . | 0-0 1-1 1-2 2-3 3-5 4-4 5-6
@@ -666,24 +666,25 @@ they're ten years old . | ils ont dix ans . | 0-0 0-1 1-2 2-3 3-3 4-4
 it's windy . | il y a du vent . | 0-0 0-1 0-2 1-3 1-4 2-5
 """,  # noqa: E501
     "es": """
-is she going to close that bag ? | ¿ va ella a cerrar ese bolso ? | 0-1 1-2 2-1 3-3 4-4 5-5 6-6 7-0 7-7
+is he going to open these bags tonight ? | ¿ va él a abrir estos bolsos esta noche ? | 0-1 1-2 2-1 3-3 4-4 5-5 6-6 7-7 7-8 8-0 8-9
 did he finish the newspaper last week ? | ¿ terminó él el periódico la semana pasada ? | 0-1 1-2 2-1 3-3 4-4 5-7 6-5 6-6 7-0 7-8
 clara won't walk in the village . | clara no caminará por el pueblo . | 0-0 1-1 1-2 2-2 3-3 4-4 5-5 6-6
 who is going to help them ? | ¿ quién los va a ayudar ? | 0-1 1-3 2-3 3-4 4-5 5-2 6-0 6-6
-is adam's exercise easy ? | ¿ es fácil el ejercicio de adam ? | 0-1 1-5 1-6 2-3 2-4 3-2 4-0 4-7
-we never help adam . | nunca ayudamos a adam . | 0-1 1-0 2-1 3-2 3-3 4-4
-olivia and lucas often listen to the radio . | olivia y lucas escuchan la radio a menudo . | 0-0 1-1 2-2 3-6 3-7 4-3 5-3 6-4 7-5 8-8
-what did adam open ? | ¿ qué abrió adam ? | 0-1 1-2 2-3 3-2 4-0 4-4
-they chose the coat and bought it . | ellos eligieron el abrigo y lo compraron . | 0-0 1-1 2-2 3-3 4-4 5-6 6-5 7-7
+is olivia's exercise important ? | ¿ es importante el ejercicio de olivia ? | 0-1 1-5 1-6 2-3 2-4 3-2 4-0 4-7
+i never run . | nunca corro . | 0-1 1-0 2-1 3-2
+oscar and anna often draw rivers . | oscar y anna dibujan ríos a menudo . | 0-0 1-1 2-2 3-5 3-6 4-3 5-4 6-7
+what did adam close ? | ¿ qué cerró adam ? | 0-1 1-2 2-3 3-2 4-0 4-4
+they found a letter and hid it . | ellos encontraron una carta y la escondieron . | 0-0 1-1 2-2 3-3 4-4 5-6 6-5 7-7
+olivia cut the carrot and ate it . | olivia cortó la zanahoria y se la comió . | 0-0 1-1 2-2 3-3 4-4 5-5 5-7 6-6 7-8
 they have two uncles and live with them . | ellos tienen dos tíos y viven con ellos . | 0-0 1-1 2-2 3-3 4-4 5-5 6-6 7-7 8-8
 they're sleeping because they're tired . | ellos están durmiendo porque están cansados . | 0-0 0-1 1-2 2-3 3-4 4-5 5-6
 paul likes cheese . | a paul le gusta el queso . | 0-0 0-1 0-2 1-3 2-4 2-5 3-6
 emma doesn't like to work . | a emma no le gusta trabajar . | 0-0 0-1 0-3 1-2 2-4 3-4 4-5 5-6
 your uncle is going to leave . | tu tío se va a ir . | 0-0 1-1 2-3 3-3 4-4 5-2 5-5 6-6
-my friend julia is laughing . | mi amiga julia se está riendo . | 0-0 1-1 2-2 3-4 4-3 4-5 5-6
+his friend anna is laughing now . | su amiga anna se está riendo ahora . | 0-0 1-1 2-2 3-4 4-3 4-5 5-6 6-7
 it's cold . | hace frío . | 0-0 1-1 2-2
-the cow is by the river . | la vaca está junto al río . | 0-0 1-1 2-2 3-3 3-4 4-4 5-5 6-6
-the theater is in front of the bank . | el teatro está delante del banco . | 0-0 1-1 2-2 3-3 4-3 5-4 6-4 7-5 8-6
+the house is by the river . | la casa está junto al río . | 0-0 1-1 2-2 3-3 3-4 4-4 5-5 6-6
+the theater is in front of the museum . | el teatro está delante del museo . | 0-0 1-1 2-2 3-3 4-3 5-4 6-4 7-5 8-6
 """,  # noqa: E501
 }
 

@@ -306,7 +306,7 @@ def exists(draw: Draw) -> Sentences | None:
     place = place_of(draw, noun)
     if noun.mass:
         place = at_place(near()["in"], draw.one(of_kind("glass", "cup", "bottle", "kitchen")))
-    if noun.is_a("king", "queen") or place.where.noun == noun:
+    if noun.is_a("king", "queen", "airport") or place.where.noun == noun:
         return None
     if place.where.determiner == "generic":  # nobody says: there is a man at school
         return None
