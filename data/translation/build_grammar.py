@@ -83,8 +83,9 @@ def line(source: Tokens, target: Tokens) -> tuple[str, str, str]:
 
 def _twice_named(en: Tokens) -> bool:
     """paul helped his friend paul: two Pauls?"""
-    said = [token.text.removesuffix("'s") for token in en]
-    return any(said.count(name.names[0]) > 1 for name in names())
+    people = {name.names[0] for name in names()}
+    said = [name for token in en if (name := token.text.removesuffix("'s")) in people]
+    return len(said) > len(set(said))
 
 
 def generate(pairs: int = PAIRS, seed: int = SEED) -> dict[str, list[tuple[str, str, str]]]:

@@ -247,6 +247,8 @@ def transitive(draw: Draw) -> Sentences | None:
         return None
     if verb.en == "follow" and _reads_as_be(clause):
         return None
+    if verb.en == "wear" and noun.is_a("dress", "skirt") and own(clause.subject) == "his":
+        return None  # a reader would stop and wonder
     if verb.en == "forget" and clause.tense in ("future", "going") and not clause.negative:
         return None  # nobody plans to
     plain = not (clause.negative or clause.question or clause.complements or clause.modal)

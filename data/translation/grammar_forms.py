@@ -10,6 +10,7 @@ Persons are counted 0 i, 1 you (one, familiar), 2 he or she, 3 we, 4 they.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 ME, YOU, SHE, WE, THEY = range(5)
 
@@ -25,7 +26,13 @@ class Token:
 
 def words(text: str, tags: str, spare: str = "") -> list[Token]:
     """One token for each word of `text`, all with the same tags (separated by spaces)."""
-    return [Token(w, frozenset(tags.split()), frozenset(spare.split())) for w in text.split()]
+    return [*_tokens(text, tags, spare)]
+
+
+@cache
+def _tokens(text: str, tags: str, spare: str) -> tuple[Token, ...]:
+    tag_set, spare_set = frozenset(tags.split()), frozenset(spare.split())
+    return tuple(Token(word, tag_set, spare_set) for word in text.split())
 
 
 def marked(text: str, prefix: str) -> list[Token]:
