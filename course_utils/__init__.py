@@ -88,13 +88,14 @@ from course_utils.figures import (
 )
 from course_utils.layers import FeedForward, Residual
 from course_utils.lessons import checks, explore
-from course_utils.lessons.multi_head_attention.network import (
+from course_utils.lessons.multi_head_attention.lookups import (
     LookupNetwork,
+    TwoLookups,
     lookup_accuracy,
     train_lookups,
+    two_lookups,
     without_head,
 )
-from course_utils.lessons.multi_head_attention.task import TwoLookups, two_lookups
 from course_utils.lessons.quiz import quiz
 from course_utils.lessons.runs import stored_run, stored_runs
 from course_utils.metrics import (

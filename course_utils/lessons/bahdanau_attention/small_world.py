@@ -1,7 +1,6 @@
 """A small world for translators: the grammar's sentences in its commonest words, and a few of ours.
 
-A laptop learns it in seconds, and its gold alignments show whether attention learned to align. Above:
-`translation`. Below: `models` and `training`. Taught in *Bahdanau attention*.
+A laptop learns it in seconds, and its gold alignments show whether attention learned to align.
 """
 
 from collections import Counter
@@ -56,6 +55,7 @@ def small_world(language: str = "fr", *, words: int = 200, held_out: int = 600) 
     """English → `language` in the `words` commonest words of the grammar's English.
 
     Args:
+        language: "fr" or "es".
         words: so many English words, counted by how often the grammar's sentences have them.
         held_out: so many source sentences are kept for testing (two thirds) and validation.
 

@@ -8,13 +8,13 @@ import torch
 from course_utils.attention import record_attention
 from course_utils.figures import COLORS, heatmap, subplots
 from course_utils.lessons.explorer import Explorer, Slider
-from course_utils.lessons.multi_head_attention.network import (
+from course_utils.lessons.multi_head_attention.lookups import (
     LookupNetwork,
     lookup_accuracy,
     train_lookups,
+    two_lookups,
     without_head,
 )
-from course_utils.lessons.multi_head_attention.task import two_lookups
 
 __all__ = ["heads"]
 
