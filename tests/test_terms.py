@@ -5,7 +5,7 @@ import re
 import pytest
 
 from course_utils.studio import manifest
-from course_utils.studio.book import execution, pages, terms
+from course_utils.studio.book import pages, terms
 
 SOURCE = """\
 # %% [markdown]
@@ -73,16 +73,6 @@ def test_every_chapter_has_terms_in_the_course_s_index():
     course = manifest.load()
     listed = {section.chapter for term in terms.load(course) for section in term.taught}
     assert listed == set(course.chapters)
-
-
-def test_the_times_are_those_of_the_book_s_own_executions(course, tmp_path):
-    chapter = course.chapters[0]
-    assert "| 01 | [One](01_one.ipynb) | – | – |" in pages.times(
-        course, execution.measured(tmp_path)
-    )
-    execution._note_time(tmp_path, chapter, 12.34, 812)
-    text = pages.times(course, execution.measured(tmp_path))
-    assert "| 01 | [One](01_one.ipynb) | 12 | 0.8 GB |" in text and "Cores: " in text
 
 
 def test_the_closing_page_names_every_chapter():

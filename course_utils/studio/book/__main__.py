@@ -11,7 +11,7 @@ from course_utils.studio import manifest
 from course_utils.studio.book.build import BookError, build
 from course_utils.studio.book.check import check
 
-FIRST_PORT, PORTS = 8000, 100
+FIRST_PORT = 8000
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     server = commands.add_parser(
         "serve", help="show the built book in a browser, on this machine alone"
     )
-    server.add_argument("--port", type=int, default=FIRST_PORT, help="the first port to try")
+    server.add_argument("--port", type=int, default=FIRST_PORT, help="the port, if it is free")
     options = parser.parse_args(argv)
     try:
         return {"build": _build, "check": _check, "serve": _serve}[options.command](options)
@@ -87,15 +87,12 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 def listen(folder: Path, port: int = FIRST_PORT) -> http.server.ThreadingHTTPServer:
-    """A server of a folder, for this machine alone, on the first free port from `port` on."""
-    for candidate in range(port, port + PORTS):
-        try:
-            return http.server.ThreadingHTTPServer(
-                ("127.0.0.1", candidate), functools.partial(Handler, directory=folder)
-            )
-        except OSError:
-            continue
-    raise BookError(f"No port from {port} to {port + PORTS - 1} is free: name another with --port")
+    """A server of a folder, for this machine alone, on `port`, or on any free port where that is taken."""
+    handler = functools.partial(Handler, directory=folder)
+    try:
+        return http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError:
+        return http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """From the manifest to ``_build/html``."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -10,13 +9,12 @@ from pathlib import Path
 
 import nbformat
 from filelock import FileLock
-from nbclient.exceptions import CellExecutionError, DeadKernelError
 
 from course_utils.studio.book import pages, terms
 from course_utils.studio.book.check import check
-from course_utils.studio.book.execution import cache_folder, executed, measured
+from course_utils.studio.book.explorers import with_pages
 from course_utils.studio.book.transforms import PictureError, for_the_book
-from course_utils.studio.manifest import Manifest
+from course_utils.studio.manifest import Chapter, Manifest
 
 
 class BookError(RuntimeError):
@@ -26,10 +24,12 @@ class BookError(RuntimeError):
 def build(course: Manifest, out: Path) -> Path:
     """Make the book in ``out/html`` and return the path of its first page.
 
-    What has not changed since the last time is neither executed nor rendered again.
+    Nothing is executed: the book shows the outputs that the notebooks hold. What has not changed since
+    the last time is not rendered again.
 
     Raises:
-        BookError: a cell failed, a picture has no alt text, Jupyter Book warned, or the result is not whole.
+        BookError: a notebook is not executed, a picture has no alt text, Jupyter Book warned, or the
+            result is not whole.
     """
     out.mkdir(parents=True, exist_ok=True)
     with FileLock(out / ".book.lock"):
@@ -39,8 +39,6 @@ def build(course: Manifest, out: Path) -> Path:
 def _build(course: Manifest, out: Path) -> Path:
     start = time.perf_counter()
     source, html = out / "source", out / "html"
-    folder = cache_folder(out)
-    chapters = {chapter.notebook: _chapter(course, chapter, folder) for chapter in course.chapters}
     try:
         index = terms.page(terms.load(course))
     except terms.TermError as error:
@@ -51,12 +49,13 @@ def _build(course: Manifest, out: Path) -> Path:
         f"{pages.COVER}.md": pages.cover(course),
         f"{pages.CLOSING}.md": pages.closing(course),
         f"{pages.TERMS}.md": index,
-        f"{pages.TIMES}.md": pages.times(course, measured(folder)),
-        f"{pages.BIBLIOGRAPHY}.md": pages.bibliography(
-            course, course.chapters[0].ipynb.parent / "references.bib"
-        ),
+        f"{pages.BIBLIOGRAPHY}.md": pages.BIBLIOGRAPHY_PAGE,
+        pages.REFERENCES: pages.references(course),
     }
-    texts |= {f"{name}.ipynb": nbformat.writes(notebook) for name, notebook in chapters.items()}
+    texts |= {
+        f"{chapter.notebook}.ipynb": nbformat.writes(_chapter(course, chapter, out / "explorers"))
+        for chapter in course.chapters
+    }
     texts |= {
         f"_static/{file.name}": file.read_text(encoding="utf-8")
         for file in sorted(pages.STATIC.iterdir())
@@ -75,24 +74,21 @@ def _build(course: Manifest, out: Path) -> Path:
     return html / "index.html"
 
 
-def _chapter(course: Manifest, chapter, folder: Path) -> nbformat.NotebookNode:
-    start = time.perf_counter()
-    try:
-        notebook, cached = executed(chapter, folder, progress=chapter.notebook)
-        page_files = {f"{other.notebook}.ipynb" for other in course.chapters}
-        notebook = for_the_book(notebook, page_files, course.repository)
-    except CellExecutionError as error:
-        trace = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
-        raise BookError(f"{chapter.notebook}: a cell failed.\n{trace}") from None
-    except DeadKernelError:
+def _chapter(course: Manifest, chapter: Chapter, folder: Path) -> nbformat.NotebookNode:
+    notebook = nbformat.read(chapter.ipynb, as_version=4)
+    never = [
+        place for place, cell in enumerate(notebook.cells) if cell.get("execution_count", 1) is None
+    ]
+    if never:
         raise BookError(
-            f"{chapter.notebook}: the kernel ended, by an interrupt or for lack of memory."
-        ) from None
+            f"{chapter.notebook}: cell {never[0]} was never executed; make notebooks CHAPTER={chapter.number}"
+        )
+    try:
+        pages_of_it = with_pages(notebook, folder)
+        names = {f"{other.notebook}.ipynb" for other in course.chapters}
+        return for_the_book(pages_of_it, names, course.repository)
     except PictureError as error:
         raise BookError(f"{chapter.notebook}: {error}.") from None
-    how = "outputs from the cache" if cached else f"executed in {time.perf_counter() - start:.1f} s"
-    print(f"{chapter.notebook}: {how}", flush=True)
-    return notebook
 
 
 def _differs(path: Path, text: str) -> bool:
@@ -122,7 +118,6 @@ def _render(source: Path, out: Path) -> None:
         text=True,
     )
     if done.returncode:
-        _forget(
-            out
-        )  # Sphinx warns once about a page that it keeps; the next build has to warn again
+        # Sphinx warns once about a page that it keeps; the next build has to warn again.
+        _forget(out)
         raise BookError(f"Jupyter Book warned:\n{done.stdout[-3000:]}{done.stderr}")

@@ -1,6 +1,5 @@
 """The sources of the book beside its chapters: configuration, contents, cover and bibliography, each as text."""
 
-import re
 from pathlib import Path
 
 import yaml
@@ -18,10 +17,17 @@ EXTENSIONS = [  # Jupyter Book's own, less those that can talk to other hosts (t
     "sphinx_design",
     "sphinx_book_theme",
     "sphinx-mathjax-offline",
+    "sphinxcontrib.bibtex",
 ]
-COVER, CLOSING, TERMS, TIMES, BIBLIOGRAPHY = "index", "closing", "terms", "times", "bibliography"
+COVER, CLOSING, TERMS, BIBLIOGRAPHY = "index", "closing", "terms", "bibliography"
+BACK = (CLOSING, TERMS, BIBLIOGRAPHY)  # the pages after the chapters
+REFERENCES = "references.bib"
+BIBLIOGRAPHY_PAGE = """# Bibliography
 
-BACK = (CLOSING, TERMS, TIMES, BIBLIOGRAPHY)  # the pages after the chapters
+```{bibliography}
+:all:
+```
+"""
 
 
 def names(course: Manifest) -> list[str]:
@@ -79,6 +85,8 @@ def configuration(course: Manifest) -> str:
             "sphinx": {
                 "recursive_update": True,
                 "config": {
+                    "bibtex_bibfiles": [REFERENCES],
+                    "bibtex_default_style": "plain",
                     "extensions": EXTENSIONS,
                     "html_context": {"default_mode": "auto"},
                     "html_show_copyright": False,
@@ -139,99 +147,7 @@ def closing(course: Manifest) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else "# Closing\n"
 
 
-def times(course: Manifest, measured: dict[str, dict]) -> str:
-    """How long each chapter took when this book executed it, and its peak memory.
-
-    Args:
-        course: the manifest.
-        measured: by notebook, `seconds`, `peak_mb` and `cores`.
-    """
-    lines = [
-        "# Times",
-        "",
-        "How long the cells of each chapter took when this book was made, from the start of a fresh kernel on, "
-        "and the most memory that the kernel held. Explorers draw all their frames for these pages, which they do "
-        "not in JupyterLab.",
-        "",
-        "| | Chapter | Seconds | Memory |",
-        "|---|---|---:|---:|",
-    ]
-    found = [measured.get(chapter.notebook) for chapter in course.chapters]
-    for chapter, one in zip(course.chapters, found, strict=True):
-        link = f"[{chapter.title}]({chapter.notebook}.ipynb)"
-        seconds = f"{one['seconds']:.0f}" if one else "–"
-        memory = f"{one['peak_mb'] / 1000:.1f} GB" if one and one["peak_mb"] else "–"
-        lines.append(f"| {chapter.number} | {link} | {seconds} | {memory} |")
-    known = [one for one in found if one]
-    lines.append(f"| | All | {sum(one['seconds'] for one in known):.0f} | |")
-    if known:
-        lines += ["", f"Cores: {known[-1]['cores']}."]
-    return "\n".join([*lines, ""])
-
-
-def bibliography(course: Manifest, bib: Path) -> str:
-    """All works of the references file by author, each with the chapters that cite it (by the link to its ``url``)."""
-    texts = {chapter: chapter.source.read_text(encoding="utf-8") for chapter in course.chapters}
-    lines = []
-    for reference, url in references(bib):
-        cited = [
-            f"[{chapter.number}]({chapter.notebook}.ipynb)"
-            for chapter, text in texts.items()
-            if f"({url})" in text
-        ]
-        where = f" Cited in {', '.join(cited)}." if cited else ""
-        lines.append(f"- {reference}{where}")
-    return "\n".join(["# Bibliography", "", *(lines or ["No chapter cites a work yet."]), ""])
-
-
-def references(bib: Path) -> list[tuple[str, str]]:
-    """Each entry of a BibTeX file as a line of Markdown that links its title, with its ``url``; by author and year."""
-    from pybtex.database import parse_file
-
-    entries = parse_file(str(bib), bib_format="bibtex").entries.values() if bib.is_file() else []
-    order = sorted(
-        entries, key=lambda entry: (_authors(entry).casefold(), entry.fields.get("year", ""))
-    )
-    return [(_reference(entry), entry.fields.get("url", "")) for entry in order]
-
-
-def _reference(entry) -> str:
-    fields = {key: _plain(value) for key, value in entry.fields.items()}
-    title = f"[{fields['title']}]({entry.fields['url']})" if "url" in fields else fields["title"]
-    place = next(
-        (
-            fields[key]
-            for key in ("journal", "booktitle", "publisher", "howpublished")
-            if key in fields
-        ),
-        "",
-    )
-    numbers = fields.get("volume", "") + (f"({fields['number']})" if "number" in fields else "")
-    pages = fields.get("pages", "").replace("--", "–")
-    details = ", ".join(filter(None, [f"*{place}*" if place else "", numbers, pages]))
-    year = f"({fields['year']})" if "year" in fields else ""
-    head = " ".join(filter(None, [_authors(entry), year]))
-    return " ".join(f"{part}." for part in (head, title, details) if part)
-
-
-def _authors(entry) -> str:
-    people = entry.persons.get("author") or entry.persons.get("editor", [])
-    names = [
-        " ".join(map(_plain, [*person.prelast_names, *person.last_names])) + _initials(person)
-        for person in people
-    ]
-    if len(names) > 6:
-        return ", ".join(names[:5]) + " et al."
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
-
-
-def _initials(person) -> str:
-    given = [_plain(name) for name in [*person.first_names, *person.middle_names]]
-    return "".join([", ", " ".join(f"{name[0]}." for name in given)]) if given else ""
-
-
-def _plain(text: str) -> str:
-    """BibTeX text without braces and accents' commands."""
-    from pybtex.richtext import Text
-
-    return re.sub(r"\s+", " ", str(Text.from_latex(text)))
+def references(course: Manifest) -> str:
+    """The references of all chapters, in BibTeX."""
+    path = course.chapters[0].ipynb.parent / REFERENCES
+    return path.read_text(encoding="utf-8") if path.is_file() else ""

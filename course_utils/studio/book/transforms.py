@@ -35,6 +35,27 @@ def _prompt(notebook: NotebookNode, tag: str, what: str, *, adding: str) -> Note
     return notebook
 
 
+def without_missing_runs(notebook: NotebookNode) -> NotebookNode:
+    """Leave out each section whose run at full size is not stored: from its heading to the next one."""
+    notebook = copy.deepcopy(notebook)
+    kept: list[NotebookNode] = []
+    section: list[NotebookNode] = []
+    for cell in [*notebook.cells, None]:
+        if cell is None or (cell.cell_type == "markdown" and re.match(r"#{1,6} ", cell.source)):
+            kept += [] if any(map(_shows_no_run, section)) else section
+            section = []
+        section.append(cell)
+    notebook.cells = kept
+    return notebook
+
+
+def _shows_no_run(cell: NotebookNode) -> bool:
+    texts = (output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", []))
+    return "gpu" in cell.metadata.get("tags", []) and any(
+        "no run is stored" in text for text in texts
+    )
+
+
 def carry_alt_texts(notebook: NotebookNode) -> NotebookNode:
     """Copy each picture's alt text from its output, where viewers look for it, to its cell, where MyST-NB does.
 
@@ -116,6 +137,12 @@ def _markdown(notebook: NotebookNode, change) -> NotebookNode:
 
 def for_the_book(notebook: NotebookNode, pages: set[str], repository: str) -> NotebookNode:
     """All of the above."""
-    for transform in (collapse_solutions, collapse_inputs, carry_alt_texts, set_effort):
+    for transform in (
+        without_missing_runs,
+        collapse_solutions,
+        collapse_inputs,
+        carry_alt_texts,
+        set_effort,
+    ):
         notebook = transform(notebook)
     return keep_links_inside(notebook, pages, repository)
