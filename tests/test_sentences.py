@@ -175,9 +175,6 @@ REGIONS = [
     (r"¿Adónde\b", r"¿A dónde\b"),
 ]
 VOSOTROS = r"([aeiáéí]d(me|nos|l[aeo]|mel[ao]|sel[ao])?|[aeíá]os(lo)?|[aáeéo]is|\wís)\b"
-STILL_WRONG_IN_THE_GRAMMAR = {  # salir for leaving, reír without se, él before the verb
-    *("he left yesterday .", "why are you laughing ?", "is he ready ?", "is she ready ?")
-}
 USTEDES = r"n(me|nos|se|l[aeo]|sel[ao]|mel[ao])?\b"
 
 
@@ -332,5 +329,4 @@ def test_the_grammar_says_what_we_say(language, column):
     ours = {tuple(tokenize(row[0])): {tuple(tokenize(s)) for s in row[column]} for row in ROWS}
     common = [pair for pair in load_grammar(language) if pair.source in ours]
     assert len(common) >= 60
-    differ = {" ".join(p.source) for p in common if p.target not in ours[p.source]}
-    assert differ <= STILL_WRONG_IN_THE_GRAMMAR
+    assert [" ".join(p.source) for p in common if p.target not in ours[p.source]] == []
