@@ -151,19 +151,19 @@ class ImageLoader(Loader):
             raise ValueError(f"shift={shift}; between 0 and {side - 1} pixels are needed")
         self.data, self.augment, self.shift, self.mirror = data, augment, shift, mirror
 
-    def _batch(self, rows: list[int]) -> ImageBatch:
+    def _batch(self, rows: list[int], generator: torch.Generator) -> ImageBatch:
         images = scaled(self.data.images[rows])
         if self.augment:
-            images = self._moved(images)
+            images = self._moved(images, generator)
         return ImageBatch(images, self.data.labels[rows])
 
-    def _moved(self, images: Tensor) -> Tensor:
+    def _moved(self, images: Tensor, generator: torch.Generator) -> Tensor:
         n, _, height, width = images.shape
         if self.mirror:
-            mirrored = torch.rand(n, generator=self._generator) < 0.5
+            mirrored = torch.rand(n, generator=generator) < 0.5
             images = torch.where(mirrored[:, None, None, None], images.flip(-1), images)
         size = 2 * self.shift + 1
-        down, right = torch.randint(size, (2, n, 1), generator=self._generator)
+        down, right = torch.randint(size, (2, n, 1), generator=generator)
         padded = torch.nn.functional.pad(images, [self.shift] * 4, value=-1.0)
         rows = down + torch.arange(height)  # (n, height)
         columns = right + torch.arange(width)

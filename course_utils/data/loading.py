@@ -1,27 +1,37 @@
 """What every loader does: batches in an order of its own that can be saved and resumed.
 
-Above: `runtime`. Below: `translation`, `images` and `prose`, whose loaders say what a batch is.
+Taught in *Bahdanau attention*, where sentences are batched, and in *Training transformers*, where a
+training is resumed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import torch
+
+POOL = 50
+"""Batches whose rows are sorted by length together: little padding, little order."""
 
 
 class Loader:
-    """Batches of rows; a pass shuffles them with the loader's own generator.
+    """Batches of rows, in passes over all of them.
 
-    A subclass gives the number of rows, `_batch(rows)`, and, where batches are more than chunks of a
-    random order, `_order()`.
+    Each pass draws from a generator of its own, made from the seed and the number of the pass: a
+    shuffled loader hands out another order each time, one that is not shuffled the same each time.
+    So passes may be left halfway or go on side by side, and none of them changes another.
+
+    A subclass gives the number of rows and `_batch`, and, where batches are more than chunks of a
+    random order, `_order`.
 
     Args:
         rows: how many things there are.
         batch_size: things per batch.
         shuffle: False keeps the order, for evaluation.
-        seed: of the loader's own generator.
+        seed: of the loader's own generators, at least 0.
 
     Raises:
-        ValueError: there is nothing to load, or `batch_size` is not positive.
+        ValueError: there is nothing to load, `batch_size` is not positive, or `seed` is negative.
     """
 
     def __init__(self, rows: int, *, batch_size: int, shuffle: bool, seed: int):
@@ -29,43 +39,80 @@ class Loader:
             raise ValueError("there is nothing to load; training and evaluation need examples")
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size}; at least 1 is needed")
-        self.rows, self.batch_size, self.shuffle = rows, batch_size, shuffle
-        self._generator = torch.Generator().manual_seed(seed)
-        self._pass_state = self._generator.get_state()  # at the beginning of the current pass
-        self._position = 0  # batches of the current pass that were handed out
+        if seed < 0:
+            raise ValueError(f"seed={seed}; at least 0 is needed")
+        self.rows, self.batch_size, self.shuffle, self.seed = rows, batch_size, shuffle, seed
+        self.restart()
 
     def __len__(self) -> int:
+        """Batches per pass; the last one may be smaller."""
         return -(-self.rows // self.batch_size)
 
     def __iter__(self) -> Iterator:
-        """The rest of the current pass: all of it, unless a state in its middle was loaded."""
-        self._generator.set_state(self._pass_state)
-        for number, rows in enumerate(self._order()):
-            batch = self._batch(rows)  # also of what was handed out: making it may draw numbers
-            if number >= self._position:
-                self._position += 1
+        """A new pass over all rows; once after `load_state_dict`, the rest of the pass it names."""
+        place = self._place = {"pass": self._next_pass, "position": self._handed_out}
+        self._next_pass, self._handed_out = self._next_pass + 1, 0
+        return self._rest_of(place)
+
+    def _rest_of(self, place: dict[str, int]) -> Iterator:
+        number = place["pass"] if self.shuffle else 0
+        seed = int(np.random.SeedSequence((self.seed, number)).generate_state(1)[0])
+        generator, handed_out = torch.Generator().manual_seed(seed), place["position"]
+        for position, rows in enumerate(self._order(generator), start=1):
+            batch = self._batch(rows, generator)  # of each: making a batch may draw numbers
+            if position > handed_out:
+                place["position"] = position
                 yield batch
-        self._pass_state, self._position = self._generator.get_state(), 0
+        place.update({"pass": place["pass"] + 1, "position": 0})
 
-    def state_dict(self) -> dict:
-        """Where the loader stands, for a checkpoint."""
-        return {"pass_state": self._pass_state, "position": self._position}
+    def restart(self) -> None:
+        """Begin anew: the next pass is the first one again."""
+        self._next_pass = self._handed_out = 0
+        self._place = {"pass": 0, "position": 0}
 
-    def load_state_dict(self, state: dict) -> None:
-        """Go on from where another loader over the same things stood."""
-        self._pass_state, self._position = state["pass_state"], state["position"]
+    def state_dict(self) -> dict[str, Any]:
+        """Where the pass that was begun last stands, for a checkpoint."""
+        of_what = {name: getattr(self, name) for name in ("rows", "batch_size", "shuffle")}
+        return {"seed": self.seed, **self._place, **of_what}
 
-    def _order(self) -> list[list[int]]:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from where another loader over the same things stood.
+
+        Raises:
+            ValueError: it had other rows, another batch size, or was shuffled where this one is not.
+        """
+        for name in ("rows", "batch_size", "shuffle"):
+            if state.get(name) != getattr(self, name):
+                raise ValueError(
+                    f"the saved loader had {name}={state.get(name)}, this one has "
+                    f"{name}={getattr(self, name)}; they would not hand out the same batches"
+                )
+        self.seed, self._next_pass, self._handed_out = (
+            state[name] for name in ("seed", "pass", "position")
+        )
+        self._place = {"pass": self._next_pass, "position": self._handed_out}
+
+    def _order(self, generator: torch.Generator) -> list[list[int]]:
         """The rows of each batch of a pass."""
         if not self.shuffle:
             return chunks(range(self.rows), self.batch_size)
-        order = torch.randperm(self.rows, generator=self._generator).tolist()
-        return chunks(order, self.batch_size)
+        return chunks(torch.randperm(self.rows, generator=generator).tolist(), self.batch_size)
 
-    def _batch(self, rows: list[int]):
+    def _order_by_length(self, lengths: Sequence, generator: torch.Generator) -> list[list[int]]:
+        """Batches of rows of similar length: sorted within pools, in a random order if shuffled."""
+        if not self.shuffle:
+            return chunks(sorted(range(self.rows), key=lengths.__getitem__), self.batch_size)
+        order = torch.randperm(self.rows, generator=generator).tolist()
+        batches = []
+        for pool in chunks(order, POOL * self.batch_size):
+            batches += chunks(sorted(pool, key=lengths.__getitem__), self.batch_size)
+        return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
+
+    def _batch(self, rows: list[int], generator: torch.Generator):
+        """The batch of these rows."""
         raise NotImplementedError
 
 
-def chunks(items, size: int) -> list[list]:
+def chunks(items: Sequence, size: int) -> list[list]:
     """Runs of `size` items; the last may be shorter."""
     return [list(items[start : start + size]) for start in range(0, len(items), size)]

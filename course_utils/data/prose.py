@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from course_utils.data.loading import Loader, chunks
+from course_utils.data.loading import Loader
 from course_utils.data.registry import fetch
 from course_utils.data.text import BOS, EOS, PAD, SPECIALS, UNK, tokenize
 from course_utils.data.translation import load_grammar, load_sentences, pad
@@ -315,20 +315,10 @@ class TextLoader(Loader):
         super().__init__(len(sequences), batch_size=batch_size, shuffle=shuffle, seed=seed)
         if (shortest := min(map(len, sequences))) < 2:
             raise ValueError(f"a sequence has {shortest} ids; at least 2 are needed")
-        self._sequences, self._objective, self._seed = list(sequences), objective, seed
+        self._sequences, self._objective = list(sequences), objective
 
-    def _batch(self, rows: list[int]) -> TextBatch:
-        return self._objective(*pad([self._sequences[row] for row in rows]), self._generator)
+    def _batch(self, rows: list[int], generator: torch.Generator) -> TextBatch:
+        return self._objective(*pad([self._sequences[row] for row in rows]), generator)
 
-    def _order(self) -> list[list[int]]:
-        def length(row: int) -> int:
-            return len(self._sequences[row])
-
-        if not self.shuffle:
-            self._generator.manual_seed(self._seed)
-            return chunks(sorted(range(self.rows), key=length), self.batch_size)
-        order = torch.randperm(self.rows, generator=self._generator).tolist()
-        batches = []
-        for pool in chunks(order, 50 * self.batch_size):
-            batches += chunks(sorted(pool, key=length), self.batch_size)
-        return [batches[i] for i in torch.randperm(len(batches), generator=self._generator)]
+    def _order(self, generator: torch.Generator) -> list[list[int]]:
+        return self._order_by_length([len(ids) for ids in self._sequences], generator)

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from course_utils.data.loading import Loader, chunks
+from course_utils.data.loading import Loader
 from course_utils.data.registry import fetch, read_member, registered
 from course_utils.data.text import BOS, EOS, PAD, Vocabulary, tokenize
 from course_utils.runtime import data_path
@@ -268,18 +268,9 @@ class PairLoader(Loader):
             (source_vocab.encode(pair.source), target_vocab.encode(pair.target)) for pair in pairs
         ]
 
-    def _batch(self, rows: list[int]) -> Batch:
+    def _batch(self, rows: list[int], generator: torch.Generator) -> Batch:
         return collate([self._encoded[row] for row in rows])
 
-    def _order(self) -> list[list[int]]:
-        def length(row: int) -> tuple[int, int]:
-            source, target = self._encoded[row]
-            return len(target), len(source)
-
-        if not self.shuffle:
-            return chunks(sorted(range(len(self._encoded)), key=length), self.batch_size)
-        order = torch.randperm(len(self._encoded), generator=self._generator).tolist()
-        batches = []
-        for pool in chunks(order, 50 * self.batch_size):
-            batches += chunks(sorted(pool, key=length), self.batch_size)
-        return [batches[i] for i in torch.randperm(len(batches), generator=self._generator)]
+    def _order(self, generator: torch.Generator) -> list[list[int]]:
+        lengths = [(len(target), len(source)) for source, target in self._encoded]
+        return self._order_by_length(lengths, generator)
