@@ -121,15 +121,32 @@ def in_notebook() -> bool:
 
 
 @contextlib.contextmanager
-def evaluating(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
-    """The model in eval mode while a block runs; then each of its modules in its own mode again.
-
-    A part that was frozen in eval mode inside a model in train mode stays so, also after an exception.
-    """
+def keeping_modes(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
+    """After the block each module of the model is in the mode, train or eval, that it had before."""
     modes = [(module, module.training) for module in model.modules()]
-    model.eval()
     try:
         yield model
     finally:
         for module, training in modes:
             module.training = training
+
+
+@contextlib.contextmanager
+def evaluating(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
+    """The model in eval mode while a block runs; then each of its modules in its own mode again.
+
+    A part that was frozen in eval mode inside a model in train mode stays so, also after an exception.
+    """
+    with keeping_modes(model):
+        model.eval()
+        yield model
+
+
+@contextlib.contextmanager
+def placed(model: torch.nn.Module, device: torch.device | str) -> Iterator[torch.nn.Module]:
+    """The model on a device while a block runs; then back on the one it came from."""
+    home = next(model.parameters(), torch.empty(0)).device
+    try:
+        yield model.to(device)
+    finally:
+        model.to(home)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_training import loader, small_model
+from copying import loader, small_model
 
 from course_utils.data.images import ImageBatch
 from course_utils.train.losses import translation_loss
@@ -17,17 +17,12 @@ from course_utils.train.trainer import Trainer
 SCRIPT = """
 import os, sys, torch
 sys.path.insert(0, {tests!r})
-from test_training import loader, small_model
+from copying import loader, small_model
 from course_utils.train.losses import translation_loss
 from course_utils.train.trainer import Trainer
 
 torch.set_num_threads(1)
-model = small_model().double()  # so that rounding does not hide or feign a difference
-for module in model.modules():
-    if hasattr(module, "dropout") and isinstance(module.dropout, float):
-        module.dropout = 0.0
-    if isinstance(module, torch.nn.Dropout):
-        module.p = 0.0
+model = small_model(dropout=0.0).double()  # so that rounding does not hide or feign a difference
 trainer = Trainer(translation_loss(), epochs=3, lr=3e-3, checkpoint={checkpoint!r})
 history = trainer.fit(model, loader(), loader(shuffle=False))
 torch.save([model.state_dict(), history.rows], {result!r} + os.environ.get("RANK", "alone"))

@@ -1,59 +1,50 @@
 """Training: learns, can be stopped, saved and resumed bit for bit, and speaks up when it diverges."""
 
+import contextlib
 import math
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
-import time
+from pathlib import Path
 
 import pytest
 import torch
+from copying import PAIRS, SOURCE, TARGET, loader, small_model
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from course_utils.data.text import Vocabulary
-from course_utils.data.translation import Pair, PairLoader, collate
+from course_utils.data.images import ImageBatch
+from course_utils.data.translation import collate
+from course_utils.models.language import GPT
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.models.transformer import Transformer
-from course_utils.train.losses import translation_loss
+from course_utils.models.vision import ViT
+from course_utils.train.losses import classification_loss, translation_loss
 from course_utils.train.schedules import inverse_sqrt, warmup_decay
 from course_utils.train.trainer import Trainer
-
-WORDS = ["red", "green", "blue", "one", "two", "three", "cat", "dog"]
-
-
-def copy_task(n=60, seed=0):
-    """Pairs whose target is the source in capitals: learnable in a moment."""
-    generator = torch.Generator().manual_seed(seed)
-    pairs = []
-    for _ in range(n):
-        length = int(torch.randint(1, 5, (1,), generator=generator))
-        words = [WORDS[i] for i in torch.randint(0, len(WORDS), (length,), generator=generator)]
-        pairs.append(Pair(tuple(words), tuple(word.upper() for word in words)))
-    return pairs
-
-
-PAIRS = copy_task()
-SOURCE, TARGET = Vocabulary(p.source for p in PAIRS), Vocabulary(p.target for p in PAIRS)
-
-
-def loader(**options):
-    return PairLoader(PAIRS, SOURCE, TARGET, **{"batch_size": 16, **options})
-
-
-def small_model():
-    torch.manual_seed(4)
-    return Transformer(
-        len(SOURCE), len(TARGET), embed_dim=16, num_heads=2, ffn_dim=16, num_layers=1, dropout=0.2
-    )
 
 
 def same_weights(a: nn.Module, b: nn.Module) -> bool:
     theirs = b.state_dict()
     return all(torch.equal(tensor, theirs[name]) for name, tensor in a.state_dict().items())
+
+
+def interrupting_at(step, times=1):
+    """The usual loss; in this step somebody presses the stop button."""
+    calls = []
+
+    def loss(model, batch):
+        calls.append(1)
+        if len(calls) == step:
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+        return translation_loss()(model, batch)
+
+    return loss
 
 
 def test_training_learns_and_the_history_tells_it():
@@ -90,18 +81,10 @@ def test_an_interrupted_and_resumed_run_equals_an_uninterrupted_one(tmp_path, st
         whole, loader(), loader(shuffle=False)
     )
 
-    calls = []
-
-    def interrupting(model, batch):
-        calls.append(1)
-        if len(calls) == stop_after:
-            signal.raise_signal(signal.SIGINT)
-        return translation_loss()(model, batch)
-
     def trainer(loss):
         return Trainer(loss, epochs=3, seed=1, checkpoint=path)
 
-    stopped = trainer(interrupting).fit(halves, loader())
+    stopped = trainer(interrupting_at(stop_after)).fit(halves, loader())
     assert stopped.stopped == "interrupted"
     torch.manual_seed(999)
     resumed_model = small_model()
@@ -114,16 +97,25 @@ def test_an_interrupted_and_resumed_run_equals_an_uninterrupted_one(tmp_path, st
 
 
 def test_an_interrupt_returns_model_and_history_and_the_next_one_is_python_s_again():
-    def interrupting(model, batch):
-        signal.raise_signal(signal.SIGINT)
-        return translation_loss()(model, batch)
-
     model = small_model()
-    history = Trainer(interrupting, epochs=3).fit(model, loader())
+    history = Trainer(interrupting_at(1), epochs=3).fit(model, loader())
     assert history.stopped == "interrupted" and len(history) == 0
     assert all(p.isfinite().all() for p in model.parameters())
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+
+
+def test_a_second_interrupt_ends_training_at_once():
+    usual, model = signal.getsignal(signal.SIGINT), small_model().eval()
+    with pytest.raises(KeyboardInterrupt):
+        Trainer(interrupting_at(2, times=2), epochs=3).fit(model, loader())
+    assert signal.getsignal(signal.SIGINT) is usual and not model.training
+
+
+def test_a_handler_that_is_not_python_s_is_left_alone(monkeypatch):
+    monkeypatch.setattr(signal, "getsignal", lambda _: None)  # what Python says of such a handler
+    monkeypatch.setattr(signal, "signal", lambda *_: pytest.fail("the handler was replaced"))
+    assert len(Trainer(translation_loss(), epochs=1).fit(small_model(), loader())) == 1
 
 
 def test_training_works_outside_the_main_thread():
@@ -138,26 +130,30 @@ def test_training_works_outside_the_main_thread():
     assert done[0].stopped == "finished"
 
 
-def test_a_kill_at_any_moment_leaves_a_loadable_checkpoint(tmp_path):
+def test_a_kill_in_the_middle_of_a_checkpoint_leaves_the_one_before(tmp_path):
     path = tmp_path / "run.pt"
     script = f"""
-import sys; sys.path[:0] = {[os.getcwd(), os.path.join(os.getcwd(), "tests")]!r}
-from test_training import *
-Trainer(translation_loss(), epochs=10**6, checkpoint={str(path)!r}).fit(small_model(), loader())
+import os, signal, sys; sys.path[:0] = {[str(Path(__file__).parent)]!r}
+import torch
+from copying import loader, small_model
+from course_utils.train.losses import translation_loss
+from course_utils.train.trainer import Trainer
+
+save, saved = torch.save, []
+def killed_at_the_third(state, path):
+    saved.append(path)
+    if len(saved) == 3:
+        path.write_bytes(b"half a checkpoint")
+        os.kill(os.getpid(), signal.SIGKILL)
+    save(state, path)
+torch.save = killed_at_the_third
+Trainer(translation_loss(), epochs=5, checkpoint={str(path)!r}).fit(small_model(), loader())
 """
-    for wait in (0.05, 0.11, 0.23):
-        process = subprocess.Popen([sys.executable, "-c", script])
-        try:
-            deadline = time.monotonic() + 60
-            while not path.exists() and time.monotonic() < deadline:
-                time.sleep(0.01)
-            time.sleep(wait)
-        finally:
-            process.kill()
-            process.wait()
-        state = torch.load(path, weights_only=True)
-        small_model().load_state_dict(state["model"])
-        path.unlink()
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", script], env=environ).returncode == -signal.SIGKILL
+    state = torch.load(path, weights_only=True)
+    small_model().load_state_dict(state["model"])
+    assert state["counters"]["epoch"] == 2
 
 
 def test_a_failing_write_keeps_the_old_checkpoint(tmp_path, monkeypatch):
@@ -169,11 +165,55 @@ def test_a_failing_write_keeps_the_old_checkpoint(tmp_path, monkeypatch):
     def full_disk(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("course_utils.train.trainer.torch.save", full_disk)
+    monkeypatch.setattr("torch.save", full_disk)
     with pytest.raises(OSError, match="No space left"):
         trainer.fit(small_model(), loader())
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_a_checkpoint_can_be_read_by_whom_other_files_can(tmp_path):
+    path, usual = tmp_path / "run.pt", tmp_path / "usual"
+    usual.write_text("")
+    Trainer(translation_loss(), epochs=1, checkpoint=path).fit(small_model(), loader())
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(usual.stat().st_mode)
+
+
+def test_a_forged_checkpoint_changes_nothing_but_the_counters(tmp_path):
+    path = tmp_path / "run.pt"
+    trainer = Trainer(translation_loss(), epochs=1, checkpoint=path)
+    trainer.fit(small_model(), loader())
+    state = torch.load(path, weights_only=True)
+    state["counters"] |= {"trainer": "another", "epoch": 0}
+    torch.save(state, path)
+    assert len(trainer.fit(small_model(), loader(), resume=True)) == 2
+
+
+def test_resuming_without_a_file_begins_as_without_resuming(tmp_path):
+    models = []
+    for ambient, resume in ((1, True), (2, True), (3, False)):
+        models.append(small_model())
+        torch.manual_seed(ambient)
+        trainer = Trainer(translation_loss(), epochs=1, checkpoint=tmp_path / f"{ambient}.pt")
+        trainer.fit(models[-1], loader(), resume=resume)
+    assert same_weights(models[0], models[1]) and same_weights(models[0], models[2])
+
+
+def test_a_run_after_an_interrupted_one_is_that_of_a_fresh_session():
+    batches = loader()
+    Trainer(interrupting_at(3), epochs=2).fit(small_model(), batches)
+    models = small_model(), small_model()
+    history = Trainer(translation_loss(), epochs=2).fit(models[0], batches)
+    Trainer(translation_loss(), epochs=2).fit(models[1], loader())
+    assert history.rows[-1]["step"] == 2 * len(batches) and same_weights(*models)
+
+
+def test_other_batches_than_the_checkpoint_s_are_refused(tmp_path):
+    trainer = Trainer(translation_loss(), epochs=2, checkpoint=tmp_path / "run.pt")
+    trainer.fit(small_model(), loader())
+    with pytest.raises(ValueError, match="had batch_size=16, this one has batch_size=8"):
+        trainer.fit(small_model(), loader(batch_size=8), resume=True)
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):
@@ -216,6 +256,137 @@ def test_training_stops_early_and_ends_with_the_best_weights():
     history = trainer.fit(model, loader(), [1])
     assert history.stopped == "early" and len(history) == 4
     assert all(torch.equal(p, seen[1][name]) for name, p in model.state_dict().items())
+
+
+# Modes and devices --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_every_part_has_its_mode_back_after_training(fails):
+    model = small_model()
+    model.encoder.eval()
+    modes = [module.training for module in model.modules()]
+
+    def loss(model, batch):
+        assert all(module.training for module in model.modules())
+        if fails:
+            raise ZeroDivisionError
+        return translation_loss()(model, batch)
+
+    with pytest.raises(ZeroDivisionError) if fails else contextlib.nullcontext():
+        Trainer(loss, epochs=1).fit(model, loader())
+    assert [module.training for module in model.modules()] == modes
+
+
+def test_a_measure_that_fails_leaves_the_modes_as_they_were():
+    def failing(model):
+        assert not model.training
+        raise ZeroDivisionError
+
+    model = small_model()
+    with pytest.raises(ZeroDivisionError):
+        Trainer(translation_loss(), epochs=1, measure=failing).fit(model, loader())
+    assert model.training
+
+
+class Moved(nn.Linear):
+    """Notes where it and its batches are sent, and stays on the CPU all the same.
+
+    So these tests show that the moves are asked for, in the right order, on a machine without a GPU;
+    that computing there works is shown only by the test under them.
+    """
+
+    def __init__(self):
+        super().__init__(4, 3)
+        self.moves, self.batches = [], []
+
+    def to(self, device):
+        self.moves.append(str(device))
+        return self
+
+    def forward(self, x):
+        return super().forward(x.flatten(1))
+
+
+class MovedBatch(ImageBatch):
+    def to(self, device):
+        MOVED.append(str(device))
+        return self
+
+
+MOVED = []
+
+
+@pytest.fixture
+def moved(monkeypatch):
+    """A model and batches that only note their moves, and a device that nothing is computed on."""
+    monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda **_: False)
+    MOVED.clear()
+    return Moved(), [MovedBatch(torch.randn(2, 1, 2, 2), torch.tensor([0, 1]))]
+
+
+def test_a_model_comes_back_from_the_device_where_it_was_trained(moved):
+    model, batches = moved
+    Trainer(classification_loss(), epochs=2, device="cuda").fit(model, batches, batches)
+    assert model.moves[0] == "cuda" and model.moves[-1] == "cpu" and set(MOVED) == {"cuda"}
+
+
+def test_a_model_comes_back_after_a_failure_as_well(moved):
+    def failing(model, batch):
+        raise ZeroDivisionError
+
+    model, batches = moved
+    with pytest.raises(ZeroDivisionError):
+        Trainer(failing, device="cuda").fit(model, batches)
+    assert model.moves == ["cuda", "cpu"]
+
+
+def test_a_model_is_evaluated_on_the_device_before_it_was_ever_trained(moved):
+    model, batches = moved
+    Trainer(classification_loss(), device="cuda").evaluate(model, batches)
+    assert model.moves == ["cuda", "cpu"] and MOVED == ["cuda"]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_training_on_a_gpu_gives_back_a_model_that_works_on_the_cpu():
+    model, trainer = small_model(), Trainer(translation_loss(), epochs=2)
+    assert trainer.device.type == "cuda"
+    before = trainer.evaluate(model, loader(shuffle=False))
+    history = trainer.fit(model, loader(), loader(shuffle=False))
+    assert {p.device.type for p in model.parameters()} == {"cpu"}
+    on_cpu = Trainer(translation_loss(), device="cpu").evaluate(model, loader(shuffle=False))
+    assert on_cpu == pytest.approx(history.rows[-1]["val_loss"], rel=0.02) and on_cpu < before
+
+
+# What is decayed ----------------------------------------------------------------------------------
+
+
+def decayed(model) -> list[str]:
+    """Names of the matrices and kernels that shrink where no gradient moves them."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(1.0)
+    batch = ImageBatch(torch.zeros(1), torch.zeros(1))
+
+    def flat(model, batch):
+        return 0 * sum(p.sum() for p in model.parameters()), 1
+
+    Trainer(flat, epochs=1, lr=0.1, weight_decay=0.5, device="cpu").fit(model, [batch])
+    return [name for name, p in model.named_parameters() if (p < 1).all()]
+
+
+@pytest.mark.parametrize(
+    ("model", "kept"),
+    [
+        (ViT(num_layers=1), {"class_token", "positions.table"}),
+        (GPT(20, embed_dim=8, num_heads=2, ffn_dim=8, num_layers=1), {"positions.table"}),
+        (small_model(), set()),
+    ],
+    ids=["ViT", "GPT", "Transformer"],
+)
+def test_weights_decay_and_biases_norms_class_token_and_positions_do_not(model, kept):
+    names = {name for name, p in model.named_parameters() if p.ndim >= 2}
+    assert set(decayed(model)) == names - kept
 
 
 # The loss ---------------------------------------------------------------------------------------
@@ -284,12 +455,37 @@ def test_the_rate_follows_the_schedule_step_by_step():
         (lambda: inverse_sqrt(0), "warmup=0; at least one"),
         (lambda: warmup_decay(5, 5), "warmup=5, total=5; 0 <="),
         (lambda: Trainer(translation_loss()).fit(small_model(), []), "train is empty"),
+        (lambda: Trainer(translation_loss()).fit(small_model(), loader(), resume=True), "needs checkpoint="),
+        (lambda: Trainer(translation_loss(), patience=1).fit(small_model(), loader()), "and keep_best need val"),
+        (lambda: Trainer(translation_loss(), keep_best=True).fit(small_model(), loader()), "and keep_best need val"),
+        (lambda: Trainer(translation_loss()).evaluate(small_model(), []), "batches is empty"),
         (lambda: Trainer(translation_loss()).fit(nn.Identity(), loader()), "Identity has no parameter"),
     ],
 )  # fmt: skip
 def test_bad_settings_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_batches_without_a_length_are_refused():
+    with pytest.raises(TypeError, match="train is a generator, which has no length; a loader or a"):
+        Trainer(translation_loss()).fit(small_model(), (batch for batch in loader()))
+
+
+@pytest.mark.parametrize(
+    ("loss", "label"),
+    [
+        (translation_loss(), "Loss per token"),
+        (classification_loss(), "Loss per image"),
+        (lambda model, batch: classification_loss()(model, batch), "Loss"),
+    ],
+)
+def test_a_history_is_drawn_with_what_its_losses_are_per(loss, label, moved):
+    model, batches = moved
+    if label == "Loss per token":
+        model, batches = small_model(), loader()
+    history = Trainer(loss, epochs=1, device="cpu").fit(model, batches)
+    assert history.plot().axes[0].get_ylabel() == label
 
 
 def test_a_quiet_run_says_nothing(capsys):

@@ -1,6 +1,6 @@
 """What every loader does: batches in an order of its own that can be saved and resumed.
 
-Taught in *Bahdanau attention*, where sentences are batched, and in *Training transformers*, where a
+Taught in *Bahdanau attention: learning to align*, where sentences are batched, and in *Training transformers*, where a
 training is resumed.
 """
 

@@ -1,36 +1,20 @@
-"""Checkpoints: written whole or not at all, and read only into the model they belong to.
+"""Checkpoints are read only into the model they belong to. Taught in *Training transformers*."""
 
-Above: nothing of ours. Below: `training`. Taught in *Training transformers*.
-"""
-
-import contextlib
 import os
-import tempfile
 from pathlib import Path
+from typing import Any
 
-import torch
 from torch import nn
 
 
-def save_atomically(state: dict, path: str | os.PathLike) -> None:
-    """Write a checkpoint so that `path` always holds a whole one: the old or the new."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
-
-
-def load_weights(model: nn.Module, state: dict, path: str | os.PathLike) -> None:
+def load_weights(model: nn.Module, state: dict[str, Any], path: str | os.PathLike) -> None:
     """Put a checkpoint's weights into `model`.
+
+    Args:
+        model: gets the weights, if each has the shape that it has here.
+        state: what `torch.load(path, weights_only=True)` gave: `kind`, the class's name, and `model`,
+            its `state_dict()`.
+        path: where it came from, for the message.
 
     Raises:
         ValueError: they belong to another model; the first difference is named.
@@ -44,8 +28,7 @@ def load_weights(model: nn.Module, state: dict, path: str | os.PathLike) -> None
     else:
         for name, tensor in own.items():
             if saved[name].shape != tensor.shape:
-                shapes = f"{tuple(saved[name].shape)}, here {tuple(tensor.shape)}"
-                problem = f"{name} is {shapes}"
+                problem = f"{name} is {tuple(saved[name].shape)}, here {tuple(tensor.shape)}"
                 break
     if problem:
         raise ValueError(

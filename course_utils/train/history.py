@@ -1,7 +1,9 @@
 """What happened in a training, epoch by epoch: a frame, a picture, a line.
 
-Above: `figures`. Below: `training`.
+Taught in *Bahdanau attention: learning to align*, where the first network of the course is trained.
 """
+
+from typing import Any
 
 from course_utils.figures import Picture, subplots
 
@@ -13,11 +15,13 @@ class History:
         rows: a dict per epoch with `epoch`, `step`, `train_loss`, `val_loss`, `lr`, `grad_norm`
             (the largest), `seconds`, `per_second` (tokens or images), and what `measure` returned.
         stopped: why training ended: "finished", "interrupted" or "early".
+        per: what the losses are means over, such as "token"; None if the loss does not say.
     """
 
-    def __init__(self, rows: list[dict] | None = None):
+    def __init__(self, rows: list[dict[str, Any]] | None = None, *, per: str | None = None):
         self.rows = rows or []
         self.stopped = "finished"
+        self.per = per
 
     @property
     def frame(self):
@@ -45,7 +49,12 @@ class History:
         return f"History: {len(self)} epochs, {losses}, {self.seconds:.1f} s, {self.stopped}"
 
     def plot(self, *, alt: str | None = None, logy: bool = False) -> Picture:
-        """Training and validation loss over the epochs."""
+        """Training and validation loss over the epochs.
+
+        Args:
+            alt: the picture in a sentence; by default what it shows and over how many epochs.
+            logy: use a logarithmic axis for the losses.
+        """
         epochs = [row["epoch"] for row in self.rows]
         alt = alt or f"Training and validation loss over {len(self)} epochs"
         picture, ax = subplots(alt=alt, width=5.5, height=2.8)
@@ -53,5 +62,6 @@ class History:
         if any(row["val_loss"] is not None for row in self.rows):
             ax.plot(epochs, [row["val_loss"] for row in self.rows], "--", label="validation")
             ax.legend()
-        ax.set(xlabel="Epoch", ylabel="Loss per token", yscale="log" if logy else "linear")
+        ylabel = f"Loss per {self.per}" if self.per else "Loss"
+        ax.set(xlabel="Epoch", ylabel=ylabel, yscale="log" if logy else "linear")
         return picture

@@ -1,7 +1,7 @@
 """Losses: what a model is trained for, summed over what counts.
 
-Above: nothing of ours. Below: `training`. Taught in *Bahdanau attention* (real tokens only), 08 (label
-smoothing), 09 and 10.
+Taught in *Bahdanau attention: learning to align* (real tokens only), *Training transformers* (label
+smoothing), *Pretraining: GPT, BERT and after* and *Vision transformers*.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,20 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 Loss = Callable[[nn.Module, Any], tuple[Tensor, int]]
-"""(model, batch) → loss summed over what counts (tokens, images), and how many they are."""
+"""(model, batch) → loss summed over what counts (tokens, images), and how many they are.
+
+An attribute `per`, if it has one, names what counts: it labels the loss in pictures.
+"""
+
+
+def per(what: str) -> Callable[[Loss], Loss]:
+    """Say what a loss is summed over: `@per("token")` above the function."""
+
+    def named(loss: Any) -> Loss:
+        loss.per = what
+        return loss
+
+    return named
 
 
 def translation_loss(*, label_smoothing: float = 0.0) -> Loss:
@@ -23,7 +36,8 @@ def translation_loss(*, label_smoothing: float = 0.0) -> Loss:
     """
     _check_smoothing(label_smoothing)
 
-    def loss(model: nn.Module, batch) -> tuple[Tensor, int]:
+    @per("token")
+    def loss(model: Any, batch: Any) -> tuple[Tensor, int]:
         features = model.features(batch.source, batch.source_lens, batch.target_in)
         steps = torch.arange(batch.target_out.shape[1], device=batch.target_out.device)
         real = steps < batch.target_lens[:, None]
@@ -44,7 +58,8 @@ def classification_loss(*, label_smoothing: float = 0.0) -> Loss:
     """
     _check_smoothing(label_smoothing)
 
-    def loss(model: nn.Module, batch) -> tuple[Tensor, int]:
+    @per("image")
+    def loss(model: Any, batch: Any) -> tuple[Tensor, int]:
         logits = model(batch.images)
         total = F.cross_entropy(
             logits, batch.labels, reduction="sum", label_smoothing=label_smoothing
@@ -57,7 +72,8 @@ def classification_loss(*, label_smoothing: float = 0.0) -> Loss:
 def language_model_loss() -> Loss:
     """Cross-entropy of the tokens that a `TextBatch` asks for; no other place becomes logits."""
 
-    def loss(model: nn.Module, batch) -> tuple[Tensor, int]:
+    @per("token")
+    def loss(model: Any, batch: Any) -> tuple[Tensor, int]:
         features = model.features(batch.tokens, batch.lengths)
         asked = batch.targets >= 0
         logits = model.head(features[asked])

@@ -1,7 +1,4 @@
-"""Schedules: the learning rate over the steps, as a factor on its peak.
-
-Above: nothing of ours. Below: `training`. Taught in *Training transformers*.
-"""
+"""Schedules: the learning rate over the steps, as a factor on its peak. Taught in *Training transformers*."""
 
 import math
 from collections.abc import Callable

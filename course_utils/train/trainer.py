@@ -1,6 +1,6 @@
 """Training: one loop that can be watched, stopped, saved, resumed and trusted.
 
-Above: `losses`, `schedules`, `checkpoints`, `history`, `progress`, `distributed`. Below: the chapters, from 04 on.
+Taught in *Training transformers*; used from *Bahdanau attention: learning to align* on.
 """
 
 import contextlib
@@ -11,21 +11,25 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from course_utils.runtime import evaluating
-from course_utils.train.bar import progress
-from course_utils.train.checkpoints import load_weights, save_atomically
+from course_utils.runtime import atomic_write, best_device, evaluating, keeping_modes, placed
+from course_utils.train.bar import Silent, progress
+from course_utils.train.checkpoints import load_weights
 from course_utils.train.history import History
 from course_utils.train.losses import Loss
-from course_utils.train.processes import Team, join, own_device
+from course_utils.train.processes import Team, join
 from course_utils.train.schedules import Schedule, constant
 
 
 class Trainer:
-    """Fits models by gradient descent.
+    """Fits models by gradient descent, with AdamW.
+
+    On a GPU that computes in bfloat16 by itself, the forward passes run in it (autocast); elsewhere,
+    and on every CPU, in full precision. The weights stay in full precision.
 
     Args:
         loss: (model, batch) → summed loss and number of things summed over.
@@ -33,15 +37,18 @@ class Trainer:
         lr: learning rate, multiplied by `schedule(step)`.
         schedule: step, from 1 on → factor; constant by default.
         clip_norm: gradients longer than this are shortened to it; None leaves them.
-        weight_decay: of AdamW, applied to matrices only.
+        weight_decay: of matrices and kernels (embeddings' as well); not of what has a single axis
+            (biases, norms), nor of what is named `class_token` or `position…` (position tables).
         betas: of Adam.
         patience: stop when the validation loss has not improved for so many epochs.
         keep_best: end with the weights of the epoch with the best validation loss.
-        measure: called after each epoch with the model in eval mode; its dict joins the history.
+        measure: called after each epoch with the model in eval mode, on `device`; its dict joins
+            the history.
         seed: of everything random in a run: dropout, and what the model draws.
         checkpoint: file that holds the last completed epoch, or the step of an interrupt.
-        device: where to train; this process's GPU if there is one. Under `torchrun` every process
-            takes its share of each batch, and the step is that of one process on the whole.
+        device: where to train; the GPU if there is one. The model comes back to where it was. Under
+            `torchrun` every process has a GPU of its own and takes its share of each batch, and the
+            step is that of one process on the whole.
         quiet: show no bar and no closing line, where many runs follow each other.
 
     Raises:
@@ -77,68 +84,76 @@ class Trainer:
         self.patience, self.keep_best, self.measure = patience, keep_best, measure
         self.seed, self.quiet = seed, quiet
         self.checkpoint = Path(checkpoint) if checkpoint else None
-        self.device = torch.device(device or own_device())
+        self.device = torch.device(device or best_device())
 
-    def fit(self, model: nn.Module, train, val=None, *, resume: bool = False) -> History:
+    def fit(
+        self, model: nn.Module, train: Any, val: Any = None, *, resume: bool = False
+    ) -> History:
         """Train `model` in place and return the history.
 
-        Interrupting the kernel ends the run after the current step, with model and history intact
-        and, where there is a `checkpoint`, a file from which `resume=True` goes on. On a CPU the
-        resumed run equals an uninterrupted one bit for bit.
+        Its parts get the modes and the device back that they had. Interrupting the kernel ends the
+        run after the current step, with model and history intact and, where there is a `checkpoint`,
+        a file from which `resume=True` goes on; a second interrupt ends it at once, as usual in
+        Python. On a CPU the resumed run equals an uninterrupted one bit for bit.
 
         Args:
-            train: iterable of batches, anew for each pass; with `state_dict` and `load_state_dict`
-                where a run is to be resumed in the middle of a pass (`PairLoader` has them).
-            val: iterable of batches to measure the loss on after each epoch.
-            resume: go on from `checkpoint`, if the file is there.
+            model: all of it is put in train mode; parameters without `requires_grad` stay as they are.
+            train: batches that have `to(device)`, anew for each pass, and a length; with `restart`,
+                `state_dict` and `load_state_dict`, as our loaders have them, where the same run should
+                give the same numbers and is to be resumed in the middle of a pass.
+            val: batches to measure the loss on after each epoch.
+            resume: go on from `checkpoint`, if the file is there; else begin as without it.
 
         Raises:
             FloatingPointError: the loss is NaN or infinite; says at which step, rate and gradient.
-            ValueError: nothing to train on or nothing to learn, or the checkpoint belongs to another
-                model.
+            TypeError: `train` has no length.
+            ValueError: nothing to train on or nothing to learn, `resume` without a `checkpoint`,
+                `patience` or `keep_best` without `val`, or a checkpoint of another model or of other
+                batches.
         """
-        if len(train) == 0:
-            raise ValueError("train is empty; there is nothing to learn from")
-        model.to(self.device)
+        steps = _number_of(train)
+        if resume and self.checkpoint is None:
+            raise ValueError("resume=True needs checkpoint=…, the file to go on from")
+        if val is None and (self.patience or self.keep_best):
+            raise ValueError("patience and keep_best need val, whose loss they follow")
         team = join()
-        run = _Run(self, model, train, team)
-        if resume and self.checkpoint and self.checkpoint.exists():
-            run.load(self.checkpoint)
-        elif not resume:
-            torch.manual_seed(self.seed + team.rank)
-        was_training = model.training
-        with (
-            _gentle_interrupt() as pressed,
-            progress(self.epochs, len(train), shown=team.leads and not self.quiet) as bar,
-        ):
-            while run.epoch < self.epochs and not run.exhausted(self.patience):
-                run.one_epoch(train, val, bar, pressed)
-                if team.any(pressed()):
-                    run.history.stopped = "interrupted"
-                    break
+        with placed(model, self.device), keeping_modes(model):
+            run = _Run(self, model, train, team)
+            if resume and self.checkpoint and self.checkpoint.exists():
+                run.load(self.checkpoint)
             else:
-                run.history.stopped = "finished" if run.epoch >= self.epochs else "early"
-            if self.keep_best and run.best_state is not None:
-                model.load_state_dict(run.best_state)
-            bar.done(run.history)
-        model.train(was_training)
+                torch.manual_seed(self.seed + team.rank)
+                if hasattr(train, "restart"):
+                    train.restart()
+            shown = team.rank == 0 and not self.quiet
+            with _gentle_interrupt() as pressed, progress(self.epochs, steps, shown=shown) as bar:
+                run.all_epochs(val, bar, pressed)
+                bar.done(run.history)
         return run.history
 
     @torch.no_grad()
-    def evaluate(self, model: nn.Module, batches) -> float:
-        """Mean loss per token (or image) in eval mode; the mode is put back afterwards."""
-        team, total, count = join(), 0.0, 0
-        with evaluating(model):
+    def evaluate(self, model: nn.Module, batches: Any) -> float:
+        """Mean loss per token (or image) in eval mode, on `device`; mode and device are put back.
+
+        Raises:
+            ValueError: there is no batch.
+        """
+        team, total, count = join(), 0.0, 0.0
+        with placed(model, self.device), evaluating(model):
             for batch in batches:
                 with self._autocast():
                     loss, n = self.loss(model, team.share(batch).to(self.device))
                 total, count = total + loss.item(), count + n
         total, count = team.total(total, count)
+        if not count:
+            raise ValueError("batches is empty; there is nothing to measure")
         return total / count
 
-    def _autocast(self):
-        """bfloat16 on a GPU; on a CPU full precision."""
-        return torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda")
+    def _autocast(self) -> torch.autocast:
+        native = self.device.type == "cuda" and torch.cuda.is_bf16_supported(
+            including_emulation=False
+        )
+        return torch.autocast("cuda", torch.bfloat16, enabled=native)
 
 
 class _Objective(nn.Module):
@@ -155,38 +170,56 @@ class _Objective(nn.Module):
 class _Run:
     """One call of `fit`: everything that changes while it goes on, so everything to save."""
 
-    def __init__(self, trainer: Trainer, model: nn.Module, train, team: Team):
+    def __init__(self, trainer: Trainer, model: nn.Module, train: Any, team: Team):
         self.trainer, self.model, self.train, self.team = trainer, model, train, team
         self.objective = team.wrap(_Objective(model, trainer.loss))
         self.optimizer = _optimizer(model, trainer)
-        self.history = History()
+        self.history = History(per=getattr(trainer.loss, "per", None))
         self.epoch = self.step = self.since_best = 0
-        self.best, self.best_state = math.inf, None
+        self.best = math.inf
+        self.best_state: dict[str, Tensor] | None = None
         self.lr = self.grad_norm = 0.0
         self._begin_epoch()
 
     def _begin_epoch(self) -> None:
         self.total, self.count, self.seconds, self.largest = 0.0, 0, 0.0, 0.0
 
-    def exhausted(self, patience: int | None) -> bool:
-        """Whether the validation loss has stood still for too long."""
+    def all_epochs(self, val: Any, bar: Silent, pressed: Callable[[], bool]) -> None:
+        """The epochs that are left, up to an interrupt or until the loss has stood still for too long."""
+        trainer, history = self.trainer, self.history
+        while self.epoch < trainer.epochs and not self._stands_still():
+            self._one_epoch(val, bar, pressed)
+            if self._stopped(pressed):
+                history.stopped = "interrupted"
+                break
+        else:
+            history.stopped = "finished" if self.epoch >= trainer.epochs else "early"
+        if trainer.keep_best and self.best_state is not None:
+            self.model.load_state_dict(self.best_state)
+
+    def _stands_still(self) -> bool:
+        patience = self.trainer.patience
         return patience is not None and self.since_best >= patience
 
-    def one_epoch(self, train, val, bar, pressed: Callable[[], bool]) -> None:
+    def _stopped(self, pressed: Callable[[], bool]) -> bool:
+        """Whether one of the processes was interrupted."""
+        return self.team.total(pressed())[0] > 0
+
+    def _one_epoch(self, val: Any, bar: Silent, pressed: Callable[[], bool]) -> None:
         """The rest of the current epoch; an interrupt leaves it where it stands, and saves."""
         began, before = time.perf_counter(), self.seconds
         self.model.train()
-        for batch in train:
+        for batch in self.train:
             self._one_step(self.team.share(batch).to(self.trainer.device))
             bar.step(self.step, self.total / self.count)
-            if self.team.any(pressed()):
+            if self._stopped(pressed):
                 self.seconds = before + time.perf_counter() - began
                 self.save()
                 return
         self._end_epoch(val, before + time.perf_counter() - began)
         bar.epoch(self.history)
 
-    def _one_step(self, batch) -> None:
+    def _one_step(self, batch: Any) -> None:
         trainer, step = self.trainer, self.step + 1
         lr = trainer.lr * trainer.schedule(step)
         for group in self.optimizer.param_groups:
@@ -208,13 +241,12 @@ class _Run:
         self.total, self.count = self.total + value, self.count + count
         self.largest = max(self.largest, self.grad_norm)
 
-    def _end_epoch(self, val, seconds: float) -> None:
+    def _end_epoch(self, val: Any, seconds: float) -> None:
         trainer, began = self.trainer, time.perf_counter()
         val_loss = trainer.evaluate(self.model, val) if val is not None else None
         measured = {}
         if trainer.measure:
-            self.model.eval()
-            with torch.no_grad():
+            with evaluating(self.model), torch.no_grad():
                 measured = dict(trainer.measure(self.model))
         self.epoch += 1
         self.history.rows.append(
@@ -253,7 +285,7 @@ class _Run:
 
     def save(self) -> None:
         """Write the checkpoint, if one is wanted: whole or not at all."""
-        if self.trainer.checkpoint is None or not self.team.leads:
+        if self.trainer.checkpoint is None or self.team.rank > 0:
             return
         state = {
             "kind": type(self.model).__name__,
@@ -265,45 +297,85 @@ class _Run:
             "cuda_rng": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
             "loader": self.train.state_dict() if hasattr(self.train, "state_dict") else None,
         }
-        save_atomically(state, self.trainer.checkpoint)
+        with atomic_write(self.trainer.checkpoint) as part:
+            torch.save(state, part)
 
     def load(self, path: Path) -> None:
-        """Go on from a checkpoint."""
+        """Go on from a checkpoint.
+
+        Raises:
+            ValueError: it belongs to another model or to other batches.
+        """
         state = torch.load(path, weights_only=True, map_location=self.trainer.device)
         load_weights(self.model, state, path)
+        if state["loader"] is not None:
+            self.train.load_state_dict(state["loader"])
         self.optimizer.load_state_dict(state["optimizer"])
-        for name, value in state["counters"].items():
-            setattr(self, name, value)
+        for name in self.COUNTERS:  # and nothing else that the file may hold
+            setattr(self, name, state["counters"][name])
         self.history.rows = state["rows"]
         torch.set_rng_state(state["rng"].cpu())
         if state["cuda_rng"] and torch.cuda.is_available():
             torch.cuda.set_rng_state_all([rng.cpu() for rng in state["cuda_rng"]])
-        if state["loader"] is not None:
-            loader = {
-                k: v.cpu() if isinstance(v, Tensor) else v for k, v in state["loader"].items()
-            }
-            self.train.load_state_dict(loader)
+
+
+def _number_of(batches: Any) -> int:
+    """How many batches a pass has.
+
+    Raises:
+        TypeError: nobody can tell, as of a generator, which gives a single pass anyway.
+        ValueError: none.
+    """
+    if not hasattr(batches, "__len__"):
+        raise TypeError(
+            f"train is a {type(batches).__name__}, which has no length; a loader or a list of batches "
+            "is needed, for several passes"
+        )
+    if not len(batches):
+        raise ValueError("train is empty; there is nothing to learn from")
+    return len(batches)
 
 
 def _optimizer(model: nn.Module, trainer: Trainer) -> torch.optim.Optimizer:
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not parameters:
         raise ValueError(f"{type(model).__name__} has no parameter to train")
     groups = [
-        {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": trainer.weight_decay},
-        {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+        {
+            "params": [p for name, p in parameters.items() if _decays(name, p) is decays],
+            "weight_decay": trainer.weight_decay if decays else 0.0,
+        }
+        for decays in (True, False)
     ]
     return torch.optim.AdamW(groups, lr=trainer.lr, betas=trainer.betas, fused=True)
 
 
+def _decays(name: str, parameter: Tensor) -> bool:
+    """Whether weight decay applies; `Trainer` states the rule."""
+    kept = [
+        part for part in name.split(".") if part == "class_token" or part.startswith("position")
+    ]
+    return parameter.ndim >= 2 and not kept
+
+
 @contextlib.contextmanager
 def _gentle_interrupt() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C, or the kernel's interrupt button, into a flag that is read between steps."""
+    """Turn Ctrl-C, or the kernel's interrupt button, into a flag that is read between steps.
+
+    Only the first: the usual handler is back for the next. Outside the main thread, and where no
+    handler of Python's is there to put back, nothing is changed.
+    """
     pressed = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or usual is None:
         yield pressed.is_set
         return
-    usual = signal.signal(signal.SIGINT, lambda *_: pressed.set())
+
+    def press(*_: Any) -> None:
+        pressed.set()
+        signal.signal(signal.SIGINT, usual)
+
+    signal.signal(signal.SIGINT, press)
     try:
         yield pressed.is_set
     finally:
