@@ -78,7 +78,6 @@ def test_a_file_of_the_course_is_found_whatever_the_working_folder(monkeypatch, 
         (lambda: cu.load_grammar("fr"), "translation/grammar_fr.tsv"),
         (cu.load_story, "prose/story.txt"),
         (cu.load_fashion_mnist, "fashion_mnist/train-images-idx3-ubyte.gz"),
-        (cu.load_training_runs, "training_runs/runs.json"),
         (cu.load_shakespeare, "registry.toml"),
     ],
 )
