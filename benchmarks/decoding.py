@@ -64,7 +64,7 @@ def recomputing(settings: Settings) -> Row:
         for _ in range(length):
             causal = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).tril()
             hidden = model._decode(target, memory, causal, mask)
-            target = torch.cat([target, model.head(hidden[:, -1]).argmax(-1)[:, None]], dim=1)
+            target = torch.cat([target, model.output(hidden[:, -1]).argmax(-1)[:, None]], dim=1)
 
     mine, theirs = race(cached, recomputed, settings)
     return Row(

@@ -75,7 +75,7 @@ def train(data: Split, *, epochs: int, time_limit: float, seed: int):
     target_vocab = cu.Vocabulary((pair.target for pair in data.train), min_freq=MIN_FREQ)
     cu.seed_everything(seed)
     model = cu.Transformer(len(source_vocab), len(target_vocab), **SHAPE)
-    model.head.weight = model.target_embedding.weight  # a word is read and said by one vector
+    model.output.weight = model.target_embedding.weight  # a word is read and said by one vector
     loader = cu.PairLoader(data.train, source_vocab, target_vocab, batch_size=BATCH, seed=seed)
     check = cu.PairLoader(data.validation, source_vocab, target_vocab, shuffle=False)
     steps = epochs * len(loader)
@@ -90,7 +90,7 @@ def train(data: Split, *, epochs: int, time_limit: float, seed: int):
     )
     history = trainer.fit(model, UntilTime(loader, time_limit), check)
     with torch.no_grad():
-        model.head.bias[UNK] = -torch.inf  # a translation with a hole in it helps nobody
+        model.output.bias[UNK] = -torch.inf  # a translation with a hole in it helps nobody
     return model, source_vocab, target_vocab, history
 
 

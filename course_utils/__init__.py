@@ -5,7 +5,8 @@ rooms, ground floor first; each imports only from those before it:
 
     runtime     where the course stands, seeds, device, doctor
     pooling     kernels, Nadaraya–Watson pooling, choice of the width
-    attention   masks, masked softmax, scoring functions, heads, KVCache, record_attention
+    attention   masks, masked softmax, scoring functions, heads
+    cache       KVCache, record_attention
     positions   sinusoidal, learned and rotary position encodings
     layers      the position-wise network, the residual with its norm before or after
     models      recurrent translators, the Transformer, networks that look things up
@@ -30,17 +31,16 @@ from course_utils.attention import (
     AdditiveAttention,
     Attention,
     DotProductAttention,
-    KVCache,
     MultiHeadAttention,
     causal_mask,
     dot_product_weights,
     masked_softmax,
     merge_heads,
     padding_mask,
-    record_attention,
     scaled_dot_product_attention,
     split_heads,
 )
+from course_utils.cache import KVCache, record_attention
 from course_utils.data import RegressionData, WordTable, load_words, noisy_sine, two_moons
 from course_utils.data.images import (
     ImageLoader,
@@ -86,7 +86,7 @@ from course_utils.figures import (
     show_images,
     subplots,
 )
-from course_utils.layers import FeedForward, Residual
+from course_utils.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from course_utils.lessons import checks, explore
 from course_utils.lessons.multi_head_attention.lookups import (
     LookupNetwork,
@@ -114,7 +114,7 @@ from course_utils.models.diffusion import PixelAttention, ResidualBlock, UNet, t
 from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.models.noise import Diffusion, cosine_schedule, linear_schedule
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
-from course_utils.models.transformer import DecoderLayer, EncoderLayer, Transformer
+from course_utils.models.transformer import Transformer
 from course_utils.models.vision import (
     PatchEmbedding,
     SmallCNN,

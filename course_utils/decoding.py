@@ -234,7 +234,7 @@ def write(
         )
     ids = [BOS, *subwords.encode(prompt)]
     if max_new is None:
-        max_new = 50 if model.positions is None else max(1, _room(model) - len(ids))
+        max_new = 50 if model.max_len is None else max(1, _room(model) - len(ids))
     device = model.embedding.weight.device
     rows = torch.tensor([ids], device=device).expand(count, -1)
     generator = torch.Generator(device).manual_seed(seed)
@@ -244,7 +244,7 @@ def write(
 
 
 def _room(model: nn.Module) -> float:
-    return torch.inf if model.positions is None else len(model.positions.table)
+    return torch.inf if model.max_len is None else model.max_len
 
 
 def _check_prompt(model: nn.Module, prompt: Tensor, max_new: int) -> None:

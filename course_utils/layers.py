@@ -1,13 +1,18 @@
-"""What stands between the attentions: the position-wise network, and the residual with its norm.
+"""The blocks of Transformers: the position-wise network, the residual with its norm, and both layers.
 
-Above: `attention` and `positions`. Below: `models`. Taught in *The Transformer* (both orders of norm), 08, and
-09 (what later models put in their place).
+Taught in *The Transformer* and *Training transformers* (both orders of norm), and in *GPT* (what
+later models put in their place).
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from course_utils.attention import MultiHeadAttention
+from course_utils.cache import KVCache
+from course_utils.positions import rotate
 
 ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU}
 NORMS = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
@@ -16,7 +21,8 @@ NORMS = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
 class FeedForward(nn.Sequential):
     """The same two-layer network at every position: embed_dim → ffn_dim → embed_dim.
 
-    Vaswani et al. (2017), section 3.3; with `activation="gelu"` as in BERT, GPT and ViT.
+    Vaswani et al. (2017), section 3.3: max(0, x W_1 + b_1) W_2 + b_2; with `activation="gelu"` as in
+    BERT, GPT and ViT.
 
     Raises:
         ValueError: no activation has this name.
@@ -53,10 +59,10 @@ class SwiGLU(nn.Module):
 
 
 class Residual(nn.Module):
-    """A sublayer with its shortcut and its norm, in either order.
+    """A sublayer f with its shortcut and its norm, in either order.
 
-    After the sum (the first generation; Vaswani et al., 2017): norm(x + f(x)).
     Before the sublayer (`norm_first`; Xiong et al., 2020): x + f(norm(x)).
+    After the sum (the first generation; Vaswani et al., 2017): norm(x + f(x)).
 
     Args:
         embed_dim: size of what is normalized.
@@ -73,7 +79,7 @@ class Residual(nn.Module):
         embed_dim: int,
         *,
         dropout: float = 0.0,
-        norm_first: bool = False,
+        norm_first: bool = True,
         norm: str = "layer",
     ):
         super().__init__()
@@ -86,6 +92,149 @@ class Residual(nn.Module):
         if self.norm_first:
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then the position-wise network, each with its residual and norm.
+
+    With `is_causal` it is the block of GPT; what later models changed are arguments (*GPT*).
+
+    Args:
+        embed_dim, num_heads, ffn_dim, dropout: as in `nn.TransformerEncoderLayer`.
+        norm_first: whether the norm stands before each sublayer, as in GPT-2 and ViT, or after the
+            sum, as in Vaswani et al. (2017) and by default in `nn.TransformerEncoderLayer`.
+        activation: of the position-wise network: "relu", "gelu", or "swiglu" for a gated one.
+        norm: "layer" or "rms".
+        rotary: whether queries and keys are turned by their positions (`positions.rotate`).
+        num_kv_heads: heads of keys and values, for grouped-query attention; `num_heads` by default.
+        bias: whether the attention's projections have biases.
+
+    Raises:
+        ValueError: a size is out of range, or a name is unknown.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        ffn_dim: int,
+        *,
+        dropout: float = 0.1,
+        norm_first: bool = True,
+        activation: str = "relu",
+        norm: str = "layer",
+        rotary: bool = False,
+        num_kv_heads: int | None = None,
+        bias: bool = True,
+    ):
+        super().__init__()
+        self.attention = MultiHeadAttention(
+            embed_dim,
+            num_heads,
+            dropout=dropout,
+            bias=bias,
+            num_kv_heads=num_kv_heads,
+            encode=rotate if rotary else None,
+        )
+        self.feed_forward = make_feed_forward(
+            embed_dim, ffn_dim, dropout=dropout, activation=activation
+        )
+        around = {"dropout": dropout, "norm_first": norm_first, "norm": norm}
+        self.around_attention = Residual(embed_dim, **around)
+        self.around_feed_forward = Residual(embed_dim, **around)
+
+    def forward(
+        self,
+        x: Tensor,
+        attn_mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        cache: KVCache | None = None,
+    ) -> Tensor:
+        """(batch, length, embed_dim) → the same shape; with a `cache`, x are the new tokens.
+
+        `attn_mask`, `is_causal` and `cache` are those of `MultiHeadAttention`.
+        """
+
+        def attend(x: Tensor) -> Tensor:
+            return self.attention(x, x, x, attn_mask, is_causal=is_causal, cache=cache)
+
+        x = self.around_attention(x, attend)
+        return self.around_feed_forward(x, self.feed_forward)
+
+
+@dataclass
+class LayerCache:
+    """What one decoder layer keeps between steps: the target's keys and values, and the source's."""
+
+    target: KVCache = field(default_factory=KVCache)
+    source: KVCache = field(default_factory=KVCache)
+
+    def repeat(self, times: int) -> None:
+        """Keep each row of the batch `times` times, side by side."""
+        self.target.repeat(times)
+        self.source.repeat(times)
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row i goes on from row `rows[i]`, a beam of the same sentence; (batch,)."""
+        self.target.reorder(rows)
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, cross-attention to the source, then the position-wise network.
+
+    Args:
+        embed_dim, num_heads, ffn_dim, dropout, norm_first: as in `EncoderLayer`.
+
+    Raises:
+        ValueError: a size is out of range.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        ffn_dim: int,
+        *,
+        dropout: float = 0.1,
+        norm_first: bool = True,
+    ):
+        super().__init__()
+        self.self_attention = MultiHeadAttention(embed_dim, num_heads, dropout=dropout)
+        self.cross_attention = MultiHeadAttention(embed_dim, num_heads, dropout=dropout)
+        self.feed_forward = FeedForward(embed_dim, ffn_dim, dropout=dropout)
+        self.around_self = Residual(embed_dim, dropout=dropout, norm_first=norm_first)
+        self.around_cross = Residual(embed_dim, dropout=dropout, norm_first=norm_first)
+        self.around_feed_forward = Residual(embed_dim, dropout=dropout, norm_first=norm_first)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        attn_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        cache: LayerCache | None = None,
+    ) -> Tensor:
+        """(batch, length, embed_dim), memory (batch, source length, embed_dim) → like x.
+
+        `attn_mask` and `is_causal` say which target tokens see which, `memory_mask` which source
+        tokens they see. With a `cache`, x are the new tokens.
+        """
+        seen, source = (cache.target, cache.source) if cache else (None, None)
+
+        def attend(x: Tensor) -> Tensor:
+            return self.self_attention(x, x, x, attn_mask, is_causal=is_causal, cache=seen)
+
+        def look_at_source(x: Tensor) -> Tensor:
+            # The source's keys and values are projected once, at the first step.
+            new = memory if source is None or source.length == 0 else None
+            return self.cross_attention(x, new, new, memory_mask, cache=source)
+
+        x = self.around_self(x, attend)
+        x = self.around_cross(x, look_at_source)
+        return self.around_feed_forward(x, self.feed_forward)
 
 
 def make_norm(name: str, embed_dim: int) -> nn.Module:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from course_utils.attention import record_attention
+from course_utils.cache import record_attention
 from course_utils.data.text import Vocabulary
 from course_utils.data.translation import Pair, collate
 from course_utils.runtime import evaluating

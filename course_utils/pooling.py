@@ -1,7 +1,7 @@
 """Attention pooling with kernels: Nadaraya–Watson regression and the choice of its width.
 
 The oldest attention there is: a query is answered by an average of the values, weighted by how near
-their keys are. Below: `attention`, where scores take the kernel's place. Taught in *Kernel regression*.
+their keys are. Taught in *Kernel regression*.
 """
 
 import math
@@ -27,8 +27,9 @@ def _constant(squared: Tensor) -> Tensor:
 
 
 def _triangular(squared: Tensor) -> Tensor:
-    # The clamp keeps the gradient of the root finite where a query meets a key.
-    return (1 - squared.clamp(min=torch.finfo(squared.dtype).tiny).sqrt()).clamp(min=0)
+    # Where a query meets a key the root has no slope: there it is 0, and so is its gradient.
+    here = squared == 0
+    return (1 - squared.masked_fill(here, 1).sqrt().masked_fill(here, 0)).clamp(min=0)
 
 
 def _epanechnikov(squared: Tensor) -> Tensor:
@@ -64,7 +65,7 @@ def kernel_weights(
 ) -> Tensor:
     """Attention weights α(q, kᵢ) = K(‖(q − kᵢ) / width‖) / Σⱼ K(‖(q − kⱼ) / width‖).
 
-    The Gaussian kernel is normalised as a softmax of −u²/2 with the nearest key's score at 0, so
+    The Gaussian kernel is normalized as a softmax of −u²/2 with the nearest key's score at 0, so
     its weights are finite at every width, in every precision. A compact kernel (boxcar, triangular,
     Epanechnikov) with no key in reach is 0/0: that query's weights are NaN, a gap in a plot.
 

@@ -1,10 +1,8 @@
 """Where a token stands: sinusoidal, learned and rotary position encodings.
 
-Attention itself sees a set, not a sequence; these tell it the order. Above: `attention`. Below:
-`layers` and `models`. Taught in *Self-attention and positions*.
+Attention itself sees a set, not a sequence; these tell it the order. Taught in *Self-attention and
+positions*.
 """
-
-import functools
 
 import torch
 from torch import Tensor, nn
@@ -22,18 +20,21 @@ def sinusoidal_table(length: int, embed_dim: int, *, base: float = 10_000.0) -> 
     Raises:
         ValueError: `embed_dim` is odd or not positive, or `length` is negative.
     """
-    angles = _angles(length, embed_dim, base)
+    if length < 0:
+        raise ValueError(f"length={length}; a length is at least 0")
+    angles = _angles(torch.arange(length), embed_dim, base)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).float()
 
 
 def rotate(x: Tensor, *, start: int = 0, base: float = 10_000.0) -> Tensor:
     """Turn each pair of features by an angle proportional to the position (rotary encoding).
 
-    The dot product of two rotated vectors depends on their distance alone. Su et al. (2021),
-    "RoFormer: Enhanced transformer with rotary position embedding", section 3.2.
+    Columns 2j and 2j + 1 of row i turn by (start + i) / base^(2j / dim). The dot product of two
+    rotated vectors depends on their distance alone. Su et al. (2021), "RoFormer: Enhanced transformer
+    with rotary position embedding", section 3.2.
 
     Args:
-        x: (…, length, dim), queries or keys of one head; pairs are neighbouring columns.
+        x: (…, length, dim), queries or keys of one head; pairs are neighboring columns.
         start: position of the first vector.
 
     Raises:
@@ -41,27 +42,21 @@ def rotate(x: Tensor, *, start: int = 0, base: float = 10_000.0) -> Tensor:
     """
     if start < 0:
         raise ValueError(f"start={start}; a position is at least 0")
-    cos, sin = _turns(start, x.shape[-2], x.shape[-1], base, x.dtype, x.device)
+    positions = torch.arange(start, start + x.shape[-2], device=x.device)
+    angles = _angles(positions, x.shape[-1], base)
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
 
 
-@functools.lru_cache(maxsize=64)
-def _turns(start: int, length: int, dim: int, base: float, dtype, device) -> tuple[Tensor, Tensor]:
-    """Cosines and sines (length, dim / 2) of positions start, start + 1, …; kept, as layers share them."""
-    with torch.inference_mode(False):  # what is kept may be used in training later
-        angles = _angles(start + length, dim, base)[start:]
-        return angles.cos().to(device, dtype), angles.sin().to(device, dtype)
-
-
-def _angles(length: int, embed_dim: int, base: float) -> Tensor:
-    """(length, embed_dim / 2), float64: position i times the frequency of column pair j."""
-    if embed_dim < 1 or embed_dim % 2:
-        raise ValueError(f"embed_dim={embed_dim}; a positive, even size is needed")
-    if length < 0:
-        raise ValueError(f"length={length}; a length is at least 0")
-    frequencies = base ** -(torch.arange(0, embed_dim, 2, dtype=torch.float64) / embed_dim)
-    return torch.arange(length, dtype=torch.float64)[:, None] * frequencies
+def _angles(positions: Tensor, dim: int, base: float) -> Tensor:
+    """(length, dim / 2): position i times the frequency of column pair j."""
+    if dim < 1 or dim % 2:
+        raise ValueError(f"embed_dim={dim}; a positive, even size is needed")
+    # In float64 late positions keep their digits; Apple's GPUs have no float64.
+    dtype = torch.float32 if positions.device.type == "mps" else torch.float64
+    pairs = torch.arange(0, dim, 2, dtype=dtype, device=positions.device)
+    return positions[:, None] * base ** -(pairs / dim)
 
 
 class SinusoidalPositions(nn.Module):
@@ -87,6 +82,10 @@ class SinusoidalPositions(nn.Module):
 
 class LearnedPositions(nn.Module):
     """Add a learned vector per position to embeddings (batch, length, embed_dim).
+
+    Args:
+        embed_dim: size of a vector.
+        max_len: number of positions in the table.
 
     Raises:
         ValueError: when called, the sequence is longer than the table.

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 import course_utils as cu
-from course_utils.attention import KVCache, MultiHeadAttention, causal_mask, split_heads
+from course_utils.attention import MultiHeadAttention, causal_mask, split_heads
+from course_utils.cache import KVCache
 from course_utils.positions import rotate
 
 TOLERANCE = {

@@ -29,7 +29,7 @@ def model(request):
     """A model whose logits are sharpened, so that choices are never a tie."""
     model = models()[request.param]
     with torch.no_grad():
-        model.head.weight.mul_(4)
+        model.output.weight.mul_(4)
     return model
 
 
@@ -61,7 +61,7 @@ def test_greedy_takes_the_likeliest_token_of_the_teacher_forced_logits(model):
 
 def test_a_beam_of_one_without_penalty_is_greedy_when_sentences_end(model):
     with torch.no_grad():
-        model.head.bias[EOS] += 1.0
+        model.output.bias[EOS] += 1.0
     decoded = greedy(model, SOURCE, LENGTHS, max_len=12)
     narrow = beam_search(model, SOURCE, LENGTHS, beam_size=1, max_len=12, length_penalty=0.0)
     for row, (a, b) in enumerate(zip(decoded, narrow, strict=True)):

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 import course_utils as cu
 from course_utils.data.prose import IGNORE, MASK, TENSES, WORD_END, TextBatch
 from course_utils.data.text import BOS, EOS, PAD
-from course_utils.models.language import BERT, GPT, LanguageModel, SentenceClassifier
+from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.train.checkpoints import load_weights
 from course_utils.train.losses import language_model_loss
 
@@ -138,7 +138,7 @@ def count(model):
 
 def test_the_head_shares_the_embedding_and_a_new_model_knows_next_to_nothing():
     model = make()
-    assert model.head.weight is model.embedding.weight
+    assert model.output.weight is model.embedding.weight
     loss, n = language_model_loss()(model, next_batch(model))
     assert math.log(SIZE) - 0.5 < loss.item() / n < math.log(SIZE) + 1.5
 
@@ -187,18 +187,13 @@ def test_an_empty_text_and_one_longer_than_the_table_are_refused(kind):
     assert make(kind, rotary=True)(some_ids(length=13)).shape == (3, 13, SIZE)
 
 
-def test_the_base_class_has_no_mask_of_its_own():
-    with pytest.raises(NotImplementedError):
-        make(LanguageModel)(some_ids())
-
-
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):
     path = tmp_path / "gpt.pt"
     torch.save({"kind": "GPT", "model": make().state_dict()}, path)
     state = torch.load(path, weights_only=True)
     again = make(embed_dim=16)
     load_weights(again, state, path)
-    assert again.head.weight is again.embedding.weight
+    assert again.output.weight is again.embedding.weight
     for other in ({"norm": "rms"}, {"rotary": True}, {"activation": "swiglu"}, {"num_kv_heads": 2}):
         with pytest.raises(ValueError, match="checkpoint of another GPT"):
             load_weights(make(**other), state, path)

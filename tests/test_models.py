@@ -6,15 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from course_utils.attention import (
-    KVCache,
-    MultiHeadAttention,
-    causal_mask,
-    padding_mask,
-    record_attention,
-)
+from course_utils.attention import MultiHeadAttention, causal_mask, padding_mask
+from course_utils.cache import KVCache, record_attention
+from course_utils.layers import DecoderLayer, EncoderLayer
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
-from course_utils.models.transformer import DecoderLayer, EncoderLayer, Transformer
+from course_utils.models.transformer import Transformer
 
 SIZES = {"embed_dim": 16, "num_heads": 4, "ffn_dim": 24}
 

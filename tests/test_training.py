@@ -379,7 +379,7 @@ def decayed(model) -> list[str]:
     ("model", "kept"),
     [
         (ViT(num_layers=1), {"class_token", "positions.table"}),
-        (GPT(20, embed_dim=8, num_heads=2, ffn_dim=8, num_layers=1), {"positions.table"}),
+        (GPT(20, embed_dim=8, num_heads=2, ffn_dim=8, num_layers=1), {"positions.weight"}),
         (small_model(), set()),
     ],
     ids=["ViT", "GPT", "Transformer"],

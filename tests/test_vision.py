@@ -11,7 +11,7 @@ from PIL import Image
 from torch import nn
 from torch.testing import assert_close
 
-from course_utils.attention import record_attention
+from course_utils.cache import record_attention
 from course_utils.data.images import ImageLoader, load_fashion_mnist
 from course_utils.lessons.vision_transformers.explorer import class_token
 from course_utils.metrics import multiply_adds

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from course_utils.attention import AdditiveAttention, padding_mask
+from course_utils.attention import AdditiveAttention, masked_softmax, padding_mask
 
 
 @dataclass
@@ -95,7 +95,7 @@ class RecurrentTranslator(nn.Module):
         )
         self.dropout = nn.Dropout(dropout)
         self.combine = nn.Linear(3 * hidden_dim, embed_dim)
-        self.head = nn.Linear(embed_dim, target_size)
+        self.output = nn.Linear(embed_dim, target_size)
 
     def forward(self, source: Tensor, source_lens: Tensor, target: Tensor) -> Tensor:
         """Logits for teacher forcing.
@@ -111,10 +111,10 @@ class RecurrentTranslator(nn.Module):
         Raises:
             ValueError: a sentence has length 0, or one above the source length.
         """
-        return self.head(self.features(source, source_lens, target))
+        return self.output(self.features(source, source_lens, target))
 
     def features(self, source: Tensor, source_lens: Tensor, target: Tensor) -> Tensor:
-        """What `head` turns into logits: (batch, target length, embed_dim)."""
+        """What `output` turns into logits: (batch, target length, embed_dim)."""
         return self.decode(target, self.start(source, source_lens))
 
     def start(self, source: Tensor, source_lens: Tensor) -> RecurrentState:
@@ -135,7 +135,7 @@ class RecurrentTranslator(nn.Module):
 
     def step(self, tokens: Tensor, state: RecurrentState) -> Tensor:
         """Logits (batch, target_size) of the token after `tokens` (batch,); the state moves on."""
-        return self.head(self.decode(tokens[:, None], state)[:, 0])
+        return self.output(self.decode(tokens[:, None], state)[:, 0])
 
     def decode(self, target: Tensor, state: RecurrentState) -> Tensor:
         """Read target tokens (batch, length) from a state on: features (batch, length, embed_dim)."""
@@ -200,10 +200,13 @@ class AttentionTranslator(RecurrentTranslator):
             queries.append(query)
             outputs.append(output)
             contexts.append(context)
-        # One map for all steps, (batch, target length, source length), instead of a row from each.
+        # One map of all steps, (batch, target length, source length), instead of a row from each.
         self.attention.note(
-            lambda: self.attention.weights(
-                torch.cat(queries, dim=1), state.memory, state.mask, projected_keys=state.keys
+            lambda: masked_softmax(
+                self.attention.scores(
+                    torch.cat(queries, dim=1), state.memory, projected_keys=state.keys
+                ),
+                state.mask,
             )
         )
         return self._combined(torch.cat(outputs, dim=1), torch.cat(contexts, dim=1))

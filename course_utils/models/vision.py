@@ -6,7 +6,7 @@ Dosovitskiy et al. (2021), "An image is worth 16×16 words". Taught in *Vision t
 import torch
 from torch import Tensor, nn
 
-from course_utils.models.transformer import EncoderLayer
+from course_utils.layers import EncoderLayer
 from course_utils.positions import LearnedPositions
 
 Size = int | tuple[int, int]

@@ -41,7 +41,7 @@ def translation_loss(*, label_smoothing: float = 0.0) -> Loss:
         features = model.features(batch.source, batch.source_lens, batch.target_in)
         steps = torch.arange(batch.target_out.shape[1], device=batch.target_out.device)
         real = steps < batch.target_lens[:, None]
-        logits = model.head(features[real])
+        logits = model.output(features[real])
         total = F.cross_entropy(
             logits, batch.target_out[real], reduction="sum", label_smoothing=label_smoothing
         )
@@ -76,7 +76,7 @@ def language_model_loss() -> Loss:
     def loss(model: Any, batch: Any) -> tuple[Tensor, int]:
         features = model.features(batch.tokens, batch.lengths)
         asked = batch.targets >= 0
-        logits = model.head(features[asked])
+        logits = model.output(features[asked])
         return F.cross_entropy(logits, batch.targets[asked], reduction="sum"), len(logits)
 
     return loss

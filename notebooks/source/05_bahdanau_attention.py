@@ -409,7 +409,7 @@ def scratch_logits(model, batch):
         context, row = look(hidden, memory, mask, model.attention)
         hidden = gru_step(model.decoder, torch.cat([token, context], dim=-1), hidden)
         joined = torch.cat([hidden, context], dim=-1)  # (batch, 3 · hidden)
-        logits.append(model.head(model.combine(joined).tanh()))
+        logits.append(model.output(model.combine(joined).tanh()))
         rows.append(row)
     return torch.stack(logits, dim=1), torch.stack(rows, dim=1)
 

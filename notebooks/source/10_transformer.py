@@ -39,8 +39,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import course_utils as cu
 from course_utils.data.translation import collate
+from course_utils.layers import LayerCache
 from course_utils.metrics import links_of
-from course_utils.models.transformer import LayerCache
 
 cu.seed_everything(0)
 
@@ -699,7 +699,7 @@ cu.checks.fixed_decoder_layer(fixed_decoder_layer)
 # %%
 def logits_by_hand(model, source, source_lens, target):
     """The forward pass of `cu.Transformer`, part by part, without dropout."""
-    table = cu.sinusoidal_table(64, model.head.in_features)
+    table = cu.sinusoidal_table(64, model.output.in_features)
 
     def embed(tokens, embedding):
         return embedding(tokens) * math.sqrt(embedding.embedding_dim) + table[: tokens.shape[1]]
@@ -712,7 +712,7 @@ def logits_by_hand(model, source, source_lens, target):
     x = embed(target, model.target_embedding)
     for layer in model.decoder:
         x = layer(x, memory, cu.causal_mask(target.shape[1]), memory_mask)
-    return model.head(model.decoder_norm(x))
+    return model.output(model.decoder_norm(x))
 
 
 sizes = {"embed_dim": 16, "num_heads": 4, "ffn_dim": 32, "num_layers": 2, "dropout": 0.0}

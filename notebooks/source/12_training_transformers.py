@@ -937,7 +937,7 @@ assert {"model", "optimizer", "counters", "rng", "loader"} <= saved.keys()
 for name, weights in straight.state_dict().items():
     assert torch.equal(resumed.state_dict()[name], weights)  # bit for bit, with dropout
 assert [row["train_loss"] for row in rest.rows] == [row["train_loss"] for row in whole.rows]
-assert not torch.equal(naive.head.weight, straight.head.weight)
+assert not torch.equal(naive.output.weight, straight.output.weight)
 
 # %% [markdown]
 # The resumed run *is* the uninterrupted one, to the last bit of every weight (on one device and with the same number

@@ -365,7 +365,7 @@ cu.checks.perplexity_of(perplexity_of)
 def gpt_logits(tokens, model):
     """(batch, n) ids → (batch, n, V) scores of each next token, with the parts of `model`."""
     n = tokens.shape[1]
-    x = model.embedding(tokens) + model.positions.table[:n]
+    x = model.embedding(tokens) + model.positions.weight[:n]
     for layer in model.layers:
         h = layer.around_attention.norm(x)
         x = x + layer.attention(h, h, h, cu.causal_mask(n))

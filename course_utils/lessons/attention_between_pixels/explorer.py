@@ -5,7 +5,7 @@ import functools
 import torch
 import torch.nn.functional as F
 
-from course_utils.attention import record_attention
+from course_utils.cache import record_attention
 from course_utils.data.images import ImageLoader, ImageSet, load_fashion_mnist
 from course_utils.figures import COLORS, subplots
 from course_utils.lessons.explorer import Explorer, IntRange, Slider

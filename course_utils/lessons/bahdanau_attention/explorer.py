@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from course_utils.attention import record_attention
+from course_utils.cache import record_attention
 from course_utils.data.text import BOS, EOS, tokenize
 from course_utils.data.translation import pad
 from course_utils.figures import COLORS, heatmap, subplots

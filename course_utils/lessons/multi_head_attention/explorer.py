@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import torch
 
-from course_utils.attention import record_attention
+from course_utils.cache import record_attention
 from course_utils.figures import COLORS, heatmap, subplots
 from course_utils.lessons.explorer import Explorer, Slider
 from course_utils.lessons.multi_head_attention.lookups import (

@@ -10,17 +10,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils.attention import MultiHeadAttention, masked_softmax, merge_heads
+from course_utils.attention import MultiHeadAttention, causal_mask, masked_softmax
 from course_utils.models.transformer import Transformer
 
 
 class ScaledAfterSoftmax(MultiHeadAttention):
     """softmax(q·k) / √head_dim: the weights of a row sum to 1/√head_dim, and long queries saturate."""
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None) -> Tensor:
-        weights = masked_softmax(q @ k.transpose(-2, -1), attn_mask)
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, *, is_causal: bool
+    ) -> Tensor:
+        """In each head: (batch, heads, queries, head_dim)."""
+        mask = causal_mask(q.shape[-2], device=q.device) if is_causal else attn_mask
+        weights = masked_softmax(q @ k.transpose(-2, -1), mask)
         self.note(lambda: weights)
-        return self.out_proj(merge_heads(weights @ v / math.sqrt(q.shape[-1])))
+        return weights @ v / math.sqrt(q.shape[-1])
 
 
 class ZeroedMask(MultiHeadAttention):
@@ -29,14 +33,13 @@ class ZeroedMask(MultiHeadAttention):
     Only a mask that is the same for all queries, such as padding, can be had so.
     """
 
-    def forward(self, queries, keys, values, attn_mask=None, *, cache=None):
+    def forward(self, queries, keys, values, attn_mask=None, *, is_causal=False, cache=None):
+        """As `MultiHeadAttention.forward`."""
         if attn_mask is not None and attn_mask.ndim == 4:  # padding: (batch, 1, 1, keys)
-            real = attn_mask[:, 0, 0, :, None]
-            keys, values, attn_mask = keys * real, values * real, None
-        return super().forward(queries, keys, values, attn_mask, cache=cache)
-
-    def look_up(self, queries, cache, attn_mask=None):
-        return super().look_up(queries, cache, None)
+            real, attn_mask = attn_mask[:, 0, 0, :, None], None
+            if keys is not None:
+                keys, values = keys * real, values * real
+        return super().forward(queries, keys, values, attn_mask, is_causal=is_causal, cache=cache)
 
 
 class Sliced(nn.Linear):

@@ -5,8 +5,9 @@ from torch import Tensor, nn
 
 from course_utils.attention import padding_mask
 from course_utils.data.text import BOS, EOS
+from course_utils.layers import DecoderLayer
 from course_utils.lessons.check import Check, expect, expect_close, expect_shape
-from course_utils.models.transformer import DecoderLayer, Transformer
+from course_utils.models.transformer import Transformer
 
 # Layer norm -------------------------------------------------------------------------------------
 
@@ -313,7 +314,7 @@ def _(candidate):
 
     model = Transformer(20, 20, embed_dim=16, num_heads=2, ffn_dim=32, dropout=0.0).eval()
     with torch.no_grad():
-        model.head.bias[:3] = -30.0  # <pad>, <unk>, <bos>: never said
+        model.output.bias[:3] = -30.0  # <pad>, <unk>, <bos>: never said
         for _ in range(5):
             source, lens = torch.randint(4, 20, (1, 6)), torch.tensor([6])
             expected = greedy(model, source, lens, max_len=12)[0]

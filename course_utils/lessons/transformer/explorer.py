@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from course_utils.attention import record_attention
+from course_utils.cache import record_attention
 from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
 from course_utils.data.translation import PairLoader, load_sentences
 from course_utils.decoding import greedy

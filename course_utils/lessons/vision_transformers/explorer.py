@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_utils.attention import record_attention
+from course_utils.cache import record_attention
 from course_utils.data.images import (
     FASHION,
     ImageLoader,

@@ -1,0 +1,149 @@
+"""Checks of what attention is given, so that a mistake is named where it is made.
+
+Each message names the argument, what it was, and what would be right. *Scoring functions* asks for the
+same checks.
+"""
+
+import torch
+from torch import Tensor
+
+
+def require_tensor(name: str, value: object) -> None:
+    """Raise TypeError unless the value is a tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} is a {type(value).__name__}; a torch.Tensor is needed")
+
+
+def require_floating(name: str, tensor: Tensor) -> None:
+    """Raise TypeError unless the value is a floating-point tensor."""
+    require_tensor(name, tensor)
+    if not tensor.is_floating_point():
+        raise TypeError(
+            f"{name} has dtype {tensor.dtype}; a floating-point dtype is needed, "
+            f"for instance {name}.float()"
+        )
+
+
+def check_lengths(valid_lens: Tensor, length: int) -> None:
+    """Raise unless these are whole numbers from 0 to `length`, (batch,) or (batch, queries).
+
+    The values are looked at on a CPU only: elsewhere that would wait for the device.
+    """
+    require_tensor("valid_lens", valid_lens)
+    if valid_lens.is_floating_point() or valid_lens.is_complex() or valid_lens.dtype == torch.bool:
+        raise TypeError(f"valid_lens has dtype {valid_lens.dtype}; an integer dtype is needed")
+    if valid_lens.ndim not in (1, 2):
+        raise ValueError(
+            f"valid_lens has shape {tuple(valid_lens.shape)}; (batch,) or (batch, queries) is needed"
+        )
+    if torch.compiler.is_compiling() or not valid_lens.is_cpu or valid_lens.numel() == 0:
+        return
+    if valid_lens.min() < 0:
+        raise ValueError(f"valid_lens contains {valid_lens.min()}; a length is at least 0")
+    if valid_lens.max() > length:
+        raise ValueError(
+            f"valid_lens contains {valid_lens.max()}, longer than the sequence: length={length}"
+        )
+
+
+def check_positive(**sizes: int) -> None:
+    """Raise ValueError unless each size is at least 1."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name}={size}; a size is at least 1")
+
+
+def check_divides(**sizes: int) -> None:
+    """Raise ValueError unless the second of two sizes divides the first."""
+    (name, size), (divisor_name, divisor) = sizes.items()
+    if size < 1 or divisor < 1:
+        raise ValueError(f"{name}={size}, {divisor_name}={divisor}; both are at least 1")
+    if size % divisor:
+        raise ValueError(f"{name}={size} is not divisible by {divisor_name}={divisor}")
+
+
+def checked_probability(name: str, value: float) -> float:
+    """The value; raise ValueError unless it lies between 0 and 1."""
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name}={value}; a probability between 0 and 1 is needed")
+    return value
+
+
+def scores_shape(queries: Tensor, keys: Tensor) -> torch.Size:
+    """Shape of q·k, (…, queries, keys); raise where the queries and keys do not fit."""
+    for name, tensor in (("queries", queries), ("keys", keys)):
+        require_floating(name, tensor)
+        if tensor.ndim < 2:
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}; (…, {name}, dim) is needed")
+    if queries.dtype != keys.dtype:
+        raise TypeError(f"queries are {queries.dtype}, keys {keys.dtype}; one dtype is needed")
+    if queries.shape[-1] != keys.shape[-1]:
+        raise ValueError(
+            f"queries have {queries.shape[-1]} features, keys {keys.shape[-1]}; a dot product needs "
+            "the same number (AdditiveAttention takes different ones)"
+        )
+    try:
+        leading = torch.broadcast_shapes(queries.shape[:-2], keys.shape[:-2])
+    except RuntimeError:
+        raise ValueError(
+            f"queries have shape {tuple(queries.shape)}, keys {tuple(keys.shape)}; "
+            "the axes before the last two must agree"
+        ) from None
+    return leading + (queries.shape[-2], keys.shape[-2])
+
+
+def check_keys_values(keys: Tensor, values: Tensor) -> None:
+    """Raise unless each key has one value, of the same dtype."""
+    require_floating("values", values)
+    if values.dtype != keys.dtype:
+        raise TypeError(f"keys are {keys.dtype}, values {values.dtype}; one dtype is needed")
+    if values.ndim < 2 or keys.shape[-2] != values.shape[-2]:
+        raise ValueError(
+            f"keys have shape {tuple(keys.shape)}, values {tuple(values.shape)}; "
+            "each key needs one value"
+        )
+
+
+def fit_mask(attn_mask: Tensor, shape: torch.Size, *, is_causal: bool = False) -> Tensor:
+    """The mask for scores of this shape, without its head axis where the scores have none.
+
+    Raises:
+        TypeError: the mask is not a boolean tensor.
+        ValueError: it does not broadcast to the scores, or comes together with `is_causal`.
+    """
+    if is_causal:
+        raise ValueError(
+            "attn_mask and is_causal=True are both given; one is needed "
+            "(attn_mask & causal_mask(length) permits what both permit)"
+        )
+    require_tensor("attn_mask", attn_mask)
+    if attn_mask.dtype != torch.bool:
+        raise TypeError(
+            f"attn_mask has dtype {attn_mask.dtype}; a boolean mask is needed, True = may attend"
+        )
+    mask = attn_mask
+    if mask.ndim == 4 and len(shape) == 3 and mask.shape[1] == 1:
+        mask = mask.squeeze(1)
+    try:
+        fits = torch.broadcast_shapes(mask.shape, shape) == shape
+    except RuntimeError:
+        fits = False
+    if not fits:
+        per_sequence = len(shape) > 2 and mask.shape == (shape[0], shape[-1])
+        hint = f"; for (batch, keys) write attn_mask[:{', None' * (len(shape) - 2)}]"
+        raise ValueError(
+            f"attn_mask has shape {tuple(attn_mask.shape)}, which does not broadcast to the "
+            f"scores' shape {tuple(shape)}{hint if per_sequence else ''}"
+        )
+    return mask
+
+
+def mask_for_heads(attn_mask: Tensor, shape: torch.Size, *, is_causal: bool) -> Tensor:
+    """`fit_mask` for several heads, which could read a mask with three axes in two ways."""
+    if isinstance(attn_mask, Tensor) and attn_mask.ndim == 3:
+        raise ValueError(
+            f"attn_mask has shape {tuple(attn_mask.shape)}, which can be read in two ways: for "
+            "(batch, queries, keys) write attn_mask[:, None], for (heads, queries, keys) "
+            "attn_mask[None]"
+        )
+    return fit_mask(attn_mask, shape, is_causal=is_causal)
