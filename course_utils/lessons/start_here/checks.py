@@ -1,11 +1,10 @@
-"""Checks: a matrix of weights, its shape and its rows."""
+"""Checks of *Start here*: a matrix of weights, its shape and its rows."""
 
 import torch
 
-from course_utils.lessons.check import Check, expect_close, expect_shape
+from course_utils.lessons.check import Check, expect_close, expect_shape, expect_sums_to_one
 
-# Average pooling ----------------------------------------------------------------------------------
-
+# Average pooling --------------------------------------------------------------------------------
 
 average_weights = Check("average_weights")
 
@@ -15,19 +14,17 @@ average_weights = Check("average_weights")
     hint="One row for each query, one column for each key: which of the two sizes comes first?",
 )
 def _(candidate):
-    for num_queries, num_keys in ((2, 5), (4, 1), (1, 3)):
-        expect_shape(candidate(num_queries, num_keys), (num_queries, num_keys))
+    for shape in ((2, 5), (4, 1), (1, 3)):
+        expect_shape(candidate(*shape), shape)
 
 
 @average_weights.must(
     "all keys of a query get the same weight",
-    hint="An ordinary mean prefers nobody. Does one of your keys get more than the others?",
+    hint="A mean prefers no key. Does one of your keys get more than the others?",
 )
 def _(candidate):
-    weights = candidate(3, 4)
-    expect_close(
-        weights, weights[:, :1].expand(3, 4), "the keys of one query get different weights"
-    )
+    weights = expect_shape(candidate(3, 4), (3, 4))
+    expect_close(weights, weights[:, :1].expand(3, 4), "every key against the first key")
 
 
 @average_weights.must(
@@ -35,13 +32,11 @@ def _(candidate):
     hint="The keys of a row share a total of 1. Among how many keys is it shared?",
 )
 def _(candidate):
-    for num_queries, num_keys in ((2, 5), (4, 1), (6, 3)):
-        sums = candidate(num_queries, num_keys).sum(dim=-1)
-        expect_close(sums, torch.ones(num_queries), "the sums of the rows are not 1")
+    for shape in ((2, 5), (4, 1), (6, 3)):
+        expect_sums_to_one(candidate(*shape), shape)
 
 
-# Nearness: find the bug -----------------------------------------------------------------------------
-
+# Nearness: find the bug -------------------------------------------------------------------------
 
 nearness_weights = Check("nearness_weights")
 
@@ -56,12 +51,11 @@ def _(candidate):
 
 @nearness_weights.must(
     "each row sums to 1",
-    hint="Look at the shape of the sums: by which of them is the entry in row i, column j divided?",
+    hint="Look at the shape of the sums. Which of them divides the entry in row i, column j?",
 )
 def _(candidate):
     for length in (1, 3, 6):
-        sums = candidate(length).sum(dim=-1)
-        expect_close(sums, torch.ones(length), "the sums of the rows are not 1")
+        expect_sums_to_one(candidate(length), (length, length))
 
 
 @nearness_weights.must(
@@ -69,16 +63,16 @@ def _(candidate):
     hint="Only the division has a bug. Compare the entries before it with the formula 1/(1 + |i − j|).",
 )
 def _(candidate):
-    weights = candidate(5)
-    itself, neighbour = weights.diagonal()[:-1], weights.diagonal(1)
-    expect_close(itself, 2 * neighbour, "a word should get twice the weight of the next word")
+    weights = expect_shape(candidate(5), (5, 5))
+    itself, neighbor = weights.diagonal()[:-1], weights.diagonal(1)
+    expect_close(itself, 2 * neighbor, "a word should get twice the weight of the next word")
     expect_close(weights[0] * torch.arange(1.0, 6.0), weights[0, :1].expand(5), "in the first row")
 
 
 @nearness_weights.must(
-    "words to the left and to the right count alike",
-    hint="The distance from i to j is the distance from j to i.",
+    "words to the left and to the right count the same",
+    hint="Is the distance from i to j always the distance from j to i?",
 )
 def _(candidate):
-    weights = candidate(5)
-    expect_close(weights, weights.flip(0, 1), "read from its end, the sentence gets other weights")
+    weights = expect_shape(candidate(5), (5, 5))
+    expect_close(weights, weights.flip(0, 1), "the weights against those of the reversed sentence")
