@@ -1,23 +1,30 @@
-"""Checks: layer norm, a broken decoder layer, the parameter count, greedy decoding."""
+"""Checks of *The Transformer*: layer norm, a broken decoder layer, the parameter count, greedy decoding."""
 
 import torch
 from torch import Tensor, nn
 
-from course_utils.attention import padding_mask
+from course_utils.attention import causal_mask, padding_mask
 from course_utils.data.text import BOS, EOS
+from course_utils.decoding import greedy
 from course_utils.layers import DecoderLayer
-from course_utils.lessons.check import Check, expect, expect_close, expect_shape
+from course_utils.lessons.check import (
+    Check,
+    expect,
+    expect_close,
+    expect_equal,
+    expect_shape,
+    expect_whole_number,
+)
 from course_utils.models.transformer import Transformer
 
 # Layer norm -------------------------------------------------------------------------------------
-
 
 layer_norm = Check("layer norm")
 
 
 @layer_norm.must(
     "it keeps the shape, with any number of leading axes",
-    hint="reduce over the last axis only, and keep it with keepdim=True",
+    hint="Over which axis do you average? Does the mean keep that axis, so that it broadcasts?",
 )
 def _(candidate):
     for shape in ((4,), (3, 4), (2, 3, 4)):
@@ -26,7 +33,7 @@ def _(candidate):
 
 @layer_norm.must(
     "each token gets mean 0 and variance 1",
-    hint="which numbers form a group, and by what is the sum of squares divided: d, or d - 1?",
+    hint="Which numbers form a group? By what is the sum of squares divided: d, or d − 1?",
 )
 def _(candidate):
     x = torch.tensor([[[1.0, 2, 3, 4], [5, 1, 0, -1]]])
@@ -34,34 +41,34 @@ def _(candidate):
         [[[-1.3416, -0.4472, 0.4472, 1.3416], [1.6465, -0.1098, -0.5488, -0.9879]]]
     )
     found = candidate(x, torch.ones(4), torch.zeros(4))
-    expect_close(found, expected, "tokens (1, 2, 3, 4) and (5, 1, 0, -1)", atol=1e-3)
+    expect_close(found, expected, "tokens (1, 2, 3, 4) and (5, 1, 0, −1)", atol=1e-3)
 
 
 @layer_norm.must(
     "a token of equal features becomes the shift",
-    hint="its variance is 0; where does eps stand, and is the shift added last?",
+    hint="Its variance is 0. Where does eps stand, and is the shift added last?",
 )
 def _(candidate):
     x, shift = torch.full((2, 3, 4), 7.0), torch.randn(4)
-    expect_close(
-        candidate(x, torch.randn(4), shift), shift.expand(2, 3, 4), "a token of equal features"
-    )
+    found = candidate(x, torch.randn(4), shift)
+    expect_close(found, shift.expand(2, 3, 4), "a token of equal features")
 
 
 @layer_norm.must(
     "it agrees with PyTorch for any scale, shift and eps",
-    hint="eps is added to the variance, under the root; scale and shift are per feature",
+    hint="Is eps added to the variance or to its root? Do scale and shift act on each feature?",
 )
 def _(candidate):
     x, scale, shift = 0.01 * torch.randn(2, 5, 6) + 3, torch.randn(6), torch.randn(6)
     for eps in (1e-5, 1e-2):
         expected = nn.functional.layer_norm(x, (6,), scale, shift, eps)
-        expect_close(
-            candidate(x, scale, shift, eps), expected, f"eps={eps:g}", atol=1e-3, rtol=1e-3
-        )
+        found = candidate(x, scale, shift, eps)
+        expect_close(found, expected, f"eps={eps:g}", atol=1e-3, rtol=1e-3)
 
 
-# A broken decoder layer -------------------------------------------------------------------------
+# A broken decoder layer: find the bug -----------------------------------------------------------
+
+fixed_decoder_layer = Check("fixed decoder layer")
 
 
 def _decoder():
@@ -79,16 +86,14 @@ def _no_later_token(candidate, training):
     later = x.clone()
     later[:, 4] = torch.randn(12)
     before, after = (candidate(layer, each, memory, mask) for each in (x, later))
-    expect_close(after[:, :4], before[:, :4], "token 4 changed, and outputs before it too")
-    expect(not torch.allclose(after[:, 4], before[:, 4]), "token 4 changed, but its output did not")
-
-
-fixed_decoder_layer = Check("fixed decoder layer")
+    expect_close(after[:, :4], before[:, :4], "token 4 was changed, outputs before it")
+    expect(not torch.allclose(after[:, 4], before[:, 4]), "token 4 was changed, its output was not")
 
 
 @fixed_decoder_layer.must(
     "the output has the shape of x",
-    hint="(batch, length, embed_dim) comes in and must come out, whatever the memory's length",
+    hint="The input x is (batch, length, embed_dim), and the memory has another length. Which of the two "
+    "does the layer pass on?",
 )
 def _(candidate):
     layer, x, memory, mask = _decoder()
@@ -97,138 +102,127 @@ def _(candidate):
 
 @fixed_decoder_layer.must(
     "in training mode, a later token changes no earlier output",
-    hint="this one was right before; what happened to the causal mask?",
+    hint="This was right before. What happened to the causal mask?",
 )
 def _(candidate):
-    _no_later_token(candidate, True)
+    _no_later_token(candidate, training=True)
 
 
 @fixed_decoder_layer.must(
     "in eval mode, a later token changes no earlier output",
-    hint="what differs between the two modes, and should it?",
+    hint="What differs between the two modes, and should it?",
 )
 def _(candidate):
-    _no_later_token(candidate, False)
+    _no_later_token(candidate, training=False)
 
 
 @fixed_decoder_layer.must(
     "the source's padding has no influence, the source has",
-    hint="the cross-attention's queries, keys, values and mask were right as they stood",
+    hint="The queries, keys, values and mask of the cross-attention were right before. What did you change?",
 )
 def _(candidate):
     layer, x, memory, mask = _decoder()
     other = memory.clone()
     other[0, 2:] = torch.randn(2, 12)
     before, after = (candidate(layer, x, each, mask) for each in (memory, other))
-    expect_close(after, before, "the source's padding changed, and the output too")
+    expect_close(after, before, "the padding of the source was changed, the output")
     other[0, 1] = torch.randn(12)
     expect(not torch.allclose(candidate(layer, x, other, mask), before), "the source is not read")
 
 
 @fixed_decoder_layer.must(
-    "if no sublayer says anything, x passes unchanged",
-    hint="follow x through three silent sublayers: what else is done to it on the way?",
+    "if every sublayer returns 0, x passes unchanged",
+    hint="Follow x past three sublayers that add nothing. What else is done to it on the way?",
 )
 def _(candidate):
     layer, x, memory, mask = _decoder()
+    attentions = layer.self_attention.out_proj, layer.cross_attention.out_proj
     with torch.no_grad():
-        for last in (
-            layer.self_attention.out_proj,
-            layer.cross_attention.out_proj,
-            layer.feed_forward[3],
-        ):
+        for last in (*attentions, layer.feed_forward[3]):
             last.weight.zero_()
             last.bias.zero_()
     expect_close(
-        candidate(layer, x, memory, mask), x, "all sublayers say 0, but x came out changed"
+        candidate(layer, x, memory, mask), x, "all sublayers return 0, the output against x"
     )
 
 
 @fixed_decoder_layer.must(
     "it agrees with cu.DecoderLayer",
-    hint="each sublayer reads the stream through its own norm, and its correction is added to the stream",
+    hint="What does each sublayer read, and through which norm? To what is its output added?",
 )
 def _(candidate):
     layer, x, memory, mask = _decoder()
-    causal = torch.ones(6, 6).tril().bool()
-    expect_close(candidate(layer, x, memory, mask), layer(x, memory, causal, mask), atol=1e-4)
+    expected = layer(x, memory, causal_mask(6), mask)
+    expect_close(candidate(layer, x, memory, mask), expected, atol=1e-4)
 
 
 # The parameter count ----------------------------------------------------------------------------
 
-
-def _count(source=30, target=40, *, embed_dim=16, ffn_dim=32, num_layers=1, norm_first=False):
-    with torch.device("meta"):
-        model = Transformer(
-            source, target, embed_dim=embed_dim, num_heads=2, ffn_dim=ffn_dim,
-            num_layers=num_layers, norm_first=norm_first,
-        )  # fmt: skip
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
-def _counted(candidate, source=30, target=40, **sizes):
-    full = {"embed_dim": 16, "ffn_dim": 32, "num_layers": 1, "norm_first": False} | sizes
-    order = ("embed_dim", "ffn_dim", "num_layers", "norm_first")
-    found = candidate(source, target, *(full[name] for name in order))
-    expect(isinstance(found, int), f"a whole number is expected, got {found!r}")
-    return found, _count(source, target, **sizes)
-
-
-def _equal(found, expected, what):
-    expect(found == expected, f"{what}: {found:,} counted, {expected:,} are there")
-
-
 count_parameters = Check("count parameters")
+
+
+def _counts(candidate, source=30, target=40, **sizes):
+    """What the candidate counts, and what there is."""
+    sizes = {"embed_dim": 16, "ffn_dim": 32, "num_layers": 1, "norm_first": False} | sizes
+    with torch.device("meta"):
+        model = Transformer(source, target, num_heads=2, **sizes)
+    expected = sum(parameter.numel() for parameter in model.parameters())
+    return torch.tensor([expect_whole_number(candidate(source, target, *sizes.values())), expected])
+
+
+def _agree(counts, what):
+    found, expected = counts.tolist()
+    expect(found == expected, f"{what}: {found:,} parameters; expected {expected:,}")
 
 
 @count_parameters.must(
     "one more word costs what it should, in either vocabulary",
-    hint="a source word has an embedding; a target word has an embedding and a logit, bias included",
+    hint="What does a model store for a source word, and what for a target word? Is there a bias?",
 )
 def _(candidate):
-    for name, sizes in (("source", (31, 40)), ("target", (30, 41))):
-        (more, own_more), (base, own_base) = _counted(candidate, *sizes), _counted(candidate)
-        _equal(more - base, own_more - own_base, f"one more {name} word")
+    base = _counts(candidate)
+    _agree(_counts(candidate, source=31) - base, "one more source word")
+    _agree(_counts(candidate, target=41) - base, "one more target word")
 
 
 @count_parameters.must(
-    "a layer more on each side costs what it should",
-    hint="per decoder block: two attentions, one network, three norms; all four projections have biases",
+    "one more layer on each side costs what it should",
+    hint="Which attentions, networks and norms does a decoder block have? Which of their parts have biases?",
 )
 def _(candidate):
-    (three, own_three), (one, own_one) = (_counted(candidate, num_layers=n) for n in (3, 1))
-    _equal(three - one, own_three - own_one, "two more layers on each side")
+    more = _counts(candidate, num_layers=3) - _counts(candidate, num_layers=1)
+    _agree(more, "two more layers on each side")
 
 
 @count_parameters.must(
     "norm_first adds the last norms",
-    hint="with norm_first the stream is normalized once more at the end of the encoder, and of the decoder",
+    hint="With norm_first the stream is not normalized after the last sublayer. Where is it normalized then?",
 )
 def _(candidate):
-    (before, own_before), (after, own_after) = (
-        _counted(candidate, norm_first=f) for f in (True, False)
-    )
-    _equal(before - after, own_before - own_after, "norm before instead of after")
+    more = _counts(candidate, norm_first=True) - _counts(candidate, norm_first=False)
+    _agree(more, "norm before instead of after")
 
 
 @count_parameters.must(
     "one layer with the norm after is right",
-    hint="the differences are right, but the sum is not: what is there in a model without layers?",
+    hint="The differences are right, but the sum is not. What is there in a model without layers?",
 )
 def _(candidate):
-    _equal(*_counted(candidate), "one layer, norm after")
+    _agree(_counts(candidate), "one layer, norm after")
 
 
 @count_parameters.must(
     "it holds for any sizes",
-    hint="is a size written into the code that should come from the arguments?",
+    hint="Is a size written into the code that should come from the arguments?",
 )
 def _(candidate):
     sizes = {"embed_dim": 64, "ffn_dim": 100, "num_layers": 2, "norm_first": True}
-    _equal(*_counted(candidate, 500, 700, **sizes), "other sizes")
+    _agree(_counts(candidate, 500, 700, **sizes), "other sizes")
 
 
 # Greedy decoding --------------------------------------------------------------------------------
+
+greedy_by_recomputing = Check("greedy decoding by recomputing")
 
 
 class _Scripted:
@@ -260,63 +254,52 @@ _FOLLOWS = {
 }
 
 
-def _scripted(first):
-    return _Scripted(_FOLLOWS), torch.tensor([[first, 4, EOS]]), torch.tensor([3])
-
-
-def _decode(candidate, first, **options):
-    found = candidate(*_scripted(first), **options)
+def _decoded(candidate, model, source, max_len=10):
+    found = candidate(model, source, torch.tensor([source.shape[1]]), max_len=max_len)
     found = found.tolist() if isinstance(found, Tensor) else found
-    expect(
-        isinstance(found, list), f"a list of token ids is expected, got a {type(found).__name__}"
-    )
+    kind = type(found).__name__
+    expect(isinstance(found, list), f"a list of token ids is expected, got a {kind}")
     return [int(token) for token in found]
-
-
-greedy_by_recomputing = Check("greedy decoding by recomputing")
 
 
 @greedy_by_recomputing.must(
     "it says what the model says",
-    hint="the target begins with <bos>; the next token is read off the logits of the last place",
+    hint="Which token does the target begin with? At which position do you read the next token's logits?",
 )
 def _(candidate):
-    found = _decode(candidate, 5, max_len=10)
-    expect(found[:2] == [7, 8], f"the model says 7, then 8, then <eos>; decoded {found}")
+    found = _decoded(candidate, _Scripted(_FOLLOWS), torch.tensor([[5, 4, EOS]]))
+    expect_equal(found[:2], [7, 8], "the first two tokens")
 
 
 @greedy_by_recomputing.must(
     "it ends at <eos>, and leaves <bos> and <eos> out",
-    hint="what the caller wants is the sentence: nothing before it, nothing after it",
+    hint="The caller wants the sentence alone. What stands before it and after it?",
 )
 def _(candidate):
     for first, expected in ((5, [7, 8]), (6, [9])):
-        found = _decode(candidate, first, max_len=10)
-        expect(found == expected, f"the model says {expected}, then <eos>; decoded {found}")
+        found = _decoded(candidate, _Scripted(_FOLLOWS), torch.tensor([[first, 4, EOS]]))
+        expect_equal(found, expected, "decoded")
 
 
 @greedy_by_recomputing.must(
     "it ends after max_len tokens at the latest",
-    hint="<bos> does not count; a model may never say <eos>",
+    hint="What ends the loop if the model never says <eos>? Does <bos> count?",
 )
 def _(candidate):
-    follows = {BOS: {5: 7}, 7: {5: 8}, 8: {5: 7}}
-    found = candidate(_Scripted(follows), torch.tensor([[5, EOS]]), torch.tensor([2]), max_len=6)
-    expect(list(map(int, found)) == [7, 8] * 3, f"max_len=6, the model never ends; decoded {found}")
+    endless = _Scripted({BOS: {5: 7}, 7: {5: 8}, 8: {5: 7}})
+    found = _decoded(candidate, endless, torch.tensor([[5, EOS]]), max_len=6)
+    expect_equal(found, [7, 8] * 3, "max_len=6, a model that never ends, decoded")
 
 
 @greedy_by_recomputing.must(
     "it agrees with cu.greedy on a Transformer",
-    hint="does each step see everything that was said so far, and the source's real length?",
+    hint="Does each step see all tokens so far, and the source's real length?",
 )
 def _(candidate):
-    from course_utils.decoding import greedy
-
     model = Transformer(20, 20, embed_dim=16, num_heads=2, ffn_dim=32, dropout=0.0).eval()
     with torch.no_grad():
         model.output.bias[:3] = -30.0  # <pad>, <unk>, <bos>: never said
         for _ in range(5):
-            source, lens = torch.randint(4, 20, (1, 6)), torch.tensor([6])
-            expected = greedy(model, source, lens, max_len=12)[0]
-            found = [int(token) for token in candidate(model, source, lens, max_len=12)]
-            expect(found == expected, f"cu.greedy says {expected}; decoded {found}")
+            source = torch.randint(4, 20, (1, 6))
+            expected = greedy(model, source, torch.tensor([6]), max_len=12)[0]
+            expect_equal(_decoded(candidate, model, source, max_len=12), expected, "decoded")
