@@ -379,10 +379,21 @@ def test_a_line_without_source_is_given_by_its_number():
 def test_only_lines_of_the_learner_are_shown():
     wrapped = torch.no_grad()(_cell("def mine():\n    return 1 / 0"))
     assert FIVE(wrapped).reason.endswith("in line 2 of your cell: return 1 / 0")
-    for no_line_was_run in (lambda x: 5, math.sqrt):
+    for no_line_was_run in (_cell("def mine(x):\n    return 5"), math.sqrt):
         assert FIVE(no_line_was_run).reason.startswith("TypeError")
         assert "in line" not in FIVE(no_line_was_run).reason
     assert FIVE(3).reason == "a function is expected, got an int"
+
+
+def test_an_exception_in_the_test_is_said_to_come_from_the_result():
+    total = Check("total")
+    total.must("it is 1", hint="what did you return?")(lambda candidate: candidate().sum())
+    report = total(_cell("def mine():\n    return [1]"))
+    assert report.reason.startswith("the result cannot be used: AttributeError: 'list' object has")
+    late = total(
+        _cell("class Late:\n    def sum(self):\n        return 1 / 0\nmine = lambda: Late()")
+    )
+    assert late.reason.endswith("in line 3 of your cell: return 1 / 0")
 
 
 def test_a_long_reason_is_shortened():
@@ -459,6 +470,11 @@ def test_changed_inputs_are_noticed():
         x.add_(1)
     with pytest.raises(AssertionError, match="the call changed its inputs"), unchanged(x, rows):
         rows[0].append(3)
+    tensors = [torch.zeros(2), torch.ones(2)]
+    with unchanged(tensors):
+        tensors[0] = tensors[0].clone()
+    with pytest.raises(AssertionError, match="the call changed its inputs"), unchanged(tensors):
+        tensors[0] = tensors[0] + 1
 
 
 # `cu.checks` ------------------------------------------------------------------------------------

@@ -201,19 +201,20 @@ def _is_empty(function: Callable) -> bool:
 
 
 def _in_words(error: Exception, candidate: Any) -> str:
-    """What the test says; for any other exception, its name and the learner's line that it passed through."""
-    text = _shortened(str(error))
+    """What the test says; for any other exception, its name and the last line of the learner's that it passed."""
     if isinstance(error, Unmet):
-        return text
+        return _shortened(str(error))
     text = _shortened(f"{type(error).__name__}: {error}")
     code = getattr(inspect.unwrap(candidate), "__code__", None)
-    passed = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
-    if code not in passed:
-        return text
-    lines = traceback.extract_tb(error.__traceback__)
-    last = [line for line in lines if line.filename == code.co_filename][-1]
-    where = f"in line {last.lineno} of your cell"
-    return f"{text}\n{where}: {_shortened(last.line)}" if last.line else f"{text}\n{where}"
+    passed = traceback.extract_tb(error.__traceback__)
+    own = [line for line in passed if code and line.filename == code.co_filename]
+    if own:
+        where = f"in line {own[-1].lineno} of your cell"
+        return (
+            f"{text}\n{where}: {_shortened(own[-1].line)}" if own[-1].line else f"{text}\n{where}"
+        )
+    called = isinstance(candidate, type) or "watched" in [frame.name for frame in passed]
+    return text if called else f"the result cannot be used: {text}"
 
 
 def _shortened(text: str) -> str:
@@ -290,6 +291,10 @@ def unchanged(*given: Any) -> Iterator[None]:
     """Fail if the tensors or lists that were `given` to the candidate are different afterwards."""
     before = copy.deepcopy(given)
     yield
-    for now, then in zip(given, before, strict=True):
-        same = torch.equal(now, then) if isinstance(now, Tensor) else now == then
-        expect(same, "the call changed its inputs")
+    expect(_same(given, before), "the call changed its inputs")
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return torch.equal(one, other) if isinstance(one, Tensor) else one == other

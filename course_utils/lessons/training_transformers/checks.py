@@ -1,82 +1,79 @@
-"""Checks: the warm-up formula, label smoothing, clipping, epochs needed, and a broken loop."""
+"""Checks of *Training transformers*: the warm-up formula, label smoothing, clipping, epochs needed, a broken loop."""
 
+import copy
 import math
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
-from course_utils.lessons.check import Check, expect, expect_close, expect_shape
+from course_utils.lessons.check import (
+    Check,
+    expect,
+    expect_close,
+    expect_equal,
+    expect_number,
+    expect_shape,
+    unchanged,
+)
 
 # The warm-up formula ----------------------------------------------------------------------------
-
-
-def _near(actual, expected: float, what: str) -> None:
-    expect(
-        isinstance(actual, int | float) or (torch.is_tensor(actual) and actual.ndim == 0),
-        f"a number is expected, got a {type(actual).__name__}",
-    )
-    expect(
-        math.isclose(float(actual), expected, rel_tol=1e-5, abs_tol=1e-12),
-        f"{what} is {float(actual):.4g}; {expected:.4g} is expected",
-    )
-
 
 noam_rate = Check("the warm-up formula")
 
 
 @noam_rate.must(
     "during the warm-up the rate at step s is s times the rate at step 1",
-    hint=(
-        "which of the two terms is the smaller one before step `warmup`, and which power of the "
-        "step stands in it?"
-    ),
+    hint="Which of the two terms is smaller before step `warmup`? Which power of the step stands in it?",
 )
 def _(candidate):
+    first = candidate(1, embed_dim=512, warmup=4000)
     for step in (1, 2, 500, 3999):
-        first = candidate(1, embed_dim=512, warmup=4000)
-        _near(candidate(step, embed_dim=512, warmup=4000), step * float(first), f"step {step}")
+        rate = candidate(step, embed_dim=512, warmup=4000)
+        expect_number(rate, step * float(first), f"the rate at step {step}")
 
 
 @noam_rate.must(
     "at step `warmup` it is 1 / √(embed_dim · warmup)",
-    hint="put step = warmup into both terms: they must agree. Is embed_dim under a root?",
+    hint="Put step = warmup into both terms. Do they agree? Is embed_dim under a root?",
 )
 def _(candidate):
     for embed_dim, warmup in ((512, 4000), (256, 4000), (64, 50)):
-        peak = (embed_dim * warmup) ** -0.5
         rate = candidate(warmup, embed_dim=embed_dim, warmup=warmup)
-        _near(rate, peak, f"the rate at step {warmup} for embed_dim={embed_dim}")
+        what = f"the rate at step {warmup} for embed_dim={embed_dim}"
+        expect_number(rate, (embed_dim * warmup) ** -0.5, what)
 
 
 @noam_rate.must(
     "afterwards it falls as 1/√step: half at four times the warm-up",
-    hint="after the warm-up the other term is the smaller one",
+    hint="Which of the two terms is smaller after the warm-up?",
 )
 def _(candidate):
     peak = float(candidate(50, embed_dim=64, warmup=50))
-    _near(candidate(200, embed_dim=64, warmup=50), peak / 2, "the rate at step 200")
-    _near(candidate(5000, embed_dim=64, warmup=50), peak / 10, "the rate at step 5000")
+    for step, expected in ((200, peak / 2), (5000, peak / 10)):
+        rate = candidate(step, embed_dim=64, warmup=50)
+        expect_number(rate, expected, f"the rate at step {step}")
 
 
 # Label smoothing --------------------------------------------------------------------------------
 
-
-def _logits() -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.randn(6, 5) * 2, torch.tensor([0, 4, 2, 2, 1, 3])
-
-
 smoothed_loss = Check("label smoothing")
 
 
-@smoothed_loss.must("the loss of a batch is one number", hint="take the mean over the batch")
+def _logits() -> tuple[Tensor, Tensor]:
+    return torch.randn(6, 5) * 2, torch.tensor([0, 4, 2, 2, 1, 3])
+
+
+@smoothed_loss.must(
+    "the loss of a batch is one number", hint="What is done with the losses of the rows?"
+)
 def _(candidate):
     expect_shape(candidate(*_logits(), 0.1), ())
 
 
 @smoothed_loss.must(
     "with ε = 0 it is cross-entropy",
-    hint="minus the log-probability of the right class, averaged over the rows",
+    hint="Which log-probability counts when only one class has a target above 0?",
 )
 def _(candidate):
     logits, targets = _logits()
@@ -85,7 +82,7 @@ def _(candidate):
 
 @smoothed_loss.must(
     "three classes, ε = 0.3: targets 0.8, 0.1, 0.1",
-    hint="ε is shared out among *all* classes, the right one included",
+    hint="Among how many classes is ε shared? Does the right class get a share?",
 )
 def _(candidate):
     logits = torch.tensor([[0.5, 0.25, 0.25]]).log()
@@ -96,7 +93,7 @@ def _(candidate):
 
 @smoothed_loss.must(
     "it equals F.cross_entropy with label_smoothing, gradient included",
-    hint="is the number of classes taken from the logits? Is every step differentiable?",
+    hint="Is the number of classes taken from the logits? Is every step differentiable?",
 )
 def _(candidate):
     logits, targets = _logits()
@@ -111,10 +108,7 @@ def _(candidate):
 
 @smoothed_loss.must(
     "it is finite for a model that is very sure",
-    hint=(
-        "the logarithm of a probability that was rounded to 0 is −∞: which function gives "
-        "log-probabilities at once?"
-    ),
+    hint="A probability can be rounded to 0. Which function gives log-probabilities without that step?",
 )
 def _(candidate):
     logits = torch.tensor([[1000.0, 0.0, -1000.0]])
@@ -124,57 +118,50 @@ def _(candidate):
 
 # Clipping ---------------------------------------------------------------------------------------
 
-
-def _length(gradients) -> torch.Tensor:
-    return torch.cat([gradient.flatten() for gradient in gradients]).norm()
-
-
-def _given() -> list[torch.Tensor]:
-    return [torch.tensor([3.0, 0.0]), torch.tensor([[4.0], [12.0]])]  # 3, 5, 13
-
-
 clip_together = Check("gradient clipping")
 
 
+def _given() -> list[Tensor]:
+    return [torch.tensor([3.0, 0.0]), torch.tensor([[4.0], [12.0]])]  # 3, 5, together 13
+
+
 @clip_together.must(
-    "a gradient that is short enough stays as it is", hint="the factor is never above 1"
+    "a gradient that is short enough stays as it is",
+    hint="How large may the factor become at most?",
 )
 def _(candidate):
     for limit in (13.0, 20.0):
-        clipped = candidate(_given(), limit)
-        for one, other in zip(clipped, _given(), strict=True):
+        for one, other in zip(candidate(_given(), limit), _given(), strict=True):
             expect_close(one, other, f"length 13, limit {limit:g}")
 
 
 @clip_together.must(
     "a longer one gets the length `limit`, over all tensors together",
-    hint="one length for the whole list: the root of the sum of all squares",
+    hint="Do you compute one length for the whole list? How do the lengths of the tensors add up to it?",
 )
 def _(candidate):
     for limit in (1.0, 6.5):
-        clipped = candidate(_given(), limit)
-        expect_close(_length(clipped), torch.tensor(limit), f"the length with limit {limit:g}")
+        clipped = torch.cat([gradient.flatten() for gradient in candidate(_given(), limit)])
+        expect_close(clipped.norm(), torch.tensor(limit), f"the length with limit {limit:g}")
 
 
 @clip_together.must(
     "its direction stays: one factor for all entries",
-    hint="is every tensor, and every entry, multiplied by the same number?",
+    hint="Is every tensor, and every entry, multiplied by the same number?",
 )
 def _(candidate):
-    clipped = candidate(_given(), 6.5)
-    for one, other in zip(clipped, _given(), strict=True):
+    for one, other in zip(candidate(_given(), 6.5), _given(), strict=True):
         expect_close(one, other / 2, "limit 6.5 halves a gradient of length 13")
 
 
-@clip_together.must("the arguments are not changed", hint="does an operation end in `_` or `*=`?")
+@clip_together.must("the arguments are not changed", hint="Does an operation end in `_` or `*=`?")
 def _(candidate):
     gradients = _given()
-    candidate(gradients, 1.0)
-    same = all(torch.equal(one, other) for one, other in zip(gradients, _given(), strict=True))
-    expect(same, "the gradients that were handed in have changed")
+    with unchanged(gradients):
+        candidate(gradients, 1.0)
 
 
-@clip_together.must("zero gradients give zeros", hint="what is 0 / 0, and when does it occur?")
+@clip_together.must("zero gradients give zeros", hint="What is 0 / 0, and when does it occur?")
 def _(candidate):
     clipped = candidate([torch.zeros(3), torch.zeros(2, 2)], 1.0)
     expect_close(torch.cat([g.flatten() for g in clipped]), torch.zeros(7), "all gradients zero")
@@ -182,48 +169,52 @@ def _(candidate):
 
 # Epochs needed ----------------------------------------------------------------------------------
 
-
 epochs_needed = Check("epochs needed")
+
+
+def _epochs(candidate, curve, level, expected):
+    expect_number(candidate(curve, level), expected, f"the number of epochs to {level} in {curve}")
 
 
 @epochs_needed.must(
     "a level that is reached exactly after epoch 3 takes 3",
-    hint="the first entry of the list was measured after *one* epoch",
+    hint="After which epoch was the first entry of the list measured?",
 )
 def _(candidate):
-    _near(candidate([0.1, 0.3, 0.8, 0.9], 0.8), 3, "epochs to 0.8 in 0.1, 0.3, 0.8, 0.9")
+    _epochs(candidate, [0.1, 0.3, 0.8, 0.9], 0.8, 3)
 
 
 @epochs_needed.must(
-    "in between, we go along a straight line",
-    hint="which share of the rise from one measurement to the next is needed?",
+    "between two measurements the curve is a straight line",
+    hint="Which share of the rise from one measurement to the next is needed?",
 )
 def _(candidate):
-    _near(candidate([0.1, 0.3, 0.7, 0.9], 0.4), 2.25, "epochs to 0.4 in 0.1, 0.3, 0.7, 0.9")
+    _epochs(candidate, [0.1, 0.3, 0.7, 0.9], 0.4, 2.25)
 
 
-@epochs_needed.must("before the first epoch BLEU is 0", hint="the line begins at epoch 0, BLEU 0")
+@epochs_needed.must("before the first epoch BLEU is 0", hint="Where does the first line begin?")
 def _(candidate):
-    _near(candidate([0.8, 0.9], 0.4), 0.5, "epochs to 0.4 in 0.8, 0.9")
+    _epochs(candidate, [0.8, 0.9], 0.4, 0.5)
 
 
 @epochs_needed.must(
-    "the first time counts", hint="a curve may fall again: where do you stop looking?"
+    "the first time counts", hint="A curve may fall again. Where do you stop looking?"
 )
 def _(candidate):
-    _near(candidate([0.2, 0.6, 0.1, 0.9], 0.5), 1.75, "epochs to 0.5 in 0.2, 0.6, 0.1, 0.9")
+    _epochs(candidate, [0.2, 0.6, 0.1, 0.9], 0.5, 1.75)
 
 
-@epochs_needed.must("a level that is never reached takes math.inf", hint="what follows the loop?")
+@epochs_needed.must(
+    "a level that is never reached takes math.inf", hint="What comes after the loop?"
+)
 def _(candidate):
     for level in (0.5, 0.95):
-        answer = candidate([0.0, 0.3, 0.4], level)
-        expect(
-            answer == math.inf, f"{answer} epochs to {level} in 0.0, 0.3, 0.4; it is never reached"
-        )
+        _epochs(candidate, [0.0, 0.3, 0.4], level, math.inf)
 
 
-# A loop whose rate follows the wrong clock ------------------------------------------------------
+# A rate that follows the wrong clock: find the bug ----------------------------------------------
+
+fixed_fit = Check("a rate that follows the steps")
 
 LR, WARMUP, EPOCHS = 0.1, 5, 4
 
@@ -232,8 +223,7 @@ def _schedule(step: int) -> float:
     return min(step / WARMUP, math.sqrt(WARMUP / step)) if step else 0.0
 
 
-def _problem() -> tuple[nn.Linear, list[torch.Tensor]]:
-    torch.manual_seed(3)
+def _problem() -> tuple[nn.Linear, list[Tensor]]:
     return nn.Linear(4, 1), [torch.randn(6, 4) for _ in range(3)]
 
 
@@ -241,50 +231,46 @@ def _loss(model, batch):
     return (model(batch)[:, 0] - batch.sum(dim=1)).square().mean()
 
 
-def _fitted(candidate) -> tuple[list[float], nn.Linear]:
-    model, batches = _problem()
+def _fitted(candidate, model, batches) -> list[float]:
     rates = candidate(model, batches, _loss, epochs=EPOCHS, lr=LR, schedule=_schedule)
     expect(isinstance(rates, list), f"a list of rates is expected, got a {type(rates).__name__}")
-    return [float(rate) for rate in rates], model
-
-
-fixed_fit = Check("a rate that follows the steps")
+    return [float(rate) for rate in rates]
 
 
 @fixed_fit.must(
     "there is one rate for each batch of each epoch",
-    hint="note the rate once per step of the optimizer",
+    hint="How often does the optimizer step, and how often do you record the rate?",
 )
 def _(candidate):
-    rates, _ = _fitted(candidate)
-    expect(len(rates) == 12, f"{len(rates)} rates for 4 epochs of 3 batches; 12 are expected")
+    expect_equal(len(_fitted(candidate, *_problem())), 12, "rates for 4 epochs of 3 batches")
 
 
 @fixed_fit.must(
     "the first step has rate lr · schedule(1)",
-    hint="LambdaLR counts what is *done*: with which number does it call your schedule first?",
+    hint="LambdaLR counts the steps that are *done*. With which number does it call your schedule first?",
 )
 def _(candidate):
-    _near(_fitted(candidate)[0][0], LR / WARMUP, "the rate of the first step")
+    expect_number(_fitted(candidate, *_problem())[0], LR / WARMUP, "the rate of the first step")
 
 
 @fixed_fit.must(
     "step s has rate lr · schedule(s), whatever the epoch",
-    hint="how often is `scheduler.step()` called, and how often should it be?",
+    hint="How often is `scheduler.step()` called, and how often should it be?",
 )
 def _(candidate):
-    rates, _ = _fitted(candidate)
+    rates = _fitted(candidate, *_problem())
     for step in (2, WARMUP, 7, 12):
-        _near(rates[step - 1], LR * _schedule(step), f"the rate of step {step}")
+        expect_number(rates[step - 1], LR * _schedule(step), f"the rate of step {step}")
 
 
 @fixed_fit.must(
     "the weights have moved at these rates",
-    hint="are the rates you return those that the optimizer used?",
+    hint="Are the rates that you return those that the optimizer used?",
 )
 def _(candidate):
-    _, model = _fitted(candidate)
-    right, batches = _problem()
+    model, batches = _problem()
+    right = copy.deepcopy(model)
+    _fitted(candidate, model, batches)
     optimizer = torch.optim.Adam(right.parameters())
     for step in range(1, EPOCHS * len(batches) + 1):
         optimizer.param_groups[0]["lr"] = LR * _schedule(step)
