@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import linecache
 import math
+import re
 import types
 from collections import Counter
 from collections.abc import Callable
@@ -278,12 +279,13 @@ def test_the_state_of_the_random_numbers_is_kept(name):
 
 
 @each_check
-def test_sentences_and_hints_are_texts_without_line_breaks(name):
+def test_sentences_and_hints_read_well_in_a_report(name):
+    """A sentence is an entry of a list; a hint is one or more whole sentences."""
     check = getattr(cu.checks, name)
     assert len({prop.sentence for prop in check.properties}) == len(check.properties)
     for prop in check.properties:
-        for text in (prop.sentence, prop.hint):
-            assert text == text.strip() and text and "\n" not in text
+        assert re.fullmatch(r"\S.*[^\s.?:;]", prop.sentence), prop.sentence
+        assert re.fullmatch(r"[^a-z\s].*[.?]", prop.hint), prop.hint
 
 
 # The engine -------------------------------------------------------------------------------------

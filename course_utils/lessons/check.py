@@ -135,7 +135,7 @@ class Check:
             except NotDone:
                 return Report(self.name, sentences, done=False)
             except NothingReturned as error:
-                hint = "does every way through the function end in a `return`?"
+                hint = "Does each path through the function end with `return`?"
                 return Report(self.name, sentences, held, str(error), hint)
             except Exception as error:
                 reason = _in_words(error, candidate)

@@ -553,7 +553,7 @@ count
 # | A slider is there and nothing moves | It has lost its kernel: it was saved in an earlier session. Run its cell again |
 # | A picture is there and no slider | Run its cell again. If there is still none, ask `cu.doctor()`; the line *Sliders* says what is missing |
 # | `ModuleNotFoundError: course_utils` | Lab runs in another environment. Close it, and start it in the course's folder with `make lab` |
-# | A check says "not done yet", and you are done | Run your own cell again before the check; a function that returns nothing counts as not done |
+# | A check says "not done yet", and you are done | Run your own cell again before the check |
 # | A check fails though your code looks right | Read the line after ✗, then the hint. Try your function on the smallest input you can think of |
 # | Lab says that the file has changed on disk | Take *Revert* for the version on disk, *Overwrite* for yours |
 #

@@ -178,7 +178,7 @@ def _(candidate):
 
 @masked_softmax.must(
     "half precision is fine",
-    hint="float16 ends at 65,504. Which number is below all others in every dtype?",
+    hint="The largest float16 is 65,504. Which number is below all others in every dtype?",
 )
 def _(candidate):
     scores = torch.tensor([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]])
