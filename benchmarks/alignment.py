@@ -11,7 +11,7 @@ import time
 import torch
 
 import course_utils as cu
-from course_utils.lessons.bahdanau_attention.small_world import FOUR
+from course_utils.lessons.bahdanau_attention.small_world import FOUR, small_world
 
 EPOCHS = 9
 
@@ -58,6 +58,6 @@ def measure(world: cu.SmallWorld, seed: int) -> dict:
 
 if __name__ == "__main__":
     chosen = [int(seed) for seed in sys.argv[1:]] or [0, 1, 2]
-    small = cu.small_world("fr")
+    small = small_world("fr")
     for row in (measure(small, seed) for seed in chosen):
         print({name: round(value, 3) for name, value in row.items()})
