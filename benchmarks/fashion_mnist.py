@@ -15,7 +15,7 @@ import torch
 
 from benchmarks.timing import conditions
 from course_utils.data.images import ImageLoader, load_fashion_mnist
-from course_utils.metrics import accuracy, predict
+from course_utils.metrics import accuracy, predict_classes
 from course_utils.models.vision import ViT
 from course_utils.runtime import seed_everything
 from course_utils.train.losses import classification_loss
@@ -43,7 +43,7 @@ def run(folder: Path | None, *, epochs: int, seed: int, patch_size: int) -> dict
     began, used = time.perf_counter(), time.process_time()
     history = trainer.fit(model, loader)
     seconds, cpu = time.perf_counter() - began, time.process_time() - used
-    share = accuracy(*predict(model, ImageLoader(test, batch_size=500, shuffle=False)))
+    share = accuracy(*predict_classes(model, ImageLoader(test, batch_size=500, shuffle=False)))
     return {
         "accuracy": share,
         "seconds": round(seconds, 1),

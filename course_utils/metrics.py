@@ -90,7 +90,7 @@ def perplexity(loss: float) -> float:
 
 
 @torch.no_grad()
-def predict(model: nn.Module, batches) -> tuple[Tensor, Tensor]:
+def predict_classes(model: nn.Module, batches) -> tuple[Tensor, Tensor]:
     """Predicted and true classes, each (n,), of all batches; the model runs in eval mode.
 
     Args:

@@ -25,7 +25,7 @@ from course_utils.data.images import (
     read_image,
     scaled,
 )
-from course_utils.metrics import accuracy, confusion_matrix, predict
+from course_utils.metrics import accuracy, confusion_matrix, predict_classes
 from course_utils.runtime import data_path
 from course_utils.train.losses import classification_loss
 from course_utils.train.trainer import Trainer
@@ -387,7 +387,9 @@ def brightness_set() -> ImageSet:
 
 def test_predict_gives_classes_in_eval_mode_and_puts_the_mode_back():
     model = ByBrightness().train()
-    predicted, true = predict(model, ImageLoader(brightness_set(), batch_size=2, shuffle=False))
+    predicted, true = predict_classes(
+        model, ImageLoader(brightness_set(), batch_size=2, shuffle=False)
+    )
     assert predicted.tolist() == [0, 1, 1, 0, 1]
     assert true.tolist() == [0, 1, 0, 0, 1]
     assert model.training

@@ -3,11 +3,16 @@
 import pytest
 import torch
 
-import course_utils as cu
+from course_utils.lessons.multi_head_attention.lookups import (
+    LookupNetwork,
+    train_lookups,
+    two_lookups,
+    without_head,
+)
 
 
 def test_answers_are_the_balls_in_the_drawers_that_a_request_names():
-    task = cu.two_lookups()
+    task = two_lookups()
     balls = task.balls[[37]]
     answers = task.answers(balls)[0]
     for request, answer in zip(task.requests, answers.tolist(), strict=True):
@@ -15,14 +20,14 @@ def test_answers_are_the_balls_in_the_drawers_that_a_request_names():
 
 
 def test_all_requests_and_all_fillings_are_there_once():
-    task = cu.two_lookups(4)
+    task = two_lookups(4)
     assert len(set(task.requests)) == len(task.requests) == 12
     assert len(task.balls.unique(dim=0)) == len(task.balls) == 16
     assert all(first != second for first, second in task.requests)
 
 
 def test_keys_and_queries_do_not_depend_on_the_balls():
-    task = cu.two_lookups(3)
+    task = two_lookups(3)
     queries, keys, values = task.inputs(task.balls)
     assert torch.equal(queries[0], queries[-1]) and torch.equal(keys[0], keys[-1])
     assert torch.equal(values[..., 0], task.balls) and not values[..., 1:].any()
@@ -31,35 +36,35 @@ def test_keys_and_queries_do_not_depend_on_the_balls():
 @pytest.mark.parametrize("num_drawers", [1, 11])
 def test_a_cabinet_of_impossible_size_is_refused(num_drawers):
     with pytest.raises(ValueError, match=f"num_drawers={num_drawers}"):
-        cu.two_lookups(num_drawers)
+        two_lookups(num_drawers)
 
 
 def test_training_is_reproducible_and_leaves_the_callers_random_numbers_alone():
     def trained():
         torch.manual_seed(3)
-        network = cu.train_lookups(cu.LookupNetwork(6, 2), steps=5, seed=1)
+        network = train_lookups(LookupNetwork(6, 2), steps=5, seed=1)
         return network.readout.weight, torch.rand(1)
 
     (first, after), (second, _) = trained(), trained()
     assert torch.equal(first, second)
     torch.manual_seed(3)
-    cu.LookupNetwork(6, 2)
+    LookupNetwork(6, 2)
     assert torch.equal(after, torch.rand(1))
 
 
 def test_a_network_without_a_head_is_a_copy_whose_output_lacks_its_summand():
-    task, network = cu.two_lookups(4), cu.LookupNetwork(8, 2)
+    task, network = two_lookups(4), LookupNetwork(8, 2)
     inputs = task.inputs(task.balls[:2])
     before = network.attention(*inputs)
-    fewer = [cu.without_head(network, head).attention(*inputs) for head in (0, 1)]
+    fewer = [without_head(network, head).attention(*inputs) for head in (0, 1)]
     assert torch.equal(network.attention(*inputs), before)
     torch.testing.assert_close(sum(fewer), before + network.attention.out_proj.bias)
     for head in (-1, 2):
         with pytest.raises(ValueError, match=f"head={head}"):
-            cu.without_head(network, head)
+            without_head(network, head)
 
 
 def test_the_explorer_names_what_is_missing():
-    network = cu.LookupNetwork(16, 1)
+    network = LookupNetwork(16, 1)
     with pytest.raises(ValueError, match=r"\(2, 0\)"):
         cu.explore.heads({(1, 0): network})

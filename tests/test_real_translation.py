@@ -12,6 +12,7 @@ import torch
 import course_utils as cu
 from course_utils.data.registry import DataUnavailable, cache_folder
 from course_utils.data.translation import Pair
+from course_utils.runtime import ROOT
 
 NOTE = b" " * 2_100_000  # an archive of plausible size, without as many sentences
 
@@ -88,7 +89,7 @@ def test_the_real_archive_is_read_where_one_is_at_hand(monkeypatch):
 
 @pytest.fixture(scope="module")
 def benchmark():
-    path = cu.ROOT / "benchmarks" / "real_translation.py"
+    path = ROOT / "benchmarks" / "real_translation.py"
     spec = importlib.util.spec_from_file_location("real_translation", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -34,6 +34,15 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import course_utils as cu
+from course_utils.lessons.multi_head_attention.lookups import (
+    LookupNetwork,
+    lookup_accuracy,
+    train_lookups,
+    two_lookups,
+)
+from course_utils.lessons.multi_head_attention.lookups import (
+    without_head as copy_without_head,
+)
 
 cu.seed_everything(0)
 
@@ -46,7 +55,7 @@ cu.seed_everything(0)
 # drawer asked for, and one that finds the second.
 
 # %%
-task = cu.two_lookups()  # 8 drawers
+task = two_lookups()  # 8 drawers
 assert len(task.requests) == 8 * 7 and len(task.balls) == 2**8  # all requests, all fillings
 shown = ["AB", "BA", "CF", "FC", "DH", "HD", "EG", "GE"]
 rows = [task.requests.index(request) for request in shown]
@@ -586,7 +595,7 @@ torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-5)
 # $e^{10.6} / (e^{10.6} + 7) = 0.9998$. $\mathbf W_v$ copies the ball to features 1 and 9, one for each head.
 
 # %%
-network = cu.LookupNetwork(embed_dim=16, num_heads=2)
+network = LookupNetwork(embed_dim=16, num_heads=2)
 copy_labels = torch.zeros(16, 16)
 copy_labels[:8, :8] = copy_labels[8:, :8] = torch.eye(8)
 with torch.no_grad():
@@ -602,11 +611,11 @@ with cu.record_attention(network) as maps:
     network(*task.inputs(task.balls[:1]))
 by_hand = maps["attention"][0]  # (heads, requests, drawers)
 torch.testing.assert_close(by_hand, torch.stack([first, second]), atol=1e-3, rtol=0.0)
-assert cu.lookup_accuracy(network).tolist() == [1, 1, 1]
+assert lookup_accuracy(network).tolist() == [1, 1, 1]
 
 # %% [markdown]
-# All 56 requests are answered right for all 256 fillings, and the maps are those of the first picture. (`cu.two_lookups`
-# and `cu.LookupNetwork` are two short files; look into them.)
+# All 56 requests are answered right for all 256 fillings, and the maps are those of the first picture. (`two_lookups`
+# and `LookupNetwork` are two short files; look into them.)
 #
 # **Does gradient descent find it, and what do 1, 4 and 8 heads do?** 300 steps of Adam for each number of heads and
 # each of three seeds. `lookup_accuracy` tries *all* cases, so there is no luck in the test.
@@ -615,9 +624,9 @@ assert cu.lookup_accuracy(network).tolist() == [1, 1, 1]
 networks = {}
 for h, seed in itertools.product((1, 2, 4, 8), (0, 1, 2)):
     cu.seed_everything(seed)
-    networks[h, seed] = cu.train_lookups(cu.LookupNetwork(16, h), seed=seed)
+    networks[h, seed] = train_lookups(LookupNetwork(16, h), seed=seed)
 
-accuracy = {key: cu.lookup_accuracy(network) for key, network in networks.items()}
+accuracy = {key: lookup_accuracy(network) for key, network in networks.items()}
 for (h, _seed), (_first, _second, both) in accuracy.items():
     assert both <= 0.75 if h == 1 else both > 0.99  # the proof says 0.75; more heads: solved
 
@@ -687,7 +696,7 @@ cu.show_heatmaps(
 for seed in (0, 1, 2):
     results = []
     for head in (0, 1):
-        ball_1, ball_2, both = cu.lookup_accuracy(cu.without_head(networks[2, seed], head))
+        ball_1, ball_2, both = lookup_accuracy(copy_without_head(networks[2, seed], head))
         assert max(ball_1, ball_2) > 0.95 and min(ball_1, ball_2) < 0.65  # one answer is a guess
         assert 0.4 < both < 0.65
         results.append(ball_1 > ball_2)
@@ -700,8 +709,8 @@ for seed in (0, 1, 2):
 # %%
 without = {}  # (heads, seed) → share of both right, for each head taken away
 for h, seed in itertools.product((2, 4, 8), (0, 1, 2)):
-    fewer = [cu.without_head(networks[h, seed], head) for head in range(h)]
-    without[h, seed] = torch.stack([cu.lookup_accuracy(network)[2] for network in fewer])
+    fewer = [copy_without_head(networks[h, seed], head) for head in range(h)]
+    without[h, seed] = torch.stack([lookup_accuracy(network)[2] for network in fewer])
 
 worst = {h: sum(without[h, seed].min() for seed in (0, 1, 2)) / 3 for h in (2, 4, 8)}
 assert worst[8] > worst[2] + 0.1
@@ -772,10 +781,10 @@ class LabelsInBothHalves(nn.Module):
 
 for seed in (0, 1, 2):
     cu.seed_everything(seed)
-    as_given = cu.LookupNetwork(16, 2, attention=SlicedAttention(16, 2))
-    laid_out = cu.LookupNetwork(16, 2, attention=LabelsInBothHalves(SlicedAttention(16, 2)))
-    assert cu.lookup_accuracy(cu.train_lookups(as_given, seed=seed))[2] <= 0.75
-    assert cu.lookup_accuracy(cu.train_lookups(laid_out, seed=seed))[2] > 0.99
+    as_given = LookupNetwork(16, 2, attention=SlicedAttention(16, 2))
+    laid_out = LookupNetwork(16, 2, attention=LabelsInBothHalves(SlicedAttention(16, 2)))
+    assert lookup_accuracy(train_lookups(as_given, seed=seed))[2] <= 0.75
+    assert lookup_accuracy(train_lookups(laid_out, seed=seed))[2] > 0.99
 
 # %% [markdown]
 # That is the cost: slices work if somebody has laid out the features for them. A projection learns the layout.

@@ -473,7 +473,13 @@ cu.show_heatmaps(
 
 # %%
 runs = load_training_runs()
-chapter = {"lr": LR, "label_smoothing": 0.0, "sentences": len(train_pairs), "shortcut": "", "warmup": WARMUP}
+chapter = {
+    "lr": LR,
+    "label_smoothing": 0.0,
+    "sentences": len(train_pairs),
+    "shortcut": "",
+    "warmup": WARMUP,
+}
 
 
 def recorded(norm_first=False, **chosen):

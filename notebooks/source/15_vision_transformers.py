@@ -433,7 +433,7 @@ def fit(model, images, *, epochs, lr=2e-3, seed=0, **options):
 def test_accuracy(model, images=test):
     """Share of right answers."""
     batches = cu.ImageLoader(images, batch_size=500, shuffle=False)
-    return cu.accuracy(*cu.predict(model, batches))
+    return cu.accuracy(*cu.predict_classes(model, batches))
 
 
 # %%
@@ -458,7 +458,7 @@ print(f"{share:.1%} of the 2,000 test images are right, after {history.seconds:.
 # each answer. **Where does the model fail?**
 
 # %%
-predicted, true = cu.predict(model, cu.ImageLoader(test, batch_size=500, shuffle=False))
+predicted, true = cu.predict_classes(model, cu.ImageLoader(test, batch_size=500, shuffle=False))
 confusion = cu.confusion_matrix(predicted, true, 10)
 assert confusion.sum() == 2000
 assert abs(confusion.diag().sum() / 2000 - share) < 1e-6
@@ -513,7 +513,7 @@ assert round(sum(lecture) / 10, 1) == 56.2
 state = torch.load(checkpoint, weights_only=True)
 loaded = cu.ViT(dropout=0.0)
 cu.load_weights(loaded, state, checkpoint)
-again, _true = cu.predict(loaded, cu.ImageLoader(test, batch_size=500, shuffle=False))
+again, _true = cu.predict_classes(loaded, cu.ImageLoader(test, batch_size=500, shuffle=False))
 assert torch.equal(again, predicted)
 
 try:
@@ -1084,7 +1084,7 @@ def fashion_at_96(*, quick=False):
         quiet=True,
     )
     trainer.fit(model, loader)
-    predicted, true = cu.predict(model, cu.ImageLoader(test, batch_size=500, shuffle=False))
+    predicted, true = cu.predict_classes(model, cu.ImageLoader(test, batch_size=500, shuffle=False))
     return {"accuracy": cu.accuracy(predicted, true), "epochs": epochs}
 
 
@@ -1125,7 +1125,7 @@ def cifar10(*, quick=False):
         quiet=True,
     )
     trainer.fit(model, loader)
-    predicted, true = cu.predict(model, cu.ImageLoader(test, batch_size=500, shuffle=False))
+    predicted, true = cu.predict_classes(model, cu.ImageLoader(test, batch_size=500, shuffle=False))
     return {"accuracy": cu.accuracy(predicted, true), "epochs": epochs}
 
 
