@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import course_utils as cu
 from course_utils.lessons.multi_head_attention.lookups import (
     LookupNetwork,
     train_lookups,
