@@ -69,7 +69,7 @@ def one_norm_per_block(image_size, patch_size, channels, d, f, layers, classes):
     return stem + d + (m + 1) * d + layers * (block - 2 * d) + end
 
 
-def grey_only(image_size, patch_size, channels, d, f, layers, classes):
+def gray_only(image_size, patch_size, channels, d, f, layers, classes):
     """Leaves the channels out of the stem."""
     m, stem, block, end = _parts(image_size, patch_size, 1, d, f, classes)
     return stem + d + (m + 1) * d + layers * block + end
@@ -220,7 +220,7 @@ MISTAKES = {
     "vit_parameters": [
         no_position_for_the_class_token,
         one_norm_per_block,
-        grey_only,
+        gray_only,
         always_two_layers,
         always_ten_classes,
     ],
