@@ -209,10 +209,8 @@ def _in_words(error: Exception, candidate: Any) -> str:
     passed = traceback.extract_tb(error.__traceback__)
     own = [line for line in passed if code and line.filename == code.co_filename]
     if own:
-        where = f"in line {own[-1].lineno} of your cell"
-        return (
-            f"{text}\n{where}: {_shortened(own[-1].line)}" if own[-1].line else f"{text}\n{where}"
-        )
+        source = f": {_shortened(own[-1].line)}" if own[-1].line else ""
+        return f"{text}\nin line {own[-1].lineno} of your cell{source}"
     called = isinstance(candidate, type) or "watched" in [frame.name for frame in passed]
     return text if called else f"the result cannot be used: {text}"
 
