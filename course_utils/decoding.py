@@ -10,9 +10,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from course_utils.data.prose import MASK, Subwords
-from course_utils.data.text import BOS, EOS, PAD, Vocabulary, tokenize
-from course_utils.data.translation import pad
+from course_utils.data.prose import Subwords
+from course_utils.data.text import BOS, EOS, MASK, PAD, Vocabulary, pad, tokenize
 from course_utils.runtime import evaluating
 
 

@@ -1,10 +1,9 @@
 """Scores: BLEU for translations, alignment error rate for maps, confusion of classes.
 
-Above: `decoding`. Taught in *Bahdanau attention* and *Vision transformers*.
+Taught in *Bahdanau attention: learning to align* and *Vision transformers*.
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 import torch
@@ -48,17 +47,6 @@ def bleu(
     columns = [[refs[i] if i < len(refs) else None for refs in grouped] for i in range(most)]
     metric = BLEU(tokenize="none", max_ngram_order=max_order, smooth_method="none", force=True)
     return metric.corpus_score(list(hypotheses), columns).score / 100
-
-
-def ngrams(tokens: Sequence[str], order: int) -> Counter:
-    """How often each run of `order` tokens occurs."""
-    return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))
-
-
-def clipped_precision(hypothesis: str, reference: str, order: int) -> tuple[int, int]:
-    """n-grams of the hypothesis that the reference has as often, and all n-grams it has."""
-    ours, theirs = ngrams(hypothesis.split(), order), ngrams(reference.split(), order)
-    return (ours & theirs).total(), ours.total()
 
 
 def links_of(weights: Tensor) -> Links:
@@ -151,7 +139,7 @@ def word_maps(
     *,
     batch_size: int = 128,
 ) -> list[Tensor]:
-    """For each pair a map (target words, source words) of weights, in eval mode.
+    """For each pair a map (target words, source words) of weights, in eval mode, on the CPU.
 
     The decoder is given the words of the target one after the other. The row of `<eos>` is left out.
     So is the column of `<eos>`, which is no word: what remains of a row is normalized again.
@@ -159,6 +147,7 @@ def word_maps(
     Raises:
         ValueError: `model` has not exactly one attention module.
     """
+    device = next(model.parameters()).device
     order = sorted(range(len(pairs)), key=lambda index: len(pairs[index].source))
     result: list[Tensor] = [torch.empty(0)] * len(pairs)
     with evaluating(model):
@@ -169,13 +158,13 @@ def word_maps(
                     (source_vocab.encode(pairs[row].source), target_vocab.encode(pairs[row].target))
                     for row in rows
                 ]
-            )
+            ).to(device)
             with record_attention(model) as maps:
                 model(batch.source, batch.source_lens, batch.target_in)
             if len(maps) != 1:
                 raise ValueError(f"{type(model).__name__} has {len(maps)} attention modules, not 1")
             (weights,) = maps.values()
-            for row, whole in zip(rows, weights, strict=True):
+            for row, whole in zip(rows, weights.cpu(), strict=True):
                 words = whole[: len(pairs[row].target), : len(pairs[row].source)]
                 result[row] = words / words.sum(dim=1, keepdim=True)
     return result

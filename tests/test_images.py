@@ -5,6 +5,7 @@ import gzip
 import io
 import os
 import pickle
+import tracemalloc
 import warnings
 from pathlib import Path
 
@@ -168,7 +169,8 @@ def test_an_idx_file_is_read_compressed_or_not(tmp_path, content):
         (b"\x89PNG\r\n", "is not an IDX file of unsigned bytes"),
         (IDX[:2] + b"\x0d" + IDX[3:], "is not an IDX file of unsigned bytes"),  # floats
         (IDX[:-1], r"announces \(2, 3\), 6 bytes, and holds 5"),
-        (IDX + b"\0", r"announces \(2, 3\), 6 bytes, and holds 7"),
+        (IDX + b"\0", r"announces \(2, 3\), 6 bytes, and holds more"),
+        (IDX[:4] + b"\xff" * 8, r"announces \(4294967295, 4294967295\), .* bytes, and holds 0"),
         (IDX[:10], "is damaged: it ends within its header"),
         (gzip.compress(IDX, mtime=0)[:-6], "is damaged"),
         (gzip.compress(IDX, mtime=0)[:12] + b"\xff" + gzip.compress(IDX)[13:], "is damaged"),
@@ -180,6 +182,17 @@ def test_a_damaged_or_foreign_idx_file_is_refused(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=rf"labels\.gz.*({message})"):
         read_idx(path)
+
+
+def test_a_file_that_unpacks_to_more_than_it_announces_is_not_unpacked_whole(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(gzip.compress(IDX + bytes(50_000_000), 1, mtime=0))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="and holds more"):
+        read_idx(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10_000_000
 
 
 def test_fashion_mnist_can_be_read_from_a_folder_of_yours(tmp_path):
@@ -533,6 +546,8 @@ def test_a_film_gives_its_first_picture():
         (b"hello", "the upload is no image"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "the upload is no image"),
         (b"%PDF-1.7", "the upload is no image"),
+        (encoded(Image.new("RGB", (9, 9)), "EPS"), "the upload is no image"),  # Ghostscript's
+        (encoded(Image.new("RGB", (9, 9)), "PPM"), "the upload is no image"),
         (encoded(Image.effect_noise((50, 50), 90))[:900], "the upload can't be read"),
         (encoded(Image.effect_noise((50, 50), 90), "JPEG")[:400], "the upload can't be read"),
     ],

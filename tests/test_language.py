@@ -9,8 +9,8 @@ import torch
 from torch.testing import assert_close
 
 import course_utils as cu
-from course_utils.data.prose import IGNORE, MASK, TENSES, WORD_END, TextBatch
-from course_utils.data.text import BOS, EOS, PAD
+from course_utils.data.prose import IGNORE, TENSES, WORD_END, TextBatch
+from course_utils.data.text import BOS, EOS, MASK, PAD
 from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.train.checkpoints import load_weights
 from course_utils.train.losses import language_model_loss

@@ -1,5 +1,6 @@
 """The registry keeps its promises: whole files or none, from a server on loopback that misbehaves."""
 
+import contextlib
 import hashlib
 import http.server
 import io
@@ -11,9 +12,9 @@ import tarfile
 import threading
 import time
 import zipfile
-from types import SimpleNamespace
 
 import pytest
+import requests
 
 from course_utils.data import registry
 from course_utils.data.registry import DataUnavailable, fetch, read_member, registered
@@ -24,7 +25,10 @@ DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 @pytest.fixture
 def server():
-    """Serves `server.content` in ways that the path names; counts requests."""
+    """Serves `server.content` in ways that the path names; counts requests.
+
+    At /paused it stops halfway, until two are there: two downloads, or one and the test.
+    """
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -36,18 +40,19 @@ def server():
                 self.send_header("Location", "/good")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            if self.path == "/slow":
-                for start in range(0, len(body), 1024):
-                    self.wfile.write(body[start : start + 1024])
-                    time.sleep(0.01)
-            else:
-                self.wfile.write(body[: len(body) // 2] if self.path == "/truncated" else body)
+            half = len(body) // 2
+            self.wfile.write(body[:half])
+            if self.path == "/paused":
+                self.server.paused.wait(60)  # until as many downloads stand here as it counts
+            if self.path != "/truncated":
+                with contextlib.suppress(ConnectionError):  # whoever asked may have been killed
+                    self.wfile.write(body[half:])
 
         def log_message(self, *_):
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.requests, server.content = 0, CONTENT
+    server.requests, server.content, server.paused = 0, CONTENT, threading.Barrier(2)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()
@@ -135,25 +140,25 @@ def test_a_cache_that_cannot_be_written_is_named(entry, tmp_path):
 
 def test_a_read_only_cache_is_named_and_read(entry, tmp_path, monkeypatch):
     file = entry()
-    monkeypatch.setattr("tempfile.mkstemp", refused)
+    monkeypatch.setattr(registry, "atomic_write", refused)
     with pytest.raises(DataUnavailable, match="the cache can't be written: .*Permission denied"):
         fetch("toy", registry=file)
+    (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "toy.bin").write_bytes(CONTENT)
     assert fetch("toy", registry=file).read_bytes() == CONTENT
 
 
-def refused(*args, **kwargs):
+def refused(path):
     """What the system answers where nothing may be written; it lets root write anywhere."""
-    raise PermissionError(13, "Permission denied", str(kwargs["dir"]))
+    raise PermissionError(13, "Permission denied", str(path))
 
 
-def test_a_full_disk_leaves_nothing_behind(entry, tmp_path, monkeypatch):
-    def full(*args, **kwargs):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("pooch.HTTPDownloader.__call__", full)
-    with pytest.raises(DataUnavailable, match="download failed: .*No space left on device"):
-        fetch("toy", registry=entry())
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such limits")
+def test_a_full_disk_leaves_nothing_behind(entry, tmp_path):
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))"
+    process = fetching(entry(), tmp_path / "cache", before=limit)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 1 and b"the download failed: [Errno 27] File too large" in error
     assert cached(tmp_path) == []
 
 
@@ -183,55 +188,64 @@ def test_a_file_may_stand_in_a_folder_of_the_cache(entry, tmp_path):
     assert path == tmp_path / "cache" / "clothes" / "toy.bin" and path.read_bytes() == CONTENT
 
 
-def test_https_is_not_left_for_plain_http(entry, server, monkeypatch):
-    def check(first, then):
-        registry._stay_on_https(first, SimpleNamespace(url=then))
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_https_is_not_left_for_plain_http(entry, tmp_path, monkeypatch, scheme):
+    def answer(self, request, **_):
+        """The set's address leads to another one, which has the content."""
+        response = requests.Response()
+        response.url, response.request, response.raw = request.url, request, io.BytesIO(CONTENT)
+        if request.url == "https://a.org/toy":
+            response.status_code = 302
+            response.headers["Location"] = f"{scheme}://b.org/toy"
+        else:
+            response.status_code = 200
+            response.headers["Content-Length"] = str(len(CONTENT))
+        return response
 
-    check("http://127.0.0.1/x", "http://127.0.0.1/y")
-    check("https://a.org/x", "https://b.org/x")
-    with pytest.raises(OSError, match="it leads to http://b.org/x, which is not HTTPS"):
-        check("https://a.org/x", "http://b.org/x")
-    seen = []
-    monkeypatch.setattr(
-        registry,
-        "_stay_on_https",
-        lambda url, response, **_: seen.append(response.url.split("/")[-1]),
-    )
-    fetch("toy", registry=entry("/moved"))
-    assert seen == ["moved", "good"]
+    monkeypatch.setattr("requests.adapters.HTTPAdapter.send", answer)
+    file = entry(url="https://a.org/toy")
+    if scheme == "https":
+        assert fetch("toy", registry=file).read_bytes() == CONTENT
+    else:
+        with pytest.raises(DataUnavailable, match="leads to http://b.org/toy, which is not HTTPS"):
+            fetch("toy", registry=file)
+        assert cached(tmp_path) == []
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such bits")
-def test_a_class_may_share_one_cache(entry):
-    assert fetch("toy", registry=entry()).stat().st_mode & 0o777 == 0o644
-
-
-def fetching(file, cache):
+def fetching(file, cache, before=""):
+    """Another process that fetches the set."""
     script = f"""
 import pathlib
+{before}
 from course_utils.data.registry import fetch
 print(fetch("toy", registry=pathlib.Path({str(file)!r})))
 """
     environment = os.environ | {"COURSE_CACHE": str(cache), "PYTHONPATH": os.getcwd()}
-    return subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", script], env=environment, **pipes)
 
 
-def test_a_kill_in_the_middle_leaves_no_file_under_the_final_name(entry, tmp_path):
-    file, cache = entry("/slow"), tmp_path / "cache"
-    for extra in (0.0, 0.2, 0.45):
-        process = fetching(file, cache)
-        deadline = time.monotonic() + 60
-        while not (cache.exists() and any(cache.iterdir())) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(extra)
-        process.kill()
-        process.wait()
-        assert not (cache / "toy.bin").exists() or (cache / "toy.bin").read_bytes() == CONTENT
+def test_a_kill_in_the_middle_leaves_no_file_under_the_final_name(entry, server, tmp_path):
+    cache = tmp_path / "cache"
+    process = fetching(entry("/paused"), cache)
+    wait_until(lambda: server.paused.n_waiting)
+    process.kill()
+    process.communicate()
+    server.paused.abort()
+    (left,) = cached(tmp_path)
+    assert left.startswith(".toy.bin.") and left.endswith(".part")
     assert fetch("toy", registry=entry()).read_bytes() == CONTENT
 
 
+def wait_until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
 def test_two_processes_at_once_both_get_the_whole_file(entry, tmp_path):
-    file = entry("/slow")
+    file = entry("/paused")
     processes = [fetching(file, tmp_path / "cache") for _ in range(2)]
     for process in processes:
         output, _ = process.communicate(timeout=120)
@@ -412,7 +426,7 @@ def test_a_release_in_a_read_only_cache_is_used_and_told_of_each_time(moving, mo
     file = moving()
     moving.path.parent.mkdir()
     moving.path.write_bytes(release())
-    monkeypatch.setattr("tempfile.mkstemp", refused)
+    monkeypatch.setattr(registry, "atomic_write", refused)
     for _ in range(2):
         assert fetch("toy", registry=file) == moving.path
         assert "was not tested with" in capsys.readouterr().err
@@ -420,7 +434,7 @@ def test_a_release_in_a_read_only_cache_is_used_and_told_of_each_time(moving, mo
 
 
 def test_two_processes_at_once_remember_the_same_release(moving, tmp_path, server):
-    file = moving("/slow", release(PAIRS * 200), megabytes=0.1)
+    file = moving("/paused", release(PAIRS * 200), megabytes=0.1)
     processes = [fetching(file, tmp_path / "cache") for _ in range(2)]
     assert [process.communicate(timeout=120) and process.returncode for process in processes] == [
         0,
@@ -430,17 +444,11 @@ def test_two_processes_at_once_remember_the_same_release(moving, tmp_path, serve
     assert moving.record.read_text().split()[0] == sha256(moving.path.read_bytes())
 
 
-def test_a_kill_between_file_and_record_is_mended_at_the_next_use(moving, monkeypatch, server):
+def test_a_file_without_its_record_gets_one_at_the_next_use(moving, server):
+    """As a process leaves it that is killed between the two."""
     file = moving()
-
-    def killed(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(registry, "_remember", killed)
-        with pytest.raises(KeyboardInterrupt):
-            fetch("toy", registry=file)
-    assert moving.path.exists() and not moving.record.exists()
+    fetch("toy", registry=file)
+    moving.record.unlink()
     fetch("toy", registry=file)
     assert moving.record.exists() and server.requests == 1
 

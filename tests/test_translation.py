@@ -13,7 +13,6 @@ from course_utils.data.translation import (
     load_grammar,
     load_sentences,
     parse_alignment,
-    read_tatoeba,
     split_by_source,
 )
 
@@ -57,22 +56,6 @@ def test_rare_tokens_become_unknown():
 def test_bad_text_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_tatoeba_files_of_two_and_three_columns(tmp_path):
-    path = tmp_path / "fra.txt"
-    path.write_text(
-        "Go.\tVa\u202f!\nGo on now.\tContinue maintenant.\tCC-BY 2.0 (France) Attribution: x\n",
-        encoding="utf-8",
-    )
-    assert read_tatoeba(path) == [
-        Pair(("go", "."), ("va", "!")),
-        Pair(("go", "on", "now", "."), ("continue", "maintenant", ".")),
-    ]
-    assert len(read_tatoeba(path, max_tokens=3)) == 1
-    path.write_text("no tab here\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="fra.txt, line 1: 1 columns; 2 tab-separated"):
-        read_tatoeba(path)
 
 
 words = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4).map(tuple)

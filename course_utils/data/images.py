@@ -1,8 +1,7 @@
 """Images: read, look at, split and batch them.
 
-Our subset of Fashion-MNIST stands in data/fashion_mnist/; the full set and CIFAR-10 come through
-`registry`, or from a folder of yours. Above: `registry`, `loading`. Below: `training`. Taught in
-*Vision transformers*.
+A subset of Fashion-MNIST is in data/fashion_mnist/; the full set and CIFAR-10 come through `registry`,
+or from a folder of yours. Taught in *Vision transformers*.
 """
 
 import gzip
@@ -30,7 +29,11 @@ FASHION = (
 CIFAR10 = (
     "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
 )  # fmt: skip
-LARGEST = 50_000_000  # pixels of an image that `read_image` opens
+LARGEST = 50_000_000
+"""Pixels of an image that `read_image` opens."""
+
+FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
+"""What `read_image` opens; others of Pillow's many readers start programs or are seldom tested."""
 
 
 @dataclass(frozen=True)
@@ -227,24 +230,27 @@ def read_idx(path: str | Path) -> np.ndarray:
         ValueError: the file is damaged, or no IDX file of bytes.
     """
     path = Path(path)
-    raw = path.read_bytes()
-    if raw[:2] == b"\x1f\x8b":
-        try:
-            raw = gzip.decompress(raw)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{path.name} is damaged: {error}") from error
-    if len(raw) < 4 or raw[:3] != b"\0\0\x08":
-        raise ValueError(f"{path.name} is not an IDX file of unsigned bytes")
-    axes = raw[3]
-    begin = 4 + 4 * axes
-    if len(raw) < begin:
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    try:
+        with gzip.open(path) if packed else path.open("rb") as file:
+            start = file.read(4)
+            if start[:3] != b"\0\0\x08" or len(start) < 4:
+                raise ValueError(f"{path.name} is not an IDX file of unsigned bytes")
+            sizes = file.read(4 * start[3])
+            shape = struct.unpack(f">{len(sizes) // 4}I", sizes[: len(sizes) // 4 * 4])
+            announced = math.prod(shape)
+            elements = bytearray()
+            while len(elements) <= announced and (part := file.read(1 << 20)):
+                elements += part
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path.name} is damaged: {error}") from error
+    if len(shape) < start[3]:
         raise ValueError(f"{path.name} is damaged: it ends within its header")
-    shape = tuple(np.frombuffer(raw[4:begin], dtype=">u4").tolist())
-    if len(raw) - begin != math.prod(shape):
-        raise ValueError(
-            f"{path.name} announces {shape}, {math.prod(shape)} bytes, and holds {len(raw) - begin}"
-        )
-    return np.frombuffer(raw, dtype=np.uint8, offset=begin).reshape(shape).copy()
+    if len(elements) != announced:
+        found = "more" if len(elements) > announced else len(elements)
+        raise ValueError(f"{path.name} announces {shape}, {announced} bytes, and holds {found}")
+    return np.frombuffer(elements, dtype=np.uint8).reshape(shape).copy()
 
 
 # CIFAR-10 ---------------------------------------------------------------------------------------
@@ -361,7 +367,9 @@ def _opened(image):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # judged below
-            opened = source if isinstance(source, Image.Image) else Image.open(source)
+            opened = (
+                source if isinstance(source, Image.Image) else Image.open(source, formats=FORMATS)
+            )
         if not 0 < opened.width * opened.height <= LARGEST:
             raise ValueError(_not_so_many(name, f"{opened.width} × {opened.height} pixels"))
         return _eight_bits(ImageOps.exif_transpose(opened)).convert("RGBA")

@@ -13,12 +13,9 @@ from torch import Tensor
 
 from course_utils.data.loading import Loader
 from course_utils.data.registry import fetch
-from course_utils.data.text import BOS, EOS, PAD, SPECIALS, UNK, tokenize
-from course_utils.data.translation import load_grammar, load_sentences, pad
+from course_utils.data.text import BOS, EOS, MASK, PAD, SPECIALS, UNK, pad, tokenize
+from course_utils.data.translation import load_grammar, load_sentences
 from course_utils.runtime import data_path
-
-MASK = len(SPECIALS)
-"""Id of `<mask>` in every set of subwords: it follows the special tokens of `text`."""
 
 IGNORE = -100
 """Target where nothing is asked; the value that PyTorch's cross-entropy leaves out."""

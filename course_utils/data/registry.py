@@ -1,15 +1,15 @@
 """Large data sets: find them on this machine, or download and verify them, whole or not at all.
 
 `data/registry.toml` lists each set with its address, the SHA-256 of the releases that the course was
-tested with, licence and source. Downloads go to a temporary name and are renamed only when what has
+tested with, license and source. Downloads go to a temporary name and are renamed only when what has
 arrived is right, so an interrupt, a full disk or a second process never leaves half a file behind.
 
 A publisher may replace an archive in place. The entry then says `moving = true`, and a release that
-we do not know is looked into, told of, and remembered: its SHA-256 is written beside it when it is
-first used, and compared from then on. Everything else has to be a release that we know.
+the course does not know is inspected, announced and remembered: its SHA-256 is written beside it when
+it is first used, and compared from then on. Everything else has to be a release that the course knows.
 
-`COURSE_CACHE` moves the folder, `COURSE_OFFLINE=1` forbids the network. Below: `translation`,
-`images`. Taught in *Bahdanau attention*.
+`COURSE_CACHE` moves the folder, `COURSE_OFFLINE=1` forbids the network. Taught in *Bahdanau attention:
+learning to align*.
 """
 
 import contextlib
@@ -18,23 +18,24 @@ import hashlib
 import os
 import sys
 import tarfile
-import tempfile
-import time
 import tomllib
 import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
-from course_utils.runtime import data_path, in_notebook
+from course_utils.runtime import atomic_write, data_path, in_notebook
 
-PLAUSIBLE = 4  # an unknown release may be so many times smaller or larger than the entry says
-UNPACKED = 50  # and a member so many times larger than that: more is no text, but a trap
-ABANDONED = 3600  # seconds after which an unfinished download belongs to nobody
+PLAUSIBLE = 4
+"""An unknown release may be so many times smaller or larger than its entry says."""
+
+UNPACKED = 50
+"""And a member so many times larger than that: what is larger is no text, but a trap."""
 
 
 class DataUnavailable(FileNotFoundError):
-    """A data set is neither here nor to be had; the message says which, whence and what to do."""
+    """A data set is not in the cache and can't be downloaded; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def fetch(name: str, *, registry: Path | None = None) -> Path:
     """The verified file of a data set: from the cache, or downloaded into it.
 
     A file in the cache that is not right is downloaded again. Of a moving set, one line on stderr
-    tells of a release that the course was not tested with, when it is first used.
+    announces a release that the course was not tested with, when it is first used.
 
     Raises:
         KeyError: no entry has this name.
@@ -123,7 +124,7 @@ def fetch(name: str, *, registry: Path | None = None) -> Path:
 def _problem(entry: DataSet, path: Path) -> str:
     """What is wrong with the file in the cache; nothing, if it may be used.
 
-    An unknown release of a moving set is accepted here at its first use, and remembered.
+    An unknown release of a moving set is accepted at its first use, and remembered.
 
     Raises:
         DataUnavailable: it was accepted once, and has changed since.
@@ -144,8 +145,7 @@ def _problem(entry: DataSet, path: Path) -> str:
         raise DataUnavailable(_advice(entry, path, reason))
     problem = _damage(entry, path)
     if not problem:
-        _tell(entry, path, path, found)
-        _remember(path, found)
+        _remember(entry, path, found)
     return problem
 
 
@@ -175,17 +175,6 @@ def _damage(entry: DataSet, path: Path) -> str:
     return "" if any("\t" in line for line in lines) else f"holds an empty {member}"
 
 
-def _tell(entry: DataSet, archive: Path, path: Path, sha256: str) -> None:
-    with zipfile.ZipFile(archive) as file:
-        member = _member(path, file.namelist(), entry.members)
-        date = "{:04}-{:02}-{:02}".format(*file.getinfo(member).date_time[:3])
-    print(
-        f"{path.name}: a release that the course was not tested with, of {date}, SHA-256 {sha256}; "
-        "it is whole, and from now on compared with this.",
-        file=sys.stderr,
-    )
-
-
 def _record(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
 
@@ -199,11 +188,21 @@ def _remembered(path: Path) -> str:
     return words[0] if words and len(words[0]) == 64 else ""
 
 
-def _remember(path: Path, sha256: str) -> None:
-    """Write the SHA-256 down, as sha256sum does; where nothing can be written it is told each time."""
-    with contextlib.suppress(OSError), _temporary(path) as temporary:
-        temporary.write_text(f"{sha256}  {path.name}\n", encoding="ascii")
-        os.replace(temporary, _record(path))
+def _remember(entry: DataSet, path: Path, sha256: str) -> None:
+    """Announce a new release, and write its SHA-256 down, as sha256sum does.
+
+    Where nothing can be written, it is announced each time.
+    """
+    with zipfile.ZipFile(path) as archive:
+        member = _member(path, archive.namelist(), entry.members)
+        date = "{:04}-{:02}-{:02}".format(*archive.getinfo(member).date_time[:3])
+    print(
+        f"{path.name}: a release that the course was not tested with, of {date}, SHA-256 {sha256}; "
+        "it is whole, and from now on compared with this.",
+        file=sys.stderr,
+    )
+    with contextlib.suppress(OSError), atomic_write(_record(path)) as part:
+        part.write_text(f"{sha256}  {path.name}\n", encoding="ascii")
 
 
 def _sha256(path: Path) -> str:
@@ -220,12 +219,14 @@ def _download(entry: DataSet, path: Path) -> None:
     headers = {"User-Agent": "Mozilla/5.0 (attention-course)"}  # some hosts turn plain scripts away
     each = {"response": functools.partial(_stay_on_https, entry.url)}  # also each redirection
     watched = sys.stderr.isatty() or in_notebook()
+    # `pooch.retrieve` would give its name to a release that is still to be inspected.
     download = pooch.HTTPDownloader(progressbar=watched, timeout=30, headers=headers, hooks=each)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _temporary(path) as temporary:
-            download(entry.url, str(temporary), None)
-            _accept(entry, temporary, path)
+        with atomic_write(path) as part:
+            download(entry.url, str(part), None)
+            known = _inspect(entry, part, path)
+        if not known:
+            _remember(entry, path, _sha256(path))
     except ValueError as error:  # it arrived, and is not right
         raise DataUnavailable(_advice(entry, path, str(error))) from error
     except (PermissionError, FileExistsError, NotADirectoryError) as error:
@@ -236,42 +237,25 @@ def _download(entry: DataSet, path: Path) -> None:
         raise DataUnavailable(_advice(entry, path, f"the download failed: {error}")) from error
 
 
-def _accept(entry: DataSet, arrived: Path, path: Path) -> None:
-    """Give what has arrived its name, if it is right."""
+def _inspect(entry: DataSet, arrived: Path, path: Path) -> bool:
+    """Whether what has arrived is a release that the course knows.
+
+    Raises:
+        ValueError: it is none, and can't be a newer one.
+    """
     found = _sha256(arrived)
-    known = found in entry.sha256
-    if not known:
-        problem = _damage(entry, arrived) if entry.moving else f"has another SHA-256 ({found})"
-        if problem:
-            raise ValueError(f"what arrived {problem}")
-        _tell(entry, arrived, path, found)
-    os.replace(arrived, path)
-    if not known:
-        _remember(path, found)
+    if found in entry.sha256:
+        return True
+    problem = _damage(entry, arrived) if entry.moving else f"has another SHA-256 ({found})"
+    if problem:
+        raise ValueError(f"what arrived {problem}")
+    return False
 
 
-def _stay_on_https(url: str, response, **_) -> None:
+def _stay_on_https(url: str, response: Any, **_: Any) -> None:
     """Refuse to be led from HTTPS to plain HTTP, where anybody may answer."""
     if url.startswith("https:") and not response.url.startswith("https:"):
         raise OSError(f"it leads to {response.url}, which is not HTTPS")
-
-
-@contextlib.contextmanager
-def _temporary(path: Path):
-    """A new file beside `path` that is gone at the end, unless it was renamed."""
-    prefix = f".{path.name}."
-    for old in path.parent.glob(f"{prefix}*.part"):  # a process that was killed leaves its own
-        with contextlib.suppress(OSError):
-            if time.time() - old.stat().st_mtime > ABANDONED:
-                old.unlink()
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".part")
-    os.close(handle)
-    try:
-        os.chmod(name, 0o644)  # a class may share one cache
-        yield Path(name)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
 
 
 def _advice(entry: DataSet, path: Path, reason: str) -> str:

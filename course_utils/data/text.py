@@ -1,15 +1,21 @@
-"""From a line of text to token ids: tokenizing, and vocabularies with fixed special tokens.
+"""From a line of text to token ids: tokenizing, vocabularies with fixed special tokens, padding.
 
-Above: nothing of ours. Below: `translation`. Taught in *Bahdanau attention*.
+Taught in *Bahdanau attention: learning to align*.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import torch
+from torch import Tensor
+
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
 PAD, UNK, BOS, EOS = range(4)
 """Ids of the special tokens in every vocabulary."""
+
+MASK = len(SPECIALS)
+"""Id of `<mask>` in every set of subwords: it follows the special tokens."""
 
 _SPACES = re.compile(r"[\s\u00a0\u202f]+")
 _PUNCTUATION = re.compile(r"([.,!?;:…¿¡\"«»()])")
@@ -27,11 +33,6 @@ def tokenize(text: str) -> list[str]:
     ['go', '!']
     """
     return _PUNCTUATION.sub(r" \1 ", normalize(text)).split()
-
-
-def detokenize(tokens: Iterable[str]) -> str:
-    """Tokens joined by single spaces, as translations are shown and scored in this course."""
-    return " ".join(tokens)
 
 
 class Vocabulary:
@@ -98,3 +99,12 @@ class Vocabulary:
             if index not in (PAD, BOS):
                 tokens.append(self.tokens[index])
         return tokens
+
+
+def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Ids (batch, longest) filled up with `PAD`, and the lengths (batch,)."""
+    lengths = torch.tensor([len(sequence) for sequence in sequences])
+    ids = torch.full((len(sequences), int(lengths.max())), PAD)
+    for row, sequence in zip(ids, sequences, strict=True):
+        row[: len(sequence)] = torch.tensor(sequence)
+    return ids, lengths

@@ -1,7 +1,7 @@
 """Sentence pairs: read, split, encode and batch them.
 
-Our own files stand in data/translation/; the Tatoeba archives come through `registry`. Above:
-`text`. Below: `training`. Taught in *Bahdanau attention*.
+The course's own files are in data/translation/; the Tatoeba archives come through `registry`. Taught in
+*Bahdanau attention: learning to align*.
 """
 
 import io
@@ -9,14 +9,13 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from course_utils.data.loading import Loader
 from course_utils.data.registry import fetch, read_member, registered
-from course_utils.data.text import BOS, EOS, PAD, Vocabulary, tokenize
+from course_utils.data.text import BOS, EOS, Vocabulary, pad, tokenize
 from course_utils.runtime import data_path
 
 LANGUAGES = {"fr": "French", "es": "Spanish"}
@@ -38,30 +37,29 @@ class Pair:
 
 
 def load_sentences(language: str) -> list[Pair]:
-    """Our hand-written everyday sentences with every translation given, English → `language`.
+    """The course's hand-written everyday sentences with every translation given, English → `language`.
 
     Raises:
         ValueError: `language` is neither "fr" nor "es".
     """
     column = 1 + _checked(language)
     pairs = []
-    for row in _file_rows(data_path("translation/sentences.tsv"), columns=3):
+    for row in _file_rows("sentences.tsv"):
         for translation in row[column].split(" | "):
             pairs.append(Pair(tuple(tokenize(row[0])), tuple(tokenize(translation))))
     return pairs
 
 
 def load_grammar(language: str) -> list[Pair]:
-    """Our generated sentences with gold alignments, English → `language`.
+    """The course's generated sentences with gold alignments, English → `language`.
 
     Raises:
         ValueError: `language` is neither "fr" nor "es".
     """
     _checked(language)
-    path = data_path(f"translation/grammar_{language}.tsv")
     return [
         Pair(tuple(source.split()), tuple(target.split()), parse_alignment(links))
-        for source, target, links in _file_rows(path, columns=3)
+        for source, target, links in _file_rows(f"grammar_{language}.tsv")
     ]
 
 
@@ -96,29 +94,13 @@ def load_tatoeba(language: str, *, max_tokens: int | None = None) -> list[Pair]:
     _checked(language)
     name = TATOEBA[language]
     archive = fetch(name)
-    text = read_member(archive, *registered()[name].members)
-    return _tatoeba(archive.name, io.StringIO(text.decode("utf-8"), newline=None), max_tokens)
-
-
-def read_tatoeba(path: Path, *, max_tokens: int | None = None) -> list[Pair]:
-    """Pairs from a Tatoeba export: tab-separated, two columns, or three with the attribution.
-
-    Args:
-        max_tokens: drop pairs with a longer side.
-
-    Raises:
-        ValueError: a line has fewer than two columns; file and line are named.
-    """
-    with path.open(encoding="utf-8") as lines:
-        return _tatoeba(path.name, lines, max_tokens)
-
-
-def _tatoeba(name: str, lines: Iterable[str], max_tokens: int | None) -> list[Pair]:
+    text = read_member(archive, *registered()[name].members).decode("utf-8")
+    lines = io.StringIO(text, newline=None)
     pairs = []
-    for row in _rows(name, lines, columns=2, header=False):
-        source, target = tuple(tokenize(row[0])), tuple(tokenize(row[1]))
-        if max_tokens is None or max(len(source), len(target)) <= max_tokens:
-            pairs.append(Pair(source, target))
+    for source, target, *_ in _rows(archive.name, lines, columns=2, notes=False):
+        pair = Pair(tuple(tokenize(source)), tuple(tokenize(target)))
+        if max_tokens is None or max(len(pair.source), len(pair.target)) <= max_tokens:
+            pairs.append(pair)
     return pairs
 
 
@@ -128,17 +110,15 @@ def _checked(language: str) -> int:
     return list(LANGUAGES).index(language)
 
 
-def _file_rows(path: Path, *, columns: int) -> Iterator[list[str]]:
-    with path.open(encoding="utf-8") as lines:
-        yield from _rows(path.name, lines, columns=columns)
+def _file_rows(name: str) -> Iterator[list[str]]:
+    with data_path(f"translation/{name}").open(encoding="utf-8") as lines:
+        yield from _rows(name, lines, columns=3, notes=True)
 
 
-def _rows(
-    name: str, lines: Iterable[str], *, columns: int, header: bool = True
-) -> Iterator[list[str]]:
-    """Tab-separated rows; lines that begin with # are notes, the first other line a header."""
+def _rows(name: str, lines: Iterable[str], *, columns: int, notes: bool) -> Iterator[list[str]]:
+    """Tab-separated rows; where there are notes, they are lines that begin with #."""
     for number, line in enumerate(lines, start=1):
-        if not line.strip() or (header and line.startswith("#")):
+        if not line.strip() or (notes and line.startswith("#")):
             continue
         row = line.rstrip("\n").split("\t")
         if len(row) < columns:
@@ -211,15 +191,6 @@ class Batch:
     def num_tokens(self) -> int:
         """Number of real target tokens, `<eos>` included."""
         return int(self.target_lens.sum())
-
-
-def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Ids (batch, longest) filled up with `PAD`, and the lengths (batch,)."""
-    lengths = torch.tensor([len(sequence) for sequence in sequences])
-    ids = torch.full((len(sequences), int(lengths.max())), PAD)
-    for row, sequence in zip(ids, sequences, strict=True):
-        row[: len(sequence)] = torch.tensor(sequence)
-    return ids, lengths
 
 
 def collate(encoded: Sequence[tuple[list[int], list[int]]]) -> Batch:

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from course_utils.cache import record_attention
-from course_utils.data.text import BOS, EOS, tokenize
-from course_utils.data.translation import pad
+from course_utils.data.text import BOS, EOS, pad, tokenize
 from course_utils.figures import COLORS, heatmap, subplots
 from course_utils.lessons.bahdanau_attention.small_world import FOUR, SmallWorld, small_world
 from course_utils.lessons.explorer import Choice, Explorer, IntRange

@@ -8,7 +8,8 @@ import torch
 from matplotlib.axes import Axes
 
 from course_utils.attention import causal_mask
-from course_utils.data.prose import IGNORE, MASK, masked_token
+from course_utils.data.prose import IGNORE, masked_token
+from course_utils.data.text import MASK
 from course_utils.decoding import next_token_probs
 from course_utils.figures import COLORS, heatmap, subplots
 from course_utils.lessons.explorer import Choice, Explorer, IntRange, Slider
