@@ -104,11 +104,11 @@ from course_utils.train.checkpoints import load_weights
 from course_utils.train.trainer import Trainer
 from course_utils.decoding import (
     beam_search,
+    generate_text,
     greedy,
     next_token_probs,
     sample,
     translate,
-    write,
 )
 from course_utils.metrics import (
     accuracy,

@@ -89,7 +89,7 @@ def scores_shape(queries: Tensor, keys: Tensor) -> torch.Size:
             f"queries have shape {tuple(queries.shape)}, keys {tuple(keys.shape)}; "
             "the axes before the last two must agree"
         ) from None
-    return leading + (queries.shape[-2], keys.shape[-2])
+    return torch.Size((*leading, queries.shape[-2], keys.shape[-2]))
 
 
 def check_keys_values(keys: Tensor, values: Tensor) -> None:

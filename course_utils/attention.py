@@ -8,7 +8,7 @@ A query with no permitted key gets zeros, and finite gradients. Nothing is chang
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -134,17 +134,17 @@ def scaled_dot_product_attention(
     arguments.check_keys_values(keys, values)
     if attn_mask is not None:
         attn_mask = arguments.fit_mask(attn_mask, shape, is_causal=is_causal)
-    options = {"is_causal": is_causal, "dropout_p": dropout_p, "scale": scale}
+    options: dict[str, Any] = {"is_causal": is_causal, "dropout_p": dropout_p, "scale": scale}
     if queries.ndim == keys.ndim == values.ndim == 3:
         # Without a head axis PyTorch would fall back to a kernel that keeps all scores in memory.
         if attn_mask is not None and attn_mask.ndim == 3:
             attn_mask = attn_mask.unsqueeze(1)
-        heads = (tensor.unsqueeze(1) for tensor in (queries, keys, values))
-        return _fused(*heads, attn_mask, **options).squeeze(1)
+        q, k, v = (tensor.unsqueeze(1) for tensor in (queries, keys, values))
+        return _fused(q, k, v, attn_mask, **options).squeeze(1)
     return _fused(queries, keys, values, attn_mask, **options)
 
 
-def _fused(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, **options) -> Tensor:
+def _fused(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, **options: Any) -> Tensor:
     """PyTorch's operator, and zeros for a query with no permitted key, on which its kernels differ."""
     if attn_mask is None:
         return F.scaled_dot_product_attention(q, k, v, **options)

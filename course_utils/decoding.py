@@ -1,14 +1,14 @@
 """Decoding: turn next-token logits into sentences, greedily, with a beam, or by drawing.
 
 Works with every translator and language model that has `start` and `step` (see `models`); a
-Transformer decodes on its cache. Above: `models`. Below: `metrics` and the chapters. Taught in
-*Bahdanau attention*, *The Transformer* and *Pretraining*.
+Transformer decodes on its cache. Taught in *Bahdanau attention*, *The Transformer* and *GPT*.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from course_utils.data.prose import Subwords
 from course_utils.data.text import BOS, EOS, MASK, PAD, Vocabulary, pad, tokenize
@@ -17,7 +17,7 @@ from course_utils.runtime import evaluating
 
 @torch.no_grad()
 def greedy(
-    model: nn.Module, source: Tensor, source_lens: Tensor, *, max_len: int = 50
+    model: Any, source: Tensor, source_lens: Tensor, *, max_len: int = 50
 ) -> list[list[int]]:
     """Take the likeliest token at each step, until `<eos>` or `max_len` tokens.
 
@@ -25,10 +25,15 @@ def greedy(
         model: a translator; decoded in eval mode, whatever mode it is in.
         source: (batch, source length) ids.
         source_lens: (batch,).
+        max_len: number of tokens at most, at least 1.
 
     Returns:
         A list of ids for each sentence, without `<bos>` and `<eos>`.
+
+    Raises:
+        ValueError: `max_len` is not positive.
     """
+    _check_positive("max_len", max_len)
     with evaluating(model):
         state = model.start(source, source_lens)
         tokens = torch.full((len(source),), BOS, device=source.device)
@@ -46,7 +51,7 @@ def greedy(
 
 @torch.no_grad()
 def beam_search(
-    model: nn.Module,
+    model: Any,
     source: Tensor,
     source_lens: Tensor,
     *,
@@ -60,11 +65,22 @@ def beam_search(
     ((5 + n) / 6)^length_penalty (Wu et al., 2016, "Google's neural machine translation system",
     section 7).
 
+    Args:
+        model: a translator; decoded in eval mode, whatever mode it is in.
+        source: (batch, source length) ids.
+        source_lens: (batch,).
+        beam_size: number of beginnings that are kept, at least 1.
+        max_len: number of tokens at most, at least 1.
+        length_penalty: 0 ranks by the log-probability alone, which likes short sentences.
+
+    Returns:
+        A list of ids for each sentence, without `<bos>` and `<eos>`.
+
     Raises:
-        ValueError: `beam_size` is not positive.
+        ValueError: `beam_size` or `max_len` is not positive.
     """
-    if beam_size < 1:
-        raise ValueError(f"beam_size={beam_size}; at least 1 is needed")
+    _check_positive("beam_size", beam_size)
+    _check_positive("max_len", max_len)
     batch, device = len(source), source.device
     with evaluating(model):
         state = model.start(source, source_lens)
@@ -102,7 +118,7 @@ def beam_search(
 
 
 def translate(
-    model: nn.Module,
+    model: Any,
     sentences: Sequence[str],
     source_vocab: Vocabulary,
     target_vocab: Vocabulary,
@@ -154,8 +170,8 @@ def next_token_probs(
     """
     if not temperature >= 0:
         raise ValueError(f"temperature={temperature}; 0 or more is needed")
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k={top_k}; at least 1 is needed")
+    if top_k is not None:
+        _check_positive("top_k", top_k)
     k = 1 if temperature == 0 else min(top_k or logits.shape[-1], logits.shape[-1])
     best, tokens = logits.topk(k, dim=-1)
     # the best becomes 0 first: a logit divided by a tiny temperature is infinite
@@ -165,7 +181,7 @@ def next_token_probs(
 
 @torch.no_grad()
 def sample(
-    model: nn.Module,
+    model: Any,
     prompt: Tensor,
     *,
     max_new: int = 50,
@@ -207,8 +223,8 @@ def sample(
     return [_until_eos(row) for row in torch.stack(produced, dim=1).tolist()]
 
 
-def write(
-    model: nn.Module,
+def generate_text(
+    model: Any,
     subwords: Subwords,
     prompt: str = "",
     *,
@@ -233,20 +249,17 @@ def write(
         )
     ids = [BOS, *subwords.encode(prompt)]
     if max_new is None:
-        max_new = 50 if model.max_len is None else max(1, _room(model) - len(ids))
+        max_new = 50 if model.max_len is None else max(1, model.max_len - len(ids))
     device = model.embedding.weight.device
     rows = torch.tensor([ids], device=device).expand(count, -1)
     generator = torch.Generator(device).manual_seed(seed)
-    options = {"temperature": temperature, "top_k": top_k, "generator": generator}
-    written = sample(model, rows, max_new=max_new, **options)
+    written = sample(
+        model, rows, max_new=max_new, temperature=temperature, top_k=top_k, generator=generator
+    )
     return [subwords.decode([*ids, *new]) for new in written]
 
 
-def _room(model: nn.Module) -> float:
-    return torch.inf if model.max_len is None else model.max_len
-
-
-def _check_prompt(model: nn.Module, prompt: Tensor, max_new: int) -> None:
+def _check_prompt(model: Any, prompt: Tensor, max_new: int) -> None:
     if prompt.ndim != 2 or prompt.numel() == 0:
         raise ValueError(
             f"prompt has shape {tuple(prompt.shape)}; (batch, length) ids are needed, at least <bos>"
@@ -254,12 +267,11 @@ def _check_prompt(model: nn.Module, prompt: Tensor, max_new: int) -> None:
     size = model.embedding.num_embeddings
     if prompt.min() < 0 or prompt.max() >= size:
         raise ValueError(f"prompt holds an id outside a vocabulary of {size} tokens")
-    if max_new < 1:
-        raise ValueError(f"max_new={max_new}; at least 1 is needed")
-    if prompt.shape[1] + max_new > _room(model):
+    _check_positive("max_new", max_new)
+    if model.max_len is not None and prompt.shape[1] + max_new > model.max_len:
         raise ValueError(
             f"{prompt.shape[1]} tokens of the prompt and max_new={max_new} do not fit a table of "
-            f"max_len={_room(model)}"
+            f"max_len={model.max_len}"
         )
 
 
@@ -275,7 +287,7 @@ def _encoded(sentence: str, vocabulary: Vocabulary) -> list[int]:
     return vocabulary.encode(tokens)
 
 
-def _check_vocabularies(model: nn.Module, source: Vocabulary, target: Vocabulary) -> None:
+def _check_vocabularies(model: Any, source: Vocabulary, target: Vocabulary) -> None:
     for name, vocabulary, size in (
         ("source", source, model.source_embedding.num_embeddings),
         ("target", target, model.target_embedding.num_embeddings),
@@ -290,8 +302,13 @@ def _check_vocabularies(model: nn.Module, source: Vocabulary, target: Vocabulary
 def _speakable(logits: Tensor) -> Tensor:
     """Logits with `<pad>` and `<bos>` ruled out: neither is ever a next word."""
     logits = logits.clone()
-    logits[:, [PAD, BOS]] = -torch.inf
+    logits[:, PAD] = logits[:, BOS] = -torch.inf
     return logits
+
+
+def _check_positive(name: str, value: int) -> None:
+    if value < 1:
+        raise ValueError(f"{name}={value}; at least 1 is needed")
 
 
 def _until_eos(ids: list[int]) -> list[int]:

@@ -6,6 +6,7 @@ later models put in their place).
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -139,9 +140,8 @@ class EncoderLayer(nn.Module):
         self.feed_forward = make_feed_forward(
             embed_dim, ffn_dim, dropout=dropout, activation=activation
         )
-        around = {"dropout": dropout, "norm_first": norm_first, "norm": norm}
-        self.around_attention = Residual(embed_dim, **around)
-        self.around_feed_forward = Residual(embed_dim, **around)
+        around = partial(Residual, embed_dim, dropout=dropout, norm_first=norm_first, norm=norm)
+        self.around_attention, self.around_feed_forward = around(), around()
 
     def forward(
         self,
@@ -203,9 +203,8 @@ class DecoderLayer(nn.Module):
         self.self_attention = MultiHeadAttention(embed_dim, num_heads, dropout=dropout)
         self.cross_attention = MultiHeadAttention(embed_dim, num_heads, dropout=dropout)
         self.feed_forward = FeedForward(embed_dim, ffn_dim, dropout=dropout)
-        self.around_self = Residual(embed_dim, dropout=dropout, norm_first=norm_first)
-        self.around_cross = Residual(embed_dim, dropout=dropout, norm_first=norm_first)
-        self.around_feed_forward = Residual(embed_dim, dropout=dropout, norm_first=norm_first)
+        around = partial(Residual, embed_dim, dropout=dropout, norm_first=norm_first)
+        self.around_self, self.around_cross, self.around_feed_forward = around(), around(), around()
 
     def forward(
         self,

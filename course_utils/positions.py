@@ -71,6 +71,8 @@ class SinusoidalPositions(nn.Module):
             table.
     """
 
+    table: Tensor
+
     def __init__(self, embed_dim: int, *, max_len: int = 512):
         super().__init__()
         self.register_buffer("table", sinusoidal_table(max_len, embed_dim), persistent=False)

@@ -1,7 +1,10 @@
 # ruff: noqa: E501
 """Attention against PyTorch's operator and against its own laws: shapes, masks, dtypes, gradients."""
 
+import copy
+import io
 import math
+import pickle
 
 import pytest
 import torch
@@ -9,6 +12,7 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import course_utils as cu
 from course_utils.attention import MultiHeadAttention, causal_mask, split_heads
@@ -21,6 +25,7 @@ TOLERANCE = {
     torch.float32: {"atol": 1e-5, "rtol": 1e-4},
     torch.float64: {"atol": 1e-12, "rtol": 1e-10},
 }
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 dtypes = st.sampled_from(list(TOLERANCE))
 sizes = st.integers(1, 6)
 LEADING = {"none": (), "batch": (2,), "batch and heads": (2, 3)}
@@ -120,14 +125,54 @@ def test_rows_sum_to_one_or_to_zero_where_no_key_is_permitted(problem):
     assert (weights >= 0).all()
 
 
+DEVICES = ["cpu", pytest.param("cuda", marks=needs_gpu)]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("per_query", [False, True], ids=["sequence", "query"])
+def test_a_query_with_no_permitted_key_gets_exact_zeros_and_finite_gradients(
+    dtype, device, per_query
+):
+    torch.manual_seed(0)
+    queries, keys, values = (
+        torch.randn(2, 2, 8, 16, device=device, dtype=dtype, requires_grad=True) for _ in range(3)
+    )
+    lengths = torch.tensor([[8, 0, 3, 0, 1, 2, 8, 0]] * 2) if per_query else torch.tensor([0, 5])
+    mask = cu.padding_mask(lengths.to(device), 8)
+    output = cu.scaled_dot_product_attention(queries, keys, values, mask)
+    empty = ~mask.any(-1, keepdim=True).expand_as(output)
+    assert (output[empty] == 0).all()
+    output.float().square().sum().backward()
+    assert all(x.grad.isfinite().all() for x in (queries, keys, values))
+    assert (queries.grad[empty] == 0).all()
+
+
+def test_no_kernel_is_asked_about_a_query_with_no_permitted_key(monkeypatch):
+    def naive(q, k, v, attn_mask=None, dropout_p=0.0, scale=None, is_causal=False, **_):
+        scores = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(~attn_mask, -math.inf)
+        return scores.softmax(-1) @ v  # NaN where all scores are −inf
+
+    usual = F.scaled_dot_product_attention
+    x = torch.randn(2, 3, 8, 6, requires_grad=True)
+    mask = cu.padding_mask(torch.tensor([[8, 0, 3, 0, 1, 2, 8, 0]] * 2), 8)
+    outputs = []
+    for kernel in (usual, naive):
+        monkeypatch.setattr(F, "scaled_dot_product_attention", kernel)
+        output = cu.scaled_dot_product_attention(x, x, x, mask)
+        outputs.append((output, *torch.autograd.grad(output.square().sum(), x)))
+    for ours, expected in zip(*outputs, strict=True):
+        torch.testing.assert_close(ours, expected)
+
+
 @given(problems())
 def test_nothing_is_changed_in_place(problem):
     before = [None if tensor is None else tensor.clone() for tensor in problem]
-    queries, keys, values, mask = problem
+    queries, keys, _, mask = problem
     cu.scaled_dot_product_attention(*problem)
     cu.dot_product_weights(queries, keys, mask)
-    for tensor, copy in zip(problem, before, strict=True):
-        assert tensor is copy or torch.equal(tensor, copy)
+    for tensor, clone in zip(problem, before, strict=True):
+        assert tensor is clone or torch.equal(tensor, clone)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -209,6 +254,11 @@ def test_padding_mask_takes_one_length_per_query():
     assert mask.sum(-1).squeeze(1).tolist() == [[1, 3], [0, 2]]
 
 
+def test_lengths_on_another_device_are_not_waited_for():
+    lengths = torch.empty(3, dtype=torch.long, device="meta")  # reading a value would fail
+    assert cu.padding_mask(lengths, 5).shape == (3, 1, 1, 5)
+
+
 @given(st.integers(2, 6), st.integers(0, 5))
 def test_future_keys_have_exactly_no_influence_under_a_causal_mask(length, changed):
     changed %= length
@@ -250,6 +300,64 @@ def test_multi_head_attention_equals_pytorchs_module(bias):
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
 
 
+def test_keys_and_values_of_other_sizes_are_those_of_pytorchs_module():
+    ours = cu.MultiHeadAttention(12, 3, key_dim=5, value_dim=7)
+    theirs = nn.MultiheadAttention(12, 3, kdim=5, vdim=7, batch_first=True)
+    projections = (ours.query_proj, ours.key_proj, ours.value_proj)
+    with torch.no_grad():
+        for name, projection in zip("qkv", projections, strict=True):
+            getattr(theirs, f"{name}_proj_weight").copy_(projection.weight)
+        theirs.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
+        theirs.out_proj.load_state_dict(ours.out_proj.state_dict())
+    queries, keys, values = torch.randn(2, 4, 12), torch.randn(2, 6, 5), torch.randn(2, 6, 7)
+    torch.testing.assert_close(ours(queries, keys, values), theirs(queries, keys, values)[0])
+
+
+@pytest.mark.parametrize("kv_heads", [1, 3])
+def test_is_causal_does_what_the_mask_does(kv_heads):
+    module, x = MultiHeadAttention(12, 3, num_kv_heads=kv_heads), torch.randn(2, 5, 12)
+    with cu.record_attention(module) as maps:
+        masked = module(x, x, x, causal_mask(5))
+        weights = maps[""]
+        torch.testing.assert_close(module(x, x, x, is_causal=True), masked)
+        torch.testing.assert_close(maps[""], weights)
+    torch.testing.assert_close(
+        cu.scaled_dot_product_attention(x, x, x, is_causal=True),
+        cu.scaled_dot_product_attention(x, x, x, causal_mask(5)),
+    )
+
+
+@pytest.mark.parametrize("portions", [[1] * 7, [3, 4], [2, 1, 3, 1]])
+def test_on_a_cache_causal_queries_see_all_that_was_there_before(portions):
+    module, x, cache = MultiHeadAttention(12, 3), torch.randn(2, 7, 12), KVCache()
+    whole = module(x, x, x, is_causal=True)
+    parts = [module(new, new, new, is_causal=True, cache=cache) for new in x.split(portions, dim=1)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), whole)
+
+
+def test_a_full_cache_is_looked_at_and_keeps_its_length():
+    module, x, memory = MultiHeadAttention(12, 3), torch.randn(2, 4, 12), torch.randn(2, 6, 12)
+    mask, cache = cu.padding_mask(torch.tensor([6, 2]), 6), KVCache()
+    first = module(x[:, :1], memory, memory, mask, cache=cache)
+    rest = module(x[:, 1:], None, None, mask, cache=cache)
+    assert cache.length == 6
+    torch.testing.assert_close(torch.cat([first, rest], dim=1), module(x, memory, memory, mask))
+
+
+def test_training_through_a_cache_gives_the_gradients_of_reading_at_once():
+    module, x, cache = MultiHeadAttention(12, 3), torch.randn(2, 5, 12), KVCache()
+    steps = [module(new, new, new, cache=cache) for new in x.split(1, dim=1)]
+    kept = cache.keys
+    before = kept.detach().clone()
+    cache.append(kept[:, :, :1], kept[:, :, :1])
+    assert torch.equal(kept, before)
+    parameters = list(module.parameters())
+    at_once = torch.autograd.grad(module(x, x, x, causal_mask(5)).square().sum(), parameters)
+    one_by_one = torch.autograd.grad(torch.cat(steps, dim=1).square().sum(), parameters)
+    for mine, expected in zip(one_by_one, at_once, strict=True):
+        torch.testing.assert_close(mine, expected, atol=1e-5, rtol=1e-4)
+
+
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5))
 def test_heads_are_split_and_merged_without_loss(num_heads, head_dim, length):
     x = torch.randn(2, length, num_heads * head_dim)
@@ -283,20 +391,33 @@ def test_recorded_weights_are_detached_named_and_before_dropout():
         assert (weights[1, :, 3:] == 0).all()
 
 
-def test_weights_are_computed_only_inside_the_block(monkeypatch):
-    model, x, calls = TwoLookUps().eval(), torch.randn(1, 3, 4), []
-    usual = cu.attention.dot_product_weights
-    monkeypatch.setattr(
-        "course_utils.attention.dot_product_weights",
-        lambda *args, **kwargs: calls.append(1) or usual(*args, **kwargs),
-    )
-    plain = model(x)
-    assert not calls
+class Softmaxes(TorchDispatchMode):
+    """Counts the softmaxes that run outside of a fused operator."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.count += "softmax" in str(function)
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    "model", [cu.DotProductAttention(), cu.MultiHeadAttention(4, 2, num_kv_heads=1)]
+)
+def test_weights_are_computed_only_inside_the_block(model):
+    x, mask = torch.randn(1, 3, 4), cu.causal_mask(3)
+    model.eval()
+
+    def softmaxes():
+        with Softmaxes() as counted:
+            torch.testing.assert_close(model(x, x, x, mask), plain)
+        return counted.count
+
+    plain = model(x, x, x, mask)
+    assert softmaxes() == 0
     with cu.record_attention(model):
-        torch.testing.assert_close(model(x), plain)
-    assert len(calls) == 1
-    model(x)
-    assert len(calls) == 1
+        assert softmaxes() == 1
+    assert softmaxes() == 0
 
 
 def test_recording_ends_when_the_block_fails_and_nests():
@@ -305,8 +426,30 @@ def test_recording_ends_when_the_block_fails_and_nests():
         with pytest.raises(RuntimeError, match="stop"), cu.record_attention(model) as inner:
             raise RuntimeError("stop")
         model(x)
-    assert set(outer) == {"first", "second.0"} and not inner
-    assert model.first._record is None
+    assert set(outer) == {"first", "second.0"}
+    assert not inner
+    seen = dict(outer)
+    model(torch.randn(1, 3, 4))
+    assert all(outer[name] is weights for name, weights in seen.items())
+
+
+def test_a_model_can_be_copied_and_pickled_while_it_records_and_the_copies_do_not():
+    model, x = TwoLookUps().eval(), torch.randn(1, 3, 4)
+    with cu.record_attention(model) as maps:
+        model(x)
+        seen = dict(maps)
+        saved = io.BytesIO()
+        torch.save(model, saved)
+        saved.seek(0)
+        for other in (
+            copy.deepcopy(model),
+            pickle.loads(pickle.dumps(model)),
+            torch.load(saved, weights_only=False),
+        ):
+            torch.testing.assert_close(other(2 * x), model(2 * x))
+            maps.update(seen)
+            other(3 * x)
+            assert all(maps[name] is weights for name, weights in seen.items())
 
 
 def test_recording_a_model_without_attention_says_so():
@@ -320,6 +463,10 @@ def test_recording_a_model_without_attention_says_so():
 # Bad input: each message ------------------------------------------------------------------------
 
 X = torch.randn(2, 3, 4)
+
+
+def heads(mask, **options):
+    return cu.MultiHeadAttention(4, 2)(X, X, X, mask, **options)
 
 
 @pytest.mark.parametrize(
@@ -353,6 +500,17 @@ X = torch.randn(2, 3, 4)
         (lambda: cu.scaled_dot_product_attention(X[0, 0], X, X), ValueError, r"queries has shape \(4,\)"),
         (lambda: cu.scaled_dot_product_attention(torch.randn(5, 3, 4), X, X), ValueError, "the axes before the last two must agree"),
         (lambda: cu.AdditiveAttention(4, 5, 8)(X, X, X), ValueError, r"keys has shape \(2, 3, 4\); \(…, keys, 5\)"),
+        (lambda: cu.scaled_dot_product_attention(X, X, X, cu.causal_mask(3), is_causal=True), ValueError, "attn_mask and is_causal=True are both given"),
+        (lambda: cu.scaled_dot_product_attention(X, X, X, torch.ones(2, 3).bool()), ValueError, r"for \(batch, keys\) write attn_mask\[:, None\]"),
+        (lambda: heads(torch.ones(2, 3).bool()), ValueError, r"for \(batch, keys\) write attn_mask\[:, None, None\]"),
+        (lambda: heads(torch.ones(2, 3, 3).bool()), ValueError, r"for \(batch, queries, keys\) write attn_mask\[:, None\], for \(heads, queries, keys\) attn_mask\[None\]"),
+        (lambda: heads(torch.ones(3, 3)), TypeError, "attn_mask has dtype torch.float32; a boolean mask"),
+        (lambda: heads([[True]]), TypeError, "attn_mask is a list; a torch.Tensor"),
+        (lambda: heads(cu.causal_mask(3), is_causal=True), ValueError, "attn_mask and is_causal=True are both given"),
+        (lambda: cu.MultiHeadAttention(4, 2)(X, None, None), TypeError, "keys is a NoneType; a torch.Tensor"),
+        (lambda: cu.MultiHeadAttention(4, 2)(X, None, None, cache=KVCache()), ValueError, "the cache is empty"),
+        (lambda: cu.MultiHeadAttention(4, 2, key_dim=3)(X, X, X), ValueError, r"keys has shape \(2, 3, 4\); \(…, keys, 3\)"),
+        (lambda: cu.MultiHeadAttention(4, 2, value_dim=0), ValueError, "value_dim=0; a size is at least 1"),
         (lambda: cu.MultiHeadAttention(8, 2)(X, X, X), ValueError, r"queries has shape \(2, 3, 4\); \(…, queries, 8\)"),
     ],
 )  # fmt: skip

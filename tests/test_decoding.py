@@ -145,6 +145,14 @@ def test_swapped_or_foreign_vocabularies_are_noticed(model):
         translate(model, ["va ."], larger, EN)
 
 
-def test_a_beam_needs_a_width():
-    with pytest.raises(ValueError, match="beam_size=0; at least 1"):
-        beam_search(models()["attention"], SOURCE, LENGTHS, beam_size=0)
+@pytest.mark.parametrize(
+    ("decode", "options", "message"),
+    [
+        (beam_search, {"beam_size": 0}, "beam_size=0; at least 1"),
+        (beam_search, {"max_len": 0}, "max_len=0; at least 1"),
+        (greedy, {"max_len": 0}, "max_len=0; at least 1"),
+    ],
+)
+def test_decoding_needs_a_beam_and_room(decode, options, message):
+    with pytest.raises(ValueError, match=message):
+        decode(models()["attention"], SOURCE, LENGTHS, **options)

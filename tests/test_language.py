@@ -3,9 +3,12 @@
 import copy
 import itertools
 import math
+import sys
+from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.testing import assert_close
 
 import course_utils as cu
@@ -87,6 +90,51 @@ def test_a_reordered_state_goes_on_with_the_rows_it_kept():
         state.reorder(rows)
         step = model.step(ids[rows, 4], state)
         assert_close(step, model(ids[rows])[:, 4], rtol=1e-4, atol=1e-5)
+
+
+def entered(function):
+    """Files of the package in which some function is entered while this one runs."""
+    files = set()
+
+    def note(frame, event, _):
+        if event == "call":
+            files.add(frame.f_code.co_filename)
+
+    before = sys.gettrace()
+    sys.settrace(note)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    package = Path(cu.__file__).parent
+    return {str(Path(f).relative_to(package)) for f in files if Path(f).is_relative_to(package)}
+
+
+@pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
+def test_a_forward_pass_of_a_gpt_is_read_in_three_files(training):
+    model, ids = make().train(training), some_ids()
+    expected = {"models/language.py", "layers.py", "attention.py"}
+    assert {f.replace("\\", "/") for f in entered(lambda: model(ids))} == expected
+
+
+@pytest.mark.parametrize("kind", [GPT, BERT])
+def test_no_mask_is_made_where_the_operator_needs_none(kind, monkeypatch):
+    usual, asked = F.scaled_dot_product_attention, []
+
+    def noting(*args, attn_mask=None, is_causal=False, **options):
+        asked.append((attn_mask is None, is_causal))
+        return usual(*args, attn_mask=attn_mask, is_causal=is_causal, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", noting)
+    make(kind)(some_ids())
+    assert set(asked) == {(True, kind is GPT)}
+
+
+def test_a_text_goes_through_a_model_without_data():
+    with torch.device("meta"):
+        for rotary in (False, True):
+            model = make(rotary=rotary)
+            assert model(torch.empty(3, 9, dtype=torch.long)).shape == (3, 9, SIZE)
 
 
 @every_swap
@@ -475,13 +523,15 @@ def test_what_is_written_begins_with_its_prompt():
     subwords = cu.Subwords(corpus(), size=60)
     model = GPT(len(subwords), **SMALL)
     for prompt in ("", "the lowest"):
-        texts = cu.write(model, subwords, prompt, count=3)
+        texts = cu.generate_text(model, subwords, prompt, count=3)
         assert len(texts) == 3 and all(text.startswith(prompt) for text in texts)
-    assert cu.write(model, subwords, "low", seed=1) == cu.write(model, subwords, "low", seed=1)
+    assert cu.generate_text(model, subwords, "low", seed=1) == cu.generate_text(
+        model, subwords, "low", seed=1
+    )
     rotary = GPT(len(subwords), **SMALL, rotary=True)
-    assert len(cu.write(rotary, subwords, "the", max_new=40)) == 1
+    assert len(cu.generate_text(rotary, subwords, "the", max_new=40)) == 1
     with pytest.raises(ValueError, match="another"):
-        cu.write(make(), subwords)
+        cu.generate_text(make(), subwords)
 
 
 # Learning ---------------------------------------------------------------------------------------

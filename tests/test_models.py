@@ -1,5 +1,7 @@
 """Translators: equal to PyTorch's layers, blind to padding and to the future, the same step by step."""
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given
@@ -82,6 +84,10 @@ def translators():
     return {
         "fixed context": RecurrentTranslator(20, 22, embed_dim=8, hidden_dim=12),
         "attention": AttentionTranslator(20, 22, embed_dim=8, hidden_dim=12),
+        "fixed context, stacked": RecurrentTranslator(
+            20, 22, embed_dim=8, hidden_dim=12, num_layers=2
+        ),
+        "attention, stacked": AttentionTranslator(20, 22, embed_dim=8, hidden_dim=12, num_layers=3),
         "pre-norm": Transformer(20, 22, **SIZES, norm_first=True),
         "post-norm": Transformer(20, 22, **SIZES, norm_first=False),
     }
@@ -103,6 +109,55 @@ def test_step_by_step_logits_equal_teacher_forced_ones(model):
     state = model.start(SOURCE, LENGTHS)
     steps = torch.stack([model.step(tokens, state) for tokens in TARGET.unbind(1)], dim=1)
     torch.testing.assert_close(steps, model(SOURCE, LENGTHS, TARGET), atol=1e-5, rtol=1e-4)
+
+
+def model_modules(model):
+    """Names of the modules that are called; a ModuleList is not."""
+    modules = dict(model.named_modules()).items()
+    return {name for name, module in modules if not isinstance(module, nn.ModuleList)}
+
+
+def test_a_hook_on_any_module_is_called(model):
+    called = set()
+    for name, module in model.named_modules():
+        module.register_forward_hook(lambda *_, name=name: called.add(name))
+    model(SOURCE, LENGTHS, TARGET)
+    assert called == model_modules(model)
+    state = model.eval().start(SOURCE, LENGTHS)
+    for tokens in TARGET[:, :2].unbind(1):
+        called.clear()
+        model.step(tokens, state)
+    decoding = {name for name in model_modules(model) if "decoder" in name or "attention" in name}
+    of_encoder = {name for name in decoding if name.startswith("encoder")}
+    projections = {"cross_attention.key_proj", "cross_attention.value_proj", "attention.key_proj"}
+    once = {name for name in decoding if any(name.endswith(p) for p in projections)}
+    assert decoding - of_encoder - once <= called
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        (Transformer, SIZES),
+        (RecurrentTranslator, {"hidden_dim": 8}),
+        (AttentionTranslator, {"hidden_dim": 8}),
+    ],
+)
+def test_a_model_can_be_made_on_a_device_without_memory(kind, sizes):
+    with torch.device("meta"):
+        model = kind(20, 22, **sizes)
+    tensors = itertools.chain(model.parameters(), model.buffers())
+    assert all(tensor.is_meta for tensor in tensors)
+
+
+def test_bfloat16_autocast_works_on_a_cpu(model):
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(SOURCE, LENGTHS, TARGET)
+        logits.float().square().sum().backward()
+        state = model.eval().start(SOURCE, LENGTHS)
+        step = model.step(TARGET[:, 0], state)
+    exact = model(SOURCE, LENGTHS, TARGET)[:, 0]
+    torch.testing.assert_close(step.float(), exact, atol=0.05, rtol=0.05)
+    assert all(p.grad.isfinite().all() for p in model.parameters())
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -151,22 +206,48 @@ def test_beams_repeat_their_sentence_and_go_on_from_each_other(model):
     model.eval()
     state = model.start(SOURCE, LENGTHS)
     state.repeat(2)
+    memory = state.memory
     first = TARGET[:, 0].repeat_interleave(2)
     second = torch.tensor([5, 7, 9, 4, 6, 8])
     model.step(first, state)
     model.step(second, state)
     state.reorder(rows := torch.tensor([1, 1, 2, 3, 5, 4]))
+    assert state.memory is memory  # the same for all beams of a sentence
     third = torch.tensor([6, 6, 4, 8, 9, 10])
     target = torch.stack([first[rows], second[rows], third], dim=1)
     expected = model(SOURCE.repeat_interleave(2, 0), LENGTHS.repeat_interleave(2), target)[:, 2]
     torch.testing.assert_close(model.step(third, state), expected, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("kind", [RecurrentTranslator, AttentionTranslator])
+def test_second_derivatives_of_the_recurrent_translators_are_right(kind):
+    model = kind(6, 7, embed_dim=3, hidden_dim=3).double().eval()
+    inputs = (SOURCE[:, :3] % 6, torch.tensor([3, 2, 1]), TARGET[:, :2] % 7)
+    bridge = model.bridge.weight.detach().requires_grad_()
+
+    def logits(weight):
+        weights = {"bridge.weight": weight}
+        return torch.func.functional_call(model, weights, inputs).sum(dim=(0, 1))
+
+    assert torch.autograd.gradgradcheck(logits, bridge)
+
+
+@pytest.mark.parametrize("kind", [RecurrentTranslator, AttentionTranslator])
+def test_a_sentence_of_length_zero_is_refused(kind):
+    model = kind(20, 22, embed_dim=8, hidden_dim=12)
+    with pytest.raises(ValueError, match="source_lens contains 0; each sentence needs at least 1"):
+        model(SOURCE, torch.tensor([6, 0, 2]), TARGET)
+
+
 def test_attention_maps_of_the_recurrent_translator_have_a_row_per_target_token():
     model = AttentionTranslator(20, 22, embed_dim=8, hidden_dim=12).eval()
     with record_attention(model) as maps:
         model(SOURCE, LENGTHS, TARGET)
-    weights = maps["attention"]
+        weights = maps["attention"]
+        state = model.start(SOURCE, LENGTHS)
+        for step, tokens in enumerate(TARGET.unbind(1)):
+            model.step(tokens, state)
+            torch.testing.assert_close(maps["attention"], weights[:, step : step + 1])
     assert weights.shape == (3, 5, 6)
     torch.testing.assert_close(weights.sum(-1), torch.ones(3, 5))
     assert (weights[1, :, 3:] == 0).all()

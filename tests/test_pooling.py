@@ -62,6 +62,12 @@ def test_kernels_have_the_values_of_their_formulas(kernel):
     assert kernel_values(torch.zeros(()), kernel=kernel) == 1
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_a_kernel_is_one_at_zero_in_every_dtype(kernel, dtype):
+    assert kernel_values(torch.zeros(1, dtype=dtype), kernel=kernel) == 1
+
+
 def test_epanechnikov_is_not_the_triangular_kernel():
     u = torch.tensor([0.5])
     assert kernel_values(u, kernel="epanechnikov") == 0.75

@@ -6,6 +6,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_utils.positions import LearnedPositions, SinusoidalPositions, rotate, sinusoidal_table
 
@@ -78,3 +80,34 @@ def test_angles_first_used_in_inference_mode_can_be_trained_through_later():
         rotate(x.detach(), base=123.0)
     rotate(x, base=123.0).square().sum().backward()
     assert x.grad is not None
+
+
+def test_tracing_without_data_leaves_nothing_behind():
+    with FakeTensorMode():
+        assert rotate(torch.randn(3, 22), base=77.0).shape == (3, 22)
+    x = torch.randn(3, 22)
+    torch.testing.assert_close(rotate(x, base=77.0)[0], x[0])
+
+
+def test_late_positions_are_turned_as_exactly_as_early_ones():
+    x = torch.randn(1, 8, dtype=torch.float64)
+    angles = 1_000_000 / 10_000 ** (torch.arange(0, 8, 2, dtype=torch.float64) / 8)
+    even, odd = x[:, 0::2], x[:, 1::2]
+    expected = torch.stack(
+        [even * angles.cos() - odd * angles.sin(), even * angles.sin() + odd * angles.cos()], dim=-1
+    ).flatten(1)
+    torch.testing.assert_close(rotate(x, start=1_000_000), expected, atol=1e-8, rtol=1e-8)
+
+
+def test_a_late_step_costs_no_more_than_an_early_one():
+    class Sizes(TorchDispatchMode):
+        largest = 0
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            out = function(*args, **(kwargs or {}))
+            self.largest = max(self.largest, out.numel())
+            return out
+
+    with Sizes() as sizes:
+        rotate(torch.randn(1, 6), start=12_345)
+    assert sizes.largest <= 6

@@ -114,9 +114,11 @@ class LanguageModel(nn.Module):
             x = x + self.positions(torch.arange(tokens.shape[1], device=tokens.device) + start)
         x = self.dropout(x)
         # Padding stands on the right, where a causal model does not look.
-        padded = lengths is not None and not self.is_causal
-        attn_mask = padding_mask(lengths, tokens.shape[1]) if padded else None
-        for layer, cache in zip(self.layers, caches or [None] * len(self.layers), strict=True):
+        attn_mask = None
+        if lengths is not None and not self.is_causal:
+            attn_mask = padding_mask(lengths, tokens.shape[1])
+        for i, layer in enumerate(self.layers):
+            cache = caches[i] if caches else None
             x = layer(x, attn_mask, is_causal=self.is_causal, cache=cache)
         return self.norm(x)
 

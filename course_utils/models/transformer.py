@@ -81,13 +81,15 @@ class Transformer(nn.Module):
         self.target_embedding = nn.Embedding(target_size, embed_dim, padding_idx=pad)
         self.positions = SinusoidalPositions(embed_dim, max_len=max_len)
         self.dropout = nn.Dropout(dropout)
-        sizes, options = (
-            (embed_dim, num_heads, ffn_dim),
-            {"dropout": dropout, "norm_first": norm_first},
+        self.encoder = nn.ModuleList(
+            EncoderLayer(embed_dim, num_heads, ffn_dim, dropout=dropout, norm_first=norm_first)
+            for _ in range(num_layers)
         )
-        self.encoder = nn.ModuleList(EncoderLayer(*sizes, **options) for _ in range(num_layers))
         self.encoder_norm = nn.LayerNorm(embed_dim) if norm_first else nn.Identity()
-        self.decoder = nn.ModuleList(DecoderLayer(*sizes, **options) for _ in range(num_layers))
+        self.decoder = nn.ModuleList(
+            DecoderLayer(embed_dim, num_heads, ffn_dim, dropout=dropout, norm_first=norm_first)
+            for _ in range(num_layers)
+        )
         self.decoder_norm = nn.LayerNorm(embed_dim) if norm_first else nn.Identity()
         self.output = nn.Linear(embed_dim, target_size)
         # Scaled by √embed_dim in `embed`, the rows are as large as the positions.
@@ -133,7 +135,8 @@ class Transformer(nn.Module):
         With `caches`, one per layer, the tokens go on behind those that the caches hold.
         """
         x = self.embed(self.target_embedding, target, caches[0].target.length if caches else 0)
-        for layer, cache in zip(self.decoder, caches or [None] * len(self.decoder), strict=True):
+        for i, layer in enumerate(self.decoder):
+            cache = caches[i] if caches else None
             x = layer(x, memory, memory_mask=memory_mask, is_causal=True, cache=cache)
         return self.decoder_norm(x)
 

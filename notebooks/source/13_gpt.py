@@ -496,7 +496,7 @@ pd.Series(
 # **What does it write?** Twelve sentences, drawn token by token from nothing but `<bos>`:
 
 # %% tags=["nbval-ignore-output"]
-for sentence in cu.write(gpt, subwords, count=12, temperature=0.7, seed=1):
+for sentence in cu.generate_text(gpt, subwords, count=12, temperature=0.7, seed=1):
     print(sentence)
 
 # %% [markdown]
@@ -505,7 +505,7 @@ for sentence in cu.write(gpt, subwords, count=12, temperature=0.7, seed=1):
 # **new**, and how many did it learn by heart?
 
 # %%
-written = cu.write(gpt, subwords, count=200, temperature=0.7, seed=2)
+written = cu.generate_text(gpt, subwords, count=200, temperature=0.7, seed=2)
 known = set(sentences)
 new = [sentence for sentence in written if sentence not in known]
 share_new = len(new) / len(written)
@@ -603,7 +603,9 @@ def next_logits(prompt):
 
 def continuations(prompt, temperature, top_k):
     """Six texts of the GPT."""
-    return cu.write(gpt, subwords, prompt, count=6, temperature=temperature, top_k=top_k, seed=3)
+    return cu.generate_text(
+        gpt, subwords, prompt, count=6, temperature=temperature, top_k=top_k, seed=3
+    )
 
 
 prompts = ("she wants to", "the dog")
@@ -611,7 +613,7 @@ cu.explore.sampling({prompt: next_logits(prompt) for prompt in prompts}, continu
 
 # %%
 cold, warm, hot, cut = (
-    cu.write(gpt, subwords, "she wants to", count=100, temperature=T, top_k=k, seed=4)
+    cu.generate_text(gpt, subwords, "she wants to", count=100, temperature=T, top_k=k, seed=4)
     for T, k in ((0.1, None), (1.0, None), (3.0, None), (3.0, 3))
 )
 distinct = [len(set(texts)) for texts in (cold, warm, hot, cut)]
