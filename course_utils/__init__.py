@@ -7,6 +7,7 @@ importing only from those before it.
     figures      functions from arrays to a picture with an alt text
     pooling      kernels, Nadaraya–Watson regression, the choice of a width
     positions    sinusoidal, learned and rotary encodings
+    arguments    checks of what attention is given
     attention    masks, masked softmax, scoring functions, multi-head attention
     cache        KVCache, record_attention
     layers       the blocks: feed-forward, residual with its norm, encoder and decoder layers
