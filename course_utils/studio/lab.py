@@ -1,8 +1,8 @@
 """Open JupyterLab on the first chapter: ``python -m course_utils.studio.lab``, which is ``make lab``.
 
-The last room: it imports the manifest, and nothing imports it. Lab itself looks for the next free port and prints the
-address; this module says what to open, and what to leave out on this machine. Further arguments go on to Lab, such as
-``--port 9000``.
+Lab itself looks for the next free port and prints the address; this module says what to open, how pairs
+are opened and saved (`pairs`), and what to leave out on this machine. Further arguments go on to Lab,
+such as ``--port 9000``.
 """
 
 import os
@@ -14,7 +14,8 @@ from pathlib import Path
 from course_utils.runtime import ROOT
 from course_utils.studio import manifest
 
-# Defaults below the student's own settings, which stay as they are: no question about news, no look for updates.
+# Below the student's own settings, which stay as they are: no question about news, no look for updates.
+# And jupyter_server_config.py, for the server: pairs are compared before they are opened or saved.
 SETTINGS = Path(__file__).parent / "lab_settings"
 
 
@@ -47,7 +48,14 @@ def arguments(notebook: Path, *, browser: bool, root: bool) -> list[str]:
     return options
 
 
+def environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The variables for Lab's server: these, and where it finds the course's configuration."""
+    paths = [str(SETTINGS), environ.get("JUPYTER_CONFIG_PATH", "")]
+    return {**environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
+
+
 def main() -> None:
+    """Start Lab in the place of this process."""
     try:
         # A notebook of the student's own, which book.toml does not name, is no reason not to start.
         first = manifest.load(files=False).chapters[0]
@@ -56,8 +64,8 @@ def main() -> None:
     options = arguments(first.ipynb, browser=has_display(), root=is_root())
     command = [sys.executable, "-m", "jupyterlab", *options, *sys.argv[1:]]
     if os.name == "nt":  # exec leaves the console there, and Lab behind it
-        sys.exit(subprocess.call(command))
-    os.execv(sys.executable, command)
+        sys.exit(subprocess.call(command, env=environment()))
+    os.execve(sys.executable, command, environment())
 
 
 if __name__ == "__main__":

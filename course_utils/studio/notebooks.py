@@ -10,14 +10,12 @@ Stands above `handout`, and `book`, which executes through `execute`; below `rul
 import argparse
 import asyncio
 import contextlib
-import hashlib
 import json
 import os
 import re
 import signal
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -31,10 +29,10 @@ from nbformat import NotebookNode
 from tqdm import tqdm
 
 from course_utils.runtime import ROOT, atomic_write
-from course_utils.studio import manifest, rules
+from course_utils.studio import manifest, pairs, rules
 from course_utils.studio.manifest import Chapter, Manifest, ManifestError
 
-CELL_TIMEOUT = 600  # seconds; far above what a whole chapter may take
+CELL_TIMEOUT = 900  # seconds: a cell may take 15, and a busy machine many times as long
 PAIRED = ("jupyter", "tags")  # the cell metadata that both halves of a pair hold
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -167,7 +165,7 @@ def clean(notebook: NotebookNode) -> NotebookNode:
     """Drop, in place, what differs between two runs or machines and says nothing to a reader."""
     notebook.metadata = nbformat.from_dict(METADATA)
     executed = 0
-    for cell in _name_cells(notebook).cells:
+    for cell in pairs.name_cells(notebook).cells:
         cell.metadata = NotebookNode(
             {key: value for key, value in cell.metadata.items() if key in PAIRED}
         )
@@ -176,16 +174,6 @@ def clean(notebook: NotebookNode) -> NotebookNode:
                 executed += 1
                 cell.execution_count = executed
             cell.outputs = _clean_outputs(cell)
-    return notebook
-
-
-def _name_cells(notebook: NotebookNode) -> NotebookNode:
-    """Give each cell an id made from its content, so that a new cell leaves the others' alone."""
-    seen: Counter[str] = Counter()
-    for cell in notebook.cells:
-        digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
-        seen[digest] += 1
-        cell["id"] = digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
     return notebook
 
 
@@ -236,12 +224,14 @@ def _gist(cell: NotebookNode) -> str:
 def make(chapter: Chapter, *, fresh: bool = False) -> str:
     """Execute a chapter's source and put the clean notebook in place of the old one.
 
+    An old notebook that holds edits which its source lacks is kept beside the new one.
+
     Args:
         chapter: which one.
         fresh: also renew the outputs of cells that measure this machine.
 
     Returns:
-        One line with the seconds and the peak memory.
+        One line with the seconds, the peak memory, and what was kept.
 
     Raises:
         NotebookError: nothing was made, and the old notebook is as it was.
@@ -262,6 +252,7 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
     peak = notebook.metadata.get("peak_mb")
     clean(notebook)
     old = None if fresh else _read_old(chapter.ipynb)
+    kept = pairs.Pair(chapter.ipynb, chapter.source).keep_edits()
     write(keep_measured(notebook, old) if old else notebook, chapter.ipynb)
     # A pair of one age: Lab never has to ask which half is right.
     os.utime(chapter.ipynb, ns=(age.st_atime_ns, age.st_mtime_ns))
