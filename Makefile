@@ -23,7 +23,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 lab: $(ENV) ## open the course in JupyterLab
-	@$(BIN)/python -m course_utils.studio.lab
+	@$(BIN)/python -m course_utils.studio lab
 
 # One thread each: the workers share the cores, and threads that wait for one another only spin.
 test: export OMP_NUM_THREADS = 1
@@ -41,10 +41,10 @@ serve: $(ENV) ## show the built book on a local address
 	$(BIN)/python -m course_utils.studio.book serve
 
 handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout/
-	$(BIN)/python -m course_utils.studio.notebooks handout
+	$(BIN)/python -m course_utils.studio handout
 
 notebooks: $(ENV) ## execute notebooks/source into notebooks; CHAPTER=02 for one
-	$(BIN)/python -m course_utils.studio.notebooks run $(CHAPTER)
+	$(BIN)/python -m course_utils.studio run $(CHAPTER)
 
 runs: $(ENV) ## make the stored runs that are missing or stale; CHAPTER=12 for one
 	$(BIN)/python -m course_utils.studio.runs $(CHAPTER)

@@ -1,6 +1,7 @@
 """The commands a stranger types first: what they say when something is missing, and that Lab opens on *Start here*."""
 
 import ast
+import asyncio
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 
 from course_utils.runtime import ROOT
 from course_utils.studio import lab, manifest
+from course_utils.studio.pairs import PairedContents
 
 # The environment: bootstrap.py and the Makefile ---------------------------------------------------------------------
 
@@ -256,9 +258,10 @@ def test_lab_is_told_only_what_this_machine_needs(monkeypatch, root, browser):
     monkeypatch.setattr(sys, "argv", ["lab", "--port", "9000"])
     commands = []
     monkeypatch.setattr(os, "name", "posix")
-    monkeypatch.setattr(os, "execv", lambda path, command: commands.append(command))
+    monkeypatch.setattr(os, "execve", lambda path, *given: commands.append(given))
     lab.main()
-    (command,) = commands
+    ((command, environ),) = commands
+    assert str(lab.SETTINGS) in environ["JUPYTER_CONFIG_PATH"]
     assert command[:3] == [sys.executable, "-m", "jupyterlab"]
     assert ("--allow-root" in command) is root
     assert ("--no-browser" in command) is not browser
@@ -275,20 +278,18 @@ def test_a_wrong_manifest_is_a_sentence(monkeypatch):
 
 
 def test_saving_in_lab_changes_the_edited_lines_of_the_source_and_no_others(tmp_path):
-    from jupyter_server.services.contents.largefilemanager import LargeFileManager
-    from jupytext.sync_contentsmanager import build_sync_jupytext_contents_manager_class
-
     first = manifest.load(files=False).chapters[0]
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)  # says which files are pairs
+    for file in ("book.toml", "pyproject.toml"):  # a course, and which of its files are pairs
+        shutil.copy(ROOT / file, tmp_path)
     for file in (first.ipynb, first.source):
         copy = tmp_path / file.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, copy)
-    contents = build_sync_jupytext_contents_manager_class(LargeFileManager)(root_dir=str(tmp_path))
-    model = contents.get(f"notebooks/{first.ipynb.name}")
+    contents = PairedContents(root_dir=str(tmp_path))
+    model = asyncio.run(contents.get(f"notebooks/{first.ipynb.name}"))
     assert model["content"]["cells"][0]["cell_type"] == "markdown"
     model["content"]["cells"][0]["source"] += "\nOne sentence more."
-    contents.save(model, f"notebooks/{first.ipynb.name}")
+    asyncio.run(contents.save(model, f"notebooks/{first.ipynb.name}"))
     before = first.source.read_text(encoding="utf-8").splitlines()
     after = (tmp_path / first.source.relative_to(ROOT)).read_text(encoding="utf-8").splitlines()
     after.remove("# One sentence more.")

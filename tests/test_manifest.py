@@ -83,12 +83,20 @@ MISTAKES = {
     "unknown key in course": ("license", "licence", ["course.licence: unknown", "'license'"]),
     "missing key in course": ('license = "MIT"', "", ["course.license: missing", "Add it"]),
     "authors no list": ('["One", "Two"]', '"One"', ["course.authors: is 'One'", "a list"]),
-    "author empty": ('"Two"]', '""]', ["course.authors", "a list of texts"]),
+    "author empty": ('"Two"]', '""]', ["course.authors[1]: is ''", "text in quotes"]),
     "repository": ('repository = ""', 'repository = "x.org"', ["course.repository", "https://"]),
     "title of course": ('"Attention"', '""', ["course.title: is ''", "not empty"]),
     "unknown key": ("minutes = 60", "minuets = 60", ["chapter[2].minuets: unknown", "'minutes'"]),
     "far key": ("minutes = 60", "zzz = 60", ["chapter[2].zzz: unknown key", "Remove it; known"]),
-    "missing key": ("minutes = 60", "", ["chapter[2].minutes: missing", "Add it: a whole number"]),
+    "missing key": ('title = "Keys"', "", ["chapter[1].title: missing", "Add it: text in quotes"]),
+    "unknown part": ("gpu = true", 'part = "Kexs"', ["chapter[1].part: no part", "Add a [[part]]"]),
+    "further": ("gpu = true", "further = true", ["chapter[1].further: is True", "further page"]),
+    "slug": ('"02_pooling"', '"02_keys"', ["chapter[2].notebook: 'keys', without", "chapter[1]"]),
+    "appendix": (
+        "[[chapter]]",
+        '[[appendix]]\nnotebook = "01_names"\ntitle = "N"\n\n[[chapter]]',
+        ["appendix[0].notebook", "A_names"],
+    ),
     "empty title": ('"Keys"', '" "', ["chapter[1].title: is ' '", "not empty"]),
     "no minutes": ("minutes = 60", "minutes = 0", ["chapter[2].minutes: is 0", "above 0"]),
     "negative": ("minutes = 60", "minutes = -5", ["chapter[2].minutes: is -5", "above 0"]),
@@ -143,7 +151,7 @@ def test_a_manifest_in_another_encoding_is_not_valid(book):
 def test_either_half_of_a_pair_may_be_the_missing_one(book, half):
     path = book()
     (path.parent / "notebooks" / half).unlink()
-    with pytest.raises(ManifestError, match=rf"chapter\[2\].notebook: notebooks/{half} is not on"):
+    with pytest.raises(ManifestError, match=rf"chapter '02_pooling': notebooks/{half} is not on"):
         load(path)
     assert len(load(path, files=False).chapters) == 3
 
@@ -154,6 +162,90 @@ def test_a_notebook_that_no_chapter_names_is_found(book, half):
     (path.parent / "notebooks" / half).touch()
     with pytest.raises(ManifestError, match=rf"chapter: no chapter names notebooks/{half}. Add a"):
         load(path)
+
+
+PARTS = """
+[[part]]
+title = "Weights"
+
+[[part]]
+title = "Images"
+
+[[chapter]]
+notebook = "00_start"
+title = "Start here"
+
+[[chapter]]
+notebook = "01_keys"
+title = "Keys"
+part = "Weights"
+further = "More keys"
+prerequisites = ["00_start"]
+
+[[chapter]]
+notebook = "02_pooling"
+title = "Pooling"
+part = "Images"
+
+[[appendix]]
+notebook = "A_names"
+title = "Names elsewhere"
+"""
+
+
+@pytest.fixture
+def parts(book):
+    """A course of two parts, with a further page and an appendix."""
+    path = book(BOOK[BOOK.index("[[") :], PARTS)
+    for stem in ("01_keys_further", "A_names"):
+        (path.parent / "notebooks" / f"{stem}.ipynb").touch()
+        (path.parent / "notebooks" / "source" / f"{stem}.py").touch()
+    return path
+
+
+def test_further_pages_follow_their_chapters_and_appendices_come_last(parts):
+    course = load(parts)
+    pages = [(page.notebook, page.kind, page.part) for page in course.notebooks]
+    assert pages == [
+        ("00_start", "chapter", ""),
+        ("01_keys", "chapter", "Weights"),
+        ("01_keys_further", "further", "Weights"),
+        ("02_pooling", "chapter", "Images"),
+        ("A_names", "appendix", ""),
+    ]
+    assert course.parts == ("Weights", "Images")
+    assert course.notebooks[2].title == "More keys"
+    assert course.chapters[0].minutes is None
+    assert chapter_table(course).splitlines()[2:] == [
+        "| 00 | [Start here](notebooks/00_start.ipynb) | – | – | – |",
+        "| | **Weights** | | | |",
+        "| 01 | [Keys](notebooks/01_keys.ipynb) | – | 00 | – |",
+        "| | [More keys](notebooks/01_keys_further.ipynb) | | | |",
+        "| | **Images** | | | |",
+        "| 02 | [Pooling](notebooks/02_pooling.ipynb) | – | – | – |",
+        "| A | [Names elsewhere](notebooks/A_names.ipynb) | – | – | – |",
+    ]
+
+
+def test_a_further_page_has_to_be_on_disk(parts):
+    (parts.parent / "notebooks" / "01_keys_further.ipynb").unlink()
+    with pytest.raises(ManifestError, match=r"'01_keys_further': .* is not on disk.*CHAPTER=01"):
+        load(parts)
+
+
+def test_the_chapters_of_a_part_stand_together(parts):
+    text = parts.read_text().replace(
+        'title = "Start here"', 'title = "Start here"\npart = "Images"'
+    )
+    parts.write_text(text)
+    with pytest.raises(ManifestError, match=r"chapter\[2\].part: 'Images' has ended above"):
+        load(parts)
+
+
+def test_a_copy_that_was_kept_is_no_chapter(book):
+    path = book()
+    (path.parent / "notebooks" / "00_start.kept-2026-11-21-1802.ipynb").touch()
+    assert len(load(path).chapters) == 3
 
 
 def test_hidden_files_and_checkpoints_are_no_notebooks(book):

@@ -5,21 +5,22 @@ A tiny chapter in a temporary folder serves for the machinery; the chapters of b
 
 import copy
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 
-import jupytext
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course_utils.runtime import ROOT
 from course_utils.studio import handout, manifest, notebooks, rules
+from course_utils.studio.__main__ import main
 from course_utils.studio.manifest import Chapter
 
-CHAPTERS = manifest.load(files=False).chapters
+CHAPTERS = manifest.load(files=False).notebooks
 
 TINY = """\
 # ---
@@ -225,7 +226,7 @@ def test_a_failing_cell_leaves_the_old_notebook_as_it_was(tiny, old, capsys):
     if old:
         tiny.ipynb.write_bytes(old)
     before = _files(tiny)
-    assert notebooks.main(["--book", str(tiny.root / "book.toml"), "run", "00"]) == 1
+    assert main(["--book", str(tiny.root / "book.toml"), "run", "00"]) == 1
     assert _files(tiny) == before
     assert not old or tiny.ipynb.read_bytes() == old
     message = capsys.readouterr().err
@@ -241,7 +242,7 @@ def test_a_failing_cell_leaves_the_old_notebook_as_it_was(tiny, old, capsys):
 def test_a_dead_kernel_leaves_the_old_notebook_as_it_was(tiny):
     tiny.source.write_text("# %%\nimport os\n\nos._exit(1)\n")
     tiny.ipynb.write_text("the old notebook")
-    with pytest.raises(notebooks.NotebookError, match="the kernel ended.*is as it was"):
+    with pytest.raises(notebooks.NotebookError, match=r"the kernel ended.*is as it was"):
         notebooks.make(tiny)
     assert tiny.ipynb.read_text() == "the old notebook"
     assert _files(tiny) == ["00_tiny.ipynb"]
@@ -261,7 +262,7 @@ def test_an_interrupt_leaves_the_old_notebook_as_it_was(tiny):
     source = f"from pathlib import Path\nimport time\nPath({str(flag)!r}).touch()\ntime.sleep(60)"
     tiny.source.write_text(f"# %%\n{source}\n")
     tiny.ipynb.write_text("the old notebook")
-    command = [sys.executable, "-m", "course_utils.studio.notebooks"]
+    command = [sys.executable, "-m", "course_utils.studio"]
     process = subprocess.Popen(
         [*command, "--book", tiny.root / "book.toml", "run", "00"],
         cwd=ROOT,
@@ -284,20 +285,17 @@ def _wait_for(condition, seconds=60):
         time.sleep(0.05)
 
 
-def test_an_interrupt_while_writing_leaves_the_old_notebook_as_it_was(tmp_path, monkeypatch):
-    path = tmp_path / "a.ipynb"
-    path.write_text("the old notebook")
-    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        notebooks.write(new_notebook(), path)
-    assert [file.read_text() for file in tmp_path.iterdir()] == ["the old notebook"]
-
-
-def test_a_broken_old_notebook_is_replaced(tiny):
+@pytest.mark.parametrize("old", ["<<<<<<< ours", None])
+def test_what_only_the_old_notebook_holds_is_kept_and_said(tiny, old):
     tiny.source.write_text("# %%\n1\n")
-    tiny.ipynb.write_text("<<<<<<< ours")
-    notebooks.make(tiny)
-    assert len(_read(tiny).cells) == 1
+    edited = notebooks.clean(new_notebook(cells=[new_code_cell("1")]))
+    edited.cells[0].source = "2"
+    old = old or nbformat.writes(edited)
+    tiny.ipynb.write_text(old)
+    said = notebooks.make(tiny)
+    assert [cell.source for cell in _read(tiny).cells] == ["1"]
+    copy = tiny.ipynb.parent / re.search(r"edits .* are kept in (\S+\.kept-\S+)$", said)[1]
+    assert copy.read_text() == old or nbformat.read(copy, 4).cells[0].source == "2"
 
 
 # The command ------------------------------------------------------------------------------------
@@ -323,18 +321,18 @@ def test_chapters_are_chosen_by_how_their_names_begin(course, names, chosen):
 
 def test_an_unknown_chapter_is_answered_with_those_that_exist(course, capsys):
     book = str(course.chapters[0].root / "book.toml")
-    assert notebooks.main(["--book", book, "run", "07"]) == 1
+    assert main(["--book", book, "run", "07"]) == 1
     message = capsys.readouterr().err
     assert message == "no chapter begins with '07'; there are 00_tiny, 01_other.\n"
 
 
 def test_a_missing_source_is_named(course):
-    with pytest.raises(notebooks.NotebookError, match="01_other.py is missing"):
+    with pytest.raises(notebooks.NotebookError, match=r"01_other\.py is missing"):
         notebooks.make(course.chapters[1])
 
 
 def test_a_mistake_in_the_manifest_is_said_in_one_line(tmp_path, capsys):
-    assert notebooks.main(["--book", str(tmp_path / "book.toml"), "check"]) == 1
+    assert main(["--book", str(tmp_path / "book.toml"), "check"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -343,7 +341,7 @@ def test_check_says_where_a_pair_differs_and_which_rule_is_broken(made, tmp_path
     chapter.ipynb.write_bytes(made[1])
     book = tmp_path / "book.toml"
     book.write_text(BOOK[: BOOK.rindex("[[")])
-    assert notebooks.main(["--book", str(book), "check"]) == 1
+    assert main(["--book", str(book), "check"]) == 1
     said = capsys.readouterr().out
     assert "00_tiny: cell 5: source differs" in said and "make notebooks CHAPTER=00" in said
     assert "00_tiny: no quiz" in said
@@ -373,29 +371,6 @@ def test_every_difference_in_a_pair_is_found(made, tmp_path, old, new, differenc
     assert difference in notebooks.pair_differences(chapter)[0]
 
 
-@pytest.mark.parametrize("seconds", [0, 3600, -3600])
-def test_lab_opens_the_pair_without_complaint_and_saves_the_source_as_it_was(
-    made, tmp_path, seconds
-):
-    """Whichever half is newer: after `make notebooks`, after a clone, after a pull of one half."""
-    from jupyter_server.services.contents.largefilemanager import LargeFileManager
-
-    chapter = _chapter(tmp_path, TINY)
-    chapter.ipynb.write_bytes(made[1])
-    (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
-    now = time.time()
-    os.utime(chapter.source, (now, now))
-    os.utime(chapter.ipynb, (now + seconds, now + seconds))
-    manager = jupytext.build_sync_jupytext_contents_manager_class(LargeFileManager)()
-    manager.root_dir = str(tmp_path)
-    model = manager.get("notebooks/00_tiny.ipynb")
-    made_outputs = [cell.get("outputs") for cell in _read(chapter).cells]
-    assert [cell.get("outputs") for cell in model["content"].cells] == made_outputs
-    manager.save({"type": "notebook", "content": model["content"]}, "notebooks/00_tiny.ipynb")
-    assert chapter.source.read_text() == TINY
-    assert notebooks.pair_differences(chapter) == []
-
-
 # The handout ------------------------------------------------------------------------------------
 
 
@@ -406,7 +381,7 @@ def test_the_handout_has_neither_solutions_nor_outputs_and_its_pairs_agree(cours
     (root / "course_utils" / "a.py").touch()
     (root / "notebooks" / "source" / "01_other.py").write_text("# %%\n1\n")
     to = tmp_path / "_build" / "handout"
-    assert notebooks.main(["--book", str(root / "book.toml"), "handout", "--to", str(to)]) == 0
+    assert main(["--book", str(root / "book.toml"), "handout", "--to", str(to)]) == 0
     handed = manifest.load(to / "book.toml").chapters
     assert len(handed) == 2
     notebook = _read(handed[0])
@@ -416,24 +391,65 @@ def test_the_handout_has_neither_solutions_nor_outputs_and_its_pairs_agree(cours
     assert notebooks.pair_differences(handed[0]) == []
     head = TINY[: TINY.index("# %%")]
     assert handed[0].source.read_text().startswith(head + "# %% [markdown]")
+    assert (to / "book.toml").read_text() == BOOK
     assert (to / "LICENSE").is_file() and (to / "course_utils" / "a.py").is_file()
     assert not (to / "course_utils" / "__pycache__").exists()
     assert "make lab" in (to / "README.md").read_text()
 
 
-def test_a_handout_replaces_an_earlier_one_and_nothing_else(course, tmp_path):
+@pytest.fixture
+def handed(course, tmp_path):
+    """A handout; called, it is written again."""
     root, to = course.chapters[0].root, tmp_path / "out"
     (root / "notebooks" / "source" / "01_other.py").write_text("# %%\n1\n")
-    handout.build(course, root, to)
-    (to / "old").touch()
-    handout.build(course, root, to)
-    assert not (to / "old").exists()
+
+    def build(**options):
+        handout.build(course, root, to, **options)
+        return to
+
+    build()
+    return build
+
+
+def test_a_handout_replaces_an_earlier_one_and_nothing_else(course, handed, tmp_path):
+    old = tmp_path / "out" / "old"
+    old.touch()
+    handed()
+    assert not old.exists()
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.txt").touch()
-    with pytest.raises(handout.HandoutError, match="holds something else.*--to"):
-        handout.build(course, root, mine)
+    with pytest.raises(handout.HandoutError, match=r"holds something else.*--to"):
+        handout.build(course, course.chapters[0].root, mine)
     assert (mine / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "edit"),
+    [
+        ("00_tiny.ipynb", lambda text: text.replace("IntSlider(3)", "IntSlider(4)")),
+        ("source/00_tiny.py", lambda text: text.replace("IntSlider(3)", "IntSlider(4)")),
+        ("00_tiny.ipynb", lambda text: text[:-9]),
+        ("07_mine.ipynb", lambda text: "{}"),
+    ],
+)
+def test_a_handout_in_which_somebody_has_worked_is_replaced_only_by_force(
+    handed, tmp_path, file, edit
+):
+    path = tmp_path / "out" / "notebooks" / file
+    path.write_text(changed := edit(path.read_text() if path.exists() else ""))
+    with pytest.raises(handout.HandoutError, match=rf"worked in .*{path.stem}.*--force"):
+        handed()
+    assert path.read_text() == changed
+    handed(force=True)
+    assert not path.exists() or path.read_text() != changed
+
+
+def test_a_handout_can_be_started_and_promises_no_target_that_it_lacks(tmp_path):
+    handout.build(manifest.Manifest("T", (), "", "", ()), ROOT, tmp_path / "out")
+    makefile = (tmp_path / "out" / "Makefile").read_text()
+    assert re.findall(r"^([a-z]+):.*## ", makefile, re.MULTILINE) == ["help", "lab", "clean"]
+    assert (tmp_path / "out" / "tools" / "bootstrap.py").is_file()
 
 
 # nbval ------------------------------------------------------------------------------------------
@@ -542,8 +558,8 @@ BREACHES = [
     (rules.imports_first, _set(0, source="print(1)"), "cell 0: 'print(1)' is neither"),
     (rules.no_idle_comparisons, _set(3, source="x = 1\nx == 1"), "cell 3: 'x == 1' checks"),
     (rules.no_idle_comparisons, _set(3, source="if x:\n    x != 1"), "cell 3: 'x != 1' checks"),
-    (rules.exercises_in_order, _drop(4), "cell 4: 'check' where 'exercise' is due"),
-    (rules.exercises_in_order, _drop(5), "cell 5: 'solution' where 'check' is due"),
+    (rules.exercises_in_order, _drop(4), "cell 4: 'check' where 'exercise' is expected"),
+    (rules.exercises_in_order, _drop(5), "cell 5: 'solution' where 'check' is expected"),
     (rules.exercises_in_order, _drop(15), "the last exercise has no solution cell"),
     (rules.enough_exercises, _drop(4, 5, 6), "3 exercises; a chapter has 4"),
     (rules.has_quiz, _drop(16), "no quiz"),
@@ -570,7 +586,7 @@ def test_each_rule_finds_what_it_forbids(rule, breach, complaint):
 
 
 def test_every_rule_is_shown_to_find_something():
-    assert {rule for rule, _, _ in BREACHES} == {*rules.RULES, rules.enough_exercises}
+    assert {rule for rule, _, _ in BREACHES} == set(rules.RULES)
 
 
 @pytest.mark.parametrize("source", ["a = ';'  # ;", "text = '''\n;'''", "f()\n# done;"])
@@ -578,6 +594,26 @@ def test_a_semicolon_in_a_text_or_comment_is_no_breach(source):
     notebook = _good()
     notebook.cells[3].source = source
     assert list(rules.no_trailing_semicolon(notebook)) == []
+
+
+EXERCISES, QUIZ, REFERENCES = range(4, 16), 16, 17
+
+
+@pytest.mark.parametrize(
+    ("kind", "without", "broken"),
+    [
+        ("chapter", [*EXERCISES], "0 exercises"),
+        ("chapter", [QUIZ], "no quiz"),
+        ("further", [*EXERCISES, QUIZ], None),
+        ("further", [REFERENCES], "the last text cell"),
+        ("appendix", [*EXERCISES, QUIZ, REFERENCES], None),
+    ],
+)
+def test_only_a_chapter_needs_exercises_and_a_quiz(kind, without, broken):
+    notebook = _good()
+    _drop(*without)(notebook)
+    found = rules.complaints(notebook, kind=kind)
+    assert len(found) == bool(broken) and all(text.startswith(broken) for text in found)
 
 
 def test_the_first_chapter_may_have_fewer_exercises():
@@ -597,7 +633,8 @@ def test_notebook_and_source_agree_cell_by_cell(chapter):
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.notebook)
 def test_committed_notebooks_keep_every_rule(chapter):
     notebook = nbformat.read(chapter.ipynb, as_version=4)
-    assert rules.complaints(notebook, first=not chapter.prerequisites) == []
+    first = chapter.kind == "chapter" and not chapter.prerequisites
+    assert rules.complaints(notebook, kind=chapter.kind, first=first) == []
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.notebook)

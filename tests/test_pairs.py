@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-import urllib.error
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -14,13 +14,13 @@ import jupytext
 import nbformat
 import pytest
 from browsing import jupyter
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from jupytext import AsyncTextFileContentsManager
 from tornado.web import HTTPError
 
 from course_utils.runtime import ROOT
-from course_utils.studio import notebooks
+from course_utils.studio import lab, notebooks
 from course_utils.studio.pairs import NOTE, Pair, PairedContents
 
 SOURCE = """\
@@ -84,7 +84,9 @@ class Course:
         notebook = json.loads(self.pair.notebook.read_text())
         text = json.dumps([cell["source"] for cell in notebook["cells"]])
         assert old in text
-        for cell, changed in zip(notebook["cells"], json.loads(text.replace(old, new)), strict=True):
+        for cell, changed in zip(
+            notebook["cells"], json.loads(text.replace(old, new)), strict=True
+        ):
             cell["source"] = changed
         self.pair.notebook.write_text(json.dumps(notebook))
 
@@ -242,7 +244,7 @@ STEPS = st.tuples(
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=25, phases=[Phase.explicit, Phase.generate])
 @given(steps=st.lists(STEPS, min_size=2, max_size=6))
 def test_opening_and_saving_never_remove_what_another_wrote(tmp_path_factory, steps):
     course = Course.made(tmp_path_factory.mktemp("course"))
@@ -438,6 +440,16 @@ def test_outputs_and_metadata_of_the_notebook_survive_an_edit_of_the_source(cour
     assert cells[1].metadata.slideshow == {"slide_type": "slide"}
 
 
+def test_where_nothing_can_be_written_the_notebook_opens_as_it_is(course, monkeypatch):
+    notebook_edited(course)
+    source_edited(course)
+    monkeypatch.setattr(
+        Pair, "keep", lambda *_: (_ for _ in ()).throw(PermissionError("read-only"))
+    )
+    assert MINE in course.shown()
+    assert OURS in course.pair.source.read_text()
+
+
 def test_a_folder_without_a_manifest_is_none_of_ours(course):
     (course.root / "book.toml").unlink()
     assert Pair.of(course.pair.notebook) is None
@@ -499,4 +511,16 @@ def test_the_server_of_make_lab_opens_and_saves_pairs_so(course):
     assert "Adieu." in course.pair.source.read_text()
     assert "Adieu." in course.pair.notebook.read_text()
     assert "kept-" not in course.pair.notebook.read_text()
-    assert "torch" not in (course.root / "lab.log").read_text()
+
+
+@pytest.mark.slow
+def test_the_server_reads_the_course_s_configuration_and_loads_no_pytorch():
+    script = """
+import sys
+from traitlets.config.loader import PyFileConfigLoader
+config = PyFileConfigLoader("jupyter_server_config.py", path=sys.argv[1]).load_config()
+print(config.ServerApp.contents_manager_class.__name__, "torch" in sys.modules)
+"""
+    command = [sys.executable, "-c", script, str(lab.SETTINGS)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["PairedContents", "False"]

@@ -1,8 +1,6 @@
-"""The course to hand out: what a student needs to work through it, without solutions and outputs.
+"""The course to hand out: what a student needs to work through it, without solutions and outputs."""
 
-Stands below `notebooks`, whose ``handout`` command calls `build`.
-"""
-
+import re
 import shutil
 from pathlib import Path
 
@@ -12,28 +10,29 @@ from nbformat import NotebookNode
 
 from course_utils.studio.manifest import Manifest
 from course_utils.studio.notebooks import read_source, write
+from course_utils.studio.pairs import Pair, UnreadableError, published
 
 HEAD = "# The course, without its solutions\n"
 README = f"""{HEAD}
 Exercises are open, outputs are empty, and a check after each exercise tells you whether you are
-right. `make lab` makes an environment and opens JupyterLab on the first chapter. Without make:
+right. `make lab` makes an environment and opens JupyterLab on the first chapter. Without make (on
+Windows: `py` for `python3`, and `.venv\\Scripts\\python` for `.venv/bin/python`):
 
-    python3 -m venv .venv
-    .venv/bin/python -m pip install -c constraints.txt -e .
-    .venv/bin/python -m course_utils.studio.lab
+    python3 tools/bootstrap.py
+    .venv/bin/python -m course_utils.studio lab
 """
 PARTS = (
     ".gitignore",
     "LICENSE",
-    "Makefile",
-    "book.toml",
     "constraints.txt",
     "environment.yml",
     "pyproject.toml",
     "course_utils",
     "data",
     "notebooks/references.bib",
+    "tools",
 )
+TARGETS = ("help", "lab", "clean")  # of the Makefile, those that make sense in a handout
 UNWANTED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
@@ -51,18 +50,19 @@ def without_solutions(notebook: NotebookNode) -> NotebookNode:
     return notebook
 
 
-def build(course: Manifest, root: Path, to: Path) -> None:
+def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> None:
     """Write both halves of each pair without solutions, and all that they need to run.
 
     Args:
-        course: the chapters to hand out.
+        course: the notebooks to hand out.
         root: the repository, from which `PARTS` are copied.
         to: a folder that is new, empty, or an earlier handout, which is replaced.
+        force: replace an earlier handout even if somebody has worked in it.
 
     Raises:
-        HandoutError: the folder holds something else.
+        HandoutError: the folder holds something else, or somebody's work.
     """
-    _make_room(to)
+    _make_room(to, force)
     (to / "notebooks" / "source").mkdir(parents=True)
     (to / "README.md").write_text(README, encoding="utf-8")
     for part in PARTS:
@@ -70,18 +70,53 @@ def build(course: Manifest, root: Path, to: Path) -> None:
             shutil.copytree(root / part, to / part, ignore=UNWANTED)
         elif (root / part).is_file():
             shutil.copy(root / part, to / part)
-    for chapter in course.chapters:
+    shutil.copy(course.path, to / "book.toml")
+    if (root / "Makefile").is_file():
+        makefile = (root / "Makefile").read_text(encoding="utf-8")
+        (to / "Makefile").write_text(_fewer_targets(makefile), encoding="utf-8")
+    for chapter in course.notebooks:
         notebook = without_solutions(read_source(chapter.source))
         write(notebook, to / "notebooks" / chapter.ipynb.name)
         _write_source(notebook, to / "notebooks" / "source" / chapter.source.name)
 
 
-def _make_room(to: Path) -> None:
+def _make_room(to: Path, force: bool) -> None:
     readme = to / "README.md"
     earlier = readme.is_file() and readme.read_text(encoding="utf-8").startswith(HEAD)
     if to.exists() and not earlier and (to.is_file() or any(to.iterdir())):
         raise HandoutError(f"{to} holds something else; name a new folder with --to, or empty it.")
+    if earlier and not force and (edited := _edited(to / "notebooks")):
+        raise HandoutError(
+            f"Somebody has worked in {to}: {', '.join(edited)}. Move that folder away, name another "
+            "with --to, or replace it with --force."
+        )
     shutil.rmtree(to, ignore_errors=True)
+
+
+def _edited(folder: Path) -> list[str]:
+    """The notebooks of a handout with a cell that was not handed out."""
+    files = {file.stem: file for file in [*folder.glob("source/*.py"), *folder.glob("*.ipynb")]}
+    return sorted(file.name for stem, file in files.items() if _is_edited(folder, stem))
+
+
+def _is_edited(folder: Path, stem: str) -> bool:
+    pair = Pair(folder / f"{stem}.ipynb", folder / "source" / f"{stem}.py")
+    if not pair.whole:
+        return True
+    try:
+        return not published(pair.read()) >= set().union(*pair.cells().values())
+    except UnreadableError:
+        return True
+
+
+def _fewer_targets(makefile: str) -> str:
+    """The paragraphs of a Makefile without those of targets that a handout lacks."""
+    kept = []
+    for paragraph in makefile.split("\n\n"):
+        named = set(re.findall(r"^([a-z]+):", paragraph, re.MULTILINE))
+        if named <= set(TARGETS):
+            kept.append(paragraph)
+    return re.sub(r"^\.PHONY: .*$", f".PHONY: {' '.join(TARGETS)}", "\n\n".join(kept), flags=re.M)
 
 
 def _write_source(notebook: NotebookNode, path: Path) -> None:

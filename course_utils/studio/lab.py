@@ -8,7 +8,7 @@ such as ``--port 9000``.
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from course_utils.runtime import ROOT
@@ -54,7 +54,7 @@ def environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {**environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> int:
     """Start Lab in the place of this process."""
     try:
         # A notebook of the student's own, which book.toml does not name, is no reason not to start.
@@ -62,11 +62,17 @@ def main() -> None:
     except manifest.ManifestError as error:
         sys.exit(str(error))
     options = arguments(first.ipynb, browser=has_display(), root=is_root())
-    command = [sys.executable, "-m", "jupyterlab", *options, *sys.argv[1:]]
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        *options,
+        *(sys.argv[1:] if argv is None else argv),
+    ]
     if os.name == "nt":  # exec leaves the console there, and Lab behind it
-        sys.exit(subprocess.call(command, env=environment()))
+        return subprocess.call(command, env=environment())
     os.execve(sys.executable, command, environment())
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,18 +1,21 @@
 """The course's one list of chapters: ``book.toml``, read, checked and made into objects.
 
-Stands above `notebooks` and `book`, which follow it, and below `runtime`. Whatever is wrong with
-the manifest is a `ManifestError` that names the file, the key and what to do. Chapters are counted
-from 0, as their file names are: ``chapter[2].minutes`` is a line of the third ``[[chapter]]``.
+Whatever is wrong with the manifest is a `ManifestError` that names the file, the key and what to do.
+Chapters are counted from 0, as their file names are: ``chapter[2].part`` is a line of the third
+``[[chapter]]``.
 """
 
 import difflib
 import graphlib
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
 
 from course_utils.runtime import ROOT
 
@@ -23,18 +26,32 @@ class ManifestError(ValueError):
 
 @dataclass(frozen=True)
 class Chapter:
-    """One ``[[chapter]]``: a notebook with its place in the course."""
+    """A notebook with its place in the course: a chapter, its further page, or an appendix.
 
-    notebook: str  # the stem that both files of the pair share
+    Attributes:
+        notebook: the stem that both files of the pair share.
+        title: as the book and the README show it.
+        minutes: for reading and running; None if nobody has written it down.
+        part: the title of its part; empty if it belongs to none.
+        prerequisites: the stems of the chapters that it needs.
+        gpu: whether it has cells that use a GPU where there is one.
+        further: the title of its further page; empty if it has none.
+        kind: "chapter", "further" or "appendix".
+    """
+
+    notebook: str
     title: str
-    minutes: int
+    minutes: int | None = None
+    part: str = ""
     prerequisites: tuple[str, ...] = ()
     gpu: bool = False
+    further: str = ""
+    kind: str = "chapter"
     root: Path = field(default=ROOT, repr=False)
 
     @property
     def number(self) -> str:
-        """The digits before the first underscore: ``"02"``."""
+        """What stands before the first underscore: ``"02"``, or ``"A"`` for an appendix."""
         return self.notebook.partition("_")[0]
 
     @property
@@ -52,16 +69,38 @@ class Chapter:
         """The text that is edited and reviewed."""
         return self.root / "notebooks" / "source" / f"{self.notebook}.py"
 
+    def pages(self) -> "Iterator[Chapter]":
+        """The chapter, and its further page after it."""
+        yield self
+        if self.further:
+            yield Chapter(
+                f"{self.notebook}_further",
+                self.further,
+                part=self.part,
+                prerequisites=(self.notebook,),
+                kind="further",
+                root=self.root,
+            )
+
 
 @dataclass(frozen=True)
 class Manifest:
-    """The course: what ``[course]`` says, and its chapters in order."""
+    """The course: what ``[course]`` says, its parts, and its notebooks in order."""
 
     title: str
     authors: tuple[str, ...]
     license: str
     repository: str
     chapters: tuple[Chapter, ...]
+    appendices: tuple[Chapter, ...] = ()
+    parts: tuple[str, ...] = ()
+    path: Path = ROOT / "book.toml"
+
+    @property
+    def notebooks(self) -> tuple[Chapter, ...]:
+        """Every notebook in the book's order: chapters, each before its further page; appendices."""
+        pages = [page for chapter in self.chapters for page in chapter.pages()]
+        return (*pages, *self.appendices)
 
 
 def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manifest:
@@ -69,95 +108,125 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
 
     Args:
         path: the TOML file; its folder is the root that holds ``notebooks/``.
-        files: compare the chapters with the notebooks on disk, too; False while one is being made.
+        files: compare the manifest with the notebooks on disk, too; False while one is being made.
 
     Raises:
         ManifestError: naming file, key and remedy.
     """
     path = Path(path)
     table = _parse(path)
-    _check_keys(path, "", table, TOP_KEYS)
-    _check_keys(path, "course.", table["course"], COURSE_KEYS)
-    for place, entry in enumerate(table["chapter"]):
-        _check_keys(path, f"chapter[{place}].", entry, CHAPTER_KEYS)
-    chapters = tuple(_chapter(entry, path.resolve().parent) for entry in table["chapter"])
-    _check_names(path, chapters)
-    _check_prerequisites(path, chapters)
+    _check_shape(path, table)
+    root = path.resolve().parent
+    course = Manifest(
+        **table["course"] | {"authors": tuple(table["course"]["authors"])},
+        chapters=tuple(_chapter(entry, root) for entry in table["chapter"]),
+        appendices=tuple(
+            Chapter(**entry, kind="appendix", root=root) for entry in table.get("appendix", ())
+        ),
+        parts=tuple(part["title"] for part in table.get("part", ())),
+        path=path,
+    )
+    _check_names(path, course)
+    _check_parts(path, course)
+    _check_prerequisites(path, course.chapters)
     if files:
-        _check_files(path, chapters)
-    course = table["course"]
-    return Manifest(**course | {"authors": tuple(course["authors"])}, chapters=chapters)
+        _check_files(path, course)
+    return course
 
 
 def _chapter(entry: dict, root: Path) -> Chapter:
     return Chapter(**entry | {"prerequisites": tuple(entry.get("prerequisites", ()))}, root=root)
 
 
+# The README's table -----------------------------------------------------------
+
+
 def chapter_table(manifest: Manifest) -> str:
-    """The chapters as a Markdown table, with links that start at the repository's root."""
-    head = ["| | Chapter | Minutes | Needs | GPU |", "|---|---|---|---|---|"]
-    return "\n".join(head + [_table_row(chapter) for chapter in manifest.chapters])
+    """The notebooks as a Markdown table, with links that start at the repository's root."""
+    rows = ["| | Chapter | Minutes | Needs | GPU |", "|---|---|---|---|---|"]
+    part = ""
+    for chapter in manifest.notebooks:
+        if chapter.part != part and chapter.part:
+            rows.append(f"| | **{_escape(chapter.part)}** | | | |")
+        part = chapter.part
+        rows.append(_table_row(chapter))
+    return "\n".join(rows)
 
 
 def _table_row(chapter: Chapter) -> str:
-    title = re.sub(r"([|\[\]\\])", r"\\\1", chapter.title)
-    link = f"[{title}](notebooks/{chapter.notebook}.ipynb)"
+    link = f"[{_escape(chapter.title)}](notebooks/{chapter.notebook}.ipynb)"
+    if chapter.kind == "further":
+        return f"| | {link} | | | |"
     needs = ", ".join(stem.partition("_")[0] for stem in chapter.prerequisites) or "–"
     gpu = "optional" if chapter.gpu else "–"
-    return f"| {chapter.number} | {link} | {chapter.minutes} | {needs} | {gpu} |"
+    return f"| {chapter.number} | {link} | {chapter.minutes or '–'} | {needs} | {gpu} |"
 
 
-# What each key may hold --------------------------------------------------------
+def _escape(text: str) -> str:
+    return re.sub(r"([|\[\]\\])", r"\\\1", text)
 
 
-class Kind(NamedTuple):
-    """What a value must be: in words, and as a test."""
-
-    wording: str
-    fits: Callable[[object], bool]
-    optional: bool = False
+# What each key may hold; a description is what an error asks for ---------------
 
 
-def _is_text(value: object) -> bool:
-    return type(value) is str and bool(value.strip())
+def _tables(keys: dict, required: tuple[str, ...], description: str) -> dict:
+    table = _table(keys, required, description)
+    return {"type": "array", "minItems": 1, "items": table, "description": description}
 
 
-def _is_texts(value: object) -> bool:
-    return type(value) is list and all(_is_text(item) for item in value)
+def _table(keys: dict, required: tuple[str, ...], description: str) -> dict:
+    return {
+        "type": "object",
+        "properties": keys,
+        "required": list(required),
+        "additionalProperties": False,
+        "description": description,
+    }
 
 
-def _is_tables(value: object) -> bool:
-    return type(value) is list and bool(value) and all(type(item) is dict for item in value)
-
-
-def _is_stem(value: object) -> bool:
-    return type(value) is str and bool(re.fullmatch(r"\d\d_[a-z0-9_]+", value))
-
-
-def _is_address(value: object) -> bool:
-    return value == "" or (type(value) is str and bool(re.match(r"https://\S+$", value)))
-
-
-TEXT = Kind("text in quotes that is not empty", _is_text)
-TEXTS = Kind("a list of texts in quotes", _is_texts)
-
-TOP_KEYS = {
-    "course": Kind("one table [course]", lambda value: type(value) is dict),
-    "chapter": Kind("one table [[chapter]] or more", _is_tables),
-}
-COURSE_KEYS = {
+TEXT = {"type": "string", "pattern": r"\S", "description": "text in quotes that is not empty"}
+TEXTS = {"type": "array", "items": TEXT, "description": "a list of texts in quotes"}
+COURSE = {
     "title": TEXT,
     "authors": TEXTS,
     "license": TEXT,
-    "repository": Kind('an address that begins with "https://", or "" for none', _is_address),
+    "repository": {
+        "type": "string",
+        "pattern": r"^(https://\S+)?$",
+        "description": 'an address that begins with "https://", or "" for none',
+    },
 }
-CHAPTER_KEYS = {
-    "notebook": Kind('a name without folder and suffix, such as "02_pooling"', _is_stem),
+CHAPTER = {
+    "notebook": {
+        "type": "string",
+        "pattern": r"^\d\d_[a-z0-9_]+$",
+        "description": 'a name without folder and suffix, such as "02_pooling"',
+    },
     "title": TEXT,
-    "minutes": Kind("a whole number above 0", lambda value: type(value) is int and value > 0),
-    "prerequisites": Kind("a list of notebooks", _is_texts, optional=True),
-    "gpu": Kind("true or false", lambda value: type(value) is bool, optional=True),
+    "minutes": {"type": "integer", "minimum": 1, "description": "a whole number above 0"},
+    "part": TEXT | {"description": "the title of a [[part]]"},
+    "prerequisites": TEXTS | {"description": "a list of notebooks"},
+    "gpu": {"type": "boolean", "description": "true or false"},
+    "further": TEXT | {"description": "the title of the chapter's further page"},
 }
+APPENDIX = {
+    "notebook": {
+        "type": "string",
+        "pattern": r"^[A-Z]_[a-z0-9_]+$",
+        "description": 'a name without folder and suffix, such as "A_names"',
+    },
+    "title": TEXT,
+}
+SCHEMA = _table(
+    {
+        "course": _table(COURSE, tuple(COURSE), "one table [course]"),
+        "part": _tables({"title": TEXT}, ("title",), "one table [[part]] or more"),
+        "chapter": _tables(CHAPTER, ("notebook", "title"), "one table [[chapter]] or more"),
+        "appendix": _tables(APPENDIX, ("notebook", "title"), "one table [[appendix]] or more"),
+    },
+    ("course", "chapter"),
+    "the manifest",
+)
 
 
 # The checks --------------------------------------------------------------------
@@ -177,15 +246,26 @@ def _parse(path: Path) -> dict:
     raise ManifestError(f"{path.name}: {problem}")
 
 
-def _check_keys(path: Path, prefix: str, table: dict, kinds: dict[str, Kind]) -> None:
-    for key in table:
-        if key not in kinds:
-            _fail(path, prefix + key, "unknown key", _suggest(key, kinds))
-    for key, kind in kinds.items():
-        if key not in table and not kind.optional:
-            _fail(path, prefix + key, "missing", f"Add it: {kind.wording}")
-        if key in table and not kind.fits(table[key]):
-            _fail(path, prefix + key, f"is {table[key]!r}", f"Write {kind.wording}")
+def _check_shape(path: Path, table: dict) -> None:
+    errors = list(Draft202012Validator(SCHEMA).iter_errors(table))
+    unknown = [error for error in errors if error.validator == "additionalProperties"]
+    for error in unknown or errors:  # a misspelled key is missing, too: first say that
+        _report(path, error)
+
+
+def _report(path: Path, error: ValidationError) -> NoReturn:
+    """Say what is wrong in the words of the schema's description."""
+    place = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path]
+    key = "".join(place).lstrip(".")
+    known = error.schema.get("properties", {})
+    prefix = f"{key}." if key else ""
+    if error.validator == "additionalProperties":
+        name = next(name for name in error.instance if name not in known)
+        _fail(path, prefix + name, "unknown key", _suggest(name, known))
+    if error.validator == "required":
+        name = next(name for name in error.validator_value if name not in error.instance)
+        _fail(path, prefix + name, "missing", f"Add it: {known[name]['description']}")
+    _fail(path, key, f"is {error.instance!r}", f"Write {error.schema['description']}")
 
 
 def _suggest(word: str, known: Iterable[str]) -> str:
@@ -193,13 +273,31 @@ def _suggest(word: str, known: Iterable[str]) -> str:
     return f"Did you mean {near[0]!r}" if near else f"Remove it; known here: {', '.join(known)}"
 
 
-def _check_names(path: Path, chapters: tuple[Chapter, ...]) -> None:
-    first: dict[str, int] = {}
-    for place, chapter in enumerate(chapters):
-        if chapter.notebook in first:
-            problem = f"{chapter.notebook!r} is chapter[{first[chapter.notebook]}] already"
-            _fail(path, f"chapter[{place}].notebook", problem, "Remove one of the two")
-        first[chapter.notebook] = place
+def _check_names(path: Path, course: Manifest) -> None:
+    """No two notebooks share a slug: folders, links and runs are named by it."""
+    first: dict[str, str] = {}
+    tables = [("chapter", course.chapters), ("appendix", course.appendices)]
+    for table, chapters in tables:
+        for place, chapter in enumerate(chapters):
+            for page in chapter.pages():
+                if page.slug in first:
+                    problem = f"{page.slug!r}, without its number, is {first[page.slug]} already"
+                    _fail(path, f"{table}[{place}].notebook", problem, "Remove or rename one")
+                first[page.slug] = f"{table}[{place}]"
+
+
+def _check_parts(path: Path, course: Manifest) -> None:
+    order = []
+    for place, chapter in enumerate(course.chapters):
+        key = f"chapter[{place}].part"
+        if chapter.part and chapter.part not in course.parts:
+            remedy = _suggest(chapter.part, course.parts) if course.parts else "Add a [[part]]"
+            _fail(path, key, f"no part is called {chapter.part!r}", remedy)
+        if chapter.part in order[:-1]:
+            problem = f"{chapter.part!r} has ended above"
+            _fail(path, key, problem, "Move the chapter to the others of its part")
+        if chapter.part not in order:
+            order.append(chapter.part)
 
 
 def _check_prerequisites(path: Path, chapters: tuple[Chapter, ...]) -> None:
@@ -224,20 +322,20 @@ def _check_prerequisites(path: Path, chapters: tuple[Chapter, ...]) -> None:
                 _fail(path, key, f"{stem!r} comes later in the course", remedy)
 
 
-def _check_files(path: Path, chapters: tuple[Chapter, ...]) -> None:
+def _check_files(path: Path, course: Manifest) -> None:
     root = path.resolve().parent
-    for place, chapter in enumerate(chapters):
+    for chapter in course.notebooks:
         remedies = {
-            chapter.source: "Write that file, or remove the chapter",
+            chapter.source: "Write that file, or remove the entry",
             chapter.ipynb: f"Make it with 'make notebooks CHAPTER={chapter.number}'",
         }
         for file, remedy in remedies.items():
             if not file.is_file():
-                problem = f"{file.relative_to(root)} is not on disk"
-                _fail(path, f"chapter[{place}].notebook", problem, remedy)
-    named = {file for chapter in chapters for file in (chapter.ipynb, chapter.source)}
+                key = f"{'appendix' if chapter.kind == 'appendix' else 'chapter'} {chapter.notebook!r}"
+                _fail(path, key, f"{file.relative_to(root)} is not on disk", remedy)
+    named = {file for chapter in course.notebooks for file in (chapter.ipynb, chapter.source)}
     folder = root / "notebooks"
     for file in sorted([*folder.glob("*.ipynb"), *folder.glob("source/*.py")]):
-        if file not in named and not file.name.startswith("."):
+        if file not in named and not file.name.startswith(".") and ".kept-" not in file.name:
             problem = f"no chapter names {file.relative_to(root)}"
             _fail(path, "chapter", problem, "Add a [[chapter]] for it, or move the file away")

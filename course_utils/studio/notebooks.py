@@ -1,18 +1,15 @@
 """Source in, executed notebook out: ``notebooks/source/NN.py`` becomes ``notebooks/NN.ipynb``.
 
-``python -m course_utils.studio.notebooks run [CHAPTER …]`` executes and cleans, so that running twice
-changes no byte; ``check`` holds the committed notebooks against their sources and against `rules`;
-``handout [--to DIR]`` writes the course without solutions. CHAPTER is the start of a name: ``02``.
-
-Stands above `handout`, and `book`, which executes through `execute`; below `rules` and `manifest`.
+`make` executes and cleans, so that running twice changes no byte. `check` holds a committed notebook
+against its source and against `rules`.
 """
 
-import argparse
 import asyncio
 import contextlib
 import json
 import os
 import re
+import runpy
 import signal
 import sys
 import time
@@ -29,8 +26,8 @@ from nbformat import NotebookNode
 from tqdm import tqdm
 
 from course_utils.runtime import ROOT, atomic_write
-from course_utils.studio import manifest, pairs, rules
-from course_utils.studio.manifest import Chapter, Manifest, ManifestError
+from course_utils.studio import pairs, rules
+from course_utils.studio.manifest import Chapter, Manifest
 
 CELL_TIMEOUT = 900  # seconds: a cell may take 15, and a busy machine many times as long
 PAIRED = ("jupyter", "tags")  # the cell metadata that both halves of a pair hold
@@ -64,6 +61,7 @@ class ThisInterpreter(AsyncKernelManager):
 
     @property
     def kernel_spec(self) -> KernelSpec:
+        """How a kernel is started."""
         argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         argv.append("--log-level=ERROR")  # recent kernels warn at each start that they speak TCP
         return KernelSpec(argv=argv, display_name="Python 3", language="python")
@@ -254,10 +252,11 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
     old = None if fresh else _read_old(chapter.ipynb)
     kept = pairs.Pair(chapter.ipynb, chapter.source).keep_edits()
     write(keep_measured(notebook, old) if old else notebook, chapter.ipynb)
-    # A pair of one age: Lab never has to ask which half is right.
+    # A pair of one age: jupytext alone, without `pairs`, opens it without a question.
     os.utime(chapter.ipynb, ns=(age.st_atime_ns, age.st_mtime_ns))
-    seconds = time.perf_counter() - start
-    return f"{chapter.notebook}: {seconds:.1f} s" + (f", {peak} MB" if peak else "")
+    said = f"{chapter.notebook}: {time.perf_counter() - start:.1f} s"
+    said += f", {peak} MB" if peak else ""
+    return said + (f"; edits that the source lacks are kept in {kept.name}" if kept else "")
 
 
 def write(notebook: NotebookNode, path: Path) -> None:
@@ -314,81 +313,28 @@ def pair_differences(chapter: Chapter) -> list[str]:
 def check(chapter: Chapter) -> list[str]:
     """What is wrong with a committed notebook: it differs from its source, or breaks a rule."""
     notebook = nbformat.read(chapter.ipynb, as_version=4)
-    broken = rules.complaints(notebook, first=not chapter.prerequisites)
-    return pair_differences(chapter) + broken
+    first = chapter.kind == "chapter" and not chapter.prerequisites
+    return pair_differences(chapter) + rules.complaints(notebook, kind=chapter.kind, first=first)
 
 
-# The command ------------------------------------------------------------------
+# Choosing ---------------------------------------------------------------------
 
 
 def choose(course: Manifest, names: Iterable[str]) -> list[Chapter]:
-    """The chapters whose names begin so, in the course's order; all if no name is given."""
+    """The notebooks whose names begin so, in the course's order; all if no name is given.
+
+    ``02`` is a chapter and its further page.
+
+    Raises:
+        NotebookError: no chapter begins so.
+    """
     names = tuple(names)
-    known = [chapter.notebook for chapter in course.chapters]
+    known = [chapter.notebook for chapter in course.notebooks]
     for name in names:
         if not any(stem.startswith(name) for stem in known):
             raise NotebookError(f"no chapter begins with {name!r}; there are {', '.join(known)}.")
-    return [chapter for chapter in course.chapters if chapter.notebook.startswith(names or "")]
+    return [chapter for chapter in course.notebooks if chapter.notebook.startswith(names or "")]
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Do one command; 0 if all went well, 1 with the reason on stderr, 130 after an interrupt."""
-    options = _parser().parse_args(argv)
-    try:
-        return options.run(options)
-    except (ManifestError, NotebookError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("Interrupted: each notebook is as it was, or made whole.", file=sys.stderr)
-        return 130
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m course_utils.studio.notebooks",
-        description="Make, check and hand out notebooks.",
-    )
-    parser.add_argument("--book", type=Path, default=ROOT / "book.toml", help="the manifest")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="execute sources into clean notebooks")
-    run.set_defaults(run=_run)
-    run.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
-    run.add_argument("--fresh", action="store_true", help="renew recorded measurements, too")
-    held = commands.add_parser("check", help="hold notebooks against sources and rules")
-    held.set_defaults(run=_check)
-    hand = commands.add_parser("handout", help="write the course without solutions and outputs")
-    hand.set_defaults(run=_handout)
-    hand.add_argument("--to", type=Path, metavar="DIR", help="default: _build/handout")
-    return parser
-
-
-def _run(options: argparse.Namespace) -> int:
-    for chapter in choose(manifest.load(options.book, files=False), options.chapters):
-        print(make(chapter, fresh=options.fresh), flush=True)
-    return 0
-
-
-def _check(options: argparse.Namespace) -> int:
-    chapters = manifest.load(options.book).chapters
-    found = [f"{one.notebook}: {complaint}" for one in chapters for complaint in check(one)]
-    print("\n".join(found) or f"{len(chapters)} notebooks agree with their sources and the rules.")
-    return 1 if found else 0
-
-
-def _handout(options: argparse.Namespace) -> int:
-    from course_utils.studio import handout
-
-    root = options.book.resolve().parent
-    to = options.to or root / "_build" / "handout"
-    try:
-        handout.build(manifest.load(options.book, files=False), root, to)
-    except handout.HandoutError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(f"The handout is in {to}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__":  # the command's older name
+    runpy.run_module("course_utils.studio", run_name="__main__")

@@ -135,6 +135,18 @@ class Pair:
             frozenset(right) - set(left) - known,
         )
 
+    def cells(self) -> dict[Path, set[str]]:
+        """The digests of the cells in each half that is there."""
+        halves = {}
+        if self.source.is_file():
+            halves[self.source] = {digest(cell) for cell in self.read_source().cells}
+        if self.notebook.is_file():
+            try:
+                halves[self.notebook] = set(texts(self.read()))
+            except UnreadableError:
+                halves[self.notebook] = {"unreadable"}
+        return halves
+
     def later(self, *, if_same: Path) -> Path:
         """The half that was saved later; `if_same` if a pull or a copy wrote both at once."""
         notebook, source = (half.stat().st_mtime_ns for half in (self.notebook, self.source))
@@ -218,7 +230,7 @@ class PairedContents(AsyncTextFileContentsManager):
             options["load_alternative_format"] = False
         model = await super().get(path, content, type, format, **options)
         notebook = model["content"]
-        self._known[pair] = set(texts(notebook))
+        self._known[pair] = set().union(*pair.cells().values())
         if added:
             if notebook.nbformat_minor < 5:
                 del added["id"]
@@ -291,18 +303,9 @@ class PairedContents(AsyncTextFileContentsManager):
 
     def _keep_what_others_wrote(self, pair: Pair, written: set[str]) -> None:
         """Keep each half whose file holds cells that this server has neither read nor is to write."""
-        if not pair.whole:
-            return
-        halves = {pair.source: [digest(cell) for cell in pair.read_source().cells]}
         known = self._known.get(pair, set()) | written
-        try:
-            notebook = pair.read()
-            known |= published(notebook)
-            halves[pair.notebook] = texts(notebook)
-        except UnreadableError:
-            halves[pair.notebook] = ["unreadable"]
-        for half, there in halves.items():
-            if not known >= set(there):
+        for half, cells in pair.cells().items():
+            if not known >= cells:
                 copy = pair.keep(half)
                 self.log.warning("%s was changed elsewhere: kept as %s", half.name, copy.name)
-                known |= set(there)
+                known |= cells

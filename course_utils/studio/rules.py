@@ -1,6 +1,5 @@
 """What every committed notebook keeps: each rule takes a notebook and yields complaints.
 
-Stands below `notebooks`, whose ``check`` applies them, and needs nothing else of the course.
 A complaint begins with the cell's place, counted from 0, and says what would be right.
 """
 
@@ -29,10 +28,18 @@ def tags(cell: NotebookNode) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
-def complaints(notebook: NotebookNode, *, first: bool = False) -> list[str]:
-    """All that a notebook breaks; the first chapter may have fewer exercises than the others."""
-    kept = RULES if first else (*RULES, enough_exercises)
-    return [complaint for rule in kept for complaint in rule(notebook)]
+def complaints(notebook: NotebookNode, *, kind: str = "chapter", first: bool = False) -> list[str]:
+    """All that a notebook breaks.
+
+    Args:
+        notebook: an executed one.
+        kind: "chapter", "further" or "appendix"; only a chapter needs exercises and a quiz, and an
+            appendix needs no references.
+        first: whether it is the first chapter, which may have fewer exercises than the others.
+    """
+    excused = {"chapter": (), "further": OF_CHAPTERS, "appendix": (*OF_CHAPTERS, has_references)}
+    skipped = excused[kind] + ((enough_exercises,) if first else ())
+    return [text for rule in RULES if rule not in skipped for text in rule(notebook)]
 
 
 def _code(notebook: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
@@ -57,11 +64,11 @@ def no_errors(notebook: NotebookNode) -> Iterator[str]:
     """No cell ends in an exception."""
     for place, output in _outputs(notebook):
         if output.output_type == "error":
-            yield f"cell {place}: ends in {output.ename}; mend it"
+            yield f"cell {place}: ends in {output.ename}; fix it"
 
 
 def no_stderr(notebook: NotebookNode) -> Iterator[str]:
-    """No warnings, and no rubbish of progress bars."""
+    """No warnings, and no traces of progress bars."""
     for place, output in _outputs(notebook):
         if output.get("name") == "stderr":
             start = output.text.strip()[:60]
@@ -69,7 +76,7 @@ def no_stderr(notebook: NotebookNode) -> Iterator[str]:
 
 
 def no_addresses(notebook: NotebookNode) -> Iterator[str]:
-    """No text that is other at each run, such as ``<Linear at 0x7f…>``."""
+    """No text that changes from run to run, such as ``<Linear at 0x7f…>``."""
     for place, output in _outputs(notebook):
         text = output.get("text", "") + output.get("data", {}).get("text/plain", "")
         if re.search(r"\b0x[0-9a-f]{8,}", text):
@@ -180,15 +187,16 @@ def no_idle_comparisons(notebook: NotebookNode) -> Iterator[str]:
 
 def exercises_in_order(notebook: NotebookNode) -> Iterator[str]:
     """Exercise, check, solution; exercise, check, solution; and so on."""
-    order = [(place, tag) for place, cell in _code(notebook) for tag in tags(cell)]
-    order = [(place, tag) for place, tag in order if tag in EXERCISE]
-    for turn, (place, tag) in enumerate(order):
-        due = EXERCISE[turn % 3]
-        if tag != due:
-            yield f"cell {place}: {tag!r} where {due!r} is due; the order is {', '.join(EXERCISE)}"
+    tagged = [(place, tag) for place, cell in _code(notebook) for tag in tags(cell)]
+    tagged = [(place, tag) for place, tag in tagged if tag in EXERCISE]
+    for turn, (place, tag) in enumerate(tagged):
+        expected = EXERCISE[turn % 3]
+        if tag != expected:
+            order = ", ".join(EXERCISE)
+            yield f"cell {place}: {tag!r} where {expected!r} is expected; the order is {order}"
             return  # all that follows would be out of step
-    if len(order) % 3:
-        yield f"the last exercise has no {EXERCISE[len(order) % 3]} cell; add it"
+    if len(tagged) % 3:
+        yield f"the last exercise has no {EXERCISE[len(tagged) % 3]} cell; add it"
 
 
 def enough_exercises(notebook: NotebookNode) -> Iterator[str]:
@@ -226,6 +234,9 @@ RULES: tuple[Rule, ...] = (
     imports_first,
     no_idle_comparisons,
     exercises_in_order,
+    enough_exercises,
     has_quiz,
     has_references,
 )
+
+OF_CHAPTERS: tuple[Rule, ...] = (enough_exercises, has_quiz)

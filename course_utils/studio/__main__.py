@@ -1,0 +1,97 @@
+"""One command for those who maintain the course: ``python -m course_utils.studio COMMAND``.
+
+run [CHAPTER …]     execute sources into clean notebooks; CHAPTER is the start of a name: 02
+check               hold the committed notebooks against their sources and the rules
+handout [--to DIR]  write the course without solutions and outputs
+lab                 open JupyterLab on the first chapter
+doctor              look at what the course runs on
+book, gpu           what `course_utils.studio.book` and `course_utils.studio.gpu` do
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from course_utils.runtime import ROOT
+from course_utils.studio import doctor, handout, manifest, notebooks
+
+# These read the rest of the line themselves.
+FURTHER = {
+    "lab": "course_utils.studio.lab",
+    "book": "course_utils.studio.book.__main__",
+    "gpu": "course_utils.studio.gpu",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do one command; 0 if all went well, 1 with the reason on stderr, 130 after an interrupt."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    if argv and argv[0] in FURTHER:
+        return importlib.import_module(FURTHER[argv[0]]).main(argv[1:])
+    options = _parser().parse_args(argv)
+    try:
+        return options.run(options)
+    except (manifest.ManifestError, notebooks.NotebookError, handout.HandoutError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("Interrupted: each notebook is as it was, or complete.", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m course_utils.studio",
+        description="Make, check and hand out the course.",
+        epilog=f"{', '.join(FURTHER)}: further commands, each with a --help of its own.",
+    )
+    parser.add_argument("--book", type=Path, default=ROOT / "book.toml", help="the manifest")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="execute sources into clean notebooks")
+    run.set_defaults(run=_run)
+    run.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
+    run.add_argument("--fresh", action="store_true", help="renew recorded measurements, too")
+    check = commands.add_parser("check", help="hold notebooks against sources and rules")
+    check.set_defaults(run=_check)
+    hand = commands.add_parser("handout", help="write the course without solutions and outputs")
+    hand.set_defaults(run=_handout)
+    hand.add_argument("--to", type=Path, metavar="DIR", help="default: _build/handout")
+    hand.add_argument("--force", action="store_true", help="replace a handout that was worked in")
+    look = commands.add_parser("doctor", help="look at what the course runs on")
+    look.set_defaults(run=_doctor)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    course = manifest.load(options.book, files=False)
+    for chapter in notebooks.choose(course, options.chapters):
+        print(notebooks.make(chapter, fresh=options.fresh), flush=True)
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    pages = manifest.load(options.book).notebooks
+    found = [f"{page.notebook}: {wrong}" for page in pages for wrong in notebooks.check(page)]
+    print("\n".join(found) or f"{len(pages)} notebooks agree with their sources and the rules.")
+    return 1 if found else 0
+
+
+def _handout(options: argparse.Namespace) -> int:
+    root = options.book.resolve().parent
+    to = options.to or root / "_build" / "handout"
+    course = manifest.load(options.book, files=False)
+    handout.build(course, root, to, force=options.force)
+    print(f"The handout is in {to}")
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    report = doctor.doctor()
+    print(report)
+    return 0 if report.ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
