@@ -13,11 +13,7 @@ BIN := .venv/bin
 ENV := .venv/.stamp
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help lab test book serve handout notebooks runs gpu bench lint format constraints clean
-=======
-.PHONY: help lab test quick book serve handout notebooks gpu bench lint format constraints clean
->>>>>>> 250fb76 (The two halves of a pair are compared before they are opened, saved or made, and what is replaced is kept)
+.PHONY: help lab test quick book serve handout notebooks runs gpu bench lint format constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile

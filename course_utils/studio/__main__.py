@@ -21,7 +21,7 @@ from course_utils.studio import doctor, handout, manifest, notebooks
 FURTHER = {
     "lab": "course_utils.studio.lab",
     "book": "course_utils.studio.book.__main__",
-    "gpu": "course_utils.studio.gpu",
+    "runs": "course_utils.studio.runs",
 }
 
 
