@@ -7,6 +7,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+os.environ["COURSE_STRICT"] = "1"  # a claim that does not hold is an error here
+
 settings.register_profile("course", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("course")
 

@@ -1,0 +1,161 @@
+"""Claims that a page makes, each with the conditions that it stands on.
+
+They are gentle with a reader, who may change any number above them, and strict under the tests and
+`make notebooks`, which set COURSE_STRICT=1.
+"""
+
+import ast
+import linecache
+import os
+from types import TracebackType
+from typing import NamedTuple
+
+MAX_CONDITIONS = 6
+"""As many `assert`s has a guard at most."""
+
+LONGEST = 160  # characters of code or of an error, in a sentence
+
+
+def strict() -> bool:
+    """Whether a claim that does not hold is an error: under the tests and where notebooks are made."""
+    return os.environ.get("COURSE_STRICT") == "1"
+
+
+# A claim and its conditions ---------------------------------------------------------------------
+
+
+class guard:  # lower case: it is read as a verb, with cu.guard("…")
+    """A claim with the conditions that it stands on, each a plain `assert` in the block.
+
+        with cu.guard("A narrow window follows the noise."):
+            assert error[0.05] > 2 * error[0.5]
+
+    While all hold, nothing is shown. A condition that does not hold, or anything that goes wrong in the
+    block, is said in one sentence and stops nothing: the reader may have changed a number above. With
+    COURSE_STRICT=1 it raises.
+
+    Args:
+        claim: what the page says, in one sentence.
+
+    Attributes:
+        claim: the same.
+        held: True or False after the block, None before.
+
+    Raises:
+        TypeError: `claim` is no text, as where the parentheses were forgotten.
+        ValueError: it is empty.
+        AssertionError: with COURSE_STRICT=1, a condition does not hold or cannot be computed.
+    """
+
+    def __init__(self, claim: str) -> None:
+        """Nothing happens before the block."""
+        if not isinstance(claim, str):
+            raise TypeError(f"claim={claim!r} is no text; write guard('one sentence')")
+        if not claim.strip():
+            raise ValueError("claim is empty; say in one sentence what the conditions are for")
+        self.claim = " ".join(claim.split())
+        self.held: bool | None = None
+
+    def __enter__(self) -> "guard":
+        return self
+
+    def __exit__(
+        self, kind: type | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        self.held = error is None
+        if error is None or not isinstance(error, Exception):
+            return False  # an interrupt stays one
+        what = _condition(error, trace)
+        if strict():
+            raise AssertionError(f"{self.claim} {what[0].upper()}{what[1:]}") from error
+        print(
+            f"With the numbers on this page now, this does not hold: “{self.claim}” (it needs "
+            f"{what}); if you changed something above, that may be why, and nothing has stopped."
+        )
+        return True
+
+
+def _condition(error: Exception, trace: TracebackType | None) -> str:
+    """The line of the block that failed, and how."""
+    code = _statement(trace)
+    named = f"`{one_line(code)}`" if code else "one of its conditions"
+    if isinstance(error, AssertionError):
+        return f"{named}, which is false"
+    try:
+        detail = str(error)
+    except Exception:  # somebody's exception that cannot be shown
+        detail = ""
+    return f"{named}, which gives {one_line(f'{type(error).__name__}: {detail}')}"
+
+
+def _statement(trace: TracebackType | None) -> str:
+    """What stands in the block at the place of the error: an assert's condition, or the whole statement."""
+    if trace is None:
+        return ""
+    source = "".join(
+        linecache.getlines(trace.tb_frame.f_code.co_filename, trace.tb_frame.f_globals)
+    )
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except SyntaxError:
+        return ""
+    here = [
+        node
+        for node in nodes
+        if isinstance(node, ast.stmt) and node.lineno <= trace.tb_lineno <= (node.end_lineno or 0)
+    ]
+    if not here:
+        return ""
+    found = max(here, key=lambda node: node.lineno)  # the innermost one
+    part = found.test if isinstance(found, ast.Assert) else found
+    return ast.get_source_segment(source, part) or ""
+
+
+def one_line(text: str) -> str:
+    """A text in one line that is not too long."""
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+class Guarded(NamedTuple):
+    """A guard as it stands in a cell.
+
+    Attributes:
+        claim: its sentence.
+        conditions: how many `assert`s its block has.
+        line: of the cell, from 1.
+    """
+
+    claim: str
+    conditions: int
+    line: int
+
+
+def guards_in(cell: ast.AST) -> list[Guarded]:
+    """The guards of a cell, for the notebooks' rules and for the list of all claims.
+
+    Args:
+        cell: its syntax tree, from `ast.parse`.
+
+    Raises:
+        ValueError: a guard's claim is not written out as a text.
+    """
+    found = []
+    for block in ast.walk(cell):
+        if not isinstance(block, ast.With):
+            continue
+        for call in (item.context_expr for item in block.items):
+            if not (isinstance(call, ast.Call) and _name_of(call.func) == "guard"):
+                continue
+            claim = call.args[0] if call.args else None
+            if not (isinstance(claim, ast.Constant) and isinstance(claim.value, str)):
+                raise ValueError(f"line {call.lineno}: write the claim as a text: guard('…')")
+            conditions = sum(isinstance(node, ast.Assert) for node in ast.walk(block))
+            found.append(Guarded(claim.value, conditions, block.lineno))
+    return sorted(found, key=lambda one: one.line)
+
+
+def _name_of(function: ast.expr) -> str:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""

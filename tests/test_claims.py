@@ -1,0 +1,335 @@
+"""Guards and equality: gentle with a reader, strict under the tests, and never silent about a difference."""
+
+import ast
+
+import pytest
+import torch
+import torch.nn.functional as F
+from IPython.core.interactiveshell import InteractiveShell
+from torch import nn
+
+import course_utils as cu
+from course_utils.lessons.claims import Guarded, guards_in
+
+
+@pytest.fixture
+def reader(monkeypatch):
+    monkeypatch.delenv("COURSE_STRICT", raising=False)
+
+
+@pytest.fixture
+def strict(monkeypatch):
+    monkeypatch.setenv("COURSE_STRICT", "1")
+
+
+# Guards -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["0", "1"])
+def test_a_guard_whose_conditions_hold_says_nothing(monkeypatch, capsys, value):
+    monkeypatch.setenv("COURSE_STRICT", value)
+    with cu.guard("Two is more than one.") as claim:
+        assert 2 > 1
+    assert claim.held is True
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_reader_is_told_the_condition_in_one_line_and_goes_on(reader, capsys):
+    error = torch.tensor([0.1, 0.4])
+    with cu.guard("A narrow window\n  follows the noise.") as claim:
+        assert 1 + 1 == 2
+        assert (
+            error[0]  # narrow
+            > 2 * error[1]
+        ), f"narrow {error}"
+        raise RuntimeError("never reached")
+    assert claim.held is False
+    said = capsys.readouterr().out
+    assert said.count("\n") == 1
+    assert "“A narrow window follows the noise.”" in said
+    assert "`error[0] # narrow > 2 * error[1]`, which is false" in said
+    assert "you changed something above" in said
+    assert "never reached" not in said
+
+
+@pytest.mark.parametrize(
+    ("run", "detail"),
+    [
+        (lambda: bool(torch.ones(3)), "RuntimeError: Boolean value of Tensor"),
+        (lambda: torch.ones(2) @ torch.ones(3), "RuntimeError: "),
+        (lambda: 1 / 0, "ZeroDivisionError: division by zero"),
+        (lambda: torch.ones(0)[0], "IndexError: "),
+    ],
+)
+def test_any_exception_inside_is_said_too(reader, capsys, run, detail):
+    with cu.guard("It works."):
+        assert run()
+    assert f"`run()`, which gives {detail}" in capsys.readouterr().out
+
+
+def test_a_message_that_cannot_be_made_is_no_trouble(reader, capsys):
+    class Secret(Exception):
+        def __str__(self):
+            raise ValueError("not today")
+
+    with cu.guard("Close."):
+        assert not torch.ones(1000, 1000).any(), torch.ones(1000, 1000)
+    with cu.guard("Close."):
+        assert not torch.ones(2).any(), torch.ones(2) @ torch.ones(3)
+    with cu.guard("Close."):
+        raise Secret
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 3
+    assert "which is false" in said[0]
+    assert "which gives RuntimeError" in said[1]
+    assert "which gives Secret" in said[2]
+    assert max(map(len, said)) < 500
+
+
+def test_an_interrupt_goes_through(reader):
+    with pytest.raises(KeyboardInterrupt), cu.guard("It takes long."):
+        raise KeyboardInterrupt
+
+
+def test_under_strictness_the_claim_and_the_condition_are_raised(strict, capsys):
+    with (
+        pytest.raises(AssertionError, match=r"^One is two\. `two == 1`, which is false$") as error,
+        cu.guard("One is two."),
+    ):
+        two = 2
+        assert two == 1
+    assert isinstance(error.value.__cause__, AssertionError)
+    with pytest.raises(AssertionError, match="ZeroDivisionError"), cu.guard("It divides."):
+        assert 1 / 0
+    assert capsys.readouterr().out == ""
+
+
+def test_in_a_notebook_the_line_of_the_cell_is_shown(reader, capsys):
+    shell = InteractiveShell.instance()
+    cell = (
+        "import course_utils as cu\n"
+        "scores = [1, 2]\n"
+        "with cu.guard('Sorted.') as sorted_claim:\n"
+        "    for left, right in zip(scores, scores[1:]):\n"
+        "        assert left > right, 'not sorted'\n"
+        "after = 'reached'"
+    )
+    assert shell.run_cell(cell).success
+    assert shell.user_ns["after"] == "reached"
+    assert "`left > right`, which is false" in capsys.readouterr().out
+
+
+def test_without_source_the_claim_is_said_all_the_same(reader, capsys):
+    exec(compile("with cu.guard('Told.'):\n    assert False", "<nowhere>", "exec"), {"cu": cu})
+    assert "“Told.” (it needs one of its conditions, which is false)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("claim", "error"), [(lambda: 1, TypeError), (None, TypeError), (" ", ValueError)]
+)
+def test_a_guard_needs_a_sentence(claim, error):
+    with pytest.raises(error, match="sentence"):
+        cu.guard(claim)
+
+
+def test_conditions_are_counted_from_a_cells_syntax_tree():
+    cell = """
+assert outside
+with cu.guard("One.") as claim:
+    assert a
+    for i in range(3):
+        assert b[i], "c"
+with open(x) as file, guard('Two.'):
+    pass
+"""
+    assert guards_in(ast.parse(cell)) == [Guarded("One.", 2, 3), Guarded("Two.", 0, 7)]
+    with pytest.raises(ValueError, match="line 1: write the claim as a text"):
+        guards_in(ast.parse("with cu.guard(sentence):\n    assert a"))
+
+
+# Equality ---------------------------------------------------------------------------------------
+
+
+def attention(queries, keys, values, attn_mask=None):
+    scores = queries @ keys.mT / queries.shape[-1] ** 0.5
+    if attn_mask is not None:
+        scores = scores.masked_fill(~attn_mask, float("-inf"))
+    return scores.softmax(-1) @ values
+
+
+def inputs():
+    return torch.randn(2, 4, 6), torch.randn(2, 5, 6), torch.randn(2, 5, 3)
+
+
+def test_equal_to_pytorch_in_outputs_and_gradients(strict, capsys):
+    cu.equal(attention, F.scaled_dot_product_attention, *inputs())
+    mask = torch.tensor([True, True, False, True, False])
+    cu.equal(attention, F.scaled_dot_product_attention, *inputs(), attn_mask=mask)
+    assert capsys.readouterr().out == "equal to PyTorch: outputs and 3 gradients, to 1e-6\n" * 2
+
+
+def test_modules_are_compared_in_their_parameters_too(strict, capsys):
+    mine, theirs = (
+        nn.Sequential(nn.Linear(3, 4), nn.Tanh()),
+        nn.Sequential(nn.Linear(3, 4), nn.Tanh()),
+    )
+    theirs.load_state_dict(mine.state_dict())
+    x = torch.randn(5, 3)
+    cu.equal(mine, theirs, x)
+    assert capsys.readouterr().out == "equal to PyTorch: outputs and 3 gradients, to 1e-6\n"
+    assert x.grad is None and mine[0].weight.grad is None
+    assert mine[0].weight.dtype == torch.float32
+
+
+class Remembers(nn.Linear):
+    """As learners write it: what was computed is kept, so that the module cannot be copied."""
+
+    def forward(self, x):
+        self.last = super().forward(x)
+        return self.last
+
+
+def test_a_module_that_cannot_be_copied_is_compared_and_keeps_its_weights(strict, capsys):
+    mine, theirs = Remembers(3, 2), nn.Linear(3, 2)
+    theirs.load_state_dict(mine.state_dict())
+    x = torch.randn(4, 3)
+    mine(x)
+    before = mine.weight.clone()
+    for _ in range(2):
+        cu.equal(mine, theirs, x)
+    assert capsys.readouterr().out == "equal to PyTorch: outputs and 3 gradients, to 1e-6\n" * 2
+    assert torch.equal(mine.weight, before)
+    assert isinstance(mine.weight, nn.Parameter)
+
+
+def test_running_averages_stay_as_they_are(strict, capsys):
+    mine, theirs = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
+    cu.equal(mine, theirs, torch.randn(8, 3) + 5)
+    assert not mine.running_mean.any()
+
+
+def test_what_is_not_differentiable_is_compared_in_its_outputs(strict, capsys):
+    cu.equal(lambda x: x.argmax(-1), lambda x: torch.argmax(x, -1), torch.randn(4, 5))
+    cu.equal(lambda ids: ids + 1, lambda ids: torch.add(ids, 1), torch.tensor([1, 2]))
+    assert capsys.readouterr().out == "equal to PyTorch: outputs, to 1e-6\n" * 2
+
+
+def test_a_difference_is_named_with_its_size_and_place(reader, capsys):
+    def mine(x):
+        return x + torch.tensor([[0.0, 0, 0], [0, 0.25, 0]])
+
+    cu.equal(mine, lambda x: torch.clone(x), torch.zeros(2, 3))
+    assert capsys.readouterr().out == (
+        "differs from PyTorch: the output is off by 0.25 at [1, 1] (yours 0.25, PyTorch 0)\n"
+    )
+
+
+def test_equal_outputs_with_another_gradient_are_noticed(reader, capsys):
+    def cut(queries, keys, values):
+        return attention(queries, keys.detach(), values)
+
+    def doubled(queries, keys, values):
+        return attention(queries, keys, 2 * values - values.detach())
+
+    q, k, v = inputs()
+    cu.equal(cut, F.scaled_dot_product_attention, q, k, v)
+    cu.equal(doubled, F.scaled_dot_product_attention, q, k, v)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "differs from PyTorch: the gradient of keys is missing"
+    assert second.startswith("differs from PyTorch: the gradient of values is off by ")
+
+
+def test_a_difference_raises_under_strictness(strict):
+    with pytest.raises(
+        AssertionError, match=r"^differs from PyTorch: the output is off by 1 at \[0\]"
+    ):
+        cu.equal(lambda x: x + 1, torch.clone, torch.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ("mine", "found"),
+    [
+        (lambda x: None, "yours gives nothing back"),
+        (lambda x: ..., "yours gives nothing back"),
+        (lambda x: [], "yours gives nothing back"),
+        (lambda x: x.T, "the output has shape (3, 2), PyTorch's (2, 3)"),
+        (lambda x: (x, x), "yours gives 2 tensors, PyTorch 1"),
+        (lambda x: "x", "yours stops with TypeError: tensors are expected, not str"),
+        (lambda x: x @ x, "yours stops with RuntimeError"),
+        (lambda x: x.add_(1), "yours stops with RuntimeError: a leaf Variable"),
+        (lambda x: x * float("nan"), "the output is off by inf at [0, 0] (yours nan, PyTorch 1)"),
+    ],
+)
+def test_what_cannot_be_compared_stops_nobody(reader, capsys, mine, found):
+    cu.equal(mine, torch.clone, torch.ones(2, 3))
+    assert found in capsys.readouterr().out
+
+
+def test_a_reference_that_fails_is_named(reader, capsys):
+    cu.equal(lambda x: x, lambda x: torch.linalg.inv(x), torch.ones(2, 3))
+    assert "nothing to compare with: PyTorch stops with" in capsys.readouterr().out
+
+
+def test_other_weights_are_the_first_reason_to_look_for(reader, capsys):
+    cu.equal(nn.Linear(2, 2), nn.Linear(2, 2), torch.ones(1, 2))
+    assert (
+        "Their weights differ (weight): load one's into the other first" in capsys.readouterr().out
+    )
+
+
+def test_missing_entries_in_both_are_equal(strict, capsys):
+    cu.equal(lambda x: x / 0, lambda x: torch.div(x, 0), torch.tensor([0.0, 1.0]))
+    assert "equal to PyTorch" in capsys.readouterr().out
+
+
+def test_rounding_of_single_precision_is_no_difference(strict, capsys):
+    """Summed in another order, a long sum differs by far more than 1e-6 in float32."""
+    x = torch.randn(100_000) * 100
+    cu.equal(lambda x: x.flip(0).cumsum(0)[-1], lambda x: torch.sum(x), x)
+    assert "to 1e-6" in capsys.readouterr().out
+
+
+def test_what_insists_on_single_precision_is_compared_in_it(strict, capsys):
+    weight = torch.randn(3, 3)
+    cu.equal(lambda x: x @ weight, lambda x: torch.matmul(x, weight), torch.randn(2, 3))
+    assert capsys.readouterr().out == "equal to PyTorch: outputs and 1 gradient, to 1e-5\n"
+
+
+@pytest.mark.parametrize(
+    ("reference", "name"),
+    [
+        (F.softmax, "PyTorch"),
+        (torch.softmax, "PyTorch"),
+        (torch.Tensor.softmax, "PyTorch"),
+        (nn.Softmax(-1), "PyTorch"),
+        (lambda x, dim=-1: F.softmax(x, dim), "PyTorch"),
+        (lambda x, dim=-1: cu.masked_softmax(x, None), "course_utils"),
+    ],
+)
+def test_the_reference_is_named_by_its_origin(strict, capsys, reference, name):
+    dim = {} if isinstance(reference, nn.Module) else {"dim": -1}
+    cu.equal(
+        lambda x, dim=-1: x.exp() / x.exp().sum(-1, keepdim=True),
+        reference,
+        torch.ones(2, 3),
+        **dim,
+    )
+    assert capsys.readouterr().out.startswith(f"equal to {name}: ")
+
+
+def test_a_reference_of_the_page_has_its_own_name(strict, capsys, monkeypatch):
+    def by_hand(x):
+        return 2 * x
+
+    monkeypatch.setattr(by_hand, "__module__", "__main__")
+    cu.equal(lambda x: x + x, by_hand, torch.ones(2))
+    assert capsys.readouterr().out.startswith("equal to by_hand: ")
+
+
+def test_random_numbers_go_on_as_before_and_dropout_is_the_same_for_both(strict, capsys):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    cu.equal(lambda x: F.dropout(x, 0.5), lambda x: F.dropout(x, 0.5), torch.ones(20))
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.get_default_dtype() == torch.float32
