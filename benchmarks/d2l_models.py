@@ -1,7 +1,7 @@
 """The translators of "Dive into Deep Learning" (version 1.0.3), put together from the parts in its package.
 
-The package holds d2l.TransformerEncoder, d2l.Seq2SeqEncoder, the attentions, AddNorm, PositionWiseFFN,
-Seq2Seq and Trainer. The two decoders and the masked loss stand only in the book, in sections 11.7, 11.4 and
+The package holds d2l.TransformerEncoder, d2l.Seq2SeqEncoder, the attentions, AddNorm, PositionWiseFFN
+and Seq2Seq. The two decoders and the masked loss stand only in the book, in sections 11.7, 11.4 and
 10.7; here they are assembled thinly from the package's parts, to the same operations.
 """
 
@@ -101,33 +101,24 @@ def _translator(d2l: ModuleType, encoder: nn.Module, decoder: nn.Module) -> nn.M
             real = (y.reshape(-1) != self.tgt_pad).float()
             return (each * real).sum() / real.sum()
 
-    model = Translator(encoder, decoder, tgt_pad=PAD, lr=0.001)
-    model.board.display = False
-    return model
+    return Translator(encoder, decoder, tgt_pad=PAD, lr=None)
 
 
-class Data:
+def batch_loss(model: nn.Module, batch: list[Tensor]) -> Tensor:
+    """What d2l.Seq2Seq computes in a training step, without drawing it."""
+    return model.loss(model(*batch[:-1]), batch[-1])
+
+
+def loader(
+    encoded: list[tuple[list[int], list[int]]], *, steps: int, batch_size: int
+) -> DataLoader:
     """Encoded pairs as d2l lays them out: every sentence padded to `steps` with its `<eos>`."""
 
-    def __init__(self, encoded: list[tuple[list[int], list[int]]], *, steps: int, batch_size: int):
-        def padded(ids: list[int]) -> list[int]:
-            return [*ids, EOS, *[PAD] * steps][:steps]
+    def padded(ids: list[int]) -> list[int]:
+        return [*ids, EOS, *[PAD] * steps][:steps]
 
-        source = torch.tensor([padded(source) for source, _ in encoded])
-        target = torch.tensor([[BOS, *padded(target)] for _, target in encoded])
-        lens = (source != PAD).sum(1).to(torch.int32)
-        self.loader = DataLoader(
-            TensorDataset(source, target[:, :-1], lens, target[:, 1:]), batch_size, shuffle=True
-        )
-
-    def train_dataloader(self) -> DataLoader:
-        """What d2l.Trainer asks for."""
-        return self.loader
-
-    def val_dataloader(self) -> None:
-        """Nothing is validated: only training is timed."""
-
-
-def fit(d2l: ModuleType, model: nn.Module, data: Data, epochs: int) -> None:
-    """d2l's own loop: backward, its clipping at 1, Adam."""
-    d2l.Trainer(max_epochs=epochs, gradient_clip_val=1).fit(model, data)
+    source = torch.tensor([padded(source) for source, _ in encoded])
+    target = torch.tensor([[BOS, *padded(target)] for _, target in encoded])
+    lens = (source != PAD).sum(1).to(torch.int32)
+    data = TensorDataset(source, target[:, :-1], lens, target[:, 1:])
+    return DataLoader(data, batch_size, shuffle=True)

@@ -1,12 +1,17 @@
-"""What a benchmark's rows are made of: races, rows, and the table they stand in."""
+"""What a benchmark is made of: passes of training, races, rows, and the table they stand in."""
 
 import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
+
+import torch
+from torch import Tensor, nn
+
+LEARNING_RATE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,9 @@ class Row:
     Attributes:
         name: by which `--only` finds it.
         what: a line for people.
-        ours, peer: medians, in `unit`.
+        unit: of `ours` and `peer`.
+        ours: our median.
+        peer: the other's median.
         ratio: what the target speaks of; the median over the rounds.
         target: the ratio wanted; None for a row that only informs.
         at_most: the target is an upper bound.
@@ -62,6 +69,38 @@ class Row:
         return asdict(self) | {"met": self.met}
 
 
+def training(
+    model: nn.Module,
+    batches: Callable[[], Iterable],
+    loss: Callable[[nn.Module, object], Tensor],
+    *,
+    epochs: int = 1,
+) -> Callable[[], None]:
+    """A round of plain training, the same for every contender: only model, batches and loss differ.
+
+    Adam as `torch.optim` has it by default (not fused), gradients clipped at norm 1, float32.
+
+    Args:
+        model: whose parameters are trained on from round to round.
+        batches: called for each epoch.
+        loss: (model, batch) → mean loss.
+        epochs: in a round.
+    """
+    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
+    model.train()
+
+    def run() -> None:
+        for _ in range(epochs):
+            for batch in batches():
+                value = loss(model, batch)
+                optimizer.zero_grad()
+                value.backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+
+    return run
+
+
 def race(
     ours: Callable[[], object], peer: Callable[[], object], settings: Settings
 ) -> tuple[list[float], list[float]]:
@@ -89,13 +128,17 @@ def rate(amount: float, seconds: list[float]) -> float:
     return amount / statistics.median(seconds)
 
 
+def size(model: nn.Module) -> str:
+    """Number of parameters, in thousands."""
+    return f"{sum(p.numel() for p in model.parameters()) / 1e3:,.0f} k"
+
+
 def conditions() -> dict:
     """Machine, date and versions."""
-    import torch
-
     return {
         "date": datetime.now().astimezone().isoformat(timespec="seconds"),
         "machine": f"{_processor()}, {os.cpu_count()} cores",
+        "vector": torch.backends.cpu.get_cpu_capability(),
         "system": platform.platform(),
         "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,

@@ -2,36 +2,37 @@
 
 The data are d2l's case in ours: 512 pairs of at most 9 tokens with `<eos>`, batches of 128. As d2l reads the
 first lines of a file sorted by length, the shortest of our sentences are taken; the rows named `longer` take
-any sentences. Every side does a step of the same kind: forward, loss over the real tokens, backward,
-gradients clipped at 1, Adam. d2l and PyTorch's user run in full float32 as ours do.
+any sentences. Every side takes the same steps (`timing.training`): forward, mean loss over the real tokens,
+backward, gradients clipped at 1, PyTorch's Adam, float32. The models have the same sizes and dropout.
+
+What ours does differently stands in the rows `batches-by-length`, `output-on-real-tokens` and `fused-attention`,
+each against the same model without it.
 """
 
-import contextlib
-import io
 import math
 import random
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.data import DataLoader
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import d2l_models, peers
-from benchmarks.timing import Row, Settings, faster, race, rate
-from course_utils.data.text import BOS, EOS, PAD, Vocabulary
-from course_utils.data.translation import Pair, PairLoader, load_sentences
+from benchmarks.timing import Row, Settings, faster, race, rate, size, training
+from course_utils.data.text import PAD, Vocabulary
+from course_utils.data.translation import Batch, Pair, PairLoader, collate, load_sentences
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.models.transformer import Transformer
 from course_utils.positions import sinusoidal_table
 from course_utils.train.losses import translation_loss
-from course_utils.train.trainer import Trainer
 
 STEPS = 9
 DROPOUT = 0.2
+WIDTH = 256
 
 
 class Task:
@@ -56,24 +57,34 @@ class Task:
         ]
         self.tokens = sum(len(target) + 1 for _, target in self.encoded)  # real ones, with <eos>
         self.batch_size = min(128, count // 2)
+        self.by_length = PairLoader(
+            self.pairs, self.source, self.target, batch_size=self.batch_size
+        )
+        self.shuffled = DataLoader(
+            self.encoded, self.batch_size, shuffle=True, collate_fn=collate
+        )
 
-    def ours(self, model: nn.Module) -> Callable[[], None]:
-        """A round of our Trainer."""
-        loader = PairLoader(self.pairs, self.source, self.target, batch_size=self.batch_size)
-        trainer = Trainer(translation_loss(), epochs=self.epochs, lr=0.001, device="cpu")
+    def transformer(self, *, dropout: float = DROPOUT) -> Transformer:
+        """Ours, at the sizes of d2l's."""
+        return Transformer(
+            *self.sizes, embed_dim=WIDTH, ffn_dim=64, dropout=dropout, norm_first=False
+        )
 
-        def run() -> None:
-            with contextlib.redirect_stderr(io.StringIO()):  # its closing line
-                trainer.fit(model, loader)
+    def round(
+        self,
+        model: nn.Module,
+        batches: Iterable | None = None,
+        loss: Callable[[nn.Module, Batch], Tensor] | None = None,
+    ) -> Callable[[], None]:
+        """A round of ours: batches of similar length, logits of real tokens only."""
+        batches = self.by_length if batches is None else batches
+        return training(model, lambda: batches, loss or real_loss, epochs=self.epochs)
 
-        return run
-
-    def d2ls(self, d2l, build: Callable[..., nn.Module], **options) -> Callable[[], None]:
-        """A round of d2l's Trainer."""
-        data = d2l_models.Data(self.encoded, steps=STEPS, batch_size=self.batch_size)
-        model = build(d2l, *self.sizes, dropout=DROPOUT, **options)
-        model(*next(iter(data.loader))[:-1])  # lazy layers get their sizes
-        return lambda: d2l_models.fit(d2l, model, data, self.epochs)
+    def d2ls(self, model: nn.Module) -> Callable[[], None]:
+        """A round of d2l's model, on d2l's batches with d2l's loss."""
+        batches = d2l_models.loader(self.encoded, steps=STEPS, batch_size=self.batch_size)
+        model(*next(iter(batches))[:-1])  # lazy layers get their sizes
+        return training(model, lambda: batches, d2l_models.batch_loss, epochs=self.epochs)
 
     def row(self, name: str, what: str, ours, peer, settings: Settings, **options) -> Row:
         """Real target tokens per second of both."""
@@ -90,74 +101,86 @@ class Task:
         )
 
 
-def size(model: nn.Module) -> str:
-    """Number of parameters, in millions."""
-    return f"{sum(p.numel() for p in model.parameters()) / 1e6:.2f} M"
+# Losses -----------------------------------------------------------------------------------------
+
+_summed = translation_loss()
 
 
-def our_transformer(task: Task, *, norm_first: bool = False) -> Transformer:
-    return Transformer(*task.sizes, ffn_dim=64, dropout=DROPOUT, norm_first=norm_first)
+def real_loss(model: nn.Module, batch: Batch) -> Tensor:
+    """The library's loss: the output layer sees real tokens only."""
+    total, count = _summed(model, batch)
+    return total / count
+
+
+def padded_loss(model: nn.Module, batch: Batch) -> Tensor:
+    """The same number, but padding is turned into logits, too, and then ignored."""
+    logits = model(batch.source, batch.source_lens, batch.target_in)
+    return F.cross_entropy(logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD)
+
+
+# Against peers ----------------------------------------------------------------------------------
 
 
 def transformer_d2l(settings: Settings, *, longer: bool = False) -> Row:
     """Our Transformer against d2l's."""
     d2l = peers.load("d2l", "d2l.torch")
     task = Task(settings, longer=longer)
-    peer = task.d2ls(d2l, d2l_models.transformer)
-    padded = len(task.encoded) * STEPS
+    ours = task.transformer()
+    theirs = d2l_models.transformer(d2l, *task.sizes, dropout=DROPOUT)
+    peer = task.d2ls(theirs)
+    real = task.tokens / (len(task.encoded) * STEPS)
     return task.row(
         "transformer-d2l-longer" if longer else "transformer-d2l",
         "Transformer against d2l" + (", any sentences" if longer else ""),
-        task.ours(our_transformer(task)),
+        task.round(ours),
         peer,
         settings,
-        target=2.0,
-        note=f"{task.tokens / padded:.0%} of the tokens that d2l pads to are real",
+        target=None if longer else 1.4,
+        note=f"parameters: ours {size(ours)}, d2l {size(theirs)}; {real:.0%} of the tokens that d2l "
+        "pads to are real",
     )
 
 
 def bahdanau_d2l(settings: Settings, *, longer: bool = False, layers: int = 2) -> Row:
-    """Our translator with Bahdanau's attention against d2l's."""
+    """Our translator with Bahdanau's attention against d2l's, with as many layers."""
     d2l = peers.load("d2l", "d2l.torch")
     task = Task(settings, longer=longer)
-    peer = task.d2ls(d2l, d2l_models.bahdanau, layers=layers)
-    ours = AttentionTranslator(*task.sizes, dropout=DROPOUT)
-    suffix = ("-longer" if longer else "") + ("-one-layer" if layers == 1 else "")
-    what = ", any sentences" if longer else ", its layers 1+1" if layers == 1 else ""
+    ours = AttentionTranslator(
+        *task.sizes, embed_dim=WIDTH, hidden_dim=WIDTH, num_layers=layers, dropout=DROPOUT
+    )
     theirs = d2l_models.bahdanau(d2l, *task.sizes, dropout=DROPOUT, layers=layers)
-    with torch.no_grad():
-        theirs(torch.zeros(1, 2).long(), torch.zeros(1, 2).long(), torch.ones(1))
+    peer = task.d2ls(theirs)
+    what = ", any sentences" if longer else ", one layer each" if layers == 1 else ""
     return task.row(
-        "bahdanau-d2l" + suffix,
+        "bahdanau-d2l" + ("-longer" if longer else "-one-layer" if layers == 1 else ""),
         "Bahdanau's model against d2l" + what,
-        task.ours(ours),
+        task.round(ours),
         peer,
         settings,
-        target=2.0 if layers == 2 else None,
-        note=f"ours: {size(ours)} parameters, bidirectional encoder; d2l: {size(theirs)}, "
-        f"{layers}+{layers} layers",
+        target=1.4 if layers == 2 and not longer else None,
+        note=f"parameters: ours {size(ours)}, with an encoder in both directions, d2l {size(theirs)}",
     )
 
 
 class PlainTransformer(nn.Module):
-    """torch.nn.Transformer with embeddings, positions and a head, as its user would write it."""
+    """torch.nn.Transformer with embeddings, positions and an output layer, as its user would write it."""
 
     def __init__(self, source_size: int, target_size: int):
         super().__init__()
-        self.source_embedding = nn.Embedding(source_size, 256, padding_idx=PAD)
-        self.target_embedding = nn.Embedding(target_size, 256, padding_idx=PAD)
-        self.register_buffer("table", sinusoidal_table(128, 256))
+        self.source_embedding = nn.Embedding(source_size, WIDTH, padding_idx=PAD)
+        self.target_embedding = nn.Embedding(target_size, WIDTH, padding_idx=PAD)
+        self.register_buffer("table", sinusoidal_table(128, WIDTH))
         self.dropout = nn.Dropout(DROPOUT)
         self.transformer = nn.Transformer(
-            256, 4, 2, 2, dim_feedforward=64, dropout=DROPOUT, batch_first=True
+            WIDTH, 4, 2, 2, dim_feedforward=64, dropout=DROPOUT, batch_first=True
         )
-        self.head = nn.Linear(256, target_size)
+        self.output = nn.Linear(WIDTH, target_size)
 
     def embed(self, embedding: nn.Embedding, tokens: Tensor) -> Tensor:
-        return self.dropout(embedding(tokens) * math.sqrt(256) + self.table[: tokens.shape[1]])
+        return self.dropout(embedding(tokens) * math.sqrt(WIDTH) + self.table[: tokens.shape[1]])
 
-    def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        padding = source == PAD
+    def forward(self, source: Tensor, source_lens: Tensor, target: Tensor) -> Tensor:
+        padding = torch.arange(source.shape[1]) >= source_lens[:, None]
         causal = nn.Transformer.generate_square_subsequent_mask(target.shape[1], dtype=torch.bool)
         hidden = self.transformer(
             self.embed(self.source_embedding, source),
@@ -167,77 +190,84 @@ class PlainTransformer(nn.Module):
             memory_key_padding_mask=padding,
             tgt_is_causal=True,
         )
-        return self.head(hidden)
+        return self.output(hidden)
 
 
-def plain_run(task: Task, batches, model: nn.Module) -> Callable[[], None]:
-    """A plain training loop over (source, target_in, target_out)."""
-    model.train()
-
-    def run() -> None:
-        optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
-        for _ in range(task.epochs):
-            total = 0.0
-            for source, target_in, target_out in batches():
-                logits = model(source, target_in)
-                loss = F.cross_entropy(logits.flatten(0, 1), target_out.flatten(), ignore_index=PAD)
-                optimizer.zero_grad()
-                loss.backward()
-                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                optimizer.step()
-                total += loss.item()
-
-    return run
-
-
-def transformer_torch(settings: Settings, *, bucketed: bool = False) -> Row:
+def transformer_torch(settings: Settings, *, by_length: bool = False) -> Row:
     """Our Transformer against torch.nn.Transformer."""
     task = Task(settings)
+    batches = task.by_length if by_length else task.shuffled
+    return task.row(
+        "transformer-torch" + ("-by-length" if by_length else ""),
+        "Transformer against nn.Transformer" + (", our batches" if by_length else ""),
+        task.round(task.transformer()),
+        task.round(PlainTransformer(*task.sizes), batches, padded_loss),
+        settings,
+        note="both on batches of similar length"
+        if by_length
+        else "theirs: shuffled batches padded to their longest, loss over all positions but padding",
+    )
 
-    def collate(pairs):
-        def padded(rows):
-            return pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
 
-        return (
-            padded([[*source, EOS] for source, _ in pairs]),
-            padded([[BOS, *target] for _, target in pairs]),
-            padded([[*target, EOS] for _, target in pairs]),
-        )
+# What each means brings -------------------------------------------------------------------------
 
-    if bucketed:
-        loader = PairLoader(task.pairs, task.source, task.target, batch_size=task.batch_size)
 
-        def batches():
-            return ((batch.source, batch.target_in, batch.target_out) for batch in loader)
-    else:
-        shuffled = DataLoader(task.encoded, task.batch_size, shuffle=True, collate_fn=collate)
+def batches_by_length(settings: Settings, *, longer: bool = False) -> Row:
+    """Ours on batches of similar length against ours on shuffled batches."""
+    task = Task(settings, longer=longer)
+    return task.row(
+        "batches-by-length" + ("-longer" if longer else ""),
+        "Batches of similar length" + (", any sentences" if longer else ""),
+        task.round(task.transformer()),
+        task.round(task.transformer(), task.shuffled),
+        settings,
+        note="peer: our Transformer on shuffled batches, padded to their longest",
+    )
 
-        def batches():
-            return shuffled
+
+def output_on_real_tokens(settings: Settings) -> Row:
+    """Logits of the real tokens against logits of all positions, both on shuffled batches."""
+    task = Task(settings)
+    return task.row(
+        "output-on-real-tokens",
+        "Output layer on real tokens only",
+        task.round(task.transformer(), task.shuffled),
+        task.round(task.transformer(), task.shuffled, padded_loss),
+        settings,
+        note="peer: our Transformer with logits of padding, too; both on shuffled batches",
+    )
+
+
+def fused_attention(settings: Settings) -> Row:
+    """The fused operator against attention written out, without dropout."""
+    task = Task(settings)
+    written_out = task.round(task.transformer(dropout=0.0))
+
+    def peer() -> None:
+        with sdpa_kernel(SDPBackend.MATH):
+            written_out()
 
     return task.row(
-        "transformer-torch" + ("-bucketed" if bucketed else ""),
-        "Transformer against nn.Transformer" + (", our batches" if bucketed else ""),
-        task.ours(our_transformer(task)),
-        plain_run(task, batches, PlainTransformer(*task.sizes)),
+        "fused-attention",
+        "Fused attention",
+        task.round(task.transformer(dropout=0.0)),
+        peer,
         settings,
-        target=None if bucketed else 1.2,
-        note="both on batches of similar length"
-        if bucketed
-        else "theirs: shuffled batches padded to their longest, loss over all positions but padding",
+        note="peer: the same with the products written out; both without dropout, with which a CPU "
+        "has no fused operator",
     )
 
 
 def matmul_share(settings: Settings) -> Row:
     """Floating-point operations of training per second, beside those of a bare matrix product."""
     task = Task(settings)
-    run = task.ours(our_transformer(task))
-    with FlopCounterMode(display=False) as counter:
+    run = task.round(task.transformer())
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         run()
     operations = counter.get_total_flops()
     rows = task.batch_size * (round(task.tokens / len(task.encoded)) + 1)
-    a, b = torch.randn(rows, 256), torch.randn(256, 256)
-    product = 2 * rows * 256 * 256
+    a, b = torch.randn(rows, WIDTH), torch.randn(WIDTH, WIDTH)
+    product = 2 * rows * WIDTH * WIDTH
     times = 10 if settings.tiny else operations // product
 
     def multiply() -> None:
@@ -254,8 +284,7 @@ def matmul_share(settings: Settings) -> Row:
         ratio=statistics.median(
             (operations / t) / (product * times / u) for t, u in zip(mine, bare, strict=True)
         ),
-        target=0.45,
-        note=f"({rows} × 256) @ (256 × 256), what most of the model's products look like; "
+        note=f"({rows} × {WIDTH}) @ ({WIDTH} × {WIDTH}), what most of the model's products look like; "
         f"{operations / task.epochs / 1e9:.1f} GFLOP an epoch",
     )
 
@@ -267,6 +296,10 @@ ROWS = {
     "bahdanau-d2l-longer": lambda settings: bahdanau_d2l(settings, longer=True),
     "bahdanau-d2l-one-layer": lambda settings: bahdanau_d2l(settings, layers=1),
     "transformer-torch": transformer_torch,
-    "transformer-torch-bucketed": lambda settings: transformer_torch(settings, bucketed=True),
+    "transformer-torch-by-length": lambda settings: transformer_torch(settings, by_length=True),
+    "batches-by-length": batches_by_length,
+    "batches-by-length-longer": lambda settings: batches_by_length(settings, longer=True),
+    "output-on-real-tokens": output_on_real_tokens,
+    "fused-attention": fused_attention,
     "matmul-share": matmul_share,
 }

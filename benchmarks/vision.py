@@ -1,63 +1,53 @@
 """Training vision transformers: images per second, against d2l 1.0.3 and vit-pytorch.
 
 Everybody has 28 × 28 grey images, patches of 7 × 7, 128 features, a network of 256, 4 heads, 2 layers, dropout
-0.1, batches of 128, the same images already scaled, and AdamW. A step of ours is what our Trainer does: forward, loss,
-backward, gradients clipped at 1, step; the peers' users do the same in a plain loop, with PyTorch's fused
-AdamW too. Our last layer computes the class token alone, which is the same function in fewer operations; the row
-`vit-all-tokens` shows what remains if it computes all.
+0.1 where its authors put it, batches of 128 of the same scaled images, and takes the same steps
+(`timing.training`): forward, loss, backward, gradients clipped at 1, PyTorch's Adam, float32.
+
+The last rows time what could be done differently, each against our ViT: a last layer that computes the class
+token alone, patches by a convolution, attention written out.
 """
 
-import contextlib
-import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from benchmarks import peers
-from benchmarks.timing import Row, Settings, faster, race, rate
-from course_utils.data.images import ImageLoader, ImageSet, load_fashion_mnist, scaled
+from benchmarks.timing import Row, Settings, faster, race, rate, size, training
+from course_utils.data.images import load_fashion_mnist, scaled
 from course_utils.models.vision import ViT
-from course_utils.train.losses import classification_loss
-from course_utils.train.trainer import Trainer
 
 BATCH = 128
 DROPOUT = 0.1
 
 
 class Task:
-    """The images, and how a round of each side goes."""
+    """The images, and how a round goes."""
 
     def __init__(self, settings: Settings):
-        self.data: ImageSet = load_fashion_mnist().take(256 if settings.tiny else 2_560)
-        self.images, self.labels = scaled(self.data.images), self.data.labels
+        data = load_fashion_mnist().take(256 if settings.tiny else 2_560)
+        self.images, self.labels = scaled(data.images), data.labels
 
-    def ours(self, model: nn.Module) -> Callable[[], None]:
-        """A pass of our Trainer."""
-        loader = ImageLoader(self.data, batch_size=BATCH)
-        trainer = Trainer(classification_loss(), epochs=1, lr=1e-3, device="cpu", quiet=True)
-        return lambda: trainer.fit(model, loader)
+    def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """All images in a new order."""
+        for rows in torch.randperm(len(self.labels)).split(BATCH):
+            yield self.images[rows], self.labels[rows]
 
-    def plain(self, model: nn.Module) -> Callable[[], None]:
-        """A pass of a loop as a user of PyTorch writes it."""
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-        model.train()
+    def round(self, model: nn.Module) -> Callable[[], None]:
+        """A pass over all images."""
 
-        def run() -> None:
-            for rows in torch.randperm(len(self.labels)).split(BATCH):
-                loss = F.cross_entropy(model(self.images[rows]), self.labels[rows])
-                optimizer.zero_grad()
-                loss.backward()
-                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                optimizer.step()
+        def loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
+            images, labels = batch
+            return F.cross_entropy(model(images), labels)
 
-        return run
+        return training(model, self.batches, loss)
 
     def row(self, name: str, what: str, ours, peer, settings: Settings, **options) -> Row:
         """Images per second of both."""
-        with contextlib.redirect_stderr(io.StringIO()):
-            mine, theirs = race(ours, peer, settings)
+        mine, theirs = race(ours, peer, settings)
         amount = len(self.labels)
         return Row(
             name,
@@ -70,16 +60,7 @@ class Task:
         )
 
 
-def size(model: nn.Module) -> str:
-    """Number of parameters, in thousands."""
-    return f"{sum(p.numel() for p in model.parameters()) / 1e3:.0f} k"
-
-
-class AllTokens(ViT):
-    """Our ViT with a last layer that computes every token."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.head(self.tokens(images)[:, 0])
+# Against peers ----------------------------------------------------------------------------------
 
 
 class D2LViT(nn.Module):
@@ -93,6 +74,8 @@ class D2LViT(nn.Module):
         self.dropout = nn.Dropout(DROPOUT)
         self.blocks = nn.Sequential(*(self.block(d2l) for _ in range(2)))
         self.head = nn.Sequential(nn.LayerNorm(128), nn.Linear(128, 10))
+        with torch.no_grad():
+            self(torch.zeros(2, 1, 28, 28))  # lazy layers get their sizes
 
     @staticmethod
     def block(d2l) -> nn.Module:
@@ -121,15 +104,13 @@ class D2LViT(nn.Module):
 
 def vit_d2l(settings: Settings) -> Row:
     """Our ViT against d2l's."""
-    task, ours = Task(settings), ViT(dropout=DROPOUT)
     theirs = D2LViT(peers.load("d2l", "d2l.torch"))
-    with torch.no_grad():
-        theirs(task.images[:2])  # lazy layers get their sizes
+    task, ours = Task(settings), ViT(dropout=DROPOUT)
     return task.row(
         "vit-d2l",
         "ViT against d2l",
-        task.ours(ours),
-        task.plain(theirs),
+        task.round(ours),
+        task.round(theirs),
         settings,
         target=1.4,
         note=f"parameters: ours {size(ours)}, d2l {size(theirs)}",
@@ -156,31 +137,100 @@ def vit_pytorch(settings: Settings) -> Row:
     return task.row(
         "vit-pytorch",
         "ViT against vit-pytorch",
-        task.ours(ours),
-        task.plain(theirs),
+        task.round(ours),
+        task.round(theirs),
         settings,
         target=1.1,
         note=f"parameters: ours {size(ours)}, vit-pytorch {size(theirs)}",
     )
 
 
-def vit_all_tokens(settings: Settings) -> Row:
-    """Our ViT with every token in the last layer against d2l's: equal operations."""
-    task, ours = Task(settings), AllTokens(dropout=DROPOUT)
-    theirs = D2LViT(peers.load("d2l", "d2l.torch"))
-    with torch.no_grad():
-        theirs(task.images[:2])
+# What could be done differently -----------------------------------------------------------------
+
+
+class ClassTokenAlone(ViT):
+    """Our ViT with a last layer that computes the class token alone, which is all that the output reads."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.patch_embedding(images)
+        x = torch.cat([self.class_token.expand(len(x), -1, -1), x], dim=1)
+        x = self.dropout(self.positions(x))
+        *earlier, last = self.layers
+        for layer in earlier:
+            x = layer(x)
+        keys = last.around_attention.norm(x)
+        x = last.around_attention(x[:, :1], lambda query: last.attention(query, keys, keys))
+        x = last.around_feed_forward(x, last.feed_forward)
+        return self.output(self.norm(x[:, 0]))
+
+
+class ByConvolution(ViT):
+    """Our ViT with patches by a convolution whose stride is its kernel."""
+
+    def __init__(self, **sizes):
+        super().__init__(**sizes)
+        self.patch_embedding = nn.Sequential(
+            nn.Conv2d(1, 128, kernel_size=7, stride=7), nn.Flatten(2), Transposed()
+        )
+
+
+class Transposed(nn.Module):
+    """(batch, embed_dim, patches) → (batch, patches, embed_dim)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.transpose(1, 2)
+
+
+def class_token_alone(settings: Settings) -> Row:
+    """A last layer that computes the class token alone, against all tokens."""
+    task = Task(settings)
     return task.row(
-        "vit-all-tokens",
-        "ViT, all tokens computed, against d2l",
-        task.ours(ours),
-        task.plain(theirs),
+        "vit-class-token",
+        "ViT, last layer for the class token alone",
+        task.round(ClassTokenAlone(dropout=DROPOUT)),
+        task.round(ViT(dropout=DROPOUT)),
         settings,
+        note="the same function in fewer operations; the library computes all tokens",
+    )
+
+
+def patches_unfolded(settings: Settings) -> Row:
+    """Patches cut out and multiplied, as ours does it, against a convolution."""
+    task = Task(settings)
+    return task.row(
+        "vit-patches",
+        "ViT, patches cut out and multiplied",
+        task.round(ViT(dropout=DROPOUT)),
+        task.round(ByConvolution(dropout=DROPOUT)),
+        settings,
+        note="peer: our ViT with a strided convolution",
+    )
+
+
+def fused_attention(settings: Settings) -> Row:
+    """The fused operator against attention written out, without dropout."""
+    task = Task(settings)
+    written_out = task.round(ViT(dropout=0.0))
+
+    def peer() -> None:
+        with sdpa_kernel(SDPBackend.MATH):
+            written_out()
+
+    return task.row(
+        "vit-fused-attention",
+        "ViT, fused attention",
+        task.round(ViT(dropout=0.0)),
+        peer,
+        settings,
+        note="peer: the same with the products written out; both without dropout, with which a CPU "
+        "has no fused operator",
     )
 
 
 ROWS: dict[str, Callable[[Settings], Row]] = {
     "vit-d2l": vit_d2l,
     "vit-pytorch": vit_pytorch,
-    "vit-all-tokens": vit_all_tokens,
+    "vit-class-token": class_token_alone,
+    "vit-patches": patches_unfolded,
+    "vit-fused-attention": fused_attention,
 }
