@@ -48,8 +48,8 @@ runs: $(ENV) ## make the stored runs that are missing or stale; CHAPTER=12 for o
 gpu: $(ENV) ## run the cells that need a GPU, at full size, and store what they give; CHAPTER=10 for one
 	$(BIN)/python -m course_utils.studio.runs --gpu $(CHAPTER)
 
-bench: $(ENV) ## time the package side by side with its peers, which get an environment of their own; ONLY=translation for a part
-	$(BIN)/python -m benchmarks.run $(if $(ONLY),--only $(ONLY))
+bench: $(ENV) ## time the package side by side with its peers, which get an environment of their own; ONLY=translation for a part, THREADS=1
+	$(BIN)/python -m benchmarks.run $(if $(ONLY),--only $(ONLY)) $(if $(THREADS),--threads $(THREADS))
 
 lint: $(ENV) ## look for mistakes and unformatted code
 	$(BIN)/ruff check

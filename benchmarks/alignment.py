@@ -11,12 +11,12 @@ import time
 import torch
 
 import course_utils as cu
-from course_utils.lessons.bahdanau_attention.small_world import FOUR, small_world
+from course_utils.lessons.bahdanau_attention.small_world import FOUR, SmallWorld, small_world
 
 EPOCHS = 9
 
 
-def train(world: cu.SmallWorld, seed: int) -> cu.AttentionTranslator:
+def train(world: SmallWorld, seed: int) -> cu.AttentionTranslator:
     """The chapter's network with attention."""
     cu.seed_everything(seed)
     model = cu.AttentionTranslator(
@@ -28,10 +28,10 @@ def train(world: cu.SmallWorld, seed: int) -> cu.AttentionTranslator:
         cu.translation_loss(), epochs=EPOCHS, lr=6e-3, schedule=schedule, seed=seed
     )
     trainer.fit(model, loader)
-    return model.cpu()
+    return model
 
 
-def measure(world: cu.SmallWorld, seed: int) -> dict:
+def measure(world: SmallWorld, seed: int) -> dict:
     """Scores on the test sentences, and how many of the four are translated exactly."""
     wall, cpu = time.perf_counter(), time.process_time()
     model = train(world, seed)

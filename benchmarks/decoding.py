@@ -62,8 +62,7 @@ def recomputing(settings: Settings) -> Row:
         memory, mask = model.encode(*source)
         target = torch.tensor([[BOS]])
         for _ in range(length):
-            causal = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).tril()
-            hidden = model._decode(target, memory, causal, mask)
+            hidden = model.decode(target, memory, mask)
             target = torch.cat([target, model.output(hidden[:, -1]).argmax(-1)[:, None]], dim=1)
 
     mine, theirs = race(cached, recomputed, settings)

@@ -1,9 +1,10 @@
 """Times the package side by side with its peers, and says whether the targets are met.
 
-    make bench [ONLY="translation"]        python -m benchmarks.run [--only NAME …] [--rounds N]
+    make bench [ONLY="translation"] [THREADS=1]
+    python -m benchmarks.run [--only NAME …] [--threads N] [--rounds N]
 
-NAME is a topic or a part of a row's name. Prints a table of ratios and writes _build/bench/results.json.
-A peer that can't be installed is reported there, and the rest runs.
+NAME is a topic or a part of a row's name. Prints a table of ratios and writes it, with N threads, into
+_build/bench/results-N.json. A peer that can't be installed is reported there, and the rest runs.
 """
 
 import argparse
@@ -16,6 +17,8 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+
+import torch
 
 from benchmarks import peers
 from benchmarks.timing import Row, Settings, conditions, table
@@ -57,8 +60,6 @@ def measure(name: str, function: Callable[[Settings], Row], settings: Settings) 
 
 def here(options: argparse.Namespace) -> None:
     """Run in this environment."""
-    import torch
-
     threads = 1 if options.cpu_time else options.threads
     torch.set_num_threads(threads)
     clock = time.process_time if options.cpu_time else time.perf_counter
@@ -75,9 +76,9 @@ def here(options: argparse.Namespace) -> None:
     print(f"{about['machine']}, {about['threads']} threads, PyTorch {torch.__version__}")
     print(table(rows))
     results = about | {"rows": {row.name: row.as_dict() for row in rows}}
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(results, indent=1, ensure_ascii=False)
-    options.json.write_text(text + "\n", encoding="utf-8")
+    path = options.json or peers.FOLDER / f"results-{threads}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -85,8 +86,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.run", description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--json", type=Path, default=peers.FOLDER / "results.json")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of PyTorch")
+    parser.add_argument("--json", type=Path, help="where to write the results")
     parser.add_argument(
         "--cpu-time", action="store_true", help="CPU seconds of one thread, where others work too"
     )

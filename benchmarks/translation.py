@@ -60,9 +60,7 @@ class Task:
         self.by_length = PairLoader(
             self.pairs, self.source, self.target, batch_size=self.batch_size
         )
-        self.shuffled = DataLoader(
-            self.encoded, self.batch_size, shuffle=True, collate_fn=collate
-        )
+        self.shuffled = DataLoader(self.encoded, self.batch_size, shuffle=True, collate_fn=collate)
 
     def transformer(self, *, dropout: float = DROPOUT) -> Transformer:
         """Ours, at the sizes of d2l's."""
@@ -141,24 +139,33 @@ def transformer_d2l(settings: Settings, *, longer: bool = False) -> Row:
     )
 
 
-def bahdanau_d2l(settings: Settings, *, longer: bool = False, layers: int = 2) -> Row:
-    """Our translator with Bahdanau's attention against d2l's, with as many layers."""
+def bahdanau_d2l(
+    settings: Settings, *, longer: bool = False, our_layers: int = 1, their_layers: int = 2
+) -> Row:
+    """Our translator with Bahdanau's attention against d2l's.
+
+    Ours has the paper's encoder, one layer in both directions; the book's has two layers in one, and
+    nearly as many parameters. Two rows give both the same number of layers.
+    """
     d2l = peers.load("d2l", "d2l.torch")
     task = Task(settings, longer=longer)
     ours = AttentionTranslator(
-        *task.sizes, embed_dim=WIDTH, hidden_dim=WIDTH, num_layers=layers, dropout=DROPOUT
+        *task.sizes, embed_dim=WIDTH, hidden_dim=WIDTH, num_layers=our_layers, dropout=DROPOUT
     )
-    theirs = d2l_models.bahdanau(d2l, *task.sizes, dropout=DROPOUT, layers=layers)
+    theirs = d2l_models.bahdanau(d2l, *task.sizes, dropout=DROPOUT, layers=their_layers)
     peer = task.d2ls(theirs)
-    what = ", any sentences" if longer else ", one layer each" if layers == 1 else ""
+    equal = our_layers == their_layers
     return task.row(
-        "bahdanau-d2l" + ("-longer" if longer else "-one-layer" if layers == 1 else ""),
-        "Bahdanau's model against d2l" + what,
+        "bahdanau-d2l" + ("-longer" if longer else "") + (f"-layers-{our_layers}" if equal else ""),
+        "Bahdanau's model against d2l"
+        + (", any sentences" if longer else "")
+        + (f", layers: {our_layers}" if equal else ""),
         task.round(ours),
         peer,
         settings,
-        target=1.4 if layers == 2 and not longer else None,
-        note=f"parameters: ours {size(ours)}, with an encoder in both directions, d2l {size(theirs)}",
+        target=None if longer or equal else 1.4,
+        note=f"layers: ours {our_layers}, its encoder in both directions, d2l {their_layers}; "
+        f"parameters: ours {size(ours)}, d2l {size(theirs)}",
     )
 
 
@@ -294,7 +301,8 @@ ROWS = {
     "transformer-d2l-longer": lambda settings: transformer_d2l(settings, longer=True),
     "bahdanau-d2l": bahdanau_d2l,
     "bahdanau-d2l-longer": lambda settings: bahdanau_d2l(settings, longer=True),
-    "bahdanau-d2l-one-layer": lambda settings: bahdanau_d2l(settings, layers=1),
+    "bahdanau-d2l-layers-1": lambda settings: bahdanau_d2l(settings, their_layers=1),
+    "bahdanau-d2l-layers-2": lambda settings: bahdanau_d2l(settings, our_layers=2),
     "transformer-torch": transformer_torch,
     "transformer-torch-by-length": lambda settings: transformer_torch(settings, by_length=True),
     "batches-by-length": batches_by_length,

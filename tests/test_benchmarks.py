@@ -5,40 +5,129 @@ import subprocess
 import sys
 
 import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
 
+from course_utils.data.text import BOS, EOS, PAD
 from course_utils.runtime import ROOT
 
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import peers, run, timing  # noqa: E402
-from benchmarks.timing import Row, Settings  # noqa: E402
+from benchmarks import d2l_models, peers, run, timing, translation, vision
+from benchmarks.timing import Row, Settings
 
 
-def bench(tmp_path, *arguments):
-    path = tmp_path / "results.json"
-    command = [sys.executable, "-m", "benchmarks.run", "--here", "--tiny", "--rounds", "2"]
-    done = subprocess.run(
-        [*command, "--threads", "1", "--json", path, *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout, json.loads(path.read_text(encoding="utf-8"))
+@pytest.fixture
+def bench(tmp_path, monkeypatch, capsys):
+    """Runs rows here at their smallest, without any peer; gives what was printed and written."""
+
+    def load(name, module):
+        raise peers.Unavailable(f"{name} is on holiday")
+
+    monkeypatch.setattr(peers, "load", load)
+    monkeypatch.setattr(peers, "FOLDER", tmp_path)
+    before = torch.get_num_threads()
+
+    def measured(*names):
+        options = ["--here", "--tiny", "--rounds", "2", "--threads", "1", "--only", *names]
+        assert run.main(options) == 0
+        results = json.loads((tmp_path / "results-1.json").read_text(encoding="utf-8"))
+        return capsys.readouterr().out, results
+
+    yield measured
+    torch.set_num_threads(before)
 
 
-def test_the_runner_measures_and_tells_what_it_could_not(tmp_path):
-    printed, results = bench(
-        tmp_path, "--only", "bahdanau-d2l-longer", "transformer-torch", "matmul", "decoding"
-    )
+@pytest.mark.slow
+def test_the_runner_measures_and_tells_what_it_could_not(bench):
+    printed, results = bench("vit-d2l", "bahdanau-d2l-longer", "transformer-torch", "decoding")
     rows = results["rows"]
-    assert {"transformer-torch", "matmul-share", "cache-flat"} < set(rows)
-    for name, row in rows.items():
-        assert row["problem"] if "d2l" in name else row["ratio"] > 0
-    assert "not measured: d2l " in printed
-    assert rows["bahdanau-d2l-longer"]["met"] is None
-    assert rows["cache-flat"]["met"] in (True, False)
-    assert results["threads"] == 1 and results["versions"]["d2l"] == "not installed"
+    assert set(rows) == {
+        "vit-d2l", "bahdanau-d2l-longer", "transformer-torch", "transformer-torch-by-length",
+        "cache-flat", "cache-recomputing",
+    }  # fmt: skip
+    for name in ("vit-d2l", "bahdanau-d2l-longer"):
+        assert rows[name]["problem"] == "d2l is on holiday" and rows[name]["met"] is None
+    assert printed.count("not measured: d2l is on holiday") == 2
+    for name in set(rows) - {"vit-d2l", "bahdanau-d2l-longer"}:
+        assert rows[name]["problem"] == "" and rows[name]["ratio"] > 0
+    assert rows["cache-flat"]["met"] is (rows["cache-flat"]["ratio"] <= 1.3)
+    assert rows["transformer-torch"]["met"] is None  # a row without a target
+    assert results["threads"] == 1
+    assert results["versions"]["torch"] == torch.__version__
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    ["batches-by-length", "output-on-real-tokens", "fused-attention", "matmul-share", "vit-class", "vit-patches"],
+)  # fmt: skip
+def test_each_means_has_a_row_of_its_own(bench, name):
+    _printed, results = bench(name)
+    for row in results["rows"].values():
+        assert row["problem"] == "" and row["ratio"] > 0 and row["note"]
+
+
+# The same for everybody -------------------------------------------------------------------------
+
+
+def test_a_round_is_plain_adam_with_clipping():
+    torch.manual_seed(0)
+    mine, theirs = nn.Linear(3, 1), nn.Linear(3, 1)
+    theirs.load_state_dict(mine.state_dict())
+    batches = torch.randn(4, 5, 3) * 10
+
+    def loss(model, batch):
+        return model(batch).square().mean()
+
+    timing.training(mine.eval(), lambda: batches, loss, epochs=2)()
+    optimizer = torch.optim.Adam(theirs.parameters(), lr=timing.LEARNING_RATE)
+    for batch in [*batches, *batches]:
+        optimizer.zero_grad()
+        loss(theirs, batch).backward()
+        nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
+        optimizer.step()
+    assert_close(list(mine.parameters()), list(theirs.parameters()), rtol=0, atol=0)
+    assert mine.training
+
+
+def gradients(loss, model):
+    """A loss, and the gradients of all parameters that it reaches."""
+    return loss, torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
+
+
+def test_the_output_layer_on_real_tokens_gives_the_same_loss():
+    task = translation.Task(Settings(tiny=True), longer=True)
+    model = task.transformer(dropout=0.0)
+    for batch in task.shuffled:
+        assert (batch.target_out == PAD).any()
+        losses = translation.real_loss(model, batch), translation.padded_loss(model, batch)
+        ours, theirs = (gradients(loss, model) for loss in losses)
+        assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [vision.ClassTokenAlone, vision.ByConvolution])
+def test_the_other_ways_to_a_vit_are_the_same_function(kind):
+    model, other = vision.ViT(dropout=0.0), kind(dropout=0.0)
+    for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
+        theirs.data.copy_(mine.data.view_as(theirs))
+    images = torch.randn(3, 1, 28, 28)
+    assert_close(model(images), other(images), atol=1e-5, rtol=1e-4)
+    _, ours = gradients(model(images).sin().sum(), model)
+    _, found = gradients(other(images).sin().sum(), other)
+    for mine, theirs in zip(ours, found, strict=True):
+        assert_close(mine, theirs.view_as(mine), atol=1e-4, rtol=1e-3)
+
+
+def test_d2ls_batches_are_padded_to_one_length():
+    (batch,) = d2l_models.loader([([7, 8], [9])], steps=4, batch_size=2)
+    source, target_in, lens, target_out = (tensor.tolist() for tensor in batch)
+    assert source == [[7, 8, EOS, PAD]] and lens == [3]
+    assert target_in == [[BOS, 9, EOS, PAD]] and target_out == [[9, EOS, PAD, PAD]]
+
+
+# Peers, rows, races -----------------------------------------------------------------------------
 
 
 def test_a_peer_that_can_not_be_installed_is_noted_and_the_others_are_tried(tmp_path, monkeypatch):

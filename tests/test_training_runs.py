@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from course_utils.attention import padding_mask
+from course_utils.attention import MultiHeadAttention, padding_mask
 from course_utils.data.translation import load_grammar
 from course_utils.lessons.training_transformers.explorer import RATES, WARMUPS, factor, warmup
 from course_utils.lessons.training_transformers.runs import epochs_to, load_training_runs, rate
@@ -105,6 +105,16 @@ def test_a_shortcut_decodes_step_by_step_as_it_was_trained(shortcut):
         torch.testing.assert_close(
             torch.stack(logits, dim=1), model(source, lens, target), atol=1e-5, rtol=1e-4
         )
+
+
+@pytest.mark.parametrize("shortcut", ["scaled after softmax", "zeroed mask"])
+def test_a_shortcut_puts_another_attention_in_the_place_of_the_old_with_its_weights(shortcut):
+    model = small_model()
+    old = model.decoder[0].cross_attention
+    new = take_shortcut(model, shortcut).decoder[0].cross_attention
+    assert type(old) is MultiHeadAttention and type(new) is not MultiHeadAttention
+    for mine, theirs in zip(new.parameters(), old.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
 
 
 def test_zeroed_padding_takes_part():

@@ -103,8 +103,7 @@ class Vocabulary:
 
 def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """Ids (batch, longest) filled up with `PAD`, and the lengths (batch,)."""
-    lengths = torch.tensor([len(sequence) for sequence in sequences])
-    ids = torch.full((len(sequences), int(lengths.max())), PAD)
-    for row, sequence in zip(ids, sequences, strict=True):
-        row[: len(sequence)] = torch.tensor(sequence)
-    return ids, lengths
+    lengths = [len(sequence) for sequence in sequences]
+    longest = max(lengths)
+    padded = [[*sequence, *[PAD] * (longest - len(sequence))] for sequence in sequences]
+    return torch.tensor(padded), torch.tensor(lengths)

@@ -1,10 +1,10 @@
 """Shortcuts of a first-generation implementation, put into a Transformer one at a time.
 
-They are here to be measured against the standard form, not to be used. Above: `transformer`. Taught in
-*Training transformers*.
+They are here to be measured against the standard form, not to be used.
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -52,7 +52,20 @@ class Sliced(nn.Linear):
         self.weight = nn.Parameter(torch.empty(num_heads, size, size).uniform_(-bound, bound))
 
     def forward(self, x: Tensor) -> Tensor:
+        """(…, embed_dim) → (…, embed_dim)."""
         return F.linear(x, torch.block_diag(*self.weight), self.bias)
+
+
+class WithoutShortcut(nn.Module):
+    """norm(f(x)) where norm(x + f(x)) should be."""
+
+    def __init__(self, norm: nn.Module):
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """(batch, length, embed_dim) → the same shape."""
+        return self.norm(sublayer(x))
 
 
 SHORTCUTS = ("sliced heads", "scaled after softmax", "zeroed mask", "no residual around cross")
@@ -66,30 +79,30 @@ def take_shortcut(model: Transformer, shortcut: str) -> Transformer:
     """
     if shortcut not in SHORTCUTS:
         raise ValueError(f"shortcut={shortcut!r} is unknown; there are {', '.join(SHORTCUTS)}")
-    for module in list(model.modules()):
-        if not isinstance(module, MultiHeadAttention):
-            continue
-        if shortcut == "sliced heads":
-            embed_dim = module.query_proj.in_features
-            for name in ("query_proj", "key_proj", "value_proj"):
-                setattr(module, name, Sliced(embed_dim, module.num_heads))
-            module.out_proj = nn.Identity()
-        elif shortcut == "scaled after softmax":
-            module.__class__ = ScaledAfterSoftmax
-        elif shortcut == "zeroed mask":
-            module.__class__ = ZeroedMask
-    if shortcut == "no residual around cross":
-        for layer in model.decoder:
-            layer.around_cross = _WithoutShortcut(layer.around_cross.norm)
+    for layer in [*model.encoder, *model.decoder]:
+        for name, part in list(layer.named_children()):
+            if name == "around_cross" and shortcut == "no residual around cross":
+                layer.around_cross = WithoutShortcut(part.norm)
+            elif isinstance(part, MultiHeadAttention) and shortcut == "sliced heads":
+                _slice(part)
+            elif isinstance(part, MultiHeadAttention) and shortcut == "scaled after softmax":
+                setattr(layer, name, _remade(part, ScaledAfterSoftmax))
+            elif isinstance(part, MultiHeadAttention) and shortcut == "zeroed mask":
+                setattr(layer, name, _remade(part, ZeroedMask))
     return model
 
 
-class _WithoutShortcut(nn.Module):
-    """norm(f(x)) where norm(x + f(x)) should be."""
+def _slice(attention: MultiHeadAttention) -> None:
+    """Sliced projections in place of the three, and none at the end."""
+    for name in ("query_proj", "key_proj", "value_proj"):
+        embed_dim = getattr(attention, name).in_features
+        setattr(attention, name, Sliced(embed_dim, attention.num_heads))
+    attention.out_proj = nn.Identity()
 
-    def __init__(self, norm: nn.Module):
-        super().__init__()
-        self.norm = norm
 
-    def forward(self, x: Tensor, sublayer) -> Tensor:
-        return self.norm(sublayer(x))
+def _remade(attention: MultiHeadAttention, kind: type[MultiHeadAttention]) -> MultiHeadAttention:
+    """Another kind of attention with the same sizes and weights."""
+    embed_dim = attention.query_proj.in_features
+    made = kind(embed_dim, attention.num_heads, dropout=attention.dropout)
+    made.load_state_dict(attention.state_dict())
+    return made
