@@ -5,6 +5,7 @@ importing only from those before it.
 
     runtime      seeds, the device, files of data/, writing whole or not at all
     figures      functions from arrays to a picture with an alt text
+    drawings     boxes, arrows and tensors with their shapes, as SVG with an alt text
     pooling      kernels, Nadaraya–Watson regression, the choice of a width
     positions    sinusoidal, learned and rotary encodings
     arguments    checks of what attention is given
@@ -33,6 +34,7 @@ from course_utils.figures import (
     show_images,
     subplots,
 )
+from course_utils.drawings import Arrow, Box, Cells, Circle, Drawing, Note
 from course_utils.pooling import (
     KERNELS,
     best_width,

@@ -55,6 +55,7 @@ class Drawing:
         groups: label → names, separated by spaces, around which a broken frame is drawn.
         alt: what a reader who cannot see the drawing needs to know.
         gap: pixels between columns and between rows.
+        flow: "down" lets an arrow to another row and column leave up or down, "right" to a side.
 
     Raises:
         ValueError: an unknown name, color or side; parts that lie over one another; no alt text.
@@ -69,9 +70,12 @@ class Drawing:
         arrows: Sequence[str | Arrow] = (),
         groups: Mapping[str, str] | None = None,
         gap: tuple[float, float] = (26, 32),
+        flow: str = "down",
     ):
         if not alt.strip():
             raise ValueError("alt='' says nothing; describe the drawing in one or two sentences")
+        if flow not in ("down", "right"):
+            raise ValueError(f"flow={flow!r} is neither 'down' nor 'right'")
         self.alt = " ".join(alt.split())
         spans = parse_layout(layout)
         self._known = list(spans)
@@ -79,23 +83,30 @@ class Drawing:
         self._names_known(given, "nodes")
         made = {name: given.get(name, name) for name in spans}
         self.placed = place_nodes(
-            {name: Box(node) if isinstance(node, str) else node for name, node in made.items()}, spans, gap
+            {name: Box(node) if isinstance(node, str) else node for name, node in made.items()},
+            spans,
+            gap,
         )
         self.arrows = parse_arrows(arrows)
         for arrow in self.arrows:
             self._check_arrow(arrow)
-        self.routes = [route(arrow, self.placed, gap) for arrow in self.arrows]
+        self.routes = [route(arrow, self.placed, gap, flow) for arrow in self.arrows]
+        self._check_nodes()
+        for arrow, points in zip(self.arrows, self.routes, strict=True):
+            self._check_route(arrow, points)
         self.groups = {label: names.split() for label, names in (groups or {}).items()}
         for label, names in self.groups.items():
             self._names_known(names, f"group {label!r}")
         self.frames = {label: self._frame(names) for label, names in self.groups.items()}
+        self._check_frames()
         self.labels = {label: self._label_group(label) for label in self.groups}
-        self._check_places()
 
     def _names_known(self, names, where: str) -> None:
         for name in names:
             if name not in self._known:
-                raise ValueError(f"{where}: {name!r} is not in the layout; it has {', '.join(self._known)}")
+                raise ValueError(
+                    f"{where}: {name!r} is not in the layout; it has {', '.join(self._known)}"
+                )
 
     def _check_arrow(self, arrow: Arrow) -> None:
         where = f"arrow {arrow.source} -> {arrow.target}"
@@ -104,7 +115,9 @@ class Drawing:
             if side is not None and side not in SIDES:
                 raise ValueError(f"{where}: {side!r} is not a side; use {', '.join(SIDES)}")
         if arrow.color is not None and arrow.color not in LINES:
-            raise ValueError(f"{where}: color={arrow.color!r} is too pale for a line; use {', '.join(LINES)}")
+            raise ValueError(
+                f"{where}: color={arrow.color!r} is too pale for a line; use {', '.join(LINES)}"
+            )
         if arrow.source == arrow.target and arrow.around is None:
             raise ValueError(f"{where}: give a side to go around, such as around='right'")
 
@@ -116,24 +129,36 @@ class Drawing:
                 rects += [Rect(x, y, x, y) for x, y in points]
         return around(rects).grown(FRAME)
 
-    def _check_places(self) -> None:
-        """Refuse parts that lie over one another, and arrows through boxes."""
+    def _check_nodes(self) -> None:
+        """Refuse nodes that lie over one another."""
         for (one, a), (two, b) in combinations(self.placed.items(), 2):
             if a.rect.meets(b.rect):
                 raise ValueError(f"{one!r} and {two!r} lie over one another")
-        for arrow, points in zip(self.arrows, self.routes, strict=True):
-            where = f"arrow {arrow.source} -> {arrow.target}"
-            for name, other in self.placed.items():
-                inner = other.rect.grown(-1)
-                inside = any(inner.meets(Rect(x, y, x, y).grown(0.5)) for x, y in _dots(points))
-                if inside and name not in (arrow.source, arrow.target):
-                    raise ValueError(f"{where} runs through {name!r}; choose its sides by start=, end= or around=")
-                if arrow.label and label_place(arrow.label, points)[3].meets(other.rect):
-                    raise ValueError(f"{where}: its label {arrow.label!r} lies over {name!r}; make the gap wider")
+
+    def _check_route(self, arrow: Arrow, points: Sequence[Point]) -> None:
+        """Refuse an arrow through a node, one without room for its head, and a label over a node."""
+        where = f"arrow {arrow.source} -> {arrow.target}"
+        if math.dist(points[-2], points[-1]) < HEAD + 3:
+            raise ValueError(f"{where}: no room for its head; make the gap wider")
+        label = label_place(arrow.label, points)[3] if arrow.label else None
+        for name, other in self.placed.items():
+            if label and label.meets(other.rect):
+                raise ValueError(f"{where}: its label lies over {name!r}; make the gap wider")
+            ends = name in (arrow.source, arrow.target)
+            inner = other.solid.grown(-4) if ends else other.rect.grown(-1)
+            if any(inner.meets(Rect(x, y, x, y).grown(0.5)) for x, y in _dots(points)):
+                raise ValueError(f"{where} runs through {name!r}; give start=, end= or around=")
+
+    def _check_frames(self) -> None:
+        """Refuse frames that cross, and those that hold more than their members."""
+        for (one, a), (two, b) in combinations(self.groups.items(), 2):
+            nested = set(a) <= set(b) or set(b) <= set(a)
+            if not nested and self.frames[one].meets(self.frames[two]):
+                raise ValueError(f"the frames of groups {one!r} and {two!r} cross")
         for label, names in self.groups.items():
-            for name, other in self.placed.items():
-                if name not in names and self.frames[label].meets(other.rect):
-                    raise ValueError(f"the frame of group {label!r} runs over {name!r}, which is not in it")
+            for name, part in self.placed.items():
+                if name not in names and self.frames[label].meets(part.rect):
+                    raise ValueError(f"the frame of group {label!r} runs over {name!r}, not in it")
 
     def _label_group(self, label: str) -> Rect:
         """A free place for a group's label: over its frame, else under, left or right of it."""
@@ -146,7 +171,7 @@ class Drawing:
         taken += [Rect(x, y, x, y).grown(3) for points in self.routes for x, y in _dots(points)]
         for x, y in places:
             place = Rect(x, y - 8, x + width, y + 8)
-            if not any(place.meets(other) for other in taken):
+            if not any(place.grown(2).meets(other) for other in taken):
                 return place
         raise ValueError(f"no room for the label of group {label!r}; make the gap wider")
 
@@ -174,7 +199,9 @@ class Drawing:
         width, height = math.ceil(view.right - view.left), math.ceil(view.bottom - view.top)
         told = "; ".join(f"{self._said(a.source)} → {self._said(a.target)}" for a in self.arrows)
         digest = hashlib.sha256((self.alt + body).encode()).hexdigest()[:10]
-        style = f"display:block;margin:auto;max-width:100%;min-width:{LEAST * width:.0f}px;height:auto"
+        style = (
+            f"display:block;margin:auto;max-width:100%;min-width:{LEAST * width:.0f}px;height:auto"
+        )
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="t{digest} d{digest}" '
             f'width="{width}" height="{height}" viewBox="{view.left:.1f} {view.top:.1f} {width} {height}" '
@@ -218,6 +245,7 @@ def _draw_arrow(arrow: Arrow, points: Sequence[Point]) -> list[str]:
     """The line, with rounded bends, and the head."""
     paint = "currentColor" if arrow.color is None else COLORS[arrow.color]
     tip, before = points[-1], points[-2]
+    end = _toward(tip, before, HEAD - 1) if arrow.head else tip
     base = _toward(tip, before, HEAD)
     across = (0.45 * (tip[1] - base[1]), 0.45 * (base[0] - tip[0]))
     path = "M{:.1f} {:.1f}".format(*points[0])
@@ -225,12 +253,10 @@ def _draw_arrow(arrow: Arrow, points: Sequence[Point]) -> list[str]:
         radius = min(CORNER, math.dist(one, corner) / 2, math.dist(corner, two) / 2)
         near, far = _toward(corner, one, radius), _toward(corner, two, radius)
         path += "L{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}".format(*near, *corner, *far)
-    path += "L{:.1f} {:.1f}".format(*_toward(tip, before, HEAD - 1))
+    path += "L{:.1f} {:.1f}".format(*end)
     head = "M{:.1f} {:.1f}L{:.1f} {:.1f}L{:.1f} {:.1f}Z".format(
         *tip, base[0] + across[0], base[1] + across[1], base[0] - across[0], base[1] - across[1]
     )
     dashes = ' stroke-dasharray="6 4"' if arrow.dashed else ""
-    return [
-        f'<path d="{path}" fill="none" stroke="{paint}" stroke-width="1.6"{dashes}/>',
-        f'<path d="{head}" fill="{paint}"/>',
-    ]
+    line = f'<path d="{path}" fill="none" stroke="{paint}" stroke-width="1.6"{dashes}/>'
+    return [line] + [f'<path d="{head}" fill="{paint}"/>'] * arrow.head

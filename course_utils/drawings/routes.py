@@ -28,6 +28,7 @@ class Arrow:
         label: a word beside its longest part.
         color: blue, green, purple or vermilion; by default the color of the text.
         dashed: broken line.
+        head: False for a line without an arrowhead.
         straight: the shortest way from center to center of two sides, where others bend at right angles.
         around: "left", "right", "top" or "bottom": leave and come back on this side, as a shortcut does.
         start, end: sides at which it leaves the source and reaches the target.
@@ -40,6 +41,7 @@ class Arrow:
     label: str = ""
     color: str | None = None
     dashed: bool = False
+    head: bool = True
     straight: bool = False
     around: str | None = None
     start: str | None = None
@@ -78,17 +80,21 @@ def parse_layout(layout: str) -> dict[str, tuple[int, int, int, int]]:
     """A table of names → name: (first row, first column, last row, last column).
 
     Raises:
-        ValueError: rows of different lengths, or a name whose cells make no rectangle.
+        ValueError: no names, rows of different lengths, or a name whose cells make no rectangle.
     """
     rows = [line.split() for line in layout.splitlines() if line.strip()]
     for row in rows:
         if len(row) != len(rows[0]):
-            raise ValueError(f"row {' '.join(row)!r} of the layout has not {len(rows[0])} names; '.' is empty")
+            raise ValueError(
+                f"row {' '.join(row)!r} of the layout has not {len(rows[0])} names; '.' is empty"
+            )
     where: dict[str, list[tuple[int, int]]] = {}
     for i, row in enumerate(rows):
         for j, name in enumerate(row):
             if name != ".":
                 where.setdefault(name, []).append((i, j))
+    if not where:
+        raise ValueError("the layout is empty; it needs rows of names")
     spans = {}
     for name, cells in where.items():
         (top, left), (bottom, right) = min(cells), max(cells)
@@ -146,14 +152,14 @@ def _most(nodes, sizes, names, axis: int) -> float:
     return max(sizes[n][axis] for n in boxes)
 
 
-def find_sides(arrow: Arrow, a: Rect, b: Rect) -> tuple[str, str]:
+def find_sides(arrow: Arrow, a: Rect, b: Rect, flow: str) -> tuple[str, str]:
     """The sides at which an arrow leaves `a` and reaches `b`."""
-    if a.bottom <= b.top:
-        sides = ("bottom", "top")
-    elif b.bottom <= a.top:
-        sides = ("top", "bottom")
+    beside = a.right <= b.left or b.right <= a.left
+    below = a.bottom <= b.top or b.bottom <= a.top
+    if below and not (beside and flow == "right"):
+        sides = ("bottom", "top") if a.y < b.y else ("top", "bottom")
     else:
-        sides = ("right", "left") if a.x <= b.x else ("left", "right")
+        sides = ("right", "left") if a.x < b.x else ("left", "right")
     return arrow.around or arrow.start or sides[0], arrow.around or arrow.end or sides[1]
 
 
@@ -170,22 +176,21 @@ def port(placed: Placed, side: str, along: float) -> Point:
 
 
 def facing(a: Rect, b: Rect, axis: int) -> float | None:
-    """The coordinate at which a line without a bend joins the two, or None if they do not face each other."""
+    """Where a line without a bend joins the center of one with the other, or None."""
     low, high = max(a[axis], b[axis]), min(a[axis + 2], b[axis + 2])
     if high - low < 2 * CORNER:
         return None
     narrow, wide = sorted((a, b), key=lambda rect: rect[axis + 2] - rect[axis])
-    for rect in (narrow, wide):
-        middle = (rect[axis] + rect[axis + 2]) / 2
-        if low <= middle <= high:
-            return middle
-    return (low + high) / 2
+    middles = [(rect[axis] + rect[axis + 2]) / 2 for rect in (narrow, wide)]
+    return next((middle for middle in middles if low <= middle <= high), None)
 
 
-def route(arrow: Arrow, placed: dict[str, Placed], gap: tuple[float, float]) -> list[Point]:
+def route(
+    arrow: Arrow, placed: dict[str, Placed], gap: tuple[float, float], flow: str
+) -> list[Point]:
     """The corners of an arrow's way, from its start to its tip."""
     a, b = placed[arrow.source], placed[arrow.target]
-    start, end = find_sides(arrow, a.solid, b.solid)
+    start, end = find_sides(arrow, a.solid, b.solid, flow)
     (index_a, out_a), (index_b, out_b) = SIDES[start], SIDES[end]
     axis, across = index_a % 2, 1 - index_a % 2
     middle_a, middle_b = (a.solid.x, a.solid.y), (b.solid.x, b.solid.y)
@@ -193,11 +198,11 @@ def route(arrow: Arrow, placed: dict[str, Placed], gap: tuple[float, float]) -> 
         return [port(a, start, middle_a[across]), port(b, end, middle_b[1 - index_b % 2])]
     if start == end:
         toward = 1 if middle_b[across] > middle_a[across] else -1
-        leave = port(a, start, middle_a[across] + toward * (a.solid[across + 2] - a.solid[across]) / 4)
+        leave = port(
+            a, start, middle_a[across] + toward * (a.solid[across + 2] - a.solid[across]) / 4
+        )
         come = port(b, end, middle_b[across] - toward * (b.solid[across + 2] - b.solid[across]) / 4)
-        region = around([a.cell, b.cell])
-        passed = [other.rect[index_a] for other in placed.values() if other.rect.meets(region)]
-        bend = out_a * (max(out_a * edge for edge in passed) + OUT + arrow.shift)
+        bend = around([a.cell, b.cell])[index_a] + out_a * (OUT + arrow.shift)
         return [leave, _at(axis, bend, leave), _at(axis, bend, come), come]
     if axis != index_b % 2:
         leave, come = port(a, start, middle_a[across]), port(b, end, middle_b[axis])

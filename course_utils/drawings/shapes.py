@@ -13,7 +13,12 @@ from typing import Any, ClassVar, NamedTuple
 from course_utils.figures import COLORS
 
 SIZE, SMALL = 15, 13  # of letters, in pixels
-PAD, CELL, SHEET, HEAD = 9, 18, 5, 9  # around a label; a cell's side; a sheet's offset; an arrowhead
+PAD, CELL, SHEET, HEAD = (
+    9,
+    18,
+    5,
+    9,
+)  # around a label; a cell's side; a sheet's offset; an arrowhead
 
 FILLS = {
     "yellow": 0.45,
@@ -27,7 +32,7 @@ FILLS = {
 }
 """How much of the page each fill covers: words stay legible on it, and it has a gray of its own."""
 
-WIDTHS = {0.25: "ijl'|", 0.3: "ftI.,:;!/\\ ()[]-r·", 0.5: "ckszvxyJ\"*°", 0.58: "+×−=<>→≤≥~"}
+WIDTHS = {0.25: "ijl'|", 0.3: "ftI.,:;!/\\ ()[]-r·", 0.5: 'ckszvxyJ"*°', 0.58: "+×−=<>→≤≥~"}
 WIDTHS |= {0.68: "ABEKPSVXYFTZL&", 0.75: "wCDHNRUGOQ√Σ", 0.9: "mMW@%…"}
 """Widths of letters in units of their size, a little more than Arial's; all others take 0.57."""
 
@@ -83,6 +88,7 @@ def text_width(words: str, size: float = SIZE) -> float:
     letters = {letter: width for width, group in WIDTHS.items() for letter in group}
     return sum(
         sum(letters.get(letter, 0.57) for letter in text) * size * (0.8 if script else 1)
+        + bool(script)
         for text, script in pieces(words)
     )
 
@@ -96,6 +102,7 @@ def draw_text(
         if text:
             to = {"": 0.0, "_": 0.25, "^": -0.35}[script] * size
             style = f' font-size="{0.8 * size:g}"' if script else ""
+            style += ' dx="1"' if script == "^" else ""
             spans.append(f'<tspan dy="{to - lift:g}"{style}>{escape(text)}</tspan>')
             lift = to
     if note:
@@ -121,7 +128,7 @@ class Box:
     """An operation: a rectangle with a label of one or more lines.
 
     Args:
-        label: `\\n` starts a new line.
+        label: a newline starts a new line.
         shape: of what comes out of it; a last line in smaller letters.
         color: a name from `figures.COLORS`; none leaves it empty.
         width: pixels; by default all boxes of a column are as wide as its widest.
@@ -129,6 +136,7 @@ class Box:
     """
 
     stretches: ClassVar[bool] = True
+    pad: ClassVar[int] = PAD
 
     label: str
     _: KW_ONLY
@@ -157,7 +165,7 @@ class Box:
 
     def size(self) -> tuple[float, float]:
         """The least (width, height)."""
-        wide = max(text_width(*line) for line in self.lines()) + 2 * PAD
+        wide = max(text_width(*line) for line in self.lines()) + 2 * self.pad
         return self.width or wide, sum(1.3 * size for _, size in self.lines()) + PAD
 
     def solid(self, place: Rect) -> Rect:
@@ -167,7 +175,9 @@ class Box:
     def outline(self, place: Rect) -> str:
         """The frame around the label."""
         width, height = place.right - place.left, place.bottom - place.top
-        frame = f'x="{place.left:.1f}" y="{place.top:.1f}" width="{width:.1f}" height="{height:.1f}"'
+        frame = (
+            f'x="{place.left:.1f}" y="{place.top:.1f}" width="{width:.1f}" height="{height:.1f}"'
+        )
         return f'<rect {frame} rx="6" {fill(self.color, 0.6)} stroke="currentColor" stroke-width="1.4"/>'
 
     def draw(self, place: Rect) -> list[str]:
@@ -184,6 +194,7 @@ class Note(Box):
     """Words without a frame."""
 
     stretches: ClassVar[bool] = False
+    pad: ClassVar[int] = 4
 
     def outline(self, place: Rect) -> str:
         """No frame."""
@@ -214,6 +225,7 @@ class Cells:
         label, shape: written under the grid.
         values: (rows, columns) numbers or words in the cells, nested lists or a tensor.
         color: of all cells; or a list, one for each column; or (rows, columns); None leaves a cell empty.
+        shades: (rows, columns) from 0 to 1, by which the color is weakened: weights, for example.
         sheets: how many grids lie behind one another, for a third axis.
         cell: a cell's least side in pixels.
         nudge: pixels (right, down) from its place in the layout.
@@ -226,6 +238,7 @@ class Cells:
     shape: str = ""
     values: Any = None
     color: Any = None
+    shades: Any = None
     sheets: int = 1
     cell: float = CELL
     nudge: tuple[float, float] = (0, 0)
@@ -234,9 +247,10 @@ class Cells:
         """Refuse what does not fit.
 
         Raises:
-            ValueError: `values` or `color` does not have (rows, columns), or a color is unknown.
+            ValueError: `values`, `color` or `shades` does not have (rows, columns), or a color is unknown.
         """
-        for name, table in (("values", self.values), ("color", self.colors())):
+        tables = {"values": self.values, "color": self.colors(), "shades": self.shades}
+        for name, table in tables.items():
             if table is not None:
                 sizes = [len(row) for row in table]
                 if sizes != [self.num_columns] * self.num_rows:
@@ -322,7 +336,8 @@ class Cells:
                 if color is not None:
                     at = f'x="{grid.left + j * width:.1f}" y="{grid.top + i * height:.1f}"'
                     size = f'width="{width:.1f}" height="{height:.1f}"'
-                    elements.append(f"<rect {at} {size} {fill(color)}/>")
+                    shade = 1.0 if self.shades is None else float(self.shades[i][j])
+                    elements.append(f"<rect {at} {size} {fill(color, shade)}/>")
         lines = [
             f"M{grid.left:.1f} {grid.top + i * height:.1f}H{grid.right:.1f}"
             for i in range(self.num_rows + 1)
@@ -349,10 +364,14 @@ class Cells:
             for x, word in zip(xs, row, strict=True)
         ]
         if not isinstance(self.columns, int):
-            elements += [draw_text(w, x, grid.top - 9, SMALL) for w, x in zip(self.columns, xs, strict=True)]
+            elements += [
+                draw_text(w, x, grid.top - 9, SMALL) for w, x in zip(self.columns, xs, strict=True)
+            ]
         if not isinstance(self.rows, int):
             left = grid.left - 6
-            elements += [draw_text(w, left, y, SMALL, "end") for w, y in zip(self.rows, ys, strict=True)]
+            elements += [
+                draw_text(w, left, y, SMALL, "end") for w, y in zip(self.rows, ys, strict=True)
+            ]
         if self.below():
             elements.append(draw_text(self.label, place.x, place.bottom - 9, note=self.shape))
         return elements

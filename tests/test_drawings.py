@@ -1,0 +1,348 @@
+"""Drawings: nothing overlaps, words fit, arrows end at boxes, the same bytes for the same drawing."""
+
+import math
+import re
+from itertools import combinations
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+import course_utils as cu
+from course_utils.drawings.drawing import LINES
+from course_utils.drawings.routes import parse_arrows, parse_layout
+from course_utils.drawings.shapes import FILLS, SMALL, Rect, text_width
+from course_utils.figures import COLORS
+
+SVG = "{http://www.w3.org/2000/svg}"
+NARROW = 340 * SMALL / 11
+"""The widest drawing, in pixels, whose small letters have 11 pixels in a page of 340."""
+
+
+def attention():
+    """The data flow of scaled dot-product attention, with shapes."""
+    weights = [[0.7, 0.2, 0.1, 0, 0], [0.1, 0.8, 0.1, 0, 0], [0.3, 0.3, 0.4, 0, 0]]
+    return cu.Drawing(
+        """
+        Q       K       V
+        score   score   .
+        scale   scale   .
+        mask    mask    .
+        softmax softmax .
+        A       A       .
+        mix     mix     mix
+        O       O       O
+        """,
+        nodes={
+            "Q": cu.Cells(3, 4, "Q", shape="(3, 4)", color="blue"),
+            "K": cu.Cells(5, 4, "K", shape="(5, 4)", color="orange"),
+            "V": cu.Cells(5, 2, "V", shape="(5, 2)", color="green"),
+            "score": cu.Box("score: QK^T", shape="(3, 5)"),
+            "scale": "scale: divide by √d",
+            "mask": "mask: no padding",
+            "softmax": "normalize: softmax of rows",
+            "A": cu.Cells(3, 5, "A", shape="(3, 5)", values=weights, color="sky", shades=weights),
+            "mix": cu.Box("mix: AV"),
+            "O": cu.Cells(3, 2, "AV", shape="(3, 2)", color="green"),
+        },
+        arrows=["Q, K -> score -> scale -> mask -> softmax -> A -> mix -> O", "V -> mix"],
+        alt="Scaled dot-product attention: three queries and five keys give a table of scores, which "
+        "is scaled, masked and normalized to weights; by the weights five values are mixed.",
+        gap=(26, 24),
+    )
+
+
+def block():
+    """A Transformer encoder block, with the norm after each sum."""
+    return cu.Drawing(
+        "out norm2 add2 ffn norm1 add1 attention X".replace(" ", "\n"),
+        nodes={
+            "X": cu.Cells(3, 6, "X", shape="(n, d)", color="sky"),
+            "attention": cu.Box("multi-head\nself-attention", color="orange"),
+            "add1": cu.Circle("+"),
+            "norm1": cu.Box("layer norm", color="yellow"),
+            "ffn": cu.Box("feed-forward", color="blue"),
+            "add2": cu.Circle("+"),
+            "norm2": cu.Box("layer norm", color="yellow"),
+            "out": cu.Cells(3, 6, "output", shape="(n, d)", color="sky"),
+        },
+        arrows=[
+            "X -> attention -> add1 -> norm1 -> ffn -> add2 -> norm2 -> out",
+            cu.Arrow("X", "add1", around="right"),
+            cu.Arrow("norm1", "add2", around="right"),
+        ],
+        groups={"× N": "attention add1 norm1 ffn add2 norm2"},
+        alt="A Transformer encoder block, read upwards: self-attention, then a feed-forward network; "
+        "around each a shortcut adds its input to its output, and a layer norm follows.",
+        gap=(30, 27),
+    )
+
+
+def encoder_decoder():
+    """The recurrent encoder–decoder, unrolled over three steps."""
+    words = {"x": ["i", "'m", "home"], "b": ["<bos>", "je", "suis"], "y": ["je", "suis", "chez"]}
+    nodes = {f"{row}{i}": cu.Note(words[row][i], width=43) for row in words for i in range(3)}
+    for i in range(3):
+        nodes[f"h{i}"] = cu.Box(f"h_{i}", color="blue", width=43)
+        nodes[f"s{i}"] = cu.Box(f"s_{i}", color="orange", width=43)
+        nodes[f"o{i}"] = cu.Box("W_O", width=43)
+    steps = [f"b{i} -> s{i} -> o{i} -> y{i}" for i in range(3)]
+    return cu.Drawing(
+        """
+        .       .       .       . y0      y1      y2
+        .       .       .       . o0      o1      o2
+        h0      h1      h2      c s0      s1      s2
+        x0      x1      x2      . b0      b1      b2
+        encoder encoder encoder . decoder decoder decoder
+        """,
+        nodes={
+            **nodes,
+            "encoder": cu.Note("encoder"),
+            "decoder": cu.Note("decoder"),
+            "c": cu.Box("c", color="green"),
+        },
+        arrows=[
+            "h0 -> h1 -> h2 -> c -> s0 -> s1 -> s2",
+            *[f"x{i} -> h{i}" for i in range(3)],
+            *steps,
+        ],
+        alt="A recurrent encoder reads three words; its last state, the context c, is all that the "
+        "decoder starts from. At each step the decoder reads the last word and writes the next.",
+        gap=(16, 30),
+    )
+
+
+THREE = pytest.mark.parametrize("make", [attention, block, encoder_decoder])
+
+
+def elements(drawing, tag):
+    return list(ElementTree.fromstring(drawing.svg()).iter(SVG + tag))
+
+
+def written(drawing):
+    """(words, size, left, right, middle) of each text, by the estimate of its width."""
+    for text in elements(drawing, "text"):
+        width = 0.0
+        for part in [text, *text]:
+            size = float(part.get("font-size", text.get("font-size")))
+            width += text_width(part.text or "", size) + float(part.get("dx", 0))
+        size, x = float(text.get("font-size")), float(text.get("x"))
+        left = x - {"start": 0.0, "middle": width / 2, "end": width}[text.get("text-anchor")]
+        yield "".join(text.itertext()), left, left + width, float(text.get("y")) - 0.35 * size
+
+
+def distance_to_edge(point, rect):
+    """How far a point lies from the edge of a rectangle."""
+    x, y = point
+    outside = math.hypot(
+        max(rect.left - x, 0, x - rect.right), max(rect.top - y, 0, y - rect.bottom)
+    )
+    inside = min(x - rect.left, rect.right - x, y - rect.top, rect.bottom - y)
+    return outside or max(inside, 0)
+
+
+@THREE
+def test_no_two_parts_overlap_and_all_lie_in_the_picture(make):
+    drawing = make()
+    rects = {name: part.rect for name, part in drawing.placed.items()}
+    assert not [pair for pair in combinations(rects, 2) if rects[pair[0]].meets(rects[pair[1]])]
+    left, top, width, height = map(float, elements(drawing, "svg")[0].get("viewBox").split())
+    points = [point for way in drawing.routes for point in way]
+    xs = [x for r in rects.values() for x in (r.left, r.right)] + [x for x, _ in points]
+    ys = [y for r in rects.values() for y in (r.top, r.bottom)] + [y for _, y in points]
+    assert left < min(xs) and max(xs) < left + width
+    assert top < min(ys) and max(ys) < top + height
+
+
+@THREE
+def test_all_words_fit_their_node_or_lie_free_of_all_nodes(make):
+    drawing = make()
+    rects = [part.rect for part in drawing.placed.values()]
+    for words, left, right, middle in written(drawing):
+        line = Rect(left, middle - 5, right, middle + 5)
+        hit = [rect for rect in rects if rect.meets(line)]
+        inside = [r for r in hit if r.left - 0.1 <= left and right <= r.right + 0.1]
+        assert hit == inside and len(hit) <= 1, words
+
+
+@THREE
+def test_words_do_not_run_over_one_another(make):
+    lines = [Rect(left, y - 5, right, y + 5) for _, left, right, y in written(make())]
+    assert not [pair for pair in combinations(lines, 2) if pair[0].meets(pair[1])]
+
+
+@THREE
+def test_arrows_start_and_end_at_the_edge_of_their_boxes(make):
+    drawing = make()
+    for arrow, way in zip(drawing.arrows, drawing.routes, strict=True):
+        for name, point in ((arrow.source, way[0]), (arrow.target, way[-1])):
+            assert distance_to_edge(point, drawing.placed[name].solid) < 2, arrow
+
+
+@THREE
+def test_the_tip_of_each_drawn_head_is_the_end_of_its_way(make):
+    drawing = make()
+    tips = [re.match(r"M([-.\d]+) ([-.\d]+)L.*Z$", p.get("d")) for p in elements(drawing, "path")]
+    tips = [(float(tip[1]), float(tip[2])) for tip in tips if tip]
+    assert len(tips) == len(drawing.routes)
+    for tip, way in zip(tips, drawing.routes, strict=True):
+        assert math.dist(tip, way[-1]) < 0.1
+
+
+@THREE
+def test_the_three_are_legible_on_a_phone(make):
+    assert float(elements(make(), "svg")[0].get("width")) <= NARROW
+
+
+@THREE
+def test_the_same_drawing_is_the_same_text_with_an_alt_text(make):
+    drawing = make()
+    assert drawing.svg() == make().svg()
+    (svg,) = elements(drawing, "svg")
+    named = {e.get("id"): e.text for e in svg if e.tag in (SVG + "title", SVG + "desc")}
+    assert svg.get("role") == "img" and svg.get("aria-labelledby").split() == list(named)
+    assert drawing.alt in named.values()
+    assert drawing.svg() in drawing._repr_html_()
+    assert repr(drawing) == f"Drawing(alt={drawing.alt!r})"
+
+
+@THREE
+def test_lines_and_words_take_the_page_s_color_and_nothing_covers_the_page(make):
+    (svg,) = elements(make(), "svg")
+    assert svg.get("fill") == "currentColor"
+    assert all(e.get("fill") is None for e in svg.iter(SVG + "text"))
+    for e in svg.iter():
+        assert e.get("stroke") in (None, "currentColor")
+        if (e.get("fill") or "").startswith("#"):
+            assert float(e.get("fill-opacity")) < 0.7
+
+
+def channels(color):
+    return [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+
+
+def luminance(rgb):
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a, b):
+    return (max(a, b) + 0.05) / (min(a, b) + 0.05)
+
+
+@pytest.mark.parametrize("page", [0.0, 1.0], ids=["on black", "on white"])
+def test_colored_lines_have_contrast_and_words_are_legible_on_every_fill(page):
+    assert min(contrast(luminance(channels(COLORS[name])), page) for name in LINES) >= 3
+    ink = 1 - page
+    for name, part in FILLS.items():
+        color = [ink] * 3 if name == "black" else channels(COLORS[name])
+        behind = luminance([part * c + (1 - part) * page for c in color])
+        assert contrast(behind, ink) >= 4.5, name
+
+
+def test_labels_and_arrows_are_escaped_and_scripts_are_set():
+    drawing = cu.Drawing(
+        "a b",
+        nodes={"a": "x_{t-1} < 3 & W_Q^T", "b": "embed_dim"},
+        arrows=["a -> b"],
+        alt='"q" & <k>',
+    )
+    texts = ["".join(t.itertext()) for t in elements(drawing, "text")]
+    assert texts == ["xt-1 < 3 & WQT", "embed_dim"]
+    raised = [float(s.get("dy")) for s in elements(drawing, "tspan")]
+    assert raised[1] > 0 > raised[2], "down to the subscript, and up again"
+    assert elements(drawing, "title")[0].text == '"q" & <k>'
+
+
+def test_strings_give_arrows_from_many_to_one_and_on():
+    ends = [(arrow.source, arrow.target) for arrow in parse_arrows(["q, k -> score -> mix"])]
+    assert ends == [("q", "score"), ("k", "score"), ("score", "mix")]
+
+
+def test_a_name_in_several_cells_fills_them():
+    assert parse_layout("a b c\nd d .") == {
+        "a": (0, 0, 0, 0),
+        "b": (0, 1, 0, 1),
+        "c": (0, 2, 0, 2),
+        "d": (1, 0, 1, 1),
+    }
+    drawing = cu.Drawing("a b\nd d", arrows=["a, b -> d"], alt="two into one")
+    a, b, d = (drawing.placed[name].rect for name in "abd")
+    assert (d.left, d.right) == (a.left, b.right)
+    assert [way[0][0] for way in drawing.routes] == [a.x, b.x], "both go straight down"
+
+
+def test_a_shortcut_goes_around_what_lies_between_and_nudges_move():
+    nodes = {"b": cu.Box("a much wider box"), "c": cu.Circle("+", nudge=(0, 7))}
+    arrow = cu.Arrow("a", "c", around="right")
+    drawing = cu.Drawing("a\nb\nc", nodes=nodes, arrows=["a -> b -> c", arrow], alt="shortcut")
+    assert max(x for x, _ in drawing.routes[-1]) > drawing.placed["b"].rect.right
+    still = cu.Drawing("a\nb\nc", nodes={**nodes, "c": cu.Circle("+")}, alt="still")
+    assert drawing.placed["c"].rect.y == still.placed["c"].rect.y + 7
+
+
+def test_the_flow_to_the_right_leaves_boxes_at_their_sides():
+    layout = ". b\na .\n. c"
+    for flow, side in (("right", "right"), ("down", "x")):
+        drawing = cu.Drawing(layout, arrows=["a -> b, c"], flow=flow, alt="tree")
+        assert all(way[0][0] == getattr(drawing.placed["a"].rect, side) for way in drawing.routes)
+
+
+def test_cells_show_values_colors_labels_and_sheets():
+    cells = cu.Cells(
+        ["i", "am"],
+        ["k1", "k2"],
+        "A",
+        shape="(2, 2)",
+        values=torch.tensor([[0.25, 0.75], [1.0, 0.0]]),
+        color=["blue", None],
+        shades=[[0.5, 1], [1, 1]],
+        sheets=3,
+    )
+    drawing = cu.Drawing("A", nodes={"A": cells}, alt="weights")
+    texts = ["".join(t.itertext()) for t in elements(drawing, "text")]
+    assert texts == ["0.25", "0.75", "1", "0", "k1", "k2", "i", "am", "A(2, 2)"]
+    strengths = [float(r.get("fill-opacity")) for r in elements(drawing, "rect")]
+    assert strengths == pytest.approx([FILLS["blue"] / 2, FILLS["blue"]], abs=0.01)
+    flat = cu.Cells(2, 2, "A")
+    assert cu.Cells(2, 2, "A", sheets=3).size()[1] > flat.size()[1]
+
+
+def draw(layout="a b", **options):
+    return cu.Drawing(layout, **{"alt": "seeded", **options})
+
+
+BAD = {
+    "no alt text": (lambda: draw(alt=" "), "alt"),
+    "unknown target": (lambda: draw(arrows=["a -> tail"]), "'tail' is not in the layout; it has a, b"),
+    "unknown node": (lambda: draw(nodes={"z": "Z"}), "nodes: 'z'"),
+    "unknown member": (lambda: draw(groups={"both": "a z"}), "group 'both': 'z'"),
+    "no arrow": (lambda: draw(arrows=["a b"]), "source -> target"),
+    "half an arrow": (lambda: draw(arrows=["a -> "]), "source -> target"),
+    "to itself": (lambda: draw(arrows=["a -> a"]), "around"),
+    "side": (lambda: draw(arrows=[cu.Arrow("a", "b", start="up")]), "'up' is not a side"),
+    "pale line": (lambda: draw(arrows=[cu.Arrow("a", "b", color="yellow")]), "too pale"),
+    "fill": (lambda: draw(nodes={"a": cu.Box("a", color="red")}), "'red' is not one of"),
+    "flow": (lambda: draw(flow="up"), "flow='up'"),
+    "empty layout": (lambda: draw(" . \n"), "layout"),
+    "ragged layout": (lambda: draw("a b\nc"), "row 'c'"),
+    "torn name": (lambda: draw("a b a"), "'a' in the layout make no rectangle"),
+    "overlap": (lambda: draw(nodes={"a": cu.Box("a", nudge=(40, 0))}), "'a' and 'b' lie over"),
+    "through a box": (lambda: draw("a b c", arrows=["a -> c"]), "a -> c runs through 'b'"),
+    "no room": (lambda: draw(arrows=["a -> b"], gap=(8, 8)), "no room for its head"),
+    "label over a box": (
+        lambda: draw(arrows=[cu.Arrow("a", "b", label="much too long")]), "its label lies over"
+    ),
+    "narrow box": (lambda: draw(nodes={"a": cu.Box("a long label", width=20)}), "width=20"),
+    "frame": (lambda: draw("a b c", groups={"g": "a c"}), "runs over 'b'"),
+    "crossing frames": (lambda: draw("a b", groups={"g": "a", "h": "b"}, gap=(20, 20)), "cross"),
+    "values": (lambda: cu.Cells(2, 2, "A", values=[[1, 2]]), r"values of the cells 'A'"),
+    "colors": (lambda: cu.Cells(2, 2, "A", color=["blue"]), r"color of the cells 'A'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seeded", BAD)
+def test_bad_drawings_are_refused_by_name(seeded):
+    make, said = BAD[seeded]
+    with pytest.raises(ValueError, match=re.escape(said)):
+        make()
