@@ -97,8 +97,8 @@ def encoder_decoder():
         """,
         nodes={
             **nodes,
-            "encoder": cu.Note("encoder"),
-            "decoder": cu.Note("decoder"),
+            "encoder": cu.Note("encoder", nudge=(0, -18)),
+            "decoder": cu.Note("decoder", nudge=(0, -18)),
             "c": cu.Box("c", color="green"),
         },
         arrows=[
