@@ -191,7 +191,8 @@ def test_the_tip_of_each_drawn_head_is_the_end_of_its_way(make):
 
 @THREE
 def test_the_three_are_legible_on_a_phone(make):
-    assert float(elements(make(), "svg")[0].get("width")) <= NARROW
+    drawing = make()
+    assert drawing.width == int(elements(drawing, "svg")[0].get("width")) <= NARROW
 
 
 @THREE

@@ -47,12 +47,15 @@ Node = Box | Cells | str
 class Drawing:
     """Nodes in a table, joined by arrows; it displays itself.
 
+    Up to a `width` of 400 pixels it fits a phone with all words legible; a wider one is scrolled there.
+
     Args:
         layout: rows of names, separated by spaces; `.` is empty, and a name in several cells fills them.
         nodes: name → `Box`, `Circle`, `Note`, `Cells`, or the label of a box. A name of the layout that
             is missing here is a box with its name as the label.
         arrows: `"a -> b -> c"`, `"a, b -> c"`, or an `Arrow`.
-        groups: label → names, separated by spaces, around which a broken frame is drawn.
+        groups: label → names, separated by spaces, around which a broken frame is drawn. Its label
+            stands over the frame where the gap between rows is 34 or more, else beside it.
         alt: what a reader who cannot see the drawing needs to know.
         gap: pixels between columns and between rows.
         flow: "down" lets an arrow to another row and column leave up or down, "right" to a side.
@@ -69,7 +72,7 @@ class Drawing:
         nodes: Mapping[str, Node] | None = None,
         arrows: Sequence[str | Arrow] = (),
         groups: Mapping[str, str] | None = None,
-        gap: tuple[float, float] = (26, 32),
+        gap: tuple[float, float] = (26, 34),
         flow: str = "down",
     ):
         if not alt.strip():
@@ -174,6 +177,11 @@ class Drawing:
             if not any(place.grown(2).meets(other) for other in taken):
                 return place
         raise ValueError(f"no room for the label of group {label!r}; make the gap wider")
+
+    @property
+    def width(self) -> int:
+        """Pixels, as displayed on a page that is wide enough."""
+        return int(self.svg().split('width="', 1)[1].split('"', 1)[0])
 
     def svg(self) -> str:
         """The drawing as one SVG element; the same drawing gives the same text."""
