@@ -13,6 +13,22 @@ settings.register_profile("course", deadline=None, derandomize=True, max_example
 settings.load_profile("course")
 
 
+# The order in which tests run: what says most in a second comes first.
+ORDER = ("slow", "notebook", "browser")
+
+
+def pytest_collection_modifyitems(items):
+    """Mark what opens a browser, and put the quick tests first."""
+    for item in items:
+        if "chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+    items.sort(
+        key=lambda item: max(
+            (ORDER.index(m.name) + 1 for m in item.iter_markers() if m.name in ORDER), default=0
+        )
+    )
+
+
 @pytest.fixture(autouse=True)
 def _same_seed():
     torch.manual_seed(0)

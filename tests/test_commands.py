@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from course_utils.runtime import ROOT
-from course_utils.studio import lab, manifest
+from course_utils.studio import doctor, lab, manifest
 from course_utils.studio.pairs import PairedContents
 
 # The environment: bootstrap.py and the Makefile ---------------------------------------------------------------------
@@ -27,6 +26,7 @@ from course_utils.studio.pairs import PairedContents
 def clone(tmp_path):
     """As much of the repository as it takes to make an environment, and none yet."""
     (tmp_path / "course_utils").mkdir()
+    (tmp_path / "tools").mkdir()
     for name in ("Makefile", "pyproject.toml", "constraints.txt", "tools/bootstrap.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
@@ -41,7 +41,6 @@ def bootstrap(clone, before="", **environ):
         env=os.environ | environ,
         capture_output=True,
         text=True,
-        timeout=100,
     )
 
 
@@ -99,7 +98,7 @@ def test_too_little_space_is_found_before_anything_is_written(clone):
         clone,
         "import shutil, types; shutil.disk_usage = lambda path: types.SimpleNamespace(free=1.25e9)",
     )
-    assert_one_sentence(run, "needs 3 GB of disk", "has 1.2 GB left")
+    assert_one_sentence(run, "needs 3 GB of disk", "make room")
     assert not (clone / ".venv").exists()
 
 
@@ -109,11 +108,9 @@ def test_too_little_space_is_found_before_anything_is_written(clone):
     [
         ("ERROR: Could not install: [Errno 28] No space left on device", "The disk is full"),
         ("WARNING: Retrying after connection broken by 'NewConnectionError'", "network connection"),
-        (
-            "ERROR: No matching distribution found for torch==2.13.0",
-            "no torch==2.13.0 for Python 3",
-        ),
-        ("ERROR: Failed building wheel", "the reason stands at the end of"),
+        ("ERROR: No matching distribution found for torch==2.13.0", "no torch==2.13.0 for this"),
+        ("HINT: This error might be for lack of Windows Long Path support", "67 characters"),
+        ("ERROR: Failed building wheel", "the reason is at the end of"),
     ],
 )
 def test_an_installation_that_fails_is_one_sentence(clone, words, sentence):
@@ -123,32 +120,25 @@ def test_an_installation_that_fails_is_one_sentence(clone, words, sentence):
     assert not (clone / ".venv" / ".stamp").exists()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
-def test_an_interrupted_installation_starts_from_nothing_and_needs_the_network(clone):
-    give_environment(clone, "touch .venv/half; exec sleep 60 >/dev/null 2>&1")
-    interrupted = subprocess.Popen([sys.executable, "tools/bootstrap.py"], cwd=clone)
-    half = clone / ".venv" / "half"
-    limit = time.time() + 20
-    while not half.exists():
-        assert interrupted.poll() is None and time.time() < limit
-        time.sleep(0.02)
-    interrupted.send_signal(signal.SIGKILL)
-    interrupted.wait()
-    assert not (clone / ".venv" / ".stamp").exists()
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        refused = server.getsockname()[1]
-    run = bootstrap(
-        clone,
-        PIP_CONFIG_FILE=os.devnull,
-        PIP_EXTRA_INDEX_URL="",
-        PIP_FIND_LINKS="",
-        PIP_INDEX_URL=f"http://127.0.0.1:{refused}/simple",
-        PIP_NO_CACHE_DIR="1",
-        PIP_RETRIES="1",
-    )
+@pytest.mark.slow
+def test_an_installation_that_was_cut_off_starts_from_scratch_and_needs_the_network(clone):
+    (clone / ".venv").mkdir()
+    for name in (".incomplete", "half"):
+        (clone / ".venv" / name).touch()
+    with socket.socket() as server:  # bound and not listening: it refuses
+        server.bind(("127.0.0.1", 0))
+        run = bootstrap(
+            clone,
+            PIP_CONFIG_FILE=os.devnull,
+            PIP_EXTRA_INDEX_URL="",
+            PIP_FIND_LINKS="",
+            PIP_INDEX_URL=f"http://127.0.0.1:{server.getsockname()[1]}/simple",
+            PIP_NO_CACHE_DIR="1",
+            PIP_RETRIES="1",
+        )
     assert_one_sentence(run, "could not be downloaded", "network connection")
-    assert not half.exists()
+    assert not (clone / ".venv" / "half").exists()
+    assert (clone / ".venv" / ".incomplete").exists() and not (clone / ".venv" / ".stamp").exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
@@ -170,18 +160,8 @@ def test_make_installs_once_and_again_after_a_change_of_what_is_needed(clone):
     assert "--constraint constraints.txt --editable .[book,test]" in lines[0]
 
 
-def test_even_python_2_can_read_what_tells_it_to_go():
-    source = (ROOT / "course_utils" / "bootstrap.py").read_text()
-    tree = ast.parse(source)
-    newer = (ast.JoinedStr, ast.AnnAssign, ast.NamedExpr, ast.Nonlocal, ast.AsyncFunctionDef)
-    for node in ast.walk(tree):
-        assert not isinstance(node, newer), ast.unparse(node)
-        assert not (isinstance(node, ast.Raise) and node.cause), ast.unparse(node)
-        if isinstance(node, ast.FunctionDef):
-            assert not node.returns and not node.args.kwonlyargs, node.name
-            assert not any(argument.annotation for argument in node.args.args), node.name
-    assert source.isascii()
-    assert "from __future__ import print_function" in source
+def test_even_an_old_python_can_read_what_tells_it_to_go():
+    ast.parse((ROOT / "tools" / "bootstrap.py").read_text(), feature_version=(3, 6))
 
 
 # What the Makefile promises -------------------------------------------------------------------------------------------
@@ -195,6 +175,11 @@ def test_one_pytest_runs_everything_and_its_exit_status_counts(clone):
         assert part in runs[0]
     assert not re.search(r"\|\||;|^\s*-", runs[0])
     assert not any(re.search(r"\|\| *true", line) for line in lines)
+
+
+def test_there_is_a_worker_for_each_core_that_may_be_used(clone):
+    (run,) = re.findall(r"-n (\d+) ", run_make(clone, "-n", "quick").stdout)
+    assert int(run) == doctor._cores()
 
 
 def test_help_names_every_target(clone):
@@ -312,7 +297,7 @@ def running(tmp_path_factory):
         port = taken.getsockname()[1]
         with (home / "said").open("w") as said:
             process = subprocess.Popen(
-                [sys.executable, "-m", "course_utils.studio.lab", "--port", str(port)],
+                [sys.executable, "-m", "course_utils.studio", "lab", "--port", str(port)],
                 cwd=home,
                 env=environ,
                 stdout=said,
@@ -320,7 +305,7 @@ def running(tmp_path_factory):
             )
         try:
             pattern = r"http://(?:localhost|127\.0\.0\.1):\S+"
-            limit = time.time() + 60
+            limit = time.time() + 300
             while not (found := re.search(pattern, (home / "said").read_text())):
                 assert process.poll() is None and time.time() < limit, (home / "said").read_text()
                 time.sleep(0.1)
@@ -328,7 +313,7 @@ def running(tmp_path_factory):
         finally:
             process.terminate()
             try:
-                process.wait(10)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -337,7 +322,7 @@ def running(tmp_path_factory):
 def ask(address, path):
     """The JSON that the running Lab answers."""
     base, token = re.fullmatch(r"(http://[^/]+)/.*(\?token=\w+)", address).groups()
-    with urllib.request.urlopen(base + path + token, timeout=30) as answer:
+    with urllib.request.urlopen(base + path + token, timeout=300) as answer:
         return json.load(answer)
 
 
@@ -346,7 +331,7 @@ def test_lab_answers_with_the_first_chapter_on_the_next_free_port(running):
     first = manifest.load(files=False).chapters[0]
     assert f"/lab/tree/notebooks/{first.notebook}.ipynb?token=" in address
     assert int(re.search(r":(\d+)/", address)[1]) != taken
-    with urllib.request.urlopen(address, timeout=30) as page:
+    with urllib.request.urlopen(address, timeout=300) as page:
         assert page.status == 200
         assert b"jupyter-config-data" in page.read()
     chapter = ask(address, f"/api/contents/notebooks/{first.notebook}.ipynb")
@@ -376,8 +361,9 @@ def test_the_first_chapter_opens_in_a_browser_and_nothing_pops_up(running, chrom
         asked = []
         page.on("request", lambda request: asked.append(request.url))
         page.goto(address)
-        page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
-        page.wait_for_timeout(1500)  # the question about news comes after Lab has settled
+        page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=300_000)
+        # The question about news would come before the kernel is ready: Lab has settled by then.
+        page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=300_000)
         assert page.locator(".Toastify__toast, .jp-Dialog").count() == 0
         base = re.match(r"http://[^/]+/", address)[0]
         assert [url for url in asked if url.startswith("http") and not url.startswith(base)] == []

@@ -1,5 +1,6 @@
 """A doctor that finds each fault and says what to do about it."""
 
+import hashlib
 import importlib.metadata
 import re
 import shutil
@@ -37,7 +38,7 @@ def test_the_report_is_aligned_in_a_terminal(report):
         "           → for more speed: unset it\n"
         "✗ Data     changed: a|b\n"
         "           → restore it\n"
-        "To mend: Data. The line after it says how."
+        "To fix: Data. The line after it says how."
     )
 
 
@@ -49,7 +50,14 @@ def test_the_report_is_a_table_in_a_notebook(report):
         "| ✓ | Python | 3.11 |  |",
     ]
     assert r"a\|b" in lines[4]
-    assert lines[-1] == "To mend: Data. The column “To do” says how."
+    assert lines[-1] == "To fix: Data. The column “To do” says how."
+
+
+def test_nothing_that_was_found_is_markup():
+    text = r"GPU <b>*Big*</b> `x` | [a](b) C:\d_e_f"
+    line = doctor.Report({"Device": doctor.Finding(text)})._repr_markdown_().splitlines()[2]
+    assert re.sub(r"\\(.)", r"\1", line) == f"| ✓ | Device | {text} |  |"
+    assert not re.search(r"(?<!\\)[<*`\[_]", line)
 
 
 def test_what_could_be_better_keeps_all_well(report):
@@ -78,7 +86,7 @@ def test_chapter_00_explains_each_line(subject):
     assert f"# | {subject} | " in text
 
 
-def test_a_doctor_that_falls_ill_says_so(monkeypatch):
+def test_what_cannot_be_looked_at_is_said(monkeypatch):
     def ill():
         raise OSError("no such\ndevice")
 
@@ -88,12 +96,24 @@ def test_a_doctor_that_falls_ill_says_so(monkeypatch):
     assert finding.ok and "make lab" in finding.remedy
 
 
+@pytest.fixture
+def look(monkeypatch):
+    """The doctor's finding on one subject."""
+    looks = dict(doctor.LOOKS)
+
+    def one(subject):
+        monkeypatch.setattr(doctor, "LOOKS", {subject: looks[subject]})
+        return cu.doctor().findings[subject]
+
+    return one
+
+
 # Each finding -----------------------------------------------------------------------------------
 
 
-def test_an_old_python(monkeypatch):
+def test_an_old_python(monkeypatch, look):
     monkeypatch.setattr(doctor.sys, "version_info", (3, 10, 4))
-    finding = doctor._python()
+    finding = look("Python")
     assert finding.mark == "✗"
     assert finding.remedy.startswith("install Python 3.11 or newer")
 
@@ -101,9 +121,9 @@ def test_an_old_python(monkeypatch):
 @pytest.mark.parametrize(
     ("version", "mark"), [("2.9.1", "✗"), ("2.13.0+cpu", "✓"), ("2.14.0a0", "✓"), ("3.0", "✓")]
 )
-def test_an_old_pytorch(monkeypatch, version, mark):
+def test_an_old_pytorch(monkeypatch, version, mark, look):
     monkeypatch.setattr(doctor.torch, "__version__", version)
-    finding = doctor._torch()
+    finding = look("PyTorch")
     assert finding.mark == mark
     assert ("constraints.txt" in finding.remedy) == (mark == "✗")
 
@@ -130,39 +150,39 @@ def versions(monkeypatch):
     return fake
 
 
-def test_a_missing_package(versions):
+def test_a_missing_package(versions, look):
     versions["pandas"] = None
-    finding = doctor._packages()
+    finding = look("Packages")
     assert finding.mark == "✗"
     assert finding.found == "missing: pandas"
     assert "pip install -c constraints.txt -e ." in finding.remedy
     assert "restart the kernel" in finding.remedy
 
 
-def test_a_package_at_another_version(versions):
+def test_a_package_at_another_version(versions, look):
     versions["pandas"] = "1.0"
-    finding = doctor._packages()
+    finding = look("Packages")
     assert finding.mark == "○"
     assert "pandas 1.0 (tested: " in finding.found
     assert finding.remedy.startswith("only if a cell fails")
 
 
-def test_a_gpu_that_pytorch_sees(monkeypatch):
+def test_a_gpu_that_pytorch_sees(monkeypatch, look):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "Big One")
     monkeypatch.setattr(
         torch.cuda, "get_device_properties", lambda index: SimpleNamespace(total_memory=80 * GB)
     )
-    finding = doctor._device()
+    finding = look("Device")
     assert finding.mark == "✓"
     assert finding.found.startswith("GPU: Big One, 80 GB")
 
 
 @pytest.mark.parametrize(("tool", "mark"), [("/usr/bin/nvidia-smi", "○"), (None, "✓")])
-def test_a_gpu_that_pytorch_does_not_see(monkeypatch, tool, mark):
+def test_a_gpu_that_pytorch_does_not_see(monkeypatch, tool, mark, look):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(shutil, "which", lambda name: tool)
-    finding = doctor._device()
+    finding = look("Device")
     assert finding.mark == mark
     assert finding.found.startswith("CPU")
     assert ("CUDA build" in finding.remedy) == (mark == "○")
@@ -178,66 +198,145 @@ def test_a_gpu_that_pytorch_does_not_see(monkeypatch, tool, mark):
         (4, 8, "✓", "4 on 8 cores"),
     ],
 )
-def test_threads_and_cores(monkeypatch, threads, cores, mark, found):
+def test_threads_and_cores(monkeypatch, threads, cores, mark, found, look):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    monkeypatch.setattr(doctor, "_cores", lambda: cores)
-    finding = doctor._threads()
+    monkeypatch.setattr(doctor, "cores", lambda: cores)
+    finding = look("Threads")
     assert finding.mark == mark
     assert finding.found.startswith(found)
     assert ("OMP_NUM_THREADS" in finding.remedy) == (mark != "✓")
 
 
-@pytest.mark.parametrize(
-    ("quota", "cores"), [("150000 100000", 2), ("max 100000", 16), ("3200000 100000", 16)]
-)
-def test_the_cores_of_a_container(monkeypatch, tmp_path, quota, cores):
-    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """A machine of 16 cores and 64 GB, 60 of them free; called, it writes the limits of a control group."""
+    memory = SimpleNamespace(total=64 * GB, available=60 * GB)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
     monkeypatch.setattr(doctor.os, "sched_getaffinity", lambda pid: set(range(16)), raising=False)
-    (tmp_path / "cpu.max").write_text(quota + "\n")
-    assert doctor._cores() == cores
+    monkeypatch.setattr(doctor, "GROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(doctor, "LIMITS", tmp_path)
+
+    def limit(groups="0::/", folder=".", **files):
+        (tmp_path / "cgroup").write_text(groups + "\n")
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (tmp_path / folder / name.replace("__", ".")).write_text(f"{text}\n")
+
+    limit.memory = memory
+    return limit
 
 
-def test_the_cores_where_the_system_tells_only_their_number(monkeypatch, tmp_path):
-    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+VERSION_1 = "4:memory:/docker/1f\n3:cpu,cpuacct:/docker/1f"
+SESSION = "0::/user.slice/session-1.scope"
+
+
+@pytest.mark.parametrize(
+    ("limits", "cores"),
+    [
+        ({}, 16),
+        ({"cpu__max": "150000 100000"}, 2),
+        ({"cpu__max": "50000 100000"}, 1),
+        ({"cpu__max": "max 100000"}, 16),
+        ({"cpu__max": "3200000 100000"}, 16),
+        ({"groups": SESSION, "folder": "user.slice", "cpu__max": "200000 100000"}, 2),
+        (
+            {
+                "groups": VERSION_1,
+                "folder": "cpu",
+                "cpu__cfs_quota_us": 300000,
+                "cpu__cfs_period_us": 100000,
+            },
+            3,
+        ),
+        (
+            {
+                "groups": VERSION_1,
+                "folder": "cpu",
+                "cpu__cfs_quota_us": -1,
+                "cpu__cfs_period_us": 100000,
+            },
+            16,
+        ),
+    ],
+)
+def test_the_cores_of_a_container(machine, look, monkeypatch, limits, cores):
+    machine(**limits)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 17)
+    found = look("Threads")
+    assert found.found.startswith(f"17 on {cores} core")
+    assert f"set_num_threads({cores})" in found.remedy
+
+
+def test_the_cores_where_the_system_tells_only_their_number(monkeypatch, machine):
     monkeypatch.delattr(doctor.os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(doctor.os, "cpu_count", lambda: 6)
-    assert doctor._cores() == 6
+    assert doctor.cores() == 6
 
 
-@pytest.mark.parametrize(("free", "mark"), [(1.2, "✗"), (6, "✓")])
-def test_free_memory(monkeypatch, tmp_path, free, mark):
-    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
-    memory = SimpleNamespace(total=16 * GB, available=free * GB)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
-    finding = doctor._memory()
+@pytest.mark.parametrize(("free", "mark"), [(0.7, "✗"), (1.2, "✓"), (6, "✓")])
+def test_free_memory(machine, look, free, mark):
+    machine.memory.available = free * GB
+    finding = look("Memory")
     assert finding.mark == mark
-    assert finding.found == f"{free:.1f} GB free of 16 GB"
+    assert finding.found == f"{free:.1f} GB free of 64 GB"
     assert ("Shut Down All Kernels" in finding.remedy) == (mark == "✗")
 
 
-def test_the_memory_of_a_container(monkeypatch, tmp_path):
-    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
-    memory = SimpleNamespace(total=64 * GB, available=60 * GB)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
-    (tmp_path / "memory.max").write_text(f"{4 * GB}\n")
-    (tmp_path / "memory.stat").write_text(f"anon {3 * GB}\nfile 7\n")
-    finding = doctor._memory()
-    assert finding.found == "1.0 GB free of 4.0 GB"
-    assert not finding.ok
+@pytest.mark.parametrize(
+    ("limits", "found", "mark"),
+    [
+        (
+            {"memory__max": 4 * GB, "memory__stat": f"anon {3.2 * GB:.0f}\nfile 7"},
+            "0.8 GB free of 4.0 GB",
+            "✗",
+        ),
+        # A small pod of a hub, as it is after the first cell.
+        (
+            {"memory__max": 2 * GB, "memory__stat": f"anon {0.3 * GB:.0f}"},
+            "1.7 GB free of 2.0 GB",
+            "✓",
+        ),
+        ({"memory__max": "max"}, "60 GB free of 64 GB", "✓"),
+        (
+            {"groups": SESSION, "folder": "user.slice", "memory__max": 2 * GB},
+            "2.0 GB free of 2.0 GB",
+            "✓",
+        ),
+        (
+            {
+                "groups": VERSION_1,
+                "folder": "memory",
+                "memory__limit_in_bytes": 2 * GB,
+                "memory__stat": f"rss 1\ntotal_rss {1.5 * GB:.0f}",
+            },
+            "0.5 GB free of 2.0 GB",
+            "✗",
+        ),
+        (
+            {"groups": VERSION_1, "folder": "memory", "memory__limit_in_bytes": 2**63 - 4096},
+            "60 GB free of 64 GB",
+            "✓",
+        ),
+    ],
+)
+def test_the_memory_of_a_container(machine, look, limits, found, mark):
+    machine(**limits)
+    finding = look("Memory")
+    assert (finding.found, finding.mark) == (found, mark)
 
 
 @pytest.mark.parametrize(("free", "mark"), [(0.2, "✗"), (30, "✓")])
-def test_free_disk(monkeypatch, free, mark):
+def test_free_disk(monkeypatch, free, mark, look):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, free * GB))
-    finding = doctor._disk()
+    finding = look("Disk")
     assert finding.mark == mark
     assert ("free some space" in finding.remedy) == (mark == "✗")
 
 
-def test_a_folder_that_is_read_only(monkeypatch):
+def test_a_folder_that_is_read_only(monkeypatch, look):
     monkeypatch.setattr(doctor.os, "access", lambda path, mode: False)
-    finding = doctor._disk()
+    finding = look("Disk")
     assert finding.mark == "✗"
     assert "copy the course to a folder of your own" in finding.remedy
 
@@ -250,28 +349,28 @@ def data(monkeypatch, tmp_path):
     lines = []
     for name in ("a.csv", "b.csv"):
         (folder / name).write_text(name)
-        lines.append(f"{doctor._sha256(folder / name)}  {name}\n")
+        lines.append(f"{hashlib.sha256(name.encode()).hexdigest()}  {name}\n")
     (folder / "SHA256SUMS").write_text("".join(lines))
     monkeypatch.setattr(doctor, "ROOT", tmp_path)
     return folder
 
 
-def test_data_as_published(data):
-    assert doctor._data() == doctor.Finding("2 files in `data`, as published")
+def test_data_as_published(data, look):
+    assert look("Data") == doctor.Finding("2 files in data, as published")
 
 
-def test_data_that_is_missing_or_changed(data):
+def test_data_that_is_missing_or_changed(data, look):
     (data / "a.csv").unlink()
     (data / "b.csv").write_text("spoiled")
-    finding = doctor._data()
+    finding = look("Data")
     assert finding.mark == "✗"
     assert finding.found == "missing: a.csv; changed: b.csv"
     assert finding.remedy.endswith("`git checkout -- data/a.csv data/b.csv`")
 
 
-def test_data_without_checksums(data):
+def test_data_without_checksums(data, look):
     (data / "SHA256SUMS").unlink()
-    finding = doctor._data()
+    finding = look("Data")
     assert finding.mark == "✗"
     assert "git checkout -- data" in finding.remedy
 
@@ -287,20 +386,20 @@ def jupyter(monkeypatch, tmp_path):
     return tmp_path
 
 
-def test_sliders_that_move(jupyter):
-    assert doctor._sliders().mark == "✓"
+def test_sliders_that_move(jupyter, look):
+    assert look("Sliders").mark == "✓"
 
 
-def test_sliders_without_ipywidgets(versions):
+def test_sliders_without_ipywidgets(versions, look):
     versions["ipywidgets"] = None
-    finding = doctor._sliders()
+    finding = look("Sliders")
     assert finding.mark == "✗"
     assert "reload the page" in finding.remedy
 
 
-def test_sliders_without_their_extension(jupyter):
+def test_sliders_without_their_extension(jupyter, look):
     shutil.rmtree(jupyter / "labextensions")
-    finding = doctor._sliders()
+    finding = look("Sliders")
     assert finding.mark == "✗"
     assert "lacks its extension" in finding.found
     assert "make lab" in finding.remedy
@@ -309,14 +408,14 @@ def test_sliders_without_their_extension(jupyter):
 @pytest.mark.parametrize(
     "page", ['{"disabledExtensions": {"%s": true}}', '{"disabledExtensions": ["%s"]}']
 )
-def test_sliders_that_are_switched_off(jupyter, page):
+def test_sliders_that_are_switched_off(jupyter, page, look):
     (jupyter / "labconfig" / "page_config.json").write_text(page % doctor.SLIDERS)
-    finding = doctor._sliders()
+    finding = look("Sliders")
     assert finding.mark == "✗"
     assert "jupyter labextension enable" in finding.remedy
 
 
 @pytest.mark.parametrize("page", ["{}", "not json", '{"disabledExtensions": {"another": true}}'])
-def test_other_settings_of_jupyter_leave_sliders_alone(jupyter, page):
+def test_other_settings_of_jupyter_leave_sliders_alone(jupyter, page, look):
     (jupyter / "labconfig" / "page_config.json").write_text(page)
-    assert doctor._sliders().ok
+    assert look("Sliders").ok

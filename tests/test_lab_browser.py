@@ -1,7 +1,7 @@
 """Explorers and training in a real JupyterLab: controls answer the keyboard, the bar and the curve live."""
 
 import pytest
-from browsing import FLAGS, jupyterlab, open_notebook, write_notebook
+from browsing import FLAGS, WAIT, jupyterlab, open_notebook, write_notebook
 from playwright.sync_api import sync_playwright
 
 COURSE = "import course_utils as cu\ncu.explore.temperature()"
@@ -53,7 +53,7 @@ def lab(chromium, tmp_path_factory):
 def notebook(lab):
     """The page of explorers."""
     page = lab("explorers.ipynb")
-    page.locator(".cu-explorer [role=slider][aria-label]").nth(1).wait_for(timeout=60_000)
+    page.locator(".cu-explorer [role=slider][aria-label]").nth(1).wait_for(timeout=WAIT)
     yield page
     assert page.locator(".jp-RenderedText[data-mime-type*=stderr]").count() == 0
 
@@ -66,7 +66,7 @@ def made(notebook):
 
 def says(explorer, text: str) -> None:
     """Wait until the caption, and with it the picture's alt text, is `text`."""
-    explorer.locator(".cu-caption", has_text=text).wait_for(timeout=10_000)
+    explorer.locator(".cu-caption", has_text=text).wait_for(timeout=WAIT)
     assert text in explorer.locator("img.widget-image").get_attribute("alt")
 
 
@@ -78,7 +78,7 @@ def test_a_key_press_on_the_slider_moves_the_picture(notebook):
     value = slider.get_attribute("aria-valuetext")
     slider.focus()
     notebook.keyboard.press("ArrowRight")
-    explorer.locator(f"img.widget-image:not([src='{before}'])").wait_for(timeout=10_000)
+    explorer.locator(f"img.widget-image:not([src='{before}'])").wait_for(timeout=WAIT)
     notebook.wait_for_function(
         "([node, old]) => node.textContent !== old", arg=[caption.element_handle(), said]
     )
@@ -151,7 +151,7 @@ def test_an_exception_is_shown_in_place_beside_the_last_good_picture(notebook, m
     before = image.get_attribute("src")
     notebook.keyboard.press("End")
     made.get_by_role("alert").get_by_text("ZeroDivisionError: eight is <too much>").wait_for(
-        timeout=10_000
+        timeout=WAIT
     )
     assert image.get_attribute("src") == before
     notebook.keyboard.press("Home")
@@ -164,12 +164,12 @@ def test_training_shows_a_bar_and_a_curve_and_the_interrupt_button_ends_it(lab):
     page = lab("training.ipynb")
     output = page.locator(".jp-OutputArea").first
     curve = output.locator("img.widget-image")
-    curve.wait_for(timeout=60_000)
+    curve.wait_for(timeout=WAIT)
     first = curve.get_attribute("src")
-    output.locator(f"img.widget-image:not([src='{first}'])").wait_for(timeout=20_000)
+    output.locator(f"img.widget-image:not([src='{first}'])").wait_for(timeout=WAIT)
     assert output.get_by_text("s left").count() == 1
     page.get_by_role("menuitem", name="Kernel", exact=True).click()
     page.get_by_role("menuitem", name="Interrupt Kernel").first.click()
-    output.locator(".widget-label", has_text="interrupted").wait_for(timeout=20_000)
-    page.get_by_text("('interrupted', True)").wait_for(timeout=20_000)
+    output.locator(".widget-label", has_text="interrupted").wait_for(timeout=WAIT)
+    page.get_by_text("('interrupted', True)").wait_for(timeout=WAIT)
     assert page.locator(".jp-RenderedText[data-mime-type*=error]").count() == 0

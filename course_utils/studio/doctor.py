@@ -9,6 +9,7 @@ import platform
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +19,11 @@ from course_utils.runtime import ROOT, has_gpu
 
 PYTHON_NEEDED = (3, 11)
 TORCH_NEEDED = (2, 13)
-MEMORY_NEEDED = 2e9  # bytes free: no notebook takes more
+MEMORY_NEEDED = 1e9  # bytes free: no notebook takes more
 DISK_NEEDED = 0.5e9  # bytes free: outputs and the built book
-CGROUP = Path("/sys/fs/cgroup")  # where Linux says what a container may use
+# Where Linux says what a container or a session may use: which groups it is in, and their limits.
+GROUPS = Path("/proc/self/cgroup")
+LIMITS = Path("/sys/fs/cgroup")
 SLIDERS = "@jupyter-widgets/jupyterlab-manager"
 INSTALL = "run `make lab` again in a terminal (without make: `pip install -c constraints.txt -e .`)"
 RESTART = f"{INSTALL}, then restart the kernel"
@@ -35,8 +38,8 @@ class Finding:
     """One line of the doctor's report: what was found, and what to do about it.
 
     Attributes:
-        found: in words.
-        remedy: what to do; empty if there is nothing to do.
+        found: in words, without markup.
+        remedy: what to do, in Markdown; empty if there is nothing to do.
         needed: False where the course runs without the remedy, only slower or with less.
     """
 
@@ -51,7 +54,7 @@ class Finding:
 
     @property
     def mark(self) -> str:
-        """✓ fine, ○ fine and could be better, ✗ to be mended."""
+        """✓ fine, ○ fine and could be better, ✗ to fix."""
         return "✗" if not self.ok else "○" if self.remedy else "✓"
 
 
@@ -63,7 +66,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing has to be mended."""
+        """Whether there is nothing to fix."""
         return all(finding.ok for finding in self.findings.values())
 
     @property
@@ -71,7 +74,7 @@ class Report:
         """One sentence on the whole."""
         broken = [subject for subject, finding in self.findings.items() if not finding.ok]
         if broken:
-            return f"To mend: {', '.join(broken)}. The column “To do” says how."
+            return f"To fix: {', '.join(broken)}. The column “To do” says how."
         return "All is well: every chapter will run here."
 
     def __repr__(self) -> str:
@@ -84,15 +87,21 @@ class Report:
         return "\n".join([*lines, self.verdict.replace("column “To do”", "line after it")])
 
     def _repr_markdown_(self) -> str:
-        rows = [
-            "| "
-            + " | ".join(text.replace("|", "\\|") for text in (f.mark, subject, f.found, f.remedy))
-            + " |"
-            for subject, f in self.findings.items()
-        ]
-        return "\n".join(
-            ["| | What | Found | To do |", "|---|---|---|---|", *rows, "", self.verdict]
-        )
+        rows = ["| | What | Found | To do |", "|---|---|---|---|"]
+        for subject, finding in self.findings.items():
+            cells = (
+                finding.mark,
+                subject,
+                _literal(finding.found),
+                finding.remedy.replace("|", "\\|"),
+            )
+            rows.append(f"| {' | '.join(cells)} |")
+        return "\n".join([*rows, "", self.verdict])
+
+
+def _literal(text: str) -> str:
+    """What was found may be any text, such as an exception's: no character of it is markup."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", text)
 
 
 def doctor() -> Report:
@@ -107,7 +116,7 @@ def doctor() -> Report:
 def _look(look) -> Finding:
     try:
         return look()
-    except Exception as error:  # a doctor that falls ill helps nobody
+    except Exception as error:  # the other lines are of use all the same
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         return Finding(f"could not be looked at ({reason})", INSTALL, needed=False)
 
@@ -136,7 +145,9 @@ def _packages() -> Finding:
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     names = [re.match(r"[\w.-]+", line)[0] for line in project["dependencies"]]
-    pins = re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / "constraints.txt").read_text(), re.M)
+    pins = re.findall(
+        r"^([\w.-]+)==([^\s;]+)", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.M
+    )
     tested = {_canonical(name): version for name, version in pins}
     installed = {name: _version(name) for name in names}
     missing = [name for name, version in installed.items() if version is None]
@@ -185,34 +196,50 @@ def _device() -> Finding:
 
 
 def _threads() -> Finding:
-    threads, cores = torch.get_num_threads(), _cores()
-    found = f"{threads} on {cores} {'core' if cores == 1 else 'cores'}"
-    if threads > cores:
+    threads, available = torch.get_num_threads(), cores()
+    found = f"{threads} on {available} {'core' if available == 1 else 'cores'}"
+    if threads > available:
         return Finding(
             f"{found}: they wait for each other",
-            f"set `OMP_NUM_THREADS={cores}` before `make lab`, or call "
-            f"`torch.set_num_threads({cores})` in the first cell",
+            f"call `torch.set_num_threads({available})` in the first cell, or set "
+            f"`OMP_NUM_THREADS={available}` before `make lab`",
         )
-    if threads == 1 < cores:
+    if threads == 1 < available:
         return Finding(
             found, "for more speed: unset `OMP_NUM_THREADS` before `make lab`", needed=False
         )
     return Finding(found)
 
 
-def _cores() -> int:
+def cores() -> int:
     """The cores that this process may use, in a container too."""
     try:
-        cores = len(os.sched_getaffinity(0))
+        number = len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
-        cores = os.cpu_count() or 1
-    quota, _, period = _cgroup("cpu.max").partition(" ")
-    return min(cores, math.ceil(int(quota) / int(period))) if quota.isdigit() else cores
+        number = os.cpu_count() or 1
+    for group in _groups("cpu"):
+        quota, _, period = _text(group / "cpu.max").partition(" ")
+        quota = quota or _text(group / "cpu.cfs_quota_us")
+        period = period or _text(group / "cpu.cfs_period_us")
+        if quota.isdigit() and period.isdigit():
+            number = min(number, max(1, math.ceil(int(quota) / int(period))))
+    return number
 
 
-def _cgroup(name: str) -> str:
+def _groups(controller: str) -> Iterator[Path]:
+    """The folders of the control groups that limit this process, of version 2 and of version 1."""
+    for line in _text(GROUPS).splitlines() or ["0::/"]:
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        top = LIMITS / controller if controllers else LIMITS
+        group = top / path.lstrip("/")
+        yield from (folder for folder in (group, *group.parents) if folder.is_relative_to(top))
+
+
+def _text(path: Path) -> str:
     try:
-        return (CGROUP / name).read_text().strip()
+        return path.read_text().strip()
     except OSError:
         return ""
 
@@ -222,10 +249,12 @@ def _memory() -> Finding:
 
     memory = psutil.virtual_memory()
     total, free = memory.total, memory.available
-    limit = _cgroup("memory.max")
-    if limit.isdigit():
-        used = int(re.search(r"^anon (\d+)|$", _cgroup("memory.stat"), re.M)[1] or 0)
-        total, free = min(total, int(limit)), min(free, int(limit) - used)
+    for group in _groups("memory"):
+        limit = _text(group / "memory.max") or _text(group / "memory.limit_in_bytes")
+        if limit.isdigit() and int(limit) < memory.total:
+            used = re.search(r"^(?:anon|total_rss) (\d+)", _text(group / "memory.stat"), re.M)
+            total = min(total, int(limit))
+            free = min(free, int(limit) - (int(used[1]) if used else 0))
     found = f"{_gb(free)} free of {_gb(total)}"
     if free >= MEMORY_NEEDED:
         return Finding(found)
@@ -237,11 +266,12 @@ def _memory() -> Finding:
 
 
 def _disk() -> Finding:
-    free = shutil.disk_usage(ROOT).free
+    here = Path.cwd()  # a kernel runs in its notebook's folder
+    free = shutil.disk_usage(here).free
     found = f"{_gb(free)} free"
-    if not os.access(ROOT / "notebooks", os.W_OK):
+    if not os.access(here, os.W_OK):
         return Finding(
-            f"{found}; the folder `notebooks` is read-only, so nothing can be saved",
+            f"{found}; this notebook's folder is read-only, so nothing can be saved",
             "copy the course to a folder of your own and start it there",
         )
     if free < DISK_NEEDED:
@@ -258,7 +288,7 @@ def _data() -> Finding:
     """Compare every data file with the SHA-256 written down for it in data/SHA256SUMS."""
     folder = ROOT / "data"
     if not (folder / "SHA256SUMS").is_file():
-        return Finding("`data/SHA256SUMS` is missing", "restore the folder: `git checkout -- data`")
+        return Finding("data/SHA256SUMS is missing", "restore the folder: `git checkout -- data`")
     lines = (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
     expected = {
         name.lstrip("*"): sha for sha, name in (line.split(None, 1) for line in lines if line)
@@ -271,7 +301,7 @@ def _data() -> Finding:
     ]
     if not missing + changed:
         files = "file" if len(expected) == 1 else "files"
-        return Finding(f"{len(expected)} {files} in `data`, as published")
+        return Finding(f"{len(expected)} {files} in data, as published")
     parts = [("missing", missing), ("changed", changed)]
     paths = [f"data/{name}" for name in missing + changed]
     return Finding(
