@@ -15,7 +15,7 @@
 # After this chapter you can
 #
 # - step through a notebook, run all of it, and start it afresh,
-# - say what your machine has, and mend what it lacks,
+# - say what your machine has, and fix what it lacks,
 # - read a heatmap of attention weights, row by row,
 # - do an exercise and have it checked,
 # - translate between the names of this course and those of other texts.
@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 import course_utils as cu
-from course_utils.studio import manifest
+from course_utils.lessons.start_here.course_map import chapters, course_map
 
 cu.seed_everything(0)
 
@@ -106,7 +106,7 @@ cu.doctor()
 
 # %% [markdown]
 # What you see above is your machine, if you ran the cell, and ours if you did not. ✓ means fine; ○ means that the course
-# runs, and could run better; ✗ means that something has to be mended, and the last column says how. Line by line:
+# runs, and could run better; ✗ means that something has to be fixed, and the last column says how. Line by line:
 #
 # | Line | What it looks at | What to do if it is marked |
 # |---|---|---|
@@ -115,7 +115,7 @@ cu.doctor()
 # | Packages | everything else that we import, at the versions the course is tested with | *missing:* `make lab`, then restart the kernel. *Other versions:* carry on, and do the same if a cell fails |
 # | Device | a GPU, if PyTorch can use one | nothing: every chapter is made for a CPU. Cells for a GPU step aside without one; ○ says that there is a GPU which PyTorch does not see |
 # | Threads | how many PyTorch uses, and on how many cores | ✗, more threads than cores: `torch.set_num_threads(…)` with the number of cores. ○, one thread only: unset `OMP_NUM_THREADS` for more speed |
-# | Memory | how much is free now; 2 GB are enough | shut down the kernels of other notebooks: *Kernel → Shut Down All Kernels…* |
+# | Memory | how much is free now; 1 GB is enough | shut down the kernels of other notebooks: *Kernel → Shut Down All Kernels…* |
 # | Disk | whether there is room, and whether notebooks can be saved | free some space, or copy the course into a folder of your own |
 # | Data | each file in `data`, compared with its published checksum | a file that is missing or changed comes back with `git checkout -- data` |
 # | Sliders | the two halves of a slider: ipywidgets in Python, its extension in JupyterLab | `make lab`, then restart the kernel and reload the page |
@@ -444,83 +444,24 @@ assert torch.equal(cu.padding_mask(valid_lens, 5)[:, 0, 0], ~key_padding_mask)
 # ## The map
 #
 # *Where does the course lead?* From the average that you computed above to translation, text and images, always with the same
-# formula. An arrow means "first this, then that". Chapters in solid blue are in this copy of the course; those with a
-# dashed outline are planned, and the list `book.toml` decides which is which.
+# formula. An arrow means "first this, then that"; the list `book.toml` says so.
 
-# %% tags=["hide-input"]
-from textwrap import fill
-
-from matplotlib.patches import FancyBboxPatch
-
-planned = {
-    "04": "Bahdanau attention: learning to align",
-    "05": "Multi-head attention",
-    "06": "Self-attention and positions",
-    "07": "The Transformer",
-    "08": "Training transformers",
-    "09": "Pretraining: GPT, BERT and after",
-    "10": "Vision transformers",
-    "11": "Inter-pixel attention",
-}
-here = {chapter.number: chapter.title for chapter in manifest.load(files=False).chapters}
-places = {"00": (0, 2), "01": (1, 2), "02": (2, 2), "03": (3, 2)}
-places |= {"04": (0, 1), "05": (1, 1), "06": (2, 1), "07": (3, 1), "08": (4, 1)}
-places |= {"09": (2, 0), "10": (3, 0), "11": (4, 0)}
-arrows = ["00 01", "01 02", "02 03", "04 05", "05 06", "06 07", "07 08", "07 09", "07 10", "10 11"]
-
-missing = [number for number in planned if number not in here]
-picture, ax = cu.subplots(
-    width=9.0,
-    height=4.1,
-    alt="Map of the course in three rows: weights from similarity (00 to 03), the Transformer (04 to 08), what grew from "
-    f"it (09 to 11). In this copy: {', '.join(here)}. Planned: {', '.join(missing) or 'none'}.",
-)
-ax.set(xlim=(-0.62, 4.5), ylim=(-0.38, 2.4))
-ax.axis("off")
-for number, (x, y) in places.items():
-    built = number in here
-    style = {"facecolor": cu.COLORS["blue"], "edgecolor": cu.COLORS["blue"]}
-    if not built:
-        style = {"facecolor": "white", "edgecolor": "#666666", "linestyle": "--"}
-    box = FancyBboxPatch((x - 0.4, y - 0.31), 0.8, 0.62, **style)
-    box.set_boxstyle("round", pad=0, rounding_size=0.06)
-    ax.add_patch(box)
-    ink = "white" if built else "#333333"
-    ax.text(x, y + 0.2, number, ha="center", va="center", color=ink, fontsize=9, fontweight="bold")
-    title = fill({**planned, **here}[number], 18)
-    ax.text(x, y - 0.07, title, ha="center", va="center", color=ink, fontsize=8.5)
-pen = {"arrowstyle": "-|>", "color": "#333333", "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0}
-for arrow in arrows:
-    (x0, y0), (x1, y1) = (places[number] for number in arrow.split())
-    dx, dy = (0.4, 0) if y0 == y1 else (0, -0.31)
-    ax.annotate("", (x1 - dx, y1 - dy), (x0 + dx, y0 + dy), arrowprops=pen)
-ax.plot([3, 3, 0], [1.69, 1.5, 1.5], color=pen["color"], linewidth=pen["linewidth"])
-ax.annotate("", (0, 1.31), (0, 1.505), arrowprops=pen)
-for y, row in enumerate(["What grew\nfrom it", "The\nTransformer", "Weights from\nsimilarity"]):
-    ax.text(-0.52, y, row, rotation=90, ha="center", va="center", fontsize=9, color="#333333")
-picture
+# %%
+course_map()
 
 # %% [markdown]
-# In the top row, weights come from similarity: first a word database, then regression, then the scores that all later chapters
-# use. The middle row learns to translate, and ends with the Transformer and its training. From there two ways part: language
-# models on one side, images on the other. Each chapter can be opened on its own, since nothing is carried over from another
+# At the top, weights come from similarity: first a word database, then regression, then the scores that all later chapters
+# use. The way to the Transformer leads through translation, several heads and positions; from there, ways part to training,
+# language and images. Each chapter can be opened on its own, since nothing is carried over from another
 # notebook. The minutes are for reading and running; exercises take longer if you enjoy them.
 
 # %%
-chapters = manifest.load(files=False).chapters
-pd.DataFrame(
-    {
-        "chapter": [chapter.title for chapter in chapters],
-        "minutes": [chapter.minutes for chapter in chapters],
-        "needs": [", ".join(name[:2] for name in chapter.prerequisites) for chapter in chapters],
-    },
-    index=[chapter.number for chapter in chapters],
-)
+pd.DataFrame(chapters()).set_index("number")
 
 # %% [markdown]
 # ## If something goes wrong
 #
-# *A red box appears. Now what?* Nothing is broken that a restart or one command does not mend.
+# *A red box appears. Now what?* Nothing is broken that a restart or one command does not fix.
 #
 # **A red error.** Read its last line first: it says what is wrong. Our functions also say what would be right. Here is one,
 # caught so that you can read it in peace:
