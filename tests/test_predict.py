@@ -1,0 +1,204 @@
+"""Predictions: what an author may write, what is shown without scripts, and by keyboard in a browser and in Lab."""
+
+import json
+
+import pytest
+from browsing import FLAGS, WAIT, jupyterlab, open_notebook, write_notebook
+from playwright.sync_api import Page, expect, sync_playwright
+
+import course_utils as cu
+
+CHOICE = {
+    "question": "Which `width` follows the noise & why?",
+    "options": ["narrow", "middle", "wide"],
+    "answer": "narrow",
+    "wrong": {"middle": "It averages <some> points.", "wide": "It averages them all."},
+    "why": "Few points share its window.",
+}
+NUMBER = {
+    "question": "What is 2 squared?",
+    "options": (0, 10),
+    "answer": 4,
+    "wrong": {"less": "Is it squared?", "more": "Is it halved?", 8: "This is the cube."},
+    "why": "It is 2 · 2.",
+}
+
+
+def shown(task: dict) -> str:
+    return cu.predict(**task)._repr_mimebundle_()["text/html"]
+
+
+@pytest.mark.parametrize(
+    ("task", "change", "message"),
+    [
+        (CHOICE, {"answer": "thin"}, "answer='thin' is not among the options"),
+        (CHOICE, {"wrong": {"wide": "No."}}, r"wrong\['middle'\] is missing"),
+        (CHOICE, {"wrong": {"middle": " ", "wide": "No."}}, r"wrong\['middle'\] is missing"),
+        (
+            CHOICE,
+            {"wrong": CHOICE["wrong"] | {"thin": "No."}},
+            r"wrong\['thin'\] is no wrong answer",
+        ),
+        (CHOICE, {"wrong": CHOICE["wrong"] | {"narrow": "No."}}, r"wrong\['narrow'\] is no wrong"),
+        (CHOICE, {"options": ["narrow"], "wrong": {}}, "two or more different ones"),
+        (CHOICE, {"question": ""}, "question=''; a sentence is needed"),
+        (CHOICE, {"why": " "}, "why=' '; a sentence is needed"),
+        (NUMBER, {"answer": 11}, "answer=11 is not a number from 0 to 10"),
+        (NUMBER, {"answer": "four"}, "answer='four' is not a number"),
+        (NUMBER, {"options": (10, 0)}, "the smaller end comes first"),
+        (NUMBER, {"wrong": {"less": "Is it?"}}, r"wrong\['more'\] is missing"),
+        (
+            NUMBER,
+            {"wrong": NUMBER["wrong"] | {4.5: "No."}},
+            r"wrong\[4.5\] lies outside the range or too",
+        ),
+        (NUMBER, {"within": 0}, "within=0; a positive number"),
+    ],
+)
+def test_a_mistake_of_the_author_is_named(task, change, message):
+    with pytest.raises(ValueError, match=message):
+        cu.predict(**task | change)
+
+
+@pytest.mark.parametrize("options", [[], (1, "two"), (1, 2, 3), (float("nan"), 1), (True, False)])
+def test_options_are_texts_or_two_numbers(options):
+    with pytest.raises(TypeError, match="several texts or the two ends of a range"):
+        cu.predict(**NUMBER | {"options": options})
+
+
+@pytest.mark.parametrize("task", [CHOICE, NUMBER])
+def test_it_shows_the_same_each_time_and_prints_nothing(task, capsys):
+    bundle = cu.predict(**task)._repr_mimebundle_()
+    assert bundle == cu.predict(**task)._repr_mimebundle_()
+    assert json.loads(json.dumps(bundle)) == bundle
+    assert capsys.readouterr().out == ""
+
+
+def test_the_plain_text_holds_the_question_and_not_the_answer():
+    assert repr(cu.predict(**CHOICE)) == f"Predict: {CHOICE['question']} (narrow · middle · wide)"
+    assert repr(cu.predict(**NUMBER)) == "Predict: What is 2 squared? (a number from 0 to 10)"
+
+
+# In a browser -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser):
+    """A page with a choice, twice, and a number: each has to answer for itself."""
+    page = browser.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("request", lambda request: errors.append(request.url))
+    page.set_content(f"<!doctype html>{shown(CHOICE)}{shown(CHOICE)}{shown(NUMBER)}")
+    yield page
+    page.close()
+    assert errors == []
+
+
+def test_by_keyboard_a_choice_is_made_and_both_are_shown(page: Page):
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    page.keyboard.press("ArrowDown")  # the middle one
+    said = page.locator(".cu-said").first
+    expect(said).to_be_empty()
+    page.keyboard.press("Enter")
+    expect(said).to_have_text(
+        "Your prediction: middle. It averages <some> points."
+        "The answer: narrow. Few points share its window."
+    )
+    expect(page.locator(".cu-said").nth(1)).to_be_empty()
+
+
+def test_a_right_choice_is_told_why_too(page: Page):
+    form = page.locator("form").nth(1)
+    form.get_by_label("narrow").check()
+    form.get_by_role("button", name="This is my prediction").click()
+    expect(form.locator(".cu-said")).to_have_text(
+        "Your prediction: narrow. Right.The answer: narrow. Few points share its window."
+    )
+
+
+def test_skipping_is_one_click_and_nothing_is_asked_twice(page: Page):
+    form = page.locator("form").first
+    form.get_by_role("button", name="This is my prediction").click()
+    expect(form.locator(".cu-said")).to_have_text("Choose first, or skip.")
+    form.get_by_role("button", name="Skip").click()
+    expect(form.locator(".cu-said")).to_have_text(
+        "The answer: narrow. Few points share its window."
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("4.5", "Right."),
+        ("3.5", "Right."),
+        ("1", "Is it squared?"),
+        ("6", "Is it halved?"),
+        ("7.8", "This is the cube."),
+        ("11", "A number from 0 to 10 is asked for."),
+        ("", "Choose first, or skip."),
+    ],
+)
+def test_each_number_has_its_answer(page: Page, given, said):
+    field = page.get_by_label("A number from 0 to 10")
+    field.fill(given)
+    field.press("Enter")
+    expect(page.locator(".cu-said").last).to_contain_text(said)
+
+
+def test_a_screen_reader_hears_the_question_and_what_is_said(page: Page):
+    group = page.get_by_role("group").first
+    expect(group).to_have_accessible_name("Predict: Which width follows the noise & why?")
+    expect(group.get_by_role("radio").first).to_have_accessible_name("narrow")
+    expect(page.locator(".cu-said").first).to_have_attribute("aria-live", "polite")
+
+
+def test_without_scripts_the_answer_is_folded_below_the_question(browser):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.set_content(shown(CHOICE) + shown(NUMBER))
+    expect(page.get_by_text("Predict: Which width follows")).to_be_visible()
+    answers = (
+        page.get_by_text("Few points share"),
+        page.get_by_text("4: ").or_(page.get_by_text("2 · 2")),
+    )
+    for answer in answers:
+        expect(answer).to_be_hidden()
+    for summary in page.get_by_text("Show the answer").all():
+        summary.click()
+    for answer in answers:
+        expect(answer).to_be_visible()
+    expect(page.get_by_text("8: This is the cube.")).to_be_visible()
+    context.close()
+
+
+def test_in_lab_the_keys_are_the_forms_and_running_all_cells_waits_for_nobody(browser, tmp_path):
+    asked = ["import course_utils as cu", f"cu.predict(**{CHOICE!r})", f"cu.predict(**{NUMBER!r})"]
+    write_notebook(tmp_path / "predict.ipynb", *asked, "print('after', 'all')")
+    with jupyterlab(tmp_path) as address:
+        page = open_notebook(browser, address, "predict.ipynb")
+        page.get_by_text("after all").wait_for(timeout=WAIT)
+        first = page.get_by_label("narrow")
+        first.focus()
+        page.keyboard.press("Space")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        expect(page.locator(".cu-said").first).to_contain_text("It averages <some> points.")
+        page.get_by_label("A number from 0 to 10").focus()
+        page.keyboard.type("1")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Space")  # Skip
+        expect(page.locator(".cu-said").last).to_contain_text("The answer: 4. It is 2 · 2.")
+        assert page.locator(".jp-Notebook .jp-CodeCell").count() == 4
+        page.close()
