@@ -1,16 +1,19 @@
-"""Pictures: functions from arrays to a figure, with one style, one colour scale and an alt text each.
+"""Pictures: functions from arrays to a figure, in one style, with one color scale and an alt text each.
 
-Nothing here touches pyplot: a `Picture` is an ordinary matplotlib figure that displays itself, so a
-cell shows exactly the figure that stands on its last line. Above: `attention`, whose weights are
-drawn here. Below: `explore`, which moves the pictures. Taught from *Queries, keys and values* on.
+Nothing here touches pyplot or the settings of the session: a `Picture` is a matplotlib figure that
+displays itself, so a cell shows exactly the figure on its last line. Taught from *Queries, keys and
+values* on.
 """
 
+import functools
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import torch
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -18,46 +21,51 @@ from matplotlib.image import AxesImage
 from PIL import Image
 
 COLORS = {
-    "black": "#000000",
-    "orange": "#E69F00",
-    "sky": "#56B4E9",
-    "green": "#009E73",
-    "yellow": "#F0E442",
-    "blue": "#0072B2",
-    "vermilion": "#D55E00",
-    "purple": "#CC79A7",
-}
-"""Eight colours that colour-blind readers can tell apart (Okabe and Ito, 2008)."""
+    "black": "#000000", "orange": "#E69F00", "sky": "#56B4E9", "green": "#009E73",
+    "yellow": "#F0E442", "blue": "#0072B2", "vermilion": "#D55E00", "purple": "#CC79A7",
+}  # fmt: skip
+"""Eight colors that color-blind readers can tell apart (Okabe and Ito, 2008)."""
 
 CYCLE = ["blue", "vermilion", "green", "purple", "orange", "sky", "black"]
 
-STYLE = {
-    "figure.dpi": 96,
-    "figure.facecolor": "white",
-    "font.size": 10,
-    "axes.titlesize": 10,
-    "axes.labelsize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": False,
-    "axes.prop_cycle": mpl.cycler(color=[COLORS[name] for name in CYCLE]),
-    "lines.linewidth": 1.8,
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "image.cmap": "Blues",
-    "svg.hashsalt": "course",
-}
-
-mpl.rcParams.update(STYLE)
-# For the whole session, not figure by figure: a title or a legend that a notebook adds later takes its
-# size from the settings of that moment.
+STYLE: dict[Any, Any] = {
+    "figure.dpi": 96, "figure.facecolor": "white", "font.size": 10,
+    "axes.titlesize": 10, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9,
+    "axes.spines.top": False, "axes.spines.right": False,
+    "axes.prop_cycle": cycler(color=[COLORS[name] for name in CYCLE]),
+    "legend.frameon": False, "legend.fontsize": 9, "lines.linewidth": 1.8, "image.cmap": "Blues",
+}  # fmt: skip
+"""matplotlib's settings while something is added to a picture, and while it is drawn."""
 
 MAX_WIDTH = 9.0
 """Inches; at 96 dots per inch 864 pixels, which fit the text column of Lab and of the book."""
 
 ArrayLike = torch.Tensor | np.ndarray | Sequence
+
+
+def _styled(method: Callable[..., Any]) -> Any:
+    @functools.wraps(method)
+    def call(*args: Any, **options: Any) -> Any:
+        with mpl.rc_context(STYLE):
+            return method(*args, **options)
+
+    return call
+
+
+class PictureAxes(Axes):
+    """Axes whose additions follow `STYLE`, whatever the settings of the session are."""
+
+    def __init__(self, *args: Any, **options: Any):
+        with mpl.rc_context(STYLE):
+            super().__init__(*args, **options)
+        self.tick_params(labelsize=STYLE["xtick.labelsize"])  # also of ticks that come later
+
+
+for _name in (
+    "plot", "step", "errorbar", "axhline", "axvline", "hlines", "vlines", "contour", "scatter", "bar",
+    "imshow", "text", "annotate", "legend", "set_title",
+):  # fmt: skip
+    setattr(PictureAxes, _name, _styled(getattr(Axes, _name)))
 
 
 class Picture(Figure):
@@ -71,6 +79,8 @@ class Picture(Figure):
         ValueError: the alt text is empty, or the size is not positive or too wide.
     """
 
+    canvas: FigureCanvasAgg
+
     def __init__(self, *, alt: str, width: float = 8.0, height: float = 3.0):
         if not alt.strip():
             raise ValueError("alt='' says nothing; describe the picture in one sentence")
@@ -78,21 +88,22 @@ class Picture(Figure):
             raise ValueError(
                 f"width={width}, height={height}: inches are needed, 0 < width <= {MAX_WIDTH:g}, height > 0"
             )
-        super().__init__(figsize=(width, height), dpi=STYLE["figure.dpi"], layout="constrained")
+        with mpl.rc_context(STYLE):
+            super().__init__(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(self)
         self.alt = alt
 
+    colorbar, draw = _styled(Figure.colorbar), _styled(Figure.draw)
+
     def png(self, *, dpi: float | None = None) -> bytes:
         """The picture as PNG bytes; the same picture gives the same bytes."""
-        usual = self.dpi
+        usual, buffer = self.dpi, io.BytesIO()
         try:
-            if dpi is not None:
-                self.set_dpi(dpi)
+            self.set_dpi(dpi or usual)
             self.canvas.draw()
             pixels = Image.fromarray(np.asarray(self.canvas.buffer_rgba())).convert("RGB")
         finally:
             self.set_dpi(usual)
-        buffer = io.BytesIO()
         pixels.save(buffer, "PNG", compress_level=6)
         return buffer.getvalue()
 
@@ -117,8 +128,8 @@ def subplots(
     alt: str,
     width: float = 8.0,
     height: float = 3.0,
-    **grid,
-) -> tuple[Picture, Axes | np.ndarray]:
+    **grid: Any,
+) -> tuple[Picture, Any]:
     """A picture with axes in `rows` × `columns`, like pyplot's function of this name.
 
     Args:
@@ -130,7 +141,7 @@ def subplots(
         The picture, and its axes: one `Axes`, or an array of them.
     """
     picture = Picture(alt=alt, width=width, height=height)
-    return picture, picture.subplots(rows, columns, **grid)
+    return picture, picture.subplots(rows, columns, subplot_kw={"axes_class": PictureAxes}, **grid)
 
 
 def to_numpy(array: ArrayLike) -> np.ndarray:
@@ -160,7 +171,7 @@ def heatmap(
     Args:
         matrix: (queries, keys).
         queries, keys: tokens that label the rows and the columns.
-        vmin, vmax: the values at the two ends of the colour scale; weights lie in 0–1.
+        vmin, vmax: the values at the two ends of the color scale; weights lie in 0–1.
         annotate: write each value into its cell; for maps of up to about 10 × 10.
 
     Returns:
@@ -181,28 +192,20 @@ def heatmap(
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     if keys is not None:
-        ax.set_xticks(range(len(keys)), keys, rotation=45 if _long(keys) else 0)
+        ax.set_xticks(
+            range(len(keys)), keys, rotation=45 if len("".join(map(str, keys))) > 30 else 0
+        )
     if queries is not None:
         ax.set_yticks(range(len(queries)), queries)
-    if xlabel:
-        ax.set_xlabel(xlabel)
-    if ylabel:
-        ax.set_ylabel(ylabel)
-    if title:
-        ax.set_title(title)
+    ax.set(xlabel=xlabel or "", ylabel=ylabel or "", title=title or "")
     if annotate:
         _write_values(ax, matrix, vmin, vmax)
     return image
 
 
-def _long(labels: Sequence[str]) -> bool:
-    return sum(len(str(label)) for label in labels) > 30
-
-
 def _write_values(ax: Axes, matrix: np.ndarray, vmin: float, vmax: float) -> None:
     for (row, column), value in np.ndenumerate(matrix):
-        dark = (value - vmin) / (vmax - vmin) > 0.55
-        color = "white" if dark else "black"
+        color = "white" if (value - vmin) / (vmax - vmin) > 0.55 else "black"
         ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=color)
 
 
@@ -222,14 +225,14 @@ def show_heatmaps(
     width: float | None = None,
     height: float | None = None,
 ) -> Picture:
-    """Maps in rows and columns under one colour scale.
+    """Maps in rows and columns under one color scale.
 
     Args:
         matrices: (queries, keys), or (columns, queries, keys), or (rows, columns, queries, keys).
         alt: what a reader who cannot see the picture needs to know.
         queries, keys: tokens that label both axes, the same for each map.
         titles: one for each column, or one for each map.
-        vmin, vmax: ends of the one colour scale; for weights leave them at 0 and 1.
+        vmin, vmax: ends of the one color scale; for weights leave them at 0 and 1.
         width, height: inches; by default each map is about 2.6 wide and keeps its proportions.
 
     Raises:
@@ -237,38 +240,27 @@ def show_heatmaps(
     """
     matrices = to_numpy(matrices)
     if not 2 <= matrices.ndim <= 4:
-        raise ValueError(
-            f"matrices has shape {matrices.shape}; (rows, columns, queries, keys), "
-            "(columns, queries, keys) or (queries, keys) is needed"
-        )
+        raise ValueError(f"matrices has shape {matrices.shape}; (…, queries, keys), 2 to 4 axes")
     matrices = matrices.reshape((1,) * (4 - matrices.ndim) + matrices.shape)
     rows, columns, num_queries, num_keys = matrices.shape
     if titles is not None and len(titles) not in (columns, rows * columns):
         raise ValueError(f"titles has {len(titles)} entries; {columns} columns need {columns}")
     width = width or min(MAX_WIDTH, 2.6 * columns + 1.2)
-    panel = (width - 1.2) / columns
-    height = height or rows * (min(max(panel * num_queries / num_keys, 1.2), 3.6) + 0.45) + 0.35
+    map_height = min(max((width - 1.2) / columns * num_queries / num_keys, 1.2), 3.6)
+    height = height or rows * (map_height + 0.45) + 0.35
     picture, axes = subplots(
         rows, columns, alt=alt, width=width, height=height, squeeze=False, sharex=True, sharey=True
     )
+    shared: dict[str, Any] = {"queries": queries, "keys": keys, "annotate": annotate}
     for index, ax in enumerate(axes.flat):
         row, column = divmod(index, columns)
-        show_title = titles is not None and (row == 0 or len(titles) > columns)
         image = heatmap(
-            ax,
-            matrices[row, column],
-            queries=queries,
-            keys=keys,
+            ax, matrices[row, column], **shared, vmin=vmin, vmax=vmax, cmap=cmap,
             xlabel=xlabel if row == rows - 1 else None,
             ylabel=ylabel if column == 0 else None,
-            title=titles[index] if show_title else None,
-            vmin=vmin,
-            vmax=vmax,
-            cmap=cmap,
-            annotate=annotate,
-        )
-    bar = picture.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
-    bar.outline.set_visible(False)
+            title=titles[index] if titles and (row == 0 or len(titles) > columns) else None,
+        )  # fmt: skip
+    picture.colorbar(image, ax=axes, shrink=0.8, pad=0.02).outline.set_visible(False)
     return picture
 
 
@@ -285,7 +277,7 @@ def show_curves(
     width: float = 6.0,
     height: float = 3.2,
 ) -> Picture:
-    """Curves over a common x axis, told apart by colour and dash pattern, with a legend.
+    """Curves over a common x axis, told apart by color and dash pattern, with a legend.
 
     Args:
         x: (points,).
@@ -297,19 +289,13 @@ def show_curves(
     """
     x = to_numpy(x)
     picture, ax = subplots(alt=alt, width=width, height=height)
-    dashes = ["-", "--", "-.", ":"]
     for index, (label, y) in enumerate(curves.items()):
         y = to_numpy(y)
         if y.shape != x.shape:
             raise ValueError(f"curve {label!r} has shape {y.shape}; x has {x.shape}")
-        ax.plot(x, y, dashes[index % len(dashes)], label=label)
-    ax.set(xlabel=xlabel, ylabel=ylabel)
-    if title:
-        ax.set_title(title)
-    if logx:
-        ax.set_xscale("log")
-    if logy:
-        ax.set_yscale("log")
+        ax.plot(x, y, ["-", "--", "-.", ":"][index % 4], label=label)
+    ax.set(xlabel=xlabel, ylabel=ylabel, title=title or "")
+    ax.set(xscale="log" if logx else "linear", yscale="log" if logy else "linear")
     if len(curves) > 1:
         ax.legend()
     return picture
@@ -328,7 +314,7 @@ def show_images(
     """Images in rows and columns, each with a title and, if given, with weights of its patches over it.
 
     Args:
-        images: (n, channels, height, width), 1 channel for grey or 3 for color; uint8, or floating
+        images: (n, channels, height, width), 1 channel for gray or 3 for color; uint8, or floating
             point from -1 to 1.
         alt: what a reader who cannot see the picture needs to know.
         titles: one for each image.
@@ -349,7 +335,7 @@ def show_images(
             raise ValueError(
                 f"weights has shape {weights.shape}; ({len(images)}, rows, columns) is needed"
             )
-        vmax = vmax or weights.max()
+        vmax = vmax or float(weights.max())
     columns = min(columns or 10, len(images))
     rows = -(-len(images) // columns)
     width = width or min(MAX_WIDTH, max(0.9 * columns, 2.0))
@@ -359,7 +345,7 @@ def show_images(
         ax.set_axis_off()
     for index, (ax, image) in enumerate(zip(axes.flat, images, strict=False)):
         draw_image(ax, image, title=titles[index] if titles is not None else None)
-        if weights is not None:
+        if weights is not None and vmax is not None:
             overlay(ax, weights[index], size=image.shape[:2], vmax=vmax)
     return picture
 
@@ -372,9 +358,7 @@ def image_pixels(images: ArrayLike) -> np.ndarray:
     """
     pixels = to_numpy(images)
     if pixels.ndim != 4 or pixels.shape[1] not in (1, 3):
-        raise ValueError(
-            f"images has shape {pixels.shape}; (n, 1 or 3 channels, height, width) is needed"
-        )
+        raise ValueError(f"images has shape {pixels.shape}; (n, 1 or 3 channels, height, width)")
     pixels = pixels / 255 if pixels.dtype == np.uint8 else (pixels + 1) / 2
     return np.clip(np.moveaxis(pixels, 1, -1), 0, 1)
 
@@ -383,11 +367,9 @@ def draw_image(ax: Axes, pixels: np.ndarray, *, title: str | None = None) -> Axe
     """Draw one image, (height, width, channels) from 0 to 1, on given axes; returns its artist."""
     shown = pixels[..., 0] if pixels.shape[-1] == 1 else pixels
     artist = ax.imshow(shown, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-    ax.set_xticks([])
-    ax.set_yticks([])
+    ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
-    if title:
-        ax.set_title(title, fontsize=9)
+    ax.set_title(title or "", fontsize=9)
     return artist
 
 
@@ -404,12 +386,9 @@ def overlay(
     Returns:
         The artist; `set_data(overlay_colors(weights, vmax=vmax))` redraws it.
     """
-    height, width = size
-    return ax.imshow(
-        overlay_colors(weights, vmax=vmax, opacity=opacity),
-        extent=(-0.5, width - 0.5, height - 0.5, -0.5),
-        interpolation="nearest",
-    )
+    colors = overlay_colors(weights, vmax=vmax, opacity=opacity)
+    extent = (-0.5, size[1] - 0.5, size[0] - 0.5, -0.5)
+    return ax.imshow(colors, extent=extent, interpolation="nearest")
 
 
 def overlay_colors(weights: ArrayLike, *, vmax: float, opacity: float = 0.75) -> np.ndarray:

@@ -1,8 +1,11 @@
 # ruff: noqa: E501
-"""Pictures: one colour scale, labelled axes, alt texts, and the same bytes for the same picture."""
+"""Pictures: one color scale, labeled axes, alt texts, and the same bytes for the same picture."""
 
 import io
+import subprocess
+import sys
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
@@ -13,11 +16,11 @@ from course_utils.figures import image_pixels
 
 
 def panels(picture):
-    """The axes that hold a map, without the colour bar's."""
+    """The axes that hold a map, without the color bar's."""
     return [ax for ax in picture.axes if ax.images]
 
 
-def test_every_panel_shares_one_colour_scale():
+def test_every_panel_shares_one_color_scale():
     matrices = torch.stack([torch.full((3, 4), v) for v in (0.1, 0.5, 0.9)])
     picture = cu.show_heatmaps(matrices, alt="Three flat maps, from pale to dark")
     norms = {(ax.images[0].norm.vmin, ax.images[0].norm.vmax) for ax in panels(picture)}
@@ -83,6 +86,35 @@ def test_the_same_picture_gives_the_same_bytes():
     assert first.png() == draw().png() == first.png()
 
 
+def test_importing_the_course_leaves_the_session_s_settings_alone():
+    script = """
+import matplotlib
+before = dict(matplotlib.rcParams)
+import course_utils
+course_utils.subplots(alt="Empty axes")[0].png()
+assert dict(matplotlib.rcParams) == before
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_the_session_s_settings_leave_pictures_alone():
+    def draw():
+        picture, axes = cu.subplots(1, 2, alt="Two lines and a map", sharey=True)
+        axes[0].plot([1, 2, 3], [1, 3, 2], label="line")
+        axes[0].axhline(2)
+        axes[0].legend()
+        axes[0].set(title="left", xlabel="x", xticks=[1, 2], ylabel="y")
+        axes[1].set_title("right")
+        axes[1].annotate("a word", (1, 1))
+        picture.colorbar(axes[1].scatter([1, 2], [1, 2], c=[1, 2]), ax=axes)
+        return picture.png()
+
+    usual = draw()
+    large = dict.fromkeys(["font.size", "axes.titlesize", "legend.fontsize", "xtick.labelsize"], 20)
+    with mpl.rc_context({**large, "lines.linewidth": 5, "image.cmap": "hot", "figure.dpi": 50}):
+        assert draw() == usual
+
+
 def test_the_picture_keeps_its_size_in_pixels():
     picture, _ = cu.subplots(alt="Empty axes", width=5, height=2)
     assert Image.open(io.BytesIO(picture.png())).size == (480, 192)
@@ -90,7 +122,7 @@ def test_the_picture_keeps_its_size_in_pixels():
     assert Image.open(io.BytesIO(picture.png())).size == (480, 192)
 
 
-def test_curves_differ_in_colour_and_in_dash():
+def test_curves_differ_in_color_and_in_dash():
     x = torch.arange(4.0)
     picture = cu.show_curves(
         x, {name: x * i for i, name in enumerate("abcd")}, alt="Four lines", xlabel="x", ylabel="y"

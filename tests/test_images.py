@@ -574,7 +574,7 @@ def test_other_wrong_arguments_are_named(tmp_path):
         read_image(None)
     with pytest.raises(TypeError, match="image is a ndarray"):
         read_image(np.zeros((3, 3)))
-    with pytest.raises(ValueError, match="channels=2; 1 for grey or 3 for color"):
+    with pytest.raises(ValueError, match="channels=2; 1 for gray or 3 for color"):
         read_image(b"", channels=2)
     with pytest.raises(ValueError, match="size=0"):
         read_image(b"", size=0)

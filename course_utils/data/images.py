@@ -185,7 +185,7 @@ def scaled(images: Tensor) -> Tensor:
 def load_fashion_mnist(
     split: str = "train", *, full: bool = False, folder: str | Path | None = None
 ) -> ImageSet:
-    """Fashion-MNIST: 28 × 28 grey pictures of clothes in ten classes (Xiao, Rasul and Vollgraf, 2017).
+    """Fashion-MNIST: 28 × 28 gray pictures of clothes in ten classes (Xiao, Rasul and Vollgraf, 2017).
 
     Args:
         split: "train" or "test".
@@ -325,7 +325,7 @@ def read_image(image, *, size: int = 28, channels: int = 1) -> Tensor:
     Args:
         image: a path, the bytes of a file (what an upload gives), or a PIL image.
         size: height and width of the result, in pixels.
-        channels: 1 for grey, 3 for color.
+        channels: 1 for gray, 3 for color.
 
     Returns:
         (channels, size, size), uint8. Transparent parts become black; the orientation that a camera
@@ -340,7 +340,7 @@ def read_image(image, *, size: int = 28, channels: int = 1) -> Tensor:
     from PIL import Image, ImageOps
 
     if channels not in (1, 3):
-        raise ValueError(f"channels={channels}; 1 for grey or 3 for color is needed")
+        raise ValueError(f"channels={channels}; 1 for gray or 3 for color is needed")
     if size < 1:
         raise ValueError(f"size={size}; at least one pixel is needed")
     upright = _opened(image)
