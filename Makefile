@@ -51,9 +51,10 @@ gpu: $(ENV) ## run the cells that need a GPU, at full size, and store what they 
 bench: $(ENV) ## time the package side by side with its peers, which get an environment of their own; ONLY=translation for a part, THREADS=1
 	$(BIN)/python -m benchmarks.run $(if $(ONLY),--only $(ONLY)) $(if $(THREADS),--threads $(THREADS))
 
-lint: $(ENV) ## look for mistakes and unformatted code
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
+lint: $(ENV) ## look for mistakes, unformatted code, and imports against the order of the rooms
+	$(BIN)/ruff check --quiet
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
 
 format: $(ENV) ## format the code
 	$(BIN)/ruff check --fix

@@ -13,20 +13,22 @@ settings.register_profile("course", deadline=None, derandomize=True, max_example
 settings.load_profile("course")
 
 
-# The order in which tests run: what says most in a second comes first.
-ORDER = ("slow", "notebook", "browser")
+ORDER = ("slow", "notebook", "browser")  # after the quick tests, which say most in a second
 
 
 def pytest_collection_modifyitems(items):
-    """Mark what opens a browser, and put the quick tests first."""
+    """Mark what opens a browser or is a notebook's cell, and put the quick tests first."""
     for item in items:
         if "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
-    items.sort(
-        key=lambda item: max(
-            (ORDER.index(m.name) + 1 for m in item.iter_markers() if m.name in ORDER), default=0
-        )
-    )
+        if item.path.suffix == ".ipynb":
+            item.add_marker("notebook")
+    items.sort(key=_turn)
+
+
+def _turn(item) -> int:
+    names = {mark.name for mark in item.iter_markers()}
+    return max((turn for turn, name in enumerate(ORDER, 1) if name in names), default=0)
 
 
 @pytest.fixture(autouse=True)

@@ -144,8 +144,9 @@ def test_an_installation_that_was_cut_off_starts_from_scratch_and_needs_the_netw
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
 def test_make_installs_once_and_again_after_a_change_of_what_is_needed(clone):
     give_environment(clone, 'echo "$@" >> installed')
-    (clone / ".venv/bin/ruff").write_text("#!/bin/sh\n")
-    (clone / ".venv/bin/ruff").chmod(0o755)
+    for tool in ("ruff", "lint-imports"):
+        (clone / ".venv/bin" / tool).write_text("#!/bin/sh\n")
+        (clone / ".venv/bin" / tool).chmod(0o755)
     for changed, times in [(None, 1), (None, 1), ("constraints.txt", 2), ("pyproject.toml", 3)]:
         if changed:
             later = (clone / ".venv/.stamp").stat().st_mtime + 1
@@ -326,6 +327,7 @@ def ask(address, path):
         return json.load(answer)
 
 
+@pytest.mark.slow
 def test_lab_answers_with_the_first_chapter_on_the_next_free_port(running):
     address, taken = running
     first = manifest.load(files=False).chapters[0]
@@ -339,6 +341,7 @@ def test_lab_answers_with_the_first_chapter_on_the_next_free_port(running):
     assert len(chapter["content"]["cells"]) > 1
 
 
+@pytest.mark.slow
 def test_lab_asks_no_question_and_looks_for_no_update(running):
     address, _ = running
     plugin = "@jupyterlab/apputils-extension:notification"

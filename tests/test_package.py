@@ -1,9 +1,13 @@
-"""The flat API: every name that the package promises is there, and importing it loads little."""
+"""The package: its names are there, importing it loads little, and its rooms keep their order."""
 
 import subprocess
 import sys
 
+import pytest
+from importlinter import cli
+
 import course_utils as cu
+from course_utils.runtime import ROOT
 
 
 def test_every_promised_name_is_there_and_named_once():
@@ -11,6 +15,12 @@ def test_every_promised_name_is_there_and_named_once():
     assert not [name for name in cu.__all__ if not hasattr(cu, name)]
 
 
+def test_each_room_imports_only_from_the_rooms_before_it(capsys):
+    broken = cli.lint_imports(config_filename=str(ROOT / ".importlinter"), no_cache=True)
+    assert not broken, capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_importing_the_package_loads_no_notebook_machinery():
     script = "import sys, course_utils; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
