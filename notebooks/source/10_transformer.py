@@ -1341,7 +1341,7 @@ with torch.no_grad():
         runs = []
         for _ in range(3):
             began = time.perf_counter()
-            wide._decode(target[:, :t], memory, cu.causal_mask(t), memory_mask)
+            wide.decode(target[:, :t], memory, memory_mask)
             runs.append(time.perf_counter() - began)
         recomputed[t] = min(runs)
 step = {t: torch.tensor(seconds[max(0, t - 16) : t]).median().item() for t in recomputed}
