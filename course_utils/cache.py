@@ -17,53 +17,64 @@ class KVCache:
     """Keys and values of one attention module, kept between decoding steps.
 
     Self-attention appends the newest token's and reads all so far; cross-attention fills the cache
-    once and only reads it afterwards. A new tensor is made each time: what was there before, and its
-    gradient, stay as they are.
+    once and only reads it afterwards. Without gradients the storage grows by doubling, so that a step
+    costs the same at every length but for the attention itself; with gradients a new tensor is made
+    each time, since the old one is still needed as it was.
     """
 
     def __init__(self) -> None:
-        self._keys: Tensor | None = None
-        self._values: Tensor | None = None
-
-    @property
-    def length(self) -> int:
-        """Number of tokens so far."""
-        return 0 if self._keys is None else self._keys.shape[-2]
+        self.length = 0
+        self._stored: tuple[Tensor, Tensor] | None = None
 
     @property
     def keys(self) -> Tensor:
         """(batch, heads, length, head_dim)."""
-        return _filled(self._keys)
+        return self._filled()[0][..., : self.length, :]
 
     @property
     def values(self) -> Tensor:
         """(batch, heads, length, head_dim)."""
-        return _filled(self._values)
+        return self._filled()[1][..., : self.length, :]
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Add (batch, heads, new, head_dim) behind what is there; return all keys and all values."""
-        if self._keys is None or self._values is None:
-            self._keys, self._values = keys, values
-        else:
-            self._keys = torch.cat([self._keys, keys], dim=-2)
-            self._values = torch.cat([self._values, values], dim=-2)
-        return self._keys, self._values
+        old_keys, old_values = self._stored or (None, None)
+        self._stored = (
+            _extended(old_keys, self.length, keys),
+            _extended(old_values, self.length, values),
+        )
+        self.length += keys.shape[-2]
+        return self.keys, self.values
 
     def repeat(self, times: int) -> None:
         """Keep each row of the batch `times` times, side by side: a row for each beam."""
-        if self._keys is not None and self._values is not None:
-            self._keys = self._keys.repeat_interleave(times, dim=0)
-            self._values = self._values.repeat_interleave(times, dim=0)
+        if self._stored is not None:
+            keys, values = self._stored
+            self._stored = keys.repeat_interleave(times, 0), values.repeat_interleave(times, 0)
 
     def reorder(self, rows: Tensor) -> None:
         """Keep these rows of the batch, in this order: (new batch,), as beam search needs it."""
-        if self._keys is not None and self._values is not None:
-            self._keys, self._values = self._keys[rows], self._values[rows]
+        if self._stored is not None:
+            keys, values = self._stored
+            self._stored = keys[rows], values[rows]
+
+    def _filled(self) -> tuple[Tensor, Tensor]:
+        if self._stored is None:
+            raise ValueError("the cache is empty; append keys and values first")
+        return self._stored
 
 
-def _filled(stored: Tensor | None) -> Tensor:
-    if stored is None:
-        raise ValueError("the cache is empty; append keys and values first")
+def _extended(stored: Tensor | None, length: int, new: Tensor) -> Tensor:
+    """The first `length` rows of what is stored, then the new ones, then perhaps room for more."""
+    if torch.is_grad_enabled():
+        return new if stored is None else torch.cat([stored[..., :length, :], new], dim=-2)
+    end = length + new.shape[-2]
+    if stored is None or stored.shape[-2] < end:
+        grown = new.new_empty(*new.shape[:-2], max(16, 2 * end), new.shape[-1])
+        if stored is not None:
+            grown[..., :length, :] = stored[..., :length, :]
+        stored = grown
+    stored[..., length:end, :] = new
     return stored
 
 

@@ -278,13 +278,17 @@ def test_a_sentence_longer_than_the_table_is_refused():
         model(SOURCE, LENGTHS, TARGET)
 
 
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=6))
-def test_the_cache_holds_what_was_appended_whatever_the_portions(portions):
-    cache, parts = KVCache(), [torch.randn(2, 3, n, 4) for n in portions]
-    for part in parts:
-        cache.append(part, -part)
-    whole = torch.cat(parts, dim=2)
-    assert cache.length == sum(portions)
-    assert torch.equal(cache.keys, whole) and torch.equal(cache.values, -whole)
-    cache.reorder(torch.tensor([1]))
-    assert torch.equal(cache.keys, whole[1:])
+@given(st.lists(st.tuples(st.integers(1, 40), st.booleans()), min_size=1, max_size=6))
+def test_the_cache_holds_what_was_appended_whatever_the_portions_and_their_gradients(portions):
+    cache, parts, seen = KVCache(), [], []
+    for size, with_gradients in portions:
+        parts.append(torch.randn(2, 3, size, 4))
+        with torch.set_grad_enabled(with_gradients):
+            seen.append((cache.append(parts[-1], -parts[-1]), torch.cat(parts, dim=2)))
+    for (keys, values), expected in seen:  # what was given out before is left alone
+        assert torch.equal(keys, expected)
+        assert torch.equal(values, -expected)
+    assert cache.length == sum(size for size, _ in portions)
+    cache.repeat(2)
+    cache.reorder(torch.tensor([3, 0]))
+    assert torch.equal(cache.keys, torch.cat(parts, dim=2)[[1, 0]])
