@@ -67,8 +67,10 @@ def here(options: argparse.Namespace) -> None:
     began = time.perf_counter()
     rows = []
     for name, function in chosen(options.only):
-        print(f"{name} …", file=sys.stderr, flush=True)
+        print(f"{name} …", end=" ", file=sys.stderr, flush=True)
         rows.append(measure(name, function, settings))
+        said = rows[-1].problem or f"{rows[-1].ratio:.2f}"
+        print(said, file=sys.stderr, flush=True)
     about = conditions()
     about["versions"] |= peers.versions()
     about["clock"] = "CPU time" if options.cpu_time else "wall clock"
