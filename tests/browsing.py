@@ -32,7 +32,7 @@ WAIT = 300_000  # ms for what takes one second; a test is never red because a ma
 
 
 @contextmanager
-def jupyter(folder: Path, *, app: str = "jupyterlab", timeout: float = 300) -> Iterator[str]:
+def jupyter(folder: Path, *, timeout: float = 300) -> Iterator[str]:
     """A server over `folder`, configured as by `make lab`; yields its address, with {} for a path and the token."""
     options = [
         f"--ServerApp.root_dir={folder}",
@@ -49,7 +49,7 @@ def jupyter(folder: Path, *, app: str = "jupyterlab", timeout: float = 300) -> I
     environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environ.get("PYTHONPATH")]))
     runtime = folder / ".runtime"
     environ = lab.environment(environ) | {"JUPYTER_RUNTIME_DIR": str(runtime)}
-    command = [sys.executable, "-m", app, *options]
+    command = [sys.executable, "-m", "jupyterlab", *options]
     with open(folder / "lab.log", "w") as log:
         server = subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
     try:

@@ -249,9 +249,11 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
         raise _failure(chapter, *_first_error(notebook)) from None
     peak = notebook.metadata.get("peak_mb")
     clean(notebook)
-    old = None if fresh else _read_old(chapter.ipynb)
-    kept = pairs.Pair(chapter.ipynb, chapter.source).keep_edits()
-    write(keep_measured(notebook, old) if old else notebook, chapter.ipynb)
+    pair = pairs.Pair(chapter.ipynb, chapter.source)
+    kept = pair.keep_edits()
+    with contextlib.suppress(OSError, pairs.UnreadableError):
+        notebook = notebook if fresh else keep_measured(notebook, pair.read())
+    write(notebook, chapter.ipynb)
     # A pair of one age: jupytext alone, without `pairs`, opens it without a question.
     os.utime(chapter.ipynb, ns=(age.st_atime_ns, age.st_mtime_ns))
     said = f"{chapter.notebook}: {time.perf_counter() - start:.1f} s"
@@ -263,14 +265,6 @@ def write(notebook: NotebookNode, path: Path) -> None:
     """Write the file whole or not at all: readers see the old one or the new."""
     with atomic_write(path) as part:
         part.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", encoding="utf-8")
-
-
-def _read_old(path: Path) -> NotebookNode | None:
-    """The notebook that is there; None if there is none, or none that can be read."""
-    try:
-        return nbformat.read(path, as_version=4)
-    except (OSError, ValueError, nbformat.reader.NotJSONError):
-        return None
 
 
 def _failure(chapter: Chapter, reason: str, *details: str) -> NotebookError:

@@ -36,6 +36,8 @@ from tornado.web import HTTPError
 
 FORMAT = "py:percent"
 SAME_AGE = 2_000_000_000  # ns: a pull or a copy writes both halves at once
+# What nbformat raises for a file that holds anything else.
+NOT_ONE = (ValueError, AttributeError, TypeError, nbformat.ValidationError)
 NOTE = "course-note"  # tags a cell that is shown and never saved
 
 
@@ -111,10 +113,9 @@ class Pair:
             UnreadableError: it is none.
         """
         try:
-            notebook = nbformat.reads(self.notebook.read_text(encoding="utf-8"), as_version=4)
-        except (ValueError, AttributeError, nbformat.reader.NotJSONError) as error:
+            return nbformat.reads(self.notebook.read_text(encoding="utf-8"), as_version=4)
+        except NOT_ONE as error:
             raise UnreadableError(f"{self.notebook.name} is no notebook") from error
-        return notebook
 
     def read_source(self) -> NotebookNode:
         """The notebook that the source describes."""
