@@ -5,6 +5,7 @@ Taught in *Bahdanau attention: learning to align* and *Vision transformers*.
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -44,7 +45,7 @@ def bleu(
     if not all(grouped):
         raise ValueError("a hypothesis has no reference; each needs at least one")
     most = max(map(len, grouped))
-    columns = [[refs[i] if i < len(refs) else None for refs in grouped] for i in range(most)]
+    columns: Any = [[refs[i] if i < len(refs) else None for refs in grouped] for i in range(most)]
     metric = BLEU(tokenize="none", max_ngram_order=max_order, smooth_method="none", force=True)
     return metric.corpus_score(list(hypotheses), columns).score / 100
 

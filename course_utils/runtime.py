@@ -1,6 +1,6 @@
 """What everything else runs on: the course's files, seeds, the device, a model's mode.
 
-It imports nothing else of ours. *Start here* teaches seeds.
+It imports nothing else of the course. Seeds are taught in *Start here*.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ ABANDONED = 3600
 
 
 def data_path(name: str) -> Path:
-    """A file or folder that the course brings along: `data_path("translation/grammar_fr.tsv")`.
+    """Where a file or folder of data/ is: "translation/grammar_fr.tsv", for instance.
 
     Args:
         name: its path inside data/, with forward slashes.
@@ -45,7 +45,10 @@ def data_path(name: str) -> Path:
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
-    """Write a file whole or not at all: `with atomic_write(path) as part: part.write_text(…)`.
+    """Write a file whole or not at all.
+
+        with atomic_write(path) as part:
+            part.write_text("…")
 
     The block writes a new file beside `path`, which takes its name when the block is done. After an
     exception, an interrupt or a full disk, `path` is what it was and the new file is gone. What a
@@ -95,7 +98,7 @@ def seed_everything(seed: int) -> None:
     if not 0 <= seed < 2**32:
         raise ValueError(f"seed={seed} is out of range; use 0 <= seed < 2**32")
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002  the old interface is what a learner may use
+    np.random.seed(seed)  # the old interface, which a learner may use
     torch.manual_seed(seed)
 
 

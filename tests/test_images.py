@@ -106,7 +106,7 @@ def test_the_indices_point_at_equal_images_of_the_full_set(split, name):
 def test_an_unknown_split_and_an_empty_folder_are_named(tmp_path):
     with pytest.raises(ValueError, match="split='validation'; 'train' or 'test'"):
         load_fashion_mnist("validation")
-    with pytest.raises(FileNotFoundError, match="neither train-images-idx3-ubyte.gz nor"):
+    with pytest.raises(FileNotFoundError, match=r"neither train-images-idx3-ubyte.gz nor"):
         load_fashion_mnist(folder=tmp_path)
 
 
@@ -115,7 +115,7 @@ def test_an_unknown_split_and_an_empty_folder_are_named(tmp_path):
 
 def test_a_set_refuses_what_does_not_fit():
     images, labels = torch.zeros(2, 1, 4, 4, dtype=torch.uint8), torch.tensor([0, 1])
-    with pytest.raises(ValueError, match="dtype torch.float32"):
+    with pytest.raises(ValueError, match=r"dtype torch.float32"):
         ImageSet(images.float(), labels, ("a", "b"))
     with pytest.raises(ValueError, match=r"shape \(2, 4, 4\)"):
         ImageSet(images[:, 0], labels, ("a", "b"))

@@ -32,8 +32,7 @@ def test_a_pass_that_ended_in_an_exception_takes_nothing_from_the_next():
     loader = Numbers(shuffle=False)
     expected = list(loader)
     with pytest.raises(ZeroDivisionError):
-        for rows, _ in loader:
-            1 / rows[0]
+        [1 / rows[0] for rows, _ in loader]
     assert list(loader) == expected
 
 

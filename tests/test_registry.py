@@ -141,7 +141,7 @@ def test_a_cache_that_cannot_be_written_is_named(entry, tmp_path):
 def test_a_read_only_cache_is_named_and_read(entry, tmp_path, monkeypatch):
     file = entry()
     monkeypatch.setattr(registry, "atomic_write", refused)
-    with pytest.raises(DataUnavailable, match="the cache can't be written: .*Permission denied"):
+    with pytest.raises(DataUnavailable, match=r"the cache can't be written: .*Permission denied"):
         fetch("toy", registry=file)
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "toy.bin").write_bytes(CONTENT)
@@ -207,7 +207,7 @@ def test_https_is_not_left_for_plain_http(entry, tmp_path, monkeypatch, scheme):
     if scheme == "https":
         assert fetch("toy", registry=file).read_bytes() == CONTENT
     else:
-        with pytest.raises(DataUnavailable, match="leads to http://b.org/toy, which is not HTTPS"):
+        with pytest.raises(DataUnavailable, match=r"leads to http://b.org/toy, which is not HTTPS"):
             fetch("toy", registry=file)
         assert cached(tmp_path) == []
 
@@ -254,7 +254,7 @@ def test_two_processes_at_once_both_get_the_whole_file(entry, tmp_path):
 
 
 def test_an_unknown_name_lists_the_known_ones(entry):
-    with pytest.raises(KeyError, match="'tyo' is not in registry.toml; there are toy"):
+    with pytest.raises(KeyError, match=r"'tyo' is not in registry.toml; there are toy"):
         fetch("tyo", registry=entry())
 
 
@@ -383,7 +383,7 @@ def test_a_member_that_would_unpack_to_no_end_is_refused(moving):
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("fra.txt", PAIRS * 2000)
     size = len(buffer.getvalue()) / 1e6
-    with pytest.raises(DataUnavailable, match="what arrived holds a fra.txt of 1 MB"):
+    with pytest.raises(DataUnavailable, match=r"what arrived holds a fra.txt of 1 MB"):
         fetch("toy", registry=moving(content=buffer.getvalue(), megabytes=size))
 
 
@@ -394,7 +394,7 @@ def test_any_single_byte_lost_or_changed_is_noticed_or_harmless(moving, tmp_path
     moving.path.parent.mkdir()
     for end in [*range(0, len(whole), 37), len(whole) - 1]:
         moving.path.write_bytes(whole[:end])
-        with pytest.raises(DataUnavailable, match="the file that is there .*COURSE_OFFLINE=1"):
+        with pytest.raises(DataUnavailable, match=r"the file that is there .*COURSE_OFFLINE=1"):
             fetch("toy", registry=file)
     assert not moving.record.exists()
 
@@ -477,7 +477,7 @@ def test_a_member_is_read_and_a_missing_one_is_named(tmp_path, pack):
     archive = pack(tmp_path / "a", {"fra-eng/fra.txt": b"Go.\tVa !"})
     assert read_member(archive, "fra-eng/fra.txt") == b"Go.\tVa !"
     assert read_member(archive, "fra.txt", "fra-eng/fra.txt") == b"Go.\tVa !"
-    with pytest.raises(KeyError, match="holds no 'spa.txt'; it holds fra-eng/fra.txt"):
+    with pytest.raises(KeyError, match=r"holds no 'spa.txt'; it holds fra-eng/fra.txt"):
         read_member(archive, "spa.txt")
 
 
@@ -492,7 +492,7 @@ def test_an_archive_that_would_leave_its_folder_is_refused(tmp_path, pack, name)
 def test_a_damaged_archive_is_named(tmp_path):
     archive = tmp_path / "a.zip"
     archive.write_bytes(b"not an archive")
-    with pytest.raises(ValueError, match="a.zip is damaged"):
+    with pytest.raises(ValueError, match=r"a.zip is damaged"):
         read_member(archive, "x")
 
 

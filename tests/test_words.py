@@ -53,7 +53,7 @@ def test_the_file_is_the_published_one():
         ("name,size\ncat,1\n", "line 1"),
         ("word\ncat\n", "line 1"),
         ("word,size\n", "no words"),
-        ("word,size\ncat,1\ncat,0\n", "line 3: word 'cat' is empty or stands there twice"),
+        ("word,size\ncat,1\ncat,0\n", "line 3: word 'cat' is empty or there twice"),
         ("word,size\n\n", "line 2: word '' is empty"),
         ("word,size\ncat,0.1,0.2\n", "line 2: 'cat' has 2 features, not 1"),
         ("word,size\ncat,big\n", "line 2: 'cat' has feature 'big'; a number between 0 and 1"),

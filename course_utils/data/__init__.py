@@ -1,4 +1,4 @@
-"""Data for the chapters: `regression` draws it, `words` reads what stands in the folder data/."""
+"""Data for the chapters: `regression` draws it, `words` reads it from the folder data/."""
 
 from course_utils.data.regression import RegressionData, noisy_sine, two_moons
 from course_utils.data.words import WordTable, load_words

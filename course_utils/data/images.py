@@ -1,7 +1,7 @@
 """Images: read, look at, split and batch them.
 
 A subset of Fashion-MNIST is in data/fashion_mnist/; the full set and CIFAR-10 come through `registry`,
-or from a folder of yours. Taught in *Vision transformers*.
+or from your own folder. Taught in *Vision transformers*.
 """
 
 import gzip
@@ -13,6 +13,7 @@ import warnings
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -191,7 +192,7 @@ def load_fashion_mnist(
         split: "train" or "test".
         full: False reads our subset of 10,000 + 2,000 images, with as many of each class; True the
             whole set of 60,000 + 10,000, through the registry.
-        folder: where four IDX files of yours lie, with or without .gz; read instead.
+        folder: with four IDX files of your own, with or without .gz; read instead.
 
     Raises:
         ValueError: `split` is neither, or a file is not what it should be.
@@ -298,25 +299,23 @@ def read_cifar_batch(content: bytes) -> tuple[Tensor, Tensor]:
         raise ValueError(f"not a batch of CIFAR-10: {error}") from error
 
 
+_PLAIN = {
+    ("numpy.core.multiarray", "_reconstruct"): np.zeros(0).__reduce__()[0],
+    ("numpy._core.multiarray", "_reconstruct"): np.zeros(0).__reduce__()[0],
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "dtype"): np.dtype,
+    ("_codecs", "encode"): lambda text, encoding: text.encode("latin1"),
+}
+
+
 class _PlainUnpickler(pickle.Unpickler):
-    ALLOWED = {
-        (f"numpy.{core}.multiarray", "_reconstruct"): np.core.multiarray._reconstruct
-        if not hasattr(np, "_core")
-        else np._core.multiarray._reconstruct
-        for core in ("core", "_core")
-    } | {
-        ("numpy", "ndarray"): np.ndarray,
-        ("numpy", "dtype"): np.dtype,
-        ("_codecs", "encode"): lambda text, encoding: text.encode("latin1"),
-    }
-
-    def find_class(self, module: str, name: str):
-        if (module, name) not in self.ALLOWED:
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _PLAIN:
             raise ValueError(f"it asks for {module}.{name}, which is more than plain data")
-        return self.ALLOWED[module, name]
+        return _PLAIN[module, name]
 
 
-# One image of yours -----------------------------------------------------------------------------
+# An image of your own ---------------------------------------------------------------------------
 
 
 def read_image(image, *, size: int = 28, channels: int = 1) -> Tensor:

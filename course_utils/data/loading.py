@@ -42,7 +42,11 @@ class Loader:
         if seed < 0:
             raise ValueError(f"seed={seed}; at least 0 is needed")
         self.rows, self.batch_size, self.shuffle, self.seed = rows, batch_size, shuffle, seed
-        self.restart()
+        self._go_to(0, 0)
+
+    def _go_to(self, number: int, position: int) -> None:
+        self._next_pass, self._handed_out = number, position
+        self._place = {"pass": number, "position": position}
 
     def __len__(self) -> int:
         """Batches per pass; the last one may be smaller."""
@@ -67,16 +71,15 @@ class Loader:
 
     def restart(self) -> None:
         """Begin anew: the next pass is the first one again."""
-        self._next_pass = self._handed_out = 0
-        self._place = {"pass": 0, "position": 0}
+        self._go_to(0, 0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the pass that was begun last stands, for a checkpoint."""
+        """How far the pass that was begun last has come, for a checkpoint."""
         of_what = {name: getattr(self, name) for name in ("rows", "batch_size", "shuffle")}
         return {"seed": self.seed, **self._place, **of_what}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where another loader over the same things stood.
+        """Go on from where another loader over the same things was.
 
         Raises:
             ValueError: it had other rows, another batch size, or was shuffled where this one is not.
@@ -87,10 +90,8 @@ class Loader:
                     f"the saved loader had {name}={state.get(name)}, this one has "
                     f"{name}={getattr(self, name)}; they would not hand out the same batches"
                 )
-        self.seed, self._next_pass, self._handed_out = (
-            state[name] for name in ("seed", "pass", "position")
-        )
-        self._place = {"pass": self._next_pass, "position": self._handed_out}
+        self.seed = state["seed"]
+        self._go_to(state["pass"], state["position"])
 
     def _order(self, generator: torch.Generator) -> list[list[int]]:
         """The rows of each batch of a pass."""

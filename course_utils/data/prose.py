@@ -1,7 +1,7 @@
 """Running text: subwords, windows, and batches for the ways to learn from text without labels.
 
-Our own English sentences, our own story, and Tiny Shakespeare through `registry`. Above: `text`,
-`translation` and `loading`. Below: `training`. Taught in *Pretraining*.
+The course's own English sentences, its own story, and Tiny Shakespeare through `registry`. Taught in
+*Pretraining: GPT, BERT and after*.
 """
 
 import json
@@ -33,13 +33,13 @@ _FUTURE = {"will", "won't"}
 
 
 def load_english() -> list[str]:
-    """Our English sentences, hand-written and generated, tokenized, each once, sorted."""
+    """The course's English sentences, hand-written and generated, tokenized, each once, sorted."""
     pairs = [*load_sentences("fr"), *load_grammar("fr")]
     return sorted({" ".join(pair.source) for pair in pairs})
 
 
 def load_story() -> list[str]:
-    """The sentences of our own story, data/prose/story.txt, tokenized."""
+    """The sentences of the course's own story, data/prose/story.txt, tokenized."""
     text = data_path("prose/story.txt").read_text(encoding="utf-8")
     lines = (line for line in text.splitlines() if line and not line.startswith("#"))
     tokens, sentences = [], []
@@ -55,14 +55,14 @@ def load_shakespeare() -> list[str]:
     """Tiny Shakespeare, line by line, tokenized; fetched through the registry.
 
     Raises:
-        DataUnavailable: it is neither in the cache nor to be had.
+        DataUnavailable: it is not in the cache and can't be downloaded.
     """
     text = fetch("tinyshakespeare").read_text(encoding="utf-8")
     return [" ".join(tokenize(line)) for line in text.splitlines() if line.strip()]
 
 
 @dataclass(frozen=True)
-class Labelled:
+class Labeled:
     """A sentence and its class.
 
     Attributes:
@@ -74,8 +74,8 @@ class Labelled:
     label: int
 
 
-def load_tenses() -> list[Labelled]:
-    """The generated sentences, each labelled with the tense of its verb, by the lexicon's forms.
+def load_tenses() -> list[Labeled]:
+    """The generated sentences, each labeled with the tense of its verb, by the lexicon's forms.
 
     "did", "was" and the past forms of verbs say past; "will" and "going to" before a verb say future;
     what has none of them is present. A verb whose past is spelled as its base (put, read) says
@@ -83,16 +83,15 @@ def load_tenses() -> list[Labelled]:
     """
     bases, pasts = _verb_forms()
     spelled_alike = bases & pasts
-    labelled = []
+    labeled = []
     for text in sorted({" ".join(pair.source) for pair in load_grammar("fr")}):
         words = text.split()
         going = any(trio[:2] == ("going", "to") and trio[2] in bases for trio in _trios(words))
         future = going or not _FUTURE.isdisjoint(words) or any(w.endswith("'ll") for w in words)
         past = not (_PAST | pasts - bases).isdisjoint(words)
-        if future and past or not (future or past or spelled_alike.isdisjoint(words)):
-            continue
-        labelled.append(Labelled(text, 2 if future else int(past)))
-    return labelled
+        if future + past == 1 or (not future and not past and spelled_alike.isdisjoint(words)):
+            labeled.append(Labeled(text, 2 if future else int(past)))
+    return labeled
 
 
 def _trios(words: Sequence[str]) -> Iterable[tuple[str, str, str]]:
@@ -152,7 +151,7 @@ class Subwords:
         trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False)
         self._tokenizer.train_from_iterator(texts, trainer)
         ids = self._tokenizer.get_vocab()
-        self.tokens = tuple(sorted(ids, key=ids.get))
+        self.tokens = tuple(sorted(ids, key=lambda token: ids[token]))
         merges = json.loads(self._tokenizer.to_str())["model"]["merges"]
         self.merges = [tuple(merge) for merge in merges]
 
@@ -270,10 +269,10 @@ def masked_token(vocab_size: int, *, share: float = 0.15) -> Objective:
             raise ValueError("a row has special tokens only; there is nothing to mask")
         order = torch.rand(ids.shape, generator=generator).masked_fill(~candidates, 2.0)
         picked = order.argsort(dim=1).argsort(dim=1) < number[:, None]
-        fate = torch.rand(ids.shape, generator=generator)
+        chance = torch.rand(ids.shape, generator=generator)
         other = torch.randint(MASK + 1, vocab_size, ids.shape, generator=generator)
-        tokens = ids.masked_fill(picked & (fate < 0.8), MASK)
-        tokens = torch.where(picked & (fate >= 0.8) & (fate < 0.9), other, tokens)
+        tokens = ids.masked_fill(picked & (chance < 0.8), MASK)
+        tokens = torch.where(picked & (chance >= 0.8) & (chance < 0.9), other, tokens)
         return TextBatch(tokens, lengths, ids.masked_fill(~picked, IGNORE))
 
     return objective

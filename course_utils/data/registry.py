@@ -77,13 +77,9 @@ def registered(path: Path | None = None) -> dict[str, DataSet]:
     """All entries of registry.toml, by name."""
     path = path or data_path("registry.toml")
     entries = tomllib.loads(path.read_text(encoding="utf-8"))
-    lists = ("sha256", "members")
-    return {
-        name: DataSet(
-            name=name, **{key: tuple(v) if key in lists else v for key, v in entry.items()}
-        )
-        for name, entry in entries.items()
-    }
+    for entry in entries.values():
+        entry |= {key: tuple(entry[key]) for key in ("sha256", "members") if key in entry}
+    return {name: DataSet(name=name, **entry) for name, entry in entries.items()}
 
 
 def fetch(name: str, *, registry: Path | None = None) -> Path:
@@ -290,7 +286,9 @@ def read_member(archive: Path, *members: str) -> bytes:
                 return file.read(_member(archive, file.namelist(), members))
         with tarfile.open(archive) as file:
             names = [info.name for info in file if info.isfile()]
-            return file.extractfile(_member(archive, names, members)).read()
+            member = file.extractfile(_member(archive, names, members))
+            assert member is not None, "the names are those of regular files"
+            return member.read()
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError) as error:
         raise ValueError(f"{archive.name} is damaged: {error}") from error
 

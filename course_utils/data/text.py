@@ -62,10 +62,10 @@ class Vocabulary:
         """The vocabulary with these `tokens`, in the order of their ids, as another one gave them.
 
         Raises:
-            ValueError: they do not begin with the special tokens, or one stands there twice.
+            ValueError: they do not begin with the special tokens, or one is there twice.
         """
         if tuple(tokens[: len(SPECIALS)]) != SPECIALS or len(set(tokens)) < len(tokens):
-            raise ValueError(f"tokens begin with {', '.join(SPECIALS)}, and each stands there once")
+            raise ValueError(f"tokens begin with {', '.join(SPECIALS)}, and each is there once")
         vocabulary = cls([tokens])
         vocabulary.tokens = tuple(tokens)
         vocabulary._ids = {token: index for index, token in enumerate(tokens)}

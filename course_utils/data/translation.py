@@ -89,7 +89,8 @@ def load_tatoeba(language: str, *, max_tokens: int | None = None) -> list[Pair]:
 
     Raises:
         ValueError: `language` is neither "fr" nor "es", or the archive is not what it should be.
-        DataUnavailable: the archive is neither here nor to be had; says where to put it by hand.
+        DataUnavailable: the archive is not in the cache and can't be downloaded; the message says
+            where to put it by hand.
     """
     _checked(language)
     name = TATOEBA[language]

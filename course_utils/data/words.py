@@ -56,7 +56,7 @@ def load_words(path: Path | str | None = None) -> WordTable:
 
     Raises:
         FileNotFoundError: the file is missing; the message says how to restore it.
-        ValueError: the table is empty, a word stands twice, or a feature is missing, no number or
+        ValueError: the table is empty, a word is there twice, or a feature is missing, no number or
             outside 0–1; the message names the line.
     """
     path = Path(path) if path else data_path("words.csv")
@@ -71,7 +71,7 @@ def load_words(path: Path | str | None = None) -> WordTable:
     for number, (word, *texts) in enumerate((line or [""] for line in lines), start=2):
         where = f"{path.name}, line {number}"
         if not word or word in words:
-            raise ValueError(f"{where}: word {word!r} is empty or stands there twice")
+            raise ValueError(f"{where}: word {word!r} is empty or there twice")
         if len(texts) != len(header) - 1:
             raise ValueError(f"{where}: {word!r} has {len(texts)} features, not {len(header) - 1}")
         words.append(word)

@@ -1,7 +1,7 @@
 """A live bar and curve while a model trains in Lab; one line elsewhere.
 
 The bar is a widget, and its text in the saved notebook is fixed ("Training: 10 epochs"): nothing of
-it is left in a rendered page. Below: `training`.
+it is left in a rendered page. First seen in *Bahdanau attention: learning to align*.
 """
 
 import contextlib
@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 
 from course_utils.runtime import in_notebook
+from course_utils.train.history import History
 
 
 class Silent:
@@ -18,10 +19,10 @@ class Silent:
     def step(self, step: int, loss: float) -> None:
         """Called after each optimizer step."""
 
-    def epoch(self, history) -> None:
+    def epoch(self, history: History) -> None:
         """Called after each epoch."""
 
-    def done(self, history) -> None:
+    def done(self, history: History) -> None:
         """Called once at the end."""
         print(history, file=sys.stderr)
 
@@ -29,7 +30,7 @@ class Silent:
 class Mute(Silent):
     """For all but one of the processes that train together."""
 
-    def done(self, history) -> None:
+    def done(self, history: History) -> None:
         """Nothing at all."""
 
 
@@ -62,6 +63,7 @@ class Live(Silent):
         }
 
     def step(self, step: int, loss: float) -> None:
+        """Move the bar, and say the mean loss so far and the time left."""
         now = time.perf_counter()
         if now - self._last < self.MIN_INTERVAL:
             return
@@ -69,18 +71,20 @@ class Live(Silent):
         left = (now - self._began) / max(step, 1) * (self._bar.max - step)
         self._text.value = f"loss {loss:.3f}, {left:.0f} s left"
 
-    def epoch(self, history) -> None:
+    def epoch(self, history: History) -> None:
+        """Draw the curve again, unless it was drawn a moment ago."""
         now = time.perf_counter()
         if now - self._last_curve >= self.CURVE_INTERVAL:
             self._last_curve = now
             self._draw(history)
 
-    def _draw(self, history) -> None:
+    def _draw(self, history: History) -> None:
         if len(history) > 1:
             self._curve.value = history.plot().png()
             self._curve.layout.display = "block"
 
-    def done(self, history) -> None:
+    def done(self, history: History) -> None:
+        """Show the whole curve, and how training ended."""
         self._draw(history)
         self._bar.value = self._bar.max
         self._bar.bar_style = "success" if history.stopped != "interrupted" else "warning"

@@ -182,12 +182,12 @@ class _Run:
         self._begin_epoch()
 
     def _begin_epoch(self) -> None:
-        self.total, self.count, self.seconds, self.largest = 0.0, 0, 0.0, 0.0
+        self.total, self.count, self.seconds, self.largest = 0.0, 0.0, 0.0, 0.0
 
     def all_epochs(self, val: Any, bar: Silent, pressed: Callable[[], bool]) -> None:
-        """The epochs that are left, up to an interrupt or until the loss has stood still for too long."""
+        """The epochs that are left, up to an interrupt or until the loss no longer improves."""
         trainer, history = self.trainer, self.history
-        while self.epoch < trainer.epochs and not self._stands_still():
+        while self.epoch < trainer.epochs and not self._no_longer_improves():
             self._one_epoch(val, bar, pressed)
             if self._stopped(pressed):
                 history.stopped = "interrupted"
@@ -197,7 +197,7 @@ class _Run:
         if trainer.keep_best and self.best_state is not None:
             self.model.load_state_dict(self.best_state)
 
-    def _stands_still(self) -> bool:
+    def _no_longer_improves(self) -> bool:
         patience = self.trainer.patience
         return patience is not None and self.since_best >= patience
 
@@ -206,7 +206,7 @@ class _Run:
         return self.team.total(pressed())[0] > 0
 
     def _one_epoch(self, val: Any, bar: Silent, pressed: Callable[[], bool]) -> None:
-        """The rest of the current epoch; an interrupt leaves it where it stands, and saves."""
+        """The rest of the current epoch; an interrupt leaves it where it is, and saves."""
         began, before = time.perf_counter(), self.seconds
         self.model.train()
         for batch in self.train:
@@ -226,19 +226,19 @@ class _Run:
             group["lr"] = lr
         with trainer._autocast():
             loss, count = self.objective(batch)
-        value, count = self.team.total(loss.item(), count)
+        value, everywhere = self.team.total(loss.item(), count)
         if not math.isfinite(value):
             raise FloatingPointError(
                 f"the loss is {value} at step {step}; learning rate {lr:.3g}, gradient norm "
                 f"{self.grad_norm:.3g} at the step before: lower the rate or clip the gradients"
             )
         self.optimizer.zero_grad()
-        (loss / (count / self.team.size)).backward()  # the processes' gradients are averaged
+        (loss / (everywhere / self.team.size)).backward()  # the processes' gradients are averaged
         limit = trainer.clip_norm or math.inf
         self.grad_norm = nn.utils.clip_grad_norm_(self.model.parameters(), limit).item()
         self.optimizer.step()
         self.step, self.lr = step, lr
-        self.total, self.count = self.total + value, self.count + count
+        self.total, self.count = self.total + value, self.count + everywhere
         self.largest = max(self.largest, self.grad_norm)
 
     def _end_epoch(self, val: Any, seconds: float) -> None:
