@@ -1,107 +1,54 @@
 """What an explorer is: a picture that is drawn once, a function that updates it, and controls.
 
-    def picture():
-        fig, ax = cu.subplots(alt="A Gaussian bump")
-        (line,) = ax.plot(x, x)
+    class Bump:
+        def __init__(self):
+            self.picture, ax = cu.subplots(alt="A Gaussian bump")
+            (self.line,) = ax.plot(x, x)
 
-        def draw(width):
-            line.set_ydata(np.exp(-((x / width) ** 2) / 2))
+        def draw(self, width):
+            self.line.set_ydata(np.exp(-((x / width) ** 2) / 2))
             return f"A Gaussian bump of width {width:.1f}"       # the alt text of what is now seen
 
-        return fig, draw
-
-    Explorer("bump", picture, {"width": Slider([0.5, 1, 2], 1, label="Width σ")})
+    Explorer("bump", Bump, {"width": Slider([0.5, 1, 2], 1, label="Width σ")})
 
 On the last line of a cell an explorer is live in JupyterLab (`panel`), a page of frames in the book
 (`page`, when COURSE_BOOK=1), and its first picture wherever neither can run. `draw` is pure: the same
 values give the same pixels, whatever was drawn before.
 """
 
+import base64
+import copy
+import html
 import io
 import itertools
 import math
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
 
+import torch
 from PIL import Image
 
 from course_utils.figures import Picture
+from course_utils.lessons.controls import Choice, Control, IntRange, Slider, Toggle
+from course_utils.lessons.page import form, page
 from course_utils.lessons.painting import Layers
+
+__all__ = ["Choice", "Control", "Explorer", "IntRange", "Slider", "Toggle", "still_copy"]
 
 MAX_FRAMES = 128
 """The book draws each combination of values once; more would not fit a page."""
 
-Draw = Callable[..., str]
+VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-@dataclass(frozen=True)
-class Control:
-    """One value out of a few: `values` in order, the `value` to start from, and what to call it."""
+class Scene(Protocol):
+    """What an explorer shows: a figure that was drawn, and how to update it."""
 
-    values: Sequence[Hashable] | Mapping[str, Hashable]
-    value: Hashable
-    label: str
+    picture: Picture
 
-    def __post_init__(self):
-        kind = type(self).__name__
-        texts = None
-        if isinstance(self.values, Mapping):
-            texts, values = tuple(self.values), tuple(self.values.values())
-        elif isinstance(self.values, str) or not hasattr(self.values, "__iter__"):
-            raise TypeError(f"{kind}: values={self.values!r} is not a list of values")
-        else:
-            values = tuple(_plain(value) for value in self.values)
-        if not values:
-            raise ValueError(f"{kind}: values is empty; at least one value is needed")
-        if len(set(values)) < len(values):
-            raise ValueError(f"{kind}: values={list(values)} names a value twice")
-        if not isinstance(self.label, str) or not self.label.strip():
-            raise ValueError(f"{kind}: label={self.label!r} says nothing; name what is controlled")
-        object.__setattr__(self, "values", values)
-        object.__setattr__(self, "value", self.check("value", _plain(self.value)))
-        object.__setattr__(self, "texts", texts or tuple(self.text(value) for value in values))
-        if len(set(self.texts)) < len(values):
-            raise ValueError(f"{kind}: {list(self.texts)} reads the same for two values")
-
-    def text(self, value: Hashable) -> str:
-        return str(value)
-
-    def check(self, name: str, value: Hashable) -> Hashable:
-        """The control's own copy of `value`."""
-        for known in self.values:
-            if known == value and isinstance(known, bool) == isinstance(value, bool):
-                return known
-        raise ValueError(f"{name}={value!r} is not among the values {list(self.values)}")
-
-
-@dataclass(frozen=True)
-class Slider(Control):
-    """Values in order along a line. `format` writes each one, as in `"{:.2f}"`."""
-
-    format: str = "{}"
-
-    def text(self, value: Hashable) -> str:
-        return self.format.format(value)
-
-
-@dataclass(frozen=True)
-class Choice(Control):
-    """One of several options: a list of values, or a dict from what to show to its value."""
-
-
-class Toggle(Control):
-    """Off or on."""
-
-    def __init__(self, value: bool, label: str):
-        super().__init__({"off": False, "on": True}, value, label)
-
-
-class IntRange(Slider):
-    """The whole numbers from `start` to `stop`, both included."""
-
-    def __init__(self, start: int, stop: int, value: int, label: str, *, step: int = 1):
-        super().__init__(range(start, stop + 1, step), value, label)
+    def draw(self, **values) -> str:
+        """Update the artists in place for these values; returns the alt text of what is now seen."""
 
 
 class Explorer:
@@ -109,8 +56,7 @@ class Explorer:
 
     Args:
         name: the name of the function that makes it; `repr` shows it.
-        picture: makes the figure and returns it with `draw`; `draw(**values)` updates its artists in
-            place for these values and returns the alt text of what is now seen.
+        scene: makes a new `Scene`, an object with a `picture` and a method `draw(**values)`.
         controls: argument of `draw` → its `Slider`, `Choice`, `Toggle` or `IntRange`.
         caption: one line over the controls that says what to try.
 
@@ -122,36 +68,25 @@ class Explorer:
     def __init__(
         self,
         name: str,
-        picture: Callable[[], tuple[Picture, Draw]],
+        scene: Callable[[], Scene],
         controls: Mapping[str, Control],
         *,
         caption: str | None = None,
     ):
+        """Draws the first picture: a scene that fails, or returns no alt text, fails here."""
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(f"name={name!r} is not a Python name")
-        if not callable(picture):
-            raise TypeError(f"picture={picture!r} is no function; it returns a Picture and draw")
-        if not controls:
-            raise ValueError("controls is empty; an explorer needs at least one")
-        for key, control in controls.items():
-            if not isinstance(control, Control):
-                kinds = "Slider, Choice, Toggle or IntRange"
-                raise TypeError(f"controls[{key!r}] is a {type(control).__name__}, not a {kinds}")
-        count = math.prod(len(control.values) for control in controls.values())
-        if count > MAX_FRAMES:
-            sizes = " × ".join(str(len(control.values)) for control in controls.values())
-            raise ValueError(
-                f"controls have {sizes} = {count} combinations; the book draws each once "
-                f"and holds at most {MAX_FRAMES}: give fewer values"
-            )
+        if not callable(scene):
+            raise TypeError(f"scene={scene!r} is no function; it makes an object with picture and draw")
+        _check_controls(controls)
         self.name = name
         self.controls = dict(controls)
         self.caption = caption
         self.values = {key: control.value for key, control in self.controls.items()}
-        self._picture = picture
-        self._kept = None  # (Layers, draw), made once and updated from then on
+        self._scene = scene
+        self._kept: tuple[Layers, Scene] | None = None  # made once and updated from then on
         self._panel = None  # the live controls, made when first shown
-        self.frame()  # a picture that fails, or says nothing, fails here
+        self.frame()
 
     def __repr__(self) -> str:
         values = ", ".join(f"{key}={value!r}" for key, value in self.values.items())
@@ -168,19 +103,19 @@ class Explorer:
     def figure(self, **values) -> Picture:
         """A new figure for these values; controls that are not named keep the values they have."""
         values = self._complete(values)
-        picture, draw = self._new_picture()
-        picture.alt = _draw(draw, values)
-        return picture
+        scene = self._new_scene()
+        scene.picture.alt = _draw(scene, values)
+        return scene.picture
 
     def frame(self, **values) -> tuple[bytes, str]:
         """PNG bytes and alt text for these values, drawn by updating one figure that is kept."""
         values = self._complete(values)
-        layers, draw = self._keep()
+        layers, scene = self._keep()
         try:
-            alt = _draw(draw, values)
+            alt = _draw(scene, values)
             return _png(layers.paint()), alt
         except BaseException:
-            self._kept = None  # half updated: start afresh next time
+            self._kept = None  # half updated: draw it anew next time
             raise
 
     def combinations(self) -> Iterator[dict]:
@@ -191,12 +126,12 @@ class Explorer:
         )
 
     def set(self, **values) -> None:
-        """Move the controls to these values. Raises what drawing raises, and then moves nothing."""
+        """Move the controls to these values. If drawing raises an error, nothing moves."""
         values = self._complete(values)
         frame = self.frame(**values)
         self.values = values
         if self._panel is not None:
-            self._panel.show(values, frame)
+            self._panel.show(self._positions(), frame)
 
     def _complete(self, values: dict) -> dict:
         for key in values:
@@ -207,69 +142,92 @@ class Explorer:
         checked = {key: self.controls[key].check(key, value) for key, value in values.items()}
         return self.values | checked
 
-    def _keep(self) -> tuple[Layers, Draw]:
+    def _keep(self) -> tuple[Layers, Scene]:
         if self._kept is None:
-            picture, draw = self._new_picture()
-            self._kept = Layers(picture), draw
+            scene = self._new_scene()
+            self._kept = Layers(scene.picture), scene
         return self._kept
 
-    def _new_picture(self) -> tuple[Picture, Draw]:
-        made = self._picture()
-        if not (isinstance(made, tuple) and len(made) == 2 and callable(made[1])):
-            raise TypeError(
-                f"picture() returned {made!r}; a Picture and a function draw are needed"
-            )
-        picture, draw = made
-        if not isinstance(picture, Picture):
-            raise TypeError(
-                f"picture() made a {type(picture).__name__}; cu.subplots makes a Picture"
-            )
+    def _new_scene(self) -> Scene:
+        scene = self._scene()
+        if not isinstance(getattr(scene, "picture", None), Picture):
+            raise TypeError(f"{scene!r} has no picture that cu.subplots made")
         # The layout is found once, for the start values, and then frozen: axes that move while a
         # slider moves are hard to read, and finding it again takes longer than drawing.
-        _draw(draw, {key: control.value for key, control in self.controls.items()})
-        picture.canvas.draw()
-        picture.set_layout_engine("none")
-        return picture, draw
+        _draw(scene, {key: control.value for key, control in self.controls.items()})
+        scene.picture.canvas.draw()
+        scene.picture.set_layout_engine("none")
+        return scene
 
     # Showing
 
     def panel(self):
-        """The live controls with their picture: an ipywidget."""
+        """The live controls with their picture: a widget for JupyterLab."""
         if self._panel is None:
-            from course_utils.lessons.panel import Panel
+            from course_utils.lessons.panel import Panel  # where there are no widgets, nothing fails before
 
-            self._panel = Panel(self)
-        return self._panel.box
+            width, height = self.size
+            png, alt = self.frame()
+            image = {"width": width, "height": height, "alt": alt}
+            positions = self._positions()
+            text = form(self.name, self.controls, positions, caption=self.caption, image=image)
+            self._panel = Panel(text, positions, (png, alt), self._move)
+        return self._panel
 
     def page(self) -> str:
         """The same controls over pre-rendered frames: HTML that needs no kernel and no network."""
-        from course_utils.lessons.page import page
+        frames = [self.frame(**values) for values in self.combinations()]
+        return page(self.name, self.controls, self._positions(), frames, caption=self.caption)
 
-        return page(self)
+    def _positions(self) -> list[int]:
+        return [control.values.index(self.values[key]) for key, control in self.controls.items()]
+
+    def _move(self, positions: list[int]) -> None:
+        pairs = zip(self.controls.items(), positions, strict=True)
+        self.set(**{key: control.values[position] for (key, control), position in pairs})
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         png, alt = self.frame()
         width, height = self.size
         data = {"text/plain": repr(self), "image/png": png}
+        metadata = {"image/png": {"alt": alt, "width": width, "height": height}}
         if os.environ.get("COURSE_BOOK") == "1":
-            data["text/html"] = self.page()
-        else:
-            data |= self._live()
-        return data, {"image/png": {"alt": alt, "width": width, "height": height}}
-
-    def _live(self) -> dict:
+            return data | {"text/html": self.page()}, metadata
         try:
-            bundle = self.panel()._repr_mimebundle_()
-        except ImportError:  # no ipywidgets: the picture alone
-            return {}
-        view = "application/vnd.jupyter.widget-view+json"
-        return {view: bundle[view]} if bundle and view in bundle else {}
+            live = self.panel()._repr_mimebundle_()
+        except (ImportError, AttributeError):  # no widgets, or ipywidgets 7 in a hosted notebook
+            return data | {"text/html": _image(png, alt, width, height)}, metadata
+        live, about = live if isinstance(live, tuple) else (live, {})
+        return data | {VIEW: live[VIEW]}, metadata | about
 
 
-def _draw(draw: Draw, values: dict) -> str:
-    alt = draw(**values)
+def still_copy(model: torch.nn.Module) -> torch.nn.Module:
+    """A copy of a model to look at: on the CPU, in eval mode, without gradients.
+
+    The model itself may go on learning, on any device; what the explorer shows stays the same.
+    """
+    return copy.deepcopy(model).cpu().eval().requires_grad_(False)
+
+
+def _check_controls(controls: Mapping[str, Control]) -> None:
+    if not controls:
+        raise ValueError("controls is empty; an explorer needs at least one")
+    for key, control in controls.items():
+        if not isinstance(control, Control):
+            kinds = "Slider, Choice, Toggle or IntRange"
+            raise TypeError(f"controls[{key!r}] is a {type(control).__name__}, not a {kinds}")
+    sizes = [len(control.values) for control in controls.values()]
+    if (count := math.prod(sizes)) > MAX_FRAMES:
+        raise ValueError(
+            f"controls have {' × '.join(map(str, sizes))} = {count} combinations; the book draws each "
+            f"once and holds at most {MAX_FRAMES}: give fewer values"
+        )
+
+
+def _draw(scene: Scene, values: dict) -> str:
+    alt = scene.draw(**values)
     if not isinstance(alt, str):
-        raise TypeError(f"draw returned {alt!r}; the alt text of what is now seen is needed")
+        raise TypeError(f"draw returned {alt!r}; it must return the alt text of what is now seen")
     if not alt.strip():
         raise ValueError("draw returned an empty alt text; say in a sentence what is now seen")
     return " ".join(alt.split())
@@ -281,6 +239,6 @@ def _png(pixels: Image.Image) -> bytes:
     return buffer.getvalue()
 
 
-def _plain(value):
-    """A Python number for a NumPy or torch scalar: `repr` then reads the same everywhere."""
-    return value.item() if hasattr(value, "item") else value
+def _image(png: bytes, alt: str, width: int, height: int) -> str:
+    source = base64.b64encode(png).decode()
+    return f'<img src="data:image/png;base64,{source}" alt="{html.escape(alt)}" width="{width}" height="{height}">'

@@ -1,4 +1,4 @@
-"""An explorer in the book: the same controls over pre-rendered frames, in HTML that stands on its own.
+"""The HTML of an explorer: its form, in JupyterLab and in the book, and the book's pre-rendered frames.
 
 A page carries one background, the median of all frames, and for each frame only the pixels that
 differ from it, as lossless WebP. The axes are thus stored once: 85 frames of 800×300 with a curve and a
@@ -10,13 +10,14 @@ import base64
 import html
 import io
 import json
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageFilter
 
-from course_utils.lessons.explorer import Choice, Control, Explorer, Toggle
+from course_utils.lessons.controls import Choice, Control, Toggle
 
 MAX_BYTES = 600_000
 """Of one explorer in a page; a chapter with three of them still opens at once on a phone."""
@@ -28,41 +29,132 @@ MAX_RADIOS = 5
 """Up to so many options stand side by side; more go into a list to choose from."""
 
 
-def page(explorer: Explorer) -> str:
-    """The HTML of `explorer`.
+@cache
+def asset(name: str) -> str:
+    """The text of a style sheet or script that stands beside this file."""
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+# The form ---------------------------------------------------------------------------------------
+
+
+def form(
+    name: str,
+    controls: Mapping[str, Control],
+    positions: Sequence[int],
+    *,
+    caption: str | None,
+    image: Mapping[str, object],
+    background: str = "none",
+    more: str = "",
+) -> str:
+    """Controls, picture and what is said about it.
+
+    Args:
+        name: of the explorer.
+        controls: key → control.
+        positions: index of the value at which each control stands.
+        caption: one line over the controls.
+        image: attributes of the picture: `src` (there may be none yet), `width`, `height` and `alt`.
+        background: what the picture lies over, as CSS.
+        more: HTML at the end of the form.
+    """
+    intro = f"<p>{html.escape(caption)}</p>" if caption else ""
+    parts = "".join(
+        _control(key, control, position)
+        for (key, control), position in zip(controls.items(), positions, strict=True)
+    )
+    picture = " ".join(f'{key}="{html.escape(str(value))}"' for key, value in image.items())
+    return f"""<form class="cu-explorer" data-explorer="{name}" aria-label="{name.replace("_", " ")}" \
+autocomplete="off" data-lm-suppress-shortcuts="true">
+{intro}<div class="cu-controls">{parts}</div>
+<div class="cu-stage" style="max-width: {image["width"]}px; background-image: {background}"><img {picture}></div>
+<div class="cu-alert" role="alert" hidden></div>
+<div class="cu-caption" aria-live="polite">{html.escape(str(image["alt"]))}</div>
+{more}</form>"""
+
+
+def _control(key: str, control: Control, position: int) -> str:
+    """One control as HTML. Labels enclose their inputs, and a form bounds its radio groups: no ids."""
+    label, count = html.escape(control.label), len(control.values)
+    texts = [html.escape(text) for text in control.texts]
+    if isinstance(control, Toggle):
+        tick = " checked" if position else ""
+        box = f'<input type="checkbox" value="1"{tick}>'
+        return f'<label data-count="2">{box} <span class="cu-label">{label}</span></label>'
+    if isinstance(control, Choice) and count > MAX_RADIOS:
+        options = "".join(
+            f'<option value="{i}"{" selected" if i == position else ""}>{text}</option>'
+            for i, text in enumerate(texts)
+        )
+        name = f'<span class="cu-label">{label}</span>'
+        return f'<label data-count="{count}">{name} <select>{options}</select></label>'
+    if isinstance(control, Choice):
+        radios = "".join(
+            f'<label><input type="radio" name="{key}" value="{i}"{" checked" if i == position else ""}>'
+            f" {text}</label>"
+            for i, text in enumerate(texts)
+        )
+        return f'<fieldset data-count="{count}"><legend>{label}</legend>{radios}</fieldset>'
+    longest = max(map(len, control.texts))
+    every = html.escape(json.dumps(control.texts, ensure_ascii=False))
+    return (
+        f'<label class="cu-slider" data-count="{count}"><span class="cu-label">{label}</span>'
+        f'<input type="range" min="0" max="{count - 1}" step="1" value="{position}" aria-label="{label}" '
+        f'aria-valuetext="{texts[position]}" data-texts="{every}">'
+        f'<output aria-live="off" style="min-width: {longest}ch">{texts[position]}</output></label>'
+    )
+
+
+# The book ---------------------------------------------------------------------------------------
+
+
+def page(
+    name: str,
+    controls: Mapping[str, Control],
+    positions: Sequence[int],
+    frames: Sequence[tuple[bytes, str]],
+    *,
+    caption: str | None = None,
+) -> str:
+    """The form over frames that are all there: HTML that needs no kernel and no network.
+
+    Args:
+        name, controls, positions, caption: as in `form`.
+        frames: PNG and alt text for each combination of values; the last control changes fastest.
 
     Raises:
         ValueError: it takes more than `MAX_BYTES`.
     """
-    every = list(explorer.combinations())
-    pictures, alts = zip(*(explorer.frame(**values) for values in every), strict=True)
-    background, layers = _layers([_pixels(png) for png in pictures])
-    start = every.index(explorer.values)
+    background, layers = _layers([_pixels(png) for png, _ in frames])
     height, width = background.shape[:2]
-    frames = [
-        {"alt": alt, "webp": webp} for alt, webp in zip(alts, map(_webp, layers), strict=True)
+    every = [
+        {"alt": alt, "webp": _webp(layer)} for (_, alt), layer in zip(frames, layers, strict=True)
     ]
-    data = json.dumps(frames, ensure_ascii=False).replace("<", r"\u003c")
-    caption = f"<p>{html.escape(explorer.caption)}</p>" if explorer.caption else ""
-    controls = "".join(
-        _control(control, control.values.index(explorer.values[key]))
-        for key, control in explorer.controls.items()
-    )
-    text = f"""<form class="cu-explorer" data-explorer="{explorer.name}" \
- aria-label="{explorer.name.replace("_", " ")}" autocomplete="off">
-<style>{_asset("page.css")}</style>
-{caption}<div class="cu-controls">{controls}</div>
-<div class="cu-stage" data-width="{width}" data-height="{height}" \
-style="max-width: {width}px; background-image: url(data:image/webp;base64,{_webp(background)})">\
-<img src="data:image/webp;base64,{frames[start]["webp"]}" width="{width}" height="{height}" \
-alt="{html.escape(alts[start])}"></div>
-<div class="cu-caption" aria-live="polite">{html.escape(alts[start])}</div>
+    start = 0
+    for control, position in zip(controls.values(), positions, strict=True):
+        start = start * len(control.values) + position
+    data = json.dumps(every, ensure_ascii=False).replace("<", r"\u003c")
+    text = form(
+        name,
+        controls,
+        positions,
+        caption=caption,
+        image={
+            "src": f"data:image/webp;base64,{every[start]['webp']}",
+            "width": width,
+            "height": height,
+            "alt": every[start]["alt"],
+        },
+        background=f"url(data:image/webp;base64,{_webp(background)})",
+        more=f"""<style>{asset("explorer.css")}</style>
 <script type="application/json">{data}</script>
-<script>{_asset("page.js")}</script>
-</form>"""
+<script>(() => {{{asset("explorer.js")}page(document.currentScript.closest("form"));}})();</script>
+""",
+    )
     if (size := len(text.encode())) > MAX_BYTES:
         raise ValueError(
-            f"{explorer.name} takes {size // 1000} KB in a page, with {len(every)} frames; at most "
+            f"{name} takes {size // 1000} KB in a page, with {len(every)} frames; at most "
             f"{MAX_BYTES // 1000} KB are allowed: give fewer values, or a smaller or plainer picture"
         )
     return text
@@ -91,40 +183,3 @@ def _webp(pixels: np.ndarray) -> str:
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "WEBP", lossless=True, quality=70, method=4)
     return base64.b64encode(buffer.getvalue()).decode()
-
-
-def _control(control: Control, index: int) -> str:
-    """One control as HTML. Labels enclose their inputs, and a form bounds its radio groups: no ids."""
-    label, count = html.escape(control.label), len(control.values)
-    texts = [html.escape(text) for text in control.texts]
-    if isinstance(control, Toggle):
-        tick = " checked" if index else ""
-        box = f'<input type="checkbox" value="1"{tick}>'
-        return f'<label data-count="2">{box} <span class="cu-label">{label}</span></label>'
-    if isinstance(control, Choice) and count > MAX_RADIOS:
-        options = "".join(
-            f'<option value="{i}"{" selected" if i == index else ""}>{text}</option>'
-            for i, text in enumerate(texts)
-        )
-        name = f'<span class="cu-label">{label}</span>'
-        return f'<label data-count="{count}">{name} <select>{options}</select></label>'
-    if isinstance(control, Choice):
-        radios = "".join(
-            f'<label><input type="radio" name="{label}" value="{i}"{" checked" if i == index else ""}>'
-            f" {text}</label>"
-            for i, text in enumerate(texts)
-        )
-        return f'<fieldset data-count="{count}"><legend>{label}</legend>{radios}</fieldset>'
-    longest = max(map(len, control.texts))
-    every = html.escape(json.dumps(control.texts, ensure_ascii=False))
-    return (
-        f'<label class="cu-slider" data-count="{count}"><span class="cu-label">{label}</span>'
-        f'<input type="range" min="0" max="{count - 1}" step="1" value="{index}" aria-label="{label}" '
-        f'aria-valuetext="{texts[index]}" data-texts="{every}">'
-        f'<output aria-live="off" style="min-width: {longest}ch">{texts[index]}</output></label>'
-    )
-
-
-@cache
-def _asset(name: str) -> str:
-    return (Path(__file__).parent / name).read_text(encoding="utf-8")

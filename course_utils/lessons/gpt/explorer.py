@@ -3,9 +3,11 @@
 import functools
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import torch
 from matplotlib.axes import Axes
+from torch import Tensor
 
 from course_utils.attention import causal_mask
 from course_utils.data.prose import IGNORE, masked_token
@@ -24,43 +26,11 @@ LINES = 6
 
 WORDS = {
     "she drinks a cup of": (
-        [
-            "tea",
-            "coffee",
-            "milk",
-            "water",
-            "juice",
-            "soup",
-            "wine",
-            "the",
-            "her",
-            "sugar",
-            "cold",
-            "my",
-            "beer",
-            "hot",
-            "oil",
-        ],
+        "tea coffee milk water juice soup wine the her sugar cold my beer hot oil".split(),
         (5.0, 4.8, 3.1, 3.0, 2.3, 1.6, 1.4, 1.1, 0.7, 0.4, 0.2, 0.0, -0.3, -0.6, -1.5),
     ),
     "what time is": (
-        [
-            "it",
-            "the",
-            "that",
-            "this",
-            "your",
-            "lunch",
-            "he",
-            "school",
-            "now",
-            "dinner",
-            "our",
-            "she",
-            "my",
-            "there",
-            "a",
-        ],
+        "it the that this your lunch he school now dinner our she my there a".split(),
         (7.5, 3.4, 2.6, 2.3, 1.9, 1.8, 1.0, 0.9, 0.7, 0.6, 0.3, 0.1, -0.2, -0.4, -1.0),
     ),
 }
@@ -87,62 +57,8 @@ def sampling(
         logits = {p: dict(zip(words, values, strict=True)) for p, (words, values) in WORDS.items()}
     if not 1 <= len(logits) <= 3 or min(map(len, logits.values())) < SHOWN:
         raise ValueError(f"logits has {len(logits)} prompts; 1 to 3 with {SHOWN} tokens each")
-    tables = {}
-    for prompt, table in logits.items():
-        tokens = sorted(table, key=table.get, reverse=True)
-        tables[prompt] = tokens, torch.tensor([table[token] for token in tokens]).float()
-
-    @functools.cache
-    def texts(prompt: str, temperature: float, top_k: int | None) -> tuple[str, ...]:
-        if write is not None:
-            return tuple(write(prompt, temperature, top_k)[:LINES])
-        tokens, values = tables[prompt]
-        probs = next_token_probs(values, temperature=temperature, top_k=top_k)
-        draws = torch.multinomial(
-            probs, LINES, replacement=True, generator=torch.Generator().manual_seed(0)
-        )
-        return tuple(f"{prompt} {tokens[index]}" for index in draws)
-
-    def picture():
-        fig, (ax, side) = subplots(
-            1, 2, alt="Next tokens", width=8.5, height=3.0, width_ratios=[1, 1.35]
-        )
-        before = ax.barh(range(SHOWN), [1.0] * SHOWN, height=0.8, color="none", edgecolor="black")
-        after = ax.barh(range(SHOWN), [1.0] * SHOWN, height=0.5, color=COLORS["blue"])
-        ax.set(xlim=(0, 1), ylim=(SHOWN - 0.4, -0.6), xlabel="Probability of the next token")
-        ax.set_yticks(range(SHOWN), [""] * SHOWN)
-        ax.tick_params(axis="y", length=0)
-        _bare(side)
-        title = side.text(0, 0.97, "", va="top", fontsize=10, transform=side.transAxes)
-        lines = [
-            side.text(0, 0.8 - 0.14 * i, "", va="top", fontsize=9, transform=side.transAxes)
-            for i in range(LINES)
-        ]
-
-        def draw(prompt: str, temperature: float, top_k: int) -> str:
-            tokens, values = tables[prompt]
-            plain = values.softmax(dim=0)
-            probs = next_token_probs(values, temperature=temperature, top_k=top_k or None)
-            ax.set_yticks(range(SHOWN), tokens[:SHOWN])
-            for i in range(SHOWN):
-                before[i].set_width(plain[i].item())
-                after[i].set_width(probs[i].item())
-            entropy = torch.special.entr(probs).sum().item()
-            title.set_text(f"As many as {math.exp(entropy):.1f} equally likely tokens")
-            written = texts(prompt, temperature, top_k or None)
-            for i, line in enumerate(lines):
-                line.set_text(_short(written[i]) if i < len(written) else "")
-            best = ", ".join(
-                f"{t} {p:.0%}" for t, p in zip(tokens[:3], probs[:3].tolist(), strict=True)
-            )
-            limit = f"only the best {top_k} tokens" if top_k else "all tokens"
-            return (
-                f"After “{prompt}”, at temperature {temperature:.1f} with {limit} allowed: {best}. The choice is "
-                f"as wide as {math.exp(entropy):.1f} equally likely tokens. Written, for instance: {written[0]}"
-            )
-
-        return fig, draw
-
+    tables = {prompt: Table.of(prompt, table) for prompt, table in logits.items()}
+    texts = functools.cache(write or (lambda prompt, *limits: tables[prompt].texts(*limits)))
     prompts = tuple(tables)
     controls = {
         "prompt": Choice(prompts, prompts[0], label="Prompt"),
@@ -150,7 +66,77 @@ def sampling(
         "top_k": Choice({"all" if k == 0 else str(k): k for k in TOP_K}, 0, label="Top k"),
     }
     caption = "Outlined: softmax of the logits. Filled: what is drawn from."
-    return Explorer("sampling", picture, controls, caption=caption)
+    return Explorer("sampling", lambda: Drawing(tables, texts), controls, caption=caption)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A prompt with its next tokens, the likeliest first, and their logits."""
+
+    prompt: str
+    tokens: list[str]
+    logits: Tensor
+
+    @classmethod
+    def of(cls, prompt: str, table: Mapping[str, float]) -> "Table":
+        """From token → logit."""
+        tokens = sorted(table, key=table.get, reverse=True)
+        return cls(prompt, tokens, torch.tensor([float(table[token]) for token in tokens]))
+
+    def texts(self, temperature: float, top_k: int | None) -> list[str]:
+        """The prompt with one more token, drawn a few times."""
+        probs = next_token_probs(self.logits, temperature=temperature, top_k=top_k)
+        generator = torch.Generator().manual_seed(0)
+        draws = torch.multinomial(probs, LINES, replacement=True, generator=generator)
+        return [f"{self.prompt} {self.tokens[index]}" for index in draws]
+
+
+class Drawing:
+    """Bars of the probabilities before and after the limits, and a few texts."""
+
+    def __init__(
+        self,
+        tables: Mapping[str, Table],
+        texts: Callable[[str, float, int | None], list[str]],
+    ):
+        """`texts` as `write` in `sampling`."""
+        self.tables, self.texts = tables, texts
+        self.picture, (self.ax, side) = subplots(
+            1, 2, alt="Next tokens", width=8.5, height=3.0, width_ratios=[1, 1.35]
+        )
+        rows, ones = range(SHOWN), [1.0] * SHOWN
+        self.before = self.ax.barh(rows, ones, height=0.8, color="none", edgecolor="black")
+        self.after = self.ax.barh(rows, ones, height=0.5, color=COLORS["blue"])
+        self.ax.set(xlim=(0, 1), ylim=(SHOWN - 0.4, -0.6), xlabel="Probability of the next token")
+        self.ax.tick_params(axis="y", length=0)
+        _bare(side)
+        style = {"va": "top", "transform": side.transAxes}
+        self.title = side.text(0, 0.97, "", fontsize=10, **style)
+        self.lines = [side.text(0, 0.8 - 0.14 * i, "", fontsize=9, **style) for i in range(LINES)]
+
+    def draw(self, prompt: str, temperature: float, top_k: int) -> str:
+        """Draw from the `top_k` best tokens (0: from all) at this temperature."""
+        table = self.tables[prompt]
+        plain = table.logits.softmax(dim=0)
+        probs = next_token_probs(table.logits, temperature=temperature, top_k=top_k or None)
+        self.ax.set_yticks(range(SHOWN), table.tokens[:SHOWN])
+        for before, after, p, q in zip(
+            self.before, self.after, plain[:SHOWN], probs[:SHOWN], strict=True
+        ):
+            before.set_width(p.item())
+            after.set_width(q.item())
+        width = math.exp(torch.special.entr(probs).sum().item())
+        self.title.set_text(f"As many as {width:.1f} equally likely tokens")
+        written = self.texts(prompt, temperature, top_k or None)
+        for i, line in enumerate(self.lines):
+            line.set_text(_short(written[i]) if i < len(written) else "")
+        best = zip(table.tokens[:3], probs[:3].tolist(), strict=True)
+        listed = ", ".join(f"{token} {p:.0%}" for token, p in best)
+        limit = f"only the best {top_k} tokens" if top_k else "all tokens"
+        return (
+            f"After “{prompt}”, at temperature {temperature:.1f} with {limit} allowed: {listed}. The choice is "
+            f"as wide as {width:.1f} equally likely tokens. Written, for instance: {written[0]}"
+        )
 
 
 def _bare(ax: Axes) -> None:
@@ -166,6 +152,8 @@ def _short(text: str, limit: int = 52) -> str:
 # Masks ------------------------------------------------------------------------------------------
 
 SENTENCE = ["she", "bought", "a", "red", "scarf", "last", "week", "."]
+OTHERS = {"dog", "green", "he", "sold", "the"}
+"""What else BERT may find in a place."""
 SOURCE = 4
 """In the encoder–decoder, so many tokens are the source; the others are the target."""
 KINDS = {
@@ -173,66 +161,84 @@ KINDS = {
     "encoder-only (BERT)": "bert",
     "encoder–decoder": "both",
 }
+NOTHING = "–"
 
 
 def masks() -> Explorer:
     """Three kinds of model over one sentence: who sees whom, what is read, and what is asked."""
-    n = len(SENTENCE)
-    vocabulary = sorted(set(SENTENCE) | {"dog", "green", "he", "sold", "the"})
-    ids = torch.tensor([[MASK + 1 + vocabulary.index(word) for word in SENTENCE]])
-    allowed = {
-        "gpt": causal_mask(n),
-        "bert": torch.ones(n, n, dtype=torch.bool),
-        "both": causal_mask(n) | (torch.arange(n) < SOURCE),
+    controls = {
+        "kind": Choice(KINDS, "bert", label="Model"),
+        "place": IntRange(1, len(SENTENCE), 2, label="Place"),
+        "seed": IntRange(0, 4, 3, label="Draw of masks"),
     }
-    hide = masked_token(MASK + 1 + len(vocabulary), share=0.5)
+    caption = "Blue: may attend. For BERT half of the tokens are picked here, instead of 15%."
+    return Explorer("masks", Masks, controls, caption=caption)
 
-    def picture():
-        fig, (ax, side) = subplots(1, 2, alt="Masks", width=8.5, height=3.2, width_ratios=[1, 1.25])
-        image = heatmap(ax, torch.zeros(n, n), queries=SENTENCE, keys=SENTENCE)
-        (row,) = ax.plot([-0.5, n - 0.5, n - 0.5, -0.5, -0.5], [0] * 5, color=COLORS["vermilion"])
+
+class Masks:
+    """The mask with one row framed, and a table of what each place reads and is asked."""
+
+    def __init__(self):
+        """An empty map and an empty table."""
+        n = len(SENTENCE)
+        self.picture, (ax, side) = subplots(
+            1, 2, alt="Masks", width=8.5, height=3.2, width_ratios=[1, 1.25]
+        )
+        self.map = heatmap(ax, torch.zeros(n, n), queries=SENTENCE, keys=SENTENCE)
+        sides = [-0.5, n - 0.5, n - 0.5, -0.5, -0.5]
+        (self.row,) = ax.plot(sides, [0] * 5, color=COLORS["vermilion"])
         side.set(xlim=(0, 3), ylim=(n - 0.3, -1.0))
         _bare(side)
         for x, text in enumerate(("place", "reads", "is asked")):
             side.text(x + 0.1, -0.75, text, fontsize=9, color="0.4")
-        cells = [[side.text(x + 0.1, y, "", fontsize=10) for x in range(3)] for y in range(n)]
-        (band,) = side.fill([0, 3, 3, 0], [0] * 4, color=COLORS["yellow"], alpha=0.4)
+        self.cells = [[side.text(x + 0.1, y, "", fontsize=10) for x in range(3)] for y in range(n)]
+        (self.band,) = side.fill([0, 3, 3, 0], [0] * 4, color=COLORS["yellow"], alpha=0.4)
 
-        def draw(kind: str, place: int, seed: int) -> str:
-            image.set_data(allowed[kind].float().numpy())
-            y = place - 1
-            row.set_ydata([y - 0.5, y - 0.5, y + 0.5, y + 0.5, y - 0.5])
-            band.set_xy([(0, y - 0.6), (3, y - 0.6), (3, y + 0.35), (0, y + 0.35)])
-            reads, asked = list(SENTENCE), [*SENTENCE[1:], "<eos>"]
-            if kind == "bert":
-                generator = torch.Generator().manual_seed(seed)
-                batch = hide(ids, torch.tensor([n]), generator)
-                picked = (batch.targets[0] != IGNORE).tolist()
-                names = {MASK: "<mask>"} | {MASK + 1 + i: w for i, w in enumerate(vocabulary)}
-                reads = [names[index] for index in batch.tokens[0].tolist()]
-                asked = [word if pick else "–" for word, pick in zip(SENTENCE, picked, strict=True)]
-            elif kind == "both":
-                asked[: SOURCE - 1] = ["–"] * (SOURCE - 1)
-            for i, (first, second, third) in enumerate(cells):
-                first.set_text(str(i + 1))
-                second.set_text(reads[i])
-                third.set_text(asked[i])
-                changed = reads[i] != SENTENCE[i]
-                second.set_color(COLORS["vermilion"] if changed else "black")
-            seen = [word for word, ok in zip(reads, allowed[kind][y].tolist(), strict=True) if ok]
-            count = sum(word != "–" for word in asked)
-            question = f"is asked for “{asked[y]}”" if asked[y] != "–" else "is asked nothing"
-            return (
-                f"{next(name for name, k in KINDS.items() if k == kind)}: place {place} reads “{reads[y]}”, sees "
-                f"{len(seen)} of {n} places ({' '.join(seen)}), and {question}. {count} places are asked for something."
-            )
+    def draw(self, kind: str, place: int, seed: int) -> str:
+        """Look from one place in one kind of model; `seed` draws what BERT does not read."""
+        n, y = len(SENTENCE), place - 1
+        allowed = _allowed(kind)
+        reads, asked = _reads_and_asked(kind, seed)
+        self.map.set_data(allowed.float().numpy())
+        self.row.set_ydata([y - 0.5, y - 0.5, y + 0.5, y + 0.5, y - 0.5])
+        self.band.set_xy([(0, y - 0.6), (3, y - 0.6), (3, y + 0.35), (0, y + 0.35)])
+        for i, texts in enumerate(zip(range(1, n + 1), reads, asked, strict=True)):
+            for cell, text in zip(self.cells[i], texts, strict=True):
+                cell.set_text(text)
+            self.cells[i][1].set_color("black" if reads[i] == SENTENCE[i] else COLORS["vermilion"])
+        seen = [word for word, ok in zip(reads, allowed[y].tolist(), strict=True) if ok]
+        count = sum(word != NOTHING for word in asked)
+        question = "is asked nothing" if asked[y] == NOTHING else f"is asked for “{asked[y]}”"
+        model = next(name for name, each in KINDS.items() if each == kind)
+        return (
+            f"{model}: place {place} reads “{reads[y]}”, sees {len(seen)} of {n} places "
+            f"({' '.join(seen)}), and {question}. {count} places are asked for something."
+        )
 
-        return fig, draw
 
-    controls = {
-        "kind": Choice(KINDS, "bert", label="Model"),
-        "place": IntRange(1, n, 2, label="Place"),
-        "seed": IntRange(0, 4, 3, label="Draw of masks"),
-    }
-    caption = "Blue: may attend. For BERT half of the tokens are picked here, instead of 15 %."
-    return Explorer("masks", picture, controls, caption=caption)
+def _allowed(kind: str) -> Tensor:
+    """(places, places): who may attend to whom."""
+    n = len(SENTENCE)
+    if kind == "bert":
+        return torch.ones(n, n, dtype=torch.bool)
+    if kind == "both":
+        return causal_mask(n) | (torch.arange(n) < SOURCE)
+    return causal_mask(n)
+
+
+def _reads_and_asked(kind: str, seed: int) -> tuple[list[str], list[str]]:
+    """The token that each place reads, and the one that it is asked for."""
+    if kind == "bert":
+        words = sorted(OTHERS.union(SENTENCE))
+        first = MASK + 1  # the id of the first word
+        ids = torch.tensor([[first + words.index(word) for word in SENTENCE]])
+        hide = masked_token(first + len(words), share=0.5)
+        batch = hide(ids, torch.tensor([len(SENTENCE)]), torch.Generator().manual_seed(seed))
+        names = {MASK: "<mask>"} | dict(enumerate(words, start=first))
+        picked = (batch.targets[0] != IGNORE).tolist()
+        asked = [word if pick else NOTHING for word, pick in zip(SENTENCE, picked, strict=True)]
+        return [names[index] for index in batch.tokens[0].tolist()], asked
+    asked = [*SENTENCE[1:], "<eos>"]
+    if kind == "both":
+        asked[: SOURCE - 1] = [NOTHING] * (SOURCE - 1)
+    return SENTENCE, asked

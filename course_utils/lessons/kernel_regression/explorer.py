@@ -1,9 +1,12 @@
 """The fit, the weights behind it and the leave-one-out error, side by side."""
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import matplotlib as mpl
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor
 
 from course_utils.data import noisy_sine
@@ -40,100 +43,130 @@ def kernel_width(
         data = noisy_sine(40)
         x, y, truth = data.x, data.y, data.truth
     order = x.argsort()
-    x, y = x[order], y[order]
-    queries = torch.linspace(x[0].item(), x[-1].item(), QUERIES)
-    errors = {kernel: [_error(x, y, kernel, width) for width in widths] for kernel in KERNELS}
-    finite = [error for row in errors.values() for error in row if error < float("inf")]
+    regression = Regression(x[order], y[order], truth, tuple(widths))
+    start = 0.5 if 0.5 in widths else widths[len(widths) // 2]
+    controls = {
+        "kernel": Choice(KERNELS, "gaussian", label="Kernel"),
+        "width": Slider(widths, start, label="Width σ", format="{:g}"),
+    }
+    return Explorer("kernel_width", lambda: Fit(regression), controls)
 
-    def picture():
-        fig, (left, middle, right) = subplots(
+
+@dataclass(frozen=True)
+class Regression:
+    """Points in order of x, and the leave-one-out error of each kernel at each width.
+
+    Attributes:
+        x, y: (n,) each.
+        truth: the function without noise, if it is known.
+        widths: in the unit of x.
+        errors: kernel → one error for each width, infinite where a point has no neighbor.
+    """
+
+    x: Tensor
+    y: Tensor
+    truth: Callable[[Tensor], Tensor] | None
+    widths: tuple[float, ...]
+
+    def __post_init__(self):
+        """Compute the errors once, for every picture."""
+        errors = {
+            kernel: [
+                leave_one_out_error(self.x, self.y, kernel=kernel, width=width).item()
+                for width in self.widths
+            ]
+            for kernel in KERNELS
+        }
+        object.__setattr__(self, "errors", errors)
+
+
+class Fit:
+    """Data and fit, the map of weights, and the curve of errors over the widths."""
+
+    def __init__(self, regression: Regression):
+        """The fit at 60 places from the first x to the last."""
+        self.regression = regression
+        first, last = regression.x[0].item(), regression.x[-1].item()
+        self.queries = torch.linspace(first, last, QUERIES)
+        self.picture, (left, middle, right) = subplots(
             1, 3, alt="Fit, weights and error", width=8.5, height=2.75, width_ratios=[1.15, 1, 1]
         )
-        left.plot(x, y, "o", color="0.6", markersize=4, label="data")
-        if truth is not None:
-            left.plot(queries, truth(queries), "--", color="black", linewidth=1.2, label="truth")
-        (fit,) = left.plot(queries, queries, color=COLORS["vermilion"], label="fit")
-        margin = 0.08 * (y.max() - y.min()).item()
-        left.set(title="Fit", xlabel="x", ylabel="y")
-        left.set_ylim(y.min().item() - margin, y.max().item() + 2.5 * margin)
-        left.legend(loc="upper center", ncols=3, columnspacing=0.8, handlelength=1.2, fontsize=8)
+        self._set_fit(left)
+        self._set_weights(middle)
+        self._set_errors(right)
 
-        colors = mpl.colormaps["Blues"].with_extremes(bad="0.6")  # a row that is NaN
-        image = heatmap(
-            middle,
-            torch.zeros(QUERIES, len(x)),
+    def _set_fit(self, ax: Axes) -> None:
+        x, y, truth = self.regression.x, self.regression.y, self.regression.truth
+        ax.plot(x, y, "o", color="0.6", markersize=4, label="data")
+        if truth is not None:
+            style = {"color": "black", "linewidth": 1.2, "label": "truth"}
+            ax.plot(self.queries, truth(self.queries), "--", **style)
+        (self.fit,) = ax.plot(self.queries, self.queries, color=COLORS["vermilion"], label="fit")
+        margin = 0.08 * (y.max() - y.min()).item()
+        ax.set(title="Fit", xlabel="x", ylabel="y")
+        ax.set_ylim(y.min().item() - margin, y.max().item() + 2.5 * margin)
+        ax.legend(loc="upper center", ncols=3, columnspacing=0.8, handlelength=1.2, fontsize=8)
+
+    def _set_weights(self, ax: Axes) -> None:
+        self.weights = heatmap(
+            ax,
+            torch.zeros(QUERIES, len(self.regression.x)),
             title="Weights (gray: NaN)",
             xlabel="keys, from left to right",
             ylabel="queries",
             vmax=TOP,
         )
-        image.set_cmap(colors)
-        middle.set(xticks=[], yticks=[])
-        bar = fig.colorbar(image, ax=middle, ticks=[0, TOP], pad=0.03)
+        self.weights.set_cmap(mpl.colormaps["Blues"].with_extremes(bad="0.6"))  # NaN is gray
+        ax.set(xticks=[], yticks=[])
+        bar = self.picture.colorbar(self.weights, ax=ax, ticks=[0, TOP], pad=0.03)
         bar.ax.set_yticklabels(["0", f"≥ {TOP:g}"])
         bar.outline.set_visible(False)
 
-        (curve,) = right.plot(widths, widths, ".-", color=COLORS["blue"], linewidth=1.2)
-        (here,) = right.plot([], [], "o", color=COLORS["vermilion"], markersize=8)
-        position = right.axvline(widths[0], color=COLORS["vermilion"], linewidth=0.9)
+    def _set_errors(self, ax: Axes) -> None:
+        widths = self.regression.widths
+        (self.curve,) = ax.plot(widths, widths, ".-", color=COLORS["blue"], linewidth=1.2)
+        (self.here,) = ax.plot([], [], "o", color=COLORS["vermilion"], markersize=8)
+        self.width = ax.axvline(widths[0], color=COLORS["vermilion"], linewidth=0.9)
+        ax.set(xlabel="width σ", xscale="log")
+        self.title = ax.set_title("Leave-one-out error: 0.000")
         ticks = [0.1, 1, 10]
-        right.set(title="Leave-one-out error: 0.000", xlabel="width σ", xscale="log")
-        right.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        right.set_xticks([], minor=True)
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        ax.set_xticks([], minor=True)
+        finite = [e for errors in self.regression.errors.values() for e in errors if e < math.inf]
         spread = max(finite) - min(finite)
-        right.set_ylim(min(finite) - 0.1 * spread, max(finite) + 0.1 * spread)
+        ax.set_ylim(min(finite) - 0.1 * spread, max(finite) + 0.1 * spread)
 
-        def draw(kernel: str, width: float) -> str:
-            weights = kernel_weights(queries, x, kernel=kernel, width=width)
-            error = errors[kernel][widths.index(width)]
-            known = error < float("inf")
-            fit.set_ydata(weights @ y)
-            image.set_data(to_numpy(weights))
-            curve.set_ydata([e if e < float("inf") else float("nan") for e in errors[kernel]])
-            here.set_data([width] if known else [], [error] if known else [])
-            position.set_xdata([width, width])
-            right.set_title(
-                f"Leave-one-out error: {error:.2f}" if known else "A point has no neighbor"
-            )
-            return _sentence(kernel, width, weights, error)
-
-        return fig, draw
-
-    controls = {
-        "kernel": Choice(list(KERNELS), "gaussian", label="Kernel"),
-        "width": Slider(
-            widths,
-            0.5 if 0.5 in widths else widths[len(widths) // 2],
-            label="Width σ",
-            format="{:g}",
-        ),
-    }
-    return Explorer("kernel_width", picture, controls)
-
-
-def _error(x: Tensor, y: Tensor, kernel: str, width: float) -> float:
-    return leave_one_out_error(x, y, kernel=kernel, width=width).item()
+    def draw(self, kernel: str, width: float) -> str:
+        """Fit with this kernel at this width."""
+        x, y, errors = self.regression.x, self.regression.y, self.regression.errors[kernel]
+        weights = kernel_weights(self.queries, x, kernel=kernel, width=width)
+        error = errors[self.regression.widths.index(width)]
+        known = error < math.inf
+        self.fit.set_ydata(weights @ y)
+        self.weights.set_data(to_numpy(weights))
+        self.curve.set_ydata([e if e < math.inf else math.nan for e in errors])
+        self.here.set_data([width] if known else [], [error] if known else [])
+        self.width.set_xdata([width, width])
+        self.title.set_text(
+            f"Leave-one-out error: {error:.2f}" if known else "A point has no neighbor"
+        )
+        return _sentence(kernel, width, weights, error)
 
 
 def _sentence(kernel: str, width: float, weights: Tensor, error: float) -> str:
     gaps = weights.isnan().any(dim=1)
     keys = (1 / weights[~gaps].square().sum(dim=1)).mean().item()
     about = f"about {keys:.0f} keys" if keys > 1.5 else "about one key"
-    missing = (
-        f" For {100 * gaps.float().mean().item():.0f} % of the queries no key is in reach: gaps."
-        if gaps.any()
-        else ""
-    )
-    verdict = (
-        f"The leave-one-out error is {error:.2f}."
-        if error < float("inf")
-        else "Leave-one-out has no error here: a point has no neighbor in reach."
-    )
-    return (
+    looks = "ragged" if keys < 8 else "smooth" if keys < 16 else "too flat"
+    parts = [
         f"{kernel.capitalize()} kernel of width {width:g}: each query averages {about}, "
-        f"so the fit is {_looks(keys)}.{missing} {verdict}"
-    )
-
-
-def _looks(keys: float) -> str:
-    return "ragged" if keys < 8 else "smooth" if keys < 16 else "too flat"
+        f"so the fit is {looks}."
+    ]
+    if gaps.any():
+        share = gaps.float().mean().item()
+        parts.append(f"For {share:.0%} of the queries no key is in reach: gaps.")
+    if error < math.inf:
+        parts.append(f"The leave-one-out error is {error:.2f}.")
+    else:
+        parts.append("There is no leave-one-out error here: a point has no neighbor in reach.")
+    return " ".join(parts)

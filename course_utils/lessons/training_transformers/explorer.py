@@ -1,9 +1,10 @@
 """Peak rate and warm-up steps, and what became of both orders of norm.
 
-Every training was done beforehand: `runs` of this lesson.
+Every training was done beforehand; `runs` of this lesson reads them.
 """
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from course_utils.figures import COLORS, subplots
 from course_utils.lessons.explorer import Explorer, Slider
@@ -30,44 +31,54 @@ def warmup(runs: list[dict] | None = None) -> Explorer:
     wanted = [(o, rate, w) for o in DRAWN for rate in RATES for w in WARMUPS]
     if missing := [key for key in wanted if key not in found]:
         raise ValueError(f"runs lacks (norm_first, lr, warmup) = {missing[0]} with seed 0")
-
-    def picture():
-        fig, (left, middle, right) = subplots(
-            1, 3, alt="Rate, training loss and BLEU over the steps", width=8.5, height=3.0
-        )
-        steps = np.arange(1, STEPS + 1)
-        (rate_line,) = left.plot(steps, steps, "-", color="black")
-        left.set(xlim=(0, STEPS), ylim=(0, 15), xlabel="step", title="Learning rate × 1000")
-        losses, scores = {}, {}
-        middles = PER_LOSS * (np.arange(STEPS // PER_LOSS) + 0.5)
-        for order, (label, dash, marker, color) in DRAWN.items():
-            style = {"color": COLORS[color], "label": label, "markersize": 4}
-            (losses[order],) = middle.plot(middles, middles, dash, **style)
-            (scores[order],) = right.plot(range(6), range(6), dash + marker, **style)
-        middle.set(xlim=(0, STEPS), ylim=(0, 6), xlabel="step", title="Training loss")
-        right.set(xlim=(0, 5.15), ylim=(-0.03, 1), xlabel="epoch", title="Held-out BLEU")
-        middle.legend(loc="upper right")
-
-        def draw(lr: float, warmup: int) -> str:
-            rate_line.set_ydata([1000 * lr * factor(step, warmup) for step in steps])
-            said = []
-            for order, (label, *_) in DRAWN.items():
-                run = found[order, lr, warmup]
-                bleu = [0.0, *(value for _, value in run["curves"]["bleu"])]
-                losses[order].set_ydata([value for _, value in run["curves"]["loss"]])
-                scores[order].set_ydata(bleu)
-                said.append(f"with the {label}, BLEU {bleu[-1]:.2f}")
-            ramp = f"{warmup} steps of warm-up" if warmup else "no warm-up"
-            return f"Peak rate {lr:g}, {ramp}: {' and '.join(said)} after 5 epochs."
-
-        return fig, draw
-
     controls = {
         "lr": Slider(RATES, 7e-3, label="Peak rate", format="{:g}"),
         "warmup": Slider(WARMUPS, 0, label="Warm-up steps"),
     }
     caption = "One training for each setting, seed 0, run beforehand."
-    return Explorer("warmup", picture, controls, caption=caption)
+    return Explorer("warmup", lambda: Curves(found), controls, caption=caption)
+
+
+class Curves:
+    """The rate over the steps, and the loss and the BLEU of both orders."""
+
+    def __init__(self, runs: dict[tuple, dict]):
+        """`runs` by (order, rate, warm-up)."""
+        self.runs = runs
+        self.picture, axes = subplots(
+            1, 3, alt="Rate, training loss and BLEU over the steps", width=8.5, height=3.0
+        )
+        self._set_rate(axes[0])
+        self._set_results(*axes[1:])
+
+    def _set_rate(self, ax: Axes) -> None:
+        self.steps = np.arange(1, STEPS + 1)
+        (self.rate,) = ax.plot(self.steps, self.steps, "-", color="black")
+        ax.set(xlim=(0, STEPS), ylim=(0, 15), xlabel="step", title="Learning rate × 1000")
+
+    def _set_results(self, left: Axes, right: Axes) -> None:
+        self.losses, self.scores = {}, {}
+        middles = PER_LOSS * (np.arange(STEPS // PER_LOSS) + 0.5)
+        for order, (label, dash, marker, color) in DRAWN.items():
+            style = {"color": COLORS[color], "label": label, "markersize": 4}
+            (self.losses[order],) = left.plot(middles, middles, dash, **style)
+            (self.scores[order],) = right.plot(range(6), range(6), dash + marker, **style)
+        left.set(xlim=(0, STEPS), ylim=(0, 6), xlabel="step", title="Training loss")
+        right.set(xlim=(0, 5.15), ylim=(-0.03, 1), xlabel="epoch", title="Held-out BLEU")
+        left.legend(loc="upper right")
+
+    def draw(self, lr: float, warmup: int) -> str:
+        """Show the trainings with this peak rate and so many steps of warm-up."""
+        self.rate.set_ydata([1000 * lr * factor(step, warmup) for step in self.steps])
+        results = []
+        for order, (label, *_) in DRAWN.items():
+            run = self.runs[order, lr, warmup]
+            bleu = [0.0, *(value for _, value in run["curves"]["bleu"])]
+            self.losses[order].set_ydata([value for _, value in run["curves"]["loss"]])
+            self.scores[order].set_ydata(bleu)
+            results.append(f"with the {label}, BLEU {bleu[-1]:.2f}")
+        ramp = f"{warmup} steps of warm-up" if warmup else "no warm-up"
+        return f"Peak rate {lr:g}, {ramp}: {' and '.join(results)} after 5 epochs."
 
 
 def factor(step: int, warmup: int) -> float:

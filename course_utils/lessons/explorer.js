@@ -1,0 +1,98 @@
+// An explorer: a form whose controls choose a picture. JupyterLab calls `render`, and the kernel draws the
+// picture; a page of the book calls `page`, which has all pictures.
+
+// Connects a form; `moved` is called with the position of each control when the reader has moved one.
+function connect(form, moved) {
+  const groups = [...form.querySelectorAll("[data-count]")];
+  const caption = form.querySelector(".cu-caption");
+  let newest = null;
+
+  const position = (group) => {
+    const input = group.querySelector("input:checked, input[type=range], select");
+    return input ? Number(input.value) : 0; // an unticked box is the first value: off
+  };
+  const describe = () => {
+    for (const slider of form.querySelectorAll("input[type=range]")) {
+      const text = JSON.parse(slider.dataset.texts)[slider.value];
+      slider.setAttribute("aria-valuetext", text);
+      slider.parentElement.querySelector("output").textContent = text;
+    }
+  };
+  form.addEventListener("input", () => {
+    describe();
+    moved(groups.map(position));
+  });
+  form.addEventListener("submit", (event) => event.preventDefault());
+
+  return {
+    image: () => form.querySelector(".cu-stage img"),
+    index: (positions) => groups.reduce((index, group, i) => index * group.dataset.count + positions[i], 0),
+    move(positions) {
+      groups.forEach((group, i) => {
+        for (const input of group.querySelectorAll("input, select")) {
+          if (input.matches("[type=radio], [type=checkbox]")) input.checked = Number(input.value) === positions[i];
+          else input.value = positions[i];
+        }
+      });
+      describe();
+    },
+    async show(image) {
+      newest = image;
+      await image.decode(); // shown when decoded: nothing flickers
+      if (image !== newest) return; // a newer one was asked for
+      this.image().replaceWith(image);
+      caption.textContent = image.alt;
+    },
+  };
+}
+
+function render({ model, el }) {
+  el.innerHTML = model.get("form");
+  const form = el.querySelector("form");
+  const alert = form.querySelector("[role=alert]");
+  const explorer = connect(form, (positions) => {
+    model.set("positions", positions);
+    model.save_changes(); // one message at a time: while the kernel draws, only the newest positions wait
+  });
+  const listeners = {
+    "change:positions": () => explorer.move(model.get("positions")),
+    "change:frame": () => {
+      const { png, alt } = model.get("frame");
+      const image = explorer.image().cloneNode();
+      image.alt = alt;
+      image.src = URL.createObjectURL(new Blob([png], { type: "image/png" }));
+      explorer.show(image).finally(() => URL.revokeObjectURL(image.src));
+    },
+    "change:alert": () => {
+      alert.textContent = model.get("alert");
+      alert.hidden = !alert.textContent;
+    },
+  };
+  for (const [event, listener] of Object.entries(listeners)) {
+    model.on(event, listener);
+    listener();
+  }
+  return () => Object.entries(listeners).forEach(([event, listener]) => model.off(event, listener));
+}
+
+function page(form) {
+  const frames = JSON.parse(form.querySelector("script[type='application/json']").textContent);
+  const explorer = connect(form, (positions) => explorer.show(load(explorer.index(positions))));
+  const first = explorer.image();
+  const images = frames.map(() => null); // made when they are first asked for
+  const load = (index) => {
+    const { alt, webp } = frames[index];
+    return (images[index] ??= Object.assign(first.cloneNode(), { alt, src: "data:image/webp;base64," + webp }));
+  };
+
+  // Decode each picture before it is asked for, when the reader comes near and the browser is idle.
+  const idle = window.requestIdleCallback || ((work) => setTimeout(work, 50));
+  const preload = (index) => {
+    if (index < images.length) load(index).decode().finally(() => idle(() => preload(index + 1)));
+  };
+  new IntersectionObserver((entries, observer) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    observer.disconnect();
+    idle(() => preload(0));
+  }, { rootMargin: "600px" }).observe(form);
+}
