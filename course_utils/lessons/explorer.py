@@ -11,8 +11,8 @@
 
     Explorer("bump", Bump, {"width": Slider([0.5, 1, 2], 1, label="Width σ")})
 
-On the last line of a cell an explorer is live in JupyterLab (`panel`), a page of frames in the book
-(`page`, when COURSE_BOOK=1), and its first picture wherever neither can run. `draw` is pure: the same
+On the last line of a cell an explorer is live in JupyterLab (`panel`), and its first picture where no
+widgets are; the book asks for a page of frames (`page`). `draw` is pure: the same
 values give the same pixels, whatever was drawn before.
 """
 
@@ -22,7 +22,6 @@ import html
 import io
 import itertools
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
@@ -191,8 +190,6 @@ class Explorer:
         width, height = self.size
         data = {"text/plain": repr(self), "image/png": png}
         metadata = {"image/png": {"alt": alt, "width": width, "height": height}}
-        if os.environ.get("COURSE_BOOK") == "1":
-            return data | {"text/html": self.page()}, metadata
         try:
             live = self.panel()._repr_mimebundle_()
         except (ImportError, AttributeError):  # no widgets, or ipywidgets 7 in a hosted notebook

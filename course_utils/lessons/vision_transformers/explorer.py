@@ -2,10 +2,11 @@
 
 import functools
 import html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor
 
 from course_utils.cache import record_attention
@@ -17,9 +18,8 @@ from course_utils.data.images import (
     scaled,
 )
 from course_utils.figures import COLORS, draw_image, image_pixels, overlay, overlay_colors, subplots
-from course_utils.lessons.explorer import Choice, Explorer
+from course_utils.lessons.explorer import Choice, Explorer, still_copy
 from course_utils.models.vision import ViT
-from course_utils.runtime import evaluating
 from course_utils.train.losses import classification_loss
 from course_utils.train.schedules import warmup_decay
 from course_utils.train.trainer import Trainer
@@ -41,14 +41,14 @@ def class_token(
     In JupyterLab an image of yours can be uploaded in place of the chosen one.
 
     Args:
-        models: patch size → trained model of two layers and four heads, for 28 × 28 grey images and the
+        models: patch size → trained model of two layers and four heads, for 28 × 28 gray images and the
             classes of Fashion-MNIST. Without it small ones are trained here, which takes some seconds.
         images: (4, 1, 28, 28), uint8; by default four of the test set.
 
     Raises:
         ValueError: there is no model, one has other sizes, or `images` has another shape.
     """
-    models = _trained() if models is None else dict(models)
+    models = _trained() if models is None else models
     images = _samples() if images is None else images
     if not models:
         raise ValueError("models is empty; one model for each patch size is needed")
@@ -64,27 +64,59 @@ def class_token(
             f"images has shape {tuple(images.shape)} and dtype {images.dtype}; "
             f"({len(SHOWN)}, 1, 28, 28) of uint8 is needed"
         )
-    return ImageExplorer(models, images)
+    return ImageExplorer(Gallery(models, images))
+
+
+class Gallery:
+    """Images, and what each model sees in them.
+
+    Attributes:
+        images: (n, 1, 28, 28), uint8.
+        titles: one for each.
+        models: patch size → model.
+    """
+
+    def __init__(self, models: Mapping[int, ViT], images: Tensor):
+        """Copies both: what is shown does not change when a model learns on."""
+        self.models = {size: still_copy(model) for size, model in models.items()}
+        self.images = images.clone()
+        self.titles = list(SHOWN)
+        self._seen: dict[tuple[int, int], tuple[list[Tensor], Tensor]] = {}
+
+    def replace(self, index: int, image: Tensor) -> None:
+        """Put the reader's image, (1, 28, 28) of uint8, in place of one."""
+        self.images[index] = image
+        self.titles[index] = "Your image"
+        self._seen = {key: kept for key, kept in self._seen.items() if key[0] != index}
+
+    def look(self, index: int, patch_size: int) -> tuple[list[Tensor], Tensor]:
+        """Weights (heads, rows, columns) of the class token for each layer, and class probabilities."""
+        if (index, patch_size) not in self._seen:
+            model = self.models[patch_size]
+            with record_attention(model) as maps:
+                logits = model(scaled(self.images[index : index + 1]))
+            layers = [layer[0, :, 0, 1:].unflatten(1, model.grid) for layer in maps.values()]
+            self._seen[index, patch_size] = layers, logits[0].softmax(-1)
+        return self._seen[index, patch_size]
 
 
 class ImageExplorer(Explorer):
     """The explorer of this chapter: in JupyterLab it takes an image of the reader's."""
 
-    def __init__(self, models: Mapping[int, ViT], images: Tensor):
-        self._models = models
-        self._images = images.clone()
-        self._titles = list(SHOWN)
-        self._seen = {}  # (image, patch size) → maps and probabilities
-        self._upload = self._answer = None
+    def __init__(self, gallery: Gallery):
+        """The controls follow the models in `gallery`."""
+        self._gallery = gallery
+        self._box = None
+        sizes = tuple(gallery.models)
         heads = {"mean": 0} | {str(head): head for head in range(1, NUM_HEADS + 1)}
         controls = {
             "image": Choice({name: index for index, name in enumerate(SHOWN)}, 0, label="Image"),
-            "patch_size": Choice(tuple(models), 7 if 7 in models else next(iter(models)), "Patch"),
-            "layer": Choice(tuple(range(1, NUM_LAYERS + 1)), NUM_LAYERS, label="Layer"),
+            "patch_size": Choice(sizes, 7 if 7 in sizes else sizes[0], label="Patch"),
+            "layer": Choice(range(1, NUM_LAYERS + 1), NUM_LAYERS, label="Layer"),
             "head": Choice(heads, 0, label="Head"),
         }
         caption = "Orange: the weights of the class token, one square per patch."
-        super().__init__("class_token", self._make, controls, caption=caption)
+        super().__init__("class_token", lambda: Look(gallery), controls, caption=caption)
 
     def take(self, image) -> None:
         """Put an image, whatever `read_image` takes, in place of the chosen one.
@@ -92,16 +124,12 @@ class ImageExplorer(Explorer):
         Raises:
             ValueError: it is no image that can be read; says why.
         """
-        index = self.values["image"]
-        self._images[index] = read_image(image)
-        self._titles[index] = "Your image"
-        self._seen = {key: kept for key, kept in self._seen.items() if key[0] != index}
+        self._gallery.replace(self.values["image"], read_image(image))
         self.set(**self.values)
 
     def panel(self):
         """The live controls, with a button to upload an image."""
-        box = super().panel()
-        if self._upload is None:
+        if self._box is None:
             import ipywidgets as widgets
 
             self._upload = widgets.FileUpload(
@@ -109,71 +137,70 @@ class ImageExplorer(Explorer):
             )
             self._answer = widgets.HTML()
             self._upload.observe(self._uploaded, "value")
-            box.children = (*box.children, widgets.HBox([self._upload, self._answer]))
-        return box
+            below = widgets.HBox([self._upload, self._answer])
+            self._box = widgets.VBox([super().panel(), below])
+        return self._box
 
     def _uploaded(self, change: dict) -> None:
         if not change["new"]:
             return
         try:
             self.take(bytes(change["new"][0]["content"]))
-            text = "Cut to a square, made grey, 28 × 28. The models know light clothes on black."
-        except (
-            Exception
-        ) as error:  # a callback has no cell to raise in: say it where the reader looks
-            text = f'<span class="cu-alert" role="alert">{html.escape(str(error))}</span>'
+            text = "Cut to a square, made gray, 28 × 28. The models know light clothes on black."
+        except Exception as error:  # a callback has no cell to raise in: say it where the reader looks
+            text = f'<span role="alert">{html.escape(str(error))}</span>'
         self._answer.value = text
 
-    def _look(self, index: int, patch_size: int) -> tuple[list[Tensor], Tensor]:
-        """Weights (heads, rows, columns) of the class token for each layer, and class probabilities."""
-        key = (index, patch_size)
-        if key not in self._seen:
-            model = self._models[patch_size]
-            with evaluating(model), record_attention(model) as maps, torch.no_grad():
-                logits = model(scaled(self._images[index : index + 1]))
-            layers = [layer[0, :, 0, 1:].unflatten(1, model.grid) for layer in maps.values()]
-            self._seen[key] = layers, logits[0].softmax(-1)
-        return self._seen[key]
 
-    def _make(self):
-        fig, (plain, seen, bars_ax) = subplots(
+class Look:
+    """The image, the image under the weights, and bars of the classes."""
+
+    def __init__(self, gallery: Gallery):
+        """Every artist; `draw` fills them."""
+        self.gallery = gallery
+        self.picture, (plain, seen, right) = subplots(
             1, 3, alt="What the class token attends to", width=7.6, height=2.7,
             width_ratios=[1, 1, 1.1],
         )  # fmt: skip
-        fig.get_layout_engine().set(rect=(0, 0, 1, 0.94))  # room for the titles
-        pixels = image_pixels(self._images)
-        artists = [draw_image(ax, pixels[0], title=" ") for ax in (plain, seen)]
-        colors = overlay(seen, np.zeros((4, 4)), size=(28, 28), vmax=1.0)
-        bars = bars_ax.barh(range(10), [1.0] * 10, color=COLORS["sky"], height=0.7)
-        bars_ax.set_yticks(range(10), FASHION)
-        bars_ax.set(xlim=(0, 1), ylim=(9.6, -0.6), xlabel="probability")
-        bars_ax.tick_params(labelsize=8, length=0)
+        self.picture.get_layout_engine().set(rect=(0, 0, 1, 0.94))  # room for the titles
+        pixels = image_pixels(gallery.images[:1])[0]
+        self.images = [draw_image(ax, pixels, title=" ") for ax in (plain, seen)]
+        self.titles = [plain.title, seen.title]
+        self.colors = overlay(seen, np.zeros((4, 4)), size=(28, 28), vmax=1.0)
+        self._set_bars(right, FASHION)
 
-        def draw(image: int, patch_size: int, layer: int, head: int) -> str:
-            layers, probabilities = self._look(image, patch_size)
-            maps = layers[layer - 1]
-            weights = maps.mean(0) if head == 0 else maps[head - 1]
-            shown = image_pixels(self._images[image : image + 1])[0, ..., 0]
-            for artist in artists:
-                artist.set_data(shown)
-            vmax = STRONG / weights.numel()
-            colors.set_data(overlay_colors(weights, vmax=vmax))
-            name = "mean of the heads" if head == 0 else f"head {head}"
-            plain.set_title(self._titles[image], fontsize=9)
-            seen.set_title(f"layer {layer}, {name}", fontsize=9)
-            best = int(probabilities.argmax())
-            for label, (bar, value) in enumerate(zip(bars, probabilities.tolist(), strict=True)):
-                bar.set_width(value)
-                bar.set_color(COLORS["vermilion"] if label == best else COLORS["sky"])
-            row, column = divmod(int(weights.argmax()), weights.shape[1])
-            return (
-                f"{self._titles[image]}, cut into patches of {patch_size} × {patch_size} pixels. In layer {layer}, "
-                f"{name}, the class token gives most weight, {weights.max():.0%}, to the patch in row {row + 1}, "
-                f"column {column + 1} of {weights.shape[0]} × {weights.shape[1]}. The model says "
-                f"{FASHION[best]}, with probability {probabilities[best]:.0%}."
-            )
+    def _set_bars(self, ax: Axes, classes: Sequence[str]) -> None:
+        rows = range(len(classes))
+        self.bars = ax.barh(rows, [1.0] * len(classes), color=COLORS["sky"], height=0.7)
+        ax.set_yticks(rows, classes)
+        ax.set(xlim=(0, 1), ylim=(len(classes) - 0.4, -0.6), xlabel="probability")
+        ax.tick_params(labelsize=8, length=0)
 
-        return fig, draw
+    def draw(self, image: int, patch_size: int, layer: int, head: int) -> str:
+        """Look at one image with one model; head 0 is the mean of the heads."""
+        layers, probabilities = self.gallery.look(image, patch_size)
+        maps = layers[layer - 1]
+        weights = maps.mean(0) if head == 0 else maps[head - 1]
+        rows, columns = weights.shape
+        pixels = image_pixels(self.gallery.images[image : image + 1])[0, ..., 0]
+        for artist in self.images:
+            artist.set_data(pixels)
+        self.colors.set_data(overlay_colors(weights, vmax=STRONG / weights.numel()))
+        name = "mean of the heads" if head == 0 else f"head {head}"
+        title = self.gallery.titles[image]
+        self.titles[0].set_text(title)
+        self.titles[1].set_text(f"layer {layer}, {name}")
+        best = int(probabilities.argmax())
+        for label, (bar, value) in enumerate(zip(self.bars, probabilities.tolist(), strict=True)):
+            bar.set_width(value)
+            bar.set_color(COLORS["vermilion"] if label == best else COLORS["sky"])
+        row, column = divmod(int(weights.argmax()), columns)
+        return (
+            f"{title}, cut into patches of {patch_size} × {patch_size} pixels. In layer {layer}, "
+            f"{name}, the class token gives most weight, {weights.max():.0%}, to the patch in row {row + 1}, "
+            f"column {column + 1} of {rows} × {columns}. The model says "
+            f"{FASHION[best]}, with probability {probabilities[best]:.0%}."
+        )
 
 
 def _samples() -> Tensor:
@@ -188,7 +215,7 @@ def _trained() -> dict[int, ViT]:
     with torch.random.fork_rng(devices=[]):
         for size, count in zip(PATCH_SIZES, (2000, 2000, 1000), strict=True):
             torch.manual_seed(0)
-            model = ViT(patch_size=size, dropout=0.0)
+            models[size] = ViT(patch_size=size, dropout=0.0)
             loader = ImageLoader(load_fashion_mnist().take(count), batch_size=64)
             steps = 4 * len(loader)
             trainer = Trainer(
@@ -196,8 +223,8 @@ def _trained() -> dict[int, ViT]:
                 epochs=4,
                 lr=2e-3,
                 schedule=warmup_decay(steps // 10, steps),
+                device="cpu",
                 quiet=True,
             )
-            trainer.fit(model, loader)
-            models[size] = model.eval()
+            trainer.fit(models[size], loader)
     return models

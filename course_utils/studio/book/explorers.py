@@ -15,7 +15,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 import course_utils as cu
-from course_utils.lessons import page as engine
+from course_utils.lessons import explorer as engine
 from course_utils.lessons.digest import digest
 from course_utils.runtime import ROOT, atomic_write
 
@@ -57,5 +57,5 @@ def page(name: str, values: dict, folder: Path) -> str:
         explorer = make()
         explorer.set(**values)
         with atomic_write(kept) as part:
-            part.write_text(engine.page(explorer), encoding="utf-8")
+            part.write_text(explorer.page(), encoding="utf-8")
     return kept.read_text(encoding="utf-8")
