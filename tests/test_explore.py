@@ -1,21 +1,26 @@
 """What holds for every explorer: the same picture for the same values, in Lab, in the book and elsewhere."""
 
 import base64
+import copy
 import io
 import json
 import random
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
 import pytest
+import torch
+from bs4 import BeautifulSoup
 from PIL import Image
 
 import course_utils as cu
 from course_utils.lessons.explorer import (
     MAX_FRAMES,
+    VIEW,
     Choice,
     Control,
     Explorer,
@@ -25,12 +30,12 @@ from course_utils.lessons.explorer import (
 )
 from course_utils.lessons.page import COLOR_STEP, MAX_BYTES
 
-VIEW = "application/vnd.jupyter.widget-view+json"
-
 every_explorer = pytest.mark.parametrize("name", dir(cu.explore))
 
 
+@cache
 def make(name: str) -> Explorer:
+    """Made once for all tests, which therefore must not move it."""
     return getattr(cu.explore, name)()
 
 
@@ -44,25 +49,40 @@ def pixels(png: bytes) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
 
 
-def picture(*, fails_at: int | None = None):
+class Number:
     """A picture of a number, for explorers that are made to go wrong."""
-    fig, ax = cu.subplots(alt="A number", width=2, height=1)
-    text = ax.text(0.5, 0.5, "")
 
-    def draw(n: int, kind: str = "a", on: bool = False) -> str:
-        text.set_text("half done")
-        if n == fails_at:
+    fails_at = None
+
+    def __init__(self):
+        self.picture, ax = cu.subplots(alt="A number", width=2, height=1)
+        self.text = ax.text(0.5, 0.5, "")
+
+    def draw(self, n: int, kind: str = "a", on: bool = False) -> str:
+        self.text.set_text("half done")
+        if n == self.fails_at:
             raise ZeroDivisionError(f"{n} is <too much>")
-        text.set_text(f"{n} {kind} {on}")
+        self.text.set_text(f"{n} {kind} {on}")
         return f"The number {n} of kind {kind}, {'on' if on else 'off'}"
 
-    return fig, draw
+
+class FailsAtThree(Number):
+    fails_at = 3
 
 
-def small(controls=None, picture=picture, **options) -> Explorer:
-    return Explorer(
-        "small", picture, controls or {"n": IntRange(0, 3, 1, label="Number")}, **options
-    )
+class Silent(Number):
+    alt = None
+
+    def draw(self, n: int) -> str | None:
+        return self.alt
+
+
+class Blank(Silent):
+    alt = " "
+
+
+def small(controls=None, scene=Number, **options) -> Explorer:
+    return Explorer("small", scene, controls or {"n": IntRange(0, 3, 1, label="Number")}, **options)
 
 
 # Every explorer of the course
@@ -122,15 +142,14 @@ def webp(text: str) -> Image.Image:
 
 
 @every_explorer
-def test_repr_is_one_line_and_the_same_each_time(name):
-    first, second = repr(make(name)), repr(make(name))
-    assert first == second
-    assert re.fullmatch(rf"{name}\(\w+=.*\)", first)
+def test_repr_is_one_line_of_name_and_values(name):
+    explorer = make(name)
+    listed = ", ".join(f"{key}={value!r}" for key, value in explorer.values.items())
+    assert repr(explorer) == f"{name}({listed})"
 
 
 @every_explorer
-def test_elsewhere_the_first_picture_has_its_size_and_alt_text(name, monkeypatch):
-    monkeypatch.delenv("COURSE_BOOK", raising=False)
+def test_the_first_picture_has_its_size_and_alt_text(name):
     explorer = make(name)
     data, metadata = explorer._repr_mimebundle_()
     png, alt = explorer.frame()
@@ -144,22 +163,30 @@ def test_elsewhere_the_first_picture_has_its_size_and_alt_text(name, monkeypatch
 # Environments
 
 
-def test_lab_gets_live_controls_and_the_book_frames(monkeypatch):
-    explorer = small()
-    monkeypatch.delenv("COURSE_BOOK", raising=False)
-    assert set(explorer._repr_mimebundle_()[0]) == {"text/plain", "image/png", VIEW}
-    monkeypatch.setenv("COURSE_BOOK", "1")
-    assert set(explorer._repr_mimebundle_()[0]) == {"text/plain", "image/png", "text/html"}
+def test_lab_gets_live_controls():
+    data, _ = small()._repr_mimebundle_()
+    assert set(data) == {"text/plain", "image/png", VIEW}
 
 
-def test_without_ipywidgets_the_picture_remains(monkeypatch):
-    monkeypatch.delenv("COURSE_BOOK", raising=False)
+def test_without_widgets_the_picture_remains_with_its_alt_text(monkeypatch):
     monkeypatch.setitem(sys.modules, "course_utils.lessons.panel", None)
-    assert set(small()._repr_mimebundle_()[0]) == {"text/plain", "image/png"}
+    explorer = small()
+    data, _ = explorer._repr_mimebundle_()
+    assert set(data) == {"text/plain", "image/png", "text/html"}
+    assert 'alt="The number 1 of kind a, off"' in data["text/html"]
+    assert base64.b64encode(data["image/png"]).decode() in data["text/html"]
+
+
+def test_where_boxes_cannot_show_themselves_the_picture_remains(monkeypatch):
+    class Box:
+        """A box of ipywidgets 7, as some hosted notebooks have it: without _repr_mimebundle_."""
+
+    monkeypatch.setattr(Explorer, "panel", lambda self: Box())
+    assert set(small()._repr_mimebundle_()[0]) == {"text/plain", "image/png", "text/html"}
 
 
 def test_importing_the_course_imports_no_widgets():
-    code = "import sys, course_utils; print([m for m in ('ipywidgets', 'IPython') if m in sys.modules])"
+    code = "import sys, course_utils; print([m for m in ('ipywidgets', 'anywidget', 'IPython') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -167,82 +194,93 @@ def test_importing_the_course_imports_no_widgets():
 def test_the_file_of_an_explorer_does_not_hide_its_function():
     import course_utils.lessons.queries_keys_values.explorer  # noqa: F401
 
-    assert repr(cu.explore.temperature()).startswith("temperature(")
+    assert repr(make("temperature")).startswith("temperature(")
 
 
 # In Lab
 
 
-def test_moving_a_control_moves_picture_caption_and_repr():
+def test_moving_a_control_moves_picture_alt_text_and_repr():
     explorer = small()
-    panel = live(explorer)
-    before = panel.image.value
-    panel.inputs["n"].value = 3
-    assert panel.image.value == explorer.frame(n=3)[0] != before
-    assert "The number 3 of kind a, off" in panel.caption.value
+    panel = explorer.panel()
+    before = panel.frame["png"]
+    panel.positions = [3]  # what the front end sends
+    png, alt = explorer.frame(n=3)
+    assert panel.frame == {"png": png, "alt": alt}
+    assert png != before
     assert repr(explorer) == "small(n=3)"
 
 
-def live(explorer: Explorer):
-    explorer.panel()
-    return explorer._panel
-
-
-def test_set_moves_the_controls_that_are_shown():
+def test_set_moves_the_controls_that_are_shown_and_draws_once(monkeypatch):
     explorer = small()
-    panel = live(explorer)
+    panel, drawn = explorer.panel(), []
+    draw = Number.draw
+    monkeypatch.setattr(
+        Number, "draw", lambda self, **values: drawn.append(values) or draw(self, **values)
+    )
     explorer.set(n=2)
-    assert panel.inputs["n"].value == 2
-    assert panel.image.value == explorer.frame()[0]
+    assert panel.positions == [2]
+    assert panel.frame["alt"] == "The number 2 of kind a, off"
+    assert drawn == [{"n": 2}]
 
 
 def test_the_picture_keeps_its_size():
     explorer = small()
-    panel = live(explorer)
-    sizes = {pixels(explorer.frame(n=n)[0]).shape for n in range(4)}
-    assert sizes == {(int(panel.image.height), int(panel.image.width), 3)}
+    width, height = explorer.size
+    assert {pixels(explorer.frame(n=n)[0]).shape for n in range(4)} == {(height, width, 3)}
+    assert f'width="{width}" height="{height}"' in explorer.panel().form
 
 
 def test_an_exception_is_shown_in_place_and_the_next_move_clears_it():
-    explorer = small(picture=lambda: picture(fails_at=3))
-    panel = live(explorer)
-    before = panel.image.value
-    panel.inputs["n"].value = 3
-    assert "ZeroDivisionError: 3 is &lt;too much&gt;" in panel.alert.value
-    assert 'role="alert"' in panel.alert.value
-    assert panel.image.value == before
-    panel.inputs["n"].value = 1
-    assert panel.alert.value == ""
-    np.testing.assert_array_equal(pixels(panel.image.value), pixels(explorer.figure(n=1).png()))
+    explorer = small(scene=FailsAtThree)
+    panel = explorer.panel()
+    before = panel.frame
+    for back in (1, 0):  # to where the picture stands, and elsewhere
+        panel.positions = [3]
+        assert panel.alert == "ZeroDivisionError: 3 is <too much>"
+        assert panel.frame == before
+        panel.positions = [back]
+        assert panel.alert == ""
+    np.testing.assert_array_equal(pixels(panel.frame["png"]), pixels(explorer.figure(n=0).png()))
 
 
 @pytest.mark.parametrize("method", ["set", "figure", "frame"])
 def test_an_exception_is_raised_where_there_is_a_caller(method):
-    explorer = small(picture=lambda: picture(fails_at=3))
+    explorer = small(scene=FailsAtThree)
     with pytest.raises(ZeroDivisionError, match="too much"):
         getattr(explorer, method)(n=3)
     assert repr(explorer) == "small(n=1)"
 
 
-def test_every_control_is_labelled_and_of_the_right_kind():
+def test_every_control_is_named_and_of_the_right_kind():
     controls = {
         "n": Slider([0, 1], 0, label="Number"),
-        "kind": Choice({"first": "a", "second": "b"}, "a", label="Kind"),
-        "on": Toggle(False, label="Switched on"),
+        "kind": Choice({"first": "a", "<second>": "b"}, "a", label="Kind & more"),
+        "on": Toggle(True, label="Switched on"),
     }
-    panel = live(small(controls))
-    assert [widget.description for widget in panel.inputs.values()] == [
-        "Number",
-        "Kind",
-        "Switched on",
+    form = BeautifulSoup(small(controls).panel().form, "html.parser")
+    slider = form.select_one("input[type=range]")
+    assert (slider["aria-label"], slider["aria-valuetext"], slider["max"]) == ("Number", "0", "1")
+    group = form.select_one("fieldset")
+    assert group.legend.text == "Kind & more"
+    assert [label.text.strip() for label in group.select("label")] == ["first", "<second>"]
+    box = form.select_one("input[type=checkbox]")
+    assert box.has_attr("checked") and box.parent.text.strip() == "Switched on"
+    many = BeautifulSoup(
+        small({"n": Choice(range(6), 2, label="Number")}).panel().form, "html.parser"
+    )
+    assert many.select_one("select").parent.text.strip().startswith("Number")
+    assert many.select_one("option[selected]").text == "2"
+
+
+def test_two_choices_with_one_label_are_two_groups():
+    controls = {key: Choice([1, 2], 1, label="Side") for key in ("n", "kind")}
+    form = BeautifulSoup(small(controls).panel().form, "html.parser")
+    groups = [
+        {radio["name"] for radio in group.select("input")} for group in form.select("fieldset")
     ]
-    kinds = ["SelectionSlider", "RadioButtons", "Checkbox"]
-    assert [type(widget).__name__ for widget in panel.inputs.values()] == kinds
-    panel.inputs["kind"].value = "b"
-    panel.inputs["on"].value = True
-    assert repr(panel.explorer) == "small(n=0, kind='b', on=True)"
-    many = live(small({"n": Choice(range(6), 0, label="Number")}))
-    assert type(many.inputs["n"]).__name__ == "Dropdown"
+    assert len(groups) == 2 and all(len(names) == 1 for names in groups)
+    assert groups[0] != groups[1]
 
 
 # Bad input, and what would be right
@@ -255,9 +293,9 @@ SLIDER = Slider([1, 2], 1, label="Number")
     [
         (lambda: small().set(n=9), ValueError, r"n=9 is not among the values \[0, 1, 2, 3\]"),
         (lambda: small().figure(m=1), TypeError, "small has no control 'm'; it has n"),
-        (lambda: Explorer("small", picture, {}), ValueError, "controls is empty"),
-        (lambda: Explorer("no name", picture, {"n": SLIDER}), ValueError, "name='no name'"),
-        (lambda: Explorer("small", None, {"n": SLIDER}), TypeError, "picture=None is no function"),
+        (lambda: Explorer("small", Number, {}), ValueError, "controls is empty"),
+        (lambda: Explorer("no name", Number, {"n": SLIDER}), ValueError, "name='no name'"),
+        (lambda: Explorer("small", None, {"n": SLIDER}), TypeError, "scene=None is no function"),
         (lambda: small({"n": [1, 2]}), TypeError, r"controls\['n'\] is a list, not a Slider"),
         (lambda: small({"m": SLIDER}), TypeError, "m"),
         (
@@ -277,20 +315,15 @@ SLIDER = Slider([1, 2], 1, label="Number")
         (lambda: Slider([1, 1], 1, label="N"), ValueError, "twice"),
         (lambda: Slider(3, 3, label="N"), TypeError, "values=3 is not a list"),
         (lambda: Choice("abc", "a", label="N"), TypeError, "values='abc' is not a list"),
-        (lambda: Slider([1, 2], 1, label=" "), ValueError, "label=' ' says nothing"),
+        (lambda: Slider([1, 2], 1, label=" "), ValueError, "label=' ' is empty"),
         (
             lambda: Slider([0.01, 0.02], 0.01, label="N", format="{:.1f}"),
             ValueError,
-            "reads the same for two values",
+            "shows two values by the same text",
         ),
-        (
-            lambda: small(picture=lambda: silent(None)),
-            TypeError,
-            "draw returned None; the alt text",
-        ),
-        (lambda: small(picture=lambda: silent(" ")), ValueError, "empty alt text"),
-        (lambda: small(picture=lambda: picture()[0]), TypeError, "a Picture and a function draw"),
-        (lambda: small(picture=lambda: ("fig", print)), TypeError, "cu.subplots makes a Picture"),
+        (lambda: small(scene=Silent), TypeError, "draw returned None; it must return the alt text"),
+        (lambda: small(scene=Blank), ValueError, "empty alt text"),
+        (lambda: small(scene=lambda: 3), TypeError, "3 has no picture that cu.subplots made"),
         (lambda: noise().page(), ValueError, "noise takes .* KB in a page.*fewer values"),
     ],
 )
@@ -299,24 +332,20 @@ def test_a_mistake_is_named_with_what_would_be_right(mistake, error, message):
         mistake()
 
 
-def silent(alt):
-    return cu.subplots(alt="x", width=2, height=1)[0], lambda n: alt
+class Noise:
+    """Pictures that no encoding makes small."""
+
+    def __init__(self):
+        self.picture, ax = cu.subplots(alt="Noise", width=6, height=4)
+        self.image = ax.imshow(np.zeros((300, 400)), vmin=0, vmax=1, cmap="turbo")
+
+    def draw(self, seed: int) -> str:
+        self.image.set_data(np.random.default_rng(seed).random((300, 400)))
+        return f"Noise number {seed}"
 
 
 def noise() -> Explorer:
-    """Pictures that no encoding makes small."""
-
-    def picture():
-        fig, ax = cu.subplots(alt="Noise", width=6, height=4)
-        image = ax.imshow(np.zeros((300, 400)), vmin=0, vmax=1, cmap="turbo")
-
-        def draw(seed: int) -> str:
-            image.set_data(np.random.default_rng(seed).random((300, 400)))
-            return f"Noise number {seed}"
-
-        return fig, draw
-
-    return Explorer("noise", picture, {"seed": IntRange(0, 7, 0, label="Seed")})
+    return Explorer("noise", Noise, {"seed": IntRange(0, 7, 0, label="Seed")})
 
 
 def test_numpy_and_torch_numbers_become_plain_ones():
@@ -330,3 +359,58 @@ def test_controls_say_their_values_in_words():
     assert Choice({"none": 0, "some": 1}, 0, label="x").texts == ("none", "some")
     assert Toggle(True, label="x").texts == ("off", "on")
     assert IntRange(2, 8, 4, label="x", step=2).values == (2, 4, 6, 8)
+
+
+# Models on another device
+
+
+class Elsewhere:
+    """Stands in for a device: a module of this class runs only once its weights were moved or copied there."""
+
+    here = False
+
+    def forward(self, *args, **options):
+        self._refuse()
+        return super().forward(*args, **options)
+
+    def _apply(self, *args, **options):
+        super()._apply(*args, **options)
+        self.here = True
+        return self
+
+    def _refuse(self):
+        if not self.here:
+            raise RuntimeError("Expected all tensors to be on the same device")
+
+
+def elsewhere(model: torch.nn.Module) -> torch.nn.Module:
+    """A copy of `model` that is on another device, in train mode."""
+    model = copy.deepcopy(model).train()
+    model.__class__ = type(type(model).__name__, (Elsewhere, type(model)), {})
+    return model
+
+
+def _models(given) -> list[torch.nn.Module]:
+    given = given.values() if isinstance(given, dict) else given
+    given = given if isinstance(given, Iterable) else [given]
+    return [each for each in given if isinstance(each, torch.nn.Module)]
+
+
+@pytest.mark.parametrize("name", ["alignment", "heads", "transformer", "class_token", "pixels"])
+def test_a_model_on_another_device_is_looked_at_and_left_as_it_is(name):
+    function = getattr(cu.explore, name)
+    trained = sys.modules[function.__module__]._trained()
+    if isinstance(trained, dict):
+        given = [{key: elsewhere(model) for key, model in trained.items()}]
+    elif isinstance(trained, tuple):
+        given = [elsewhere(trained[0]), *trained[1:]]
+    else:
+        given = [elsewhere(trained)]
+    explorer, models = function(*given), [m for each in given for m in _models(each)]
+    assert models
+    with pytest.raises(RuntimeError, match="same device"):
+        models[0].forward()
+    assert not any(model.here for model in models), "a model that was handed in was moved"
+    assert all(model.training for model in models)
+    for values in (explorer.values, next(explorer.combinations())):
+        assert explorer.frame(**values) == make(name).frame(**values)

@@ -50,6 +50,7 @@ function render({ model, el }) {
   el.innerHTML = model.get("form");
   const form = el.querySelector("form");
   const alert = form.querySelector("[role=alert]");
+  for (const input of form.querySelectorAll("input, select")) input.dataset.lmSuppressShortcuts = "true"; // keys are theirs, not Lab's
   const explorer = connect(form, (positions) => {
     model.set("positions", positions);
     model.save_changes(); // one message at a time: while the kernel draws, only the newest positions wait

@@ -33,7 +33,7 @@ from course_utils.lessons.controls import Choice, Control, IntRange, Slider, Tog
 from course_utils.lessons.page import form, page
 from course_utils.lessons.painting import Layers
 
-__all__ = ["Choice", "Control", "Explorer", "IntRange", "Slider", "Toggle", "still_copy"]
+__all__ = ["Choice", "Control", "Explorer", "IntRange", "Slider", "Toggle", "outline", "still_copy"]
 
 MAX_FRAMES = 128
 """The book draws each combination of values once; more would not fit a page."""
@@ -76,7 +76,9 @@ class Explorer:
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(f"name={name!r} is not a Python name")
         if not callable(scene):
-            raise TypeError(f"scene={scene!r} is no function; it makes an object with picture and draw")
+            raise TypeError(
+                f"scene={scene!r} is no function; it makes an object with picture and draw"
+            )
         _check_controls(controls)
         self.name = name
         self.controls = dict(controls)
@@ -163,7 +165,9 @@ class Explorer:
     def panel(self):
         """The live controls with their picture: a widget for JupyterLab."""
         if self._panel is None:
-            from course_utils.lessons.panel import Panel  # where there are no widgets, nothing fails before
+            from course_utils.lessons.panel import (
+                Panel,  # where there are no widgets, nothing fails before
+            )
 
             width, height = self.size
             png, alt = self.frame()
@@ -204,6 +208,11 @@ def still_copy(model: torch.nn.Module) -> torch.nn.Module:
     The model itself may go on learning, on any device; what the explorer shows stays the same.
     """
     return copy.deepcopy(model).cpu().eval().requires_grad_(False)
+
+
+def outline(left: float, top: float, right: float, bottom: float) -> tuple[list, list]:
+    """x and y of a line around a rectangle, for `set_data`."""
+    return [left, right, right, left, left], [top, top, bottom, bottom, top]
 
 
 def _check_controls(controls: Mapping[str, Control]) -> None:

@@ -66,7 +66,7 @@ def form(
     )
     picture = " ".join(f'{key}="{html.escape(str(value))}"' for key, value in image.items())
     return f"""<form class="cu-explorer" data-explorer="{name}" aria-label="{name.replace("_", " ")}" \
-autocomplete="off" data-lm-suppress-shortcuts="true">
+autocomplete="off">
 {intro}<div class="cu-controls">{parts}</div>
 <div class="cu-stage" style="max-width: {image["width"]}px; background-image: {background}"><img {picture}></div>
 <div class="cu-alert" role="alert" hidden></div>

@@ -55,5 +55,7 @@ class Panel(anywidget.AnyWidget):
             return
         try:
             self._move(change["new"])
-        except Exception as error:  # a callback has no cell to raise in: say it where the reader looks
+        except (
+            Exception
+        ) as error:  # a callback has no cell to raise in: say it where the reader looks
             self.alert = f"{type(error).__name__}: {error}"

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from course_utils.cache import record_attention
 from course_utils.data.images import ImageLoader, ImageSet, load_fashion_mnist
 from course_utils.figures import COLORS, subplots
-from course_utils.lessons.explorer import Explorer, IntRange, Slider, still_copy
+from course_utils.lessons.explorer import Explorer, IntRange, Slider, outline, still_copy
 from course_utils.models.diffusion import UNet
 from course_utils.models.noise import Diffusion, cosine_schedule
 
@@ -83,8 +83,7 @@ class Looks:
             image.set_data(look)
         for mark, scale in self.marks:
             left, top = column * scale - 0.5, row * scale - 0.5
-            right, bottom = left + scale, top + scale
-            mark.set_data([left, right, right, left, left], [top, top, bottom, bottom, top])
+            mark.set_data(*outline(left, top, left + scale, top + scale))
         places = []
         for (stage, head), look in zip(self.names, looks, strict=True):
             y, x = divmod(int(look.argmax()), SIDE)

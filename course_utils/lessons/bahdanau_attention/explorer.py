@@ -12,7 +12,7 @@ from course_utils.cache import record_attention
 from course_utils.data.text import BOS, EOS, pad, tokenize
 from course_utils.figures import COLORS, heatmap, subplots
 from course_utils.lessons.bahdanau_attention.small_world import FOUR, SmallWorld, small_world
-from course_utils.lessons.explorer import Choice, Explorer, IntRange, still_copy
+from course_utils.lessons.explorer import Choice, Explorer, IntRange, outline, still_copy
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.train.losses import translation_loss
 from course_utils.train.schedules import warmup_decay
@@ -121,18 +121,18 @@ class Decoding:
             text.set_text(run.source[place] if place < width else "")
         for place, text in enumerate(self.rows):
             text.set_text(run.said[place] if place <= now else "")
-        left, right, top, bottom = -0.5, width - 0.5, now - 0.5, now + 0.5
-        self.frame.set_data([left, right, right, left, left], [top, top, bottom, bottom, top])
+        self.frame.set_data(*outline(-0.5, now - 0.5, width - 0.5, now + 0.5))
         tokens, chances = run.tokens[now], run.chances[now]
         for bar, name, token, chance in zip(self.bars, self.names, tokens, chances, strict=True):
             bar.set_width(chance)
             name.set_text(f"{token}  {chance:.0%}")
         most = int(run.weights[now].argmax())
-        best = ", ".join(f"“{token}” {chance:.0%}" for token, chance in zip(tokens[:3], chances))
+        best = zip(tokens[:3], chances[:3], strict=True)
+        listed = ", ".join(f"“{token}” {chance:.0%}" for token, chance in best)
         return (
             f"Translating “{sentence}”, step {now + 1} of {len(run.said)}: so far "
             f"“{' '.join(run.said[:now])}”. Most of the attention is on “{run.source[most]}”, "
-            f"{run.weights[now, most]:.0%}. Likeliest next: {best}."
+            f"{run.weights[now, most]:.0%}. Likeliest next: {listed}."
         )
 
 

@@ -26,11 +26,11 @@ LINES = 6
 
 WORDS = {
     "she drinks a cup of": (
-        "tea coffee milk water juice soup wine the her sugar cold my beer hot oil".split(),
+        "tea coffee milk water juice soup wine the her sugar cold my beer hot oil",
         (5.0, 4.8, 3.1, 3.0, 2.3, 1.6, 1.4, 1.1, 0.7, 0.4, 0.2, 0.0, -0.3, -0.6, -1.5),
     ),
     "what time is": (
-        "it the that this your lunch he school now dinner our she my there a".split(),
+        "it the that this your lunch he school now dinner our she my there a",
         (7.5, 3.4, 2.6, 2.3, 1.9, 1.8, 1.0, 0.9, 0.7, 0.6, 0.3, 0.1, -0.2, -0.4, -1.0),
     ),
 }
@@ -54,7 +54,7 @@ def sampling(
         ValueError: there is no prompt, there are more than three, or one has fewer than 10 tokens.
     """
     if logits is None:
-        logits = {p: dict(zip(words, values, strict=True)) for p, (words, values) in WORDS.items()}
+        logits = {p: dict(zip(words.split(), ls, strict=True)) for p, (words, ls) in WORDS.items()}
     if not 1 <= len(logits) <= 3 or min(map(len, logits.values())) < SHOWN:
         raise ValueError(f"logits has {len(logits)} prompts; 1 to 3 with {SHOWN} tokens each")
     tables = {prompt: Table.of(prompt, table) for prompt, table in logits.items()}

@@ -12,7 +12,7 @@ from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
 from course_utils.data.translation import PairLoader, load_sentences
 from course_utils.decoding import greedy
 from course_utils.figures import COLORS, heatmap, subplots
-from course_utils.lessons.explorer import Choice, Explorer, IntRange, still_copy
+from course_utils.lessons.explorer import Choice, Explorer, IntRange, outline, still_copy
 from course_utils.models.transformer import Transformer
 from course_utils.train.losses import translation_loss
 from course_utils.train.trainer import Trainer
@@ -130,7 +130,10 @@ class Inside:
         self.cross = _map(axes[2], "decoder: cross", said, source)
         axes[2].set_yticks([])  # the same as beside it
         style = {"color": COLORS["vermilion"], "linewidth": 1.6, "clip_on": False}
-        self.frames = [(*ax.plot([], [], **style), len(t)) for ax, t in zip(axes[1:], (said, source))]
+        self.frames = [  # each with the width of its map
+            (*axes[1].plot([], [], **style), len(said)),
+            (*axes[2].plot([], [], **style), len(source)),
+        ]
         self._set_bars(axes[3])
 
     def _set_bars(self, ax: Axes) -> None:
@@ -149,8 +152,7 @@ class Inside:
             rows = maps[chosen]
             image.set_data(np.ma.masked_array(rows, np.broadcast_to(future, rows.shape)))
         for frame, width in self.frames:
-            left, right, top, bottom = -0.5, width - 0.5, step - 1.5, step - 0.5
-            frame.set_data([left, right, right, left, left], [top, top, bottom, bottom, top])
+            frame.set_data(*outline(-0.5, step - 1.5, width - 0.5, step - 0.5))
         best = trace.likeliest[step - 1]
         for bar, word, (token, probability) in zip(self.bars, self.words, best, strict=True):
             bar.set_width(probability)

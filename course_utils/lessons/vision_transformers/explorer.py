@@ -147,7 +147,9 @@ class ImageExplorer(Explorer):
         try:
             self.take(bytes(change["new"][0]["content"]))
             text = "Cut to a square, made gray, 28 × 28. The models know light clothes on black."
-        except Exception as error:  # a callback has no cell to raise in: say it where the reader looks
+        except (
+            Exception
+        ) as error:  # a callback has no cell to raise in: say it where the reader looks
             text = f'<span role="alert">{html.escape(str(error))}</span>'
         self._answer.value = text
 
