@@ -88,7 +88,7 @@ def in_lab(browser, folder: Path, presses: int) -> dict[str, list[float]]:
         ):
             page = open_notebook(browser, address, name)
             root = page.locator(where)
-            handle = root.locator("[role=slider]")
+            handle = root.locator("[role=slider], input[type=range]")
             handle.wait_for(timeout=60_000)
             times[label] = measure(page, root, handle, presses)
             page.close()

@@ -1,6 +1,6 @@
 """What belongs to the chapters: small engines, and one folder for each chapter.
 
-`check`, `explorer` (with `painting`, `panel` and `page`), `quiz` and `runs` are the engines. A chapter's
+`check`, `explorer` (with `controls`, `painting`, `panel` and `page`), `quiz` and `runs` are the engines. A chapter's
 folder has its slug for a name and holds its `checks.py`, `explorer.py`, `quiz.toml` and what only it needs.
 """
 

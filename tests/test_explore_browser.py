@@ -1,0 +1,92 @@
+"""An explorer's page of frames, opened from a file: every control answers mouse and keyboard."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+import course_utils as cu
+from course_utils.lessons.explorer import Choice, Explorer, IntRange, Toggle
+
+
+class Values:
+    def __init__(self):
+        self.picture, ax = cu.subplots(alt="Values", width=4, height=1)
+        self.text = ax.text(0.1, 0.5, "")
+
+    def draw(self, number: int, kind: str, side: str, on: bool) -> str:
+        self.text.set_text(f"{number} {kind} {side} {on}")
+        return f"number {number}, kind {kind}, side {side}, on {on}"
+
+
+def explorer(start: int) -> Explorer:
+    controls = {
+        "number": IntRange(0, 2, start, label="Number"),
+        "kind": Choice(list("abcdef"), "b", label="Kind"),
+        "side": Choice(["left", "right"], "left", label="Side"),
+        "on": Toggle(False, label="Switched on"),
+    }
+    return Explorer("values", Values, controls)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """A page with two explorers: each has to answer for itself."""
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    pages = "".join(explorer(start).page() for start in (1, 2))
+    path.write_text(f"<!doctype html><meta charset=utf-8>{pages}", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def page(chromium, file):
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page, errors = browser.new_page(), []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text))
+        page.goto(file.as_uri())
+        yield page
+        browser.close()
+        assert errors == []
+
+
+def test_every_control_moves_picture_and_alt_text(page: Page):
+    first, second = page.locator("form").all()
+    image, caption = first.locator("img"), first.locator(".cu-caption")
+    width = image.evaluate("image => image.decode().then(() => image.naturalWidth)")
+    moves = [
+        ("slider", "Number", "End", "number 2, kind b, side left, on False"),
+        ("combobox", "Kind", "f", "number 2, kind f, side left, on False"),
+        ("radio", "left", "ArrowRight", "number 2, kind f, side right, on False"),
+        ("checkbox", "Switched on", "Space", "number 2, kind f, side right, on True"),
+    ]
+    for role, name, key, says in moves:
+        before = image.get_attribute("src")
+        first.get_by_role(role, name=name, exact=True).focus()
+        page.keyboard.press(key)
+        expect(caption).to_have_text(says)
+        expect(image).to_have_attribute("alt", says)
+        assert image.get_attribute("src") != before
+        assert image.evaluate("image => image.naturalWidth") == width
+    expect(first.get_by_role("slider")).to_have_attribute("aria-valuetext", "2")
+    expect(first.locator("output")).to_have_text("2")
+    expect(second.locator(".cu-caption")).to_have_text(re.compile("^number 2, kind b"))
+
+
+def test_a_screen_reader_finds_names_and_hears_the_caption(page: Page):
+    first = page.locator("form").first
+    expect(first.get_by_role("group")).to_have_accessible_name("Side")
+    expect(first.locator(".cu-caption")).to_have_attribute("aria-live", "polite")
+    assert first.get_by_role("alert").count() == 0
+
+
+def test_after_many_moves_the_newest_picture_is_shown(page: Page):
+    slider = page.get_by_role("slider").first
+    slider.focus()
+    for key in ("Home", "End", "Home", "ArrowRight") * 3:
+        page.keyboard.press(key)
+    expect(page.locator(".cu-caption").first).to_have_text(re.compile("^number 1,"))
+    page.get_by_role("checkbox").first.focus()
+    page.keyboard.press("Space")
+    expect(page.locator("img").first).to_have_attribute("alt", re.compile("^number 1,.*True$"))
