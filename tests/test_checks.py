@@ -11,9 +11,11 @@ import inspect
 import linecache
 import math
 import re
+import signal
 import types
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +25,7 @@ import torch
 
 import course_utils as cu
 from course_utils.lessons import Collection
+from course_utils.lessons import check as check_module
 from course_utils.lessons.check import (
     Check,
     expect,
@@ -209,7 +212,7 @@ def test_a_seeded_mistake_fails_with_a_hint_and_reads_the_same_each_time(name, m
     report = getattr(cu.checks, name)(mistake)
     assert report.done, "a mistake that is taken for a stub"
     assert not report.passed
-    assert report.hint in [prop.hint for prop in getattr(cu.checks, name).properties]
+    assert report.hint in [prop.hints[0] for prop in getattr(cu.checks, name).properties]
     assert report.reason.strip() and report.hint in repr(report)
     assert mistake.__doc__, "say in the docstring which mistake it is"
     torch.manual_seed(2)
@@ -230,7 +233,7 @@ def test_each_property_catches_a_seeded_mistake(name):
 
 def _alone(prop) -> Check:
     check = Check("alone")
-    check.must(prop.sentence, hint=prop.hint)(prop.test)
+    check.must(prop.sentence, hint=prop.hints)(prop.test)
     return check
 
 
@@ -285,7 +288,9 @@ def test_sentences_and_hints_read_well_in_a_report(name):
     assert len({prop.sentence for prop in check.properties}) == len(check.properties)
     for prop in check.properties:
         assert re.fullmatch(r"\S.*[^\s.?:;]", prop.sentence), prop.sentence
-        assert re.fullmatch(r"[^a-z\s].*[.?]", prop.hint), prop.hint
+        assert prop.hints
+        for hint in prop.hints:
+            assert re.fullmatch(r"[^a-z\s].*[.?]", hint), hint
 
 
 # The engine -------------------------------------------------------------------------------------
@@ -498,3 +503,96 @@ def test_no_two_lessons_offer_one_name():
     twice = Collection("cu.checks", "checks", lambda module: {"softmax": module})
     with pytest.raises(ValueError, match="defines 'softmax'; so does another lesson"):
         dir(twice)
+
+
+# Hints, endless loops, and whose function it is ---------------------------------------------------
+
+
+@pytest.fixture
+def stepwise():
+    """A check with hints in steps; it is new for each test, since it counts them."""
+    check = Check("five")
+    check.must("it is a number", hint="What do you return?")(lambda f: expect_whole_number(f()))
+    steps = ("What is 2 + 3?", "Count on from 3.", "After 3 come 4 and …")
+    check.must("it gives 5", hint=steps)(lambda f: expect_equal(f(), 5, "the sum"))
+    return check
+
+
+def test_hints_come_step_by_step_for_what_did_not_hold(stepwise):
+    assert repr(stepwise.hint()) == "Hint 1 of 1 for “it is a number”: What do you return?"
+    report = stepwise(lambda: 4)
+    assert report.hint == "What is 2 + 3?"
+    assert "Hint: What is 2 + 3? (More with .hint())" in repr(report)
+    assert repr(stepwise.hint()) == "Hint 2 of 3 for “it gives 5”: Count on from 3."
+    assert stepwise(lambda: 6).more
+    assert repr(stepwise.hint()) == "Hint 3 of 3 for “it gives 5”: After 3 come 4 and …"
+    assert not stepwise(lambda: 7).more
+    for _ in range(2):
+        last = stepwise.hint()
+        assert last.step == 0
+        assert repr(last).startswith("No more hints for “it gives 5”: ")
+        assert "why" in last.text
+
+
+def test_hints_begin_anew_with_another_property_and_after_passing(stepwise):
+    stepwise(lambda: 4)
+    stepwise.hint()
+    report = stepwise(lambda: "four")
+    assert (report.hint, report.more) == ("What do you return?", False)
+    assert stepwise(lambda: 5).passed
+    assert stepwise.hint().text == "What do you return?"
+
+
+ENDLESS = "def mine():\n    while True:\n        try:\n            x = 1\n        except Exception:\n            pass"
+
+
+@pytest.mark.parametrize("by_timer", [True, False])
+def test_an_endless_loop_ends_with_the_learner_s_line(monkeypatch, by_timer):
+    """Without a timer (on Windows) each line looks at the time."""
+    monkeypatch.setattr(check_module, "TIME_LIMIT", 0.3)
+    if not by_timer:
+        monkeypatch.delattr(check_module.signal, "setitimer")
+    report = FIVE(_cell(ENDLESS))
+    assert report.done
+    assert report.held == 0
+    first, second = report.reason.splitlines()
+    assert first == "still running after 0.3 seconds of computing"
+    assert re.fullmatch(r"in line [2346] of your cell: .+", second)
+    assert "Which condition ends the loop" in report.hint
+    assert FIVE(lambda: 5).passed
+
+
+def test_an_endless_loop_ends_in_a_thread_too(monkeypatch):
+    monkeypatch.setattr(check_module, "TIME_LIMIT", 0.3)
+    with ThreadPoolExecutor(1) as pool:
+        report = pool.submit(FIVE, _cell(ENDLESS)).result()
+    assert report.reason.startswith("still running after")
+
+
+def test_waiting_is_not_computing_and_the_timer_is_put_back(monkeypatch):
+    monkeypatch.setattr(check_module, "TIME_LIMIT", 0.3)
+    before = signal.getsignal(signal.SIGVTALRM)
+    assert FIVE(_cell("import time\ndef mine():\n    time.sleep(0.5)\n    return 5")).passed
+    assert signal.getsignal(signal.SIGVTALRM) is before
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("ours", [cu.kernel_weights, cu.MultiHeadAttention])
+def test_the_course_s_own_function_is_noticed(ours):
+    report = cu.checks.gaussian_weights(ours)
+    assert not report.done
+    assert not report.passed
+    said = repr(report).splitlines()
+    assert said[0].endswith(
+        "this is the course's own; write yours in the cell above, and hand that in."
+    )
+    assert said[1] == "It will test:"
+
+
+def test_an_exception_in_a_class_comes_with_the_learner_s_own_line():
+    made = Check("made")
+    made.must("it can be made", hint="Does it need arguments?")(lambda kind: kind())
+    kind = _cell("class mine:\n    def __init__(self):\n        1 / 0")
+    assert made(kind).reason == (
+        "ZeroDivisionError: division by zero\nin line 3 of your cell: 1 / 0"
+    )

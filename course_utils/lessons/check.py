@@ -11,14 +11,21 @@ sentence that does not hold ends the check with a reason and a hint.
         expect_close(weights.sum(-1), torch.ones(3))
 
     softmax(my_softmax)   # a Report, displayed at the end of a cell
+    softmax.hint()        # the next hint for what did not hold
+
+What passes is noted in the reader's progress (`passed`).
 """
 
 import copy
 import dis
 import inspect
 import math
+import signal
+import sys
+import threading
+import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +33,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from course_utils.lessons import passed
+
 LONGEST_LINE = 200  # characters, in a reason
+TIME_LIMIT = 10.0
+"""Seconds that the candidate may compute in one test: of this thread's own time, so that a busy machine
+fails no right code. The tests of the chapters need less than one."""
+TICK = 0.1  # seconds of computing between two looks at the time
 
 
 class NotDone(Exception):
@@ -41,6 +54,10 @@ class NothingReturned(Unmet):
     """The candidate computes something and returns None."""
 
 
+class TookTooLong(BaseException):
+    """The candidate is still running after TIME_LIMIT; no `except Exception` of a learner's stops this."""
+
+
 @dataclass(frozen=True)
 class Property:
     """One sentence that is true of right code.
@@ -48,12 +65,33 @@ class Property:
     Attributes:
         sentence: what holds, in words ("each row sums to 1").
         test: called with the candidate; raises Unmet (or anything) where the sentence does not hold.
-        hint: where to look then; never the solution.
+        hints: where to look then, step by step; never the solution.
     """
 
     sentence: str
     test: Callable[[Any], None]
-    hint: str
+    hints: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Hint:
+    """One step of help.
+
+    Attributes:
+        sentence: what does not hold yet.
+        text: the hint.
+        step: which one it is, from 1; 0 if there are no more.
+        steps: how many there are for this sentence.
+    """
+
+    sentence: str
+    text: str
+    step: int
+    steps: int
+
+    def __repr__(self) -> str:
+        counted = f"Hint {self.step} of {self.steps}" if self.step else "No more hints"
+        return f"{counted} for “{self.sentence}”: {self.text}"
 
 
 @dataclass(frozen=True)
@@ -66,7 +104,8 @@ class Report:
         held: how many of them hold, counted up to the first that does not.
         reason: why the next one does not, in one or two lines; empty if there is none.
         hint: where to look then; empty if there is none.
-        done: False while the candidate is a stub.
+        done: False while there is nothing of the learner's to test; then `reason` may say why.
+        more: whether the check has more hints for what does not hold.
     """
 
     name: str
@@ -75,6 +114,7 @@ class Report:
     reason: str = ""
     hint: str = ""
     done: bool = True
+    more: bool = False
 
     @property
     def passed(self) -> bool:
@@ -83,14 +123,17 @@ class Report:
 
     def __repr__(self) -> str:
         if not self.done:
-            head = f"{self.name}: not done yet. Fill in the cell above and run it, then this one."
+            why = self.reason or "not done yet. Fill in the cell above and run it, then this one."
+            head = f"{self.name}: {why}"
             return "\n".join([head, "It will test:", *(f"  · {s}" for s in self.sentences)])
         counted = f"{self.held} of {len(self.sentences)}"
         lines = [f"  ✓ {sentence}" for sentence in self.sentences[: self.held]]
         if self.passed:
             return "\n".join([f"{self.name}: passed, {counted}.", *lines])
         lines.append(f"  ✗ {self.sentences[self.held]}")
-        lines += [f"    {line}" for line in [*self.reason.splitlines(), f"Hint: {self.hint}"]]
+        more = " (More with .hint())" if self.more else ""
+        said = [*self.reason.splitlines(), f"Hint: {self.hint}{more}"]
+        lines += [f"    {line}" for line in said]
         return "\n".join([f"{self.name}: not yet, {counted}.", *lines])
 
 
@@ -104,20 +147,31 @@ class Check:
     def __init__(self, name: str):
         self.name = name
         self.properties: list[Property] = []
+        self._at = 0  # the property that did not hold last
+        self._shown = 0  # how many of its hints have been shown
 
-    def must(self, sentence: str, *, hint: str) -> Callable[[Callable], Callable]:
+    def must(self, sentence: str, *, hint: str | Sequence[str]) -> Callable[[Callable], Callable]:
         """Add the decorated test as a property. Properties are tried in the order in which they stand.
 
         Args:
             sentence: what is true of right code.
-            hint: where to look when it is not; never the solution.
+            hint: where to look when it is not; never the solution. Several go step by step, from a
+                question to nearly there: the first is in the report, the others come from `hint()`.
         """
+        hints = (hint,) if isinstance(hint, str) else tuple(hint)
 
         def add(test: Callable[[Any], None]) -> Callable[[Any], None]:
-            self.properties.append(Property(sentence, test, hint))
+            self.properties.append(Property(sentence, test, hints))
             return test
 
         return add
+
+    @property
+    def exercise(self) -> str:
+        """Where progress is kept: chapter's slug and name of the check; empty outside of a lesson."""
+        module = self.properties[0].test.__module__.split(".")
+        lesson = module[:2] == ["course_utils", "lessons"] and module[3:] == ["checks"]
+        return f"{module[2]}/{self.name}" if lesson else ""
 
     def __call__(self, candidate: Any) -> Report:
         """Try the properties on `candidate`; what goes wrong in it is reported, not raised.
@@ -128,19 +182,44 @@ class Check:
         if not self.properties:
             raise ValueError(f"check {self.name!r} has no properties, so it cannot fail")
         sentences = tuple(prop.sentence for prop in self.properties)
+        if passed.is_ours(candidate):
+            why = "this is the course's own; write yours in the cell above, and hand that in."
+            return Report(self.name, sentences, reason=why, done=False)
         for held, prop in enumerate(self.properties):
             try:
-                with _own_random_numbers():
+                with own_random_numbers(), _time_limit(TIME_LIMIT):
                     prop.test(_watched(candidate))
             except NotDone:
                 return Report(self.name, sentences, done=False)
             except NothingReturned as error:
                 hint = "Does each path through the function end with `return`?"
                 return Report(self.name, sentences, held, str(error), hint)
-            except Exception as error:
+            except TookTooLong as error:
                 reason = _in_words(error, candidate)
-                return Report(self.name, sentences, held, reason, prop.hint)
+                hint = "Which condition ends the loop, and what in the loop changes it?"
+                return Report(self.name, sentences, held, reason, hint)
+            except Exception as error:
+                self._missed(held)
+                reason, more = _in_words(error, candidate), self._shown < len(prop.hints)
+                return Report(self.name, sentences, held, reason, prop.hints[0], more=more)
+        self._at = self._shown = 0
+        if self.exercise:
+            passed.note(self.exercise, candidate)
         return Report(self.name, sentences, len(sentences))
+
+    def _missed(self, place: int) -> None:
+        """Hints are from now on about this property, whose first one the report shows."""
+        self._shown = max(1, self._shown) if place == self._at else 1
+        self._at = place
+
+    def hint(self) -> Hint:
+        """The next hint for what did not hold when the check was last called; for the first property before."""
+        prop = self.properties[self._at]
+        if self._shown == len(prop.hints):
+            text = "work the smallest example by hand, or read the solution, and ask why it is so."
+            return Hint(prop.sentence, text, 0, len(prop.hints))
+        self._shown += 1
+        return Hint(prop.sentence, prop.hints[self._shown - 1], self._shown, len(prop.hints))
 
     def __repr__(self) -> str:
         return f"Check({self.name!r}, {len(self.properties)} properties)"
@@ -150,7 +229,7 @@ class Check:
 
 
 @contextmanager
-def _own_random_numbers() -> Iterator[None]:
+def own_random_numbers() -> Iterator[None]:
     """The same random numbers for each test; the caller's go on as before, on every device."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     with torch.random.fork_rng(devices=list(devices)):
@@ -200,19 +279,63 @@ def _is_empty(function: Callable) -> bool:
     return {instruction.opname for instruction in dis.get_instructions(function)} <= nothing
 
 
-def _in_words(error: Exception, candidate: Any) -> str:
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """End the block with TookTooLong after so many seconds of this thread's computing.
+
+    A timer looks at the time where there is one (not on Windows) and this is the main thread, as in a
+    notebook; elsewhere each line that runs does, unless a debugger listens there.
+    """
+    end = time.thread_time() + seconds
+
+    def look(*_: Any) -> None:
+        if time.thread_time() > end:
+            raise TookTooLong(f"still running after {seconds:g} seconds of computing")
+
+    def listen(*_: Any) -> Callable:
+        look()
+        return listen
+
+    main = threading.current_thread() is threading.main_thread()
+    if hasattr(signal, "setitimer") and main:
+        before = signal.signal(signal.SIGVTALRM, look)
+        signal.setitimer(signal.ITIMER_VIRTUAL, TICK, TICK)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, before)
+    elif sys.gettrace() is None:
+        sys.settrace(listen)
+        try:
+            yield
+        finally:
+            sys.settrace(None)
+    else:
+        yield
+
+
+def _in_words(error: BaseException, candidate: Any) -> str:
     """What the test says; for any other exception, its name and the last line of the learner's that it passed."""
     if isinstance(error, Unmet):
         return _shortened(str(error))
-    text = _shortened(f"{type(error).__name__}: {error}")
-    code = getattr(inspect.unwrap(candidate), "__code__", None)
-    passed = traceback.extract_tb(error.__traceback__)
-    own = [line for line in passed if code and line.filename == code.co_filename]
+    kind = "" if isinstance(error, TookTooLong) else f"{type(error).__name__}: "
+    text = _shortened(f"{kind}{error}")
+    cell = _cell_of(candidate)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == cell]
     if own:
         source = f": {_shortened(own[-1].line)}" if own[-1].line else ""
         return f"{text}\nin line {own[-1].lineno} of your cell{source}"
-    called = isinstance(candidate, type) or "watched" in [frame.name for frame in passed]
+    called = isinstance(candidate, type) or "watched" in [frame.name for frame in frames]
     return text if called else f"the result cannot be used: {text}"
+
+
+def _cell_of(candidate: Any) -> str | None:
+    """The file name of the cell in which the learner's function, or a method of the class, stands."""
+    written = vars(candidate).values() if isinstance(candidate, type) else [candidate]
+    codes = (getattr(inspect.unwrap(one), "__code__", None) for one in written if callable(one))
+    return next((code.co_filename for code in codes if code), None)
 
 
 def _shortened(text: str) -> str:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from course_utils.lessons.check import _own_random_numbers as own_random_numbers
+from course_utils.lessons.check import own_random_numbers
 from course_utils.lessons.claims import one_line, strict
 
 Outcome = dict[str, Tensor | None]

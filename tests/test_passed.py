@@ -1,0 +1,252 @@
+"""What has passed is remembered on this machine, whatever happens to its file; nobody's code is written down."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from torch import nn
+
+import course_utils as cu
+from course_utils.lessons import passed
+
+EXERCISE = "kernel_regression/gaussian_weights"
+
+
+@pytest.fixture
+def reader(monkeypatch, tmp_path):
+    """A reader with an empty record; the file is yielded."""
+    monkeypatch.delenv("COURSE_STRICT", raising=False)
+    monkeypatch.setattr(passed, "FILE", tmp_path / ".progress.json")
+    monkeypatch.setattr(passed, "_session", {})
+    monkeypatch.chdir(tmp_path)
+    return passed.FILE
+
+
+def restart(monkeypatch):
+    """As a new kernel: only the file remembers."""
+    monkeypatch.setattr(passed, "_session", {})
+
+
+def cell(code: str, **given):
+    """What a cell defines, as in a notebook: the last name that it binds."""
+    namespace = {"__name__": "__main__", "nn": nn, "cu": cu} | given
+    exec(code, namespace)
+    return list(namespace.values())[-1]
+
+
+BLOCK = """
+class MyBlock(nn.Module):
+    scale = 2
+    def forward(self, x):
+        return [helper(one) for one in x if one in {"a", "b", "c"}]
+def helper(x):
+    return x + 1
+Block = MyBlock
+"""
+
+
+# The record -------------------------------------------------------------------------------------
+
+
+def test_what_passed_is_kept_with_its_day_and_without_the_code(reader, monkeypatch):
+    passed.note(EXERCISE, cell("def secret_name(x):\n    return 'secret text'"))
+    text = reader.read_text()
+    assert "secret text" not in text
+    restart(monkeypatch)
+    entry = passed.recorded()[EXERCISE]
+    assert set(entry) == {"day", "name", "code"}
+    assert len(entry["day"]) == 10
+
+
+def test_under_strictness_nothing_is_read_written_or_remembered(reader, monkeypatch):
+    function = cell("def mine(): return 1")
+    passed.note(EXERCISE, function)
+    monkeypatch.setenv("COURSE_STRICT", "1")
+    assert passed.recorded() == {}
+    passed.note("kernel_regression/other", function)
+    monkeypatch.delenv("COURSE_STRICT")
+    assert list(passed.recorded()) == [EXERCISE]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"passed": 3}',
+        '{"passed": {"a/b": 3}}',
+        '{"passed": {"a/b": {"day": 1}}}',
+        "\0ÿ",
+    ],
+)
+def test_a_file_that_is_no_record_counts_as_empty_and_is_replaced(reader, monkeypatch, content):
+    reader.write_text(content, encoding="latin-1")
+    assert passed.recorded() == {}
+    passed.note(EXERCISE, cell("def mine(): return 1"))
+    restart(monkeypatch)
+    assert list(passed.recorded()) == [EXERCISE]
+
+
+def test_where_nothing_can_be_written_the_session_remembers(reader, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(passed, "FILE", tmp_path / "file" / ".progress.json")
+    passed.note(EXERCISE, cell("def mine(): return 1"))
+    assert list(passed.recorded()) == [EXERCISE]
+    assert cu.progress().headline.startswith("1 of ")
+
+
+def test_kernels_that_write_at_the_same_time_lose_nothing(reader):
+    script = (
+        "import sys, pathlib\n"
+        "from course_utils.lessons import passed\n"
+        "passed.FILE = pathlib.Path(sys.argv[1])\n"
+        "passed.PATIENCE = 600\n"
+        "for i in range(20):\n"
+        "    def mine(): pass\n"
+        "    passed.note(f'kernel_regression/{sys.argv[2]}{i}', mine)\n"
+    )
+    environ = {key: value for key, value in os.environ.items() if key != "COURSE_STRICT"}
+    kernels = [
+        subprocess.Popen([sys.executable, "-c", script, str(reader), name], env=environ)
+        for name in "ab"
+    ]
+    assert [kernel.wait() for kernel in kernels] == [0, 0]
+    assert len(json.loads(reader.read_text())["passed"]) == 40
+
+
+def test_solutions_and_the_courses_own_are_not_the_readers(reader):
+    passed.note(EXERCISE, cell("def weights_solution(): return 1"))
+    passed.note(EXERCISE, cu.kernel_weights)
+    passed.note(EXERCISE, cu.MultiHeadAttention)
+    assert passed.recorded() == {}
+    assert not reader.exists()
+
+
+# Whose part -------------------------------------------------------------------------------------
+
+
+def test_what_has_passed_is_taken_in_this_session_and_in_the_next(reader, monkeypatch, capsys):
+    mine = cell(BLOCK)
+    passed.note(EXERCISE, mine)
+    assert cu.choose(mine, cu.FeedForward) is mine
+    restart(monkeypatch)
+    again = cell(BLOCK)
+    assert cu.choose(again, cu.FeedForward) is again
+    assert capsys.readouterr().out == "FeedForward: yours, MyBlock\n" * 2
+
+
+def test_the_same_code_counts_as_the_same_in_another_process(reader):
+    """Sets are in another order there."""
+    script = f"from test_passed import *; print(passed._digest(cell({BLOCK!r})))"
+    digests = set()
+    for seed in "12":
+        environ = {**os.environ, "PYTHONHASHSEED": seed}
+        run = subprocess.run(
+            [sys.executable, "-c", script], env=environ, cwd=__file__.rpartition("/")[0] or ".",
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        digests.add(run.stdout)
+    assert digests == {passed._digest(cell(BLOCK)) + "\n"}
+
+
+def test_without_a_passed_check_it_is_the_courses_and_says_why(reader, capsys):
+    assert cu.choose(cell(BLOCK), cu.FeedForward) is cu.FeedForward
+    assert cu.choose(None, cu.FeedForward) is cu.FeedForward
+    assert cu.choose(cu.FeedForward, cu.FeedForward) is cu.FeedForward
+    assert capsys.readouterr().out.splitlines() == [
+        "FeedForward: the course's; MyBlock has not passed its check yet",
+        "FeedForward: the course's",
+        "FeedForward: the course's",
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("x + 1", "x + 2"), ("scale = 2", "scale = 3"), ('"c"', '"d"'), ("(self, x)", "(self, x, y=1)"),
+     ("(nn.Module)", "(Base)")],
+)  # fmt: skip
+def test_what_was_changed_since_it_passed_has_to_pass_again(reader, capsys, change):
+    base = "class Base(nn.Module): pass\n"
+    passed.note(EXERCISE, cell(base + BLOCK))
+    assert cu.choose(cell(base + BLOCK.replace(*change)), cu.FeedForward) is cu.FeedForward
+    assert "MyBlock was changed since it passed: run its check again" in capsys.readouterr().out
+
+
+def test_comments_and_line_numbers_change_nothing(reader):
+    passed.note(EXERCISE, cell(BLOCK))
+    mine = cell("\n\n" + BLOCK.replace("    scale = 2", "    # twice\n    scale = 2"))
+    assert cu.choose(mine, cu.FeedForward) is mine
+
+
+def test_under_strictness_it_is_always_the_courses(reader, monkeypatch, capsys):
+    mine = cell(BLOCK)
+    passed.note(EXERCISE, mine)
+    monkeypatch.setenv("COURSE_STRICT", "1")
+    reader.write_text("not even looked at")
+    assert cu.choose(mine, cu.FeedForward) is cu.FeedForward
+    assert capsys.readouterr().out == "FeedForward: the course's\n"
+
+
+def test_something_of_the_course_is_needed():
+    with pytest.raises(TypeError, match="the course's class or function is needed"):
+        cu.choose(cell(BLOCK), None)
+
+
+# Progress ---------------------------------------------------------------------------------------
+
+
+def test_a_passed_check_is_in_the_table_and_a_failed_one_is_not(reader):
+    check = cu.checks.gaussian_weights
+    assert check.exercise == EXERCISE
+    assert not check(cell("def wrong(q, k, width): return q")).passed
+    assert cu.progress().headline.startswith("0 of ")
+    right = (
+        "import torch\ndef mine(q, k, w): return torch.softmax(-((q[:, None] - k) / w) ** 2 / 2, 1)"
+    )
+    assert check(cell(right)).passed
+    table = cu.progress()
+    assert table.headline.startswith("1 of ")
+    row = next(line for line in repr(table).splitlines() if "gaussian_weights" in line)
+    assert row.startswith("Kernel regression")
+    assert "1 of " in row and "✓ gaussian_weights" in row and "· loo_residuals" in row
+    assert "✓ <strong>gaussian_weights</strong>" in table._repr_html_()
+
+
+def test_the_table_lists_every_exercise_once_in_the_order_of_the_book(reader):
+    table = cu.progress()
+    listed = [name for chapter in table.chapters for name in chapter.exercises]
+    assert len(listed) == len(dir(cu.checks))
+    titles = [chapter.title for chapter in table.chapters]
+    assert titles.index("Queries, keys and values") < titles.index("Kernel regression")
+    assert titles.index("Kernel regression") < titles.index("Scoring functions")
+
+
+def test_an_exercise_that_no_longer_exists_disturbs_nobody(reader):
+    passed.note("masks/gone", cell("def mine(): return 1"))
+    assert cu.progress().headline.startswith("0 of ")
+
+
+def test_an_export_holds_names_and_days_only(reader, tmp_path, capsys):
+    passed.note(EXERCISE, cell("def my_name(x): return 'my text'"))
+    cu.progress(export=True)
+    written = json.loads((tmp_path / "my_progress.json").read_text())
+    assert written["passed"] == {"Kernel regression": {"gaussian_weights": written["day"]}}
+    assert set(written) == {"day", "progress", "passed"}
+    assert "nothing of your code" in capsys.readouterr().out
+
+
+def test_an_export_that_cannot_be_written_is_said(reader, monkeypatch, capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(passed, "EXPORTED", str(tmp_path / "file" / "my_progress.json"))
+    cu.progress(export=True)
+    assert "cannot be written here" in capsys.readouterr().out
+
+
+def test_under_strictness_the_table_is_empty_and_nothing_is_exported(reader, monkeypatch, tmp_path):
+    passed.note(EXERCISE, cell("def mine(): return 1"))
+    monkeypatch.setenv("COURSE_STRICT", "1")
+    assert cu.progress(export=True).headline.startswith("0 of ")
+    assert not (tmp_path / "my_progress.json").exists()
