@@ -5,6 +5,7 @@ The rules read the files and the lexicon's genders, and know nothing of the gene
 
 import hashlib
 import importlib
+import itertools
 import re
 import sys
 from collections import Counter
@@ -292,7 +293,7 @@ ELIDABLE = {"je", "ne", "de", "que", "le", "la", "me", "te", "se"}
 
 
 def bigrams(tokens):
-    return list(zip(tokens, tokens[1:], strict=False))
+    return list(itertools.pairwise(tokens))
 
 
 def test_french_elides_and_contracts():

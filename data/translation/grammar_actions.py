@@ -375,12 +375,8 @@ def open_question(draw: Draw) -> Sentences | None:
     if question == "why" and verb.en in ("live", "go") and not clause.complements:
         clause = replace(clause, complements=(place_named(draw, draw.one(sorted(verb.objects))),))
     clause = replace(clause, negative=False, question=question)
-    if (
-        question != "when"
-        and clause.tense == "progressive"
-        and draw.chance(0.1)
-        or question != "when"
-        and draw.chance(0.25)
+    if (question != "when" and clause.tense == "progressive" and draw.chance(0.1)) or (
+        question != "when" and draw.chance(0.25)
     ):
         clause = _timed(draw, clause, 1.0)
     return None if _goes_nowhere(clause) else said(clause)

@@ -211,7 +211,7 @@ def thing(draw: Draw, noun: Noun, style: str, owner: Participant | None = None) 
         return Phrase(noun, "the")
     possessive = own(owner) if owner and draw.chance(0.7) else draw.one(POSSESSIVES)
     if noun.mass:
-        if style == "any" and draw.chance(0.75) or noun.is_a("music", "money"):
+        if (style == "any" and draw.chance(0.75)) or noun.is_a("music", "money"):
             return Phrase(noun, "")
         return Phrase(noun, draw.weighted({"the": 3, "this": 1}))
     nobody_s = noun.is_a(*PUBLIC) and not noun.is_a("home")

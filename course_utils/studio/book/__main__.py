@@ -83,7 +83,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     """Serves files and says nothing about it."""
 
     def log_message(self, *args) -> None:
-        pass
+        """Say nothing."""
 
 
 def listen(folder: Path, port: int = FIRST_PORT) -> http.server.ThreadingHTTPServer:
