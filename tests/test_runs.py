@@ -59,10 +59,11 @@ def training(*, seed: int) -> dict:
     made.append(seed)
     if seed == 2 and made.count(2) == 1:
         raise KeyboardInterrupt
-    return {"result": {"score": seed}, "curves": {"loss": [[1, 0.5]]}}
+    return {"result": {"score": seed + OFFSET}, "curves": {"loss": [[1, 0.5]]}}
 
 
 made: list[int] = []
+OFFSET = 0.0
 
 
 def test_an_interrupted_series_goes_on_where_it_stopped(folder, monkeypatch):
@@ -84,6 +85,23 @@ def test_a_changed_function_makes_its_runs_stale(folder, monkeypatch):
     assert not runs.missing("somewhere")
     monkeypatch.setattr(runs, "digest", lambda *args: "other")
     assert runs.missing("somewhere") == [(declaration, {"seed": 0})]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_after_a_change_that_changes_no_number_one_case_speaks_for_all(
+    folder, monkeypatch, changed
+):
+    made.clear()
+    declaration = stored(cases=[{"seed": seed} for seed in (0, 1, 3)])(training)
+    monkeypatch.setattr(runs, "declared", lambda slug: {"training": declaration})
+    for case in declaration.cases:
+        write("somewhere", declaration.make(case))
+    monkeypatch.setattr(runs, "digest", lambda *args: "of other code")
+    if changed:
+        monkeypatch.setitem(globals(), "OFFSET", 0.5)
+    runs.confirm("somewhere", say=lambda line: None)
+    assert len(made) == 4
+    assert len(runs.missing("somewhere")) == (3 if changed else 0)
 
 
 # What the course brings along -------------------------------------------------------------------

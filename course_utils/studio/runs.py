@@ -1,6 +1,6 @@
 """`make runs` makes the stored runs that are missing or stale; `make gpu` runs the cells that need a GPU.
 
-    python -m course_utils.studio.runs [CHAPTER …]
+    python -m course_utils.studio.runs [--confirm] [CHAPTER …]
     python -m course_utils.studio.runs --gpu [CHAPTER …] [--quick]
     torchrun --nproc-per-node 8 -m course_utils.studio.runs --gpu [CHAPTER …]
 
@@ -55,6 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "chapter", nargs="*", help="start of a chapter's name, such as 10; all if none"
     )
+    parser.add_argument(
+        "--confirm",
+        action="store_true",
+        help="make one stale run of each function again; if it comes out as stored, the others are fresh",
+    )
     parser.add_argument("--gpu", action="store_true", help="run the cells tagged gpu")
     parser.add_argument(
         "--quick", action="store_true", help="with --gpu: a few steps on any device; stores nothing"
@@ -68,6 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.gpu:
         return _gpu(chapters, quick=options.quick)
     for chapter in chapters:
+        if options.confirm:
+            runs.confirm(chapter.slug)
+            continue
         count = len(runs.missing(chapter.slug))
         print(
             f"{chapter.notebook}: {count or 'no'} run{'' if count == 1 else 's'} to make",
