@@ -98,10 +98,13 @@ class Residual(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then the position-wise network, each with its residual and norm.
 
+    Dropout falls on what each sublayer gives and inside the position-wise network, not on the
+    attention's weights (Vaswani et al., 2017, section 5.4): so the fused operator runs in training, too.
     With `is_causal` it is the block of GPT; what later models changed are arguments (*GPT*).
 
     Args:
-        embed_dim, num_heads, ffn_dim, dropout: as in `nn.TransformerEncoderLayer`.
+        embed_dim, num_heads, ffn_dim: as in `nn.TransformerEncoderLayer`.
+        dropout: probability with which a number is dropped in training.
         norm_first: whether the norm stands before each sublayer, as in GPT-2 and ViT, or after the
             sum, as in Vaswani et al. (2017) and by default in `nn.TransformerEncoderLayer`.
         activation: of the position-wise network: "relu", "gelu", or "swiglu" for a gated one.
@@ -132,7 +135,6 @@ class EncoderLayer(nn.Module):
         self.attention = MultiHeadAttention(
             embed_dim,
             num_heads,
-            dropout=dropout,
             bias=bias,
             num_kv_heads=num_kv_heads,
             encode=rotate if rotary else None,
@@ -200,8 +202,8 @@ class DecoderLayer(nn.Module):
         norm_first: bool = True,
     ):
         super().__init__()
-        self.self_attention = MultiHeadAttention(embed_dim, num_heads, dropout=dropout)
-        self.cross_attention = MultiHeadAttention(embed_dim, num_heads, dropout=dropout)
+        self.self_attention = MultiHeadAttention(embed_dim, num_heads)
+        self.cross_attention = MultiHeadAttention(embed_dim, num_heads)
         self.feed_forward = FeedForward(embed_dim, ffn_dim, dropout=dropout)
         around = partial(Residual, embed_dim, dropout=dropout, norm_first=norm_first)
         self.around_self, self.around_cross, self.around_feed_forward = around(), around(), around()

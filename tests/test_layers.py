@@ -31,3 +31,10 @@ def test_rms_norm_divides_by_the_root_mean_square_and_subtracts_no_mean():
 def test_an_unknown_part_is_named_with_those_that_exist(make):
     with pytest.raises(ValueError, match="is unknown; there are"):
         make()
+
+
+def test_dropout_spares_the_attention_s_weights():
+    x = torch.randn(2, 5, 8)
+    layer = EncoderLayer(8, 2, 16, dropout=0.5).train()
+    torch.testing.assert_close(layer.attention(x, x, x), layer.attention(x, x, x))
+    assert not torch.allclose(layer(x), layer(x))

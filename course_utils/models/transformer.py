@@ -50,7 +50,8 @@ class Transformer(nn.Module):
 
     Args:
         source_size, target_size: numbers of tokens in the two vocabularies.
-        embed_dim, num_heads, ffn_dim, dropout: as in `nn.Transformer`.
+        embed_dim, num_heads, ffn_dim: as in `nn.Transformer`.
+        dropout: on embeddings and on what each sublayer gives, as in `layers.EncoderLayer`.
         num_layers: number of encoder layers, and of decoder layers.
         norm_first: as in `layers.EncoderLayer`; both halves then end with one more norm.
         max_len: longest sentence in tokens.

@@ -118,7 +118,7 @@ class ViT(nn.Module):
         num_heads: of the attention; divides `embed_dim`.
         ffn_dim: size of the hidden layer of the position-wise network.
         num_layers: number of blocks.
-        dropout: as in `nn.TransformerEncoder`; it also falls on the tokens that enter.
+        dropout: as in `layers.EncoderLayer`; it also falls on the tokens that enter.
 
     Raises:
         ValueError: `patch_size` does not divide `image_size`, `num_heads` does not divide
