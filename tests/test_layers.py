@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course_utils.layers import FeedForward, SwiGLU, make_feed_forward, make_norm
+from course_utils.layers import EncoderLayer, FeedForward, SwiGLU, make_feed_forward, make_norm
 
 
 def test_a_gated_network_is_its_formula():

@@ -36,7 +36,7 @@ CAUSES = {
         "The packages could not be downloaded: check the network connection or the proxy, and run this again."
     ),
     r"Long Path support": (
-        "The folder's path is too long for Windows: move the course to one of at most 67 characters, then run this again."
+        "The folder's path is too long for Windows: move the course to one of at most 67 characters and run this again."
     ),
     r"No matching distribution found for (\S+)": (
         r"There is no \1 for this system and this Python: name another one, from {}.{} on, as in"
