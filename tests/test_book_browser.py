@@ -133,15 +133,15 @@ def test_solutions_are_folded_until_they_are_opened(page: Page, name: str):
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_every_quiz_answer_gives_its_reason(page: Page, name: str):
     page.goto(f"/{name}.html")
-    questions = page.locator(".course-quiz .Quiz")
+    questions = page.locator(".course-quiz fieldset")
     expect(questions).to_have_count(5)
     for question in questions.all():
         reasons = set()
-        for answer in question.locator(".MCButton").all():
+        for answer in question.locator("label").all():
             answer.click()
-            expect(question.locator(".Feedback")).not_to_be_empty()
-            reasons.add(question.locator(".Feedback").inner_text())
-        assert len(reasons) == question.locator(".MCButton").count()
+            expect(question.locator(".reason")).not_to_be_empty()
+            reasons.add(question.locator(".reason").inner_text())
+        assert len(reasons) == question.locator("label").count()
 
 
 def test_search_finds_softmax(page: Page):

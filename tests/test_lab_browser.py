@@ -1,4 +1,4 @@
-"""Explorers and training in a real JupyterLab: controls answer the keyboard, the bar and the curve live."""
+"""Explorers, quizzes and training in a real JupyterLab: controls answer the keyboard, bar and curve live."""
 
 import pytest
 from browsing import FLAGS, WAIT, jupyterlab, open_notebook, write_notebook
@@ -28,6 +28,7 @@ made = Explorer("made", Number, controls)
 made
 """
 MOVED = "made.set(kind='g')"
+QUIZ = "cu.quiz('start_here')"
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 TRAINING = """
 import course_utils as cu
@@ -43,7 +44,7 @@ history = trainer.fit(model, cu.PairLoader(pairs, source, target, batch_size=16)
 def lab(chromium, tmp_path_factory):
     """Opens a notebook of Lab and runs all its cells; shared, so that Lab starts once."""
     folder = tmp_path_factory.mktemp("lab")
-    write_notebook(folder / "explorers.ipynb", COURSE, MADE, MOVED)
+    write_notebook(folder / "explorers.ipynb", COURSE, MADE, MOVED, QUIZ)
     write_notebook(folder / "training.ipynb", TRAINING, "history.stopped, len(history) > 2")
     with jupyterlab(folder) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=[*FLAGS, OFFLINE])
@@ -169,6 +170,16 @@ def test_an_exception_is_shown_in_place_beside_the_last_good_picture(notebook, m
     notebook.keyboard.press("ArrowRight")
     says(made, "number 1")
     assert made.get_by_role("alert").count() == 0
+
+
+def test_a_quiz_is_answered_by_keyboard(notebook):
+    question = notebook.locator(".course-quiz[data-ready] fieldset").first
+    question.get_by_role("radio").first.focus()
+    notebook.keyboard.press("Space")
+    expect(question.locator(".reason")).not_to_be_empty(timeout=WAIT)
+    before = question.locator(".reason").inner_text()
+    notebook.keyboard.press("ArrowDown")
+    expect(question.locator(".reason")).not_to_have_text(before, timeout=WAIT)
 
 
 def test_training_shows_a_bar_and_a_curve_and_the_interrupt_button_ends_it(lab):

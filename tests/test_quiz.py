@@ -77,18 +77,32 @@ def written(tmp_path):
         ),
         (("[[question]]", 'title = "x"\n[[question]]'), "the file: unknown key 'title'"),
         (("[[question]]", "[[question"), "not valid TOML"),
+        (
+            ('text = "Doubling"', "text = 3"),
+            "question 2, answer 3: text is 3. Write text in quotes",
+        ),
         (('text = "What do', 'test = "What do'), "question 1: unknown key 'test'"),
     ],
 )
 def test_a_mistake_in_a_quiz_is_named_with_its_place_and_remedy(written, change, message):
-    with pytest.raises(QuizError, match=r"^masks: ") as error:
+    with pytest.raises(QuizError, match=r"^masks/quiz\.toml: ") as error:
         written(GOOD.replace(*change, 2 if "correct" in change[0] else 1))
     assert message in str(error.value)
 
 
-def test_an_empty_quiz_is_refused(written):
-    with pytest.raises(QuizError, match="'question' is missing"):
-        written("")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file: 'question' is missing. Add it: one table in double brackets"),
+        ("question = []", "the file: question is []. Write one table in double brackets"),
+        ("question = [1]", "question 1: it is 1. Write a table with text, answer"),
+        ('[[question]]\ntext = "x"\nanswer = "y"', "question 1: answer is 'y'. Write one table"),
+    ],
+)
+def test_a_quiz_without_questions_or_answers_is_refused(written, text, message):
+    with pytest.raises(QuizError) as error:
+        written(text)
+    assert message in str(error.value)
 
 
 def test_a_quiz_that_does_not_exist_lists_those_that_do(written, tmp_path):
@@ -161,58 +175,65 @@ def page(browser, written):
     assert errors == []
 
 
-def test_a_click_on_an_answer_shows_its_reason_as_it_was_written(page: Page):
+def test_a_click_on_an_answer_marks_it_and_shows_its_reason_as_it_was_written(page: Page):
     for part in ("main", "aside"):
-        first = page.locator(f"{part} .Quiz").first
-        reason = first.locator(".Feedback")
+        first = page.locator(f"{part} fieldset").first
+        reason = first.locator(".reason")
         expect(reason).to_be_empty()
         first.get_by_text("To 0").click()
         expect(reason).to_have_text(
             "Weights are not negative; [they](x) cost $1 each, $2 for both."
         )
-        expect(reason).to_have_class(re.compile("incorrect"))
+        expect(reason).to_have_class("reason wrong")
         first.get_by_text("To 1, if S < ∞").click()
         expect(reason).to_have_text("Each query shares out one unit of attention & no more.")
+        expect(first.locator("label.right")).to_contain_text("To 1, if S < ∞")
+        expect(first.locator("label.wrong")).to_have_count(0)
         expect(first.locator("code")).to_have_text("softmax(S)")
 
 
 def test_a_question_with_two_right_answers_counts_them(page: Page):
-    second = page.locator("main .Quiz").nth(1)
+    second = page.locator("main fieldset").nth(1)
     expect(second).to_contain_text("More than one is right")
-    second.get_by_text("Adding a constant").click()
-    expect(second.locator(".Feedback")).to_have_text("It cancels. [1/2]")
-    second.get_by_text("Subtracting the maximum").click()
-    expect(second.locator(".Feedback")).to_have_text("This adds a constant. [2/2]")
+    second.get_by_label("Adding a constant").check()
+    expect(second.locator(".reason")).to_have_text("It cancels. (1 of 2 found.)")
+    second.get_by_label("Doubling").check()
+    expect(second.locator(".reason")).to_have_text("This sharpens it. (1 of 2 found.)")
+    second.get_by_label("Subtracting the maximum").check()
+    expect(second.locator(".reason")).to_have_text("This adds a constant. (2 of 2 found.)")
+    second.get_by_label("Doubling").uncheck()
+    expect(second.locator(".reason")).to_be_empty()
+    expect(second.locator("label.wrong")).to_have_count(0)
 
 
 def test_the_keyboard_reaches_and_gives_answers(page: Page):
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
-    first = page.locator("main .Quiz").first
-    expect(first.locator(".Feedback")).not_to_be_empty()
-    before = first.locator(".Feedback").inner_text()
+    first = page.locator("main fieldset").first
+    expect(first.locator(".reason")).not_to_be_empty()
+    before = first.locator(".reason").inner_text()
     page.keyboard.press("ArrowDown")
-    expect(first.locator(".Feedback")).not_to_have_text(before)
+    expect(first.locator(".reason")).not_to_have_text(before)
 
 
 def test_a_screen_reader_hears_question_and_reason(page: Page):
-    group = page.get_by_role("radiogroup").first
+    group = page.get_by_role("group").first
     expect(group).to_have_accessible_name("What do the rows of softmax(S) sum to?")
-    expect(page.locator("main .Feedback").first).to_have_attribute("aria-live", "polite")
+    expect(page.get_by_role("radio", name="To 0")).to_have_count(2)
+    expect(page.get_by_role("checkbox", name="Doubling")).to_have_count(2)
+    expect(page.locator("main .reason").first).to_have_attribute("aria-live", "polite")
 
 
 @pytest.mark.parametrize("ground", ["#ffffff", "#111111"])
 def test_text_contrast_is_at_least_4_5_in_light_and_dark(page: Page, ground: str):
     ink = "#1f2328" if ground == "#ffffff" else "#f0f0f0"
-    page.add_style_tag(
-        content=f"body {{ background: {ground}; --jp-content-font-color0: {ink} }} .MCButton {{ transition: none }}"
-    )
-    first = page.locator("main .Quiz").first
-    for answer in ("To 0", "To 1"):
+    page.add_style_tag(content=f"body {{ background: {ground}; --jp-content-font-color0: {ink} }}")
+    first = page.locator("main fieldset").first
+    for answer, mark in (("To 0", "wrong"), ("To 1", "right")):
         first.get_by_text(answer).click()
-    for selector in (".MCButton", ".correctButton", ".Feedback", "div:first-child"):
-        colors = first.locator(selector).first.evaluate(CONTRAST, ground)
-        assert colors >= 4.5, (selector, colors)
+        for selector in ("legend", "label:not(.right, .wrong)", f"label.{mark}", ".reason"):
+            colors = first.locator(selector).first.evaluate(CONTRAST, ground)
+            assert colors >= 4.5, (selector, colors)
 
 
 CONTRAST = """(element, ground) => {
