@@ -18,8 +18,6 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from filelock import FileLock
-
 from course_utils.lessons.claims import strict
 from course_utils.runtime import ROOT, atomic_write
 
@@ -53,6 +51,8 @@ def note(exercise: str, candidate: Any) -> None:
         "name": name,
         "code": _digest(candidate),
     }
+    from filelock import FileLock  # slow to import
+
     unwritable = contextlib.suppress(OSError)  # or another kernel that hangs
     with unwritable, FileLock(f"{FILE}.lock", timeout=PATIENCE), atomic_write(FILE) as part:
         entries = json.dumps({"passed": _read() | _session}, indent=1, sort_keys=True)
