@@ -31,12 +31,12 @@ class Model(nn.Module):
         self.hidden = nn.Linear(16, 16)
         self.dropout = nn.Dropout(0.1)
         self.norm = nn.BatchNorm1d(16)
-        self.head = nn.Linear(16, WORDS)
+        self.output = nn.Linear(16, WORDS)
 
     def forward(self, tokens):
         hidden = self.hidden(self.embedding(tokens)).relu()
         hidden = self.norm(hidden.flatten(0, 1)).view_as(hidden)
-        return self.head(self.dropout(hidden))
+        return self.output(self.dropout(hidden))
 
 
 PARAMETERS = WORDS * 16 + (16 * 16 + 16) + 2 * 16 + (16 * WORDS + WORDS)
@@ -100,7 +100,7 @@ def test_an_unregistered_parameter_is_missing_from_the_count(capsys, batch):
 
         def forward(self, tokens):
             hidden = self.parts[0](self.embedding(tokens)).relu()
-            return self.head(hidden)
+            return self.output(hidden)
 
     found = lines(capsys, Unregistered(), batch, loss, expected=PARAMETERS)
     assert questions(found) == ["parameters", "what learns"]
@@ -115,7 +115,7 @@ def test_padding_in_the_loss_is_noticed(capsys, batch):
 
     model = Model()
     with torch.no_grad():
-        model.head.bias[0] += 1  # padding is soon the likeliest
+        model.output.bias[0] += 1  # padding is soon the likeliest
     found = lines(capsys, model, batch, over_padding)
     assert questions(found) == ["padding"]
     assert "does the loss count it" in found["padding"]
@@ -168,7 +168,7 @@ def test_a_model_that_cannot_learn_the_batch_is_noticed(capsys, batch):
 def test_a_model_that_is_sure_before_it_learned_is_noticed(capsys, batch):
     model = Model()
     with torch.no_grad():
-        model.head.weight.mul_(50)
+        model.output.weight.mul_(50)
     assert "first loss" in questions(lines(capsys, model, batch, loss))
 
 
@@ -221,3 +221,4 @@ def test_the_courses_own_batches_and_losses_have_no_question_mark(capsys):
     found = lines(capsys, gpt, objective, cu.language_model_loss(), lr=3e-3)
     assert questions(found) == []
     assert {"padding", "target"} <= set(found)
+    assert "a uniform guess among 40 has 3.69" in found["first loss"]

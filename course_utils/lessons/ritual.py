@@ -65,7 +65,8 @@ def before_training(
         loss: (model, batch) → loss summed over what counts, and how many they are.
         expected: number of trainable parameters, counted by hand.
         operations: multiplications of the forward pass that stand in matrix products, counted by hand.
-        choices: among how many a uniform guess chooses; by default as many as `model.head` has outputs.
+        choices: among how many a uniform guess chooses; by default as many as the linear layer
+            `model.output` has outputs.
         lr: rate of AdamW, in which one batch is learned by heart.
         steps: so many steps.
 
@@ -151,8 +152,8 @@ def _operations(model: nn.Module, batch: Any, loss: Loss, by_hand: int | None) -
 
 
 def _num_outputs(model: nn.Module) -> int:
-    head = getattr(model, "head", None)
-    return head.out_features if isinstance(head, nn.Linear) else 0
+    output = getattr(model, "output", None)
+    return output.out_features if isinstance(output, nn.Linear) else 0
 
 
 def _first_loss(first: float, choices: int) -> Row:
