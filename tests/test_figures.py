@@ -86,6 +86,7 @@ def test_the_same_picture_gives_the_same_bytes():
     assert first.png() == draw().png() == first.png()
 
 
+@pytest.mark.slow
 def test_importing_the_course_leaves_the_session_s_settings_alone():
     script = """
 import matplotlib

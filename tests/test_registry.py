@@ -43,7 +43,7 @@ def server():
             half = len(body) // 2
             self.wfile.write(body[:half])
             if self.path == "/paused":
-                self.server.paused.wait(60)  # until as many downloads stand here as it counts
+                self.server.paused.wait(600)  # until as many downloads stand here as it counts
             if self.path != "/truncated":
                 with contextlib.suppress(ConnectionError):  # whoever asked may have been killed
                     self.wfile.write(body[half:])
@@ -53,9 +53,10 @@ def server():
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.requests, server.content, server.paused = 0, CONTENT, threading.Barrier(2)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield server
     server.shutdown()
+    server.server_close()
 
 
 @pytest.fixture
@@ -153,11 +154,12 @@ def refused(path):
     raise PermissionError(13, "Permission denied", str(path))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such limits")
 def test_a_full_disk_leaves_nothing_behind(entry, tmp_path):
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))"
-    process = fetching(entry(), tmp_path / "cache", before=limit)
-    _, error = process.communicate(timeout=60)
+    (process,) = fetching(entry(), tmp_path / "cache", before=limit)
+    _, error = process.communicate(timeout=600)
     assert process.returncode == 1 and b"the download failed: [Errno 27] File too large" in error
     assert cached(tmp_path) == []
 
@@ -212,22 +214,32 @@ def test_https_is_not_left_for_plain_http(entry, tmp_path, monkeypatch, scheme):
         assert cached(tmp_path) == []
 
 
-def fetching(file, cache, before=""):
-    """Another process that fetches the set."""
+def fetching(file, cache, *, processes=1, before=""):
+    """Other processes that fetch the set, all at the same moment."""
     script = f"""
 import pathlib
 {before}
 from course_utils.data.registry import fetch
+print("ready", flush=True)
+input()
 print(fetch("toy", registry=pathlib.Path({str(file)!r})))
 """
     environment = os.environ | {"COURSE_CACHE": str(cache), "PYTHONPATH": os.getcwd()}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([sys.executable, "-c", script], env=environment, **pipes)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [sys.executable, "-c", script]
+    started = [subprocess.Popen(command, env=environment, **pipes) for _ in range(processes)]
+    for process in started:
+        assert process.stdout.readline() == b"ready\n"
+    for process in started:
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+    return started
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_leaves_no_file_under_the_final_name(entry, server, tmp_path):
     cache = tmp_path / "cache"
-    process = fetching(entry("/paused"), cache)
+    (process,) = fetching(entry("/paused"), cache)
     wait_until(lambda: server.paused.n_waiting)
     process.kill()
     process.communicate()
@@ -237,18 +249,18 @@ def test_a_kill_in_the_middle_leaves_no_file_under_the_final_name(entry, server,
     assert fetch("toy", registry=entry()).read_bytes() == CONTENT
 
 
-def wait_until(condition, seconds=60):
+def wait_until(condition, seconds=600):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_both_get_the_whole_file(entry, tmp_path):
     file = entry("/paused")
-    processes = [fetching(file, tmp_path / "cache") for _ in range(2)]
-    for process in processes:
-        output, _ = process.communicate(timeout=120)
+    for process in fetching(file, tmp_path / "cache", processes=2):
+        output, _ = process.communicate(timeout=600)
         assert process.returncode == 0 and output.decode().strip().endswith("toy.bin")
     assert (tmp_path / "cache" / "toy.bin").read_bytes() == CONTENT
 
@@ -433,13 +445,12 @@ def test_a_release_in_a_read_only_cache_is_used_and_told_of_each_time(moving, mo
     assert not moving.record.exists()
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_remember_the_same_release(moving, tmp_path, server):
     file = moving("/paused", release(PAIRS * 200), megabytes=0.1)
-    processes = [fetching(file, tmp_path / "cache") for _ in range(2)]
-    assert [process.communicate(timeout=120) and process.returncode for process in processes] == [
-        0,
-        0,
-    ]
+    for process in fetching(file, tmp_path / "cache", processes=2):
+        process.communicate(timeout=600)
+        assert process.returncode == 0
     assert cached(tmp_path) == ["fra-eng.zip", "fra-eng.zip.sha256"]
     assert moving.record.read_text().split()[0] == sha256(moving.path.read_bytes())
 

@@ -114,6 +114,7 @@ def test_a_failed_writing_leaves_the_old_file_and_nothing_else(error, tmp_path):
     assert path.read_text() == "old" and not leftovers(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_killed_writing_leaves_the_old_file_and_is_swept_later(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("old")

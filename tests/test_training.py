@@ -47,6 +47,7 @@ def interrupting_at(step, times=1):
     return loss
 
 
+@pytest.mark.slow
 def test_training_learns_and_the_history_tells_it():
     model = small_model()
     history = Trainer(translation_loss(), epochs=25, lr=1e-2).fit(
@@ -126,10 +127,11 @@ def test_training_works_outside_the_main_thread():
         )
     )
     thread.start()
-    thread.join(60)
+    thread.join(600)
     assert done[0].stopped == "finished"
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_of_a_checkpoint_leaves_the_one_before(tmp_path):
     path = tmp_path / "run.pt"
     script = f"""
