@@ -361,3 +361,7 @@ def test_a_minute_network_trains_and_samples_what_it_saw():
     cu.Trainer(diffusion.loss, epochs=1, lr=1e-2).fit(network, [batch] * 120)
     sample = diffusion.sample(network, (16, 1, 4, 4))
     assert F.l1_loss(sample, images[:16]) < 0.2
+
+
+def test_a_curve_of_the_loss_says_that_it_is_per_pixel():
+    assert Diffusion(cosine_schedule(10)).loss.per == "pixel"

@@ -103,6 +103,8 @@ class Diffusion:
         t = torch.randint(1, self.steps + 1, (len(x),), device=x.device)
         return self._errors(model, x, batch.labels, t, torch.randn_like(x)).sum(), len(x)
 
+    loss.per = "pixel"  # type: ignore[attr-defined]  # what a curve of it says
+
     @torch.no_grad()
     def errors(
         self, model: nn.Module, images: Tensor, labels: Tensor | None = None, *, seed: int = 0

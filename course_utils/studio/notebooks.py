@@ -144,7 +144,10 @@ def _environment() -> dict[str, str]:
     """This process's variables, with the course in reach even where it is not installed."""
     environ = {name: value for name, value in os.environ.items() if name != "COURSE_BOOK"}
     paths = [str(ROOT), environ.get("PYTHONPATH", "")]
-    return environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    return environ | {
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "COURSE_STRICT": "1",  # a claim that does not hold is an error here
+    }
 
 
 def _peak_mb(pid: int) -> int | None:
