@@ -604,7 +604,7 @@ def train(kind, seed):
     loader = world.loader(world.train, seed=seed)
     schedule = cu.warmup_decay(50, EPOCHS * len(loader))
     trainer = cu.Trainer(
-        cu.translation_loss(), epochs=EPOCHS, lr=6e-3, schedule=schedule, seed=seed
+        cu.translation_loss(), epochs=EPOCHS, lr=9e-3, schedule=schedule, seed=seed
     )
     return model, trainer.fit(model, loader, world.loader(world.val, shuffle=False))
 
