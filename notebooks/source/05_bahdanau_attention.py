@@ -698,7 +698,7 @@ decoded = translations(looking[0], world.test)
 assert_close(bleu(decoded, right), cu.bleu(decoded, right))  # our twenty lines, once more
 
 # %% [markdown]
-# On what they have read the networks score nearly 1; on new sentences about 0.9. The difference is
+# On what they have read the networks score about 0.96; on new sentences about 0.85. The difference is
 # what a score on training sentences hides. It grows when there is less data: [Training transformers](12_training_transformers.ipynb) measures it.
 #
 # ## Where does it look?
@@ -755,15 +755,15 @@ fig
 
 # %% [markdown]
 # Above, *please* goes from the front to the end and becomes four French tokens. All three networks have found it, though
-# its links cross those of three other words. Below, *last week* and *la semaine dernière* change places, and *did* has to
-# be found for *que* and again for *a*. Here dark cells lie outside the boxes, and the networks do not agree where.
+# its links cross those of three other words. Below, *it* has moved in front of its verb, as the *l'* of *l'a*. Here dark
+# cells lie outside the boxes, and the networks do not agree where.
 
 # %%
 found = [{cu.links_of(words) for words in row} for row in shown]
 place = chosen[0].target.index("s'il")
 assert chosen[0].source[0] == "please" and crossings(chosen[0]) >= 12
 assert all((0, place) in links for links in found[0])
-assert " ".join(chosen[1].target[-4:]) == "la semaine dernière ?"
+assert " ".join(chosen[1].target[-4:]) == "il l'a lu ."
 assert len(found[1]) > 1  # more than one opinion
 
 # %% [markdown]
@@ -874,7 +874,8 @@ everywhere = wrong.total() / total.total()
 
 assert 0.05 < everywhere < 0.2
 assert share["pas"] > 2 * everywhere  # the second half of a negation
-assert share["olivia"] < 0.5 * everywhere and share["tom"] < 0.5 * everywhere
+names = {pair.source[0] for pair in world.test if pair.source[0] == pair.target[0]}
+assert sum(wrong[name] for name in names) < 0.5 * everywhere * sum(total[name] for name in names)
 
 # %% [markdown]
 # Names are found almost always. *pas*, the second half of French *ne … pas*, is missed far more often than the average
@@ -908,7 +909,7 @@ without = exact_by_length(fixed)
 
 assert (with_attention.mean(dim=0) > without + 0.1).all()
 assert without[-1] < 0.6 * without[0]
-assert (with_attention[:, -1] > 0.65 * with_attention[:, 0]).all()
+assert (with_attention[:, -1] / with_attention[:, 0] > without[-1] / without[0]).all()
 
 # %% tags=["hide-input"]
 fig, ax = cu.subplots(
@@ -927,7 +928,7 @@ fig
 
 # %% [markdown]
 # The bottleneck was real. With a fixed context the share falls by more than two fifths from the shortest to the longest
-# sentences. With attention it falls by about a third at most. And even short sentences gain: a word
+# sentences. With attention a smaller part is lost, in each network. And even short sentences gain: a word
 # that can be looked up wherever it stands is learned from fewer examples. Our networks have
 # read little; those of [Cho et al. (2014b)](https://arxiv.org/abs/1409.1259) had read millions of sentences, and without
 # attention their BLEU fell with the length all the same.

@@ -12,7 +12,7 @@ from course_utils.lessons.training_transformers.runs import load_training_runs
 
 __all__ = ["warmup"]
 
-RATES = (1.75e-3, 3.5e-3, 7e-3, 1.4e-2)
+RATES = (1.5e-3, 3e-3, 6e-3, 1.2e-2)
 WARMUPS = (0, 10, 50, 100)
 STEPS, PER_LOSS = 280, 14
 DRAWN = {False: ("norm after", "-", "o", "blue"), True: ("norm before", "--", "s", "vermilion")}
@@ -32,7 +32,7 @@ def warmup(runs: list[dict] | None = None) -> Explorer:
     if missing := [key for key in wanted if key not in found]:
         raise ValueError(f"runs lacks (norm_first, lr, warmup) = {missing[0]} with seed 0")
     controls = {
-        "lr": Slider(RATES, 7e-3, label="Peak rate", format="{:g}"),
+        "lr": Slider(RATES, 6e-3, label="Peak rate", format="{:g}"),
         "warmup": Slider(WARMUPS, 0, label="Warm-up steps"),
     }
     caption = "One training for each setting, seed 0, run beforehand."

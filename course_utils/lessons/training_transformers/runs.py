@@ -24,7 +24,7 @@ MODEL = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 128, "num_layers": 4, "drop
 STEPS, BATCH = 280, 64
 PER_LOSS = 14  # steps per point of the loss curve
 USUAL = {
-    "norm_first": False, "lr": 7e-3, "warmup": 50, "seed": 0,
+    "norm_first": False, "lr": 6e-3, "warmup": 50, "seed": 0,
     "label_smoothing": 0.0, "sentences": 3253, "shortcut": "",
 }  # fmt: skip
 
@@ -42,7 +42,7 @@ def cases() -> list[dict]:
     changes += [
         {"norm_first": norm_first, "lr": lr, "warmup": warmup}
         for warmup in (0, 50, 10, 100)
-        for lr in (1.75e-3, 3.5e-3, 7e-3, 1.4e-2)
+        for lr in (1.5e-3, 3e-3, 6e-3, 1.2e-2)
         for norm_first in (False, True)
     ]
     distinct: list[dict] = []
