@@ -29,6 +29,8 @@ from course_utils.lessons.explorer import (
     Toggle,
 )
 from course_utils.lessons.page import COLOR_STEP, MAX_BYTES
+from course_utils.runtime import ROOT
+from course_utils.studio.book import explorers
 
 every_explorer = pytest.mark.parametrize("name", dir(cu.explore))
 
@@ -41,8 +43,8 @@ def make(name: str) -> Explorer:
 
 @cache
 def page(name: str) -> str:
-    """Rendered once: all frames take seconds."""
-    return make(name).page()
+    """All frames take seconds: made once for this code, for these tests and for the book."""
+    return explorers.page(name, make(name).values, ROOT / "_build" / "explorers")
 
 
 def pixels(png: bytes) -> np.ndarray:

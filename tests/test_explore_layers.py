@@ -30,6 +30,7 @@ def playground():
         "limits": lambda n: left.set_xlim(0, 1 + n),
         "hidden": lambda n: bars[1].set_visible(n % 2 == 0),
         "label": lambda n: left.text(0.1, 0.1, str(n)),
+        "ticks": lambda n: right.set_xticks([0, 1], ["a", f"b{n}"]),
         "hidden axes": lambda n: middle.set_visible(n % 2 == 0),
     }
 
@@ -39,9 +40,8 @@ moves = st.lists(
 )
 
 
-@settings(max_examples=25)
-@given(moves)
-def test_layers_give_the_pixels_of_a_whole_drawing(sequence):
+def check(sequence: list[tuple[str, int]]) -> None:
+    """At the end of the sequence the painting has the pixels of a picture that is drawn whole."""
     (kept, move), (whole, same) = playground(), playground()
     layers = Layers(kept)
     layers.paint()
@@ -54,7 +54,18 @@ def test_layers_give_the_pixels_of_a_whole_drawing(sequence):
     np.testing.assert_array_equal(np.asarray(painted), np.asarray(expected))
 
 
-@pytest.mark.parametrize("what", ["line", "image", "bars", "title"])
+@settings(max_examples=25)
+@given(moves)
+def test_layers_give_the_pixels_of_a_whole_drawing(sequence):
+    check(sequence)
+
+
+@pytest.mark.parametrize("what", sorted(playground()[1]))
+def test_what_moves_again_is_drawn_again(what):
+    check([(what, 1), (what, 2), (what, 3)])
+
+
+@pytest.mark.parametrize("what", ["line", "image", "bars", "title", "ticks"])
 def test_only_what_moves_is_drawn_again(what, monkeypatch):
     picture, move = playground()
     layers = Layers(picture)

@@ -110,14 +110,10 @@ class Explorer:
 
     def frame(self, **values) -> tuple[bytes, str]:
         """PNG bytes and alt text for these values, drawn by updating one figure that is kept."""
-        values = self._complete(values)
-        layers, scene = self._keep()
-        try:
-            alt = _draw(scene, values)
-            return _png(layers.paint()), alt
-        except BaseException:
-            self._kept = None  # half updated: draw it anew next time
-            raise
+        pixels, alt = self._paint(self._complete(values))
+        buffer = io.BytesIO()
+        pixels.save(buffer, "PNG", compress_level=1)  # four times as fast as level 6
+        return buffer.getvalue(), alt
 
     def combinations(self) -> Iterator[dict]:
         """Each combination of values; the last control changes fastest."""
@@ -142,6 +138,15 @@ class Explorer:
                 )
         checked = {key: self.controls[key].check(key, value) for key, value in values.items()}
         return self.values | checked
+
+    def _paint(self, values: dict) -> tuple[Image.Image, str]:
+        layers, scene = self._keep()
+        try:
+            alt = _draw(scene, values)
+            return layers.paint(), alt
+        except BaseException:
+            self._kept = None  # half updated: draw it anew next time
+            raise
 
     def _keep(self) -> tuple[Layers, Scene]:
         if self._kept is None:
@@ -179,7 +184,7 @@ class Explorer:
 
     def page(self) -> str:
         """The same controls over pre-rendered frames: HTML that needs no kernel and no network."""
-        frames = [self.frame(**values) for values in self.combinations()]
+        frames = [self._paint(values) for values in self.combinations()]
         return page(self.name, self.controls, self._positions(), frames, caption=self.caption)
 
     def _positions(self) -> list[int]:
@@ -237,12 +242,6 @@ def _draw(scene: Scene, values: dict) -> str:
     if not alt.strip():
         raise ValueError("draw returned an empty alt text; say in a sentence what is now seen")
     return " ".join(alt.split())
-
-
-def _png(pixels: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    pixels.save(buffer, "PNG", compress_level=1)  # four times as fast as level 6
-    return buffer.getvalue()
 
 
 def _image(png: bytes, alt: str, width: int, height: int) -> str:

@@ -113,7 +113,7 @@ def page(
     name: str,
     controls: Mapping[str, Control],
     positions: Sequence[int],
-    frames: Sequence[tuple[bytes, str]],
+    frames: Sequence[tuple[Image.Image, str]],
     *,
     caption: str | None = None,
 ) -> str:
@@ -121,12 +121,12 @@ def page(
 
     Args:
         name, controls, positions, caption: as in `form`.
-        frames: PNG and alt text for each combination of values; the last control changes fastest.
+        frames: picture and alt text for each combination of values; the last control changes fastest.
 
     Raises:
         ValueError: it takes more than `MAX_BYTES`.
     """
-    background, layers = _layers([_pixels(png) for png, _ in frames])
+    background, layers = _layers([_rounded(picture) for picture, _ in frames])
     height, width = background.shape[:2]
     every = [
         {"alt": alt, "webp": _webp(layer)} for (_, alt), layer in zip(frames, layers, strict=True)
@@ -160,9 +160,10 @@ def page(
     return text
 
 
-def _pixels(png: bytes) -> np.ndarray:
-    pixels = np.asarray(Image.open(io.BytesIO(png)))
-    return (np.rint(pixels / COLOR_STEP) * COLOR_STEP).astype(np.uint8)
+def _rounded(picture: Image.Image) -> np.ndarray:
+    """Its pixels, (height, width, 3), with fewer colors."""
+    steps = np.rint(np.arange(256) / COLOR_STEP) * COLOR_STEP
+    return steps.astype(np.uint8)[np.asarray(picture)]
 
 
 def _layers(frames: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:

@@ -53,7 +53,9 @@ class Layers:
             upper += [
                 artist
                 for artist in ordered[first:]
-                if not isinstance(artist, Axis) or self._is_painted_over(artist)
+                if not isinstance(artist, Axis)
+                or artist in self._moving
+                or self._is_painted_over(artist)
             ]
         return upper
 
