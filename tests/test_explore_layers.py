@@ -39,6 +39,7 @@ moves = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(moves)
 def test_layers_give_the_pixels_of_a_whole_drawing(sequence):
