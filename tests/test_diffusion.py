@@ -162,6 +162,7 @@ def test_each_level_has_a_stage_down_and_a_stage_up(widths, attention):
     assert set(maps) == expected | {f"up.{level}.attention" for level in below}
 
 
+@pytest.mark.slow
 def test_every_parameter_learns():
     network = UNet(num_classes=2, widths=(8, 16, 16), attention=(False, True, True))
     diffusion = Diffusion(cosine_schedule(10))
@@ -351,6 +352,7 @@ def test_errors_are_the_loss_on_fixed_draws():
     assert count == 700 and abs(loss / count - 1) < 0.05
 
 
+@pytest.mark.slow
 def test_a_minute_network_trains_and_samples_what_it_saw():
     """One gray tone: after some steps samples are of that tone."""
     images = torch.full((64, 1, 4, 4), 0.5)

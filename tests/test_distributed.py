@@ -75,6 +75,7 @@ def test_the_shares_of_a_team_are_the_batch_and_a_batch_too_small_is_worked_on_w
         assert sorted(shares[0] + shares[1]) == list(range(rows))
 
 
+@pytest.mark.slow
 def test_a_process_alone_needs_no_team(monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     assert join() == Team(0, 1)

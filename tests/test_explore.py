@@ -90,6 +90,7 @@ def small(controls=None, scene=Number, **options) -> Explorer:
 # Every explorer of the course
 
 
+@pytest.mark.slow
 @every_explorer
 def test_each_end_of_each_control_draws_its_own_picture_and_says_so(name):
     explorer = make(name)
@@ -114,6 +115,7 @@ def test_a_picture_depends_on_the_values_and_on_nothing_drawn_before(name):
     np.testing.assert_array_equal(pixels(png), pixels(fresh.png()))
 
 
+@pytest.mark.slow
 @every_explorer
 def test_the_page_is_small_and_stands_on_its_own(name):
     html = page(name)
@@ -187,6 +189,7 @@ def test_where_boxes_cannot_show_themselves_the_picture_remains(monkeypatch):
     assert set(small()._repr_mimebundle_()[0]) == {"text/plain", "image/png", "text/html"}
 
 
+@pytest.mark.slow
 def test_importing_the_course_imports_no_widgets():
     code = "import sys, course_utils; print([m for m in ('ipywidgets', 'anywidget', 'IPython') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

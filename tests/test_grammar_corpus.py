@@ -61,6 +61,7 @@ def rebuilt():
     return {language: builder.render(language, corpus[language]) for language in LANGUAGES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_builder_reproduces_the_files_byte_for_byte(rebuilt, language):
     expected = (FOLDER / f"grammar_{language}.tsv").read_bytes()

@@ -435,6 +435,7 @@ def test_the_loss_is_the_cross_entropy_of_pytorch_summed():
     torch.testing.assert_close(loss / count, expected)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_on_augmented_images_equals_an_uninterrupted_one(tmp_path):
     def parts(epochs, checkpoint=None):
         torch.manual_seed(3)

@@ -40,6 +40,7 @@ def test_a_cabinet_of_impossible_size_is_refused(num_drawers):
         two_lookups(num_drawers)
 
 
+@pytest.mark.slow
 def test_training_is_reproducible_and_leaves_the_callers_random_numbers_alone():
     def trained():
         torch.manual_seed(3)

@@ -129,6 +129,7 @@ def test_no_source_is_in_two_parts_of_the_split(benchmark):
 SMALL = ["--pairs", "300", "--held-out", "20", "--threads", "1", "--beam", "2"]
 
 
+@pytest.mark.slow
 def test_a_small_run_trains_scores_and_writes_its_result(
     benchmark, archive, threads, monkeypatch, tmp_path, capsys
 ):

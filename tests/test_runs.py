@@ -188,6 +188,7 @@ def test_a_quick_run_is_never_stored(folder, monkeypatch):
     assert not list(folder.iterdir())
 
 
+@pytest.mark.slow
 def test_without_a_gpu_the_command_says_so_and_fails():
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
