@@ -228,11 +228,11 @@ cu.show_curves(
     xlabel="Size of the vocabulary",
     ylabel="Tokens per word",
     alt="Tokens per word over the size of the vocabulary, falling. Both begin at about "
-    "3.5; our sentences fall to 1, the story to 1.5.",
+    "3.5; our sentences fall to 1, the story to 1.4.",
 )
 
 # %% [markdown]
-# For sentences of the kind the merges were learned from, 800 tokens are enough to leave nearly all words whole. The story pays
+# For sentences of the kind the merges were learned from, 800 tokens are enough to leave most words whole. The story pays
 # for its other words with more tokens, but nothing is lost. Every text of known characters can be written down.
 
 # %%
@@ -738,8 +738,8 @@ assert abs(hidden - 0.8) < 0.03 and abs(kept - 0.1) < 0.03
 assert truth[picked].min() > 4  # never <pad>, <bos>, <eos>, …
 
 # %% [markdown]
-# The original picks 15 % of the tokens. Our sentences have about nine, so that would be one question each, where the GPT
-# gets ten. We pick 40 %: it trains much faster, and that share has been found to work well for large models, too
+# The original picks 15 % of the tokens. Our sentences have about seven, so that would be one question each, where the GPT
+# gets eight. We pick 40 %: it trains much faster, and that share has been found to work well for large models, too
 # ([Wettig et al., 2023](https://arxiv.org/abs/2202.08005)).
 
 # %%

@@ -449,7 +449,7 @@ assert share > 0.84
 print(f"{share:.1%} of the 2,000 test images are right, after {history.seconds:.0f} s of training.")
 
 # %% [markdown]
-# About 86 or 87 of 100, where guessing gives 10. Fashion-MNIST is harder than its size suggests: good convolutional networks
+# About 85 of 100, where guessing gives 10. Fashion-MNIST is harder than its size suggests: good convolutional networks
 # reach 94 of 100 with all 60,000 images, and the curves further down show what more images do here.
 #
 # ### What is taken for what?
@@ -581,11 +581,11 @@ looks = [attention_maps(each, many) for each in models]
 pairs = [(0, 1), (0, 2), (1, 2)]
 averages = [maps[-1].mean(dim=1)[:, 0, 1:] for maps in looks]  # (500, 16) for each seed
 by_average = [agreement(averages[i], averages[j]).item() for i, j in pairs]
-assert max(by_average) < 0.35
+assert sorted(by_average)[1] < 0.2  # two of the three
 
 # %% [markdown]
-# Equal maps would give 1, unrelated ones 0. Our three pairs are all closer to 0. Three models that see nearly
-# the same in an image, as their accuracies say, look at it in three different ways; at least in the last layer.
+# Equal maps would give 1, unrelated ones 0. Two of our three pairs are near 0. Models that see nearly
+# the same in an image, as their accuracies say, look at it in different ways; at least in the last layer.
 #
 # ### Exercise 10.3 · Find the bug
 # *8 minutes · ★★*
@@ -908,8 +908,7 @@ cu.show_curves(
 # the ViT with 1,000. The gap closes as data grows, from about five points to one or two here. Where the curves would cross we
 # cannot see from here. Dosovitskiy et al. (section 4.3) could: their large ViTs are behind comparable ResNets when
 # pretrained on 1.3 million images, and ahead on 300 million. To be honest about our own curves: one seed, so a point may
-# be off by one or two hundredths; both networks would gain from more epochs; and for reasons of time the CNN has eight
-# of them on 10,000 images, where the ViT has fourteen.
+# be off by one or two hundredths; and both networks would gain from more epochs.
 #
 # ## Patches, layers, heads
 #
