@@ -872,7 +872,7 @@ def fine_tune(body, num_labels, seed, *, lr=3e-3):
     steps = {50: 40, 200: 50, 1000: 60}[num_labels]
     for step in range(1, steps + 1):
         optimizer.param_groups[0]["lr"] = lr * cu.warmup_decay(10, steps)(step)
-        rows = torch.randint(num_labels, (32,))
+        rows = torch.randint(num_labels, (16,))
         longest = lengths[rows].max()  # no need to compute with padding only
         logits = model(ids[rows, :longest], lengths[rows])
         loss = F.cross_entropy(logits, labels[rows])
@@ -1012,7 +1012,7 @@ def swapped(options, seed):
     """Loss on held-out sentences, parameters, and bytes of cache per token."""
     torch.manual_seed(seed)
     model = cu.GPT(V, **size, **options)
-    train_quietly(model, train_ids, cu.next_token, steps=100, batch_size=32, lr=1e-2)
+    train_quietly(model, train_ids, cu.next_token, steps=80, batch_size=32, lr=1e-2)
     state = model.start()
     with torch.no_grad():
         model.step(torch.tensor([held_ids[0]]), state)
@@ -1054,7 +1054,7 @@ assert loss["rotary"] < loss[base] + 0.05
 # %% [markdown]
 # What the table can say: **RMSNorm** and **SwiGLU** change little at this size; their case was made at sizes a thousand times larger, by speed and by
 # small, steady gains. **Rotary** positions help early in training: nothing about places has to be learned. **One
-# key–value head** makes the cache a quarter, for a loss that is hardly different. With two seeds and 100 steps, differences of a few
+# key–value head** makes the cache a quarter, for a loss that is hardly different. With two seeds and 80 steps, differences of a few
 # hundredths mean nothing. Such tables are easy to overread, in papers, too.
 #
 # What has not changed is the rest: softmax of scaled dot products, residuals, next-token likelihood.

@@ -476,7 +476,7 @@ fig, ax = cu.subplots(
     width=6.4, height=4.6,
     alt="Confusion matrix of ten classes in percent of each row. The diagonal is dark. The faintest place on it is Shirt, "
     "whose images are also taken for T-shirts, pullovers and coats. Sandals, sneakers and boots are confused with each "
-    "other only.",
+    "other above all.",
 )  # fmt: skip
 shares = confusion / confusion.sum(dim=1, keepdim=True)
 image = cu.heatmap(
@@ -889,8 +889,6 @@ curves["ViT"].append(test_accuracy(model))
 curves["CNN"].append(test_accuracy(cnn))
 gaps = [cnn - vit for vit, cnn in zip(curves["ViT"], curves["CNN"], strict=True)]
 assert min(gaps) > 0
-assert curves["CNN"][0] > curves["ViT"][1]  # 500 images against 1,000
-assert gaps[0] > 0.02
 
 # %%
 cu.show_curves(
@@ -904,8 +902,7 @@ cu.show_curves(
 )
 
 # %% [markdown]
-# Not within our 10,000: the CNN is ahead at every size, with a tenth of the parameters. With 500 images it is better than
-# the ViT with 1,000. The gap closes as data grows, from about five points to one or two here. Where the curves would cross we
+# Not within our 10,000: the CNN is ahead at every size, with a tenth of the parameters. Where the curves would cross we
 # cannot see from here. Dosovitskiy et al. (section 4.3) could: their large ViTs are behind comparable ResNets when
 # pretrained on 1.3 million images, and ahead on 300 million. To be honest about our own curves: one seed, so a point may
 # be off by one or two hundredths; and both networks would gain from more epochs.
@@ -958,14 +955,12 @@ for heads in ("1 head", "8 heads"):  # heads cost nothing
     assert rows[heads]["million operations"] == middle["million operations"]
 costs = results["million operations"]
 assert costs.max() > 9 * costs.min()
-assert rows["1 head"]["accuracy"] < middle["accuracy"] - 0.02
-assert rows["patch 4"]["accuracy"] < middle["accuracy"]  # so far
+assert results["accuracy"].idxmin() == "patch 4"  # so far
 
 # %% [markdown]
 # The most expensive row is the worst: 50 small tokens need a longer training than this before they pay, and Dosovitskiy
-# et al. find smaller patches better throughout, after a long one. A second layer helps, a third does not yet. One
-# head is clearly worse than four, and heads cost nothing. One seed and 2,000 test images: rows closer than two
-# hundredths are not ordered by this table.
+# et al. find smaller patches better throughout, after a long one. Heads cost nothing. One seed and 2,000 test images:
+# rows closer than two hundredths are not ordered by this table.
 #
 # ### On any image
 #
