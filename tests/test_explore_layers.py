@@ -54,6 +54,7 @@ def check(sequence: list[tuple[str, int]]) -> None:
     np.testing.assert_array_equal(np.asarray(painted), np.asarray(expected))
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(moves)
 def test_layers_give_the_pixels_of_a_whole_drawing(sequence):
