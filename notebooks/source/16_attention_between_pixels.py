@@ -1198,7 +1198,7 @@ fig
 # %% [markdown]
 # Three things hold for all three networks:
 #
-# - **The maps are broad.** The weights of a pixel are spread as over twenty to forty-five of the 49 (the exponential of their entropy).
+# - **The maps are broad.** The weights of a pixel are spread as over twenty to forty-six of the 49 (the exponential of their entropy).
 # - **They do not look near.** The mean distance is about what evenly spread weights would give. Neighbors are the business of
 #   the convolutions.
 # - **In each network some head has sorted garment and background:** pixels on the garment give garment pixels more weight than
