@@ -139,7 +139,7 @@ vocabularies = [
     cu.Vocabulary(getattr(pair, side) for pair in train_pairs) for side in ("source", "target")
 ]
 assert list(map(len, vocabularies)) == [193, 494]
-loader = cu.PairLoader(train_pairs, *vocabularies, batch_size=64)
+loader = cu.PairLoader(train_pairs, *vocabularies, batch_size=59)
 assert len(loader) == 56  # steps per epoch
 pd.DataFrame(
     [(" ".join(p.source), " ".join(p.target)) for p in test_pairs[:5]],
@@ -228,14 +228,14 @@ assert 0.7 < plain[False][-1] / plain[True][-1] < 2.5
 #
 # ## A training that fails
 #
-# The recipe: 4 + 4 layers, width 64, Adam with a peak rate of 0.007, batches of 64 sentences, 5 epochs (280 steps).
+# The recipe: 4 + 4 layers, width 64, Adam with a peak rate of 0.006, batches of 59 sentences, 5 epochs (280 steps).
 # Rates fall as $1/\sqrt{\text{step}}$ from step 50 on. **What happens with the norm after, if we begin at the full
 # rate?** After each epoch we keep the training loss *and* the BLEU of translations of the 200 test sentences, as one
 # would for checkpoints. (We choose nothing by it. To choose, take the validation sentences.) Two of the five epochs
 # are enough to see it.
 
 # %%
-LR, WARMUP = 7e-3, 50
+LR, WARMUP = 6e-3, 50
 
 
 def bleu_on(model, pairs):
@@ -250,7 +250,7 @@ def fit(model, schedule, *, epochs=5, pairs=train_pairs, **options):
         cu.translation_loss(), epochs=epochs, lr=LR, schedule=schedule,
         measure=lambda model: {"bleu": bleu_on(model, test_pairs)}, **options,
     )  # fmt: skip
-    return trainer.fit(model, cu.PairLoader(pairs, *vocabularies, batch_size=64))
+    return trainer.fit(model, cu.PairLoader(pairs, *vocabularies, batch_size=59))
 
 
 def full_rate_at_once(step):
@@ -305,7 +305,7 @@ def likeness(model, batch):
 
 def first_steps(model, schedule, steps=12):
     """Likeness before the first step of Adam and after each."""
-    loader = cu.PairLoader(train_pairs, *vocabularies, batch_size=64)
+    loader = cu.PairLoader(train_pairs, *vocabularies, batch_size=59)
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
     curve = [likeness(model, batch)]
     for step, pairs in zip(range(1, steps + 1), loader, strict=False):
@@ -394,16 +394,16 @@ assert attention.value_proj.weight.grad.abs().max() > 0.1
 # $$\eta\,\frac{\hat m}{\sqrt{\hat s}} = \eta\,\frac{g}{|g|} = \pm\,\eta .$$
 #
 # A weight of a 64 × 64 matrix is about $1/\sqrt{3 \cdot 64} \approx 0.07$ at the start. All 400,000 weights move by
-# 0.007 at once, on the evidence of one batch.
+# 0.006 at once, on the evidence of one batch.
 
 # %%
 weight = nn.Parameter(torch.tensor([0.5, -2.0, 1e-4]))
-optimizer = torch.optim.Adam([weight], lr=7e-3, betas=(0.9, 0.98))
+optimizer = torch.optim.Adam([weight], lr=6e-3, betas=(0.9, 0.98))
 start = weight.detach().clone()
 weight.grad = torch.tensor([100.0, -1e-3, 1e-5])  # from huge to tiny
 optimizer.step()
 steps = weight.detach() - start
-assert torch.allclose(steps.abs(), torch.full((3,), 7e-3), rtol=1e-2)  # all the same
+assert torch.allclose(steps.abs(), torch.full((3,), 6e-3), rtol=1e-2)  # all the same
 
 model = new_model(False)
 assert 0.06 < model.decoder[0].self_attention.query_proj.weight.std() < 0.08
@@ -622,7 +622,7 @@ cu.explore.warmup()
 # All 32 at one glance: BLEU after five epochs.
 
 # %%
-rates, ramps = (0.00175, 0.0035, 0.007, 0.014), (0, 10, 50, 100)
+rates, ramps = (0.0015, 0.003, 0.006, 0.012), (0, 10, 50, 100)
 grid = torch.tensor(
     [
         [[recorded(order, lr=rate, warmup=ramp)[0]["bleu"] for ramp in ramps] for rate in rates]
