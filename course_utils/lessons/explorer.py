@@ -170,9 +170,8 @@ class Explorer:
     def panel(self):
         """The live controls with their picture: a widget for JupyterLab."""
         if self._panel is None:
-            from course_utils.lessons.panel import (
-                Panel,  # where there are no widgets, nothing fails before
-            )
+            # Only here: where there are no widgets, nothing fails before.
+            from course_utils.lessons.panel import Panel
 
             width, height = self.size
             png, alt = self.frame()
