@@ -238,6 +238,7 @@ def test_a_notebook_that_was_never_executed_is_refused(small):
         builder._chapter(load(small), chapter, small.parent)
 
 
+@pytest.mark.slow
 def test_an_explorer_gets_its_page_at_the_values_it_was_left_at(tmp_path, monkeypatch):
     shown = cu.explore.first_slider()
     values = {key: control.values[-1] for key, control in shown.controls.items()}
@@ -285,6 +286,7 @@ def test_a_section_without_its_stored_run_is_not_printed():
 # The whole ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_warning_is_fatal_and_only_what_changed_is_rendered_again(small):
     course, out = load(small, "https://github.com/someone/course"), small.parent / "_build"
     chapter = course.chapters[0]

@@ -14,6 +14,8 @@ from course_utils.studio.book.__main__ import listen
 from course_utils.studio.book.build import build
 from course_utils.studio.book.check import check
 
+pytestmark = pytest.mark.browser
+
 COURSE = manifest.load(files=False)
 NAMES = pages.names(COURSE)
 CHAPTERS = [chapter.notebook for chapter in COURSE.chapters]

@@ -11,7 +11,7 @@ from course_utils.runtime import ROOT
 
 PATH = ROOT / "data" / "translation" / "sentences.tsv"
 TEXT = PATH.read_text(encoding="utf-8")
-ROWS = [(row[0], row[1].split(" | "), row[2].split(" | ")) for row in _file_rows("sentences.tsv")]
+ROWS = [(row[0], row[1].split(" | "), row[2].split(" | ")) for row in _file_rows(PATH.name)]
 ENGLISH = [row[0] for row in ROWS]
 FRENCH = [sentence for row in ROWS for sentence in row[1]]
 SPANISH = [sentence for row in ROWS for sentence in row[2]]
