@@ -138,7 +138,7 @@ assert not {p.source for p in train_pairs} & {p.source for p in (*val_pairs, *te
 vocabularies = [
     cu.Vocabulary(getattr(pair, side) for pair in train_pairs) for side in ("source", "target")
 ]
-assert list(map(len, vocabularies)) == [193, 494]
+assert list(map(len, vocabularies)) == [194, 428]
 loader = cu.PairLoader(train_pairs, *vocabularies, batch_size=59)
 assert len(loader) == 56  # steps per epoch
 pd.DataFrame(
@@ -265,7 +265,9 @@ failure.frame[["train_loss", "bleu"]].round(2)
 
 # %%
 losses = failure.frame["train_loss"]
-assert losses.iloc[-1] < losses.iloc[0] < math.log(494)  # it is below a blind guess, and falls
+assert (
+    losses.iloc[-1] < losses.iloc[0] < math.log(len(vocabularies[1]))
+)  # it is below a blind guess, and falls
 assert failure.frame["bleu"].max() < 0.1  # and yet
 
 # %% [markdown]
@@ -327,16 +329,14 @@ curves = {
 }
 broken, recovering, warm = curves.values()
 assert broken[0] < 0.6 and broken[3] > 0.95
-assert recovering[3] > 0.7 and recovering[-1] < recovering[3] - 0.1  # harmed, and coming back
-assert warm[3] < 0.6
+assert recovering[3] < broken[3] and warm[3] < 0.6
 
 # %%
 cu.show_curves(
     range(13),
     curves,
     alt="Mean cosine between encoder outputs over the first 12 steps. Norm after at full rate: jumps to 1 within three "
-    "steps. Norm before at full rate: jumps as well, then comes down to about one half. Norm after with warm-up: begins "
-    "to rise only after several steps.",
+    "steps. Norm before at full rate: stays below it. Norm after with warm-up: begins to rise only after several steps.",
     xlabel="steps of Adam",
     ylabel="likeness of all tokens",
     width=6.4,
@@ -344,9 +344,8 @@ cu.show_curves(
 
 # %% [markdown]
 # *Three steps* are enough: with the norm after and the full rate, every word of every sentence has become the same
-# vector. The decoder then has nothing to read, and what it can learn is a language model. With the norm before, the
-# same steps do damage too, but the curve comes back down: each word's embedding still runs up the shortcut undivided,
-# so there is something left to recover from. With the ramp nothing breaks in the first steps. Later its words grow
+# vector. The decoder then has nothing to read, and what it can learn is a language model. With the norm before, each
+# word's embedding still runs up the shortcut undivided. With the ramp nothing breaks in the first steps. Later its words grow
 # alike as well, while the decoder learns which words are frequent, for which it needs no source; but gently, and they
 # part again.
 #
@@ -630,10 +629,10 @@ grid = torch.tensor(
     ]
 )  # (orders, rates, ramps)
 after_, before_ = grid  # rows: rates, columns: ramps
-assert (grid[:, :2] > 0.6).all()  # small rates: everything works
-assert (after_[2, :2] < 0.1).all() and after_[2, 2] > 0.8  # 0.007: 10 steps are not enough, 50 are
+assert (grid[:, :2] > 0.5).all()  # small rates: everything works
+assert after_[2, 0] < 0.1 and (after_[2, 1:] > 0.8).all()  # 0.006: ten steps of ramp are enough
 assert (before_[2] > 0.8).all()  # and with the norm before none are needed
-assert (grid[:, 3, :2] < 0.15).all() and after_[3, 2] < 0.1 and before_[3, 2] > 0.7  # 0.014
+assert (grid[:, 3, :2] < 0.3).all() and (before_[3, 2:] > 0.7).all()  # 0.012
 cu.show_heatmaps(
     grid,
     queries=[f"{rate:g}" for rate in rates],
@@ -645,13 +644,13 @@ cu.show_heatmaps(
     width=7.4,
     height=2.9,
     alt="Held-out BLEU in two maps of four peak rates by four lengths of warm-up. At the two small rates all cells are "
-    "dark. At 0.007 the norm after fails with 0 and 10 steps, the norm before never. At 0.014 both fail with 0 and 10 steps.",
+    "dark. At 0.006 the norm after fails without warm-up, the norm before never. At 0.012 both fail with 0 and 10 steps.",
 )
 
 # %% [markdown]
-# Each order has a rate up to which it needs no ramp, 0.0035 with the norm after and 0.007 with the norm before: about
-# a factor of two. Beyond it a ramp helps, if it is long enough: ten steps are not. And with 50 steps of ramp the norm
-# before again bears twice the rate. The smallest rate works whatever you do, and is still behind after five epochs.
+# Each order has a rate up to which it needs no ramp, 0.003 with the norm after and 0.006 with the norm before: about
+# a factor of two. Beyond it a ramp helps, if it is long enough: at 0.012 ten steps are not. The smallest rate works
+# whatever you do, and is still behind after five epochs.
 # (One seed per cell: read the large differences, not the small ones.)
 #
 # ## How many epochs?

@@ -18,7 +18,7 @@ from course_utils.lessons.explorer import Choice, Explorer, IntRange, Slider
 
 __all__ = ["masks", "sampling"]
 
-TEMPERATURES = (0.0, 0.3, 0.5, 0.7, 1.0, 1.5, 3.0)
+TEMPERATURES = (0.0, 0.3, 0.6, 1.0, 1.5, 3.0)
 TOP_K = (1, 2, 3, 5, 10, 0)
 """How many tokens may be drawn; 0 stands for all."""
 SHOWN = 10
