@@ -262,6 +262,11 @@ def test_an_explorer_gets_its_page_at_the_values_it_was_left_at(tmp_path, monkey
         explorers.with_pages(given, tmp_path)
 
 
+def test_a_choice_that_only_the_chapter_offers_leaves_the_book_s_first(tmp_path):
+    html = explorers.page("first_slider", {"nobody": 1, "bird": 99.0}, tmp_path)
+    assert 'data-explorer="first_slider"' in html
+
+
 @pytest.mark.parametrize("text", ["3", "first(x=1)", "Quiz heads: 5 questions", "print(1)"])
 def test_other_outputs_are_no_explorers(text):
     assert explorers.explorer_of(new_output("execute_result", data={"text/plain": text})) is None

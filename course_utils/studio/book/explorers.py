@@ -55,7 +55,13 @@ def page(name: str, values: dict, folder: Path) -> str:
     kept = folder / f"{name}-{state.hexdigest()[:16]}.html"
     if not kept.is_file():
         explorer = make()
-        explorer.set(**values)
+        # What a chapter offered to choose from, its own sentences for instance, the book may not have.
+        known = {
+            key: value
+            for key, value in values.items()
+            if key in explorer.controls and value in explorer.controls[key].values
+        }
+        explorer.set(**known)
         with atomic_write(kept) as part:
             part.write_text(explorer.page(), encoding="utf-8")
     return kept.read_text(encoding="utf-8")
