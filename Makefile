@@ -51,10 +51,11 @@ gpu: $(ENV) ## run the cells that need a GPU, at full size, and store what they 
 bench: $(ENV) ## time the package side by side with its peers, which get an environment of their own; ONLY=translation for a part, THREADS=1
 	$(BIN)/python -m benchmarks.run $(if $(ONLY),--only $(ONLY)) $(if $(THREADS),--threads $(THREADS))
 
-lint: $(ENV) ## look for mistakes, unformatted code, and imports against the order of the rooms
+lint: $(ENV) ## look for mistakes, unformatted code, wrong types, and imports against the order of the rooms
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
+	$(BIN)/mypy --no-error-summary
 
 format: $(ENV) ## format the code
 	$(BIN)/ruff check --fix
@@ -66,7 +67,7 @@ constraints: $(ENV) ## pin what pyproject.toml asks for, on every system; a line
 	  --custom-compile-command "make constraints" pyproject.toml --output-file constraints.txt
 
 clean: ## remove the environment and everything that was built
-	rm -rf .venv _build .hypothesis .pytest_cache .ruff_cache *.egg-info
+	rm -rf .venv _build .hypothesis .pytest_cache .ruff_cache .mypy_cache *.egg-info
 	find . -name .git -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
 $(ENV): pyproject.toml constraints.txt
