@@ -193,7 +193,7 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# ### Exercise 0.1 · Nobody is preferred
+# ### Exercise 1 · Nobody is preferred
 # *3 minutes · ★*
 #
 # An exercise has three cells. The first is a **stub**: replace the three dots by your code and run it. The second is the
@@ -253,7 +253,7 @@ picture
 # Before you believe a heatmap, read the numbers on its bar.
 
 # %% [markdown]
-# ### Exercise 0.2 · Find the bug
+# ### Exercise 2 · Find the bug
 # *5 minutes · ★★*
 #
 # Somebody wrote the weights of our second heatmap again, for a sentence of any length. It runs. The picture looks right.

@@ -403,7 +403,7 @@ k = F.normalize(k, dim=-1)  # all keys of length 1
 assert_close(closeness(q, k).softmax(-1), (q @ k.T).softmax(-1))
 
 # %% [markdown]
-# ### Exercise 1.1 · A softmax for scores that are not there
+# ### Exercise 1 · A softmax for scores that are not there
 # *10 minutes · ★★*
 #
 # A score of −∞ is a fine way to say "this key does not exist": $\exp(-\infty) = 0$. Write a softmax over the last axis, for any
@@ -516,7 +516,7 @@ inside = [warm[i, list(group)].sum() for group in groups for i in group]
 assert min(inside) > 0.9  # nine tenths of the attention stay in the group
 
 # %% [markdown]
-# ### Exercise 1.2 · Soft top-k
+# ### Exercise 2 · Soft top-k
 # *10 minutes · ★★*
 #
 # A compromise between softmax and top-k: softmax over the k best scores of each row, exactly 0 elsewhere. Language models sample
@@ -939,7 +939,7 @@ assert loss_one > 0.5 * math.log(2) - 1e-3 and loss_embeddings > loss_one
 assert all(fit[2, 3] + fit[3, 2] < 1 + 1e-4 for _, fit in list(learned.values())[:2])
 
 # %% [markdown]
-# ### Exercise 1.3 · Attention from embeddings
+# ### Exercise 3 · Attention from embeddings
 # *10 minutes · ★★*
 #
 # Write the whole way from embeddings to answers, for any number of axes before the words. $W_q$ and $W_k$ are $(M, d)$, and $W_v$ is
@@ -1115,7 +1115,7 @@ wrong = (asked[None] @ keys[None].mT).softmax(dim=1)
 assert (wrong.sum(dim=-1) - 1).abs().min() > 0.05  # no row of weights sums to 1
 
 # %% [markdown]
-# ### Exercise 1.4 · Find the bug
+# ### Exercise 4 · Find the bug
 # *5 minutes · ★*
 #
 # Mend `buggy_lookup`, so that it is right with and without a batch axis, and with heads in front of that.
@@ -1197,7 +1197,7 @@ pd.DataFrame(weights.tolist(), index=["kitten", "house"], columns=[*animals, "no
 # The kitten is found as before. The house is not, and its answer is close to 0 because "nothing" has the value 0. How much went
 # there is an honest measure of "not found", and it is smooth, so it can be learned.
 #
-# ### Exercise 1.5 · An answer of "nothing"
+# ### Exercise 5 · An answer of "nothing"
 # *15 minutes · ★★★*
 #
 # Write attention from scores over $m$ stored pairs *and* one extra pair with score `nothing` and value 0, without storing that pair among

@@ -556,7 +556,7 @@ fig
 # decides otherwise: a query that may attend to nothing gets zeros, because a network adds that result to something
 # else. [Scoring functions](03_scoring_functions.ipynb) gives the reasons.)
 #
-# ### Exercise 2.1 · Weights that survive
+# ### Exercise 1 · Weights that survive
 #
 # *5 minutes · ★*
 #
@@ -675,7 +675,7 @@ print(f"error of chosen / error of best width: median {typical:.1f}, worst of 50
 # Usually not far from the best possible; now and then several times worse. A curve like the one above deserves a look
 # before one believes its minimum.
 #
-# ### Exercise 2.2 · Find the bug
+# ### Exercise 2 · Find the bug
 #
 # *10 minutes · ★★*
 #
@@ -721,7 +721,7 @@ def fixed_leave_one_out(keys, values, width):
 cu.checks.fixed_leave_one_out(fixed_leave_one_out)
 
 # %% [markdown]
-# ### Exercise 2.3 · Leave one out for free
+# ### Exercise 3 · Leave one out for free
 #
 # *15 minutes · ★★★*
 #
@@ -967,7 +967,7 @@ for width in (0.5, 0.25):
 # %% [markdown]
 # At a fixed width more data help against neither.
 #
-# ### Exercise 2.4 · Local lines
+# ### Exercise 4 · Local lines
 #
 # *20 minutes · ★★★*
 #
@@ -1078,7 +1078,7 @@ assert (certainty > 0.99).float().mean() > 0.9 and certainty[mistaken].median() 
 # The narrow kernel is nearly as *accurate* as the good one, but it is certain nearly everywhere, also where it is
 # wrong: almost all of its probabilities are 0 or 1. The wide one cannot follow the moons at all.
 #
-# ### Exercise 2.5 · From labels to probabilities
+# ### Exercise 5 · From labels to probabilities
 #
 # *10 minutes · ★★*
 #

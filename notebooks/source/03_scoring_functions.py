@@ -195,7 +195,7 @@ print(f"lengths of projected keys: spread {spread:.0%} of their mean")
 # ([Henry et al., 2020](https://arxiv.org/abs/2010.04245)); one of 22 billion parameters did so because its scores
 # grew until training diverged ([Dehghani et al., 2023](https://arxiv.org/abs/2302.05442)).
 #
-# ### Exercise 3.1 · A Gaussian without differences
+# ### Exercise 1 · A Gaussian without differences
 # *10 minutes · ★★*
 #
 # Computing $\mathbf q - \mathbf k$ for all pairs needs an array of (queries, keys, $d$). Use the expansion above to
@@ -537,7 +537,7 @@ right = cu.masked_softmax(scores, cu.padding_mask(lens, 3))
 assert right[0].tolist() == [[1, 0, 0], [1, 0, 0]]
 
 # %% [markdown]
-# ### Exercise 3.2 · The mask of a decoder
+# ### Exercise 2 · The mask of a decoder
 # *8 minutes · ★*
 #
 # Given `valid_lens` (batch,) and the padded length, return the boolean mask (batch, 1, length, length) that permits
@@ -792,7 +792,7 @@ marks
 # Only the last two rows have no ✗. Read the third row again: everyday scores are fine, the rare cases are not. That
 # is how such code survives for years.
 #
-# ### Exercise 3.3 · Find the bug: masked softmax by renormalizing
+# ### Exercise 3 · Find the bug: masked softmax by renormalizing
 # *15 minutes · ★★★*
 #
 # This version mends number 2: it masks after the softmax and then divides by what is left, so rows sum to 1 again. On
@@ -1137,7 +1137,7 @@ torch.testing.assert_close((q @ W_q.T) @ (k @ W_k.T).T, q @ M @ k.T, rtol=1e-4, 
 assert torch.linalg.matrix_rank(M) <= 3
 
 # %% [markdown]
-# ### Exercise 3.4 · Bilinear scores
+# ### Exercise 4 · Bilinear scores
 # *8 minutes · ★★*
 #
 # Compute $\mathbf q^\top\mathbf M\mathbf k$ for all pairs of a batch: queries (batch, $n$, $d_q$), keys (batch, $m$,
@@ -1272,7 +1272,7 @@ fig
 # The count of multiplications was no guide. A dot product is one matrix product, which processors are built for; the
 # additive score writes $n^2 h$ numbers to memory, takes a tanh of each and reads them again.
 #
-# ### Exercise 3.5 · Attention in pieces
+# ### Exercise 5 · Attention in pieces
 # *12 minutes · ★★*
 #
 # Queries do not know of each other: each row of weights is normalized on its own. So a long sequence can be answered

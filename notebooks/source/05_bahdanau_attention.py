@@ -116,7 +116,7 @@ pd.DataFrame(rows).T.fillna("")
 # Read pair 1 from left to right. Reading `<bos>`, the decoder has to say 我; reading 我, it has to say 们; …; reading
 # 。, it has to say `<eos>`. All that is real in `target_out` counts: five characters and `<eos>`, so its length is 6.
 #
-# ### Exercise 4.1 · Shifted targets
+# ### Exercise 1 · Shifted targets
 # *10 minutes · ★*
 #
 # From a list of targets, each a list of ids, make `target_in`, `target_out` and `target_lens`, as above.
@@ -313,7 +313,7 @@ over_real = F.cross_entropy(logits[real], batch.target_out[real])
 assert over_all < 0.85 * over_real
 
 # %% [markdown]
-# ### Exercise 4.2 · The loss over real tokens
+# ### Exercise 2 · The loss over real tokens
 # *10 minutes · ★★*
 #
 # Write the mean cross-entropy over the real tokens of a batch: logits (batch, steps, vocabulary), targets (batch,
@@ -555,7 +555,7 @@ assert_close(bleu(worse, right), cu.bleu(worse, right))
 assert cu.bleu(right, right) > 0.999 > cu.bleu(worse, right) > 0.8
 
 # %% [markdown]
-# ### Exercise 4.3 · Several references
+# ### Exercise 3 · Several references
 # *12 minutes · ★★*
 #
 # "Go." is *va !* and *allez !* Both are right, so BLEU allows several references. A hypothesis's n-gram counts as often
@@ -1005,7 +1005,7 @@ assert max(blues) - min(blues) < 0.1
 assert max(blues) != min(blues) and len({round(rate, 4) for rate in rates.values()}) > 1
 
 # %% [markdown]
-# ### Exercise 4.4 · Find the bug
+# ### Exercise 4 · Find the bug
 # *12 minutes · ★★*
 #
 # This greedy decoder is right for a single sentence. In a batch it cuts translations short: below, a sentence loses

@@ -305,7 +305,7 @@ assert torch.equal(cu.split_heads(labels, 2), split)
 assert torch.equal(cu.merge_heads(split), labels)
 
 # %% [markdown]
-# ### Exercise 5.1 · Split
+# ### Exercise 1 · Split
 # *6 minutes · ★*
 #
 # Write `split_heads` yourself: (batch, length, embed_dim) → (batch, heads, length, head_dim), head $i$ with the $i$-th
@@ -417,7 +417,7 @@ added = sum(heads[:, i] @ blocks[i].T for i in range(num_heads))
 torch.testing.assert_close(added, cu.merge_heads(heads) @ w_o.T)
 
 # %% [markdown]
-# ### Exercise 5.2 · What each head adds
+# ### Exercise 2 · What each head adds
 # *8 minutes · ★★*
 #
 # Given the heads' outputs (batch, heads, queries, head_dim) and $\mathbf W_o$ in `nn.Linear`'s layout (out_dim, heads ·
@@ -789,7 +789,7 @@ for seed in (0, 1, 2):
 # %% [markdown]
 # That is the cost: slices work if somebody has laid out the features for them. A projection learns the layout.
 #
-# ### Exercise 5.3 · A layer without one head
+# ### Exercise 3 · A layer without one head
 # *10 minutes · ★★*
 #
 # Given a `cu.MultiHeadAttention` and the number of a head, counted from 0, return a layer that does the same without
@@ -885,7 +885,7 @@ assert each[0, :, request].argmax(dim=-1).tolist() == [2, 5]
 assert each[0, :, request].max(dim=-1).values.min() > 0.99
 
 # %% [markdown]
-# ### Exercise 5.4 · Find the bug
+# ### Exercise 4 · Find the bug
 # *12 minutes · ★★*
 #
 # This function has run without an error for as long as anyone remembers. With one head it is right. With three, and a

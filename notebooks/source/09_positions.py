@@ -230,7 +230,7 @@ difference = (causal(causal(shuffled))[-1] - causal(causal(x))[-1]).abs().max()
 assert difference > 0.01  # two layers: a difference
 
 # %% [markdown]
-# ### Exercise 6.1 · A test for order
+# ### Exercise 1 · A test for order
 # *10 minutes · ★★*
 #
 # Equivariance is a property one can test, and later it will find bugs for us. Write a function that takes a `layer`
@@ -571,7 +571,7 @@ fig
 # large products against 256 small ones that wait for each other. At 4,096 tokens the square has caught up, on one thread. A
 # processor with thousands of units moves that point far to the right: it speeds up large products, not the waiting.
 #
-# ### Exercise 6.2 · Layers needed
+# ### Exercise 2 · Layers needed
 # *8 minutes · ★*
 #
 # Write the path length as a formula: how many causal convolutions of width `kernel` (at least 2) are needed until the
@@ -800,7 +800,7 @@ assert_close(pairs[1:] @ textbook.T, pairs[:-1])  # one step back
 assert_close(ours, textbook.T)
 
 # %% [markdown]
-# ### Exercise 6.3 · The matrix of an offset
+# ### Exercise 3 · The matrix of an offset
 # *12 minutes · ★★*
 #
 # Put the $d/2$ blocks into one matrix $\mathbf M_k$ with $\mathbf p_{i+k} = \mathbf M_k\,\mathbf p_i$ for all $i$ and
@@ -1100,7 +1100,7 @@ assert_close(
 assert (halves_paired - neighbors_paired).abs().mean() > 0.5  # any other distance
 
 # %% [markdown]
-# ### Exercise 6.4 · Rotary encoding by halves
+# ### Exercise 4 · Rotary encoding by halves
 # *12 minutes · ★★*
 #
 # Write the second kind: for `x` (…, length, dim), turn the pair (column $j$, column $j + \tfrac{\dim}2$) of position
@@ -1524,7 +1524,7 @@ for attempt in (
         print(error)
 
 # %% [markdown]
-# ### Exercise 6.5 · Find the bug: decoding in steps
+# ### Exercise 5 · Find the bug: decoding in steps
 # *15 minutes · ★★★*
 #
 # A decoder writes one token after the other and keeps keys and values in a cache ([The Transformer](10_transformer.ipynb) builds on this). What it

@@ -317,7 +317,7 @@ assert_close(F.layer_norm(two, (2,)).round(decimals=2), torch.tensor([[-1.0, 1.0
 assert_close(normalize(two, (0,)).round(decimals=2), torch.tensor([[-1.0, -1.0], [1.0, 1.0]]))
 
 # %% [markdown]
-# ### Exercise 7.1 · Layer norm
+# ### Exercise 1 · Layer norm
 # *8 minutes · ★*
 #
 # Write layer norm with its learned scale and shift, for any number of leading axes. A token whose features are all
@@ -630,7 +630,7 @@ for norm_first in (False, True):
     assert_close(list(of_torch), as_torch_has_them(ours), rtol=1e-4, atol=1e-5)
 
 # %% [markdown]
-# ### Exercise 7.2 · Find the bug
+# ### Exercise 2 · Find the bug
 # *15 minutes · ★★*
 #
 # This function does what a decoder block with `norm_first` does, with the parts of a `cu.DecoderLayer`. It has trained
@@ -741,7 +741,7 @@ for norm_first in (False, True):
 # $m = 32$: attention $1{,}088$, network $1{,}072$, norm $32$, so an encoder block has
 # $1{,}088 + 1{,}072 + 64 = 2{,}224$.
 #
-# ### Exercise 7.3 · Count
+# ### Exercise 3 · Count
 # *10 minutes · ★★*
 #
 # Write the formula as a function. The check builds models of several shapes and counts.
@@ -1218,7 +1218,7 @@ pd.DataFrame(
 # seven or eight good ones. Each step of a loop is likely, the whole is not, and a beam has kept the beginning of something better.
 # So a beam repairs rare disasters; where the model is plainly wrong, it is wrong with a beam as well.
 #
-# ### Exercise 7.4 · Greedy, from nothing
+# ### Exercise 4 · Greedy, from nothing
 # *12 minutes · ★★*
 #
 # Write greedy decoding for one sentence with nothing but teacher-forced calls `model(source, source_lens, target)`:

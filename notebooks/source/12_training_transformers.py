@@ -581,7 +581,7 @@ fig
 # Three of the curves are the formula. It needs no end, but it never gets small either. The fourth has to know the
 # number of steps and ends at 0; many later models are trained in this way, or along half a cosine.
 #
-# ### Exercise 8.1 · The formula
+# ### Exercise 1 · The formula
 # *5 minutes · ★*
 #
 # Write the paper's rate, with $d$ = `embed_dim`.
@@ -681,7 +681,7 @@ needed.round(1)
 # norm after sometimes ends slightly *better* ([Liu et al., 2020](https://arxiv.org/abs/2004.08249)), and it may fail
 # altogether; this is why most later models took the other.
 #
-# ### Exercise 8.2 · Epochs needed
+# ### Exercise 2 · Epochs needed
 # *8 minutes · ★★*
 #
 # Given BLEU after epochs 1, 2, …, return the (fractional) number of epochs until `level` is first reached. BLEU is 0
@@ -773,7 +773,7 @@ smoothing.round(2)
 # has one each, and an unsmoothed model whose confidence, 0.94, was not too high for its 0.96. Smoothing is for models
 # that are *too* sure.
 #
-# ### Exercise 8.3 · Smooth
+# ### Exercise 3 · Smooth
 # *8 minutes · ★★*
 #
 # Mean smoothed loss of logits (batch, classes) and targets (batch,), from `log_softmax` or what you like, without the
@@ -859,7 +859,7 @@ cu.show_curves(
 # steps later this weight learns at a twentieth of its rate. Clipped, nobody notices. So clip, but do not expect it to
 # replace a warm-up: above it did not.
 #
-# ### Exercise 8.4 · Clip
+# ### Exercise 4 · Clip
 # *8 minutes · ★★*
 #
 # Given a list of gradients, return a list of new tensors, shortened together to at most `limit`.
@@ -1199,7 +1199,7 @@ else:
 # **A schedule on the wrong clock.** The formula counts *steps of the optimizer*. Not epochs; and with gradients that
 # are accumulated over several batches, not batches either. This is the bug to find.
 #
-# ### Exercise 8.5 · Find the bug
+# ### Exercise 5 · Find the bug
 # *12 minutes · ★★*
 #
 # This loop trains with PyTorch's own `LambdaLR`, and "warm-up does not help". Below, 5 epochs of 56 steps with a

@@ -253,7 +253,7 @@ print(subwords.pieces("she walked to the bakery ."))
 print(len(subwords.pieces("overparameterized")), "pieces of overparameterized")
 
 # %% [markdown]
-# ### Exercise 9.1 · Encode a word
+# ### Exercise 1 · Encode a word
 # *10 minutes · ★★*
 #
 # Write what a tokenizer does with a new word: begin with its characters and the end mark, then apply the merges, in the
@@ -327,7 +327,7 @@ assert_close(cu.perplexity(know_nothing.item()), 800.0, rtol=1e-4, atol=0)
 # of them and most are easy; words have a high one. To compare across tokenizers, divide the whole log-likelihood by
 # something that both share, such as the number of characters.
 #
-# ### Exercise 9.2 · Perplexity
+# ### Exercise 2 · Perplexity
 # *8 minutes · ★*
 #
 # Write the perplexity of a batch: `logits` (batch, length, $V$), `targets` (batch, length), and $-100$ wherever nothing is
@@ -630,7 +630,7 @@ assert known_words(hot) < 0.9  # hot: pieces that form no word
 assert known_words(cut) > known_words(hot) + 0.05  # top-3 mends much of it
 
 # %% [markdown]
-# ### Exercise 9.3 · The nucleus
+# ### Exercise 3 · The nucleus
 # *10 minutes · ★★*
 #
 # A fixed $k$ is too many where the model is sure, and too few where it is not. **Top-p**, or nucleus, sampling
@@ -773,7 +773,7 @@ assert set(fill(gaps[0], best=3)) <= {"my", "your", "his", "her", "its", "our", 
 # always agree with their subjects, for which it is too small or has read too little. Its perplexity must not be compared with the GPT's: it was
 # asked another question, about fewer tokens, with more context.
 #
-# ### Exercise 9.4 · Find the bug: masking
+# ### Exercise 4 · Find the bug: masking
 # *15 minutes · ★★★*
 #
 # With this function a BERT's loss falls quickly, further than any text allows. Used on real sentences it
@@ -1093,7 +1093,7 @@ assert cu.perplexity(F.cross_entropy(last, ends).item()) > 3 * gpt_perplexity
 # The last lines of the cell are the honest measure: give it a prefix and nothing more, and ask.
 #
 # **Every new token at position 0.** While decoding with a cache, tokens come one by one, and their position is the cache's
-# length. A model that forgets it writes nonsense fluently ([Self-attention and positions](09_positions.ipynb), exercise 6.5). The test is the one from above: steps
+# length. A model that forgets it writes nonsense fluently ([Self-attention and positions](09_positions.ipynb), exercise 5). The test is the one from above: steps
 # equal the whole.
 #
 # **Perplexities of different tokens.** The same sentences and the same simple model, pairs of neighbors, with characters and

@@ -154,7 +154,7 @@ red_patches = cut(colored[:, :1], 7)[0]
 assert torch.equal(red_only, red_patches[:3].flatten())  # three patches of the first channel
 
 # %% [markdown]
-# ### Exercise 10.1 · Put the image together again
+# ### Exercise 1 · Put the image together again
 # *10 minutes · ★★*
 #
 # Write the inverse of `cut`: from patches (batch, patches, channels · p²) back to images. Use it on any new data set,
@@ -361,7 +361,7 @@ table
 # Nearly all of it stands in the blocks, and the blocks know neither the size of the image nor that it is one. They are
 # the Transformer of [The Transformer](10_transformer.ipynb), unchanged. Only the stem and the table of positions are about pictures.
 #
-# ### Exercise 10.2 · Count
+# ### Exercise 2 · Count
 # *8 minutes · ★*
 #
 # Write the count as a function of all sizes. Test it on a model you know: ViT-Base with patches of 16 for 1,000 classes
@@ -587,7 +587,7 @@ assert sorted(by_average)[1] < 0.2  # two of the three
 # Equal maps would give 1, unrelated ones 0. Two of our three pairs are near 0. Models that see nearly
 # the same in an image, as their accuracies say, look at it in different ways; at least in the last layer.
 #
-# ### Exercise 10.3 · Find the bug
+# ### Exercise 3 · Find the bug
 # *8 minutes · ★★*
 #
 # A student draws such maps with the function below. They look reasonable. Yet they fail a simple test: the class
@@ -655,7 +655,7 @@ assert_close((R_2 @ R_1)[0], torch.tensor([0.375, 0.25, 0.375]))
 assert_close(cu.attention_rollout([A_1[None], A_2[None]]), R_2 @ R_1)  # one head each
 
 # %% [markdown]
-# ### Exercise 10.4 · Rollout
+# ### Exercise 4 · Rollout
 # *10 minutes · ★★*
 #
 # Write it for batches: a list of maps (batch, heads, tokens, tokens), the first layer first.
@@ -827,7 +827,7 @@ start = cu.ViT(dropout=0.0).positions.table  # what seed 0 drew
 assert F.cosine_similarity(model.positions.table[1:], start[1:]).min() > 0.85
 
 # %% [markdown]
-# ### Exercise 10.5 · A finer grid
+# ### Exercise 5 · A finer grid
 # *12 minutes · ★★★*
 #
 # A model for 28 × 28 shall go on with images of 42 × 42: 36 patches instead of 16. All weights fit but the table of

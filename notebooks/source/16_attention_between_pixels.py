@@ -217,7 +217,7 @@ assert right[0].nonzero().flatten().tolist() == [2 * 5 + 3]  # row · W + column
 assert wrong.sum() == 8  # one pixel moves eight "tokens", one for each channel
 
 # %% [markdown]
-# ### Exercise 11.1 · Pixels to tokens
+# ### Exercise 1 · Pixels to tokens
 # *5 minutes · ★*
 #
 # Write the function: (batch, channels, height, width) → (batch, height · width, channels). Token `row * width + column`
@@ -367,7 +367,7 @@ for way in (by_linear_heads, by_operator, by_library):
 # %% [markdown]
 # One formula, four spellings. Whatever [Queries, keys and values](01_queries_keys_values.ipynb) to [Vision transformers](15_vision_transformers.ipynb) said about multi-head attention holds for pixels word for word.
 #
-# ### Exercise 11.2 · One convolution for three matrices
+# ### Exercise 2 · One convolution for three matrices
 # *8 minutes · ★★*
 #
 # Given a `cu.MultiHeadAttention`, return an `nn.Conv1d` of width 1 from $C$ to $3C$ channels that makes its queries, then
@@ -427,7 +427,7 @@ assert_close(before, torch.tensor([[12800.0, 12480.0]]).half(), rtol=2e-3, atol=
 # float16 than dividing afterwards. The fused operators compute scores in float32 and do not need it; bfloat16 reaches as far
 # as float32 and does not, either. It is a trick for float16 and for attention written out by hand.
 #
-# ### Exercise 11.3 · Weights in half precision
+# ### Exercise 3 · Weights in half precision
 # *6 minutes · ★★*
 #
 # Queries (batch, queries, d) and keys (batch, keys, d) come in float16. Return the weights, softmax over the keys, in
@@ -757,7 +757,7 @@ fig
 # sign of the noise decides the end. DDPM throws dice all the way and forgets where it began. `Diffusion.sample` does both,
 # with a network in the place of tanh.
 #
-# ### Exercise 11.4 · A step back
+# ### Exercise 4 · A step back
 # *8 minutes · ★★*
 #
 # Write DDIM's step: `x` has noise level `a` ($= \bar\alpha_t$), `noise` is what the network says is in it. Return the picture at
@@ -1266,7 +1266,7 @@ scatter = torch.stack(repeated).std()
 assert scatter > abs(differences.mean())  # more than what we wanted to measure
 
 # %% [markdown]
-# ### Exercise 11.5 · Find the bug
+# ### Exercise 5 · Find the bug
 # *12 minutes · ★★★*
 #
 # A colleague has copied the heads of the block from another project, and loads the weights of a trained `cu.PixelAttention`. With one
