@@ -144,7 +144,7 @@ def test_an_installation_that_was_cut_off_starts_from_scratch_and_needs_the_netw
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
 def test_make_installs_once_and_again_after_a_change_of_what_is_needed(clone):
     give_environment(clone, 'echo "$@" >> installed')
-    for tool in ("ruff", "lint-imports"):
+    for tool in ("ruff", "lint-imports", "mypy"):
         (clone / ".venv/bin" / tool).write_text("#!/bin/sh\n")
         (clone / ".venv/bin" / tool).chmod(0o755)
     for changed, times in [(None, 1), (None, 1), ("constraints.txt", 2), ("pyproject.toml", 3)]:
