@@ -131,7 +131,7 @@ from course_utils.lessons.equality import equal
 from course_utils.lessons.live import load_model
 from course_utils.lessons.passed import choose, progress
 from course_utils.lessons.predict import predict
-from course_utils.lessons.quiz import quiz
+from course_utils.lessons.quiz import quiz, recall
 from course_utils.lessons.ritual import before_training
 from course_utils.lessons.runs import stored_run, stored_runs
 from course_utils.studio.doctor import doctor

@@ -104,6 +104,24 @@ def test_links_to_what_is_no_page_lead_to_the_repository_or_nowhere(text, withou
         assert found == (wanted or text)
 
 
+@pytest.mark.parametrize(
+    ("shown", "wanted"),
+    [
+        ('From <a href="02_b.ipynb">B & C</a>.', 'From <a href="02_b.html">B & C</a>.'),
+        ('<a href="02_b.ipynb#widths">B</a>', '<a href="02_b.html#widths">B</a>'),
+        ('From <a href="09_c.ipynb">C</a>.', "From C."),
+        ('<a href="https://x.org/02_b.ipynb">far</a>', None),
+    ],
+)
+def test_links_in_outputs_lead_to_the_books_pages(shown, wanted):
+    given = new_notebook(
+        cells=[code("cu.recall('b')", new_output("display_data", data={"text/html": shown}))]
+    )
+    found = transforms.for_the_book(given, {"02_b.ipynb"}, "R").cells[0].outputs[0]
+    assert found.data["text/html"] == (wanted or shown)
+    assert given.cells[0].outputs[0].data["text/html"] == shown
+
+
 def test_transforms_leave_the_notebook_they_are_given_alone():
     given = new_notebook(
         cells=[

@@ -135,8 +135,8 @@ def test_solutions_are_folded_until_they_are_opened(page: Page, name: str):
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_every_quiz_answer_gives_its_reason(page: Page, name: str):
     page.goto(f"/{name}.html")
+    expect(page.locator(".course-quiz[data-kind=quiz] fieldset")).to_have_count(5)
     questions = page.locator(".course-quiz fieldset")
-    expect(questions).to_have_count(5)
     for question in questions.all():
         reasons = set()
         for answer in question.locator("label").all():

@@ -8,13 +8,14 @@ from html.parser import HTMLParser
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from course_utils.lessons.quiz import FOLDER, QuizError, quiz
+from course_utils.lessons.quiz import FOLDER, QuizError, quiz, recall
 from course_utils.studio import manifest
 
 CHAPTERS = manifest.load(files=False).chapters
 
 GOOD = """
 [[question]]
+id = "sums"
 text = "What do the rows of `softmax(S)` sum to?"
 [[question.answer]]
 text = "To 1, if S < ∞"
@@ -82,6 +83,12 @@ def written(tmp_path):
             "question 2, answer 3: text is 3. Write text in quotes",
         ),
         (('text = "What do', 'test = "What do'), "question 1: unknown key 'test'"),
+        (('id = "sums"', 'id = "The sums"'), "question 1: id is 'The sums'. Write a short name"),
+        (('id = "sums"', 'section = "yes"'), "question 1: section is 'yes'. Write true or false"),
+        (
+            ('text = "What leaves', 'id = "sums"\ntext = "What leaves'),
+            "question 2: id 'sums' is taken. Write another one.",
+        ),
     ],
 )
 def test_a_mistake_in_a_quiz_is_named_with_its_place_and_remedy(written, change, message):
@@ -120,6 +127,80 @@ def test_a_quiz_shows_the_same_each_time_and_leaves_randomness_alone(written):
     assert random.getstate() == state
 
 
+def test_a_section_question_is_shown_by_its_name_and_not_again_at_the_end(written, tmp_path):
+    end = written(GOOD.replace('id = "sums"', 'id = "sums"\nsection = true'))
+    assert [question.text for question in end.questions] == ["What leaves the softmax unchanged?"]
+    assert repr(end) == "Quiz masks: 1 questions"
+    named = quiz("masks", "sums", folder=tmp_path)
+    assert [question.id for question in named.questions] == ["sums"]
+    assert repr(named) == "Question masks: sums"
+    page = named._repr_mimebundle_()["text/html"]
+    assert "What do the rows" in page and "What leaves" not in page
+
+
+def test_a_question_that_does_not_exist_is_named_with_the_nearest_and_all(written, tmp_path):
+    written(GOOD)
+    with pytest.raises(QuizError) as error:
+        quiz("masks", "sum", folder=tmp_path)
+    assert str(error.value) == (
+        "masks/quiz.toml: no question has id 'sum'. Did you mean 'sums'? It has: sums."
+    )
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("slugs", [("queries_keys_values", "start_here"), ("gpt", "positions")])
+def test_a_recall_draws_from_each_chapter_always_the_same(slugs, count):
+    shown = recall(*slugs, count=count)
+    state = random.getstate()
+    assert shown == recall(*slugs, count=count)
+    assert random.getstate() == state
+    assert {question.slug for question in shown.questions} == set(slugs)
+    assert len(shown.questions) == count
+    everything = {question.key for slug in slugs for question in _all(slug)}
+    assert {question.key for question in (*shown.questions, *shown.spare)} == everything
+    assert repr(shown) == f"Recall {', '.join(slugs)}: {count} questions"
+
+
+def test_other_chapters_give_another_draw():
+    pairs = [("gpt", "positions"), ("gpt", "transformer"), ("gpt", "scoring_functions")]
+    drawn = {
+        tuple(
+            question.key for question in recall(*pair, count=4).questions if question.slug == "gpt"
+        )
+        for pair in pairs
+    }
+    assert len(drawn) > 1
+
+
+@pytest.mark.parametrize(
+    ("slugs", "count"), [((), 3), (("gpt", "gpt"), 3), (("gpt", "positions"), 1)]
+)
+def test_a_recall_needs_different_chapters_and_room_for_each(slugs, count):
+    with pytest.raises(QuizError, match=f"name from one to {count} different chapters"):
+        recall(*slugs, count=count)
+
+
+def test_each_question_of_a_recall_says_its_chapter_and_leads_there():
+    page = recall("scoring_functions", "kernel_regression")._repr_mimebundle_()["text/html"]
+    by_slug = {chapter.slug: chapter for chapter in CHAPTERS}
+    pieces = page.split('<fieldset data-key="')[1:]
+    assert len(pieces) == len(_all("scoring_functions")) + len(_all("kernel_regression"))
+    for piece in pieces:
+        chapter = by_slug[piece.partition("/")[0]]
+        assert f'From</span> <a href="{chapter.notebook}.ipynb">{chapter.title}</a>.' in piece
+
+
+def test_a_recall_from_a_chapter_outside_the_course_has_no_link(written, tmp_path):
+    written(GOOD)
+    page = recall("masks", count=1, folder=tmp_path)._repr_mimebundle_()["text/html"]
+    assert "<span>From</span> Masks." in page and "<a " not in page
+
+
+def _all(slug: str) -> tuple:
+    shown = recall(slug, count=1)
+    return (*shown.questions, *shown.spare)
+
+
 def test_a_quiz_asks_no_other_host(written):
     page = written(GOOD)._repr_mimebundle_()["text/html"]
     loads = [
@@ -132,9 +213,8 @@ def test_a_quiz_asks_no_other_host(written):
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.slug)
 def test_each_chapter_has_five_questions_whose_answers_all_differ(chapter):
-    shown = quiz(chapter.slug, folder=FOLDER)
-    assert len(shown.questions) == 5
-    for question in shown.questions:
+    assert len(quiz(chapter.slug, folder=FOLDER).questions) == 5
+    for question in _all(chapter.slug):
         texts = [answer.text for answer in question.answers]
         assert len(set(texts)) == len(texts)
         assert not re.search(r"\$|\\[a-zA-Z]+", question.text), "write Unicode, not TeX"
@@ -260,3 +340,104 @@ def test_without_scripts_the_questions_can_still_be_read(browser, written):
     expect(page.get_by_text("Subtracting the maximum").first).to_be_visible()
     context.close()
     assert json.dumps(written(GOOD)._repr_mimebundle_())  # plain data, as a notebook holds it
+
+
+# A recall in a browser ------------------------------------------------------------------------------------------------
+
+OLD = {"scoring_functions": "Scoring functions", "kernel_regression": "Kernel regression"}
+
+
+@pytest.fixture
+def site(browser):
+    """Pages of one origin, each with the HTML of one output; yields a function that opens one."""
+    context = browser.new_context()
+    errors = []
+
+    def open_page(shown, *, script: str = "") -> Page:
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.add_init_script(script)
+        page.route("**/*", lambda route: route.fulfill(body=content, content_type="text/html"))
+        content = f"<!doctype html><meta charset=utf-8>{shown._repr_mimebundle_()['text/html']}"
+        page.goto("http://course.test/page.html")
+        return page
+
+    yield open_page
+    context.close()
+    assert errors == []
+
+
+def answer(page: Page, key: str, *, right: bool) -> None:
+    """Give every answer that is right, or one that is wrong."""
+    question = page.locator(f'fieldset[data-key="{key}"]')
+    answers = question.locator("label[data-correct]" if right else "label:not([data-correct])")
+    for place in range(answers.count() if right else 1):
+        answers.nth(place).click()
+    expect(question.locator(".reason")).not_to_be_empty()
+
+
+def keys(page: Page) -> list[str]:
+    return [field.get_attribute("data-key") for field in page.locator("fieldset").all()]
+
+
+def test_what_was_missed_in_a_chapter_comes_first_in_a_later_one_until_it_is_right_there(site):
+    later = recall(*OLD)
+    drawn = [question.key for question in later.questions]
+    assert keys(site(later)) == drawn
+    missed = next(q.key for q in later.spare if q.slug == "scoring_functions")
+
+    chapter = site(quiz("scoring_functions"))
+    answer(chapter, missed, right=False)
+    answer(chapter, missed, right=True)  # the reason has been read; that is no recall
+    again = site(quiz("scoring_functions"))
+    answer(again, missed, right=True)
+
+    page = site(later)
+    assert keys(page) == [missed, *drawn[:2]]
+    first, second = page.locator("fieldset").nth(0), page.locator("fieldset").nth(1)
+    expect(first.locator(".source")).to_have_text("You missed this question of Scoring functions.")
+    expect(second.locator(".source")).to_contain_text("From ")
+    expect(page.locator("details")).to_have_count(0)
+    answer(page, missed, right=True)
+    assert keys(site(later)) == drawn
+
+
+def test_what_is_missed_in_a_recall_comes_again_and_what_is_right_does_not(site):
+    later = recall(*OLD)
+    drawn = [question.key for question in later.questions]
+    page = site(later)
+    answer(page, drawn[0], right=True)
+    answer(page, drawn[2], right=False)
+    assert keys(site(later)) == [drawn[2], drawn[0], drawn[1]]
+
+
+def test_no_more_than_count_questions_are_shown_whatever_was_missed(site):
+    later = recall(*OLD)
+    everything = (*later.questions, *later.spare)
+    for slug in OLD:
+        chapter = site(quiz(slug))
+        for key in keys(chapter):
+            answer(chapter, key, right=False)
+    expect(site(later).get_by_text("You missed this question")).to_have_count(3)
+    assert len(everything) > 3
+
+
+def test_where_nothing_may_be_stored_the_fixed_draw_is_answered(site):
+    refuse = """Object.defineProperty(window, "localStorage",
+        {get() { throw new DOMException("not here", "SecurityError"); }});"""
+    later = recall(*OLD)
+    page = site(later, script=refuse)
+    assert keys(page) == [question.key for question in later.questions]
+    answer(page, later.questions[0].key, right=False)
+
+
+def test_without_scripts_a_recall_shows_its_draw_and_folds_the_others(browser):
+    later = recall(*OLD)
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.set_content(later._repr_mimebundle_()["text/html"])
+    for question in later.questions:
+        expect(page.locator(f'fieldset[data-key="{question.key}"]')).to_be_visible()
+    for question in later.spare:
+        expect(page.locator(f'fieldset[data-key="{question.key}"]')).to_be_hidden()
+    context.close()

@@ -116,6 +116,23 @@ def keep_links_inside(notebook: NotebookNode, pages: set[str], repository: str) 
     return _markdown(notebook, lambda text: LINK.sub(lead, text))
 
 
+def lead_outputs_to_pages(notebook: NotebookNode, pages: set[str]) -> NotebookNode:
+    """Links in HTML outputs, to notebooks in Lab, lead to the book's pages; to one it lacks, only their text stays."""
+    link = re.compile(r'<a href="(?P<stem>\w+)\.ipynb(?P<place>#[^"]*)?">(?P<text>[^<]*)</a>')
+
+    def lead(match: re.Match) -> str:
+        if f"{match['stem']}.ipynb" not in pages:
+            return match["text"]
+        return f'<a href="{match["stem"]}.html{match["place"] or ""}">{match["text"]}</a>'
+
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if shown := output.get("data", {}).get("text/html"):
+                output.data["text/html"] = link.sub(lead, shown)
+    return notebook
+
+
 def _from_root(target: str) -> str:
     parts: list[str] = []
     for part in (PurePosixPath("notebooks") / target).parts:
@@ -145,4 +162,4 @@ def for_the_book(notebook: NotebookNode, pages: set[str], repository: str) -> No
         set_effort,
     ):
         notebook = transform(notebook)
-    return keep_links_inside(notebook, pages, repository)
+    return keep_links_inside(lead_outputs_to_pages(notebook, pages), pages, repository)
