@@ -15,6 +15,7 @@ CHOICE = {
     "wrong": {"middle": "It averages <some> points.", "wide": "It averages them all."},
     "why": "Few points share its window.",
 }
+WHY = "Why? Say it in your own words, then compare."
 NUMBER = {
     "question": "What is 2 squared?",
     "options": (0, 10),
@@ -113,7 +114,7 @@ def test_by_keyboard_a_choice_is_made_and_both_are_shown(page: Page):
     page.keyboard.press("Enter")
     expect(said).to_have_text(
         "Your prediction: middle. It averages <some> points."
-        "The answer: narrow. Few points share its window."
+        f"The answer: narrow. {WHY}Few points share its window."
     )
     expect(page.locator(".cu-said").nth(1)).to_be_empty()
 
@@ -123,8 +124,55 @@ def test_a_right_choice_is_told_why_too(page: Page):
     form.get_by_label("narrow").check()
     form.get_by_role("button", name="This is my prediction").click()
     expect(form.locator(".cu-said")).to_have_text(
-        "Your prediction: narrow. Right.The answer: narrow. Few points share its window."
+        f"Your prediction: narrow. Right.The answer: narrow. {WHY}Few points share its window."
     )
+
+
+def test_the_reason_is_asked_for_before_it_is_told_and_opens_by_keyboard(page: Page):
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
+    said = page.locator(".cu-said").first
+    expect(said.get_by_text(WHY)).to_be_visible()
+    expect(said.get_by_text("Few points share its window.")).to_be_hidden()
+    for _ in range(3):  # over both buttons
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(said.get_by_text("Few points share its window.")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_at_phone_width_an_answer_stands_beside_its_button_and_nothing_sticks_out(
+    page: Page, width
+):
+    page.set_viewport_size({"width": width, "height": 700})
+    long = "a window so wide that all of the points of the page lie under it with equal weights"
+    page.set_content(
+        shown(
+            CHOICE
+            | {
+                "options": ["narrow", "middle", "wide", long],
+                "wrong": CHOICE["wrong"] | {long: "No."},
+            }
+        )
+        + shown(NUMBER)
+    )
+    button, text = page.get_by_label(long).bounding_box(), page.get_by_text(long).bounding_box()
+    assert (
+        text["y"] - 4 < button["y"] < text["y"] + 24 and button["x"] + button["width"] < text["x"]
+    )
+    assert text["height"] > 30  # it takes more than one line
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize(("ground", "ink"), [("#ffffff", "#1f2328"), ("#111111", "#f0f0f0")])
+def test_fields_and_buttons_take_the_color_of_the_theme(page: Page, ground, ink):
+    page.add_style_tag(content=f"body {{ background: {ground}; --jp-content-font-color0: {ink} }}")
+    for part in page.locator("legend, .cu-predict button, .cu-predict input[type=number]").all():
+        red = int(ink[1:3], 16)
+        assert part.evaluate("node => getComputedStyle(node).color").startswith(f"rgb({red},")
+    for part in page.locator(".cu-predict button, .cu-predict input[type=number]").all():
+        assert part.evaluate("node => getComputedStyle(node).backgroundColor") == "rgba(0, 0, 0, 0)"
 
 
 def test_skipping_is_one_click_and_nothing_is_asked_twice(page: Page):
@@ -133,7 +181,7 @@ def test_skipping_is_one_click_and_nothing_is_asked_twice(page: Page):
     expect(form.locator(".cu-said")).to_have_text("Choose first, or skip.")
     form.get_by_role("button", name="Skip").click()
     expect(form.locator(".cu-said")).to_have_text(
-        "The answer: narrow. Few points share its window."
+        f"The answer: narrow. {WHY}Few points share its window."
     )
 
 
@@ -145,8 +193,8 @@ def test_skipping_is_one_click_and_nothing_is_asked_twice(page: Page):
         ("1", "Is it squared?"),
         ("6", "Is it halved?"),
         ("7.8", "This is the cube."),
-        ("11", "A number from 0 to 10 is asked for."),
-        ("", "Choose first, or skip."),
+        ("11", "Write a number from 0 to 10, or skip."),
+        ("", "Write a number from 0 to 10, or skip."),
     ],
 )
 def test_each_number_has_its_answer(page: Page, given, said):
@@ -199,6 +247,9 @@ def test_in_lab_the_keys_are_the_forms_and_running_all_cells_waits_for_nobody(br
         page.keyboard.press("Tab")
         page.keyboard.press("Tab")
         page.keyboard.press("Space")  # Skip
-        expect(page.locator(".cu-said").last).to_contain_text("The answer: 4. It is 2 · 2.")
+        expect(page.locator(".cu-said").last).to_contain_text(f"The answer: 4. {WHY}It is 2 · 2.")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")  # opens the reason
+        expect(page.locator(".cu-said").last.get_by_text("It is 2 · 2.")).to_be_visible()
         assert page.locator(".jp-Notebook .jp-CodeCell").count() == 4
         page.close()

@@ -25,28 +25,31 @@ function predict(root, task) {
   const buttons = add(form, "p");
   add(buttons, "button", { type: "submit" }, "This is my prediction");
   const skip = add(buttons, "button", { type: "button" }, "Skip");
-  for (const node of form.querySelectorAll("input, button")) node.dataset.lmSuppressShortcuts = "true"; // keys are theirs, not Lab's
   const said = add(form, "div", { "aria-live": "polite", class: "cu-said" });
+  const keep = (nodes) => { for (const node of nodes) node.dataset.lmSuppressShortcuts = "true"; }; // keys are theirs, not Lab's
+  keep(form.querySelectorAll("input, button"));
 
   const known = (number) => task.known.find(([value]) => Math.abs(number - value) <= task.within)?.[1];
   const right = (given) => (task.choices ? given === task.answer : Math.abs(given - task.answer) <= task.within + 1e-12);
   const reason = (given) =>
     task.choices ? task.reasons[given] : known(given) ?? (given < task.answer ? task.less : task.more);
   const shown = (given) => `<strong>${task.choices ? task.choices[given] : given}</strong>`;
-  const say = (html, state) => {
+  const say = (html, state = "") => {
     said.innerHTML = html;
     said.dataset.state = state;
+    keep(said.querySelectorAll("summary"));
   };
-  const answer = () => `The answer: ${shown(task.answer)}. ${task.why}`;
+  const answer = () => `<p>The answer: ${shown(task.answer)}.</p>
+    <details><summary>Why? Say it in your own words, then compare.</summary><p>${task.why}</p></details>`;
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const text = new FormData(form).get("choice");
+    const text = (new FormData(form).get("choice") ?? "").trim();
     const given = Number(text);
-    if (text === null || text.trim() === "") say("Choose first, or skip.", "");
-    else if (!task.choices && !(given >= task.low && given <= task.high)) say(`A number from ${task.low} to ${task.high} is asked for.`, "");
-    else if (right(given)) say(`<p>Your prediction: ${shown(given)}. Right.</p><p>${answer()}</p>`, "right");
-    else say(`<p>Your prediction: ${shown(given)}. ${reason(given)}</p><p>${answer()}</p>`, "wrong");
+    if (task.choices && !text) say("Choose first, or skip.");
+    else if (!task.choices && !(text && given >= task.low && given <= task.high)) say(`Write a number from ${task.low} to ${task.high}, or skip.`);
+    else if (right(given)) say(`<p>Your prediction: ${shown(given)}. Right.</p>${answer()}`, "right");
+    else say(`<p>Your prediction: ${shown(given)}. ${reason(given)}</p>${answer()}`, "wrong");
   });
-  skip.addEventListener("click", () => say(`<p>${answer()}</p>`, ""));
+  skip.addEventListener("click", () => say(answer()));
 }

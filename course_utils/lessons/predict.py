@@ -1,6 +1,6 @@
 """Predict, commit, compare: a question before a result.
 
-The reader chooses or writes a number, and then sees both, the prediction and the answer, and why. All of it
+The reader chooses or writes a number, then sees both, the prediction and the answer, and is asked why. All of it
 is one piece of HTML with a few lines of script (`predict.js`), the same in Lab and in the book, with no
 kernel; where scripts do not run, the answer is folded below the question. Nothing waits for it and
 nothing is stored, so that running all cells is as without it. Texts are plain, with `code` marked; write
@@ -67,7 +67,7 @@ def predict(
             that it is the same on every machine.
         wrong: each other choice → why it is wrong. For a number, "less" and "more" are needed, and a
             number that a known mistake gives may have a reason of its own.
-        why: the reason of the answer; it is shown after every prediction.
+        why: the reason of the answer; it is folded below every prediction, under the question why.
         within: how near a number has to be, both to the answer and to the numbers in `wrong`; one
             twentieth of the range by default.
 
