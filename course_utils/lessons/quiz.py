@@ -127,7 +127,8 @@ def recall(*slugs: str, count: int = 3, folder: Path = FOLDER) -> Quiz:
             f"recall{slugs} shows {count} questions; name from one to {count} different chapters."
         )
     draw = random.Random(" ".join(slugs))
-    first, rest = [], []
+    first: list[Question] = []
+    rest: list[Question] = []
     for slug in slugs:
         questions = list(_questions(Path(folder), slug))
         draw.shuffle(questions)
