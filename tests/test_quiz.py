@@ -6,6 +6,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from browsing import WAIT, jupyterlab, open_notebook, run_all, write_notebook
 from playwright.sync_api import Page, expect, sync_playwright
 
 from course_utils.lessons.quiz import FOLDER, QuizError, quiz, recall
@@ -441,3 +442,30 @@ def test_without_scripts_a_recall_shows_its_draw_and_folds_the_others(browser):
     for question in later.spare:
         expect(page.locator(f'fieldset[data-key="{question.key}"]')).to_be_hidden()
     context.close()
+
+
+def test_in_lab_too_what_was_missed_comes_first_and_its_chapter_opens_in_a_tab(browser, tmp_path):
+    cells = [f"cu.recall(*{list(OLD)})", "cu.quiz('scoring_functions')"]
+    write_notebook(
+        tmp_path / "later.ipynb", "import course_utils as cu", *cells, "print('all', 'run')"
+    )
+    write_notebook(tmp_path / "03_scoring_functions.ipynb", "1")
+    spare = [q for q in recall(*OLD).spare if q.slug == "scoring_functions" and not q.section]
+    with jupyterlab(tmp_path) as address:
+        page = open_notebook(browser, address, "later.ipynb")
+        page.get_by_text("all run").wait_for(timeout=WAIT)
+        forms = page.locator(".course-quiz[data-ready]")
+        end = forms.locator(f'fieldset[data-key="{spare[0].key}"]')
+        end.locator("label:not([data-correct]) input").first.check()
+        expect(end.locator(".reason")).not_to_be_empty()
+        forms.first.evaluate("form => { form.dataset.before = true; }")
+        run_all(page)
+        first = page.locator(".course-quiz[data-ready]:not([data-before]) fieldset").first
+        expect(first).to_have_attribute("data-key", spare[0].key, timeout=WAIT)
+        expect(first.locator(".source")).to_have_text(
+            "You missed this question of Scoring functions."
+        )
+        first.get_by_role("link").click()
+        tab = page.locator(".lm-TabBar-tabLabel", has_text="03_scoring_functions.ipynb")
+        expect(tab.first).to_be_visible(timeout=WAIT)
+        page.close()
