@@ -373,7 +373,7 @@ assert likeness(failed, batch) < 0.95  # not one vector any more
 assert evenness(failed).min() > 0.95  # and yet even, in every layer
 
 # %% [markdown]
-# Even, in every layer (and so it was for all three seeds that we tried). There is no way out of it by gradient: if
+# Even, in every layer. There is no way out of it by gradient: if
 # all words have become one vector, then all keys are equal and all values are equal, no choice of weights changes the
 # output, and the gradient of queries and keys is exactly zero.
 
@@ -629,10 +629,10 @@ grid = torch.tensor(
     ]
 )  # (orders, rates, ramps)
 after_, before_ = grid  # rows: rates, columns: ramps
-assert (grid[:, :2] > 0.5).all()  # small rates: everything works
+assert (grid[:, 1] > 0.75).all() and (grid[:, 0] < grid[:, 1]).all()  # small rates: all learn
 assert after_[2, 0] < 0.1 and (after_[2, 1:] > 0.8).all()  # 0.006: ten steps of ramp are enough
 assert (before_[2] > 0.8).all()  # and with the norm before none are needed
-assert (grid[:, 3, :2] < 0.3).all() and (before_[3, 2:] > 0.7).all()  # 0.012
+assert (grid[:, 3, 0] < 0.1).all() and after_[3, 1] < 0.1 and (before_[3, 2:] > 0.7).all()  # 0.012
 cu.show_heatmaps(
     grid,
     queries=[f"{rate:g}" for rate in rates],
@@ -643,8 +643,8 @@ cu.show_heatmaps(
     annotate=True,
     width=7.4,
     height=2.9,
-    alt="Held-out BLEU in two maps of four peak rates by four lengths of warm-up. At the two small rates all cells are "
-    "dark. At 0.006 the norm after fails without warm-up, the norm before never. At 0.012 both fail with 0 and 10 steps.",
+    alt="Held-out BLEU in two maps of four peak rates by four lengths of warm-up. At the two small rates all learn, "
+    "faster at 0.003. At 0.006 the norm after fails without warm-up, the norm before never. At 0.012 both fail without.",
 )
 
 # %% [markdown]
@@ -767,10 +767,10 @@ assert abs(smoothing["bleu"][0.1] - smoothing["bleu"][0.0]) < 0.06
 smoothing.round(2)
 
 # %% [markdown]
-# The model is less sure, 0.83 instead of 0.94, and right just as often, 0.96. Its surprise is larger, since it now
+# The model is less sure, 0.82 instead of 0.93, and right just as often, 0.95. Its surprise is larger, since it now
 # holds back probability on purpose, and BLEU is the same within the spread of seeds. The paper saw the first half too
 # ("hurts perplexity") and a gain in BLEU, on a task where a sentence has many right translations (section 5.4). Ours
-# has one each, and an unsmoothed model whose confidence, 0.94, was not too high for its 0.96. Smoothing is for models
+# has one each, and an unsmoothed model whose confidence, 0.93, was not too high for its 0.95. Smoothing is for models
 # that are *too* sure.
 #
 # ### Exercise 3 · Smooth
@@ -1159,7 +1159,7 @@ assert (shortcuts.loc["no residual around cross"] < 0.1).all()
 shortcuts.round(2)
 
 # %% [markdown]
-# - *Sliced heads*, with two fifths fewer parameters, lose less than three seeds can prove. The feed-forward layers
+# - *Sliced heads*, with two fifths fewer parameters, lose a little, 0.04 on average. The feed-forward layers
 #   mix what the heads do not.
 # - *Scaling after the softmax* costs more, about a tenth: learning starts from attention that is too sharp and too
 #   soft-spoken.
