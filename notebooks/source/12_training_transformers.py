@@ -346,8 +346,7 @@ cu.show_curves(
 # *Three steps* are enough: with the norm after and the full rate, every word of every sentence has become the same
 # vector. The decoder then has nothing to read, and what it can learn is a language model. With the norm before, each
 # word's embedding still runs up the shortcut undivided. With the ramp nothing breaks in the first steps. Later its words grow
-# alike as well, while the decoder learns which words are frequent, for which it needs no source; but gently, and they
-# part again.
+# alike as well, while the decoder learns which words are frequent, for which it needs no source; but gently.
 #
 # Later the vectors of the failed model come apart again, in part. Too late: **what does its decoder look at?** We
 # take the weights of the cross-attention, and of each row the entropy, as a share of what equal weights on all words
