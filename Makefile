@@ -13,7 +13,7 @@ BIN := .venv/bin
 ENV := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test quick book serve handout notebooks runs gpu bench lint format constraints clean
+.PHONY: help lab test quick book serve handout notebooks measures claims try runs gpu bench lint format constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -41,6 +41,15 @@ handout: $(ENV) ## write the notebooks without solutions and outputs into _build
 
 notebooks: $(ENV) ## execute notebooks/source into notebooks; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.studio run $(CHAPTER)
+
+measures: $(ENV) ## how long each notebook is, beside the limits; CHAPTER=02 for all about one
+	@$(BIN)/python -m course_utils.studio measures $(CHAPTER)
+
+claims: $(ENV) ## list what the notebooks claim: sentence, notebook and cell of each guard
+	@$(BIN)/python -m course_utils.studio claims $(CHAPTER)
+
+try: $(ENV) ## change each number marked "# try", one at a time, and run its notebook; CHAPTER=02 for one
+	@$(BIN)/python -m course_utils.studio try $(CHAPTER)
 
 runs: $(ENV) ## make the stored runs that are missing or stale; CHAPTER=12 for one
 	$(BIN)/python -m course_utils.studio.runs $(CHAPTER)

@@ -45,7 +45,7 @@ def jupyter(folder: Path, *, timeout: float = 300) -> Iterator[str]:
         "--no-browser",
         *(["--allow-root"] if lab.is_root() else []),
     ]
-    environ = {key: value for key, value in os.environ.items() if key != "COURSE_BOOK"}
+    environ = dict(os.environ)
     environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environ.get("PYTHONPATH")]))
     runtime = folder / ".runtime"
     environ = lab.environment(environ) | {"JUPYTER_RUNTIME_DIR": str(runtime)}

@@ -76,9 +76,10 @@ def test_two_pictures_in_a_cell_are_an_error():
         one(code("fig", picture("one"), picture("two")))
 
 
-def test_the_effort_of_an_exercise_gets_a_class():
-    task = "### Exercise 2.3 · Widths\n*10 minutes · ★★*\n\nShow that…"
-    assert "\n{.effort}\n*10 minutes · ★★*\n\nShow" in prose(task, transforms.set_effort)
+@pytest.mark.parametrize("effort", ["*10 minutes · ★★*", "*build · 8 minutes*"])
+def test_the_effort_of_an_exercise_gets_a_class(effort):
+    task = f"### Exercise 3 · Widths\n{effort}\n\nShow that…"
+    assert f"\n{{.effort}}\n{effort}\n\nShow" in prose(task, transforms.set_effort)
     assert prose("In *10 minutes* you…", transforms.set_effort) == "In *10 minutes* you…"
 
 

@@ -75,7 +75,8 @@ class Exercise:
         namespace = {"__name__": "__main__"}
         for source in (_first_code_cell(self.chapter), cell):
             exec(compile(source, f"<{self}>", "exec"), namespace)
-        return namespace[self.function]
+        solution = f"{self.function}_solution"
+        return namespace[solution if solution in namespace else self.function]
 
 
 def _check_call(cell: str) -> tuple[str, str]:
@@ -184,7 +185,8 @@ def test_stub_and_solution_have_the_same_arguments(exercise):
 
 @each_exercise
 def test_the_solution_cell_ends_with_the_same_check(exercise):
-    assert _check_call(exercise.solution) == _check_call(exercise.check_cell)
+    name, function = _check_call(exercise.solution)
+    assert (name, function.removesuffix("_solution")) == _check_call(exercise.check_cell)
 
 
 # What a check says ------------------------------------------------------------------------------

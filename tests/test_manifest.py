@@ -3,7 +3,7 @@
 import pytest
 
 from course_utils.runtime import ROOT
-from course_utils.studio.manifest import ManifestError, chapter_table, load
+from course_utils.studio.manifest import ManifestError, chapter_table, load, write_chapter_table
 
 BOOK = """
 [course]
@@ -15,19 +15,16 @@ repository = ""
 [[chapter]]
 notebook = "00_start"
 title = "Start here"
-minutes = 20
 
 [[chapter]]
 notebook = "01_keys"
 title = "Keys"
-minutes = 45
 prerequisites = ["00_start"]
 gpu = true
 
 [[chapter]]
 notebook = "02_pooling"
 title = "Pooling | kernels"
-minutes = 60
 prerequisites = ["00_start", "01_keys"]
 gpu = false
 """
@@ -59,23 +56,61 @@ def test_the_manifest_gives_the_course_and_its_chapters_in_order(book):
     first, second, third = course.chapters
     assert first.prerequisites == () and first.gpu is False
     assert second.prerequisites == ("00_start",) and second.gpu is True
-    assert (third.number, third.minutes) == ("02", 60)
+    assert (third.number, third.slug) == ("02", "pooling")
     assert third.ipynb == path.parent / "notebooks" / "02_pooling.ipynb"
     assert third.source == path.parent / "notebooks" / "source" / "02_pooling.py"
 
 
+READ = "# %% [markdown]\n# " + 600 * "word "  # five minutes
+DONE = "### Exercise 1 · Keys\n# *build · 8 minutes*"
+
+
+def test_minutes_are_computed_from_what_there_is_to_read_and_to_do(book):
+    path = book()
+    first, second, third = load(path).chapters
+    first.source.write_text(READ)
+    second.source.write_text(f"{READ}\n# {DONE}\n\n# %%\n" + 20 * "keys\n")
+    assert first.minutes == 5
+    assert second.minutes == 15  # 5 and 8, and 2 for the lines of code
+    third.source.unlink()
+    assert third.minutes == 0
+
+
+def test_the_table_in_the_readme_is_brought_up_to_date(book):
+    course = load(path := book())
+    readme = path.with_name("README.md")
+    readme.write_text("Before\n<!-- chapters -->\n| old |\n<!-- /chapters -->\nAfter\n")
+    course.chapters[0].source.write_text(READ)
+    write_chapter_table(course)
+    table = chapter_table(course)
+    assert "| 5 |" in table
+    assert readme.read_text() == f"Before\n<!-- chapters -->\n{table}\n<!-- /chapters -->\nAfter\n"
+
+
+def test_a_readme_without_a_table_is_left_alone(book):
+    course = load(path := book())
+    write_chapter_table(course)
+    assert not path.with_name("README.md").exists()
+    path.with_name("README.md").write_text("Mine\n")
+    write_chapter_table(course)
+    assert path.with_name("README.md").read_text() == "Mine\n"
+
+
 def test_the_chapter_table_links_each_notebook_and_names_what_it_needs(book):
-    assert chapter_table(load(book())).splitlines() == [
+    course = load(book())
+    for chapter in course.chapters[:2]:
+        chapter.source.write_text(READ)
+    assert chapter_table(course).splitlines() == [
         "| | Chapter | Minutes | Needs | GPU |",
         "|---|---|---|---|---|",
-        "| 00 | [Start here](notebooks/00_start.ipynb) | 20 | – | – |",
-        "| 01 | [Keys](notebooks/01_keys.ipynb) | 45 | 00 | optional |",
-        r"| 02 | [Pooling \| kernels](notebooks/02_pooling.ipynb) | 60 | 00, 01 | – |",
+        "| 00 | [Start here](notebooks/00_start.ipynb) | 5 | – | – |",
+        "| 01 | [Keys](notebooks/01_keys.ipynb) | 5 | 00 | optional |",
+        r"| 02 | [Pooling \| kernels](notebooks/02_pooling.ipynb) | – | 00, 01 | – |",
     ]
 
 
 MISTAKES = {
-    "syntax": ('title = "Keys"', 'title = "Keys', ["not valid TOML", "line 15", "double quotes"]),
+    "syntax": ('title = "Keys"', 'title = "Keys', ["not valid TOML", "line 13", "double quotes"]),
     "unknown table": ("[course]", "[extra]\n[course]", ["extra: unknown key", "Remove it"]),
     "no course": (BOOK.split("[[")[0], "", ["course: missing", "[course]"]),
     "no chapters": (BOOK[BOOK.index("[[") :], "", ["chapter: missing", "[[chapter]]"]),
@@ -86,8 +121,9 @@ MISTAKES = {
     "author empty": ('"Two"]', '""]', ["course.authors[1]: is ''", "text in quotes"]),
     "repository": ('repository = ""', 'repository = "x.org"', ["course.repository", "https://"]),
     "title of course": ('"Attention"', '""', ["course.title: is ''", "not empty"]),
-    "unknown key": ("minutes = 60", "minuets = 60", ["chapter[2].minuets: unknown", "'minutes'"]),
-    "far key": ("minutes = 60", "zzz = 60", ["chapter[2].zzz: unknown key", "Remove it; known"]),
+    "unknown key": ("gpu = false", "gup = false", ["chapter[2].gup: unknown", "'gpu'"]),
+    "minutes": ("gpu = false", "minutes = 60", ["chapter[2].minutes: unknown key"]),
+    "far key": ("gpu = false", "zzz = 60", ["chapter[2].zzz: unknown key", "Remove it; known"]),
     "missing key": ('title = "Keys"', "", ["chapter[1].title: missing", "Add it: text in quotes"]),
     "unknown part": ("gpu = true", 'part = "Kexs"', ["chapter[1].part: no part", "Add a [[part]]"]),
     "further": ("gpu = true", "further = true", ["chapter[1].further: is True", "further page"]),
@@ -98,10 +134,6 @@ MISTAKES = {
         ["appendix[0].notebook", "A_names"],
     ),
     "empty title": ('"Keys"', '" "', ["chapter[1].title: is ' '", "not empty"]),
-    "no minutes": ("minutes = 60", "minutes = 0", ["chapter[2].minutes: is 0", "above 0"]),
-    "negative": ("minutes = 60", "minutes = -5", ["chapter[2].minutes: is -5", "above 0"]),
-    "fraction": ("minutes = 60", "minutes = 4.5", ["chapter[2].minutes: is 4.5", "whole number"]),
-    "true minutes": ("minutes = 60", "minutes = true", ["chapter[2].minutes: is True", "whole"]),
     "gpu": ("gpu = true", "gpu = 1", ["chapter[1].gpu: is 1", "Write true or false"]),
     "suffix": (
         '"01_keys"',
@@ -215,16 +247,26 @@ def test_further_pages_follow_their_chapters_and_appendices_come_last(parts):
     ]
     assert course.parts == ("Weights", "Images")
     assert course.notebooks[2].title == "More keys"
-    assert course.chapters[0].minutes is None
     assert chapter_table(course).splitlines()[2:] == [
         "| 00 | [Start here](notebooks/00_start.ipynb) | – | – | – |",
         "| | **Weights** | | | |",
         "| 01 | [Keys](notebooks/01_keys.ipynb) | – | 00 | – |",
-        "| | [More keys](notebooks/01_keys_further.ipynb) | | | |",
+        "| | [More keys](notebooks/01_keys_further.ipynb) | – | | |",
         "| | **Images** | | | |",
         "| 02 | [Pooling](notebooks/02_pooling.ipynb) | – | – | – |",
         "| A | [Names elsewhere](notebooks/A_names.ipynb) | – | – | – |",
     ]
+
+
+def test_a_chapter_leads_to_its_further_page_and_to_the_next_chapter(parts):
+    course = load(parts)
+    assert {page.notebook: course.links(page) for page in course.notebooks} == {
+        "00_start": ("01_keys",),
+        "01_keys": ("01_keys_further", "02_pooling"),
+        "01_keys_further": (),
+        "02_pooling": (),
+        "A_names": (),
+    }
 
 
 def test_a_further_page_has_to_be_on_disk(parts):

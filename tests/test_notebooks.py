@@ -16,11 +16,15 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course_utils.runtime import ROOT
-from course_utils.studio import handout, manifest, notebooks, rules
+from course_utils.studio import handout, manifest, notebooks, rules, vary
 from course_utils.studio.__main__ import main
 from course_utils.studio.manifest import Chapter
 
-CHAPTERS = manifest.load(files=False).notebooks
+COURSE = manifest.load(files=False)
+CHAPTERS = COURSE.notebooks
+IN_FORM = [
+    chapter for chapter in COURSE.chapters if chapter.slug not in rules.FIRST_EDITION
+]  # of the second edition
 
 TINY = """\
 # ---
@@ -63,7 +67,7 @@ for word in ("merged", "into", "one"):
     time.sleep(0.05)
 
 # %%
-sys.executable, os.environ.get("COURSE_BOOK")
+sys.executable, os.environ.get("COURSE_STRICT")
 """
 
 BOOK = """
@@ -76,12 +80,10 @@ repository = ""
 [[chapter]]
 notebook = "00_tiny"
 title = "Tiny"
-minutes = 1
 
 [[chapter]]
 notebook = "01_other"
 title = "Other"
-minutes = 1
 """
 
 
@@ -94,7 +96,7 @@ def tiny(tmp_path) -> Chapter:
 def _chapter(root, source) -> Chapter:
     (root / "notebooks" / "source").mkdir(parents=True)
     (root / "book.toml").write_text(BOOK)
-    chapter = Chapter("00_tiny", "Tiny", 1, root=root)
+    chapter = Chapter("00_tiny", "Tiny", root=root)
     chapter.source.write_text(source)
     return chapter
 
@@ -159,16 +161,16 @@ def test_text_that_came_in_pieces_is_one_output(made):
 
 
 @pytest.mark.notebook
-def test_the_kernel_is_this_python_and_knows_of_no_book(made, monkeypatch):
+def test_the_kernel_is_this_python_and_strict(made):
     shown = _read(made[0]).cells[6].outputs[0].data["text/plain"]
-    assert shown == repr((sys.executable, None))
+    assert shown == repr((sys.executable, "1"))
 
 
 @pytest.mark.notebook
 def test_execute_hands_variables_and_folder_to_the_kernel(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_BOOK", "inherited")
-    source = "import os\nprint([os.environ.get('COURSE_BOOK'), os.getcwd()])"
-    for env, seen in ((None, None), ({"COURSE_BOOK": "1"}, "1")):
+    monkeypatch.setenv("COURSE_OWN", "inherited")
+    source = "import os\nprint([os.environ.get('COURSE_OWN'), os.getcwd()])"
+    for env, seen in ((None, "inherited"), ({"COURSE_OWN": "1"}, "1")):
         notebook = new_notebook(cells=[new_code_cell(source)])
         assert notebooks.execute(notebook, cwd=tmp_path, env=env) is notebook
         assert notebook.cells[0].outputs[0].text == f"{[seen, str(tmp_path)]}\n"
@@ -589,7 +591,7 @@ BREACHES = [
 
 
 def test_a_good_notebook_keeps_every_rule():
-    assert rules.complaints(_good()) == []
+    assert rules.complaints(_good(), in_form=False) == []
 
 
 @pytest.mark.parametrize(("rule", "breach", "complaint"), BREACHES)
@@ -598,7 +600,7 @@ def test_each_rule_finds_what_it_forbids(rule, breach, complaint):
     breach(notebook)
     found = list(rule(notebook))
     assert len(found) == 1 and found[0].startswith(complaint)
-    assert found[0] in rules.complaints(notebook)
+    assert found[0] in rules.complaints(notebook, in_form=False)
 
 
 def test_every_rule_is_shown_to_find_something():
@@ -628,14 +630,14 @@ EXERCISES, QUIZ, REFERENCES = range(4, 16), 16, 17
 def test_only_a_chapter_needs_exercises_and_a_quiz(kind, without, broken):
     notebook = _good()
     _drop(*without)(notebook)
-    found = rules.complaints(notebook, kind=kind)
+    found = rules.complaints(notebook, kind=kind, in_form=False)
     assert len(found) == bool(broken) and all(text.startswith(broken) for text in found)
 
 
 def test_the_first_chapter_may_have_fewer_exercises():
     notebook = _good()
     _drop(4, 5, 6)(notebook)
-    assert rules.complaints(notebook, first=True) == []
+    assert rules.complaints(notebook, first=True, in_form=False) == []
 
 
 # The committed notebooks ------------------------------------------------------------------------
@@ -648,9 +650,19 @@ def test_notebook_and_source_agree_cell_by_cell(chapter):
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.notebook)
 def test_committed_notebooks_keep_every_rule(chapter):
-    notebook = nbformat.read(chapter.ipynb, as_version=4)
-    first = chapter.kind == "chapter" and not chapter.prerequisites
-    assert rules.complaints(notebook, kind=chapter.kind, first=first) == []
+    assert notebooks.broken_rules(COURSE, chapter) == []
+
+
+def test_the_first_edition_names_chapters_of_the_course_only():
+    assert {chapter.slug for chapter in COURSE.chapters} >= rules.FIRST_EDITION
+
+
+@pytest.mark.notebook
+@pytest.mark.parametrize("chapter", IN_FORM, ids=lambda chapter: chapter.notebook)
+def test_with_all_marked_numbers_changed_no_cell_ends_in_an_exception(chapter):
+    changes = vary.all_at_once(notebooks.read_source(chapter.source))
+    assert changes
+    assert vary.failure(chapter, changes) == ""
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.notebook)

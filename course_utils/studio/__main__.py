@@ -2,6 +2,8 @@
 
 run [CHAPTER …]     execute sources into clean notebooks; CHAPTER is the start of a name: 02
 check               hold the committed notebooks against their sources and the rules
+measures, claims    how long each notebook is and what its form lacks; what its guards claim
+try                 change each number marked "# try", one at a time, and run the notebook
 handout [--to DIR]  write the course without solutions and outputs
 lab                 open JupyterLab on the first chapter
 doctor              look at what the course runs on
@@ -22,6 +24,9 @@ FURTHER = {
     "lab": "course_utils.studio.lab",
     "book": "course_utils.studio.book.__main__",
     "runs": "course_utils.studio.runs",
+    "measures": "course_utils.studio.measures",
+    "claims": "course_utils.studio.claims",
+    "try": "course_utils.studio.vary",
 }
 
 
@@ -68,12 +73,16 @@ def _run(options: argparse.Namespace) -> int:
     course = manifest.load(options.book, files=False)
     for chapter in notebooks.choose(course, options.chapters):
         print(notebooks.make(chapter, fresh=options.fresh), flush=True)
+    manifest.write_chapter_table(course)
     return 0
 
 
 def _check(options: argparse.Namespace) -> int:
-    pages = manifest.load(options.book).notebooks
-    found = [f"{page.notebook}: {wrong}" for page in pages for wrong in notebooks.check(page)]
+    course = manifest.load(options.book)
+    pages = course.notebooks
+    found = [
+        f"{page.notebook}: {wrong}" for page in pages for wrong in notebooks.check(course, page)
+    ]
     print("\n".join(found) or f"{len(pages)} notebooks agree with their sources and the rules.")
     return 1 if found else 0
 

@@ -11,13 +11,14 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NoReturn
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from course_utils.runtime import ROOT
+from course_utils.runtime import ROOT, atomic_write
 
 
 class ManifestError(ValueError):
@@ -31,7 +32,6 @@ class Chapter:
     Attributes:
         notebook: the stem that both files of the pair share.
         title: as the book and the README show it.
-        minutes: for reading and running; None if nobody has written it down.
         part: the title of its part; empty if it belongs to none.
         prerequisites: the stems of the chapters that it needs.
         gpu: whether it has cells that use a GPU where there is one.
@@ -41,7 +41,6 @@ class Chapter:
 
     notebook: str
     title: str
-    minutes: int | None = None
     part: str = ""
     prerequisites: tuple[str, ...] = ()
     gpu: bool = False
@@ -68,6 +67,18 @@ class Chapter:
     def source(self) -> Path:
         """The text that is edited and reviewed."""
         return self.root / "notebooks" / "source" / f"{self.notebook}.py"
+
+    @property
+    def first(self) -> bool:
+        """Whether it is a chapter that needs no other."""
+        return self.kind == "chapter" and not self.prerequisites
+
+    @cached_property
+    def minutes(self) -> int:
+        """An estimate for reading, running and the exercises, from its source; 0 without one."""
+        from course_utils.studio import page  # slow to import
+
+        return page.read(self.source, kind=self.kind).minutes if self.source.is_file() else 0
 
     def pages(self) -> "Iterator[Chapter]":
         """The chapter, and its further page after it."""
@@ -101,6 +112,13 @@ class Manifest:
         """Every notebook in the book's order: chapters, each before its further page; appendices."""
         pages = [page for chapter in self.chapters for page in chapter.pages()]
         return (*pages, *self.appendices)
+
+    def links(self, chapter: Chapter) -> tuple[str, ...]:
+        """The stems to which the end of a chapter leads: its further page, and the next chapter."""
+        if chapter.kind != "chapter":
+            return ()
+        after = self.chapters[self.chapters.index(chapter) + 1 :][:1]
+        return tuple(page.notebook for page in [*list(chapter.pages())[1:], *after])
 
 
 def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manifest:
@@ -156,7 +174,7 @@ def chapter_table(manifest: Manifest) -> str:
 def _table_row(chapter: Chapter) -> str:
     link = f"[{_escape(chapter.title)}](notebooks/{chapter.notebook}.ipynb)"
     if chapter.kind == "further":
-        return f"| | {link} | | | |"
+        return f"| | {link} | {chapter.minutes or '–'} | | |"
     needs = ", ".join(stem.partition("_")[0] for stem in chapter.prerequisites) or "–"
     gpu = "optional" if chapter.gpu else "–"
     return f"| {chapter.number} | {link} | {chapter.minutes or '–'} | {needs} | {gpu} |"
@@ -164,6 +182,20 @@ def _table_row(chapter: Chapter) -> str:
 
 def _escape(text: str) -> str:
     return re.sub(r"([|\[\]\\])", r"\\\1", text)
+
+
+def write_chapter_table(manifest: Manifest) -> None:
+    """Bring the table in the README beside the manifest up to date, if there is one."""
+    path = manifest.path.resolve().parent / "README.md"
+    if not path.is_file():
+        return
+    text = path.read_text(encoding="utf-8")
+    before, start, rest = text.partition("<!-- chapters -->\n")
+    _, end, after = rest.partition("\n<!-- /chapters -->")
+    new = f"{before}{start}{chapter_table(manifest)}{end}{after}"
+    if start and end and new != text:
+        with atomic_write(path) as part:
+            part.write_text(new, encoding="utf-8")
 
 
 # What each key may hold; a description is what an error asks for ---------------
@@ -203,7 +235,6 @@ CHAPTER = {
         "description": 'a name without folder and suffix, such as "02_pooling"',
     },
     "title": TEXT,
-    "minutes": {"type": "integer", "minimum": 1, "description": "a whole number above 0"},
     "part": TEXT | {"description": "the title of a [[part]]"},
     "prerequisites": TEXTS | {"description": "a list of notebooks"},
     "gpu": {"type": "boolean", "description": "true or false"},

@@ -96,7 +96,7 @@ def execute(
     Args:
         notebook: as `read_source` gives it.
         cwd: the folder in which the kernel starts.
-        env: variables added to this process's own. COURSE_BOOK is never inherited.
+        env: variables added to this process's own.
         progress: the label of a bar over the cells, shown in a terminal; None shows none.
 
     Returns:
@@ -142,9 +142,8 @@ def execute(
 
 def _environment() -> dict[str, str]:
     """This process's variables, with the course in reach even where it is not installed."""
-    environ = {name: value for name, value in os.environ.items() if name != "COURSE_BOOK"}
-    paths = [str(ROOT), environ.get("PYTHONPATH", "")]
-    return environ | {
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "COURSE_STRICT": "1",  # a claim that does not hold is an error here
     }
@@ -307,11 +306,20 @@ def pair_differences(chapter: Chapter) -> list[str]:
     ]
 
 
-def check(chapter: Chapter) -> list[str]:
+def check(course: Manifest, chapter: Chapter) -> list[str]:
     """What is wrong with a committed notebook: it differs from its source, or breaks a rule."""
-    notebook = nbformat.read(chapter.ipynb, as_version=4)
-    first = chapter.kind == "chapter" and not chapter.prerequisites
-    return pair_differences(chapter) + rules.complaints(notebook, kind=chapter.kind, first=first)
+    return pair_differences(chapter) + broken_rules(course, chapter)
+
+
+def broken_rules(course: Manifest, chapter: Chapter) -> list[str]:
+    """The rules that a committed notebook breaks, by its kind, edition and place in the course."""
+    return rules.complaints(
+        nbformat.read(chapter.ipynb, as_version=4),
+        kind=chapter.kind,
+        first=chapter.first,
+        in_form=chapter.slug not in rules.FIRST_EDITION,
+        links=course.links(chapter),
+    )
 
 
 # Choosing ---------------------------------------------------------------------

@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator
 import nbformat
 from nbformat import NotebookNode
 
+from course_utils.studio import form
+from course_utils.studio.page import Page
+
 IGNORE = "nbval-ignore-output"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 EXERCISE = ("exercise", "check", "solution")
@@ -19,6 +22,21 @@ MAX_BYTES = 2_000_000
 MAX_IGNORED = 0.30
 MIN_ALT = 20  # characters
 MIN_EXERCISES = 4
+FIRST_EDITION = {
+    "start_here",
+    "queries_keys_values",
+    "kernel_regression",
+    "scoring_functions",
+    "bahdanau_attention",
+    "multi_head_attention",
+    "positions",
+    "transformer",
+    "training_transformers",
+    "gpt",
+    "vision_transformers",
+    "attention_between_pixels",
+}
+"""Slugs of the chapters that do not have the form of the second edition yet: a chapter that is rewritten leaves it."""
 
 Rule = Callable[[NotebookNode], Iterator[str]]
 
@@ -28,7 +46,14 @@ def tags(cell: NotebookNode) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
-def complaints(notebook: NotebookNode, *, kind: str = "chapter", first: bool = False) -> list[str]:
+def complaints(
+    notebook: NotebookNode,
+    *,
+    kind: str = "chapter",
+    first: bool = False,
+    in_form: bool = True,
+    links: tuple[str, ...] = (),
+) -> list[str]:
     """All that a notebook breaks.
 
     Args:
@@ -36,10 +61,15 @@ def complaints(notebook: NotebookNode, *, kind: str = "chapter", first: bool = F
         kind: "chapter", "further" or "appendix"; only a chapter needs exercises and a quiz, and an
             appendix needs no references.
         first: whether it is the first chapter, which may have fewer exercises than the others.
+        in_form: whether it has the form of the second edition, whose rules are in `form`.
+        links: the stems to which its last texts have to link; only of the second edition.
     """
     excused = {"chapter": (), "further": OF_CHAPTERS, "appendix": (*OF_CHAPTERS, has_references)}
-    skipped = excused[kind] + ((enough_exercises,) if first else ())
-    return [text for rule in RULES if rule not in skipped for text in rule(notebook)]
+    skipped = excused[kind] + ((enough_exercises,) if first or in_form else ())
+    found = [text for rule in RULES if rule not in skipped for text in rule(notebook)]
+    if in_form:
+        found += form.complaints(Page(notebook, kind), first=first, links=links)
+    return found
 
 
 def _code(notebook: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
@@ -179,14 +209,14 @@ def no_idle_comparisons(notebook: NotebookNode) -> Iterator[str]:
         for node in ast.walk(ast.Module(_statements(cell), [])):
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare):
                 code = ast.unparse(node)
-                yield f"cell {place}: {code!r} checks nothing; write `assert` before it"
+                yield f"cell {place}: {code!r} checks nothing; show it, or assert it in a guard"
 
 
 # The shape of a chapter -------------------------------------------------------
 
 
 def exercises_in_order(notebook: NotebookNode) -> Iterator[str]:
-    """Exercise, check, solution; exercise, check, solution; and so on."""
+    """Exercise, check, solution; and so on. An open exercise is text alone, and has none of them."""
     tagged = [(place, tag) for place, cell in _code(notebook) for tag in tags(cell)]
     tagged = [(place, tag) for place, tag in tagged if tag in EXERCISE]
     for turn, (place, tag) in enumerate(tagged):
@@ -200,7 +230,7 @@ def exercises_in_order(notebook: NotebookNode) -> Iterator[str]:
 
 
 def enough_exercises(notebook: NotebookNode) -> Iterator[str]:
-    """At least four exercises in a chapter."""
+    """At least four exercises in a chapter of the first edition; open ones count in `measures`."""
     count = sum("exercise" in tags(cell) for _, cell in _code(notebook))
     if count < MIN_EXERCISES:
         yield f"{count} exercises; a chapter has {MIN_EXERCISES} or more"
@@ -209,7 +239,7 @@ def enough_exercises(notebook: NotebookNode) -> Iterator[str]:
 def has_quiz(notebook: NotebookNode) -> Iterator[str]:
     """A quiz near the end."""
     if not any(re.search(r"\bcu\.quiz\(", cell.source) for _, cell in _code(notebook)):
-        yield 'no quiz; show it with cu.quiz("NN")'
+        yield 'no quiz; show it with cu.quiz("slug")'
 
 
 def has_references(notebook: NotebookNode) -> Iterator[str]:

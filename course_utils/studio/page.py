@@ -1,0 +1,307 @@
+"""A notebook, read for its measures and for the rules of its form: sections, exercises, words, code that is seen."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbformat import NotebookNode
+
+from course_utils.lessons.claims import Guarded, guards_in
+from course_utils.studio import tries
+
+WORDS_A_MINUTE = 120
+SECONDS_A_LINE = 6
+KINDS = ("build", "predict", "bug", "open")  # of exercises
+UNCOUNTED = ("Take-aways", "Quiz", "References")  # headings that are no sections
+UNTAUGHT = {"guard", "exercise", "check", "solution", "gpu"}
+FOLDED = {"hide-input", "guard", "solution"}
+
+HEADING = re.compile(r"^(#{1,6})\s+(.*\S)\s*$")
+EXERCISE = re.compile(r"Exercise (\d+)\b")
+EFFORT = re.compile(r"^\*(?:(\w+) · )?(\d+) minutes?(?: · [★☆]+)?\*$")
+
+
+# A notebook, read -------------------------------------------------------------
+
+
+@dataclass
+class Exercise:
+    """An exercise, by its heading and the line below.
+
+    Attributes:
+        place: of the cell with the heading.
+        title: the heading, ``"Exercise 2 · Widths"``.
+        number: as the heading says.
+        kind: one of KINDS; empty if the line does not say it.
+        minutes: 0 if the line does not say them.
+    """
+
+    place: int
+    title: str
+    number: int
+    kind: str = ""
+    minutes: int = 0
+
+
+@dataclass
+class Section:
+    """A section: the place of its heading, its title, and the first line below."""
+
+    place: int
+    title: str
+    first_line: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A code cell with what stands above it.
+
+    Attributes:
+        place: in the notebook, from 0.
+        node: the cell itself.
+        section: the heading of level two that it stands under, with its place; ("", -1) before the first.
+        exercise: the exercise that it belongs to, if any.
+    """
+
+    place: int
+    node: NotebookNode
+    section: tuple[str, int] = ("", -1)
+    exercise: Exercise | None = None
+
+    @property
+    def source(self) -> str:
+        """Its code."""
+        return self.node.source
+
+    @property
+    def tags(self) -> set[str]:
+        """Its tags."""
+        return set(self.node.metadata.get("tags", ()))
+
+    @property
+    def jupyter(self) -> dict:
+        """What Lab folds of it."""
+        return self.node.metadata.get("jupyter", {})
+
+    @property
+    def folded(self) -> bool:
+        """Whether its code is out of sight."""
+        return bool(self.tags & FOLDED or self.jupyter.get("source_hidden"))
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax tree; empty if it is not Python, which the rule plain_python reports."""
+        try:
+            return ast.parse(self.source)
+        except SyntaxError:
+            return ast.Module([], [])
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Its code without blank lines."""
+        return [line for line in self.source.splitlines() if line.strip()]
+
+    @cached_property
+    def guards(self) -> list[Guarded]:
+        """Its guards.
+
+        Raises:
+            ValueError: a claim is not written out as a text.
+        """
+        return guards_in(self.tree)
+
+    @property
+    def teaches(self) -> bool:
+        """Whether a reader expects to see something: it does more than import and define."""
+        if self.tags & UNTAUGHT:
+            return False
+        return not all(_only_prepares(node) for node in self.tree.body)
+
+    @property
+    def is_one_class(self) -> bool:
+        """Whether it defines a class and does nothing else."""
+        return len(self.tree.body) == 1 and isinstance(self.tree.body[0], ast.ClassDef)
+
+    def calls(self, *names: str) -> int:
+        """How often it calls ``cu.name``, for any of the names."""
+        return sum(
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) in {f"cu.{name}" for name in names}
+            for node in ast.walk(self.tree)
+        )
+
+    @property
+    def shows_picture(self) -> bool:
+        """Whether there is a picture among its outputs."""
+        data = [output.get("data", {}) for output in self.node.get("outputs", [])]
+        html = "".join(one.get("text/html", "") for one in data)
+        kinds = [kind for one in data for kind in one]
+        return bool(re.search(r"<(img|svg)\b", html)) or any(k.startswith("image/") for k in kinds)
+
+
+def _only_prepares(node: ast.stmt) -> bool:
+    """An import, a definition, a text, or the seed."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return True
+    prepares = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return isinstance(node, prepares) or "cu.seed_everything(" in ast.unparse(node)
+
+
+@dataclass
+class Page:
+    """A notebook, read for its measures and rules.
+
+    Attributes:
+        notebook: what was read.
+        kind: "chapter", "further" or "appendix".
+        code: its code cells.
+        sections: its sections, those of UNCOUNTED apart.
+        exercises: its exercises.
+        words: of prose; of quiz and references none.
+    """
+
+    notebook: NotebookNode
+    kind: str = "chapter"
+    code: list[Cell] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+    exercises: list[Exercise] = field(default_factory=list)
+    words: int = 0
+
+    def __post_init__(self) -> None:
+        under, exercise, fresh = ("", -1), None, None
+        for place, node in enumerate(self.notebook.cells):
+            if node.cell_type == "code":
+                self.code.append(Cell(place, node, under, exercise))
+                continue
+            for line in prose_lines(node.source):
+                if heading := HEADING.match(line):
+                    level, title = len(heading[1]), heading[2]
+                    if level <= 3:
+                        exercise = self._exercise(place, title) if level == 3 else None
+                        fresh = exercise
+                    if level == 2:
+                        under = (title, place)
+                        if title not in UNCOUNTED:
+                            self.sections.append(fresh := Section(place, title))
+                elif line.strip() and fresh:
+                    _read_first_line(fresh, line.strip())
+                    fresh = None
+                if under[0] not in UNCOUNTED[1:]:
+                    self.words += count_words(line)
+
+    def _exercise(self, place: int, title: str) -> Exercise | None:
+        if not (found := EXERCISE.match(title)):
+            return None
+        self.exercises.append(Exercise(place, title, int(found[1])))
+        return self.exercises[-1]
+
+    @property
+    def executed(self) -> bool:
+        """Whether its outputs are known."""
+        return any(cell.node.get("execution_count") for cell in self.code)
+
+    @property
+    def seen(self) -> list[Cell]:
+        """The code cells that are not folded."""
+        return [cell for cell in self.code if not cell.folded]
+
+    @property
+    def lines(self) -> int:
+        """Lines of code that a reader sees."""
+        return sum(len(cell.lines) for cell in self.seen)
+
+    @property
+    def tries(self) -> list[tuple[int, tries.Try]]:
+        """Each number to play with, after the place of its cell."""
+        return [(cell.place, mark) for cell in self.code for mark in tries.find(cell.source)[0]]
+
+    @property
+    def writes_model(self) -> bool:
+        """Whether it defines a torch.nn.Module, a solution's aside."""
+        return any(
+            isinstance(node, ast.ClassDef)
+            and any(ast.unparse(base).split(".")[-1] == "Module" for base in node.bases)
+            for cell in self.code
+            if "solution" not in cell.tags
+            for node in cell.tree.body
+        )
+
+    @property
+    def exercise_minutes(self) -> int:
+        """What its exercises say together."""
+        return sum(exercise.minutes for exercise in self.exercises)
+
+    @property
+    def minutes(self) -> int:
+        """Minutes for reading, running and the exercises: an estimate, rounded to five."""
+        reading = self.words / WORDS_A_MINUTE + self.lines * SECONDS_A_LINE / 60
+        return 5 * int((reading + self.exercise_minutes) / 5 + 0.5)
+
+
+def prose_lines(text: str) -> Iterator[str]:
+    """The lines of a Markdown cell, those of fenced code blanked."""
+    fenced = False
+    for line in text.splitlines():
+        fence = line.lstrip().startswith("```")
+        fenced ^= fence
+        yield "" if fenced or fence else line
+
+
+def count_words(line: str) -> int:
+    """Words of a line of Markdown: what stands between spaces and holds a letter or a digit.
+
+    A picture is none, a link is its text; of a formula, each part between spaces is one.
+    """
+    line = re.sub(r"!\[[^\]]*\]\([^)]*\)|<[^>]+>", " ", line)
+    line = re.sub(r"\]\([^)\s]*\)", "", line)
+    return sum(any(letter.isalnum() for letter in word) for word in line.split())
+
+
+def _read_first_line(what: Exercise | Section, line: str) -> None:
+    if isinstance(what, Section):
+        what.first_line = line
+    elif effort := EFFORT.match(line):
+        what.kind, what.minutes = effort[1] or "", int(effort[2])
+
+
+def stray_claims(cell: Cell) -> list[int]:
+    """Lines that assert or raise outside a guard, where a reader who changes a number would be stopped.
+
+    Inside functions and classes, the cells of an exercise and its solution may do so, and any cell may
+    raise a ValueError.
+    """
+    free = bool(cell.tags & {"exercise", "solution"})
+
+    def strays(node: ast.AST, inside: bool) -> Iterator[int]:
+        if isinstance(node, ast.With) and any("guard" in ast.unparse(i) for i in node.items):
+            return
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+            inside = True
+        is_call = isinstance(node, ast.Call) and re.match(
+            r"assert", ast.unparse(node.func).split(".")[-1]
+        )
+        is_raise = isinstance(node, ast.Raise)
+        taught = is_raise and inside and "ValueError" in ast.unparse(node)
+        if (isinstance(node, ast.Assert) or is_call or is_raise) and not taught:
+            if not (free and inside):
+                yield node.lineno
+            return
+        for child in ast.iter_child_nodes(node):
+            yield from strays(child, inside)
+
+    return sorted(strays(cell.tree, False))
+
+
+def read(source: Path, ipynb: Path | None = None, kind: str = "chapter") -> Page:
+    """The page that a source describes, with the outputs of its notebook if that is of the same code."""
+    notebook = jupytext.read(source, fmt="py:percent")
+    if ipynb and ipynb.is_file():
+        made = nbformat.read(ipynb, as_version=4)
+        if [c.source for c in made.cells] == [c.source for c in notebook.cells]:
+            notebook = made
+    return Page(notebook, kind)

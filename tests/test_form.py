@@ -1,0 +1,456 @@
+"""The form of the second edition: a page that has it, and for each rule and limit a page that breaks it."""
+
+import ast
+import random
+import re
+
+import jupytext
+import pytest
+from nbformat.v4 import new_output
+
+from course_utils.studio import form, rules, tries
+from course_utils.studio.measures import measures, sheet, table
+from course_utils.studio.page import Page, count_words, read
+
+FOLD = 'jupyter={"source_hidden": true}'
+HIDE = 'jupyter={"source_hidden": true, "outputs_hidden": true}'
+PROSE = "# " + "word " * 2000
+
+
+def exercise(number, kind, minutes):
+    return f"""
+# %% [markdown]
+# ### Exercise {number} · Windows
+# *{kind} · {minutes} minutes*
+#
+# Write it.
+
+# %% tags=["exercise", "{kind}"]
+def window{number}(x):
+    raise NotImplementedError
+
+# %% tags=["check"]
+cu.checks.window{number}(window{number})
+
+# %% tags=["solution"] {HIDE}
+def window{number}_solution(x):
+    return x
+
+cu.checks.window{number}(window{number}_solution)
+"""
+
+
+GOOD = f"""\
+# %% [markdown]
+# # Title
+
+# %%
+import course_utils as cu
+
+cu.seed_everything(0)
+
+# %% [markdown]
+# ## Windows
+# *Section 1 of 2*
+#
+{PROSE}
+
+# %%
+width = 0.5  # try 0.1 … 10
+steps = 40  # try 10 … 200
+kernel = "gaussian"  # try "gaussian" | "boxcar"
+noise = 1.0  # try 0 … 2
+rate = 0.1  # try 0.01 … 1
+width * steps
+
+# %%
+cu.predict("first")
+
+# %%
+cu.predict("second")
+
+# %%
+cu.predict("third")
+
+# %%
+def pool(x):
+    if not x:
+        raise ValueError("x is empty")
+    return x
+
+# %%
+for row in range(3):
+    print(pool(row + 1))
+
+# %% tags=["hide-input"] {FOLD}
+fig, ax = cu.subplots(alt="A line")
+fig
+
+# %% tags=["guard"] {FOLD}
+with cu.guard("A width is positive."):
+    assert width > 0
+
+# %%
+cu.quiz("title", "window")
+{exercise(1, "build", 10)}
+# %% [markdown]
+# ## Widths
+# *Section 2 of 2*
+
+# %%
+wide = 2 * width
+wide
+{exercise(2, "predict", 5)}{exercise(3, "bug", 5)}
+# %% [markdown]
+# ### Exercise 4 · Further
+# *open · 8 minutes*
+
+# %% [markdown]
+# ## Take-aways
+#
+# Go on with [the next](03_next.ipynb), or [further](02_title_further.ipynb).
+
+# %%
+cu.quiz("title")
+
+# %% [markdown]
+# ## References
+"""
+LINKS = ("02_title_further", "03_next")
+
+
+def page(text=GOOD, kind="chapter"):
+    """The page of this source, as if executed: what ends in an expression or a loop shows something."""
+    notebook = jupytext.reads(text, fmt="py:percent")
+    for count, cell in enumerate((c for c in notebook.cells if c.cell_type == "code"), 1):
+        body = ast.parse(cell.source).body
+        cell.execution_count = count
+        if body and isinstance(body[-1], ast.Expr | ast.For):
+            cell.outputs = [new_output("stream", name="stdout", text="1")]
+    return Page(notebook, kind)
+
+
+def broken(text, kind="chapter", **options):
+    options = {"links": LINKS} | options
+    return form.complaints(page(text, kind), **options)
+
+
+def swap(old, new):
+    assert old in GOOD
+    return GOOD.replace(old, new, 1)
+
+
+def add(code, before="# %%\nwide ="):
+    return swap(before, f"{code.strip()}\n\n{before}")
+
+
+CLASS = "class Model(torch.nn.Module):\n" + "    x = 1\n" * 25
+SILENT = "# %%\na = 1\n\n# %%\nb = a\n"
+LONG = "# %%\n" + "".join(f"x{number} = {number}\n" for number in range(20)) + "x19"
+
+BREACHES = {
+    "cells": (add("# %% [markdown]\n# More\n\n" * 40), "cells: 7"),
+    "words": (swap(PROSE, PROSE + "word " * 700), "words of prose: 27"),
+    "lines": (add(LONG.replace("x", "y")[:-3] * 8), "unfolded lines: "),
+    "longest": (add(LONG), "lines of the longest cell: 21 (cell "),
+    "class and more": (add(f"# %%\n{CLASS}\nx = 1\nx"), "lines of the longest cell: 28 (cell "),
+    "widest": (add("# %%\n" + "wide_" * 18), "characters of the widest line: 90 (cell "),
+    "silent": (add(SILENT), "teaching cells that show nothing: 2 (cells "),
+    "assert": (add("# %%\nassert width\nwidth"), "asserts and raises outside guards: 1 (cell "),
+    "assert_close": (
+        add("# %%\ntorch.testing.assert_close(width, 1)"),
+        "asserts and raises outside guards: 1",
+    ),
+    "assert beside a guard": (
+        swap("with cu.guard(", "assert width\nwith cu.guard("),
+        "asserts and raises outside guards: 1",
+    ),
+    "assert in a function": (
+        swap("    return x\n\n# %%\nfor", "    assert x\n    return x\n\n# %%\nfor"),
+        "asserts and raises outside guards: 1",
+    ),
+    "raise": (add("# %%\nraise ValueError"), "asserts and raises outside guards: 1"),
+    "other raise": (swap("raise ValueError", "raise KeyError"), "asserts and raises outside guards"),
+    "assert in a check": (
+        swap("cu.checks.window1(window1)", "assert window1(1)"),
+        "asserts and raises outside guards: 1",
+    ),
+    "exercises": (swap("### Exercise 4", "### Task"), "exercises: 3 (build 10, predict 5, bug 5)"),
+    "short exercises": (swap("*open · 8", "*open · 2"), "minutes of the exercises: 22; 25 to 40"),
+    "long exercises": (swap("*open · 8", "*open · 30"), "minutes of the exercises: 50; 25 to 40"),
+    "predict": (swap('cu.predict("third")', "width"), "predictions: 2; at least 3"),
+    "tries": (swap("rate = 0.1  # try 0.01 … 1", "rate = 1"), "numbers to try: 4 (width, steps"),
+    "short": (swap(PROSE, "# word"), "minutes: 30; 45 to 75"),
+    "long": (swap("*build · 10", "*build · 45"), "minutes: 85; 45 to 75"),
+    form.guards_in_place: [
+        (swap('tags=["guard"]', 'tags=["hide-input"]'), "the tag and cu.guard go together; give"),
+        (swap('with cu.guard("A width is positive."):', "if True:"), "cu.guard go together; remove"),
+        (swap("assert width > 0", "assert width > 0\n" + "    assert width\n" * 6), "7 conditions"),
+        (swap("assert width > 0", "width > 0"), "0 conditions"),
+        (swap('guard("A width is positive.")', "guard(claim)"), "write the claim as a text"),
+        (swap('cu.quiz("title", "window")', "width"), "of its section comes after; move the guard"),
+    ],
+    form.folded_alike: [
+        (swap(f'tags=["hide-input"] {FOLD}', 'tags=["hide-input"]'), "folded in the book only; add"),
+        (swap('tags=["hide-input"] ', ""), "folded in Lab only; add the tag hide-input"),
+        (swap(HIDE, FOLD), "outputs_hidden and the tag solution go together"),
+        (swap(FOLD, HIDE), "outputs_hidden and the tag solution go together"),
+    ],
+    form.only_plumbing_folded: [
+        (add(f'# %% tags=["hide-input"] {FOLD}\nprint(width)'), "folded, and neither plot nor table"),
+        (
+            add(f'# %% tags=["hide-input"] {FOLD}\nclass Model:\n    ax = 1\n'),
+            "folded, and neither plot nor table",
+        ),
+    ],
+    form.exercises_whole: [
+        (swap("Exercise 4", "Exercise 5"), "is number 4 of the notebook"),
+        (swap("*open · 8 minutes*", "*8 minutes · ★*"), "needs a first line such as"),
+        (swap("*open · 8 minutes*", "*think · 8 minutes*"), "needs a first line such as"),
+        (swap("# *open", "# Read.\n#\n# *open"), "needs a first line such as"),
+        (swap('tags=["check"]', ""), "has the cells ['exercise', 'solution']; build has exercise"),
+        (swap("*open ·", "*build ·"), "has the cells []; build has exercise, check, solution"),
+        (swap("*bug · 5", "*open · 5"), "open has no such cells"),
+        (swap('["exercise", "bug"]', '["exercise"]'), "add the tag bug"),
+        (add('# %% tags=["exercise", "bug"]\n1'), "an exercise's cell under no"),
+    ],
+    form.every_kind: [
+        (
+            swap('["exercise", "bug"]', '["exercise", "build"]').replace("*bug", "*build"),
+            "no exercise of the kind bug",
+        )
+    ],
+    form.solutions_apart: [
+        (swap("def window1_solution", "def window1"), "a solution binds 'window1'; call it"),
+        (
+            swap("cu.checks.window1(window1_solution)", "for step in [1]:\n    step"),
+            "a solution binds 'step'",
+        ),
+        (add("# %%\nwindow1_solution(1)"), "'window1_solution' outside a solution"),
+    ],
+    form.sections_counted: [
+        (swap("*Section 2 of 2*", "*Section 3 of 2*"), "below 'Widths' has to be *Section 2 of 2*"),
+        (swap("# *Section 2 of 2*", "# First this."), "below 'Widths' has to be *Section 2 of 2*"),
+        (add("# %% [markdown]\n" + "# ## More\n" * 7), "9 sections; at most 8"),
+    ],
+    form.bound_once: [
+        (add("# %%\nwidth = 1\nwidth"), "binds 'width', as cell 3 does; rename one"),
+        (add("# %%\nwidth += 1\nwidth"), "binds 'width', as cell 3 does"),
+        (add("# %%\nif width:\n    steps = 2\nsteps"), "binds 'steps', as cell 3 does"),
+        (add("# %%\ndef kernel():\n    pass"), "binds 'kernel', as cell 3 does"),
+        (add("# %%\nwith open(kernel) as width:\n    print()"), "binds 'width', as cell 3 does"),
+        (add("# %%\nfor width in range(3):\n    print()"), "a loop changes 'width', which cell 3"),
+        (add("# %%\nwindow2 = 1\nwindow2"), "binds 'window2', as cell"),
+    ],
+    form.numbers_can_be_tried: [
+        (swap("# try 0.1 … 10", "# try 0.1"), "cell 3: line 1, # try 0.1: neither a range nor choices"),
+        (swap("# try 10 … 200", "# try 10.5 … 200"), "cell 3: line 2, # try 10.5 … 200: 40 is a whole"),
+        (swap("# try 0 … 2", "# try 2 … 3"), "1.0 is not in the range"),
+        (swap('"gaussian" | "boxcar"', '"box" | "cos"'), "'gaussian' is none of the choices"),
+        (swap("width * steps", "print(1)  # try 1 … 2"), "line 6, # try 1 … 2: no assignment"),
+        (swap("rate = 0.1 ", "rate = 0.1 + noise "), "no name that gets one plain value"),
+    ],
+    form.leads_on: [
+        (swap("[the next](03_next.ipynb)", "the next"), "links to 03_next.ipynb; add it"),
+        (swap("(02_title_further.ipynb)", ""), "links to 02_title_further.ipynb; add it"),
+    ],
+}  # fmt: skip
+SEEDED = [
+    pytest.param(*case, id=f"{getattr(rule, '__name__', rule)}-{count}")
+    for rule, cases in BREACHES.items()
+    for count, case in enumerate(cases if isinstance(cases, list) else [cases])
+]
+
+
+def test_a_page_in_the_form_breaks_no_rule():
+    assert broken(GOOD) == []
+
+
+@pytest.mark.parametrize(("text", "complaint"), SEEDED)
+def test_each_rule_and_limit_finds_what_it_forbids_and_says_what_to_do(text, complaint):
+    found = [said for said in broken(text) if complaint in said]
+    assert found, broken(text)
+    assert all(re.search("[;:] .+", said) for said in found)
+
+
+def test_every_rule_is_shown_to_find_something():
+    extra = {form.sections_counted, form.every_kind, form.leads_on}
+    assert {rule for rule in BREACHES if callable(rule)} == {*form.RULES, *extra}
+    limited = [one for one in measures(page()) if one.limit]
+    named = [complaint for _, complaint in (c for c in BREACHES.values() if isinstance(c, tuple))]
+    for one in limited:
+        assert any(complaint.startswith(one.name) for complaint in named), one.name
+
+
+ALLOWED = {
+    "the class that the chapter builds": add(f"# %%\n{CLASS}"),
+    "more lines where a model is written": add(f"# %%\n{CLASS}\n" + LONG[:-3].replace("x", "y") * 5),
+    "an assert in a solution's function": swap(
+        "_solution(x):\n    return", "_solution(x):\n    assert x\n    return"
+    ),
+    "a number that its own cell changes": add("# %%\ntotal = 0\ntotal += 1\ntotal"),
+    "a loop variable twice": add("# %%\nfor row in [1]:\n    print(row)"),
+    "another figure": add(f'# %% tags=["hide-input"] {FOLD}\nfig, ax = cu.subplots(1)\nfig'),
+    "a handle of two folded figures": add(
+        f'# %% tags=["hide-input"] {FOLD}\nbar = ax.bar()\nbar\n\n'
+        f'# %% tags=["hide-input"] {FOLD}\nbar = ax.bar()\nbar'
+    ),
+    "names inside a comprehension": add("# %%\n[width for width in range(3)]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ALLOWED.values(), ids=ALLOWED)
+def test_what_the_form_allows(text):
+    said = [one for one in broken(text) if not one.startswith("minutes: ")]
+    assert said == []
+
+
+def test_the_first_chapter_may_have_few_exercises():
+    text = swap("### Exercise 4 · Further\n# *open · 8 minutes*", "### More")
+    assert len(broken(text)) == 3  # too few, too short, no open one
+    assert broken(text, first=True) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (
+            "chapter",
+            ["cells", "words", "exercises", "minutes of", "predictions", "numbers", "minutes"],
+        ),
+        ("further", ["cells", "words"]),
+        ("appendix", []),
+    ],
+)
+def test_a_further_page_has_limits_of_size_and_an_appendix_none(kind, said):
+    text = "# %% [markdown]\n# " + "word " * 2700 + "\n\n# %% [markdown]\n# More\n" * 65
+    found = [one.split(":")[0] for one in broken(text, kind, links=()) if "kind" not in one]
+    assert len(found) == len(said)
+    assert all(one.startswith(start) for one, start in zip(found, said, strict=True))
+
+
+def test_only_the_second_edition_is_held_to_the_form():
+    notebook = page(swap("*Section 2 of 2*", "")).notebook
+    assert any("*Section 2 of 2*" in said for said in rules.complaints(notebook, links=LINKS))
+    assert not any("*Section" in said for said in rules.complaints(notebook, in_form=False))
+
+
+def test_an_open_exercise_without_code_keeps_the_order_of_the_others():
+    assert list(rules.exercises_in_order(page().notebook)) == []
+
+
+# What is counted --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("Two words", 2),
+        ("| a | – | 0.5 |", 2),
+        ("|---|---|", 0),
+        ("[a link of words](notebook.ipynb#there) – and $x_1 + 2$", 7),
+        ("![six words that nobody has to read](a.png)", 0),
+        ("*Emphasis* and `code`", 3),
+    ],
+)
+def test_words_are_what_holds_a_letter_or_a_digit(line, words):
+    assert count_words(line) == words
+
+
+@pytest.mark.parametrize("title", ["Quiz", "References"])
+def test_quiz_and_references_are_no_prose(title):
+    more = f"# %% [markdown]\n# ## {title}\n#\n# Five words that do not count."
+    assert page(f"{GOOD}\n{more}").words - page().words in (0, 1)  # the first heading
+
+
+def test_code_blocks_in_the_text_hold_no_headings():
+    assert [one.title for one in page(swap("# Write it.", "# ```\n# ## no\n# ```")).sections] == [
+        "Windows",
+        "Widths",
+    ]
+
+
+def test_folded_and_blank_lines_are_not_seen():
+    assert page(add(f'# %% tags=["guard"] {FOLD}\nx = 1\ny = 1')).lines == page().lines
+    assert page(add("# %%\nx = 1\n\n\n# a comment\ny = 1")).lines == page().lines + 3
+
+
+def test_minutes_are_words_and_lines_and_exercises_rounded_to_five():
+    found = page()
+    exact = found.words / 120 + found.lines * 0.1 + 28
+    assert found.minutes == 5 * round(exact / 5) == 50
+
+
+def test_stars_and_minutes_of_the_first_edition_count():
+    text = "# %% [markdown]\n# ### Exercise 1 · Old\n#\n# *10 minutes · ★★*"
+    (found,) = page(text).exercises
+    assert (found.kind, found.minutes, found.number) == ("", 10, 1)
+
+
+def test_without_outputs_what_depends_on_them_is_unknown(tmp_path):
+    source = tmp_path / "02_title.py"
+    source.write_text(GOOD)
+    found = measures(read(source, tmp_path / "none.ipynb"))
+    unknown = {one.short for one in found if one.value is None}
+    assert unknown == {"silent", "pictures"}
+    assert not any(one.broken for one in found)
+    assert table([("02_title", found)]).splitlines()[2].count("?") == 2
+
+
+@pytest.mark.parametrize(("change", "known"), [("", True), ("\nwide + 1", False)])
+def test_outputs_of_another_code_are_no_outputs(tmp_path, change, known):
+    jupytext.write(page().notebook, tmp_path / "02_title.ipynb")
+    (tmp_path / "02_title.py").write_text(GOOD + "\n# %%\n1" if change else GOOD)
+    assert read(tmp_path / "02_title.py", tmp_path / "02_title.ipynb").executed is known
+
+
+def test_the_sheet_shows_the_limits_and_marks_what_breaks_them():
+    found = measures(page(swap("*open · 8", "*open · 30")))
+    text = sheet("02_title", found, ["one complaint"])
+    assert re.search(r"minutes of the exercises +50! 25 to 40", text)
+    assert re.search(r"predictions +3  at least 3", text)
+    assert "  - one complaint" in text
+    assert re.search(r"^a core chapter +≤65 ", table([("02_title", found)]), re.MULTILINE)
+
+
+# Numbers to play with ---------------------------------------------------------------------------
+
+MARKED = """\
+é = 1; width = 0.5
+width = 0.5  # try 0.1 … 10
+steps = 40  # try 10 … 200
+kernel = "gaussian"  # try "gaussian" | "boxcar"
+shift = -1.5  # try -3 … 0
+print("# try 1 … 2")
+"""
+
+
+def test_marks_are_read_and_their_values_put_in():
+    marks, wrong = tries.find(MARKED)
+    assert wrong == []
+    assert [(one.name, one.value, one.others) for one in marks] == [
+        ("width", 0.5, (0.1, 10)),
+        ("steps", 40, (10, 200)),
+        ("kernel", "gaussian", ("boxcar",)),
+        ("shift", -1.5, (-3, 0)),
+    ]
+    text = MARKED
+    for mark, value in zip(marks, (10, 200, "boxcar", -3), strict=True):
+        text = mark.put(text, value)
+    assert text.splitlines()[1:5] == [
+        "width = 10  # try 0.1 … 10",
+        "steps = 200  # try 10 … 200",
+        'kernel = \'boxcar\'  # try "gaussian" | "boxcar"',
+        "shift = -3  # try -3 … 0",
+    ]
+
+
+def test_drawn_values_stay_in_their_range_and_come_to_its_ends():
+    chance = random.Random(0)
+    width, steps, kernel, shift = tries.find(MARKED)[0]
+    for mark, low, high in ((width, 0.1, 10), (steps, 10, 200), (shift, -3, 0)):
+        drawn = [mark.draw(chance) for _ in range(100)]
+        assert min(drawn) == low and max(drawn) == high
+        assert len(set(drawn)) > 20
+        assert {type(one) for one in drawn if low < one < high} == {type(mark.value)}
+    assert {kernel.draw(chance) for _ in range(20)} == {"gaussian", "boxcar"}

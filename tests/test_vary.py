@@ -1,0 +1,122 @@
+"""Numbers to play with, put to the test, and the list of claims."""
+
+import os
+
+import pytest
+
+from course_utils.studio import claims, notebooks, vary
+from course_utils.studio.__main__ import main
+from course_utils.studio.page import Page
+
+BOOK = """
+[course]
+title = "Tiny"
+authors = []
+license = "MIT"
+repository = ""
+
+[[chapter]]
+notebook = "00_tiny"
+title = "Tiny"
+"""
+TINY = """\
+# %%
+import course_utils as cu
+
+# %%
+width = 2  # try 0 … 4
+kernel = "gaussian"  # try "gaussian" | "boxcar"
+
+# %% tags=["guard"]
+with cu.guard("A width of two is two, and this sentence is so long that a narrow table wraps it."):
+    assert width == 2
+
+# %%
+12 / (width + WORST)
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """A course of one chapter; called with a number, it ends in a division by `width` and that number."""
+    (tmp_path / "notebooks" / "source").mkdir(parents=True)
+    (tmp_path / "book.toml").write_text(BOOK)
+
+    def write(worst):
+        source = tmp_path / "notebooks" / "source" / "00_tiny.py"
+        source.write_text(TINY.replace("WORST", worst))
+        return str(tmp_path / "book.toml")
+
+    return write
+
+
+@pytest.mark.notebook
+def test_a_value_that_ends_in_an_exception_is_listed_and_a_false_claim_is_not(tiny, capsys):
+    book = tiny("0")
+    assert main(["try", "--book", book]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said == [
+        "3 runs, 1 ended in an exception.",
+        "00_tiny with width = 0: cell 3: ZeroDivisionError: division by zero",
+    ]
+    tiny("0.5")
+    assert main(["try", "--book", book]) == 0
+    assert capsys.readouterr().out == "3 runs, 0 ended in an exception.\n"
+
+
+@pytest.mark.notebook
+def test_all_numbers_are_changed_in_one_run(tiny):
+    chapter = notebooks.choose(vary.load(tiny("0"), files=False), [])[0]
+    changes = vary.one_by_one(notebooks.read_source(chapter.source))
+    assert [str(change) for change in changes] == ["width = 0", "width = 4", "kernel = 'boxcar'"]
+    assert vary.failure(chapter, changes[1:]) == ""
+    assert "width = 0, kernel = 'boxcar': cell 3" in vary.failure(chapter, [changes[0], changes[2]])
+
+
+def test_the_values_of_one_run_follow_from_the_text(tiny):
+    chapter = notebooks.choose(vary.load(tiny("0"), files=False), [])[0]
+    notebook = notebooks.read_source(chapter.source)
+    assert [change.mark.name for change in vary.all_at_once(notebook)] == ["width", "kernel"]
+    drawn = set()
+    for number in range(40):
+        notebook.cells[0].source = f"import course_utils as cu  # {number}"
+        assert vary.all_at_once(notebook) == vary.all_at_once(notebook)
+        drawn.add(tuple(change.value for change in vary.all_at_once(notebook)))
+    assert {value for value, _ in drawn} == {0, 1, 2, 3, 4}
+
+
+def test_the_claims_are_listed_with_notebook_and_cell(tiny, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    assert main(["claims", "--book", tiny("0")]) == 0
+    heads, first, *more = capsys.readouterr().out.splitlines()
+    assert heads.split() == list(claims.HEADS)
+    assert first.split()[:4] == ["00_tiny", "2", "1", "A"]
+    said = " ".join([first.partition("1  ")[2], *(line.strip() for line in more)])
+    assert said.endswith("this sentence is so long that a narrow table wraps it.")
+    assert more and max(map(len, more)) <= 70
+
+
+def test_a_claim_that_is_no_text_is_named(tiny, capsys):
+    book = tiny("0")
+    source = os.path.join(os.path.dirname(book), "notebooks", "source", "00_tiny.py")
+    with open(source, "a") as file:
+        file.write("\n# %%\nwith cu.guard(claim):\n    assert width\n")
+    assert main(["claims", "--book", book]) == 1
+    assert "write the claim as a text" in capsys.readouterr().err
+
+
+def test_the_measures_of_the_course_are_printed(tiny, capsys):
+    book = tiny("0")
+    assert main(["measures", "--book", book]) == 0
+    assert "00_tiny" in capsys.readouterr().out
+    assert main(["measures", "00", "--book", book]) == 0
+    said = capsys.readouterr().out
+    assert "numbers to try" in said and "width, kernel" in said
+    assert "  - cell 2: folded in the book only; add" in said
+    assert main(["measures", "07", "--book", book]) == 1
+
+
+def test_a_page_without_code_is_measured():
+    from nbformat.v4 import new_notebook
+
+    assert Page(new_notebook()).minutes == 0
