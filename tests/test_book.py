@@ -164,7 +164,7 @@ def small(tmp_path) -> Path:
     path = tmp_path / "book.toml"
     path.write_text(
         '[course]\ntitle = "Small"\nauthors = ["A", "B"]\nlicense = "MIT"\nrepository = ""\n'
-        '[[chapter]]\nnotebook = "01_one"\ntitle = "One"\nminutes = 30\n'
+        '[[chapter]]\nnotebook = "01_one"\ntitle = "One"\n'
     )
     return path
 
@@ -386,9 +386,9 @@ def test_check_and_serve_say_what_to_do_while_there_is_no_book(small, capsys):
     assert "not built yet: make book" in capsys.readouterr().out
     assert main(["--manifest", str(small), "serve"]) == 1
     assert "not built yet: make book" in capsys.readouterr().err
-    small.write_text(small.read_text().replace("minutes", "minuets"))
+    small.write_text(small.read_text().replace("license", "licence"))
     assert main(["--manifest", str(small), "check"]) == 1
-    assert "minuets" in capsys.readouterr().err
+    assert "licence" in capsys.readouterr().err
 
 
 def test_the_server_takes_a_free_port_of_this_machine_alone(tmp_path):

@@ -11,7 +11,6 @@ BOOK = """
 [[chapter]]
 notebook = "00_start"
 title = "Start"
-minutes = 20
 
 [[chapter]]
 notebook = "01_keys"

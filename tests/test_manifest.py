@@ -110,7 +110,7 @@ def test_the_chapter_table_links_each_notebook_and_names_what_it_needs(book):
 
 
 MISTAKES = {
-    "syntax": ('title = "Keys"', 'title = "Keys', ["not valid TOML", "line 13", "double quotes"]),
+    "syntax": ('title = "Keys"', 'title = "Keys', ["not valid TOML", "line 14", "double quotes"]),
     "unknown table": ("[course]", "[extra]\n[course]", ["extra: unknown key", "Remove it"]),
     "no course": (BOOK.split("[[")[0], "", ["course: missing", "[course]"]),
     "no chapters": (BOOK[BOOK.index("[[") :], "", ["chapter: missing", "[[chapter]]"]),

@@ -12,6 +12,7 @@ CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow  # it reads every chapter, for the minutes
 def test_the_chapters_are_those_of_the_manifest():
     table = re.search(r"<!-- chapters -->\n(.*)\n<!-- /chapters -->", README, re.DOTALL)[1]
     assert table == manifest.chapter_table(manifest.load())

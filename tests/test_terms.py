@@ -26,7 +26,7 @@ def course(tmp_path):
     (folder / "01_one.py").write_text(SOURCE, encoding="utf-8")
     (tmp_path / "book.toml").write_text(
         '[course]\ntitle = "Small"\nauthors = ["A"]\nlicense = "MIT"\nrepository = ""\n'
-        '[[chapter]]\nnotebook = "01_one"\ntitle = "One"\nminutes = 30\n'
+        '[[chapter]]\nnotebook = "01_one"\ntitle = "One"\n'
     )
     return manifest.load(tmp_path / "book.toml", files=False)
 

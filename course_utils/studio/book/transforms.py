@@ -94,7 +94,9 @@ def _mystnb(cell: NotebookNode) -> dict:
 
 def set_effort(notebook: NotebookNode) -> NotebookNode:
     """Give the line under an exercise's title, ``*build · 10 minutes*``, a class that the style sheet knows."""
-    line = re.compile(r"^(\*(?:(?:build|predict|bug|open) · )?\d+ minutes?(?: · [★☆]+)?\*)$", re.MULTILINE)
+    line = re.compile(
+        r"^(\*(?:(?:build|predict|bug|open) · )?\d+ minutes?(?: · [★☆]+)?\*)$", re.MULTILINE
+    )
     return _markdown(notebook, lambda text: line.sub(r"{.effort}\n\1", text))
 
 
