@@ -208,7 +208,9 @@ def test_nothing_is_executed_or_fetched_by_jupyter_book_itself(small):
 
 
 def test_the_cover_has_a_table_of_chapters_that_links_the_pages(small):
-    assert "[One](01_one.ipynb) | 30 |" in pages.cover(load(small))
+    course = load(small)
+    course.chapters[0].source.write_text("# %% [markdown]\n# " + 600 * "word ")
+    assert "[One](01_one.ipynb) | 5 |" in pages.cover(course)
 
 
 # References of the course ---------------------------------------------------------------------------------------------
