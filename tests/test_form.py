@@ -291,6 +291,9 @@ ALLOWED = {
     "a number that its own cell changes": add("# %%\ntotal = 0\ntotal += 1\ntotal"),
     "a loop variable twice": add("# %%\nfor row in [1]:\n    print(row)"),
     "another figure": add(f'# %% tags=["hide-input"] {FOLD}\nfig, ax = cu.subplots(1)\nfig'),
+    "a prediction whose code, with the answer, is folded": swap(
+        '# %%\ncu.predict("first")', f'# %% tags=["hide-input"] {FOLD}\ncu.predict("first")'
+    ),
     "a handle of two folded figures": add(
         f'# %% tags=["hide-input"] {FOLD}\nbar = ax.bar()\nbar\n\n'
         f'# %% tags=["hide-input"] {FOLD}\nbar = ax.bar()\nbar'

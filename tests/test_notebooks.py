@@ -469,6 +469,55 @@ def test_a_handout_can_be_started_and_promises_no_target_that_it_lacks(tmp_path)
     assert (tmp_path / "out" / "tools" / "bootstrap.py").is_file()
 
 
+STUBBED = """\
+# %%
+import course_utils as cu
+
+# %% [markdown]
+# ### Exercise 1 · Mine
+# *build · 8 minutes*
+
+# %% tags=["exercise", "build"]
+def mine(*given):
+    \"\"\"What the check asks for.\"\"\"
+
+# %% tags=["check"]
+cu.checks.CHECK(mine)
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def mine_solution(*given):
+    raise RuntimeError("handed out")
+
+cu.checks.CHECK(mine_solution)
+
+# %%
+part = cu.choose(mine, cu.causal_mask)
+print(part(2).tolist())
+"""
+
+
+@pytest.mark.notebook
+def test_a_handout_in_the_form_runs_through_with_open_stubs(tmp_path):
+    import course_utils as cu
+
+    name = dir(cu.checks)[0]
+    chapter = _chapter(tmp_path, STUBBED.replace("CHECK", name))
+    course = manifest.Manifest("T", (), "", "", (chapter,), path=tmp_path / "book.toml")
+    handout.build(course, tmp_path, tmp_path / "out")
+    handed = Chapter("00_tiny", "Tiny", root=tmp_path / "out")
+    assert "_solution" not in handed.source.read_text()
+    notebook = _read(handed)
+    notebooks.execute(notebook, cwd=handed.ipynb.parent, env={"COURSE_STRICT": "0"})
+    stub, check, choice = notebook.cells[2:]
+    assert rules.tags(stub) == ["exercise", "build"] and "def mine" in stub.source
+    said = check.outputs[0].data["text/plain"]
+    assert said.startswith(f"{name}: not done yet") and "It will test:\n  · " in said
+    assert choice.outputs[0].text == (
+        "causal_mask: the course's; mine has not passed its check yet\n"
+        "[[True, False], [True, True]]\n"
+    )
+
+
 # nbval ------------------------------------------------------------------------------------------
 
 

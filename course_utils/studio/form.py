@@ -93,12 +93,13 @@ def folded_alike(page: Page) -> Iterator[str]:
 
 
 def only_plumbing_folded(page: Page) -> Iterator[str]:
-    """Beside guards and solutions, only plots and tables are folded."""
+    """Beside guards and solutions, only plots, tables and predictions are folded; these hold the answer."""
     for cell in page.code:
         if "hide-input" not in cell.tags or cell.tags & {"guard", "solution"}:
             continue
         defines_class = any(isinstance(node, ast.ClassDef) for node in cell.tree.body)
-        if defines_class or not (re.search(DRAWS, cell.source) or cell.shows_picture):
+        drawn = re.search(DRAWS, cell.source) or cell.shows_picture or cell.calls("predict")
+        if defines_class or not drawn:
             yield f"cell {cell.place}: folded, and neither plot nor table; show its code"
 
 
