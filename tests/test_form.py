@@ -165,6 +165,10 @@ BREACHES = {
         swap("with cu.guard(", "assert width\nwith cu.guard("),
         "asserts and raises outside guards: 1",
     ),
+    "assert in another block": (
+        add("# %%\nwith record(guarded):\n    assert width"),
+        "asserts and raises outside guards: 1",
+    ),
     "assert in a function": (
         swap("    return x\n\n# %%\nfor", "    assert x\n    return x\n\n# %%\nfor"),
         "asserts and raises outside guards: 1",

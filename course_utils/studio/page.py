@@ -269,6 +269,11 @@ def _read_first_line(what: Exercise | Section, line: str) -> None:
         what.kind, what.minutes = effort[1] or "", int(effort[2])
 
 
+def _is_guard(item: ast.withitem) -> bool:
+    call = item.context_expr
+    return isinstance(call, ast.Call) and ast.unparse(call.func) in ("cu.guard", "guard")
+
+
 def stray_claims(cell: Cell) -> list[int]:
     """Lines that assert or raise outside a guard, where a reader who changes a number would be stopped.
 
@@ -278,7 +283,7 @@ def stray_claims(cell: Cell) -> list[int]:
     free = bool(cell.tags & {"exercise", "solution"})
 
     def strays(node: ast.AST, inside: bool) -> Iterator[int]:
-        if isinstance(node, ast.With) and any("guard" in ast.unparse(i) for i in node.items):
+        if isinstance(node, ast.With) and any(_is_guard(item) for item in node.items):
             return
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
             inside = True
