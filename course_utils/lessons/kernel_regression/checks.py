@@ -1,132 +1,103 @@
-"""Checks of *Kernel regression*: kernel weights, classification, leave one out, local lines."""
+"""Checks of *Kernel regression*: answers on paper, leave one out and its shortcut, a loss with a bug."""
 
 import torch
 from torch import Tensor
 
 from course_utils.lessons.check import (
     Check,
+    expect,
     expect_close,
     expect_shape,
-    expect_sums_to_one,
     unchanged,
 )
-from course_utils.pooling import kernel_weights, leave_one_out, nadaraya_watson
+from course_utils.pooling import kernel_weights, leave_one_out, leave_one_out_error
 
 
 def _line(n: int) -> Tensor:
     return torch.linspace(0, 2, n) ** 1.3  # unevenly spaced
 
 
-# Gaussian weights -------------------------------------------------------------------------------
+# Five answers on paper ----------------------------------------------------------------------------
 
-gaussian_weights = Check("gaussian_weights")
+predicted_answers = Check("predicted_answers")
 
 
-@gaussian_weights.must(
-    "weights have shape (queries, keys)",
-    hint="Each query meets each key. How must the two axes stand so that a difference broadcasts?",
+def _answer(candidate, letter: str) -> float:
+    """The candidate's number for one of the letters a to e."""
+    answers = candidate()
+    expect(isinstance(answers, list | tuple), "a list of five numbers is expected")
+    expect(len(answers) == 5, f"{len(answers)} entries; expected five numbers, for a to e")
+    answer = answers["abcde".index(letter)]
+    expect(isinstance(answer, int | float), f"({letter}) is no number yet")
+    return float(answer)
+
+
+def _expect_answer(candidate, letter: str, right: float) -> None:
+    answer = _answer(candidate, letter)
+    expect(abs(answer - right) < 0.02, f"your answer to ({letter}) is {answer:g}")
+
+
+@predicted_answers.must(
+    "(a) is what the tiny width gives",
+    hint="Which of the three keys still has a kernel value that is not nearly 0?",
 )
 def _(candidate):
-    expect_shape(candidate(torch.randn(4), torch.randn(7), 0.5), (4, 7))
+    _expect_answer(candidate, "a", 3)
 
 
-@gaussian_weights.must("each query's weights sum to 1", hint="Over which axis do you normalize?")
-def _(candidate):
-    expect_sums_to_one(candidate(torch.randn(4), torch.randn(7), 0.5), (4, 7))
-
-
-@gaussian_weights.must(
-    "the three-point example comes out", hint="The Gaussian kernel is exp(−u²/2). Is the ½ there?"
+@predicted_answers.must(
+    "(b) is what the huge width gives",
+    hint="All distances are tiny in units of this width. What are the three kernel values?",
 )
 def _(candidate):
-    weights = candidate(torch.tensor([1.0]), torch.tensor([0.0, 1.0, 3.0]), 1.0)
-    expect_close(weights, torch.tensor([[0.3482, 0.5741, 0.0777]]), atol=1e-3)
+    _expect_answer(candidate, "b", 4)
 
 
-@gaussian_weights.must(
-    "the width divides the distance",
-    hint="The kernel is a function of u, the distance divided by the width. What is squared?",
+@predicted_answers.must(
+    "(c) is what the far query gives",
+    hint=(
+        "Far from all keys: do the weights become equal, or is one key still nearer than the others?",
+        "The distances are 50, 51 and 53. By which factor do exp(−50²/2) and exp(−51²/2) differ?",
+    ),
 )
 def _(candidate):
-    queries, keys = torch.randn(4), torch.randn(7)
-    for width in (0.3, 2.5):
-        expected = kernel_weights(queries, keys, width=width)
-        expect_close(candidate(queries, keys, width), expected, f"width {width}")
+    _expect_answer(candidate, "c", 2)
 
 
-@gaussian_weights.must(
-    "a tiny width picks the nearest key, with no NaN",
-    hint="Here exp(−u²/2) is rounded to 0 for every key. Which function normalizes without a ratio 0/0?",
+@predicted_answers.must(
+    "(d) is what the larger values give",
+    hint="The weights do not look at the values. What does an average do if 10 is added to each value?",
 )
 def _(candidate):
-    weights = candidate(torch.tensor([0.4, 40.0]), torch.tensor([0.0, 1.0, 3.0]), 1e-4)
-    nearest = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    expect_close(weights, nearest, "width 0.0001")
+    _expect_answer(candidate, "d", 12.963)
 
 
-# Class probabilities ----------------------------------------------------------------------------
-
-class_probabilities = Check("class_probabilities")
-
-
-def _points() -> tuple[Tensor, Tensor, Tensor]:
-    return torch.randn(5, 2), torch.randn(9, 2), torch.tensor([0, 2, 1, 1, 0, 2, 2, 0, 1])
-
-
-@class_probabilities.must(
-    "one probability for each query and class",
-    hint="Class numbers are names, not quantities: cat and dog have no mean. What can be averaged instead?",
+@predicted_answers.must(
+    "(e) is what doubling gives",
+    hint="Everything depends on u, distance over width. What is u after doubling both?",
 )
 def _(candidate):
-    expect_shape(candidate(*_points(), 3, 0.5), (5, 3))
+    _expect_answer(candidate, "e", 2.963)
 
 
-@class_probabilities.must(
-    "probabilities of a query sum to 1",
-    hint="An average of one-hot rows sums to 1 by itself. What did you do besides averaging?",
-)
-def _(candidate):
-    expect_sums_to_one(candidate(*_points(), 3, 0.5), (5, 3))
+# Leave one out --------------------------------------------------------------------------------------
 
-
-@class_probabilities.must(
-    "the three-point example comes out",
-    hint="Which keys add their weights to the probability of a class?",
-)
-def _(candidate):
-    points = torch.tensor([[0.0], [1.0], [3.0]])
-    probabilities = candidate(torch.tensor([[1.0]]), points, torch.tensor([0, 1, 1]), 2, 1.0)
-    expect_close(probabilities, torch.tensor([[0.3482, 0.6518]]), atol=1e-3)
-
-
-@class_probabilities.must(
-    "a class that no key has gets probability 0",
-    hint="How many columns does your one-hot matrix have when the last classes do not occur?",
-)
-def _(candidate):
-    queries, keys, labels = _points()
-    probabilities = expect_shape(candidate(queries, keys, labels.clamp(max=1), 4, 0.5), (5, 4))
-    expect_close(probabilities[:, 2:], torch.zeros(5, 2), "classes that no key has")
-
-
-@class_probabilities.must("the width is used", hint="Where does the width enter the weights?")
-def _(candidate):
-    queries, keys, labels = _points()
-    for width in (0.2, 3.0):
-        expected = nadaraya_watson(queries, keys, torch.eye(3)[labels], width=width)
-        expect_close(candidate(queries, keys, labels, 3, width), expected, f"width {width}")
-
-
-# Leave one out: find the bug --------------------------------------------------------------------
-
-fixed_leave_one_out = Check("fixed_leave_one_out")
+my_leave_one_out = Check("my_leave_one_out")
 
 
 def _data() -> tuple[Tensor, Tensor]:
     return _line(8), torch.randn(8)
 
 
-@fixed_leave_one_out.must(
+@my_leave_one_out.must(
+    "one prediction for each point",
+    hint="Every point is a query and a key: which shape have the scores, and over which axis do you sum?",
+)
+def _(candidate):
+    expect_shape(candidate(*_data(), 0.4), (8,))
+
+
+@my_leave_one_out.must(
     "no prediction depends on its own value", hint="How much weight does a point give to itself?"
 )
 def _(candidate):
@@ -137,37 +108,68 @@ def _(candidate):
     expect_close(difference, torch.zeros(()), "change of a prediction when its own value changes")
 
 
-@fixed_leave_one_out.must(
+@my_leave_one_out.must(
     "equal values are predicted as they are",
-    hint="What do the remaining weights of a row sum to?",
+    hint=(
+        "What do the remaining weights of a row sum to?",
+        "In which order do you leave the point out and normalize?",
+    ),
 )
 def _(candidate):
     keys, _ = _data()
     expect_close(candidate(keys, torch.full((8,), 5.0), 0.4), torch.full((8,), 5.0))
 
 
-@fixed_leave_one_out.must(
-    "it equals removing each point in turn",
-    hint="In which order do you remove the point and normalize?",
+@my_leave_one_out.must(
+    "the three-point example comes out",
+    hint="Compute the row of the key 1 by hand: the others are at the distances 1 and 2. Is the ½ there?",
+)
+def _(candidate):
+    keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([2.0, 3.0, 7.0])
+    expect_close(candidate(keys, values, 1.0), torch.tensor([3.0719, 2.9118, 2.9243]), atol=2e-3)
+
+
+@my_leave_one_out.must(
+    "it equals removing each point in turn, at several widths",
+    hint="Where does the width enter the scores, and is it squared?",
 )
 def _(candidate):
     keys, values = _data()
-    for width in (0.2, 1.0):
+    for width in (0.2, 2.5):
         expected = leave_one_out(keys, values, width=width)
         expect_close(candidate(keys, values, width), expected, f"width {width}")
 
 
-@fixed_leave_one_out.must(
+@my_leave_one_out.must(
     "it works at tiny widths too",
-    hint="What is 1 − αᵢᵢ when a point has all the weight? Is there an earlier place to leave it out?",
+    hint=(
+        "What is left of a row whose own weight was 1, once that weight is taken away?",
+        "Leave the point out of the scores, before the softmax. Which score becomes a weight of 0?",
+    ),
 )
 def _(candidate):
     keys, values = _data()
-    nearest = leave_one_out(keys, values, width=1e-3)
-    expect_close(candidate(keys, values, 1e-3), nearest, "width 0.001")
+    nearest = leave_one_out(keys, values, width=1e-2)
+    expect_close(candidate(keys, values, 1e-2), nearest, "width 0.01")
 
 
-@fixed_leave_one_out.must(
+@my_leave_one_out.must(
+    "a gradient reaches the width",
+    hint="Which step turns the width, or what depends on it, into a plain number?",
+)
+def _(candidate):
+    keys, values = _data()
+    width = torch.tensor(0.7, requires_grad=True)
+    answer = candidate(keys, values, width).square().sum()
+    expect(answer.requires_grad, "the predictions do not depend on the width")
+    (mine,) = torch.autograd.grad(answer, width, allow_unused=True)
+    expected = leave_one_out(keys, values, width=width).square().sum()
+    (right,) = torch.autograd.grad(expected, width)
+    expect(mine is not None, "the predictions do not depend on the width")
+    expect_close(mine, right, "the gradient for the width", rtol=1e-3)
+
+
+@my_leave_one_out.must(
     "its inputs are not changed", hint="Does a line write into a tensor that the caller owns?"
 )
 def _(candidate):
@@ -213,54 +215,44 @@ def _(candidate):
         expect_close(candidate(weights, values), expected, f"width {width}")
 
 
-# Local lines ------------------------------------------------------------------------------------
+# A column among rows: find the bug ------------------------------------------------------------------
 
-local_linear = Check("local_linear")
-
-
-def _fit_line(query: Tensor, keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Weighted least squares in float64; the line's height at the query."""
-    offsets = (keys - query).double()
-    root = (-0.25 * (offsets / width) ** 2).exp()[:, None]
-    design = torch.stack([torch.ones_like(offsets), offsets], dim=1)
-    line = torch.linalg.lstsq(root * design, root * values.double()[:, None]).solution
-    return line[0, 0].float()
+fixed_loss = Check("fixed_loss")
 
 
-@local_linear.must(
-    "one prediction for each query", hint="Which axis is left when the keys are summed?"
+@fixed_loss.must("it gives one number", hint="What is taken over all points at the end?")
+def _(candidate):
+    expect_shape(candidate(*_data(), 0.4), ())
+
+
+@fixed_loss.must(
+    "the three-point example gives 5.92",
+    hint=(
+        "Which shape has `predictions - values` in the colleague's loss?",
+        "A column minus a row is a table. How do you get the column back to (n,)?",
+    ),
 )
 def _(candidate):
-    keys = _line(12)
-    expect_shape(candidate(torch.rand(5), keys, keys.sin(), 0.5), (5,))
+    keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([2.0, 3.0, 7.0])
+    expect_close(candidate(keys, values, 1.0), torch.tensor(5.9228), atol=2e-3)
 
 
-@local_linear.must(
-    "equal values are predicted as they are",
-    hint="The weights β should sum to 1. Look at the factor in front of them.",
+@fixed_loss.must(
+    "it is the leave-one-out error at every width",
+    hint="Is each prediction compared with its own value, and made with the width that was given?",
 )
 def _(candidate):
-    answer = candidate(torch.linspace(-1, 3, 9), _line(12), torch.full((12,), 4.0), 0.5)
-    expect_close(answer, torch.full((9,), 4.0), atol=1e-3)
+    keys, values = _data()
+    for width in (0.2, 2.5):
+        expected = leave_one_out_error(keys, values, width=width)
+        expect_close(candidate(keys, values, width), expected, f"width {width}")
 
 
-@local_linear.must(
-    "values on a line are predicted on that line, beyond the data too",
-    hint="The prediction is the line's height at d = 0. From where to where does d point?",
+@fixed_loss.must(
+    "a gradient reaches the width",
+    hint="Which step turns the width, or what depends on it, into a plain number?",
 )
 def _(candidate):
-    queries, keys = torch.linspace(-0.5, 2.5, 9), _line(12)
-    answer = candidate(queries, keys, 3 * keys - 1, 0.5)
-    expect_close(answer, 3 * queries - 1, "values on a line", atol=1e-2, rtol=1e-3)
-
-
-@local_linear.must(
-    "it is the weighted least-squares line",
-    hint="Near keys count more. Are s₁ and s₂ averages with the weights α, or plain means?",
-)
-def _(candidate):
-    queries, keys, values = torch.linspace(0, 2, 5), _line(12), torch.randn(12)
-    for width in (0.4, 1.0):
-        expected = torch.stack([_fit_line(q, keys, values, width) for q in queries])
-        answer = candidate(queries, keys, values, width)
-        expect_close(answer, expected, f"width {width}", atol=5e-3, rtol=1e-2)
+    width = torch.tensor(0.7, requires_grad=True)
+    loss = candidate(*_data(), width)
+    expect(loss.requires_grad, "the loss does not depend on the width")

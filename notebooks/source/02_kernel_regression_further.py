@@ -1,0 +1,499 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Kernel regression: kernels, edges and rates
+#
+# What a first reader of [Kernel regression](02_kernel_regression.ipynb) may skip, and what a second reader will ask: is there a best
+# kernel? Where is a weighted average wrong even without noise, and what repairs it? How fast does the error fall with more
+# points, and in more dimensions? What becomes of classes? And what happens where a formula says 0/0? Each
+# section stands on its own.
+
+# %%
+import math
+
+import pandas as pd
+import torch
+from torch.nn import functional as F
+
+import course_utils as cu
+
+cu.seed_everything(0)
+
+# %% [markdown]
+# ## Five kernels and one number
+#
+# *Section 1 of 7*
+#
+# | kernel | $K(u)$ | reach |
+# |---|---|---|
+# | Gaussian | $e^{-u^2/2}$ | all keys |
+# | boxcar | 1 if $u\le 1$, else 0 | $\sigma$ |
+# | constant | 1 | all keys, alike |
+# | triangular | $\max(0, 1-u)$ | $\sigma$ |
+# | Epanechnikov | $\max(0, 1-u^2)$ | $\sigma$ |
+#
+# Boxcar, triangular and Epanechnikov kernels are **compact**: a key farther away than $\sigma$ has weight 0.
+# *A name to be careful with:* section 11.2 of *Dive into Deep Learning* (Zhang et al., 2023) calls $\max(0, 1-u)$ the
+# Epanechnikov kernel. It is the triangular one (newer slides of the same book call it so); Epanechnikov's (1969) is the
+# parabola, and it is the one with an optimality theorem. The fits below have the width 1.
+
+# %%
+forty = cu.noisy_sine(40, noise=1)
+places = torch.linspace(0, 5, 101)
+truth = forty.truth(places)
+
+
+def error(prediction):
+    """Mean squared distance from the curve without noise, at the 101 places."""
+    return (prediction - truth).square().mean().item()
+
+
+fits = {name: cu.nadaraya_watson(places, forty.x, forty.y, kernel=name) for name in cu.KERNELS}
+pd.Series({name: error(fit) for name, fit in fits.items()}, name="squared error").round(2).to_frame()
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+u = torch.linspace(-2.2, 2.2, 441)
+fig, axes = cu.subplots(
+    2, 5, width=9, height=3.6, sharey="row", height_ratios=[1, 1.5],
+    alt="Above five kernels: a bell, a box from -1 to 1, a constant, a triangle and a parabola. Below "
+    "their fits of width 1 to the forty points: Gaussian too flat, boxcar a staircase near the true "
+    "curve, constant a flat line, triangular and Epanechnikov smooth and near the true curve.",
+)  # fmt: skip
+for name, above, below in zip(cu.KERNELS, *axes, strict=True):
+    above.plot(u, cu.kernel_values(u, kernel=name), color=cu.COLORS["blue"])
+    above.set(title=name, xticks=[-2, -1, 0, 1, 2])
+    below.plot(forty.x, forty.y, "o", color="0.7", markersize=3)
+    below.plot(places, truth, "--", color="black", linewidth=1.2)
+    below.plot(places, fits[name], color=cu.COLORS["vermilion"])
+    below.set(xlabel="x")
+axes[0, 0].set_ylabel("K(u)")
+axes[1, 0].set_ylabel("y")
+fig
+
+# %% [markdown]
+# The Gaussian looks too flat, and its error is the largest but for the constant. The comparison is unfair: at the same $\sigma$
+# the Gaussian is wider than the three compact kernels. Its standard deviation is 1, theirs are $1/\sqrt3$, $1/\sqrt6$ and $1/\sqrt5$. Give
+# each kernel its own best width. Then, for $n\to\infty$, the error depends on the shape only through
+#
+# $$C(K) = \mathrm{sd}(K)\int K(u)^2\,\mathrm du ,\qquad K\text{ scaled to area 1},$$
+#
+# and the number of points needed for the same error is proportional to it. (In Wand and Jones (1995) the same letters
+# stand for the 4/5 power of this number. The constant kernel has no finite area and is left out.)
+
+# %%
+fine = torch.linspace(-8, 8, 160_001, dtype=torch.float64)
+rows = []
+for name in ("epanechnikov", "triangular", "gaussian", "boxcar"):
+    density = cu.kernel_values(fine, kernel=name)
+    density = density / torch.trapezoid(density, fine)
+    sd = torch.trapezoid(fine**2 * density, fine).sqrt().item()
+    rows.append((name, sd, sd * torch.trapezoid(density**2, fine).item()))
+shapes = pd.DataFrame(rows, columns=["kernel", "sd", "C(K)"]).set_index("kernel")
+shapes["points needed"] = shapes["C(K)"] / shapes["C(K)"].min()
+shapes["C(K) of Wand and Jones"] = shapes["C(K)"] ** 0.8
+shapes.round(3)
+
+# %% [markdown]
+# Epanechnikov's parabola is the best of all nonnegative kernels: that is the theorem. For the same error a triangle
+# needs 1.4 % more points, a Gaussian 5.1 %, a boxcar 7.6 %. The shape hardly matters.
+#
+# Try it on other data, fifty points from $y = 2\sin x + x^{0.8} + \varepsilon$ with half the noise. Find the lowest
+# point of the curve on the right for each kernel: where is it, and how low? Then choose a compact kernel and go far left: the map
+# turns gray where no key is in reach.
+
+# %%
+fifty = cu.noisy_sine(50, power=0.8, noise=0.5)
+cu.explore.kernel_width(fifty.x, fifty.y, truth=fifty.truth)
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("The shape of the kernel costs a few percent of the points."):
+    assert shapes["points needed"].idxmin() == "epanechnikov"
+    assert shapes["points needed"].max() < 1.08
+    assert abs(shapes["points needed"]["gaussian"] - 1.051) < 0.001
+    assert error(fits["gaussian"]) > max(error(fits[name]) for name in ("boxcar", "triangular"))
+
+# %% [markdown]
+# ## Wrong without noise: edges, slopes, bends
+#
+# *Section 2 of 7*
+#
+# Take values without any noise. Where does the average still miss?
+#
+# - **At an edge**, for the line $y = x$: all keys lie on one side. The average is pulled inward by the mean of half
+#   a Gaussian, $\sigma\sqrt{2/\pi} = 0.80\,\sigma$, times the slope.
+# - **On a slope, if the keys are denser on one side**: for $y = x$ again, with keys whose density grows like $e^x$. Kernel times
+#   density, $e^{-(x-q)^2/2\sigma^2}e^{x}$, is a Gaussian around $q+\sigma^2$ (complete the square). The bias is exactly $\sigma^2$, in the
+#   middle of the data and without any bend. This is the **design bias**.
+# - **At a bend**: for $y = x^2$ and evenly spread keys, the mean of $(q + \sigma z)^2$ with $z$ standard normal is $q^2 + \sigma^2$.
+#
+# For a curve $m$ and a density $p$ of the keys, the last two are the two terms of one formula: inside the data, for
+# small $\sigma$, the bias of the Gaussian average is about
+#
+# $$\sigma^2\left(\tfrac12 m''(q) + m'(q)\,\frac{p'(q)}{p(q)}\right).$$
+
+# %%
+even = torch.linspace(0, 5, 2001, dtype=torch.float64)
+dense = torch.log1p(torch.linspace(0, 1, 20_001, dtype=torch.float64) * math.expm1(5))  # density ∝ exp(x)
+edge, middle = torch.tensor([0.0]).double(), torch.tensor([2.5]).double()
+rows = []
+for width in (0.5, 0.25, 0.125):
+    at_edge = cu.nadaraya_watson(edge, even, even, width=width) - edge
+    sloped = cu.nadaraya_watson(middle, dense, dense, width=width) - middle
+    bent = cu.nadaraya_watson(middle, even, even**2, width=width) - middle**2
+    rows.append([width, at_edge.item(), 0.798 * width, sloped.item(), bent.item(), width**2])
+names = ["width σ", "edge", "0.798 σ", "slope, uneven keys", "bend, even keys", "σ²"]
+biases = pd.DataFrame(rows, columns=names).set_index("width σ")
+biases.round(4)
+
+# %% [markdown]
+# Halve the width: the bias at the edge halves, the two inside fall to a quarter. More points help against none of them
+# as long as the width stays.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Edge bias is 0.80 σ; design bias and bend bias are σ²."):
+    assert (biases["edge"] / biases["0.798 σ"] - 1).abs().max() < 0.01
+    assert (biases["slope, uneven keys"] / biases["σ²"] - 1).abs().max() < 0.01
+    assert (biases["bend, even keys"] / biases["σ²"] - 1).abs().max() < 0.01
+
+# %% [markdown]
+# ## Local lines
+#
+# *Section 3 of 7*
+#
+# An average is the best *constant*: $f(q)$ minimizes $\sum_i\alpha_i(v_i - c)^2$. Fit a *line* instead, for each query, with the same weights, and
+# read it off at the query. With the offsets $d_i = k_i - q$,
+#
+# $$\min_{a,b}\ \sum_i \alpha_i\,(v_i - a - b\,d_i)^2 .$$
+#
+# Set both derivatives to zero. With the moments $s_1 = \sum_i\alpha_i d_i$ and $s_2 = \sum_i\alpha_i d_i^2$ (the weights sum to 1),
+#
+# $$a + b\,s_1 = \sum_i\alpha_i v_i ,\qquad a\,s_1 + b\,s_2 = \sum_i\alpha_i d_i v_i .$$
+#
+# Multiply the first by $s_2$, the second by $s_1$, subtract, and the height at the query is a weighted sum again:
+#
+# $$f(q) = a = \sum_i\beta_i v_i ,\qquad \beta_i = \alpha_i\,\frac{s_2 - s_1 d_i}{s_2 - s_1^2} .$$
+#
+# The $\beta_i$ sum to 1, and some may be negative: this is no attention any more, and it can extrapolate.
+
+# %%
+def local_line(queries, keys, values, width):
+    """(queries,), (keys,), (keys,) → (queries,): the height of the weighted line at each query."""
+    weights = cu.kernel_weights(queries, keys, width=width)
+    offsets = keys[None, :] - queries[:, None]
+    first = (weights * offsets).sum(1, keepdim=True)
+    second = (weights * offsets**2).sum(1, keepdim=True)
+    return (weights * (second - first * offsets) / (second - first**2)) @ values
+
+
+def least_squares(queries, keys, values, width):
+    """The same from a solver for weighted least squares."""
+    roots = cu.kernel_weights(queries, keys, width=width).sqrt()[..., None]
+    offsets = (keys[None, :] - queries[:, None])[..., None]
+    columns = torch.cat([torch.ones_like(offsets), offsets], dim=-1)
+    lines = torch.linalg.lstsq(roots * columns, roots * values[:, None]).solution
+    return lines[:, 0, 0]
+
+
+cu.equal(local_line, least_squares, places, forty.x, forty.y, width=0.8)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+q = torch.linspace(0, 5, 201, dtype=torch.float64)
+missing = {
+    "average, even keys": cu.nadaraya_watson(q, even, even, width=0.5) - q,
+    "average, density ∝ exp(x)": cu.nadaraya_watson(q, dense, dense, width=0.5) - q,
+    "local lines, both": local_line(q, dense, dense, 0.5) - q,
+}
+cu.show_curves(
+    q, missing, xlabel="query", ylabel="fit − true value", width=7,
+    alt="Error of three fits to y = x, width 0.5. The average over even keys is 0.4 too high at the left "
+    "edge, right inside, 0.4 too low at the right edge. With dense keys on the right it is 0.25 too "
+    "high inside. Local lines are right everywhere.",
+)  # fmt: skip
+
+# %% [markdown]
+# For $y = x$ a local line is right everywhere, at edges and with uneven keys (Fan, 1992). The bias at a bend remains: a line
+# does not bend. Does it pay with noise? 200 draws of the forty points:
+
+# %%
+draws = [cu.noisy_sine(40, noise=1, seed=seed) for seed in range(200)]
+rows = []
+for width in (0.3, 0.4, 0.5, 0.6, 0.8, 1.0):
+    constant = torch.stack([cu.nadaraya_watson(places, d.x, d.y, width=width) for d in draws])
+    lines = torch.stack([local_line(places, d.x, d.y, width) for d in draws])
+    at_edges = [(fit - truth)[:, [0, -1]].square().mean().item() for fit in (constant, lines)]
+    rows.append([width, error(constant), error(lines), *at_edges])
+names = ["width σ", "average", "local lines", "average, at 0 and 5", "local lines, at 0 and 5"]
+paid = pd.DataFrame(rows, columns=names).set_index("width σ")
+paid.round(2)
+
+# %% [markdown]
+# Over the whole curve the smallest error falls from 0.17 to 0.15, and the best width grows; at the two ends it falls from
+# 0.66 to 0.49.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Local lines have no error for y = x, and a smaller one for the forty points."):
+    assert missing["local lines, both"].abs().max() < 1e-4
+    assert paid["local lines"].min() < paid["average"].min()
+
+# %% [markdown]
+# ## More points: consistent, and how fast
+#
+# *Section 4 of 7*
+#
+# An estimator is **consistent** if its error tends to 0 as the number $n$ of points grows. For the average this needs two
+# things: the bias has to go, $\sigma\to0$; and the variance has to go, which means more and more keys in the window, $n\sigma\to\infty$. Any
+# width that does both is consistent. Which one is *fastest* is another question. If the curve has two continuous derivatives,
+# the squared bias is proportional to $\sigma^4$ and the variance to $1/(n\sigma)$. Their sum is smallest for $\sigma\propto n^{-1/5}$, and then it is proportional
+# to
+#
+# $$n^{-4/5} .$$
+#
+# Almost $1/n$, the rate for the mean of $n$ numbers, for a whole unknown curve. Four rules for the width, the error measured
+# on $1\le x\le 4$, away from the edges, 20 draws each:
+
+# %%
+inside = torch.linspace(1, 4, 121)
+sizes = [50, 100, 200, 400, 800, 1600, 3200]
+rules = {
+    "0.7 n^(−1/5): fastest": lambda n: 0.7 * n**-0.2,
+    "1.5 n^(−2/5): too narrow, consistent": lambda n: 1.5 * n**-0.4,
+    "0.5: bias stays": lambda n: 0.5,
+    "10/n: variance stays": lambda n: 10 / n,
+}
+
+
+def mean_error(n, width):
+    """Squared error against the curve inside, over 20 draws of n points."""
+    some = [cu.noisy_sine(n, noise=1, seed=seed) for seed in range(20)]
+    fits = [cu.nadaraya_watson(inside, d.x, d.y, width=width) for d in some]
+    return (torch.stack(fits) - forty.truth(inside)).square().mean().item()
+
+
+def slope(errors):
+    """Least-squares slope of log error over log n, from n = 200 on."""
+    log_n = torch.tensor(sizes[2:]).double().log()
+    log_error = torch.tensor(errors[2:]).double().log()
+    log_n = log_n - log_n.mean()
+    return ((log_n * log_error).sum() / log_n.square().sum()).item()
+
+
+falls = {name: [mean_error(n, rule(n)) for n in sizes] for name, rule in rules.items()}
+slopes = pd.Series({name: slope(errors) for name, errors in falls.items()}, name="slope")
+slopes.round(2).to_frame()
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+fig, ax = cu.subplots(
+    width=7.5, height=3.6,
+    alt="Squared error over n on log axes for four widths. Shrinking as n to the −1/5 the error falls "
+    "fastest, with n to the −2/5 more slowly; with a fixed width it levels off, with 10/n it stays.",
+)  # fmt: skip
+for (name, errors), style in zip(falls.items(), ("-", "--", "-.", ":"), strict=True):
+    (line,) = ax.plot(sizes, errors, style)
+    label = f"σ = {name}\nslope {slopes[name]:.2f}".replace("-", "−")
+    ax.text(3600, errors[-1], label, color=line.get_color(), va="center", fontsize=9)
+ax.set(xscale="log", yscale="log", xlabel="number of points n", ylabel="squared error", xlim=(45, 30_000), ylim=(0.0025, 0.25))
+ax.set_xticks(sizes, [str(n) for n in sizes], fontsize=8)
+ax.set_xticks([], minor=True)
+fig
+
+# %% [markdown]
+# The first falls with a slope near −4/5. The second shrinks faster than is best: still consistent, and slower, because its
+# variance, proportional to $1/(n\sigma) = n^{-3/5}$, is what remains. The fixed width ends at its bias. The last keeps the number of
+# keys in the window constant, so that its noise is never averaged away, however many points arrive.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("σ → 0 with nσ → ∞ is enough for consistency; n^(−1/5) is the fastest of the four."):
+    fastest, narrow, fixed, hasty = slopes
+    assert -1.0 < fastest < -0.65 and -0.75 < narrow < -0.5
+    assert fastest < narrow - 0.05
+    assert falls["0.5: bias stays"][-1] > 0.8 * falls["0.5: bias stays"][-2]
+    assert -0.2 < hasty < 0.2
+
+# %% [markdown]
+# ## More dimensions
+#
+# *Section 5 of 7*
+#
+# In $d$ dimensions the same calculation gives $n^{-4/(4+d)}$: exponents −0.8 for $d = 1$, −0.4 for $d = 6$, −0.2 for $d = 16$. What this means
+# for 500 points in the unit cube, if the values depend on *one* coordinate only, $y = \sin 2\pi x_1 + \varepsilon$, and the single width is
+# chosen by leaving one out. Always answering with the mean has the error 0.5.
+
+# %%
+rows = []
+for dim in (1, 2, 4, 8, 16):
+    generator = torch.Generator().manual_seed(0)
+    cube = torch.rand(500, dim, generator=generator)
+    probes = torch.rand(200, dim, generator=generator)
+    wave = [torch.sin(2 * math.pi * points[:, 0]) for points in (cube, probes)]
+    noisy = wave[0] + 0.3 * torch.randn(500, generator=generator)
+    best, _ = cu.best_width(cube, noisy, torch.logspace(-2, 0, 9))
+    answers = cu.nadaraya_watson(probes, cube, noisy, width=best)
+    distances = torch.cdist(probes, cube)
+    ratio = (distances.min(1).values.mean() / distances.mean()).item()
+    rows.append((dim, best, ratio, (answers - wave[1]).square().mean().item()))
+names = ["dimensions", "best width", "nearest / average distance", "squared error"]
+cubes = pd.DataFrame(rows, columns=names).set_index("dimensions")
+cubes.round(3)
+
+# %% [markdown]
+# This is the **curse of dimension**: in 16 dimensions the nearest of 500 keys is half as far away as an average one. "Near"
+# no longer means much, and the error, 0.25, is halfway to that of the mean. It is a statement about *fixed* distances between raw
+# coordinates. The matrix $W$ of the chapter shows the way out: learn which directions matter. Attention works in hundreds of
+# dimensions with queries and keys that are learned.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("In more dimensions near and far become alike, and the error grows."):
+    assert cubes["nearest / average distance"].is_monotonic_increasing
+    assert 0.4 < cubes["nearest / average distance"].iloc[-1] < 0.6
+    assert cubes["squared error"].is_monotonic_increasing and cubes["squared error"].iloc[-1] < 0.5
+
+# %% [markdown]
+# ## Classes
+#
+# *Section 6 of 7*
+#
+# What is the average of *cat* and *dog*? Nothing, if values are names. If the value of a key is the **one-hot** row of its
+# class, the same average is a probability for each class. With the three points of the chapter as cat, dog, dog: $P(\text{cat}) = 0.348$
+# and $P(\text{dog}) = 0.574 + 0.078 = 0.652$. In two dimensions, two moons of 100 points each, and three widths. The *certainty* of an answer is
+# the larger of its two probabilities; it is measured on 1,000 fresh points.
+
+# %%
+points, classes = cu.two_moons(200)
+one_hot = F.one_hot(classes).float()
+fresh, right_classes = cu.two_moons(1000, seed=1)
+rows = []
+for width in (0.03, 0.2, 1.0):
+    chances = cu.nadaraya_watson(fresh, points, one_hot, width=width)
+    wrong = chances.argmax(1) != right_classes
+    certainty = chances.amax(1)
+    rows.append([width, 1 - wrong.float().mean().item(), certainty.mean().item(), certainty[wrong].median().item()])
+names = ["width σ", "share right", "mean certainty", "median certainty where wrong"]
+moons = pd.DataFrame(rows, columns=names).set_index("width σ")
+moons.round(2)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+across, up = torch.linspace(-1.8, 2.8, 62), torch.linspace(-1.4, 1.9, 45)
+plane = torch.cartesian_prod(across, up)  # (62 · 45, 2)
+fig, axes = cu.subplots(
+    1, 3, width=9, height=2.8, sharey=True,
+    alt="Probability of class 1 over the plane, for widths 0.03, 0.2 and 1. At 0.03 a jagged boundary "
+    "with islands, at 0.2 a smooth S between the moons, at 1 an almost straight line.",
+)  # fmt: skip
+for ax, width in zip(axes, (0.03, 0.2, 1.0), strict=True):
+    chance = cu.nadaraya_watson(plane, points, one_hot, width=width)[:, 1].reshape(62, 45).T
+    image = ax.imshow(
+        chance, origin="lower", extent=(-1.8, 2.8, -1.4, 1.9), aspect="auto", cmap="RdBu", vmin=0, vmax=1, alpha=0.35
+    )  # fmt: skip
+    ax.contour(across, up, chance, levels=[0.5], colors="black", linewidths=1.2)
+    for label, marker, color in ((0, "o", "vermilion"), (1, "^", "blue")):
+        ax.plot(*points[classes == label].T, marker, color=cu.COLORS[color], markersize=3)
+    ax.set(title=f"σ = {width:g}", xlabel="first coordinate")
+axes[0].set_ylabel("second coordinate")
+bar = fig.colorbar(image, ax=axes, label="P(class 1)")
+fig
+
+# %% [markdown]
+# Black is the line where both classes are equally likely. The narrow kernel is nearly as *accurate* as the middle one, and it is
+# certain nearly everywhere, also where it is wrong: accuracy alone does not show it. The wide one cannot follow the moons.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("The narrow kernel is about as accurate, and certain where it is wrong."):
+    assert moons["share right"][0.2] > 0.95 > 0.9 > moons["share right"][1.0]
+    assert moons["share right"][0.03] > 0.92
+    assert moons["median certainty where wrong"][0.03] > 0.99
+
+# %% [markdown]
+# ## Zero divided by zero
+#
+# *Section 7 of 7*
+#
+# The formula has a denominator. Can it be zero? One key at distance 0.5 and $\sigma = 0.03$: $u = 16.7$ and $e^{-u^2/2} = e^{-139}\approx 10^{-60}$. The smallest positive number
+# in single precision is about $10^{-45}$, so that a query more than about 14 widths from its nearest key is 0/0. A softmax first subtracts the
+# largest score of the row: the nearest key then contributes $e^0 = 1$, and the sum is never below 1. How many of the 101 places are lost?
+# (*Half* is the library's softmax on numbers of 16 bits.)
+
+# %%
+def ratio_weights(queries, keys, width):
+    """The formula, taken literally."""
+    kernel = torch.exp(-(((queries[:, None] - keys[None, :]) / width) ** 2) / 2)
+    return kernel / kernel.sum(1, keepdim=True)
+
+
+rows = []
+for width in (1.0, 0.03, 0.01, 0.001, 1e-4):
+    half = cu.kernel_weights(places.half(), forty.x.half(), width=width)
+    each = (
+        ratio_weights(places, forty.x, width),
+        cu.kernel_weights(places, forty.x, width=width),
+        half,
+    )
+    rows.append([width, *(weights.isnan().any(1).sum().item() for weights in each)])
+names = ["width σ", "ratio", "softmax", "softmax, half"]
+lost = pd.DataFrame(rows, columns=names).set_index("width σ")
+lost
+
+# %% [markdown]
+# A compact kernel is different. If no key is in reach, there is no number that could be called the average of nothing. The library
+# answers **NaN on purpose**, and a plot shows a gap. A small constant such as $10^{-8}$ in the denominator makes the answer 0: a number
+# that looks like a measurement and is none.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+gaps = cu.nadaraya_watson(places, forty.x, forty.y, kernel="epanechnikov", width=0.12)
+parabola = cu.kernel_values((places[:, None] - forty.x) / 0.12, kernel="epanechnikov")
+zeros = (parabola / (parabola.sum(1, keepdim=True) + 1e-8)) @ forty.y
+fig, axes = cu.subplots(
+    1, 2, width=8.4, height=2.6, sharey=True,
+    alt="Epanechnikov fits of width 0.12. Left: the curve has gaps where no points are near. Right: with "
+    "a small constant in the denominator it falls to zero there, far from curve and points.",
+)  # fmt: skip
+titles = (
+    f"NaN: {gaps.isnan().sum()} of 101 places are gaps",
+    f"+ 1e-8 in the denominator: {(zeros == 0).sum()} invented zeros",
+)
+for ax, fit, title in zip(axes, (gaps, zeros), titles, strict=True):
+    ax.plot(forty.x, forty.y, "o", color="0.7", markersize=4)
+    ax.plot(places, truth, "--", color="black", linewidth=1.2)
+    ax.plot(places, fit, color=cu.COLORS["vermilion"])
+    ax.set(title=title, xlabel="x")
+axes[0].set_ylabel("y")
+fig
+
+# %% [markdown]
+# The gaps say that there is nothing to average. The zeros say something false. (For masked attention the course decides
+# otherwise: a query that may attend to nothing gets zeros, because a network adds that result to something else.)
+#
+# Finite is not yet trainable. At a tiny width each row of weights is one-hot, the softmax is saturated, and the gradient for the width
+# is not small but exactly 0: no optimizer leaves such a start.
+
+# %%
+starts = {}
+for width in (0.3, 0.01, 1e-4):
+    log_width = torch.tensor(math.log(width), requires_grad=True)
+    cu.leave_one_out_error(forty.x, forty.y, width=log_width.exp()).backward()
+    starts[width] = log_width.grad.item()
+pd.Series(starts, name="d error / d log σ").rename_axis("start").to_frame().round(4)
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("A softmax is finite at each width; a ratio is not; and a start may have no gradient."):
+    assert (lost["ratio"].diff().dropna() >= 0).all() and lost["ratio"].iloc[-1] > 50
+    assert (lost[["softmax", "softmax, half"]] == 0).all(axis=None)
+    assert torch.equal(gaps.isnan(), zeros == 0) and gaps.isnan().any()
+    assert starts[1e-4] == 0 and starts[0.01] != 0
+
+# %% [markdown]
+# Back to the chapter: [Kernel regression](02_kernel_regression.ipynb). Next: [Scoring functions](03_scoring_functions.ipynb).
+
+# %% [markdown]
+# ## References
+#
+# - Epanechnikov, V. A. (1969). [Non-parametric estimation of a multivariate probability density](https://doi.org/10.1137/1114019). Theory of Probability & Its Applications 14(1), 153–158.
+# - Fan, J. (1992). [Design-adaptive nonparametric regression](https://doi.org/10.1080/01621459.1992.10476255). Journal of the American Statistical Association 87(420), 998–1004.
+# - Stone, C. J. (1982). [Optimal global rates of convergence for nonparametric regression](https://doi.org/10.1214/aos/1176345969). The Annals of Statistics 10(4), 1040–1053.
+# - Wand, M. P. & Jones, M. C. (1995). [Kernel Smoothing](https://doi.org/10.1201/b14876). Chapman & Hall. Chapter 2 has the constant of a kernel (its C(K) is the 4/5 power of ours), chapter 5 local lines and design bias.
+# - Zhang, A., Lipton, Z. C., Li, M. & Smola, A. J. (2023). [Dive into Deep Learning](https://d2l.ai). Cambridge University Press. Section 11.2, on this regression.
