@@ -212,7 +212,14 @@ class Window:
 
     def _set_data(self, ax: Axes, truth: Callable[[Tensor], Tensor] | None) -> None:
         if truth is not None:
-            ax.plot(self.places, truth(self.places), "--", color="black", linewidth=1.2, label="true curve")
+            ax.plot(
+                self.places,
+                truth(self.places),
+                "--",
+                color="black",
+                linewidth=1.2,
+                label="true curve",
+            )
         (self.later,) = ax.plot([], [], color=COLORS["vermilion"], linewidth=0.8, alpha=0.5)
         (self.curve,) = ax.plot([], [], color=COLORS["vermilion"], label="average")
         ax.plot(self.x, self.y, ".", color="0.55", markersize=3)

@@ -58,7 +58,7 @@ def load(course: Manifest, path: Path | None = None) -> list[Term]:
         raise TermError(f"{path.name}: {odd!r} is out of alphabetical order")
     sections = {
         chapter.slug: {section.heading: section for section in _sections(chapter)}
-        for chapter in course.chapters
+        for chapter in course.notebooks
     }
     return [
         Term(name, entry["means"], tuple(_find(path, name, entry, sections)))
