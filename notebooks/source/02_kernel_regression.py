@@ -586,10 +586,9 @@ with cu.guard("Leaving one out finds a good width, by a table and by descent."):
 
 # %%
 tilt = 45  # try 0 … 90
-generator = torch.Generator().manual_seed(0)
-square = 2 * torch.rand(200, 2, generator=generator)  # keys
-spots = 2 * torch.rand(2000, 2, generator=generator)  # queries
-ripple = 0.2 * torch.randn(200, generator=generator)  # noise
+points = 2 * torch.rand(2200, 2, generator=torch.Generator().manual_seed(0))
+square, spots = points[:200], points[200:]  # keys, queries
+ripple = 0.2 * torch.randn(200, generator=torch.Generator().manual_seed(1))
 forms = {
     "one width": (lambda p: p * torch.eye(2), torch.tensor(3.0)),
     "a width for each": (torch.diag, torch.tensor([3.0, 3.0])),
@@ -604,7 +603,7 @@ def look(degrees, matrix, begin):
     y, wave = torch.sin(3 * square @ along) + ripple, torch.sin(3 * spots @ along)
     steps, _ = descend(lambda p: cu.leave_one_out_error(square @ matrix(p), y), begin)
     W = matrix(steps[-1])
-    return W, (cu.nadaraya_watson(spots @ W, square @ W, y) - wave).square().mean().item()
+    return W, F.mse_loss(cu.nadaraya_watson(spots @ W, square @ W, y), wave).item()
 
 
 looks = {(form, d): look(d, *forms[form]) for form in forms for d in (0, tilt)}
@@ -633,8 +632,9 @@ fig
 # %% [markdown]
 # Left a **disc**: with one width, points far up and down are ignored, although they carry the same information. In the
 # middle a **strip**: the second width has become so large that the kernel no longer sees $x_2$; it can afford to be narrow
-# where it matters *and* average over more points. If the wave is tilted, a width for each coordinate hardly helps. A whole
-# matrix does: the strip turns.
+# where it matters *and* average over more points, and the error falls from 0.017 to 0.008. If the wave is tilted, a width for
+# each coordinate does not help: 0.017 as before. A whole matrix does, the strip turns: 0.008. (All this for one draw of the
+# points, with the same steps for each form.)
 #
 # This step leads to attention. There, a query is $q = xW_Q$ and a key is $k = xW_K$, and training finds
 # **in which directions to look**.
