@@ -11,7 +11,7 @@ from torch import nn
 import course_utils as cu
 from course_utils.lessons import passed
 
-EXERCISE = "kernel_regression/gaussian_weights"
+EXERCISE = "kernel_regression/loo_residuals"
 
 
 @pytest.fixture
@@ -199,20 +199,18 @@ def test_something_of_the_course_is_needed():
 
 
 def test_a_passed_check_is_in_the_table_and_a_failed_one_is_not(reader):
-    check = cu.checks.gaussian_weights
+    check = cu.checks.loo_residuals
     assert check.exercise == EXERCISE
-    assert not check(cell("def wrong(q, k, width): return q")).passed
+    assert not check(cell("def wrong(weights, values): return values")).passed
     assert cu.progress().headline.startswith("0 of ")
-    right = (
-        "import torch\ndef mine(q, k, w): return torch.softmax(-((q[:, None] - k) / w) ** 2 / 2, 1)"
-    )
+    right = "def mine(w, v): return (v - w @ v) / (1 - w.diagonal())"
     assert check(cell(right)).passed
     table = cu.progress()
     assert table.headline.startswith("1 of ")
-    row = next(line for line in repr(table).splitlines() if "gaussian_weights" in line)
+    row = next(line for line in repr(table).splitlines() if "loo_residuals" in line)
     assert row.startswith("Kernel regression")
-    assert "1 of " in row and "✓ gaussian_weights" in row and "· loo_residuals" in row
-    assert "✓ <strong>gaussian_weights</strong>" in table._repr_html_()
+    assert "1 of " in row and "✓ loo_residuals" in row and "· fixed_loss" in row
+    assert "✓ <strong>loo_residuals</strong>" in table._repr_html_()
 
 
 def test_the_table_lists_every_exercise_once_in_the_order_of_the_book(reader):
@@ -233,7 +231,7 @@ def test_an_export_holds_names_and_days_only(reader, tmp_path, capsys):
     passed.note(EXERCISE, cell("def my_name(x): return 'my text'"))
     cu.progress(export=True)
     written = json.loads((tmp_path / "my_progress.json").read_text())
-    assert written["passed"] == {"Kernel regression": {"gaussian_weights": written["day"]}}
+    assert written["passed"] == {"Kernel regression": {"loo_residuals": written["day"]}}
     assert set(written) == {"day", "progress", "passed"}
     assert "nothing of your code" in capsys.readouterr().out
 

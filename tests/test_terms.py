@@ -72,7 +72,7 @@ def test_an_entry_that_leads_nowhere_is_named(course, text, problem):
 def test_every_chapter_has_terms_in_the_course_s_index():
     course = manifest.load()
     listed = {section.chapter for term in terms.load(course) for section in term.taught}
-    assert listed == set(course.chapters)
+    assert set(course.chapters) <= listed <= set(course.notebooks)
 
 
 def test_the_closing_page_names_every_chapter():

@@ -127,7 +127,7 @@ with cu.guard("The shape of the kernel costs a few percent of the points."):
 #
 # Take values without any noise. Where does the average still miss?
 #
-# - **At an edge**, for the line $y = x$: all keys lie on one side. The average is pulled inward by the mean of half
+# - **At an edge** (**boundary bias**), for the line $y = x$: all keys lie on one side. The average is pulled inward by the mean of half
 #   a Gaussian, $\sigma\sqrt{2/\pi} = 0.80\,\sigma$, times the slope.
 # - **On a slope, if the keys are denser on one side**: for $y = x$ again, with keys whose density grows like $e^x$. Kernel times
 #   density, $e^{-(x-q)^2/2\sigma^2}e^{x}$, is a Gaussian around $q+\sigma^2$ (complete the square). The bias is exactly $\sigma^2$, in the

@@ -191,8 +191,8 @@ def moving_query(
         data = noisy_sine(40)
         x, y, truth = data.x, data.y, data.truth
     controls = {
-        "query": Slider([i / 4 for i in range(21)], 2.5, label="Query q", format="{:g}"),
-        "width": Slider([0.1, 0.2, 0.4, 0.8, 1.6], 0.4, label="Width σ", format="{:g}"),
+        "query": Slider([3 * i / 10 for i in range(17)], 2.4, label="Query q", format="{:g}"),
+        "width": Slider([0.1, 0.4, 1.6], 0.4, label="Width σ", format="{:g}"),
     }
     return Explorer("moving_query", lambda: Window(x, y, truth), controls)
 
@@ -205,7 +205,7 @@ class Window:
         self.x, self.y = x, y
         self.places = torch.linspace(0, 5, 101)
         self.picture, (above, below) = subplots(
-            2, 1, alt="A window", width=7.6, height=4.2, height_ratios=[2.6, 1], sharex=True
+            2, 1, alt="A window", width=7.2, height=3.9, height_ratios=[2.5, 1], sharex=True
         )
         self._set_data(above, truth)
         self._set_kernel(below)
@@ -220,7 +220,6 @@ class Window:
                 linewidth=1.2,
                 label="true curve",
             )
-        (self.later,) = ax.plot([], [], color=COLORS["vermilion"], linewidth=0.8, alpha=0.5)
         (self.curve,) = ax.plot([], [], color=COLORS["vermilion"], label="average")
         ax.plot(self.x, self.y, ".", color="0.55", markersize=3)
         color = COLORS["blue"]
@@ -252,7 +251,6 @@ class Window:
         fit = kernel_weights(self.places, x, width=width) @ y
         seen = self.places <= query + 1e-6
         self.curve.set_data(self.places[seen], fit[seen])
-        self.later.set_data(self.places[~seen], fit[~seen])
         self.points.set_sizes((1500 * weights).clamp(max=400).numpy())
         self.dot.set_data([query], [average])
         heights = torch.exp(-(((query - x) / width) ** 2) / 2)
