@@ -334,7 +334,8 @@ fig
 #
 # ### And the shape of the kernel?
 #
-# A kernel may be any bump. Do three others do better, if each gets its own best width?
+# A kernel may be any bump. Do three others do better, if each gets its own best width? (The last three end at $\sigma$. Where some
+# place has no key in reach, the average does not exist, and their curves below begin only to the right of that.)
 #
 # | Gaussian | boxcar | triangular | Epanechnikov |
 # |---|---|---|---|

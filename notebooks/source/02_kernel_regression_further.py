@@ -212,7 +212,7 @@ q = torch.linspace(0, 5, 201, dtype=torch.float64)
 missing = {
     "average, even keys": cu.nadaraya_watson(q, even, even, width=0.5) - q,
     "average, density ∝ exp(x)": cu.nadaraya_watson(q, dense, dense, width=0.5) - q,
-    "local lines, both": local_line(q, dense, dense, 0.5) - q,
+    "local lines, density ∝ exp(x)": local_line(q, dense, dense, 0.5) - q,
 }
 cu.show_curves(
     q, missing, xlabel="query", ylabel="fit − true value", width=7,
@@ -245,7 +245,7 @@ paid.round(2)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Local lines have no error for y = x, and a smaller one for the forty points."):
-    assert missing["local lines, both"].abs().max() < 1e-4
+    assert missing["local lines, density ∝ exp(x)"].abs().max() < 1e-4
     assert paid["local lines"].min() < paid["average"].min()
 
 # %% [markdown]
