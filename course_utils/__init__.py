@@ -134,7 +134,9 @@ from course_utils.lessons.predict import predict
 from course_utils.lessons.quiz import quiz, recall
 from course_utils.lessons.ritual import before_training
 from course_utils.lessons.runs import stored_run, stored_runs
+from course_utils.lessons.start_here.course_map import course_map
 from course_utils.studio.doctor import doctor
+from course_utils.studio.tables import ways
 
 __all__ = sorted(
     name

@@ -1,6 +1,7 @@
 """The book from the inside: transforms, pages, the cache, and what the checks refuse."""
 
 import copy
+import dataclasses
 import re
 import shutil
 from pathlib import Path
@@ -41,19 +42,22 @@ def prose(text: str, transform) -> str:
     return one(new_markdown_cell(text), transform).source
 
 
-def test_solutions_are_folded_with_their_outputs():
-    cell = one(code(tags=("solution",)), transforms.collapse_solutions)
-    assert cell.metadata["tags"] == ["solution", "hide-cell"]
-    assert cell.metadata["mystnb"]["code_prompt_show"] == "Show solution"
-    assert one(code(tags=("exercise",)), transforms.collapse_solutions).metadata == {
-        "tags": ["exercise"]
-    }
+@pytest.mark.parametrize(
+    ("tag", "hidden", "prompt"),
+    [
+        ("solution", "hide-cell", "Show solution"),
+        ("guard", "hide-input", "Show what is checked"),
+        ("hide-input", "hide-input", "Show code"),
+    ],
+)
+def test_solutions_guards_and_plots_are_folded(tag, hidden, prompt):
+    cell = one(code(tags=(tag,)), transforms.fold)
+    assert sorted(cell.metadata["tags"]) == sorted({tag, hidden})
+    assert cell.metadata["mystnb"]["code_prompt_show"] == prompt
 
 
-def test_long_plotting_code_is_folded_and_its_picture_is_not():
-    cell = one(code(tags=("hide-input",)), transforms.collapse_inputs)
-    assert cell.metadata["tags"] == ["hide-input"]
-    assert cell.metadata["mystnb"]["code_prompt_show"] == "Show code"
+def test_an_exercise_lies_open():
+    assert one(code(tags=("exercise",)), transforms.fold).metadata == {"tags": ["exercise"]}
 
 
 def test_alt_texts_move_from_the_output_to_the_cell_in_one_line():
@@ -76,7 +80,7 @@ def test_two_pictures_in_a_cell_are_an_error():
         one(code("fig", picture("one"), picture("two")))
 
 
-@pytest.mark.parametrize("effort", ["*10 minutes · ★★*", "*build · 8 minutes*"])
+@pytest.mark.parametrize("effort", ["*10 minutes · ★★*", "*build · 8 minutes*", "*Section 3 of 7*"])
 def test_the_effort_of_an_exercise_gets_a_class(effort):
     task = f"### Exercise 3 · Widths\n{effort}\n\nShow that…"
     assert f"\n{{.effort}}\n{effort}\n\nShow" in prose(task, transforms.set_effort)
@@ -86,7 +90,17 @@ def test_the_effort_of_an_exercise_gets_a_class(effort):
 @pytest.mark.parametrize(
     ("text", "without", "with_repository"),
     [
-        ("[two](02_b.ipynb#widths)", None, None),
+        ("[two](02_b.ipynb)", None, None),
+        (
+            "[two](02_b.ipynb#kv-cache)",
+            "[two](02_b.ipynb#the-kv-cache)",
+            "[two](02_b.ipynb#the-kv-cache)",
+        ),
+        (
+            "[two](02_b.ipynb#Two:-Widths?)",
+            "[two](02_b.ipynb#two-widths)",
+            "[two](02_b.ipynb#two-widths)",
+        ),
         ("[paper](https://arxiv.org/abs/1706.03762)", None, None),
         ("[above](#widths)", None, None),
         ("`w[i](x)` stays", None, None),
@@ -100,8 +114,9 @@ def test_the_effort_of_an_exercise_gets_a_class(effort):
     ],
 )
 def test_links_to_what_is_no_page_lead_to_the_repository_or_nowhere(text, without, with_repository):
+    known = {"02_b.ipynb": {"kv-cache": "the-kv-cache", "Two:-Widths?": "two-widths"}}
     for repository, wanted in (("", without), ("R", with_repository)):
-        found = prose(text, lambda nb: transforms.keep_links_inside(nb, {"02_b.ipynb"}, repository))  # noqa: B023
+        found = prose(text, lambda nb: transforms.keep_links_inside(nb, known, repository))  # noqa: B023
         assert found == (wanted or text)
 
 
@@ -118,7 +133,7 @@ def test_links_in_outputs_lead_to_the_books_pages(shown, wanted):
     given = new_notebook(
         cells=[code("cu.recall('b')", new_output("display_data", data={"text/html": shown}))]
     )
-    found = transforms.for_the_book(given, {"02_b.ipynb"}, "R").cells[0].outputs[0]
+    found = transforms.for_the_book(given, {"02_b.ipynb": {}}, "R").cells[0].outputs[0]
     assert found.data["text/html"] == (wanted or shown)
     assert given.cells[0].outputs[0].data["text/html"] == shown
 
@@ -131,7 +146,7 @@ def test_transforms_leave_the_notebook_they_are_given_alone():
         ]
     )
     before = copy.deepcopy(given)
-    changed = transforms.for_the_book(given, set(), "")
+    changed = transforms.for_the_book(given, {}, "")
     assert given == before != changed
     nbformat.validate(changed)
 
@@ -174,14 +189,24 @@ def load(path: Path, repository: str = "") -> manifest.Manifest:
     return manifest.load(path, files=False)
 
 
-def test_the_contents_are_the_cover_the_chapters_in_order_and_the_back_pages():
+def test_the_contents_show_the_parts_the_appendices_and_the_back_pages():
     course = manifest.load(files=False)
     toc = yaml.safe_load(pages.contents(course))
     assert toc["root"] == "index"
-    assert [entry["file"] for entry in toc["chapters"]] == [
-        *(chapter.notebook for chapter in course.chapters),
-        *("closing", "terms", "bibliography"),
+    assert [part["caption"] for part in toc["parts"]] == [*course.parts, "Appendices", "At the end"]
+    files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
+    assert files == [
+        *(chapter.notebook for chapter in (*course.chapters, *course.appendices)),
+        *("closing", "moved", "bibliography"),
     ]
+
+
+def test_a_further_page_stands_under_its_chapter(small):
+    course = load(small)
+    further = dataclasses.replace(course.chapters[0], further="More")
+    toc = yaml.safe_load(pages.contents(dataclasses.replace(course, chapters=(further,))))
+    (entry,) = toc["parts"][0]["chapters"]
+    assert entry["sections"] == [{"file": "01_one_further", "title": "More"}]
 
 
 def test_launch_buttons_appear_when_the_repository_is_known(small):
@@ -220,7 +245,7 @@ def cited() -> set[str]:
     """The links of all References cells."""
     cells = [
         cell.source
-        for chapter in manifest.load(files=False).chapters
+        for chapter in manifest.load(files=False).notebooks
         if chapter.source.is_file()
         for cell in notebooks.read_source(chapter.source).cells
         if cell.cell_type == "markdown" and cell.source.startswith("## References")
@@ -256,7 +281,7 @@ def test_a_notebook_that_was_never_executed_is_refused(small):
     with pytest.raises(
         BookError, match="01_one: cell 1 was never executed; make notebooks CHAPTER=01"
     ):
-        builder._chapter(load(small), chapter, small.parent)
+        builder._chapter(load(small), chapter, {}, small.parent)
 
 
 @pytest.mark.slow

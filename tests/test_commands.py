@@ -242,6 +242,8 @@ def test_lab_is_told_only_what_this_machine_needs(monkeypatch, root, browser):
     monkeypatch.setattr(lab, "has_display", lambda: browser)
     monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000, raising=False)
     monkeypatch.setattr(sys, "argv", ["lab", "--port", "9000"])
+    first = lab.ROOT / "notebooks" / "00_first.ipynb"
+    monkeypatch.setattr(lab, "prepare", lambda course: first)
     commands = []
     monkeypatch.setattr(os, "name", "posix")
     monkeypatch.setattr(os, "execve", lambda path, *given: commands.append(given))

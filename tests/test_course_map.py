@@ -4,10 +4,17 @@ import re
 
 import pytest
 
-from course_utils.lessons.start_here.course_map import chapters, course_map, direct_needs
+import course_utils as cu
+from course_utils.lessons.start_here.course_map import chapters, course_map, direct_needs, ways
 from course_utils.studio import manifest
+from course_utils.studio.tables import Ways, hours
 
 BOOK = """
+[[way]]
+title = "Seeing"
+to = ["05_images"]
+planned = ["Films"]
+
 [[chapter]]
 notebook = "00_start"
 title = "Start"
@@ -43,12 +50,12 @@ def test_the_chapters_are_those_of_the_course():
 
 def test_an_arrow_leads_to_a_chapter_from_each_that_it_needs_directly(book):
     course = chapters(book)
-    assert course[2] == {"number": "04", "title": "Pooling", "minutes": "", "needs": ["00", "01"]}
+    assert course[2] == {"number": "04", "title": "Pooling", "needs": ["00", "01"]}
     assert direct_needs(course) == {"00": [], "01": ["00"], "04": ["01"], "05": ["00"]}
 
 
 def test_each_chapter_is_drawn_below_what_it_needs_and_named_in_the_alt_text(book):
-    picture = course_map(book)
+    picture = course_map(book=book)
     (ax,) = picture.axes
     boxes = {text.get_text()[:2]: text.get_position() for text in ax.texts if text.get_text()}
     arrows = [text for text in ax.texts if not text.get_text()]
@@ -57,3 +64,37 @@ def test_each_chapter_is_drawn_below_what_it_needs_and_named_in_the_alt_text(boo
     assert len(arrows) == 3
     alt = picture.alt
     assert re.search("00 Start; then 01 Keys and 05 Images; then 04 Pooling", alt)
+
+
+def test_a_way_holds_all_that_its_chapters_need(book):
+    assert ways(book) == {"Seeing": ["00", "05"]}
+    needs = {chapter["number"]: set(chapter["needs"]) for chapter in chapters()}
+    for numbers in ways().values():
+        assert set().union(*(needs[number] for number in numbers)) <= set(numbers)
+
+
+def test_the_map_of_a_way_marks_its_chapters(book):
+    picture = course_map("Seeing", book=book)
+    assert picture.alt.endswith("Marked, Seeing: 00, 05.")
+    marked = {text.get_text()[:2] for text in picture.axes[0].texts if text.get_color() == "white"}
+    assert marked == {"00", "05"}
+    with pytest.raises(ValueError, match="'Hearing' is not one of Seeing"):
+        course_map("Hearing", book=book)
+
+
+def test_hours_are_added_up_to_the_half_hour():
+    minutes = {"00": 20, "01": 60, "02": 75, "03": 0}
+    assert hours(minutes, ["00"]) == "½ hour"
+    assert hours(minutes, ["00", "01"]) == "1½ hours"
+    assert hours(minutes, ["00", "01", "02"]) == "2½ hours"
+    assert hours(minutes, ["01", "03"]) == "–"
+
+
+def test_the_table_of_ways_says_what_is_not_counted():
+    course = manifest.load(files=False)
+    table = Ways(course)
+    assert [row[0] for row in table.rows] == [*(way.title for way in course.ways), "Everything"]
+    for way in course.ways:
+        for title in way.planned:
+            assert title in table.note and title in repr(table) and title in table._repr_markdown_()
+    assert repr(cu.ways()) == repr(table)

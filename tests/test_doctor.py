@@ -378,8 +378,8 @@ def test_data_without_checksums(data, look):
 @pytest.fixture
 def jupyter(monkeypatch, tmp_path):
     """Where Jupyter looks: one folder of its data and one of its configuration, both ours."""
-    extension = tmp_path / "labextensions" / doctor.SLIDERS
-    extension.mkdir(parents=True)
+    for extension in doctor.WIDGETS.values():
+        (tmp_path / "labextensions" / extension).mkdir(parents=True)
     monkeypatch.setattr("jupyter_core.paths.jupyter_path", lambda part: [str(tmp_path / part)])
     monkeypatch.setattr("jupyter_core.paths.jupyter_config_path", lambda: [str(tmp_path)])
     (tmp_path / "labconfig").mkdir()
@@ -387,32 +387,38 @@ def jupyter(monkeypatch, tmp_path):
 
 
 def test_sliders_that_move(jupyter, look):
-    assert look("Sliders").mark == "✓"
+    finding = look("Sliders")
+    assert finding.mark == "✓"
+    assert "ipywidgets" in finding.found and "anywidget" in finding.found
 
 
-def test_sliders_without_ipywidgets(versions, look):
-    versions["ipywidgets"] = None
+@pytest.mark.parametrize("package", doctor.WIDGETS)
+def test_sliders_without_their_package(jupyter, versions, package, look):
+    versions[package] = None
     finding = look("Sliders")
     assert finding.mark == "✗"
+    assert finding.found.startswith(f"{package} is missing")
     assert "reload the page" in finding.remedy
 
 
-def test_sliders_without_their_extension(jupyter, look):
-    shutil.rmtree(jupyter / "labextensions")
+@pytest.mark.parametrize(("package", "extension"), doctor.WIDGETS.items())
+def test_sliders_without_their_extension(jupyter, package, extension, look):
+    shutil.rmtree(jupyter / "labextensions" / extension)
     finding = look("Sliders")
     assert finding.mark == "✗"
-    assert "lacks its extension" in finding.found
+    assert finding.found.startswith(package) and "lacks its extension" in finding.found
     assert "make lab" in finding.remedy
 
 
+@pytest.mark.parametrize("extension", doctor.WIDGETS.values())
 @pytest.mark.parametrize(
     "page", ['{"disabledExtensions": {"%s": true}}', '{"disabledExtensions": ["%s"]}']
 )
-def test_sliders_that_are_switched_off(jupyter, page, look):
-    (jupyter / "labconfig" / "page_config.json").write_text(page % doctor.SLIDERS)
+def test_sliders_that_are_switched_off(jupyter, page, extension, look):
+    (jupyter / "labconfig" / "page_config.json").write_text(page % extension)
     finding = look("Sliders")
     assert finding.mark == "✗"
-    assert "jupyter labextension enable" in finding.remedy
+    assert f"jupyter labextension enable {extension}`" in finding.remedy
 
 
 @pytest.mark.parametrize("page", ["{}", "not json", '{"disabledExtensions": {"another": true}}'])

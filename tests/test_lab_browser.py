@@ -1,8 +1,17 @@
 """Explorers, quizzes and training in a real JupyterLab: controls answer the keyboard, bar and curve live."""
 
+import shutil
+import subprocess
+
+import nbformat
 import pytest
-from browsing import FLAGS, WAIT, jupyterlab, open_notebook, write_notebook
+from browsing import FLAGS, WAIT, jupyter, jupyterlab, open_notebook, write_notebook
+from nbformat.v4 import new_markdown_cell, new_notebook
 from playwright.sync_api import expect, sync_playwright
+
+from course_utils.runtime import ROOT
+from course_utils.studio import lab as starting
+from course_utils.studio import manifest
 
 COURSE = "import course_utils as cu\ncu.explore.temperature()"
 MADE = """
@@ -195,3 +204,88 @@ def test_training_shows_a_bar_and_a_curve_and_the_interrupt_button_ends_it(lab):
     output.locator(".widget-label", has_text="interrupted").wait_for(timeout=WAIT)
     page.get_by_text("('interrupted', True)").wait_for(timeout=WAIT)
     assert page.locator(".jp-RenderedText[data-mime-type*=error]").count() == 0
+
+
+# The course, as `make lab` opens it ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def started(chromium, tmp_path_factory):
+    """A fresh clone of a course with one chapter, opened on its start page."""
+    folder = tmp_path_factory.mktemp("course")
+    first = manifest.load(files=False).chapters[0]
+    (folder / "notebooks" / "source").mkdir(parents=True)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for file in (first.ipynb, first.source):
+        shutil.copy(file, folder / file.relative_to(ROOT))
+    (folder / "book.toml").write_text(
+        '[course]\ntitle = "Small"\nauthors = ["A"]\nlicense = "MIT"\nrepository = ""\n'
+        f'[[chapter]]\nnotebook = "{first.notebook}"\ntitle = "{first.title}"\n'
+    )
+    far = [new_markdown_cell(f"## Part {number}\n" + "text\n\n" * 9) for number in range(40)]
+    far.append(new_markdown_cell('### <a id="kv-cache"></a>KV cache\n' + "text\n\n" * 40))
+    for name, cells in {
+        "links.ipynb": [
+            new_markdown_cell("[cache](far.ipynb#kv-cache), [part](far.ipynb#Part-20)")
+        ],
+        "far.ipynb": far,
+    }.items():
+        notebook = new_notebook(cells=cells)
+        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "x"}
+        nbformat.write(notebook, folder / name)
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "As published"]):
+        subprocess.run([*git, *command], cwd=folder, check=True)
+    course = manifest.load(folder / "book.toml", files=False)
+    page = starting.prepare(course, folder).relative_to(folder)
+    shutil.copytree(folder / starting.WORKSPACES, folder / ".workspaces")
+    with jupyter(folder) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=[*FLAGS, OFFLINE])
+        context = browser.new_context(viewport={"width": 1400, "height": 1000})
+        view = context.new_page()
+        view.goto(address.format(f"lab/tree/{page.as_posix()}"))
+        yield view, first.title, address
+        browser.close()
+
+
+def idle(view):
+    """Wait until the notebook in front stands there with its kernel; it."""
+    front = view.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+    front.locator(".jp-Cell").first.wait_for(timeout=WAIT)
+    view.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=WAIT)
+    return front
+
+
+def test_lab_starts_with_the_chapters_and_its_table_of_contents(started):
+    view, title, _ = started
+    view.get_by_role("heading", name="Small").wait_for(timeout=WAIT)
+    view.locator(".jp-TableOfContents").get_by_text("Ways through").wait_for(timeout=WAIT)
+    assert view.locator(".jp-RenderedMarkdown").get_by_role("link", name=title).count() == 2
+
+
+def test_a_chapter_opens_from_there_unchanged_and_its_quiz_answers_unrun(started):
+    view, title, _ = started
+    view.locator(".jp-RenderedMarkdown").get_by_role("link", name=title).first.click()
+    front = idle(view)
+    view.locator(".jp-TableOfContents").get_by_text("Take-aways").click()
+    question = front.locator(".course-quiz[data-ready] fieldset").first
+    question.wait_for(timeout=WAIT)
+    question.get_by_role("radio").first.check()
+    expect(question.locator(".reason")).not_to_be_empty(timeout=WAIT)
+    view.wait_for_timeout(1000)  # for what comes late, if anything does
+    assert view.locator(".jp-mod-dirty").count() == 0
+
+
+@pytest.mark.parametrize(("link", "heading"), [("cache", "KV cache"), ("part", "Part 20")])
+def test_a_link_leads_to_its_place_in_another_notebook(started, link, heading):
+    """Lab finds a place in a notebook that is open; one that it opens for the link it shows from its top."""
+    view, _, address = started
+    page = view.context.new_page()
+    page.goto(address.format(f"lab/workspaces/{link}/tree/links.ipynb"))
+    idle(page).get_by_role("link", name=link).click()
+    place = page.get_by_role("heading", name=heading)
+    place.wait_for(timeout=WAIT)
+    page.get_by_role("tab", name="links.ipynb").click()
+    idle(page).get_by_role("link", name=link).click()
+    expect(place).to_be_in_viewport(timeout=WAIT)
+    page.close()

@@ -3,7 +3,8 @@
 import pytest
 
 from course_utils.runtime import ROOT
-from course_utils.studio.manifest import ManifestError, chapter_table, load, write_chapter_table
+from course_utils.studio.manifest import ManifestError, load
+from course_utils.studio.tables import chapter_table, write_chapter_table
 
 BOOK = """
 [course]
@@ -254,6 +255,7 @@ def test_further_pages_follow_their_chapters_and_appendices_come_last(parts):
         "| | [More keys](notebooks/01_keys_further.ipynb) | – | | |",
         "| | **Images** | | | |",
         "| 02 | [Pooling](notebooks/02_pooling.ipynb) | – | – | – |",
+        "| | **Appendices** | | | |",
         "| A | [Names elsewhere](notebooks/A_names.ipynb) | – | – | – |",
     ]
 
@@ -267,6 +269,24 @@ def test_a_chapter_leads_to_its_further_page_and_to_the_next_chapter(parts):
         "02_pooling": (),
         "A_names": (),
     }
+
+
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        ('to = ["01_kexs"]', ["way[0].to: no chapter is called '01_kexs'", "'01_keys'"]),
+        ('to = ["01_keys"]\nplanned = ["Pooling"]', ["way[0].planned: 'Pooling' is written"]),
+        ('too = ["01_keys"]', ["way[0].too: unknown key", "'to'"]),
+    ],
+)
+def test_a_way_that_leads_nowhere_is_named(parts, way, words):
+    text = f'[[way]]\ntitle = "W"\nto = ["02_pooling"]\nplanned = ["Films"]\n{parts.read_text()}'
+    parts.write_text(text)
+    assert load(parts).ways[0].planned == ("Films",)
+    parts.write_text(text.replace('to = ["02_pooling"]\nplanned = ["Films"]', way))
+    with pytest.raises(ManifestError) as caught:
+        load(parts)
+    assert all(word in str(caught.value) for word in words)
 
 
 def test_a_further_page_has_to_be_on_disk(parts):

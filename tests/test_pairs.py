@@ -524,3 +524,43 @@ print(config.ServerApp.contents_manager_class.__name__, "torch" in sys.modules)
     command = [sys.executable, "-c", script, str(lab.SETTINGS)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert said.split() == ["PairedContents", "False"]
+
+
+# Trust and metadata -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def committed(course, monkeypatch):
+    """A course in git, on a machine that has signed nothing; called, it says whether the outputs are trusted."""
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(course.root / ".jupyter"))
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    for command in (["init", "-q"], ["add", "notebooks"], ["commit", "-qm", "As published"]):
+        subprocess.run([*git, *command], cwd=course.root, check=True)
+
+    def trusted() -> bool:
+        manager = PairedContents(root_dir=str(course.root))
+        cells = asyncio.run(manager.get(PATH))["content"].cells
+        return all(cell.metadata["trusted"] for cell in cells if cell.cell_type == "code")
+
+    return trusted
+
+
+def test_a_chapter_as_it_was_committed_is_trusted_and_a_changed_one_is_not(course, committed):
+    assert committed()
+    notebook = nbformat.read(course.pair.notebook, as_version=4)
+    notebook.cells[2].outputs = [
+        nbformat.v4.new_output("display_data", data={"text/html": "<script>alert(1)</script>"})
+    ]
+    nbformat.write(notebook, course.pair.notebook)
+    assert not committed()
+
+
+def test_a_chapter_outside_of_git_is_not_trusted_by_itself(course, committed):
+    shutil.rmtree(course.root / ".git")
+    assert not committed()
+
+
+def test_a_notebook_opens_with_what_its_kernel_would_write_into_it(course):
+    metadata = asyncio.run(course.lab.get(PATH))["content"].metadata
+    assert metadata["language_info"]["version"] == sys.version.split()[0]
+    assert metadata["kernelspec"]["display_name"] != "Python 3"

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from course_utils.runtime import ROOT
-from course_utils.studio import manifest
+from course_utils.studio import manifest, tables
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -15,7 +15,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 @pytest.mark.slow  # it reads every chapter, for the minutes
 def test_the_chapters_are_those_of_the_manifest():
     table = re.search(r"<!-- chapters -->\n(.*)\n<!-- /chapters -->", README, re.DOTALL)[1]
-    assert table == manifest.chapter_table(manifest.load())
+    assert table == tables.chapter_table(manifest.load())
 
 
 @pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])

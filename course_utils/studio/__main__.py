@@ -5,7 +5,7 @@ check               hold the committed notebooks against their sources and the r
 measures, claims    how long each notebook is and what its form lacks; what its guards claim
 try                 change each number marked "# try", one at a time, and run the notebook
 handout [--to DIR]  write the course without solutions and outputs
-lab                 open JupyterLab on the first chapter
+lab                 open JupyterLab on the start page
 doctor              look at what the course runs on
 book, gpu           what `course_utils.studio.book` and `course_utils.studio.gpu` do
 """
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course_utils.runtime import ROOT
-from course_utils.studio import doctor, handout, manifest, notebooks
+from course_utils.studio import doctor, handout, manifest, notebooks, tables
 
 # These read the rest of the line themselves.
 FURTHER = {
@@ -73,7 +73,7 @@ def _run(options: argparse.Namespace) -> int:
     course = manifest.load(options.book, files=False)
     for chapter in notebooks.choose(course, options.chapters):
         print(notebooks.make(chapter, fresh=options.fresh), flush=True)
-    manifest.write_chapter_table(course)
+    tables.write_chapter_table(course)
     return 0
 
 

@@ -24,7 +24,8 @@ DISK_NEEDED = 0.5e9  # bytes free: outputs and the built book
 # Where Linux says what a container or a session may use: which groups it is in, and their limits.
 GROUPS = Path("/proc/self/cgroup")
 LIMITS = Path("/sys/fs/cgroup")
-SLIDERS = "@jupyter-widgets/jupyterlab-manager"
+# What draws a widget in JupyterLab: its package in Python, and the extension that comes with it.
+WIDGETS = {"ipywidgets": "@jupyter-widgets/jupyterlab-manager", "anywidget": "anywidget"}
 INSTALL = "run `make lab` again in a terminal (without make: `pip install -c constraints.txt -e .`)"
 RESTART = f"{INSTALL}, then restart the kernel"
 RELOAD = f"{INSTALL}, then restart the kernel and reload the page"
@@ -315,32 +316,33 @@ def _sha256(path: Path) -> str:
 
 
 def _sliders() -> Finding:
-    """Look for both halves of a slider: ipywidgets in the kernel, its extension in JupyterLab."""
-    version = _version("ipywidgets")
-    if version is None:
-        return Finding("ipywidgets is missing: pictures show, sliders do not", RELOAD)
+    """Look for both halves of sliders and questions: packages in the kernel, their extensions in JupyterLab."""
     from jupyter_core.paths import jupyter_config_path, jupyter_path
 
-    if not any((Path(place) / SLIDERS).is_dir() for place in jupyter_path("labextensions")):
-        return Finding(f"ipywidgets {version}, but JupyterLab lacks its extension", RELOAD)
-    if any(_disables(Path(place)) for place in jupyter_config_path()):
-        return Finding(
-            f"ipywidgets {version}, but its extension is switched off in JupyterLab",
-            f"`jupyter labextension enable {SLIDERS}`, then reload the page",
-        )
-    return Finding(f"ipywidgets {version} with its JupyterLab extension")
+    found = []
+    for package, extension in WIDGETS.items():
+        version = _version(package)
+        if version is None:
+            return Finding(f"{package} is missing: pictures show, sliders do not", RELOAD)
+        if not any((Path(place) / extension).is_dir() for place in jupyter_path("labextensions")):
+            return Finding(f"{package} {version}, but JupyterLab lacks its extension", RELOAD)
+        if any(_disables(Path(place), extension) for place in jupyter_config_path()):
+            return Finding(
+                f"{package} {version}, but its extension is switched off in JupyterLab",
+                f"`jupyter labextension enable {extension}`, then reload the page",
+            )
+        found.append(f"{package} {version}")
+    return Finding(f"{' and '.join(found)} with their JupyterLab extensions")
 
 
-def _disables(config: Path) -> bool:
-    """Whether this Jupyter configuration switches the extension for sliders off."""
+def _disables(config: Path, extension: str) -> bool:
+    """Whether this Jupyter configuration switches an extension off."""
     try:
         page = json.loads((config / "labconfig" / "page_config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     disabled = page.get("disabledExtensions", {})
-    if isinstance(disabled, dict):
-        return bool(disabled.get(SLIDERS))
-    return SLIDERS in disabled
+    return bool(disabled.get(extension) if isinstance(disabled, dict) else extension in disabled)
 
 
 LOOKS = {

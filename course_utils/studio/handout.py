@@ -15,7 +15,7 @@ from course_utils.studio.pairs import Pair, UnreadableError, published
 HEAD = "# The course, without its solutions\n"
 README = f"""{HEAD}
 Exercises are open, outputs are empty, and a check after each exercise tells you whether you are
-right. `make lab` makes an environment and opens JupyterLab on the first chapter. Without make (on
+right. `make lab` makes an environment and opens JupyterLab on its start page. Without make (on
 Windows: `py` for `python3`, and `.venv\\Scripts\\python` for `.venv/bin/python`):
 
     python3 tools/bootstrap.py
@@ -29,6 +29,7 @@ PARTS = (
     "pyproject.toml",
     "course_utils",
     "data",
+    "notebooks/closing.md",
     "notebooks/references.bib",
     "tools",
 )

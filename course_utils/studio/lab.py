@@ -1,22 +1,29 @@
-"""Open JupyterLab on the first chapter: ``python -m course_utils.studio.lab``, which is ``make lab``.
+"""Open JupyterLab on the course's start page: ``python -m course_utils.studio.lab``, which is ``make lab``.
 
 Lab itself looks for the next free port and prints the address; this module says what to open, how pairs
-are opened and saved (`pairs`), and what to leave out on this machine. Further arguments go on to Lab,
-such as ``--port 9000``.
+are opened and saved (`pairs`), and what to leave out on this machine. The page that it opens, and the panels
+beside it, are the course's own: both are written when they are missing. Further arguments go on to Lab, such
+as ``--port 9000``.
 """
 
+import contextlib
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from course_utils.runtime import ROOT
-from course_utils.studio import manifest
+from course_utils.runtime import ROOT, atomic_write
+from course_utils.studio import manifest, tables
+from course_utils.studio.manifest import Manifest
 
-# Below the student's own settings, which stay as they are: no question about news, no look for updates.
-# And jupyter_server_config.py, for the server: pairs are compared before they are opened or saved.
+# Below the student's own settings, which stay as they are: no question about news, no look for updates, Markdown
+# rendered. And jupyter_server_config.py, for the server: pairs are compared before they are opened or saved.
 SETTINGS = Path(__file__).parent / "lab_settings"
+WORKSPACES = "_build/lab"  # which panels are open: of this course, beside the student's other work
+START = "START.md"
+CONTENTS = "@jupyterlab/toc:plugin"  # the panel's name in a layout
 
 
 def has_display(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> bool:
@@ -33,14 +40,71 @@ def is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
-def arguments(notebook: Path, *, browser: bool, root: bool) -> list[str]:
-    """What ``jupyter lab`` is told, for a notebook inside the repository."""
+def start_page(course: Manifest) -> str:
+    """What Lab shows first, in Markdown: the chapters, the ways through them, and where things are in Lab."""
+    table = tables.chapter_table(course).replace("](notebooks/", "](")
+    first = course.chapters[0]
+    return f"""# {course.title}
+
+Begin with [{first.title}]({first.notebook}.ipynb). A click on a title opens its notebook in a tab beside this page.
+The panel on the left is the table of contents of the tab in front; its other tabs, such as the files, stand
+at the left edge. If you have closed this page, you find it as `{START}` among the files.
+
+## Chapters
+
+{table}
+
+Minutes are estimates, and include the exercises.
+
+## Ways through
+
+{tables.Ways(course)._repr_markdown_()}
+
+A way holds all that its chapters need. `cu.progress()` in any notebook shows which exercises you have solved.
+"""
+
+
+def prepare(course: Manifest, root: Path = ROOT) -> Path:
+    """Write the start page and, for the first start, which panels are open.
+
+    Returns:
+        What to open: the start page, or the first chapter where nothing can be written.
+    """
+    page = root / "notebooks" / START
+    with contextlib.suppress(OSError):  # a folder that is read-only
+        _open_contents(root / WORKSPACES)
+    try:
+        with atomic_write(page) as part:
+            part.write_text(start_page(course), encoding="utf-8")
+    except OSError:
+        return course.chapters[0].ipynb
+    return page
+
+
+def _open_contents(folder: Path) -> None:
+    """Lab's first layout here: the table of contents stands open. Later ones are the student's."""
+    from jupyterlab_server.workspaces_handler import WorkspacesManager
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        return
+    widgets = ["filebrowser", "running-sessions", CONTENTS, "extensionmanager.main-view"]
+    left = {"collapsed": False, "visible": True, "current": CONTENTS, "widgets": widgets}
+    layout = {"left": left, "right": {"collapsed": True}, "relativeSizes": [0.2, 0.8, 0]}
+    space = {"data": {"layout-restorer:data": layout}, "metadata": {"id": "default"}}
+    WorkspacesManager(str(folder)).save("default", json.dumps(space))
+
+
+def arguments(page: Path, *, browser: bool, root: bool) -> list[str]:
+    """What ``jupyter lab`` is told, for a file inside the repository."""
     options = [
         f"--ServerApp.root_dir={ROOT}",
-        f"--LabApp.default_url=/lab/tree/{notebook.relative_to(ROOT).as_posix()}",
+        f"--LabApp.default_url=/lab/tree/{page.relative_to(ROOT).as_posix()}",
         f"--LabApp.app_settings_dir={SETTINGS}",
         "--Application.log_level=WARN",
     ]
+    if (ROOT / WORKSPACES).is_dir():
+        options.append(f"--LabApp.workspaces_dir={ROOT / WORKSPACES}")
     if not browser:
         options.append("--no-browser")
     if root:
@@ -58,10 +122,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Start Lab in the place of this process."""
     try:
         # A notebook of the student's own, which book.toml does not name, is no reason not to start.
-        first = manifest.load(files=False).chapters[0]
+        course = manifest.load(files=False)
     except manifest.ManifestError as error:
         sys.exit(str(error))
-    options = arguments(first.ipynb, browser=has_display(), root=is_root())
+    options = arguments(prepare(course), browser=has_display(), root=is_root())
     command = [
         sys.executable,
         "-m",

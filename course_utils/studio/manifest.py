@@ -7,7 +7,6 @@ Chapters are counted from 0, as their file names are: ``chapter[2].part`` is a l
 
 import difflib
 import graphlib
-import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from typing import NoReturn
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from course_utils.runtime import ROOT, atomic_write
+from course_utils.runtime import ROOT
 
 
 class ManifestError(ValueError):
@@ -95,8 +94,23 @@ class Chapter:
 
 
 @dataclass(frozen=True)
+class Way:
+    """A way through the course: to some chapters, by all that they need.
+
+    Attributes:
+        title: what the reader is after.
+        to: the stems of the chapters that it leads to.
+        planned: titles of chapters on it that are not written yet.
+    """
+
+    title: str
+    to: tuple[str, ...]
+    planned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Manifest:
-    """The course: what ``[course]`` says, its parts, and its notebooks in order."""
+    """The course: what ``[course]`` says, its parts, ways and its notebooks in order."""
 
     title: str
     authors: tuple[str, ...]
@@ -105,6 +119,7 @@ class Manifest:
     chapters: tuple[Chapter, ...]
     appendices: tuple[Chapter, ...] = ()
     parts: tuple[str, ...] = ()
+    ways: tuple[Way, ...] = ()
     path: Path = ROOT / "book.toml"
 
     @property
@@ -142,11 +157,16 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
             Chapter(**entry, kind="appendix", root=root) for entry in table.get("appendix", ())
         ),
         parts=tuple(part["title"] for part in table.get("part", ())),
+        ways=tuple(
+            Way(way["title"], tuple(way["to"]), tuple(way.get("planned", ())))
+            for way in table.get("way", ())
+        ),
         path=path,
     )
     _check_names(path, course)
     _check_parts(path, course)
     _check_prerequisites(path, course.chapters)
+    _check_ways(path, course)
     if files:
         _check_files(path, course)
     return course
@@ -154,48 +174,6 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
 
 def _chapter(entry: dict, root: Path) -> Chapter:
     return Chapter(**entry | {"prerequisites": tuple(entry.get("prerequisites", ()))}, root=root)
-
-
-# The README's table -----------------------------------------------------------
-
-
-def chapter_table(manifest: Manifest) -> str:
-    """The notebooks as a Markdown table, with links that start at the repository's root."""
-    rows = ["| | Chapter | Minutes | Needs | GPU |", "|---|---|---|---|---|"]
-    part = ""
-    for chapter in manifest.notebooks:
-        if chapter.part != part and chapter.part:
-            rows.append(f"| | **{_escape(chapter.part)}** | | | |")
-        part = chapter.part
-        rows.append(_table_row(chapter))
-    return "\n".join(rows)
-
-
-def _table_row(chapter: Chapter) -> str:
-    link = f"[{_escape(chapter.title)}](notebooks/{chapter.notebook}.ipynb)"
-    if chapter.kind == "further":
-        return f"| | {link} | {chapter.minutes or '–'} | | |"
-    needs = ", ".join(stem.partition("_")[0] for stem in chapter.prerequisites) or "–"
-    gpu = "optional" if chapter.gpu else "–"
-    return f"| {chapter.number} | {link} | {chapter.minutes or '–'} | {needs} | {gpu} |"
-
-
-def _escape(text: str) -> str:
-    return re.sub(r"([|\[\]\\])", r"\\\1", text)
-
-
-def write_chapter_table(manifest: Manifest) -> None:
-    """Bring the table in the README beside the manifest up to date, if there is one."""
-    path = manifest.path.resolve().parent / "README.md"
-    if not path.is_file():
-        return
-    text = path.read_text(encoding="utf-8")
-    before, start, rest = text.partition("<!-- chapters -->\n")
-    _, end, after = rest.partition("\n<!-- /chapters -->")
-    new = f"{before}{start}{chapter_table(manifest)}{end}{after}"
-    if start and end and new != text:
-        with atomic_write(path) as part:
-            part.write_text(new, encoding="utf-8")
 
 
 # What each key may hold; a description is what an error asks for ---------------
@@ -248,10 +226,16 @@ APPENDIX = {
     },
     "title": TEXT,
 }
+WAY = {
+    "title": TEXT,
+    "to": TEXTS | {"description": "a list of notebooks"},
+    "planned": TEXTS | {"description": "titles of chapters that are not written yet"},
+}
 SCHEMA = _table(
     {
         "course": _table(COURSE, tuple(COURSE), "one table [course]"),
         "part": _tables({"title": TEXT}, ("title",), "one table [[part]] or more"),
+        "way": _tables(WAY, ("title", "to"), "one table [[way]] or more"),
         "chapter": _tables(CHAPTER, ("notebook", "title"), "one table [[chapter]] or more"),
         "appendix": _tables(APPENDIX, ("notebook", "title"), "one table [[appendix]] or more"),
     },
@@ -351,6 +335,20 @@ def _check_prerequisites(path: Path, chapters: tuple[Chapter, ...]) -> None:
                 key = f"chapter[{order[name]}].prerequisites"
                 remedy = "Move that chapter up, or remove it here"
                 _fail(path, key, f"{stem!r} comes later in the course", remedy)
+
+
+def _check_ways(path: Path, course: Manifest) -> None:
+    stems = [chapter.notebook for chapter in course.chapters]
+    titles = [chapter.title for chapter in course.chapters]
+    for place, way in enumerate(course.ways):
+        for stem in way.to:
+            if stem not in stems:
+                problem = f"no chapter is called {stem!r}"
+                _fail(path, f"way[{place}].to", problem, _suggest(stem, stems))
+        for title in way.planned:
+            if title in titles:
+                problem = f"{title!r} is written"
+                _fail(path, f"way[{place}].planned", problem, "Remove it there")
 
 
 def _check_files(path: Path, course: Manifest) -> None:

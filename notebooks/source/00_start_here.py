@@ -29,7 +29,6 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 import course_utils as cu
-from course_utils.lessons.start_here.course_map import chapters, course_map
 
 cu.seed_everything(0)
 
@@ -447,16 +446,16 @@ assert torch.equal(cu.padding_mask(valid_lens, 5)[:, 0, 0], ~key_padding_mask)
 # formula. An arrow means "first this, then that"; the list `book.toml` says so.
 
 # %%
-course_map()
+cu.course_map()
 
 # %% [markdown]
 # At the top, weights come from similarity: first a word database, then regression, then the scores that all later chapters
 # use. The way to the Transformer leads through translation, several heads and positions; from there, ways part to training,
 # language and images. Each chapter can be opened on its own, since nothing is carried over from another
-# notebook. The minutes are for reading and running; exercises take longer if you enjoy them.
+# notebook. Three ways lead through the map, if you are after one thing. The hours are estimates.
 
-# %%
-pd.DataFrame(chapters()).set_index("number")
+# %% tags=["nbval-ignore-output"]
+cu.ways()
 
 # %% [markdown]
 # ## If something goes wrong

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import nbformat
 from filelock import FileLock
+from nbformat import NotebookNode
 
-from course_utils.studio.book import pages, terms
+from course_utils.studio.book import links, pages
 from course_utils.studio.book.check import check
 from course_utils.studio.book.explorers import with_pages
-from course_utils.studio.book.transforms import PictureError, for_the_book
+from course_utils.studio.book.transforms import PictureError, Places, for_the_book, lead
 from course_utils.studio.manifest import Chapter, Manifest
 
 
@@ -39,22 +40,23 @@ def build(course: Manifest, out: Path) -> Path:
 def _build(course: Manifest, out: Path) -> Path:
     start = time.perf_counter()
     source, html = out / "source", out / "html"
-    try:
-        index = terms.page(terms.load(course))
-    except terms.TermError as error:
-        raise BookError(str(error)) from None
+    places = _places(course)
     texts = {
         "_config.yml": pages.configuration(course),
         "_toc.yml": pages.contents(course),
         f"{pages.COVER}.md": pages.cover(course),
-        f"{pages.CLOSING}.md": pages.closing(course),
-        f"{pages.TERMS}.md": index,
         f"{pages.BIBLIOGRAPHY}.md": pages.BIBLIOGRAPHY_PAGE,
         pages.REFERENCES: pages.references(course),
     }
     texts |= {
-        f"{chapter.notebook}.ipynb": nbformat.writes(_chapter(course, chapter, out / "explorers"))
-        for chapter in course.chapters
+        f"{name}.md": lead(
+            pages.text(course, name), places, course.repository, places[f"{name}.md"]
+        )
+        for name in pages.TEXTS
+    }
+    texts |= {
+        chapter.ipynb.name: nbformat.writes(_chapter(course, chapter, places, out / "explorers"))
+        for chapter in course.notebooks
     }
     texts |= {
         f"_static/{file.name}": file.read_text(encoding="utf-8")
@@ -74,7 +76,20 @@ def _build(course: Manifest, out: Path) -> Path:
     return html / "index.html"
 
 
-def _chapter(course: Manifest, chapter: Chapter, folder: Path) -> nbformat.NotebookNode:
+def _places(course: Manifest) -> Places:
+    """The places of all pages that a notebook may link to, by file name."""
+    found = {f"{pages.BIBLIOGRAPHY}.md": links.places([pages.BIBLIOGRAPHY_PAGE])}
+    for name in pages.TEXTS:
+        found[f"{name}.md"] = links.places([pages.text(course, name)])
+    for chapter in course.notebooks:
+        if chapter.ipynb.is_file():
+            found[chapter.ipynb.name] = links.places(
+                links.texts(nbformat.read(chapter.ipynb, as_version=4))
+            )
+    return found
+
+
+def _chapter(course: Manifest, chapter: Chapter, places: Places, folder: Path) -> NotebookNode:
     notebook = nbformat.read(chapter.ipynb, as_version=4)
     never = [
         place for place, cell in enumerate(notebook.cells) if cell.get("execution_count", 1) is None
@@ -84,9 +99,7 @@ def _chapter(course: Manifest, chapter: Chapter, folder: Path) -> nbformat.Noteb
             f"{chapter.notebook}: cell {never[0]} was never executed; make notebooks CHAPTER={chapter.number}"
         )
     try:
-        pages_of_it = with_pages(notebook, folder)
-        names = {f"{other.notebook}.ipynb" for other in course.chapters}
-        return for_the_book(pages_of_it, names, course.repository)
+        return for_the_book(with_pages(notebook, folder), places, course.repository)
     except PictureError as error:
         raise BookError(f"{chapter.notebook}: {error}.") from None
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import yaml
 
-from course_utils.studio import manifest
-from course_utils.studio.manifest import Manifest
+from course_utils.studio import tables
+from course_utils.studio.manifest import Chapter, Manifest
 
 STATIC = Path(__file__).with_name("static")
 EXTENSIONS = [  # Jupyter Book's own, less those that can talk to other hosts (thebe, intersphinx)
@@ -19,8 +19,9 @@ EXTENSIONS = [  # Jupyter Book's own, less those that can talk to other hosts (t
     "sphinx-mathjax-offline",
     "sphinxcontrib.bibtex",
 ]
-COVER, CLOSING, TERMS, BIBLIOGRAPHY = "index", "closing", "terms", "bibliography"
-BACK = (CLOSING, TERMS, BIBLIOGRAPHY)  # the pages after the chapters
+COVER, BIBLIOGRAPHY = "index", "bibliography"
+TEXTS = ("closing", "moved")  # pages after the notebooks that stand beside them, as Markdown
+BACK = (*TEXTS, BIBLIOGRAPHY)
 REFERENCES = "references.bib"
 BIBLIOGRAPHY_PAGE = """# Bibliography
 
@@ -32,17 +33,29 @@ BIBLIOGRAPHY_PAGE = """# Bibliography
 
 def names(course: Manifest) -> list[str]:
     """The pages of the book, in order."""
-    return [COVER, *(chapter.notebook for chapter in course.chapters), *BACK]
+    return [COVER, *(notebook.notebook for notebook in course.notebooks), *BACK]
 
 
 def contents(course: Manifest) -> str:
-    """``_toc.yml``."""
-    chapters = [
-        {"file": chapter.notebook, "title": f"{chapter.number} · {chapter.title}"}
-        for chapter in course.chapters
+    """``_toc.yml``: the parts with their chapters, each with its further page under it; appendices; the back."""
+    parts: dict[str, list[dict]] = {}
+    for chapter in course.chapters:
+        parts.setdefault(chapter.part, []).append(_entry(chapter))
+    if course.appendices:
+        parts["Appendices"] = [_entry(appendix) for appendix in course.appendices]
+    parts["At the end"] = [{"file": name} for name in BACK]
+    tables = [
+        {"caption": title, "chapters": files} if title else {"chapters": files}
+        for title, files in parts.items()
     ]
-    back = [{"file": name} for name in BACK]
-    return _yaml({"format": "jb-book", "root": COVER, "chapters": [*chapters, *back]})
+    return _yaml({"format": "jb-book", "root": COVER, "parts": tables})
+
+
+def _entry(chapter: Chapter) -> dict:
+    page, *further = chapter.pages()
+    entry = {"file": page.notebook, "title": f"{page.number} · {page.title}"}
+    sections = [{"file": other.notebook, "title": other.title} for other in further]
+    return entry | {"sections": sections} if sections else entry
 
 
 def configuration(course: Manifest) -> str:
@@ -112,9 +125,8 @@ def _yaml(value: dict) -> str:
 
 
 def cover(course: Manifest) -> str:
-    """The first page: what the course is, its chapters, and how to run it."""
-    table = manifest.chapter_table(course).replace("](notebooks/", "](")
-    hours = sum(chapter.minutes for chapter in course.chapters) / 60
+    """The first page: what the course is, its chapters, the ways through them, and how to run it."""
+    table = tables.chapter_table(course).replace("](notebooks/", "](")
     clone = f"git clone {course.repository}\n" if course.repository else ""
     return f"""# {course.title}
 
@@ -126,8 +138,14 @@ these pages work as they stand, without Python and without a network.
 
 {table}
 
-About {hours:.1f} hours in all. Each chapter ends with exercises, a quiz in which every answer explains
-itself, and references, which the [bibliography]({BIBLIOGRAPHY}.md) gathers.
+Minutes are estimates, and include the exercises. Each chapter ends with a quiz in which every answer explains
+itself, and with references, which the [bibliography]({BIBLIOGRAPHY}.md) gathers.
+
+## Ways through
+
+{tables.Ways(course)._repr_markdown_()}
+
+A way holds the chapters that it leads to, and all that these need.
 
 ## Run it yourself
 
@@ -135,16 +153,16 @@ In the book you read and explore; in JupyterLab you change the code and solve th
 told at once whether your solution is right. You need Python 3.11 or newer and the folder of the course:
 
 ```bash
-{clone}make lab     # an environment is made, and JupyterLab opens on the first chapter
+{clone}make lab     # an environment is made, and JupyterLab opens on its start page
 make book    # makes these pages
 ```
 """
 
 
-def closing(course: Manifest) -> str:
-    """The last page of the text, which stands beside the chapters as closing.md."""
-    path = course.chapters[0].ipynb.parent / "closing.md"
-    return path.read_text(encoding="utf-8") if path.is_file() else "# Closing\n"
+def text(course: Manifest, name: str) -> str:
+    """A page of `TEXTS`; its title alone where a course has none."""
+    path = course.chapters[0].ipynb.parent / f"{name}.md"
+    return path.read_text(encoding="utf-8") if path.is_file() else f"# {name.capitalize()}\n"
 
 
 def references(course: Manifest) -> str:

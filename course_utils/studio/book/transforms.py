@@ -2,11 +2,14 @@
 
 import copy
 import re
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from nbformat import NotebookNode
 
-LINK = re.compile(r"(?<!!)\[(?P<text>[^\[\]]+)\]\((?P<target>[^()\s]+)\)")
+from course_utils.studio.book.links import ANCHOR, LINK, places, texts
+
+Places = Mapping[str, Mapping[str, str]]
 SHOWN_AS_IMAGE = ("image/png", "image/jpeg", "image/svg+xml", "image/gif")
 
 
@@ -14,22 +17,22 @@ class PictureError(ValueError):
     """A picture that the book cannot describe to a reader who does not see it."""
 
 
-def collapse_solutions(notebook: NotebookNode) -> NotebookNode:
-    """Fold cells tagged ``solution``, with their outputs, under "Show solution"."""
-    return _prompt(notebook, "solution", "solution", adding="hide-cell")
+FOLDS = {  # tag → what the reader opens, and what MyST-NB is told to fold
+    "solution": ("solution", "hide-cell"),
+    "guard": ("what is checked", "hide-input"),
+    "hide-input": ("code", "hide-input"),
+}
 
 
-def collapse_inputs(notebook: NotebookNode) -> NotebookNode:
-    """Fold the code of cells tagged ``hide-input`` under "Show code"."""
-    return _prompt(notebook, "hide-input", "code", adding="hide-input")
-
-
-def _prompt(notebook: NotebookNode, tag: str, what: str, *, adding: str) -> NotebookNode:
+def fold(notebook: NotebookNode) -> NotebookNode:
+    """Fold solutions with their outputs, and the code of guards and of plots, under "Show …"."""
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
-        if cell.cell_type == "code" and tag in tags:
-            cell.metadata["tags"] = [*(known for known in tags if known != adding), adding]
+        tag = next((tag for tag in FOLDS if tag in tags), None)
+        if cell.cell_type == "code" and tag:
+            what, hidden = FOLDS[tag]
+            cell.metadata["tags"] = [*(known for known in tags if known != hidden), hidden]
             prompts = {"code_prompt_show": f"Show {what}", "code_prompt_hide": f"Hide {what}"}
             _mystnb(cell).update(prompts)
     return notebook
@@ -93,39 +96,51 @@ def _mystnb(cell: NotebookNode) -> dict:
 
 
 def set_effort(notebook: NotebookNode) -> NotebookNode:
-    """Give the line under an exercise's title, ``*build · 10 minutes*``, a class that the style sheet knows."""
-    line = re.compile(
-        r"^(\*(?:(?:build|predict|bug|open) · )?\d+ minutes?(?: · [★☆]+)?\*)$", re.MULTILINE
-    )
+    """Give the lines under titles, ``*build · 8 minutes*`` and ``*Section 3 of 7*``, a class of their own."""
+    effort = r"\*(?:\w+ · )?\d+ minutes?(?: · [★☆]+)?\*"
+    line = re.compile(rf"^({effort}|\*Section \d+ of \d+\*)$", re.MULTILINE)
     return _markdown(notebook, lambda text: line.sub(r"{.effort}\n\1", text))
 
 
-def keep_links_inside(notebook: NotebookNode, pages: set[str], repository: str) -> NotebookNode:
-    """Links to files that are no pages of the book lead to the repository; without one, only their text stays.
+def keep_links_inside(notebook: NotebookNode, pages: Places, repository: str) -> NotebookNode:
+    """Links lead to the book's own places; those to files that are no pages of it lead to the repository.
 
     Args:
         notebook: a chapter; its links start at ``notebooks/``.
-        pages: the chapters, as file names (``01_queries_keys_values.ipynb``).
-        repository: the address of the repository, or "".
+        pages: file name (``01_queries_keys_values.ipynb``) → its `places`.
+        repository: the address of the repository, or ""; then only the text of such links stays.
     """
+    here = places(texts(notebook))
+    return _markdown(notebook, lambda text: lead(text, pages, repository, here))
 
-    def lead(match: re.Match) -> str:
-        text, target = match["text"], match["target"]
-        if re.match(r"[a-z]+:|#", target) or target.partition("#")[0] in pages:
+
+def lead(text: str, pages: Places, repository: str, here: Mapping[str, str]) -> str:
+    """The links of one text as `keep_links_inside` says; `here` are the places of its own page."""
+
+    def one(match: re.Match) -> str:
+        words, target = match["text"], match["target"]
+        file, _, place = target.partition("#")
+        if re.match(r"[a-z]+:", target):
             return match[0]
-        return f"[{text}]({repository}/blob/main/{_from_root(target)})" if repository else text
+        if file in pages or not file:
+            known = pages[file] if file else here
+            return f"[{words}]({file}#{known.get(place, place)})" if place else match[0]
+        return f"[{words}]({repository}/blob/main/{_from_root(target)})" if repository else words
 
-    return _markdown(notebook, lambda text: LINK.sub(lead, text))
+    return LINK.sub(one, ANCHOR.sub("", text))
 
 
-def lead_outputs_to_pages(notebook: NotebookNode, pages: set[str]) -> NotebookNode:
+def lead_outputs_to_pages(notebook: NotebookNode, pages: Places) -> NotebookNode:
     """Links in HTML outputs, to notebooks in Lab, lead to the book's pages; to one it lacks, only their text stays."""
     link = re.compile(r'<a href="(?P<stem>\w+)\.ipynb(?P<place>#[^"]*)?">(?P<text>[^<]*)</a>')
 
     def lead(match: re.Match) -> str:
-        if f"{match['stem']}.ipynb" not in pages:
+        known = pages.get(f"{match['stem']}.ipynb")
+        if known is None:
             return match["text"]
-        return f'<a href="{match["stem"]}.html{match["place"] or ""}">{match["text"]}</a>'
+        place = (match["place"] or "").removeprefix("#")
+        to = f"#{known.get(place, place)}" if place else ""
+        return f'<a href="{match["stem"]}.html{to}">{match["text"]}</a>'
 
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
@@ -154,12 +169,11 @@ def _markdown(notebook: NotebookNode, change) -> NotebookNode:
     return notebook
 
 
-def for_the_book(notebook: NotebookNode, pages: set[str], repository: str) -> NotebookNode:
+def for_the_book(notebook: NotebookNode, pages: Places, repository: str) -> NotebookNode:
     """All of the above."""
     for transform in (
         without_missing_runs,
-        collapse_solutions,
-        collapse_inputs,
+        fold,
         carry_alt_texts,
         set_effort,
     ):

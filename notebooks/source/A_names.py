@@ -1,0 +1,180 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Names, notation and shapes
+#
+# For looking up: the shapes of every step of attention on one sheet, the letters of the formulas with those that mean
+# several things, and the names of the same things in other texts.
+
+# %%
+import pandas as pd
+import torch
+
+import course_utils as cu
+
+cu.seed_everything(0)
+
+# %% [markdown]
+# ## The shapes on one sheet
+#
+# Every implementation of attention in this course has the same seven steps. Here `n` queries look at `m` keys; `b` sentences
+# are worked on at once, with `h` heads of `d_k` features each, and `embed_dim` is `h * d_k`. (In the book this section prints
+# on a page of its own.)
+#
+# | Step | Formula | Code | Shape of the result |
+# |---|---|---|---|
+# | **project** | $Q = X W_Q$, $K = Y W_K$, $V = Y W_V$ | `x @ w_q`, then `split_heads` | queries (b, h, n, d_k); keys and values (b, h, m, d_k) |
+# | **score** | $A = Q K^\top$ | `queries @ keys.transpose(-2, -1)` | (b, h, n, m) |
+# | **scale** | $A / \sqrt{d_k}$ | `scores / d_k**0.5` | (b, h, n, m) |
+# | **mask** | $-\infty$ where a query may not attend | `scores.masked_fill(~mask, -torch.inf)` | (b, h, n, m); the mask broadcasts to it |
+# | **normalize** | softmax along each row | `scores.softmax(dim=-1)` | (b, h, n, m); each row sums to 1 |
+# | **mix** | weights times $V$ | `weights @ values` | (b, h, n, d_k) |
+# | **merge** | heads side by side, times $W_O$ | `merge_heads(mixed) @ w_o` | (b, n, embed_dim) |
+#
+# Masks are boolean, and True means *may attend*. A padding mask has the shape (b, 1, 1, m), a causal mask (n, n). A row in
+# which everything is hidden gives NaN in the code of this table and zeros in `cu.masked_softmax`.
+
+# %%
+b, h, n, m, d_k = 2, 4, 3, 5, 8
+embed_dim = h * d_k
+x, y = torch.randn(b, n, embed_dim), torch.randn(b, m, embed_dim)
+w_q, w_k, w_v, w_o = torch.randn(4, embed_dim, embed_dim) / embed_dim**0.5
+mask = cu.padding_mask(torch.tensor([5, 3]), m)
+
+queries, keys, values = (cu.split_heads(z, h) for z in (x @ w_q, y @ w_k, y @ w_v))  # project
+scores = queries @ keys.transpose(-2, -1)  # score
+scaled = scores / d_k**0.5  # scale
+masked = scaled.masked_fill(~mask, -torch.inf)  # mask
+weights = masked.softmax(dim=-1)  # normalize
+mixed = weights @ values  # mix
+merged = cu.merge_heads(mixed) @ w_o  # merge
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+steps = {
+    "project": ("queries", queries, "b, h, n, d_k"),
+    "": ("keys, values", keys, "b, h, m, d_k"),
+    "score": ("scores", scores, "b, h, n, m"),
+    "scale": ("scaled", scaled, "b, h, n, m"),
+    "mask": ("masked", masked, "b, h, n, m"),
+    "normalize": ("weights", weights, "b, h, n, m"),
+    "mix": ("mixed", mixed, "b, h, n, d_k"),
+    "merge": ("merged", merged, "b, n, embed_dim"),
+}
+pd.DataFrame(
+    [(step, name, axes, str(tuple(tensor.shape))) for step, (name, tensor, axes) in steps.items()],
+    columns=["step", "tensor", "axes", "here"],
+)
+
+# %% [markdown]
+# With two sentences, four heads, three queries, five keys and eight features a head. The second sentence has three real
+# tokens: the last two weights of each of its rows are 0, and the row still sums to 1.
+
+# %%
+weights[1, 0].round(decimals=2)
+
+# %% [markdown]
+# ## Notation
+#
+# Vectors are rows, so that a layer multiplies from the right: $Q = X W_Q$. Indices start at 0, in the text as in the code.
+#
+# | Letter | Stands for | In code |
+# |---|---|---|
+# | $\mathbf q, \mathbf k, \mathbf v$; $Q, K, V$ | one query, key, value; a row for each of them | `queries`, `keys`, `values` |
+# | $a$ | a score, before the softmax | `scores` |
+# | $\alpha$ | an attention weight, after the softmax | `weights` |
+# | $n$, $m$ | the number of queries; of keys, where it is another | `length` |
+# | $d$, $d_k$ | features of a vector; of a head | `embed_dim`, `head_dim` |
+# | $h$ | the number of heads | `num_heads` |
+# | $X$ | the input, a row for each token | `x` |
+# | $W_Q, W_K, W_V, W_O$ | the four matrices of an attention layer | `w_q` … or `nn.Linear` |
+# | $\sigma$ | the width of a kernel | `width` |
+# | $K(\cdot)$ | a kernel, in [Kernel regression](02_kernel_regression.ipynb) | `kernel` |
+# | $T$ | the temperature | `temperature` |
+# | $\theta$ | all parameters of a model | `model.parameters()` |
+# | $\eta$ | the learning rate | `lr` |
+#
+# ### Letters that mean several things
+#
+# These clashes are the field's own. Within a chapter of this course a letter has one meaning; between texts, look at the
+# neighborhood.
+#
+# | Letter | Meanings that you will meet |
+# |---|---|
+# | $\sigma$ | the width of a kernel; the logistic function $1/(1+e^{-x})$ in the gates of a recurrent cell; a standard deviation; in some texts the softmax |
+# | $h$ | the number of heads; a hidden state (mostly with an index, $h_t$); the width of a kernel in books on statistics; the number of hidden units |
+# | $\alpha$ | an attention weight; a learning rate; in diffusion, how much of the picture is left ($\alpha_t$, $\bar\alpha_t$); the scale of LoRA |
+# | $\beta$ | the noise of a diffusion step ($\beta_t$); the two decay rates of Adam ($\beta_1, \beta_2$); the shift of a layer norm; an inverse temperature |
+# | $k$, $K$ | a key, the keys; a kernel; the number of neighbors or tokens that are kept (top-$k$) |
+# | $d$ | features of a vector; a distance; dimensions of the data |
+# | $N$ | layers in the paper of 2017; the batch in PyTorch's documentation; the number of data |
+# | $T$ | a temperature; the transpose, as in $K^T$; the length of a sequence; the steps of a diffusion |
+
+# %% [markdown]
+# ## The same thing by other names
+#
+# Our names are those of `torch.nn`, wherever it has one for the thing. First beside the paper of 2017 and PyTorch:
+#
+# | Here | Meaning | The 2017 paper | `torch.nn` |
+# |---|---|---|---|
+# | `queries`, `keys`, `values` | who asks, what is looked at, what is passed on | $Q, K, V$ | `query`, `key`, `value` |
+# | weights | shares of the keys; rows sum to 1 | softmax of $QK^\top/\sqrt{d_k}$ | `attn_output_weights` |
+# | `attn_mask` | boolean, True = may attend | illegal scores set to $-\infty$ | `attn_mask`, `key_padding_mask` |
+# | `embed_dim` | features that describe one token | $d_\text{model}$ | `embed_dim`, `d_model` |
+# | `num_heads` | attentions side by side | $h$ | `num_heads`, `nhead` |
+# | `embed_dim / num_heads` | features of a head | $d_k$, $d_v$ | `head_dim` |
+# | `length` | tokens in a sentence, with padding | $n$ | $L$ (target), $S$ (source) |
+# | batch | sentences worked on at once | | $N$ |
+# | `num_layers` | blocks on top of each other | $N$ | `num_layers` |
+# | `ffn_dim` | width inside the feed-forward part | $d_\text{ff}$ | `dim_feedforward` |
+# | `dropout` | share of numbers set to 0 in training | $P_\text{drop}$ | `dropout` |
+# | `norm_first=False` | normalize after each part | LayerNorm(*x* + Sublayer(*x*)) | `norm_first=False` |
+# | `norm_first=True` | normalize before each part | | `norm_first=True` |
+#
+# Then beside the book *Dive into Deep Learning* and the lectures of A. Kak at Purdue University:
+#
+# | Here | Dive into Deep Learning | Kak's lectures |
+# |---|---|---|
+# | `queries`, `keys`, `values` | `queries`, `keys`, `values` | $Q, K, V$ |
+# | weights | `attention_weights` | row-wise softmax of $Q \cdot K^T$ |
+# | `attn_mask` | `valid_lens`; hidden scores set to −10⁶ | embeddings set to 0 |
+# | `cu.padding_mask(valid_lens, length)` | `valid_lens` | |
+# | `embed_dim` | `num_hiddens` | $M$, `embedding_size` |
+# | `num_heads` | `num_heads` | $N_H$, `num_atten_heads` |
+# | `embed_dim / num_heads` | `num_hiddens / num_heads` | $s_{qkv}$ or $S_{qkv}$, `qkv_size` |
+# | `length` | `num_steps` | $N_w$, `max_seq_length` |
+# | batch | `batch_size` | $B$ |
+# | `num_layers` | `num_blks`, in older editions `num_layers` | `how_many_basic_encoders`, `how_many_basic_decoders` |
+# | `ffn_dim` | `ffn_num_hiddens` | no name: twice the length of the flattened sentence |
+# | `dropout` | `dropout` | |
+# | `norm_first=False` | `AddNorm` | `TransformerFG` |
+# | `norm_first=True` | the blocks of its vision transformer | `TransformerPreLN` |
+#
+# Three traps:
+#
+# - $N$ is the number of layers in the paper and the batch in the documentation of `torch.nn`.
+# - In Kak's lectures a head sees a *slice* of the embedding; elsewhere it sees all of it, through a learned projection.
+#   [Multi-head attention](08_multi_head_attention.ipynb) measures the difference.
+# - PyTorch has both conventions for masks. `valid_lens` of 3 and 5 say the same as this `key_padding_mask`, in which True
+#   means *is hidden*; ours is its opposite.
+
+# %%
+key_padding_mask = torch.tensor([[False, False, False, True, True], [False] * 5])
+ours = cu.padding_mask(torch.tensor([3, 5]), 5)[:, 0, 0]
+pd.DataFrame(
+    {"PyTorch's key_padding_mask": key_padding_mask.tolist(), "ours": ours.tolist()},
+    index=["3 of 5", "5 of 5"],
+)
+
+# %% [markdown]
+# ## References
+#
+# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS.
+# - Zhang, A., Lipton, Z. C., Li, M. and Smola, A. J. (2023). [Dive into Deep Learning](https://d2l.ai). Cambridge University Press.
+# - Kak, A. (2025). [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/). Lecture slides, Purdue University.
+# - PyTorch. [torch.nn.functional.scaled_dot_product_attention](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) and [torch.nn.MultiheadAttention](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html).

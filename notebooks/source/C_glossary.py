@@ -1,0 +1,411 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Glossary
+#
+# What each term means, in a sentence or two, and the sections that teach it. A term has a place of its own: a link such as
+# `[softmax](C_glossary.ipynb#softmax)` leads to it, in JupyterLab as in the book.
+
+# %% [markdown]
+# ## A
+#
+# ### <a id="additive-attention"></a>additive attention
+#
+# A score wᵀ tanh(W_q q + W_k k), for queries and keys of different sizes. *Taught in* [Additive
+# attention](03_scoring_functions.ipynb#Additive-attention).
+#
+# ### <a id="alignment"></a>alignment
+#
+# Which source tokens a target token translates, as links between positions. *Taught in* [Where does it
+# look?](05_bahdanau_attention.ipynb#Where-does-it-look?).
+#
+# ### <a id="alignment-error-rate"></a>alignment error rate
+#
+# 1 − 2 |found ∩ gold| / (|found| + |gold|), over the links of all sentences. *Taught in* [Alignment error
+# rate](05_bahdanau_attention.ipynb#Alignment-error-rate).
+#
+# ### <a id="attention-sink"></a>attention sink
+#
+# A token, often the first of a text, that collects much attention although its value adds little: a softmax has to put
+# its weight somewhere. A key whose value is zero, to be looked at when nothing fits, is a remedy. *Taught in* [There is
+# always an answer](01_queries_keys_values.ipynb#There-is-always-an-answer).
+#
+# ### <a id="attention-weights"></a>attention weights
+#
+# Nonnegative numbers, one for each key, that sum to 1. A weight says how much of its key's value enters the answer.
+# *Taught in* [A database, asked in four ways](01_queries_keys_values.ipynb#A-database,-asked-in-four-ways), [Softmax:
+# from scores to weights](01_queries_keys_values.ipynb#Softmax:-from-scores-to-weights).
+#
+# ### <a id="average-pooling"></a>average pooling
+#
+# The plain mean of all values, whatever the query: uniform weights. *Taught in* [Temperature: from average pooling to
+# exact look-up](01_queries_keys_values.ipynb#Temperature:-from-average-pooling-to-exact-look-up), [The baseline:
+# average pooling](02_kernel_regression.ipynb#The-baseline:-average-pooling).
+
+# %% [markdown]
+# ## B
+#
+# ### <a id="bandwidth"></a>bandwidth
+#
+# Another word for the width of a kernel: how far from the query a key still counts. *Taught in* [The
+# width](02_kernel_regression.ipynb#The-width).
+#
+# ### <a id="beam-search"></a>beam search
+#
+# Decoding that keeps a few of the most probable beginnings at each step, instead of one. *Taught in*
+# [Decoding](10_transformer.ipynb#Decoding).
+#
+# ### <a id="bleu"></a>BLEU
+#
+# Clipped n-gram precisions, averaged geometrically, times a penalty for short translations. *Taught in* [BLEU: counting
+# what agrees](05_bahdanau_attention.ipynb#BLEU:-counting-what-agrees), [The
+# score](05_bahdanau_attention.ipynb#The-score).
+#
+# ### <a id="boundary-bias"></a>boundary bias
+#
+# The systematic error of a weighted average near the edge of the data, where all neighbors lie on one side. *Taught in*
+# [At the edge: what an average cannot do](02_kernel_regression.ipynb#At-the-edge:-what-an-average-cannot-do).
+#
+# ### <a id="broadcasting"></a>broadcasting
+#
+# Tensors of different shapes combined without a loop: an axis of length 1 is used again along the other tensor's axis.
+# *Taught in* [Broadcasting](B_pytorch.ipynb#Broadcasting).
+#
+# ### <a id="byte-pair-encoding"></a>byte-pair encoding
+#
+# Subwords found by merging the most frequent neighboring pair, again and again. *Taught in* [Five words by
+# hand](13_gpt.ipynb#Five-words-by-hand).
+
+# %% [markdown]
+# ## C
+#
+# ### <a id="causal-mask"></a>causal mask
+#
+# A mask in which position i may attend to the positions 0 … i only, so that no prediction sees what it predicts.
+# *Taught in* [Which keys may answer: masks](03_scoring_functions.ipynb#Which-keys-may-answer:-masks).
+#
+# ### <a id="checkpoint"></a>checkpoint
+#
+# A file with everything that a training needs to go on as if it had not stopped. *Taught in* [Stop, save,
+# resume](12_training_transformers.ipynb#Stop,-save,-resume), [A saved
+# model](15_vision_transformers.ipynb#A-saved-model).
+#
+# ### <a id="class-token"></a>class token
+#
+# A learned token, put before the patches of a vision transformer. The classifier reads its last state. *Taught in*
+# [Class token and positions](15_vision_transformers.ipynb#Class-token-and-positions), [What does the class token look
+# at?](15_vision_transformers.ipynb#What-does-the-class-token-look-at?).
+#
+# ### <a id="confusion-matrix"></a>confusion matrix
+#
+# How often each true class was taken for each class. *Taught in* [What is taken for
+# what?](15_vision_transformers.ipynb#What-is-taken-for-what?).
+#
+# ### <a id="consistency"></a>consistency
+#
+# The estimate tends to the true function as the data grow and the width shrinks at the right rate. *Taught in* [How
+# good can it get?](02_kernel_regression.ipynb#How-good-can-it-get?).
+#
+# ### <a id="convex-weights"></a>convex weights
+#
+# Weights that are nonnegative and sum to 1; the answer lies in the convex hull of the values. *Taught in* [Where the
+# answer can lie: cone, hull, corners and
+# center](01_queries_keys_values.ipynb#Where-the-answer-can-lie:-cone,-hull,-corners-and-center).
+#
+# ### <a id="cross-attention"></a>cross-attention
+#
+# Queries of the decoder, keys and values of the encoder's output. *Taught in* [The decoder
+# block](10_transformer.ipynb#The-decoder-block).
+#
+# ### <a id="cross-entropy"></a>cross-entropy
+#
+# Minus the logarithm of the probability that a model gives to what is right, on average: the loss of every classifier
+# and language model here. *Taught in* [Softmax and the cross-entropy](B_pytorch.ipynb#Softmax-and-the-cross-entropy).
+#
+# ### <a id="curse-of-dimension"></a>curse of dimension
+#
+# In many dimensions hardly any key is near a query, so the error of a kernel average falls more and more slowly with
+# the number of data. *Taught in* [And in many dimensions?](02_kernel_regression.ipynb#And-in-many-dimensions?).
+
+# %% [markdown]
+# ## D
+#
+# ### <a id="denoising-diffusion"></a>denoising diffusion
+#
+# A model that learns to predict the noise in a picture, and draws a new one by removing noise step by step. *Taught in*
+# [Into the noise, by formula](16_attention_between_pixels.ipynb#Into-the-noise,-by-formula), [Back, one guess at a
+# time](16_attention_between_pixels.ipynb#Back,-one-guess-at-a-time).
+
+# %% [markdown]
+# ## E
+#
+# ### <a id="encoder-and-decoder"></a>encoder and decoder
+#
+# Two networks: one reads the source; the other writes the target and attends to what was read. *Taught in* [Without
+# attention: one vector for everything](05_bahdanau_attention.ipynb#Without-attention:-one-vector-for-everything), [The
+# whole on one page](10_transformer.ipynb#The-whole-on-one-page).
+#
+# ### <a id="entropy"></a>entropy
+#
+# How evenly weights are spread: 0 for one-hot weights, log n for n equal ones. *Taught in* [What large scores do to the
+# weights](03_scoring_functions.ipynb#What-large-scores-do-to-the-weights).
+
+# %% [markdown]
+# ## F
+#
+# ### <a id="fixed-context"></a>fixed context
+#
+# One vector that has to hold the whole source sentence: the bottleneck that attention removes. *Taught in* [Without
+# attention: one vector for everything](05_bahdanau_attention.ipynb#Without-attention:-one-vector-for-everything).
+
+# %% [markdown]
+# ## G
+#
+# ### <a id="gradient-clipping"></a>gradient clipping
+#
+# Shortening a gradient that is longer than a limit to that limit. *Taught in* [Gradient
+# clipping](12_training_transformers.ipynb#Gradient-clipping).
+#
+# ### <a id="greedy-decoding"></a>greedy decoding
+#
+# Decoding that takes the most probable token at each step. *Taught in* [Decoding](10_transformer.ipynb#Decoding).
+#
+# ### <a id="grouped-query-attention"></a>grouped-query attention
+#
+# Several query heads share one head of keys and values, which makes the cache smaller. *Taught in* [What has changed
+# since](13_gpt.ipynb#What-has-changed-since).
+
+# %% [markdown]
+# ## H
+#
+# ### <a id="head"></a>head
+#
+# One of several attentions side by side, each with its own projection of queries, keys and values. The last layer of a
+# model is called its output layer here. *Taught in* [From one head to
+# h](08_multi_head_attention.ipynb#From-one-head-to-h), [Taking heads
+# away](08_multi_head_attention.ipynb#Taking-heads-away).
+
+# %% [markdown]
+# ## K
+#
+# ### <a id="kernel"></a>kernel
+#
+# A function that turns the distance between query and key into an unnormalized weight. *Taught in* [Near keys count
+# more](02_kernel_regression.ipynb#Near-keys-count-more), [Five kernels](02_kernel_regression.ipynb#Five-kernels).
+#
+# ### <a id="kv-cache"></a>KV cache
+#
+# Keys and values of the tokens so far, kept while decoding, so that each step computes one new token only. *Taught in*
+# [The cache](10_transformer.ipynb#The-cache), [Step by step, on the cache](13_gpt.ipynb#Step-by-step,-on-the-cache).
+
+# %% [markdown]
+# ## L
+#
+# ### <a id="label-smoothing"></a>label smoothing
+#
+# A training target that gives a little probability to every token, not only to the right one. *Taught in* [Label
+# smoothing](12_training_transformers.ipynb#Label-smoothing).
+#
+# ### <a id="layer-norm"></a>layer norm
+#
+# Each token's features brought to mean 0 and variance 1, then scaled and shifted. *Taught in* [A norm for each
+# token](10_transformer.ipynb#A-norm-for-each-token).
+#
+# ### <a id="leave-one-out-error"></a>leave-one-out error
+#
+# The error at each point when it is predicted from all others: a fair judge of the width. *Taught in* [Choosing the
+# width: leave one out](02_kernel_regression.ipynb#Choosing-the-width:-leave-one-out).
+#
+# ### <a id="logits"></a>logits
+#
+# The numbers that a model gives before the softmax turns them into probabilities. *Taught in* [Softmax and the
+# cross-entropy](B_pytorch.ipynb#Softmax-and-the-cross-entropy).
+
+# %% [markdown]
+# ## M
+#
+# ### <a id="mask"></a>mask
+#
+# A boolean tensor, True where a query may attend to a key. *Taught in* [Masks: True = may
+# attend](00_start_here.ipynb#Masks:-True-=-may-attend), [Which keys may answer:
+# masks](03_scoring_functions.ipynb#Which-keys-may-answer:-masks), [A mask is a
+# hint](09_positions.ipynb#A-mask-is-a-hint).
+#
+# ### <a id="masked-softmax"></a>masked softmax
+#
+# Softmax over the permitted keys; a row without any gives zeros. *Taught in* [Masked softmax, step by
+# step](03_scoring_functions.ipynb#Masked-softmax,-step-by-step).
+#
+# ### <a id="masked-token-pretraining"></a>masked-token pretraining
+#
+# Training in which some tokens are hidden and the model restores them from both sides. *Taught in* [BERT: hide and
+# restore](13_gpt.ipynb#BERT:-hide-and-restore).
+#
+# ### <a id="multi-head-attention"></a>multi-head attention
+#
+# Heads whose outputs are joined and mixed by one more matrix. *Taught in* [First as a
+# loop](08_multi_head_attention.ipynb#First-as-a-loop), [Then as one product and two
+# transposes](08_multi_head_attention.ipynb#Then-as-one-product-and-two-transposes), [Joined means
+# added](08_multi_head_attention.ipynb#Joined-means-added).
+
+# %% [markdown]
+# ## N
+#
+# ### <a id="nadaraya-watson-estimator"></a>Nadaraya–Watson estimator
+#
+# Kernel regression: the average of the values, weighted by the kernel of the distance to their keys. *Taught in* [Near
+# keys count more](02_kernel_regression.ipynb#Near-keys-count-more).
+#
+# ### <a id="next-token-likelihood"></a>next-token likelihood
+#
+# The probability of a text as a product of each token's given those before. *Taught in* [The likelihood of a
+# text](13_gpt.ipynb#The-likelihood-of-a-text).
+
+# %% [markdown]
+# ## P
+#
+# ### <a id="parameter"></a>parameter
+#
+# A tensor of a model that training changes. *Taught in* [Modules and
+# parameters](B_pytorch.ipynb#Modules-and-parameters).
+#
+# ### <a id="patch"></a>patch
+#
+# A square of pixels that a vision transformer reads as one token. *Taught in*
+# [Patches](15_vision_transformers.ipynb#Patches), [A convolution does the
+# same](15_vision_transformers.ipynb#A-convolution-does-the-same).
+#
+# ### <a id="path-length"></a>path length
+#
+# How many steps a signal takes from one position to another: 1 in self-attention, up to n in recurrence. *Taught in*
+# [Path length, counted](09_positions.ipynb#Path-length,-counted).
+#
+# ### <a id="permutation-equivariance"></a>permutation equivariance
+#
+# Permuting the tokens permutes the outputs in the same way, and changes nothing else. *Taught in* [Order does not
+# matter](09_positions.ipynb#Order-does-not-matter).
+#
+# ### <a id="perplexity"></a>perplexity
+#
+# exp of the mean loss per token. A model that chooses evenly among P tokens has the perplexity P. *Taught in* [The
+# likelihood of a text](13_gpt.ipynb#The-likelihood-of-a-text).
+#
+# ### <a id="position-wise-network"></a>position-wise network
+#
+# Two linear layers with a nonlinearity between them, applied to each token on its own with the same weights. *Taught
+# in* [The same small network at every position](10_transformer.ipynb#The-same-small-network-at-every-position).
+#
+# ### <a id="post-norm-and-pre-norm"></a>post-norm and pre-norm
+#
+# Where a Transformer normalizes: after each sum, as in 2017, or before each sublayer. *Taught in* [A shortcut around
+# every sublayer](10_transformer.ipynb#A-shortcut-around-every-sublayer), [Two
+# orders](12_training_transformers.ipynb#Two-orders).
+
+# %% [markdown]
+# ## Q
+#
+# ### <a id="query-key-value"></a>query, key, value
+#
+# What is looked for, what it is compared with, and what is handed back. *Taught in* [A database, asked in four
+# ways](01_queries_keys_values.ipynb#A-database,-asked-in-four-ways), [All words at
+# once](01_queries_keys_values.ipynb#All-words-at-once).
+
+# %% [markdown]
+# ## R
+#
+# ### <a id="residual"></a>residual
+#
+# A connection that adds a sublayer's input to its output; also called shortcut or skip connection. *Taught in* [A
+# shortcut around every sublayer](10_transformer.ipynb#A-shortcut-around-every-sublayer).
+#
+# ### <a id="rollout"></a>rollout
+#
+# Attention maps multiplied through all layers, with the shortcut counted as attention to oneself. *Taught in* [Rollout:
+# through all layers](15_vision_transformers.ipynb#Rollout:-through-all-layers).
+#
+# ### <a id="rotary-positions"></a>rotary positions
+#
+# Queries and keys rotated by angles proportional to their positions, so that a score depends on the offset between
+# them. *Taught in* [Rotary positions](09_positions.ipynb#Rotary-positions).
+
+# %% [markdown]
+# ## S
+#
+# ### <a id="saturation"></a>saturation
+#
+# Weights so close to one-hot that the gradient of the softmax vanishes. *Taught in* [When the gradient
+# vanishes](01_queries_keys_values.ipynb#When-the-gradient-vanishes).
+#
+# ### <a id="scaled-dot-product-attention"></a>scaled dot-product attention
+#
+# softmax(q·k / √d) times the values: the score of the Transformer. *Taught in* [Why divide by
+# √d?](03_scoring_functions.ipynb), [Scaled dot-product
+# attention](03_scoring_functions.ipynb#Scaled-dot-product-attention).
+#
+# ### <a id="self-attention"></a>self-attention
+#
+# Queries, keys and values all come from the same sequence. *Taught in* [A sequence asks
+# itself](09_positions.ipynb#A-sequence-asks-itself).
+#
+# ### <a id="sinusoidal-positions"></a>sinusoidal positions
+#
+# Sines and cosines of the position at geometrically falling frequencies, added to the embeddings. *Taught in* [Giving
+# each token its place](09_positions.ipynb#Giving-each-token-its-place), [Moving by an offset is a
+# rotation](09_positions.ipynb#Moving-by-an-offset-is-a-rotation).
+#
+# ### <a id="softmax"></a>softmax
+#
+# exp of the scores, divided by the sum of these: it turns scores into weights. *Taught in* [Softmax: from scores to
+# weights](01_queries_keys_values.ipynb#Softmax:-from-scores-to-weights), [Shift invariance, and the overflow it
+# saves](01_queries_keys_values.ipynb#Shift-invariance,-and-the-overflow-it-saves).
+
+# %% [markdown]
+# ## T
+#
+# ### <a id="teacher-forcing"></a>teacher forcing
+#
+# Training in which the decoder reads the true previous token instead of its own prediction. *Taught in* [Teacher
+# forcing and the loss](05_bahdanau_attention.ipynb#Teacher-forcing-and-the-loss), [All at once, or one by
+# one](10_transformer.ipynb#All-at-once,-or-one-by-one).
+#
+# ### <a id="temperature"></a>temperature
+#
+# A number by which scores are divided before the softmax. A small one gives nearly all weight to one key, a large one
+# spreads it evenly. *Taught in* [Temperature: from average pooling to exact
+# look-up](01_queries_keys_values.ipynb#Temperature:-from-average-pooling-to-exact-look-up).
+#
+# ### <a id="tensor"></a>tensor
+#
+# A table of numbers with any number of axes. *Taught in* [Tensors](B_pytorch.ipynb#Tensors).
+#
+# ### <a id="top-k-sampling"></a>top-k sampling
+#
+# Sampling in which the next token is drawn from the k most probable ones. *Taught in* [Temperature and
+# top-k](13_gpt.ipynb#Temperature-and-top-k).
+
+# %% [markdown]
+# ## V
+#
+# ### <a id="vision-transformer"></a>vision transformer
+#
+# An encoder over patches of an image, read out at the class token. *Taught in* [The whole
+# model](15_vision_transformers.ipynb#The-whole-model).
+#
+# ### <a id="vocabulary"></a>vocabulary
+#
+# The list of tokens that a model knows, each with its number; any other token becomes `<unk>`. *Taught in* [From
+# sentences to tensors](05_bahdanau_attention.ipynb#From-sentences-to-tensors).
+
+# %% [markdown]
+# ## W
+#
+# ### <a id="warm-up"></a>warm-up
+#
+# The first steps of a training, in which the learning rate rises before it falls. *Taught in* [The
+# schedule](12_training_transformers.ipynb#The-schedule), [Two cures](12_training_transformers.ipynb#Two-cures).
