@@ -47,13 +47,15 @@ x, y = torch.randn(b, n, embed_dim), torch.randn(b, m, embed_dim)
 w_q, w_k, w_v, w_o = torch.randn(4, embed_dim, embed_dim) / embed_dim**0.5
 mask = cu.padding_mask(torch.tensor([5, 3]), m)
 
-queries, keys, values = (cu.split_heads(z, h) for z in (x @ w_q, y @ w_k, y @ w_v))  # project
+queries = cu.split_heads(x @ w_q, h)  # project
+keys, values = cu.split_heads(y @ w_k, h), cu.split_heads(y @ w_v, h)
 scores = queries @ keys.transpose(-2, -1)  # score
 scaled = scores / d_k**0.5  # scale
 masked = scaled.masked_fill(~mask, -torch.inf)  # mask
 weights = masked.softmax(dim=-1)  # normalize
 mixed = weights @ values  # mix
 merged = cu.merge_heads(mixed) @ w_o  # merge
+merged.shape
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 steps = {
@@ -67,12 +69,13 @@ steps = {
     "merge": ("merged", merged, "b, n, embed_dim"),
 }
 pd.DataFrame(
-    [(step, name, axes, str(tuple(tensor.shape))) for step, (name, tensor, axes) in steps.items()],
+    [(step, name, axes, str(tuple(z.shape))) for step, (name, z, axes) in steps.items()],
     columns=["step", "tensor", "axes", "here"],
 )
 
 # %% [markdown]
-# With two sentences, four heads, three queries, five keys and eight features a head. The second sentence has three real
+# The table has the shapes of two sentences, four heads, three queries, five keys and eight features a head: the 32 features
+# at the end are those of the four heads, merged. The second sentence has three real
 # tokens: the last two weights of each of its rows are 0, and the row still sums to 1.
 
 # %%

@@ -71,11 +71,14 @@ new = torch.linspace(0, 5, 200)
 
 
 def errors(seed):
-    """The mean squared errors at new points: width by leave-one-out, and a width of 0.5."""
+    """The mean squared errors at new points: the chosen width, and a width of 0.5."""
     data = cu.noisy_sine(40, seed=seed)
     chosen, _ = cu.best_width(data.x, data.y, widths)
-    fits = [cu.nadaraya_watson(new, data.x, data.y, width=width) for width in (chosen, 0.5)]
-    return [(fit - data.truth(new)).square().mean().item() for fit in fits]
+    both = []
+    for width in (chosen, 0.5):
+        fit = cu.nadaraya_watson(new, data.x, data.y, width=width)
+        both.append((fit - data.truth(new)).square().mean().item())
+    return both
 
 
 columns = ["width by leave-one-out", "width 0.5"]
@@ -85,9 +88,8 @@ table.round(2)
 
 # %%
 difference = table[columns[0]] - table[columns[1]]
-print(
-    f"mean difference {difference.mean():.2f}, from {difference.min():.2f} to {difference.max():.2f}"
-)
+low, high = difference.min(), difference.max()
+print(f"mean difference {difference.mean():.2f}, from {low:.2f} to {high:.2f}")
 
 # %% [markdown]
 # The differences have both signs, so five seeds do not show that leave-one-out is better here than a fixed width of 0.5, nor
