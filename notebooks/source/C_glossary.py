@@ -45,16 +45,16 @@
 # ### <a id="average-pooling"></a>average pooling
 #
 # The plain mean of all values, whatever the query: uniform weights. *Taught in* [Temperature: from average pooling to
-# exact look-up](01_queries_keys_values.ipynb#Temperature:-from-average-pooling-to-exact-look-up), [The baseline:
-# average pooling](02_kernel_regression.ipynb#The-baseline:-average-pooling).
+# exact look-up](01_queries_keys_values.ipynb#Temperature:-from-average-pooling-to-exact-look-up), [Near points count
+# more](02_kernel_regression.ipynb#Near-points-count-more).
 
 # %% [markdown]
 # ## B
 #
 # ### <a id="bandwidth"></a>bandwidth
 #
-# Another word for the width of a kernel: how far from the query a key still counts. *Taught in* [The
-# width](02_kernel_regression.ipynb#The-width).
+# Another word for the width of a kernel: how far from the query a key still counts. *Taught in* [The width
+# decides](02_kernel_regression.ipynb#The-width-decides).
 #
 # ### <a id="beam-search"></a>beam search
 #
@@ -70,7 +70,8 @@
 # ### <a id="boundary-bias"></a>boundary bias
 #
 # The systematic error of a weighted average near the edge of the data, where all neighbors lie on one side. *Taught in*
-# [At the edge: what an average cannot do](02_kernel_regression.ipynb#At-the-edge:-what-an-average-cannot-do).
+# [Wrong without noise: edges, slopes,
+# bends](02_kernel_regression_further.ipynb#Wrong-without-noise:-edges,-slopes,-bends).
 #
 # ### <a id="broadcasting"></a>broadcasting
 #
@@ -109,8 +110,8 @@
 #
 # ### <a id="consistency"></a>consistency
 #
-# The estimate tends to the true function as the data grow and the width shrinks at the right rate. *Taught in* [How
-# good can it get?](02_kernel_regression.ipynb#How-good-can-it-get?).
+# The error tends to 0 as the points grow in number: here, if the width shrinks and the window still fills. *Taught in*
+# [More points: consistent, and how fast](02_kernel_regression_further.ipynb#More-points:-consistent,-and-how-fast).
 #
 # ### <a id="convex-weights"></a>convex weights
 #
@@ -131,7 +132,7 @@
 # ### <a id="curse-of-dimension"></a>curse of dimension
 #
 # In many dimensions hardly any key is near a query, so the error of a kernel average falls more and more slowly with
-# the number of data. *Taught in* [And in many dimensions?](02_kernel_regression.ipynb#And-in-many-dimensions?).
+# the number of data. *Taught in* [More dimensions](02_kernel_regression_further.ipynb#More-dimensions).
 
 # %% [markdown]
 # ## D
@@ -196,8 +197,9 @@
 #
 # ### <a id="kernel"></a>kernel
 #
-# A function that turns the distance between query and key into an unnormalized weight. *Taught in* [Near keys count
-# more](02_kernel_regression.ipynb#Near-keys-count-more), [Five kernels](02_kernel_regression.ipynb#Five-kernels).
+# A function that turns the distance between query and key into an unnormalized weight. *Taught in* [Near points count
+# more](02_kernel_regression.ipynb#Near-points-count-more), [Five kernels and one
+# number](02_kernel_regression_further.ipynb#Five-kernels-and-one-number).
 #
 # ### <a id="kv-cache"></a>KV cache
 #
@@ -219,8 +221,8 @@
 #
 # ### <a id="leave-one-out-error"></a>leave-one-out error
 #
-# The error at each point when it is predicted from all others: a fair judge of the width. *Taught in* [Choosing the
-# width: leave one out](02_kernel_regression.ipynb#Choosing-the-width:-leave-one-out).
+# The error at each point when it is predicted from all others: a fair judge of the width. *Taught in* [Leave one out,
+# then learn](02_kernel_regression.ipynb#Leave-one-out,-then-learn).
 #
 # ### <a id="logits"></a>logits
 #
@@ -259,8 +261,8 @@
 #
 # ### <a id="nadaraya-watson-estimator"></a>Nadaraya–Watson estimator
 #
-# Kernel regression: the average of the values, weighted by the kernel of the distance to their keys. *Taught in* [Near
-# keys count more](02_kernel_regression.ipynb#Near-keys-count-more).
+# Kernel regression: the average of the values, weighted by the kernel of the distance to their keys. *Taught in* [A
+# drawing, a formula, four lines](02_kernel_regression.ipynb#A-drawing,-a-formula,-four-lines).
 #
 # ### <a id="next-token-likelihood"></a>next-token likelihood
 #
