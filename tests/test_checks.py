@@ -313,9 +313,31 @@ def _(candidate):
 def test_reports_in_words():
     assert repr(FIVE(lambda: 5)) == "five: passed, 2 of 2.\n  ✓ it can be called\n  ✓ it gives 5"
     assert repr(FIVE(lambda: 4)) == (
-        "five: not yet, 1 of 2.\n  ✓ it can be called\n  ✗ it gives 5\n"
+        "five: not yet, 1 of 2 so far.\n  ✓ it can be called\n  ✗ it gives 5\n"
         "    it gives 4\n    Hint: count your fingers"
     )
+
+
+def test_what_was_not_tried_is_said():
+    report = repr(FIVE(lambda number: 5)).splitlines()
+    assert report[0] == "five: not yet, 0 of 2 so far."
+    assert report[-1] == "  · it gives 5 (not tried yet)"
+
+
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        ("return torch.ones(3).sums()", "Print its type"),
+        ("return torhc.ones(3)", "spelled"),
+        ("return [1.0, 1.0, 1.0]", "gives back"),
+    ],
+)
+def test_a_slip_gets_a_hint_of_its_own_not_the_subject_s(body, asked):
+    check = Check("ones")
+    check.must("all are one", hint="which number is one?")(
+        lambda candidate: expect_shape(candidate(), (3,))
+    )
+    assert asked in check(_cell(f"def mine():\n    {body}")).hint
 
 
 def _cell(source: str, filename: str = "a cell"):
@@ -579,9 +601,9 @@ def test_waiting_is_not_computing_and_the_timer_is_put_back(monkeypatch):
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("ours", [cu.kernel_weights, cu.MultiHeadAttention])
+@pytest.mark.parametrize("ours", [cu.leave_one_out, cu.MultiHeadAttention])
 def test_the_course_s_own_function_is_noticed(ours):
-    report = cu.checks.gaussian_weights(ours)
+    report = cu.checks.loo_residuals(ours)
     assert not report.done
     assert not report.passed
     said = repr(report).splitlines()

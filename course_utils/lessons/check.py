@@ -50,12 +50,24 @@ class Unmet(AssertionError):
     """What a test expects does not hold. The text says what was found and what is expected."""
 
 
+class WrongKind(Unmet):
+    """The candidate gives something of another type than the task asks for."""
+
+
 class NothingReturned(Unmet):
     """The candidate computes something and returns None."""
 
 
 class TookTooLong(BaseException):
     """The candidate is still running after TIME_LIMIT; no `except Exception` of a learner's stops this."""
+
+
+SLIPS: dict[type[Exception], str] = {
+    WrongKind: "What does the docstring say that the function gives back?",
+    NameError: "Is the name spelled as where it is defined?",
+    AttributeError: "Has what stands before the dot this attribute? Print its type.",
+}
+"""What to ask where something else than the subject of the exercise went wrong."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +146,8 @@ class Report:
         more = " (More with .hint())" if self.more else ""
         said = [*self.reason.splitlines(), f"Hint: {self.hint}{more}"]
         lines += [f"    {line}" for line in said]
-        return "\n".join([f"{self.name}: not yet, {counted}.", *lines])
+        lines += [f"  · {sentence} (not tried yet)" for sentence in self.sentences[self.held + 1 :]]
+        return "\n".join([f"{self.name}: not yet, {counted} so far.", *lines])
 
 
 class Check:
@@ -201,7 +214,8 @@ class Check:
             except Exception as error:
                 self._missed(held)
                 reason, more = _in_words(error, candidate), self._shown < len(prop.hints)
-                return Report(self.name, sentences, held, reason, prop.hints[0], more=more)
+                hint = next((text for kind, text in SLIPS.items() if isinstance(error, kind)), "")
+                return Report(self.name, sentences, held, reason, hint or prop.hints[0], more=more)
         self._at = self._shown = 0
         if self.exercise:
             passed.note(self.exercise, candidate)
@@ -358,6 +372,11 @@ def expect(condition: bool, reason: str) -> None:
         raise Unmet(reason)
 
 
+def _expect_kind(right: bool, kind: str, actual: Any) -> None:
+    if not right:
+        raise WrongKind(f"{kind} is expected, got {_kind(actual)}")
+
+
 def expect_equal(actual: Any, expected: Any, what: str) -> None:
     """Fail unless the two are equal, and say both."""
     expect(actual == expected, f"{what}: {actual}; expected {expected}")
@@ -366,7 +385,7 @@ def expect_equal(actual: Any, expected: Any, what: str) -> None:
 def expect_number(actual: Any, expected: float, what: str) -> None:
     """Fail unless `actual` is a number, or a tensor without axes, and `expected` up to rounding."""
     scalar = torch.is_tensor(actual) and actual.ndim == 0
-    expect(scalar or isinstance(actual, int | float), f"a number is expected, got {_kind(actual)}")
+    _expect_kind(scalar or isinstance(actual, int | float), "a number", actual)
     near = math.isclose(float(actual), expected, rel_tol=1e-5, abs_tol=1e-12)
     expect(near, f"{what} is {float(actual):.4g}; expected {expected:.4g}")
 
@@ -380,7 +399,7 @@ def expect_whole_number(actual: Any) -> int:
 
 def expect_shape(actual: Any, shape: tuple[int, ...]) -> Tensor:
     """`actual`, if it is a tensor of this shape; fail otherwise."""
-    expect(isinstance(actual, Tensor), f"a tensor is expected, got {_kind(actual)}")
+    _expect_kind(isinstance(actual, Tensor), "a tensor", actual)
     expect(tuple(actual.shape) == shape, f"shape {tuple(actual.shape)}; expected shape {shape}")
     return actual
 

@@ -40,7 +40,7 @@ def note(exercise: str, candidate: Any) -> None:
     """Remember that a candidate passed the check of an exercise, unless it is a solution or the course's own.
 
     Args:
-        exercise: chapter's slug and check's name, "kernel_regression/gaussian_weights".
+        exercise: chapter's slug and check's name, "kernel_regression/loo_residuals".
         candidate: the reader's function or class.
     """
     name = getattr(candidate, "__name__", "")
