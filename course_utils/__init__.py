@@ -29,6 +29,7 @@ from course_utils.figures import (
     COLORS,
     Picture,
     heatmap,
+    label_lines,
     show_curves,
     show_heatmaps,
     show_images,

@@ -83,7 +83,8 @@ def scores_shape(queries: Tensor, keys: Tensor) -> torch.Size:
             "the same number (AdditiveAttention takes different ones)"
         )
     try:
-        leading = torch.broadcast_shapes(queries.shape[:-2], keys.shape[:-2])
+        # Of tensors, here empty ones: torch.broadcast_shapes would load sympy, for seconds.
+        leading = torch.broadcast_tensors(queries[..., :0, :0], keys[..., :0, :0])[0].shape[:-2]
     except RuntimeError:
         raise ValueError(
             f"queries have shape {tuple(queries.shape)}, keys {tuple(keys.shape)}; "
@@ -125,16 +126,14 @@ def fit_mask(attn_mask: Tensor, shape: torch.Size, *, is_causal: bool = False) -
     if mask.ndim == 4 and len(shape) == 3 and mask.shape[1] == 1:
         mask = mask.squeeze(1)
     try:
-        fits = torch.broadcast_shapes(mask.shape, shape) == shape
+        mask.expand(shape)
     except RuntimeError:
-        fits = False
-    if not fits:
         per_sequence = len(shape) > 2 and mask.shape == (shape[0], shape[-1])
         hint = f"; for (batch, keys) write attn_mask[:{', None' * (len(shape) - 2)}]"
         raise ValueError(
             f"attn_mask has shape {tuple(attn_mask.shape)}, which does not broadcast to the "
             f"scores' shape {tuple(shape)}{hint if per_sequence else ''}"
-        )
+        ) from None
     return mask
 
 

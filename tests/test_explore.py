@@ -3,6 +3,7 @@
 import base64
 import copy
 import io
+import itertools
 import json
 import random
 import re
@@ -112,7 +113,7 @@ def test_a_picture_depends_on_the_values_and_on_nothing_drawn_before(name):
         png, alt = explorer.frame(**values)
     fresh = explorer.figure(**start)
     assert alt == fresh.alt
-    np.testing.assert_array_equal(pixels(png), pixels(fresh.png()))
+    np.testing.assert_array_equal(pixels(png), pixels(fresh.png(dpi=192)))
 
 
 @pytest.mark.slow
@@ -155,13 +156,28 @@ def test_repr_is_one_line_of_name_and_values(name):
 @every_explorer
 def test_the_first_picture_has_its_size_and_alt_text(name):
     explorer = make(name)
-    data, metadata = explorer._repr_mimebundle_()
+    data, _ = explorer._repr_mimebundle_()
     png, alt = explorer.frame()
-    assert data["image/png"] == png
     assert data["text/plain"] == repr(explorer)
-    width, height = Image.open(io.BytesIO(png)).size
-    assert metadata == {"image/png": {"alt": alt, "width": width, "height": height}}
+    image = BeautifulSoup(data["text/html"], "html.parser").img
+    assert image["alt"] == alt
+    assert image["src"] == f"data:image/png;base64,{base64.b64encode(png).decode()}"
+    width, height = int(image["width"]), int(image["height"])
+    assert Image.open(io.BytesIO(png)).size == (2 * width, 2 * height)
     assert width <= 864
+
+
+@every_explorer
+def test_a_picture_may_be_cut_between_its_panels(name):
+    explorer = make(name)
+    explorer.frame()
+    cuts, width = explorer._parts["cuts"], explorer.size[0]
+    assert cuts[0] == 0 and cuts[-1] == width and len(cuts) >= 3
+    assert all(right - left >= 60 for left, right in itertools.pairwise(cuts))
+    picture = explorer.figure()
+    picture.canvas.draw()
+    for cut in cuts[1:-1]:
+        assert not [ax for ax in picture.axes if ax.bbox.x0 < cut < ax.bbox.x1], cut
 
 
 # Environments
@@ -169,16 +185,15 @@ def test_the_first_picture_has_its_size_and_alt_text(name):
 
 def test_lab_gets_live_controls():
     data, _ = small()._repr_mimebundle_()
-    assert set(data) == {"text/plain", "image/png", VIEW}
+    assert set(data) == {"text/plain", "text/html", VIEW}
 
 
 def test_without_widgets_the_picture_remains_with_its_alt_text(monkeypatch):
     monkeypatch.setitem(sys.modules, "course_utils.lessons.panel", None)
     explorer = small()
     data, _ = explorer._repr_mimebundle_()
-    assert set(data) == {"text/plain", "image/png", "text/html"}
+    assert set(data) == {"text/plain", "text/html"}
     assert 'alt="The number 1 of kind a, off"' in data["text/html"]
-    assert base64.b64encode(data["image/png"]).decode() in data["text/html"]
 
 
 def test_where_boxes_cannot_show_themselves_the_picture_remains(monkeypatch):
@@ -186,7 +201,7 @@ def test_where_boxes_cannot_show_themselves_the_picture_remains(monkeypatch):
         """A box of ipywidgets 7, as some hosted notebooks have it: without _repr_mimebundle_."""
 
     monkeypatch.setattr(Explorer, "panel", lambda self: Box())
-    assert set(small()._repr_mimebundle_()[0]) == {"text/plain", "image/png", "text/html"}
+    assert set(small()._repr_mimebundle_()[0]) == {"text/plain", "text/html"}
 
 
 @pytest.mark.slow
@@ -246,7 +261,9 @@ def test_an_exception_is_shown_in_place_and_the_next_move_clears_it():
         assert panel.frame == before
         panel.positions = [back]
         assert panel.alert == ""
-    np.testing.assert_array_equal(pixels(panel.frame["png"]), pixels(explorer.figure(n=0).png()))
+    np.testing.assert_array_equal(
+        pixels(panel.frame["png"]), pixels(explorer.figure(n=0).png(dpi=192))
+    )
 
 
 @pytest.mark.parametrize("method", ["set", "figure", "frame"])

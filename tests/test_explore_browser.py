@@ -6,7 +6,9 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 import course_utils as cu
+from course_utils.figures import image_tag
 from course_utils.lessons.explorer import Choice, Explorer, IntRange, Toggle
+from course_utils.lessons.page import asset, form
 
 
 class Values:
@@ -90,3 +92,80 @@ def test_after_many_moves_the_newest_picture_is_shown(page: Page):
     page.get_by_role("checkbox").first.focus()
     page.keyboard.press("Space")
     expect(page.locator("img").first).to_have_attribute("alt", re.compile("^number 1,.*True$"))
+
+
+# On a phone -------------------------------------------------------------------------------------
+
+PHONE = {"width": 390, "height": 844}
+LEGIBLE = 9.9  # pixels
+
+MEASURE = """form => ({
+    scroll: document.documentElement.scrollWidth,
+    parts: [...form.querySelectorAll("canvas")].map(part => part.getBoundingClientRect().toJSON()),
+    drawn: [...form.querySelectorAll("canvas")].map(part =>
+        new Set(part.getContext("2d").getImageData(0, 0, part.width, part.height).data).size),
+    image: form.querySelector(".cu-stage img").getBoundingClientRect().width,
+    touch: [...form.querySelectorAll(".cu-controls label, .cu-controls select, .cu-controls [type=range]")]
+        .map(control => control.getBoundingClientRect().height),
+})"""
+
+
+@pytest.fixture(scope="module")
+def phone(chromium):
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser.new_page(viewport=PHONE)
+        browser.close()
+
+
+def still(name: str) -> tuple[str, Explorer]:
+    """A page with an explorer of the course at its first picture, as a book shows it on a phone."""
+    made = getattr(cu.explore, name)()
+    png, alt = made.frame()
+    source = re.search('src="([^"]*)"', image_tag(png, alt, *made.size))[1]
+    image = dict(zip(("width", "height"), made.size, strict=True)) | {"src": source, "alt": alt}
+    text = form(name, made.controls, made._positions(), caption=None, image=image, **made._parts)
+    script = asset("explorer.js") + "; connect(document.querySelector('form'), () => {});"
+    return (
+        "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<body style='margin: 0 15px'>{text}<style>{asset('explorer.css')}</style>"
+        f"<script>{script}</script>"
+    ), made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", dir(cu.explore))
+def test_on_a_phone_panels_stand_one_below_the_other_with_legible_labels(phone: Page, name: str):
+    text, made = still(name)
+    phone.set_content(text)
+    expect(phone.locator("canvas").first).to_be_visible()
+    phone.wait_for_function("document.querySelector('canvas').width !== 300")
+    seen = phone.locator("form").evaluate(MEASURE)
+    assert seen["scroll"] <= PHONE["width"]
+    assert seen["image"] <= 1, "the picture as a whole gives way to its parts"
+    cuts, least = made._parts["cuts"], made._parts["least"]
+    smallest = 10 / least  # pixels, in the picture as it is drawn
+    for left, right, part in zip(cuts, cuts[1:], seen["parts"], strict=False):
+        assert smallest * part["width"] / (right - left) >= LEGIBLE
+    assert min(seen["drawn"]) > 1, "each part shows something"
+    assert min(seen["touch"]) >= 32
+
+
+def test_a_part_shows_its_piece_of_the_picture_and_moves_with_it(phone: Page, file):
+    """The pixels of the parts, side by side, are those of the picture."""
+    phone.goto(file.as_uri())
+    phone.set_viewport_size({"width": 260, "height": 800})
+    seen = """() => {
+        const canvas = document.querySelector("canvas");
+        return [...canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data].join();
+    }"""
+    expect(phone.locator("canvas").first).to_be_visible()
+    phone.wait_for_function("document.querySelector('canvas').width !== 300")
+    before = phone.evaluate(seen)
+    phone.get_by_role("slider").first.focus()
+    phone.keyboard.press("End")
+    expect(phone.locator(".cu-caption").first).to_have_text(re.compile("^number 2"))
+    assert phone.evaluate(seen) != before
+    phone.set_viewport_size(PHONE | {"width": 900})
+    expect(phone.locator("canvas").first).to_be_hidden()
+    expect(phone.locator("img").first).to_have_css("width", "384px")

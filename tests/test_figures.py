@@ -1,7 +1,10 @@
 # ruff: noqa: E501
 """Pictures: one color scale, labeled axes, alt texts, and the same bytes for the same picture."""
 
+import base64
 import io
+import itertools
+import re
 import subprocess
 import sys
 
@@ -9,10 +12,15 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
+from bs4 import BeautifulSoup
+from nbval.plugin import get_sanitize_patterns
 from PIL import Image
 
 import course_utils as cu
 from course_utils.figures import image_pixels
+from course_utils.figures.picture import MAX_OFF, fewer_colors
+from course_utils.figures.style import STYLE
+from course_utils.runtime import ROOT
 
 
 def panels(picture):
@@ -133,21 +141,141 @@ def test_curves_differ_in_color_and_in_dash():
     assert len({line.get_linestyle() for line in lines}) == 4
 
 
-def test_a_picture_displays_itself_once_with_its_alt_text(monkeypatch):
+def shown_as(picture, monkeypatch) -> dict:
+    """What a cell shows of it."""
     shown = []
-    monkeypatch.setattr(
-        "IPython.display.display", lambda *args, **kwargs: shown.append((args, kwargs))
-    )
-    picture, _ = cu.subplots(alt="Empty axes, for a test")
+    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data))
     picture._ipython_display_()
-    ((data,), options) = shown[0]
-    assert len(shown) == 1 and data["image/png"].startswith(b"\x89PNG")
-    assert data["text/plain"] == "Picture(alt='Empty axes, for a test')"
-    assert options["metadata"]["image/png"] == {
-        "alt": "Empty axes, for a test",
-        "width": 768,
-        "height": 288,
-    }
+    (data,) = shown
+    return data
+
+
+def embedded(html: str) -> Image.Image:
+    """The picture inside an HTML page."""
+    return Image.open(io.BytesIO(base64.b64decode(re.search(r"base64,([^\"]+)", html)[1])))
+
+
+def test_a_picture_displays_itself_once_as_html_with_its_alt_text(monkeypatch):
+    picture, _ = cu.subplots(alt='Weights: "the"\n  sees <itself>')
+    data = shown_as(picture, monkeypatch)
+    assert data.keys() == {"text/html", "text/plain"}
+    assert data["text/plain"] == f"Picture(alt={picture.alt!r})"
+    image = BeautifulSoup(data["text/html"], "html.parser").img
+    assert image["alt"] == 'Weights: "the" sees <itself>'
+    assert (image["width"], image["height"]) == ("768", "288")
+    assert image["src"].startswith("data:image/png;base64,")
+    assert "background:#fff" in image["style"] and "max-width:100%" in image["style"]
+
+
+def test_a_picture_is_shown_twice_as_sharp_and_takes_less_than_its_plain_png(monkeypatch):
+    picture = cu.show_heatmaps(torch.rand(4, 9, 9), alt="Four random maps")
+    seen = embedded(shown_as(picture, monkeypatch)["text/html"])
+    assert seen.size == tuple(2 * side for side in picture.canvas.get_width_height())
+    plain = picture.pixels(dpi=192)
+    assert np.abs(np.asarray(seen.convert("RGB"), int) - np.asarray(plain, int)).max() <= MAX_OFF
+    assert len(picture._repr_html_()) < 4 / 3 * len(picture.png(dpi=192))
+
+
+def test_a_picture_of_many_colors_keeps_them():
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 90, 3), np.uint8))
+    assert fewer_colors(noise) is noise
+
+
+def test_nbval_compares_alt_text_and_size_and_not_the_pixels(request):
+    chosen = request.config.getoption("nbval_sanitize_with")
+    assert chosen == "tests/nbval_sanitize.cfg"
+    ((pattern, instead),) = get_sanitize_patterns((ROOT / chosen).read_text(encoding="utf-8"))
+
+    def compared(color, alt="Two lines that cross", width=5):
+        picture, ax = cu.subplots(alt=alt, width=width)
+        ax.plot([1, 2], color=color)
+        return re.sub(pattern, instead, picture._repr_html_())
+
+    assert compared("red") == compared("blue")
+    assert len(compared("red")) < 300
+    assert len({compared("red"), compared("red", alt="Two lines"), compared("red", width=6)}) == 3
+
+
+# Colors -----------------------------------------------------------------------------------------
+
+# Machado, Oliveira and Fernandes (2009): what a reader sees who lacks one kind of cone.
+SEEN = {
+    "all cones": np.eye(3),
+    "no long": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "no middle": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+}
+OKABE_ITO = ["#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7"]
+
+
+def linear(color: str) -> np.ndarray:
+    """Red, green and blue as amounts of light, from 0 to 1."""
+    part = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+
+
+def nearest(colors: list[str], seen) -> float:
+    """The least distance between two of the colors, in OKLab (Ottosson, 2020), times 100."""
+    cones = [[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]]
+    axes = [[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]]
+    light = np.clip([seen @ linear(color) for color in colors], 0, 1)
+    places = np.cbrt(light @ np.transpose(cones)) @ np.transpose(axes)
+    return 100 * min(np.linalg.norm(a - b) for a, b in itertools.combinations(places, 2))
+
+
+@pytest.mark.parametrize("name", sorted(set(cu.COLORS) - {"yellow"}))
+def test_a_line_of_each_color_has_contrast_on_white_and_on_black(name):
+    luminance = linear(cu.COLORS[name]) @ [0.2126, 0.7152, 0.0722]
+    assert 1.05 / (luminance + 0.05) >= 3, "on white"
+    assert (luminance + 0.05) / 0.05 >= 3, "on black"
+
+
+@pytest.mark.parametrize("kind", SEEN)
+def test_the_colors_of_lines_differ_more_than_those_they_were_made_from(kind):
+    lines = [color["color"] for color in STYLE["axes.prop_cycle"]]
+    assert set(lines) == set(cu.COLORS.values()) - {cu.COLORS["yellow"]}
+    seen = np.array(SEEN[kind])
+    assert nearest(lines, seen) > min(
+        nearest(OKABE_ITO, np.array(other)) for other in SEEN.values()
+    )
+
+
+# What a figure says of itself -------------------------------------------------------------------
+
+
+def bar_of(picture) -> list[str]:
+    """The words on the color bar, from below."""
+    picture.canvas.draw()
+    (bar,) = (ax for ax in picture.axes if not ax.images or ax.get_label() == "<colorbar>")
+    texts = [t for t in bar.get_yticklabels() if 0 <= t.get_position()[1] <= 1]
+    return [t.get_text() for t in sorted(texts, key=lambda t: t.get_position()[1])]
+
+
+def test_the_bar_says_where_values_lie_beyond_the_scale():
+    matrix = torch.tensor([[0.1, 0.2], [0.0, 0.7]])
+    assert bar_of(cu.show_heatmaps(matrix, alt="Four weights", vmax=0.3))[-1] == "0.3 or more"
+    assert bar_of(cu.show_heatmaps(matrix - 0.5, alt="Four", vmin=-0.2))[0] == "-0.2 or less"
+    for vmax in (0.7, 1.0):  # 0.7 itself, in single precision, is not beyond
+        assert not any(
+            "or" in text for text in bar_of(cu.show_heatmaps(matrix, alt="Four", vmax=vmax))
+        )
+
+
+def test_labels_stand_at_the_ends_of_their_lines_and_apart():
+    picture, ax = cu.subplots(alt="Lines that end together")
+    for index, name in enumerate(["low", "middle", "high", "_hidden"]):
+        ax.plot([0, 1, 2], [0, 1 + 0.01 * index, np.nan], label=name)
+    ax.axhline(3, label="far")
+    cu.label_lines(ax)
+    picture.canvas.draw()
+    said = {text.get_text(): text for text in ax.texts}
+    assert set(said) == {"low", "middle", "high", "far"}
+    for line in ax.lines[:3]:
+        text = said[line.get_label()]
+        assert text.get_color() == line.get_color() and text.xy[0] == 1
+    boxes = [said[name].get_window_extent() for name in ("low", "middle", "high", "far")]
+    assert all(below.y1 < above.y0 for below, above in itertools.pairwise(boxes))
+    edge = picture.canvas.get_width_height()[0]
+    assert boxes[-1].x1 < edge
 
 
 @pytest.mark.parametrize(

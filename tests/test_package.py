@@ -34,3 +34,16 @@ def test_importing_the_package_loads_no_notebook_machinery():
         "pooch",
     }
     assert not slow & set(loaded.split())
+
+
+@pytest.mark.slow
+def test_the_first_attention_waits_for_no_symbolic_mathematics():
+    script = """
+import sys, torch, course_utils as cu
+x = torch.ones(2, 3, 4)
+cu.scaled_dot_product_attention(x, x, x, attn_mask=torch.ones(2, 1, 3, dtype=bool))
+print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "torch" in done.stdout.split(), done.stderr
+    assert "sympy" not in done.stdout.split()

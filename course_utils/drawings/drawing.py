@@ -5,6 +5,7 @@ Taught in *Queries, keys and values*.
 
 import hashlib
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import combinations, pairwise
@@ -22,6 +23,7 @@ from course_utils.drawings.routes import (
 )
 from course_utils.drawings.shapes import (
     HEAD,
+    INK,
     SIZE,
     SMALL,
     Box,
@@ -31,21 +33,24 @@ from course_utils.drawings.shapes import (
     draw_text,
     text_width,
 )
-from course_utils.figures import COLORS
+from course_utils.figures import COLORS, image_tag
 
 LINES = ("blue", "green", "purple", "vermilion")
-"""The colors with a contrast of at least 3 : 1 against white and against black."""
+"""The colors of arrows, besides black."""
 
 LEAST = 11 / SMALL
 """A page that is too narrow makes a drawing smaller down to this part, then lets it be scrolled."""
 
-FRAME, MARGIN = 11, 3  # around the members of a group; around everything
+FRAME, MARGIN = 11, 7  # around the members of a group; around everything
 
 Node = Box | Cells | str
 
 
 class Drawing:
     """Nodes in a table, joined by arrows; it displays itself.
+
+    It is shown as an image inside the page, like a `Picture`: SVG written into the page itself is taken out by GitHub
+    and by a notebook that Lab does not trust. It brings its own white ground, so that a dark page changes nothing.
 
     Up to a `width` of 400 pixels it fits a phone with all words legible; a wider one is scrolled there.
 
@@ -181,7 +186,11 @@ class Drawing:
     @property
     def width(self) -> int:
         """Pixels, as displayed on a page that is wide enough."""
-        return int(self.svg().split('width="', 1)[1].split('"', 1)[0])
+        return self._size()[0]
+
+    def _size(self) -> tuple[int, int]:
+        width, height = re.search(r'width="(\d+)" height="(\d+)"', self.svg()).groups()
+        return int(width), int(height)
 
     def svg(self) -> str:
         """The drawing as one SVG element; the same drawing gives the same text."""
@@ -207,15 +216,14 @@ class Drawing:
         width, height = math.ceil(view.right - view.left), math.ceil(view.bottom - view.top)
         told = "; ".join(f"{self._said(a.source)} → {self._said(a.target)}" for a in self.arrows)
         digest = hashlib.sha256((self.alt + body).encode()).hexdigest()[:10]
-        style = (
-            f"display:block;margin:auto;max-width:100%;min-width:{LEAST * width:.0f}px;height:auto"
-        )
+        place = f'x="{view.left:.1f}" y="{view.top:.1f}" width="{width}" height="{height}"'
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="t{digest} d{digest}" '
             f'width="{width}" height="{height}" viewBox="{view.left:.1f} {view.top:.1f} {width} {height}" '
-            f'style="{style}" fill="currentColor" font-family="Arial, Helvetica, sans-serif" '
-            f'font-size="{SIZE}">\n<title id="t{digest}">{escape(self.alt)}</title>\n'
-            f'<desc id="d{digest}">{escape(told and f"Arrows: {told}.")}</desc>\n{body}\n</svg>'
+            f'fill="{INK}" font-family="Arial, Helvetica, sans-serif" font-size="{SIZE}">\n'
+            f'<title id="t{digest}">{escape(self.alt)}</title>\n'
+            f'<desc id="d{digest}">{escape(told and f"Arrows: {told}.")}</desc>\n'
+            f'<rect {place} rx="8" fill="white"/>\n{body}\n</svg>'
         )
 
     def _said(self, name: str) -> str:
@@ -226,7 +234,10 @@ class Drawing:
         return f"Drawing(alt={self.alt!r})"
 
     def _repr_html_(self) -> str:
-        return f'<div style="overflow-x:auto">{self.svg()}</div>'
+        width, height = self._size()
+        style = f"display:block;margin:auto;min-width:{LEAST * width:.0f}px;"
+        image = image_tag(self.svg().encode(), self.alt, width, height, kind="svg+xml", style=style)
+        return f'<div style="overflow-x:auto">{image}</div>'
 
 
 def _dots(points: Sequence[Point]) -> Iterator[Point]:
@@ -245,13 +256,13 @@ def _toward(a: Point, b: Point, distance: float) -> Point:
 
 def _draw_frame(frame: Rect) -> str:
     size = f'width="{frame.right - frame.left:.1f}" height="{frame.bottom - frame.top:.1f}"'
-    line = 'fill="none" stroke="currentColor" stroke-dasharray="5 4"'
+    line = f'fill="none" stroke="{INK}" stroke-dasharray="5 4"'
     return f'<rect x="{frame.left:.1f}" y="{frame.top:.1f}" {size} rx="10" {line}/>'
 
 
 def _draw_arrow(arrow: Arrow, points: Sequence[Point]) -> list[str]:
     """The line, with rounded bends, and the head."""
-    paint = "currentColor" if arrow.color is None else COLORS[arrow.color]
+    paint = INK if arrow.color is None else COLORS[arrow.color]
     tip, before = points[-1], points[-2]
     end = _toward(tip, before, HEAD - 1) if arrow.head else tip
     base = _toward(tip, before, HEAD)

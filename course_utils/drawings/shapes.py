@@ -19,6 +19,7 @@ PAD, CELL, SHEET, HEAD = (
     5,
     9,
 )  # around a label; a cell's side; a sheet's offset; an arrowhead
+INK = "#1a1a1a"  # of words and lines, on the white ground of a drawing
 
 FILLS = {
     "yellow": 0.45,
@@ -28,9 +29,9 @@ FILLS = {
     "green": 0.55,
     "vermilion": 0.6,
     "blue": 0.65,
-    "black": 0.4,
+    "gray": 0.4,
 }
-"""How much of the page each fill covers: words stay legible on it, and it has a gray of its own."""
+"""How much of the white ground each fill covers: words stay legible on it, and it has a gray of its own."""
 
 WIDTHS = {0.25: "ijl'|", 0.3: "ftI.,:;!/\\ ()[]-r·", 0.5: 'ckszvxyJ"*°', 0.58: "+×−=<>→≤≥~"}
 WIDTHS |= {0.68: "ABEKPSVXYFTZL&", 0.75: "wCDHNRUGOQ√Σ", 0.9: "mMW@%…"}
@@ -119,8 +120,7 @@ def fill(color: str | None, strength: float = 1.0) -> str:
         return 'fill="none"'
     if color not in FILLS:
         raise ValueError(f"color={color!r} is not one of {', '.join(FILLS)}")
-    paint = "currentColor" if color == "black" else COLORS[color]
-    return f'fill="{paint}" fill-opacity="{FILLS[color] * strength:.2g}"'
+    return f'fill="{COLORS[color]}" fill-opacity="{FILLS[color] * strength:.2g}"'
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Box:
         frame = (
             f'x="{place.left:.1f}" y="{place.top:.1f}" width="{width:.1f}" height="{height:.1f}"'
         )
-        return f'<rect {frame} rx="6" {fill(self.color, 0.6)} stroke="currentColor" stroke-width="1.4"/>'
+        return f'<rect {frame} rx="6" {fill(self.color, 0.6)} stroke="{INK}" stroke-width="1.4"/>'
 
     def draw(self, place: Rect) -> list[str]:
         """The SVG elements."""
@@ -213,7 +213,7 @@ class Circle(Box):
     def outline(self, place: Rect) -> str:
         """A circle."""
         where = f'cx="{place.x:.1f}" cy="{place.y:.1f}" r="{(place.right - place.left) / 2:.1f}"'
-        return f'<circle {where} {fill(self.color, 0.6)} stroke="currentColor" stroke-width="1.4"/>'
+        return f'<circle {where} {fill(self.color, 0.6)} stroke="{INK}" stroke-width="1.4"/>'
 
 
 @dataclass(frozen=True)
@@ -350,7 +350,7 @@ class Cells:
                 f"M{grid.left + sheet:.1f} {grid.top - sheet + SHEET:.1f}V{grid.top - sheet:.1f}"
                 f"H{grid.right + sheet:.1f}V{grid.bottom - sheet:.1f}H{grid.right + sheet - SHEET:.1f}"
             )
-        elements.append(f'<path d="{"".join(lines)}" fill="none" stroke="currentColor"/>')
+        elements.append(f'<path d="{"".join(lines)}" fill="none" stroke="{INK}"/>')
         return elements + self.draw_words(place)
 
     def draw_words(self, place: Rect) -> list[str]:

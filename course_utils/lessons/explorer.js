@@ -5,6 +5,7 @@
 function connect(form, moved) {
   const groups = [...form.querySelectorAll("[data-count]")];
   const caption = form.querySelector(".cu-caption");
+  const drawParts = stack(form.querySelector(".cu-stage"));
   let newest = null;
 
   const position = (group) => {
@@ -41,9 +42,40 @@ function connect(form, moved) {
       await image.decode(); // shown when decoded: nothing flickers
       if (image !== newest) return; // a newer one was asked for
       this.image().replaceWith(image);
+      drawParts();
       caption.textContent = image.alt;
     },
   };
+}
+
+// Where the stage is too narrow for the labels, the parts of the picture stand one below the other, each on a canvas.
+// The image itself stays, for those who hear it. Returns what draws the parts again.
+function stack(stage) {
+  const cuts = JSON.parse(stage.dataset.cuts), least = Number(stage.dataset.least), width = cuts.at(-1);
+  const parts = cuts.slice(1).map((right, i) => {
+    const left = cuts[i], part = right - left, canvas = document.createElement("canvas");
+    canvas.setAttribute("aria-hidden", "true");
+    canvas.style.minWidth = `${least * part}px`;
+    canvas.style.maxWidth = `${Math.max(least, 1) * part}px`;
+    canvas.style.backgroundSize = `${(100 * width) / part}% 100%`;
+    canvas.style.backgroundPosition = `${part < width ? (100 * left) / (width - part) : 0}% 0`;
+    return { canvas, left, part };
+  });
+  const draw = () => {
+    const image = stage.querySelector("img"), scale = image.naturalWidth / width;
+    if (!stage.classList.contains("cu-stacked") || !scale) return;
+    for (const { canvas, left, part } of parts) {
+      canvas.width = scale * part;
+      canvas.height = image.naturalHeight;
+      canvas.getContext("2d").drawImage(image, -scale * left, 0);
+    }
+  };
+  stage.append(...parts.map(({ canvas }) => canvas));
+  new ResizeObserver(([{ contentRect }]) => {
+    stage.classList.toggle("cu-stacked", contentRect.width < least * width - 1);
+    stage.querySelector("img").decode().then(draw, () => {}); // in Lab the first picture is still to come
+  }).observe(stage);
+  return draw;
 }
 
 function render({ model, el }) {

@@ -16,9 +16,7 @@ widgets are; the book asks for a page of frames (`page`). `draw` is pure: the sa
 values give the same pixels, whatever was drawn before.
 """
 
-import base64
 import copy
-import html
 import io
 import itertools
 import math
@@ -28,15 +26,18 @@ from typing import Protocol
 import torch
 from PIL import Image
 
-from course_utils.figures import Picture
+from course_utils.figures import Picture, image_tag
 from course_utils.lessons.controls import Choice, Control, IntRange, Slider, Toggle
 from course_utils.lessons.page import form, page
-from course_utils.lessons.painting import Layers
+from course_utils.lessons.painting import Layers, cuts, least_scale
 
 __all__ = ["Choice", "Control", "Explorer", "IntRange", "Slider", "Toggle", "outline", "still_copy"]
 
 MAX_FRAMES = 128
 """The book draws each combination of values once; more would not fit a page."""
+
+SHARPNESS = 2
+"""Pixels that are drawn in each direction for one that is displayed."""
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -86,6 +87,7 @@ class Explorer:
         self.values = {key: control.value for key, control in self.controls.items()}
         self._scene = scene
         self._kept: tuple[Layers, Scene] | None = None  # made once and updated from then on
+        self._parts: dict = {}  # how the picture may be cut, as `form` takes it
         self._panel = None  # the live controls, made when first shown
         self.frame()
 
@@ -97,9 +99,9 @@ class Explorer:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the picture, in pixels."""
+        """Width and height of the picture as it is displayed, in pixels."""
         layers, _ = self._keep()
-        return layers.picture.canvas.get_width_height()
+        return layers.size
 
     def figure(self, **values) -> Picture:
         """A new figure for these values; controls that are not named keep the values they have."""
@@ -151,7 +153,8 @@ class Explorer:
     def _keep(self) -> tuple[Layers, Scene]:
         if self._kept is None:
             scene = self._new_scene()
-            self._kept = Layers(scene.picture), scene
+            self._parts = {"cuts": cuts(scene.picture), "least": least_scale(scene.picture)}
+            self._kept = Layers(scene.picture, SHARPNESS), scene
         return self._kept
 
     def _new_scene(self) -> Scene:
@@ -177,14 +180,22 @@ class Explorer:
             png, alt = self.frame()
             image = {"width": width, "height": height, "alt": alt}
             positions = self._positions()
-            text = form(self.name, self.controls, positions, caption=self.caption, image=image)
+            text = form(
+                self.name,
+                self.controls,
+                positions,
+                caption=self.caption,
+                image=image,
+                **self._parts,
+            )
             self._panel = Panel(text, positions, (png, alt), self._move)
         return self._panel
 
     def page(self) -> str:
         """The same controls over pre-rendered frames: HTML that needs no kernel and no network."""
         frames = [self._paint(values) for values in self.combinations()]
-        return page(self.name, self.controls, self._positions(), frames, caption=self.caption)
+        about = {"size": self.size, "caption": self.caption, **self._parts}
+        return page(self.name, self.controls, self._positions(), frames, **about)
 
     def _positions(self) -> list[int]:
         return [control.values.index(self.values[key]) for key, control in self.controls.items()]
@@ -195,15 +206,13 @@ class Explorer:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         png, alt = self.frame()
-        width, height = self.size
-        data = {"text/plain": repr(self), "image/png": png}
-        metadata = {"image/png": {"alt": alt, "width": width, "height": height}}
+        data = {"text/plain": repr(self), "text/html": image_tag(png, alt, *self.size)}
         try:
             live = self.panel()._repr_mimebundle_()
         except (ImportError, AttributeError):  # no widgets, or ipywidgets 7 in a hosted notebook
-            return data | {"text/html": _image(png, alt, width, height)}, metadata
+            return data, {}
         live, about = live if isinstance(live, tuple) else (live, {})
-        return data | {VIEW: live[VIEW]}, metadata | about
+        return data | {VIEW: live[VIEW]}, about
 
 
 def still_copy(model: torch.nn.Module) -> torch.nn.Module:
@@ -241,8 +250,3 @@ def _draw(scene: Scene, values: dict) -> str:
     if not alt.strip():
         raise ValueError("draw returned an empty alt text; say in a sentence what is now seen")
     return " ".join(alt.split())
-
-
-def _image(png: bytes, alt: str, width: int, height: int) -> str:
-    source = base64.b64encode(png).decode()
-    return f'<img src="data:image/png;base64,{source}" alt="{html.escape(alt)}" width="{width}" height="{height}">'

@@ -45,6 +45,8 @@ def form(
     *,
     caption: str | None,
     image: Mapping[str, object],
+    cuts: Sequence[int] = (),
+    least: float = 1.0,
     background: str = "none",
     more: str = "",
 ) -> str:
@@ -56,6 +58,8 @@ def form(
         positions: index of the value at which each control stands.
         caption: one line over the controls.
         image: attributes of the picture: `src` (there may be none yet), `width`, `height` and `alt`.
+        cuts, least: where the picture is cut into parts, which stand one below the other on a page on which
+            it would become smaller than `least` times its width; as `painting` finds them.
         background: what the picture lies over, as CSS.
         more: HTML at the end of the form.
     """
@@ -68,7 +72,8 @@ def form(
     return f"""<form class="cu-explorer" data-explorer="{name}" aria-label="{name.replace("_", " ")}" \
 autocomplete="off">
 {intro}<div class="cu-controls">{parts}</div>
-<div class="cu-stage" style="max-width: {image["width"]}px; background-image: {background}"><img {picture}></div>
+<div class="cu-stage" data-cuts="{list(cuts) or [0, image["width"]]}" data-least="{least}" \
+style="max-width: {image["width"]}px; background-image: {background}"><img {picture}></div>
 <div class="cu-alert" role="alert" hidden></div>
 <div class="cu-caption" aria-live="polite">{html.escape(str(image["alt"]))}</div>
 {more}</form>"""
@@ -115,19 +120,22 @@ def page(
     positions: Sequence[int],
     frames: Sequence[tuple[Image.Image, str]],
     *,
+    size: tuple[int, int],
     caption: str | None = None,
+    cuts: Sequence[int] = (),
+    least: float = 1.0,
 ) -> str:
     """The form over frames that are all there: HTML that needs no kernel and no network.
 
     Args:
-        name, controls, positions, caption: as in `form`.
+        name, controls, positions, caption, cuts, least: as in `form`.
         frames: picture and alt text for each combination of values; the last control changes fastest.
+        size: width and height as displayed, in pixels; the pictures may have more.
 
     Raises:
         ValueError: it takes more than `MAX_BYTES`.
     """
     background, layers = _layers([_rounded(picture) for picture, _ in frames])
-    height, width = background.shape[:2]
     every = [
         {"alt": alt, "webp": _webp(layer)} for (_, alt), layer in zip(frames, layers, strict=True)
     ]
@@ -142,10 +150,12 @@ def page(
         caption=caption,
         image={
             "src": f"data:image/webp;base64,{every[start]['webp']}",
-            "width": width,
-            "height": height,
+            "width": size[0],
+            "height": size[1],
             "alt": every[start]["alt"],
         },
+        cuts=cuts,
+        least=least,
         background=f"url(data:image/webp;base64,{_webp(background)})",
         more=f"""<style>{asset("explorer.css")}</style>
 <script type="application/json">{data}</script>

@@ -5,19 +5,32 @@ ever change. matplotlib marks every artist that was changed since it was drawn a
 that is needed to find out what moves.
 """
 
+import itertools
+
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.text import Text
 from PIL import Image
 
 from course_utils.figures import Picture
 
+LEGIBLE = 10
+"""Height of the smallest letters, in pixels, below which no explorer is made smaller."""
+
 
 class Layers:
-    """A picture in two layers. `paint` gives the same pixels as drawing it whole."""
+    """A picture in two layers. `paint` gives the same pixels as drawing it whole.
 
-    def __init__(self, picture: Picture):
+    Args:
+        picture: its layout is found.
+        sharpness: pixels that are drawn in each direction for one that is displayed.
+    """
+
+    def __init__(self, picture: Picture, sharpness: float = 1):
+        self.size = picture.canvas.get_width_height()
+        picture.set_dpi(sharpness * picture.dpi)
         self.picture = picture
         self._moving: set[Artist] = set()
         self._limits: list[tuple] = []
@@ -76,3 +89,23 @@ class Layers:
 
 def _children(axes: Axes) -> list[Artist]:
     return [artist for artist in axes.get_children() if artist is not axes.patch]
+
+
+def cuts(picture: Picture) -> list[int]:
+    """Where a picture may be cut into parts that stand one below the other: x in pixels, both edges included."""
+    spans: list[list[float]] = []
+    boxes = {axes: axes.get_tightbbox() or axes.bbox for axes in picture.axes}
+    for axes, box in sorted(boxes.items(), key=lambda pair: pair[1].x0):
+        if spans and (box.x0 < spans[-1][1] or axes.get_label() == "<colorbar>"):
+            spans[-1][1] = max(spans[-1][1], box.x1)
+        else:
+            spans.append([box.x0, box.x1])
+    between = [round((before[1] + after[0]) / 2) for before, after in itertools.pairwise(spans)]
+    return [0, *between, picture.canvas.get_width_height()[0]]
+
+
+def least_scale(picture: Picture) -> float:
+    """The scale at which the smallest letters of a picture are `LEGIBLE` pixels high, two digits."""
+    written = (text for text in picture.findobj(Text) if text.get_text() and text.get_visible())
+    smallest = min((text.get_fontsize() for text in written), default=10)
+    return round(LEGIBLE / (smallest * picture.dpi / 72), 2)

@@ -4,6 +4,7 @@ A complaint begins with the cell's place, counted from 0, and says what would be
 """
 
 import ast
+import html
 import io
 import re
 import tokenize
@@ -123,12 +124,20 @@ def few_ignored(notebook: NotebookNode) -> Iterator[str]:
 
 
 def alt_texts(notebook: NotebookNode) -> Iterator[str]:
-    """Each picture says in words what is seen."""
+    """Each picture says in words what is seen, in HTML or as an image output."""
     for place, output in _outputs(notebook):
-        for kind in output.get("data", {}):
-            alt = output.metadata.get(kind, {}).get("alt", "").strip()
-            if kind.startswith("image/") and len(alt) < MIN_ALT:
-                yield f"cell {place}: the alt text {alt!r} of its {kind}; say what is seen"
+        data = output.get("data", {})
+        alts = [
+            (kind, output.metadata.get(kind, {}).get("alt", ""))
+            for kind in data
+            if kind.startswith("image/")
+        ]
+        for tag in re.findall(r"<img\b[^>]*>", data.get("text/html", "")):
+            alt = re.search(r'\balt="([^"]*)"', tag)
+            alts.append(("<img>", html.unescape(alt[1]) if alt else ""))
+        for kind, alt in alts:
+            if len(alt.strip()) < MIN_ALT:
+                yield f"cell {place}: the alt text {alt.strip()!r} of its {kind}; say what is seen"
 
 
 def no_widget_state(notebook: NotebookNode) -> Iterator[str]:

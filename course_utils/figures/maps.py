@@ -1,0 +1,144 @@
+"""Maps of weights: one color scale for all maps of a figure, queries downwards, keys to the right."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colorbar import Colorbar
+from matplotlib.image import AxesImage
+
+from course_utils.figures.picture import MAX_WIDTH, ArrayLike, Picture, subplots, to_numpy
+
+
+def heatmap(
+    ax: Axes,
+    matrix: ArrayLike,
+    *,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    xlabel: str | None = "Keys",
+    ylabel: str | None = "Queries",
+    title: str | None = None,
+    vmin: float = 0.0,
+    vmax: float = 1.0,
+    cmap: str = "Blues",
+    annotate: bool = False,
+) -> AxesImage:
+    """Draw one map on given axes: queries downwards, keys to the right.
+
+    Args:
+        matrix: (queries, keys).
+        queries, keys: tokens that label the rows and the columns.
+        vmin, vmax: the values at the two ends of the color scale; weights lie in 0–1.
+        annotate: write each value into its cell; for maps of up to about 10 × 10.
+
+    Returns:
+        The image artist, whose `set_data` redraws the map.
+
+    Raises:
+        ValueError: `matrix` is not two-dimensional, or the labels do not fit it.
+    """
+    matrix = to_numpy(matrix)
+    if matrix.ndim != 2:
+        raise ValueError(f"matrix has shape {matrix.shape}; (queries, keys) is needed")
+    for name, labels, count in (("queries", queries, len(matrix)), ("keys", keys, matrix.shape[1])):
+        if labels is not None and len(labels) != count:
+            raise ValueError(f"{name} has {len(labels)} labels; the matrix needs {count}")
+    image = ax.imshow(
+        matrix, cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto", interpolation="nearest"
+    )
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    if keys is not None:
+        ax.set_xticks(
+            range(len(keys)), keys, rotation=45 if len("".join(map(str, keys))) > 30 else 0
+        )
+    if queries is not None:
+        ax.set_yticks(range(len(queries)), queries)
+    ax.set(xlabel=xlabel or "", ylabel=ylabel or "", title=title or "")
+    if annotate:
+        _write_values(ax, matrix, vmin, vmax)
+    return image
+
+
+def _write_values(ax: Axes, matrix: np.ndarray, vmin: float, vmax: float) -> None:
+    for (row, column), value in np.ndenumerate(matrix):
+        color = "white" if (value - vmin) / (vmax - vmin) > 0.55 else "black"
+        ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=color)
+
+
+def show_heatmaps(
+    matrices: ArrayLike,
+    *,
+    alt: str,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    titles: Sequence[str] | None = None,
+    xlabel: str = "Keys",
+    ylabel: str = "Queries",
+    vmin: float = 0.0,
+    vmax: float = 1.0,
+    cmap: str = "Blues",
+    annotate: bool = False,
+    width: float | None = None,
+    height: float | None = None,
+) -> Picture:
+    """Maps in rows and columns under one color scale.
+
+    Args:
+        matrices: (queries, keys), or (columns, queries, keys), or (rows, columns, queries, keys).
+        alt: what a reader who cannot see the picture needs to know.
+        queries, keys: tokens that label both axes, the same for each map.
+        titles: one for each column, or one for each map.
+        vmin, vmax: ends of the one color scale. Weights lie in 0–1; where all are small, a smaller `vmax`
+            shows them. Values beyond an end have its color, and the bar says so: "0.3 or more".
+        width, height: inches; by default each map is about 2.6 wide and keeps its proportions.
+
+    Raises:
+        ValueError: `matrices` has another number of axes, or labels or titles do not fit.
+    """
+    matrices = to_numpy(matrices)
+    if not 2 <= matrices.ndim <= 4:
+        raise ValueError(f"matrices has shape {matrices.shape}; (…, queries, keys), 2 to 4 axes")
+    matrices = matrices.reshape((1,) * (4 - matrices.ndim) + matrices.shape)
+    rows, columns, num_queries, num_keys = matrices.shape
+    if titles is not None and len(titles) not in (columns, rows * columns):
+        raise ValueError(f"titles has {len(titles)} entries; {columns} columns need {columns}")
+    width = width or min(MAX_WIDTH, 2.6 * columns + 1.2)
+    map_height = min(max((width - 1.2) / columns * num_queries / num_keys, 1.2), 3.6)
+    height = height or rows * (map_height + 0.45) + 0.35
+    picture, axes = subplots(
+        rows, columns, alt=alt, width=width, height=height, squeeze=False, sharex=True, sharey=True
+    )
+    shared: dict[str, Any] = {"queries": queries, "keys": keys, "annotate": annotate}
+    for index, ax in enumerate(axes.flat):
+        row, column = divmod(index, columns)
+        image = heatmap(
+            ax, matrices[row, column], **shared, vmin=vmin, vmax=vmax, cmap=cmap,
+            xlabel=xlabel if row == rows - 1 else None,
+            ylabel=ylabel if column == 0 else None,
+            title=titles[index] if titles and (row == 0 or len(titles) > columns) else None,
+        )  # fmt: skip
+    bar = picture.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
+    bar.outline.set_visible(False)
+    _name_ends(bar, matrices)
+    return picture
+
+
+def _name_ends(bar: Colorbar, matrices: np.ndarray) -> None:
+    """Say "or more", "or less" at an end of the scale beyond which there are values."""
+    near = 1e-6 * (bar.vmax - bar.vmin)  # rounding is not beyond
+    ends = {}
+    if np.nanmin(matrices) < bar.vmin - near:
+        ends[bar.vmin] = f"{bar.vmin:g} or less"
+    if np.nanmax(matrices) > bar.vmax + near:
+        ends[bar.vmax] = f"{bar.vmax:g} or more"
+    if ends:
+        room = 0.05 * (bar.vmax - bar.vmin)
+        inner = [
+            tick
+            for tick in bar.get_ticks()
+            if bar.vmin <= tick <= bar.vmax and all(abs(tick - end) > room for end in ends)
+        ]
+        bar.set_ticks([*ends, *inner], labels=[*ends.values(), *(f"{tick:g}" for tick in inner)])

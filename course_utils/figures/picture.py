@@ -1,0 +1,177 @@
+"""A picture: a matplotlib figure that displays itself, sharp, with an alt text.
+
+**How it is shown.** As HTML, `<img alt="…" src="data:image/png;base64,…">`, and nothing else: JupyterLab reads no alt
+text from an image output's metadata. Lab, trusted or not, nbviewer, Colab and the book show such an image as it is.
+GitHub draws notebooks as nbconvert does, HTML before PNG, with images inside the page; a PNG output beside the HTML
+would double the notebook and be shown by none of them. nbval compares HTML; `tests/nbval_sanitize.cfg` takes the
+pixels out of it, which differ from one processor to the next, and leaves the alt text in.
+
+**On which ground.** On white, whatever the theme: the words in it are black.
+"""
+
+import base64
+import functools
+import io
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+
+from course_utils.figures.style import STYLE
+
+MAX_WIDTH = 9.0
+"""Inches; at 96 dots per inch 864 pixels, which fit the text column of Lab and of the book."""
+
+SHARPNESS = 2
+"""Pixels of a displayed picture in each direction, for one of the page: what a fine screen can show."""
+
+MAX_OFF = 24
+"""By how much of 255 a color may change unseen."""
+
+ArrayLike = torch.Tensor | np.ndarray | Sequence
+
+
+def _styled(method: Callable[..., Any]) -> Any:
+    @functools.wraps(method)
+    def call(*args: Any, **options: Any) -> Any:
+        with mpl.rc_context(STYLE):
+            return method(*args, **options)
+
+    return call
+
+
+class PictureAxes(Axes):
+    """Axes whose additions follow `STYLE`, whatever the settings of the session are."""
+
+    def __init__(self, *args: Any, **options: Any):
+        with mpl.rc_context(STYLE):
+            super().__init__(*args, **options)
+        self.tick_params(labelsize=STYLE["xtick.labelsize"])  # also of ticks that come later
+
+
+for _name in (
+    "plot", "step", "errorbar", "axhline", "axvline", "hlines", "vlines", "contour", "scatter", "bar",
+    "imshow", "text", "annotate", "legend", "set_title",
+):  # fmt: skip
+    setattr(PictureAxes, _name, _styled(getattr(Axes, _name)))
+
+
+class Picture(Figure):
+    """A matplotlib figure that displays itself, once, with an alt text.
+
+    Args:
+        alt: what a reader who cannot see the picture needs to know.
+        width, height: inches; `width` is at most 9.
+
+    Raises:
+        ValueError: the alt text is empty, or the size is not positive or too wide.
+    """
+
+    canvas: FigureCanvasAgg
+
+    def __init__(self, *, alt: str, width: float = 8.0, height: float = 3.0):
+        if not alt.strip():
+            raise ValueError("alt='' says nothing; describe the picture in one sentence")
+        if not (0 < width <= MAX_WIDTH and height > 0):
+            raise ValueError(
+                f"width={width}, height={height}: inches are needed, 0 < width <= {MAX_WIDTH:g}, height > 0"
+            )
+        with mpl.rc_context(STYLE):
+            super().__init__(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(self)
+        self.alt = alt
+
+    colorbar, draw = _styled(Figure.colorbar), _styled(Figure.draw)
+
+    def pixels(self, *, dpi: float | None = None) -> Image.Image:
+        """The picture as RGB pixels, at 96 dots per inch unless told otherwise."""
+        usual = self.dpi
+        try:
+            self.set_dpi(dpi or usual)
+            self.canvas.draw()
+            return Image.fromarray(np.asarray(self.canvas.buffer_rgba())).convert("RGB")
+        finally:
+            self.set_dpi(usual)
+
+    def png(self, *, dpi: float | None = None) -> bytes:
+        """The picture as PNG bytes; the same picture gives the same bytes."""
+        buffer = io.BytesIO()
+        self.pixels(dpi=dpi).save(buffer, "PNG", compress_level=6)
+        return buffer.getvalue()
+
+    def _repr_html_(self) -> str:
+        """The picture at `SHARPNESS` times its displayed size, with at most 256 colors, which keeps it small."""
+        buffer = io.BytesIO()
+        fewer_colors(self.pixels(dpi=SHARPNESS * self.dpi)).save(buffer, "PNG", optimize=True)
+        return image_tag(buffer.getvalue(), self.alt, *self.canvas.get_width_height())
+
+    def __repr__(self) -> str:
+        return f"Picture(alt={self.alt!r})"
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display({"text/html": self._repr_html_(), "text/plain": repr(self)}, raw=True)
+
+
+def fewer_colors(pixels: Image.Image) -> Image.Image:
+    """The same pixels in 256 colors of their own, or as they are where that would be seen."""
+    few = pixels.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    off = np.asarray(few.convert("RGB"), dtype=int) - np.asarray(pixels, dtype=int)
+    return few if np.abs(off).max() <= MAX_OFF else pixels
+
+
+def image_tag(
+    data: bytes, alt: str, width: int, height: int, *, kind: str = "png", style: str = ""
+) -> str:
+    """An image inside a page, as HTML, that no viewer strips and that becomes smaller with the page.
+
+    Args:
+        data: the file.
+        alt: what a reader who cannot see it needs to know.
+        width, height: pixels, as displayed on a page that is wide enough.
+        kind: of the file: "png" or "svg+xml".
+        style: more CSS.
+    """
+    source = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+    look = f"max-width:100%;height:auto;background:#fff;border-radius:6px;{style}"
+    said = escape(" ".join(alt.split()))
+    return f'<img alt="{said}" src="{source}" width="{width}" height="{height}" style="{look}">'
+
+
+def subplots(
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    alt: str,
+    width: float = 8.0,
+    height: float = 3.0,
+    **grid: Any,
+) -> tuple[Picture, Any]:
+    """A picture with axes in `rows` × `columns`, like pyplot's function of this name.
+
+    Args:
+        alt: what a reader who cannot see the picture needs to know.
+        width, height: of the whole picture, in inches.
+        grid: handed to `Figure.subplots` (`sharex`, `sharey`, `width_ratios`, `squeeze`, …).
+
+    Returns:
+        The picture, and its axes: one `Axes`, or an array of them.
+    """
+    picture = Picture(alt=alt, width=width, height=height)
+    return picture, picture.subplots(rows, columns, subplot_kw={"axes_class": PictureAxes}, **grid)
+
+
+def to_numpy(array: ArrayLike) -> np.ndarray:
+    """A NumPy array from a tensor on any device and with any gradient, an array or a list."""
+    if isinstance(array, torch.Tensor):
+        array = array.detach().cpu()
+        return (array.float() if array.is_floating_point() else array).numpy()
+    return np.asarray(array)
