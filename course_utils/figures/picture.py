@@ -123,7 +123,7 @@ class Picture(Figure):
 
 def fewer_colors(pixels: Image.Image) -> Image.Image:
     """The same pixels in 256 colors of their own, or as they are where that would be seen."""
-    few = pixels.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    few = pixels.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     off = np.asarray(few.convert("RGB"), dtype=int) - np.asarray(pixels, dtype=int)
     return few if np.abs(off).max() <= MAX_OFF else pixels
 

@@ -16,6 +16,7 @@ from course_utils.runtime import ROOT, data_path
 
 PACKAGE = "course_utils"
 ENGINES = {f"{PACKAGE}.lessons.{name}" for name in ("digest", "live", "runs")}
+ENGINES |= {f"{PACKAGE}.figures", f"{PACKAGE}.drawings"}  # how a result looks is not part of it
 
 
 def digest(path: Path, names: Iterable[str], data: Iterable[str] = ()) -> str:
@@ -167,7 +168,7 @@ def _attributes(path: Path, statement: ast.stmt) -> Iterator[tuple[Path, str]]:
 
 @functools.cache
 def _file(module: str) -> Path | None:
-    """The file of a module of the package; None for other modules, and for what makes the runs."""
+    """The file of a module of the package; None for other modules, and for what makes runs or pictures."""
     if not f"{module}.".startswith(f"{PACKAGE}.") or module in ENGINES:
         return None
     path = ROOT.joinpath(*module.split("."))

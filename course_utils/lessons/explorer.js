@@ -48,17 +48,17 @@ function connect(form, moved) {
   };
 }
 
-// Where the stage is too narrow for the labels, the parts of the picture stand one below the other, each on a canvas.
-// The image itself stays, for those who hear it. Returns what draws the parts again.
+// Where the stage is too narrow for the labels, the parts of the picture stand one below the other, each on a canvas;
+// a part without anything in it is left out. The image itself stays, for those who hear it. Returns what draws again.
 function stack(stage) {
   const cuts = JSON.parse(stage.dataset.cuts), least = Number(stage.dataset.least), width = cuts.at(-1);
+  const background = /url\("(.*)"\)/.exec(stage.style.backgroundImage); // of a page's frames
+  const ground = background && Object.assign(new Image(), { src: background[1] });
   const parts = cuts.slice(1).map((right, i) => {
     const left = cuts[i], part = right - left, canvas = document.createElement("canvas");
     canvas.setAttribute("aria-hidden", "true");
     canvas.style.minWidth = `${least * part}px`;
     canvas.style.maxWidth = `${Math.max(least, 1) * part}px`;
-    canvas.style.backgroundSize = `${(100 * width) / part}% 100%`;
-    canvas.style.backgroundPosition = `${part < width ? (100 * left) / (width - part) : 0}% 0`;
     return { canvas, left, part };
   });
   const draw = () => {
@@ -67,12 +67,16 @@ function stack(stage) {
     for (const { canvas, left, part } of parts) {
       canvas.width = scale * part;
       canvas.height = image.naturalHeight;
-      canvas.getContext("2d").drawImage(image, -scale * left, 0);
+      const context = canvas.getContext("2d", { willReadFrequently: true });
+      for (const layer of [ground, image]) if (layer) context.drawImage(layer, -scale * left, 0);
+      const colors = new Uint32Array(context.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+      canvas.hidden = colors.every((color) => color === colors[0]);
     }
   };
   stage.append(...parts.map(({ canvas }) => canvas));
-  new ResizeObserver(([{ contentRect }]) => {
+  new ResizeObserver(async ([{ contentRect }]) => {
     stage.classList.toggle("cu-stacked", contentRect.width < least * width - 1);
+    await ground?.decode();
     stage.querySelector("img").decode().then(draw, () => {}); // in Lab the first picture is still to come
   }).observe(stage);
   return draw;

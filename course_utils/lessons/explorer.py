@@ -28,7 +28,7 @@ from PIL import Image
 
 from course_utils.figures import Picture, image_tag
 from course_utils.lessons.controls import Choice, Control, IntRange, Slider, Toggle
-from course_utils.lessons.page import form, page
+from course_utils.lessons.page import form, page, palette_of, with_palette
 from course_utils.lessons.painting import Layers, cuts, least_scale
 
 __all__ = ["Choice", "Control", "Explorer", "IntRange", "Slider", "Toggle", "outline", "still_copy"]
@@ -193,7 +193,11 @@ class Explorer:
 
     def page(self) -> str:
         """The same controls over pre-rendered frames: HTML that needs no kernel and no network."""
-        frames = [self._paint(values) for values in self.combinations()]
+        every = list(self.combinations())
+        some = [self._paint(values)[0] for values in every[:: math.ceil(len(every) / 8)]]
+        palette = palette_of(some)
+        painted = map(self._paint, every)
+        frames = [(with_palette(picture, palette), alt) for picture, alt in painted]
         about = {"size": self.size, "caption": self.caption, **self._parts}
         return page(self.name, self.controls, self._positions(), frames, **about)
 

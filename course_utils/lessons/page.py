@@ -1,9 +1,8 @@
 """The HTML of an explorer: its form, in JupyterLab and in the book, and the book's pre-rendered frames.
 
-A page carries one background, the median of all frames, and for each frame only the pixels that
-differ from it, as lossless WebP. The axes are thus stored once: 85 frames of 800×300 with a curve and a
-heatmap of 2,000 weights take 400 KB, where a palette PNG for each takes 840 KB, a WebP for each 930 KB
-and one sheet of them 770 KB. Without JavaScript the page shows the first picture.
+A page carries one background, the most usual pixels of all frames, and for each frame only the pixels that
+differ from it, as lossless WebP in colors that all frames share. The axes are thus stored once. Without
+JavaScript the page shows the first picture.
 """
 
 import base64
@@ -19,11 +18,11 @@ from PIL import Image, ImageFilter
 
 from course_utils.lessons.controls import Choice, Control, Toggle
 
-MAX_BYTES = 600_000
-"""Of one explorer in a page; a chapter with three of them still opens at once on a phone."""
+MAX_BYTES = 900_000
+"""Of one explorer in a page: as much as three photographs."""
 
-COLOR_STEP = 5
-"""Colors are rounded to multiples of it (of 255), which no eye sees and which saves a quarter."""
+NUM_COLORS = 96
+"""Of all frames together. Lines with their soft edges, and one scale of a map, need no more; it saves a quarter."""
 
 MAX_RADIOS = 5
 """Up to so many options stand side by side; more go into a list to choose from."""
@@ -129,13 +128,14 @@ def page(
 
     Args:
         name, controls, positions, caption, cuts, least: as in `form`.
-        frames: picture and alt text for each combination of values; the last control changes fastest.
+        frames: picture and alt text for each combination of values; the last control changes fastest. The
+            pictures have one palette, as `with_palette` gives it.
         size: width and height as displayed, in pixels; the pictures may have more.
 
     Raises:
         ValueError: it takes more than `MAX_BYTES`.
     """
-    background, layers = _layers([_rounded(picture) for picture, _ in frames])
+    background, layers = _layers([picture for picture, _ in frames])
     every = [
         {"alt": alt, "webp": _webp(layer)} for (_, alt), layer in zip(frames, layers, strict=True)
     ]
@@ -170,27 +170,36 @@ def page(
     return text
 
 
-def _rounded(picture: Image.Image) -> np.ndarray:
-    """Its pixels, (height, width, 3), with fewer colors."""
-    steps = np.rint(np.arange(256) / COLOR_STEP) * COLOR_STEP
-    return steps.astype(np.uint8)[np.asarray(picture)]
+def palette_of(pictures: Sequence[Image.Image]) -> Image.Image:
+    """A picture whose palette has the colors that these RGB pictures need most."""
+    together = Image.fromarray(np.concatenate([np.asarray(picture) for picture in pictures]))
+    return together.quantize(
+        NUM_COLORS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+    )
 
 
-def _layers(frames: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The median of `frames`, (height, width, 3), and for each what to lay over it, (height, width, 4)."""
-    background = np.median(frames, axis=0).astype(np.uint8)
+def with_palette(picture: Image.Image, palette: Image.Image) -> Image.Image:
+    """An RGB picture in the colors of a palette."""
+    return picture.quantize(palette=palette, dither=Image.Dither.NONE)
+
+
+def _layers(frames: Sequence[Image.Image]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """What `frames` have in common, (height, width, 3), and what to lay over it for each, (height, width, 4)."""
+    colors = np.reshape(frames[0].getpalette(), (-1, 3)).astype(np.uint8)
+    middle = len(frames) // 2
+    background = np.partition(np.stack(frames), middle, axis=0)[
+        middle
+    ]  # a median: where most agree
     layers = []
-    for frame in frames:
-        differs = Image.fromarray(255 * (frame != background).any(axis=-1).astype(np.uint8))
+    for frame in map(np.asarray, frames):
+        differs = Image.fromarray(255 * (frame != background).astype(np.uint8))
         # One pixel more on each side: where a browser scales the layers, no background shows at the edges.
         opaque = np.asarray(differs.filter(ImageFilter.MaxFilter(3)))[..., None]
-        layers.append(
-            np.concatenate([np.where(opaque, frame, 0), opaque], axis=-1).astype(np.uint8)
-        )
-    return background, layers
+        layers.append(np.concatenate([np.where(opaque, colors[frame], 0), opaque], axis=-1))
+    return colors[background], [layer.astype(np.uint8) for layer in layers]
 
 
 def _webp(pixels: np.ndarray) -> str:
     buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "WEBP", lossless=True, quality=70, method=4)
+    Image.fromarray(pixels).save(buffer, "WEBP", lossless=True, quality=100, method=4)
     return base64.b64encode(buffer.getvalue()).decode()

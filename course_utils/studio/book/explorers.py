@@ -49,6 +49,7 @@ def page(name: str, values: dict, folder: Path) -> str:
     state = hashlib.sha256(f"{name} {sorted(values.items())}".encode())
     state.update(digest(Path(inspect.getfile(make)), [name]).encode())
     engines = sorted(Path(engine.__file__).parent.glob("*.*"))
+    engines += sorted((ROOT / "course_utils" / "figures").glob("*.py"))
     data = [ROOT / "data" / "SHA256SUMS", *sorted((ROOT / "data" / "runs").glob("*.json"))]
     for file in [*engines, *data]:
         state.update(file.read_bytes())
