@@ -595,6 +595,13 @@ def _alt(text):
     return change
 
 
+def _html(tag):
+    def change(notebook):
+        notebook.cells[2].outputs[0].data = {"text/html": f"<div>{tag}</div>", "text/plain": "p"}
+
+    return change
+
+
 def _drop(*indices):
     def change(notebook):
         notebook.cells = [c for place, c in enumerate(notebook.cells) if place not in indices]
@@ -613,6 +620,8 @@ BREACHES = [
     (rules.few_ignored, _tag(3, rules.IGNORE), "1 cells are tagged nbval-ignore-output and 2"),
     (rules.alt_texts, _alt(""), "cell 2: the alt text ''"),
     (rules.alt_texts, _alt("a plot"), "cell 2: the alt text 'a plot'"),
+    (rules.alt_texts, _html("<img src='data:x'>"), "cell 2: the alt text '' of its <img>"),
+    (rules.alt_texts, _html('<img src="x" alt="a plot">'), "cell 2: the alt text 'a plot'"),
     (rules.no_widget_state, lambda nb: nb.metadata.update(widgets={}), "metadata.widgets"),
     (rules.no_widget_state, _set(3, outputs=[VIEW]), "cell 3: holds a widget's view"),
     (rules.small, _stream("stdout", "x" * 2_000_001), "2.0 MB; 2 MB are allowed"),

@@ -123,9 +123,20 @@ class Picture(Figure):
 
 def fewer_colors(pixels: Image.Image) -> Image.Image:
     """The same pixels in 256 colors of their own, or as they are where that would be seen."""
-    few = pixels.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few = with_palette(pixels, 256)
     off = np.asarray(few.convert("RGB"), dtype=int) - np.asarray(pixels, dtype=int)
     return few if np.abs(off).max() <= MAX_OFF else pixels
+
+
+def with_palette(pixels: Image.Image, count: int) -> Image.Image:
+    """RGB pixels in a palette of the `count` colors that cover them best; what is nearly white becomes white."""
+    few = pixels.quantize(count, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    palette = np.reshape(few.getpalette(), (-1, 3))
+    lightest = palette.sum(axis=1).argmax()
+    if palette[lightest].min() >= 255 - MAX_OFF:
+        palette[lightest] = 255
+    few.putpalette(palette.flatten().tolist())
+    return few
 
 
 def image_tag(

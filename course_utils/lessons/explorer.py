@@ -28,7 +28,7 @@ from PIL import Image
 
 from course_utils.figures import Picture, image_tag
 from course_utils.lessons.controls import Choice, Control, IntRange, Slider, Toggle
-from course_utils.lessons.page import form, page, palette_of, with_palette
+from course_utils.lessons.page import form, page, shared_colors
 from course_utils.lessons.painting import Layers, cuts, least_scale
 
 __all__ = ["Choice", "Control", "Explorer", "IntRange", "Slider", "Toggle", "outline", "still_copy"]
@@ -195,11 +195,11 @@ class Explorer:
         """The same controls over pre-rendered frames: HTML that needs no kernel and no network."""
         every = list(self.combinations())
         some = [self._paint(values)[0] for values in every[:: math.ceil(len(every) / 8)]]
-        palette = palette_of(some)
-        painted = map(self._paint, every)
-        frames = [(with_palette(picture, palette), alt) for picture, alt in painted]
         about = {"size": self.size, "caption": self.caption, **self._parts}
-        return page(self.name, self.controls, self._positions(), frames, **about)
+        return page(
+            self.name, self.controls, self._positions(), map(self._paint, every),
+            colors=shared_colors(some), **about,
+        )  # fmt: skip
 
     def _positions(self) -> list[int]:
         return [control.values.index(self.values[key]) for key, control in self.controls.items()]

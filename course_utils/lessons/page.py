@@ -9,17 +9,18 @@ import base64
 import html
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageFilter
 
+from course_utils.figures.picture import with_palette
 from course_utils.lessons.controls import Choice, Control, Toggle
 
-MAX_BYTES = 900_000
-"""Of one explorer in a page: as much as three photographs."""
+MAX_BYTES = 1_100_000
+"""Of one explorer in a page, at twice the displayed resolution: as much as three photographs."""
 
 NUM_COLORS = 96
 """Of all frames together. Lines with their soft edges, and one scale of a map, need no more; it saves a quarter."""
@@ -117,8 +118,9 @@ def page(
     name: str,
     controls: Mapping[str, Control],
     positions: Sequence[int],
-    frames: Sequence[tuple[Image.Image, str]],
+    frames: Iterable[tuple[Image.Image, str]],
     *,
+    colors: np.ndarray,
     size: tuple[int, int],
     caption: str | None = None,
     cuts: Sequence[int] = (),
@@ -128,17 +130,20 @@ def page(
 
     Args:
         name, controls, positions, caption, cuts, least: as in `form`.
-        frames: picture and alt text for each combination of values; the last control changes fastest. The
-            pictures have one palette, as `with_palette` gives it.
+        frames: RGB picture and alt text for each combination of values; the last control changes fastest.
+        colors: (colors, 3), those that the page's pictures are shown in.
         size: width and height as displayed, in pixels; the pictures may have more.
 
     Raises:
         ValueError: it takes more than `MAX_BYTES`.
     """
-    background, layers = _layers([picture for picture, _ in frames])
-    every = [
-        {"alt": alt, "webp": _webp(layer)} for (_, alt), layer in zip(frames, layers, strict=True)
-    ]
+    table, shown, alts = _nearest(colors), [], []
+    for picture, alt in frames:
+        red, green, blue = np.moveaxis(np.asarray(picture) // 8, -1, 0)
+        shown.append(table[red, green, blue])
+        alts.append(alt)
+    background, layers = _layers(shown, colors)
+    every = [{"alt": alt, "webp": _webp(layer)} for alt, layer in zip(alts, layers, strict=True)]
     start = 0
     for control, position in zip(controls.values(), positions, strict=True):
         start = start * len(control.values) + position
@@ -170,33 +175,38 @@ def page(
     return text
 
 
-def palette_of(pictures: Sequence[Image.Image]) -> Image.Image:
-    """A picture whose palette has the colors that these RGB pictures need most."""
-    together = Image.fromarray(np.concatenate([np.asarray(picture) for picture in pictures]))
-    return together.quantize(
-        NUM_COLORS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
-    )
+def shared_colors(pictures: Sequence[Image.Image]) -> np.ndarray:
+    """The colors that these RGB pictures need most, (colors, 3), from dark to light."""
+    together = np.concatenate([np.asarray(picture) for picture in pictures])
+    few = with_palette(Image.fromarray(together), NUM_COLORS)
+    colors = np.reshape(few.getpalette(), (-1, 3)).astype(np.uint8)
+    return colors[np.argsort(colors.sum(axis=1, dtype=int), kind="stable")]
 
 
-def with_palette(picture: Image.Image, palette: Image.Image) -> Image.Image:
-    """An RGB picture in the colors of a palette."""
-    return picture.quantize(palette=palette, dither=Image.Dither.NONE)
+def _nearest(colors: np.ndarray) -> np.ndarray:
+    """A table, (32, 32, 32), from red, green and blue, each divided by 8, to the index of the nearest color."""
+    steps = np.arange(32) * 255 / 31
+    grid = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1)
+    lengths = (colors.astype(float) ** 2).sum(axis=1)
+    return (lengths - 2 * grid @ colors.T.astype(float)).argmin(axis=-1).astype(np.uint8)
 
 
-def _layers(frames: Sequence[Image.Image]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """What `frames` have in common, (height, width, 3), and what to lay over it for each, (height, width, 4)."""
-    colors = np.reshape(frames[0].getpalette(), (-1, 3)).astype(np.uint8)
+def _layers(
+    frames: list[np.ndarray], colors: np.ndarray
+) -> tuple[np.ndarray, Iterator[np.ndarray]]:
+    """What `frames`, (height, width) indices of colors, have in common, (height, width, 3), and what to lay over it."""
     middle = len(frames) // 2
-    background = np.partition(np.stack(frames), middle, axis=0)[
-        middle
-    ]  # a median: where most agree
-    layers = []
-    for frame in map(np.asarray, frames):
+    background = np.partition(np.stack(frames), middle, axis=0)[middle]  # the median in brightness
+
+    def layer(frame: np.ndarray) -> np.ndarray:
         differs = Image.fromarray(255 * (frame != background).astype(np.uint8))
         # One pixel more on each side: where a browser scales the layers, no background shows at the edges.
         opaque = np.asarray(differs.filter(ImageFilter.MaxFilter(3)))[..., None]
-        layers.append(np.concatenate([np.where(opaque, colors[frame], 0), opaque], axis=-1))
-    return colors[background], [layer.astype(np.uint8) for layer in layers]
+        return np.concatenate([np.where(opaque, colors[frame], 0), opaque], axis=-1).astype(
+            np.uint8
+        )
+
+    return colors[background], map(layer, frames)
 
 
 def _webp(pixels: np.ndarray) -> str:
