@@ -394,7 +394,7 @@ def test_a_warning_is_fatal_and_only_what_changed_is_rendered_again(small):
         ("<pre>Traceback (most recent call last)</pre>", "shows a traceback"),
         (
             f'<p>\n<div class="cu-explorer"><p>{"x" * MAX_BYTES}</p></div>',
-            "an explorer has 600 KB",
+            "an explorer has 1100 KB",
         ),
         (
             f'<div class="cu-explorer"><img alt="x"><br></div><p>{"x" * MAX_BYTES}</p>',

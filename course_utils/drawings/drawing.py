@@ -189,7 +189,7 @@ class Drawing:
         return self._size()[0]
 
     def _size(self) -> tuple[int, int]:
-        width, height = re.search(r'width="(\d+)" height="(\d+)"', self.svg()).groups()
+        width, height = re.findall(r'(?:width|height)="(\d+)"', self.svg())[:2]
         return int(width), int(height)
 
     def svg(self) -> str:

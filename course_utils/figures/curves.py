@@ -71,7 +71,7 @@ def label_lines(ax: Axes, *, gap: float = 4) -> None:
     ]
     for line, end, height, place in zip(lines, ends, heights, _apart(heights), strict=True):
         ax.annotate(
-            line.get_label(), end, (gap, place - height), xycoords=line.get_transform(),
+            str(line.get_label()), end, (gap, place - height), xycoords=line.get_transform(),
             textcoords="offset points", va="center", color=line.get_color(), fontsize=LABEL_SIZE,
         )  # fmt: skip
 

@@ -122,23 +122,23 @@ def show_heatmaps(
         )  # fmt: skip
     bar = picture.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
     bar.outline.set_visible(False)
-    _name_ends(bar, matrices)
+    _name_ends(bar, matrices, vmin, vmax)
     return picture
 
 
-def _name_ends(bar: Colorbar, matrices: np.ndarray) -> None:
+def _name_ends(bar: Colorbar, matrices: np.ndarray, vmin: float, vmax: float) -> None:
     """Say "or more", "or less" at an end of the scale beyond which there are values."""
-    near = 1e-6 * (bar.vmax - bar.vmin)  # rounding is not beyond
+    near = 1e-6 * (vmax - vmin)  # rounding is not beyond
     ends = {}
-    if np.nanmin(matrices) < bar.vmin - near:
-        ends[bar.vmin] = f"{bar.vmin:g} or less"
-    if np.nanmax(matrices) > bar.vmax + near:
-        ends[bar.vmax] = f"{bar.vmax:g} or more"
+    if np.nanmin(matrices) < vmin - near:
+        ends[vmin] = f"{vmin:g} or less"
+    if np.nanmax(matrices) > vmax + near:
+        ends[vmax] = f"{vmax:g} or more"
     if ends:
-        room = 0.05 * (bar.vmax - bar.vmin)
+        room = 0.05 * (vmax - vmin)
         inner = [
             tick
             for tick in bar.get_ticks()
-            if bar.vmin <= tick <= bar.vmax and all(abs(tick - end) > room for end in ends)
+            if vmin <= tick <= vmax and all(abs(tick - end) > room for end in ends)
         ]
         bar.set_ticks([*ends, *inner], labels=[*ends.values(), *(f"{tick:g}" for tick in inner)])

@@ -131,7 +131,7 @@ def fewer_colors(pixels: Image.Image) -> Image.Image:
 def with_palette(pixels: Image.Image, count: int) -> Image.Image:
     """RGB pixels in a palette of the `count` colors that cover them best; what is nearly white becomes white."""
     few = pixels.quantize(count, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    palette = np.reshape(few.getpalette(), (-1, 3))
+    palette = np.array(few.getpalette() or [], dtype=int).reshape(-1, 3)
     lightest = palette.sum(axis=1).argmax()
     if palette[lightest].min() >= 255 - MAX_OFF:
         palette[lightest] = 255
