@@ -173,7 +173,8 @@ def test_a_picture_may_be_cut_between_its_panels(name):
     explorer = make(name)
     explorer.frame()
     cuts, width = explorer._parts["cuts"], explorer.size[0]
-    assert cuts[0] == 0 and cuts[-1] == width and len(cuts) >= 3
+    assert cuts[0] == 0 and cuts[-1] == width
+    assert len(cuts) >= 3 or len(explorer.figure().axes) == 1
     assert all(right - left >= 60 for left, right in itertools.pairwise(cuts))
     picture = explorer.figure()
     picture.canvas.draw()
@@ -248,7 +249,7 @@ def test_set_moves_the_controls_that_are_shown_and_draws_once(monkeypatch):
 def test_the_picture_keeps_its_size():
     explorer = small()
     width, height = explorer.size
-    assert {pixels(explorer.frame(n=n)[0]).shape for n in range(4)} == {(height, width, 3)}
+    assert {pixels(explorer.frame(n=n)[0]).shape for n in range(4)} == {(2 * height, 2 * width, 3)}
     assert f'width="{width}" height="{height}"' in explorer.panel().form
 
 
