@@ -164,7 +164,7 @@ def test_the_first_picture_has_its_size_and_alt_text(name):
     assert image["alt"] == alt
     assert image["src"] == f"data:image/png;base64,{base64.b64encode(png).decode()}"
     width, height = int(image["width"]), int(image["height"])
-    assert Image.open(io.BytesIO(png)).size == (2 * width, 2 * height)
+    assert Image.open(io.BytesIO(png)).size == pytest.approx((2 * width, 2 * height), abs=1)
     assert width <= 864
 
 
@@ -174,10 +174,11 @@ def test_a_picture_may_be_cut_between_its_panels(name):
     explorer.frame()
     cuts, width = explorer._parts["cuts"], explorer.size[0]
     assert cuts[0] == 0 and cuts[-1] == width
-    assert len(cuts) >= 3 or len(explorer.figure().axes) == 1
     assert all(right - left >= 60 for left, right in itertools.pairwise(cuts))
     picture = explorer.figure()
     picture.canvas.draw()
+    columns = {round(ax.bbox.x0) for ax in picture.axes}
+    assert len(cuts) >= 3 or len(columns) == 1
     for cut in cuts[1:-1]:
         assert not [ax for ax in picture.axes if ax.bbox.x0 < cut < ax.bbox.x1], cut
 
