@@ -318,6 +318,13 @@ def test_reports_in_words():
     )
 
 
+def test_the_course_s_solution_says_whose_it_is_in_one_line():
+    def five_solution():
+        return 5
+
+    assert repr(FIVE(five_solution)) == "five: the course's solution passes, 2 of 2."
+
+
 def test_what_was_not_tried_is_said():
     report = repr(FIVE(lambda number: 5)).splitlines()
     assert report[0] == "five: not yet, 0 of 2 so far."
