@@ -86,8 +86,83 @@ def without_queries(length):
     return _raw(length)[0] / _raw(length)[0].sum()
 
 
+def of_numpy(num_queries, num_keys):
+    """Right numbers, but not a tensor."""
+    return torch.full((num_queries, num_keys), 1 / num_keys).numpy()
+
+
+RIGHT_SHAPES = [(5, 5), (4, 2, 3), "error", (4,), (1, 6, 1), (7, 5, 4)]
+
+
+def _shapes(letter, answer):
+    """The right six answers but for one."""
+    answers = list(RIGHT_SHAPES)
+    answers["abcdef".index(letter)] = answer
+
+    def shapes():
+        return answers
+
+    return shapes
+
+
+def five_shapes_only():
+    """One answer is missing."""
+    return RIGHT_SHAPES[:5]
+
+
+def sums_over_queries(weights, values):
+    """The wrong axis, of a product that has the right three."""
+    return (weights[..., None] * values[..., None, :, :]).sum(dim=-3)
+
+
+def without_a_new_axis(weights, values):
+    """(queries, keys) meets (keys, features)."""
+    return (weights * values).sum(dim=-1)
+
+
+def weights_ignored(weights, values):
+    """The plain sum of the values for each query."""
+    return values.sum(dim=-2, keepdim=True).expand(*weights.shape[:-1], values.shape[-1]) * 1.0
+
+
+def normalized_again(weights, values):
+    """Weights that do not sum to 1 are divided by their sum."""
+    weights = weights / weights.sum(dim=-1, keepdim=True)
+    return (weights[..., None] * values[..., None, :, :]).sum(dim=-2)
+
+
+def counted_from_the_front(weights, values):
+    """Right for one sentence, not for a batch."""
+    return (weights[:, :, None] * values[None]).sum(dim=1)
+
+
+def in_place(weights, values):
+    """Changes the values."""
+    answer = weights @ values
+    values.zero_()
+    return answer
+
+
 MISTAKES = {
+    "six_shapes": [
+        _shapes("a", (5, 1)),
+        _shapes("b", (4, 1, 3)),
+        _shapes("c", (2, 3)),
+        _shapes("d", (1, 4)),
+        _shapes("e", (6, 1)),
+        _shapes("f", (7, 4)),
+        five_shapes_only,
+    ],
+    "mix": [
+        sums_over_queries,
+        without_a_new_axis,
+        weights_ignored,
+        normalized_again,
+        counted_from_the_front,
+        in_place,
+    ],
     "average_weights": [
+        of_numpy,
         queries_and_keys_swapped,
         shared_among_queries,
         not_shared_at_all,

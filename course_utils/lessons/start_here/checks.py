@@ -1,12 +1,28 @@
-"""Checks of *Start here*: a matrix of weights, its shape and its rows."""
+"""Checks of *Start here*: a matrix of weights, shapes on paper, rows that sum to 1, a mix by broadcasting."""
 
 import torch
 
-from course_utils.lessons.check import Check, expect_close, expect_shape, expect_sums_to_one
+from course_utils.lessons.check import (
+    Check,
+    expect,
+    expect_close,
+    expect_shape,
+    expect_sums_to_one,
+    unchanged,
+)
 
 # Average pooling --------------------------------------------------------------------------------
 
 average_weights = Check("average_weights")
+
+
+@average_weights.must(
+    "the answer is a tensor",
+    hint="Which functions of torch make a new tensor of a given shape? (ones, full, …)",
+)
+def _(candidate):
+    answer = candidate(2, 5)
+    expect(torch.is_tensor(answer), f"a tensor is expected, got {type(answer).__name__}")
 
 
 @average_weights.must(
@@ -29,11 +45,84 @@ def _(candidate):
 
 @average_weights.must(
     "each row sums to 1",
-    hint="The keys of a row share a total of 1. Among how many keys is it shared?",
+    hint=(
+        "The keys of a row share a total of 1. Among how many keys is it shared?",
+        "With five keys, each gets 1/5, however many queries there are. Which of the two numbers divides?",
+    ),
 )
 def _(candidate):
     for shape in ((2, 5), (4, 1), (6, 3)):
         expect_sums_to_one(candidate(*shape), shape)
+
+
+# Six shapes on paper ------------------------------------------------------------------------------
+
+six_shapes = Check("six_shapes")
+
+
+def _expect_answer(candidate, letter: str, right: tuple | str) -> None:
+    answers = candidate()
+    expect(isinstance(answers, list | tuple), "a list of six answers is expected")
+    expect(len(answers) == 6, f"{len(answers)} entries; expected six answers, for a to f")
+    answer = answers["abcdef".index(letter)]
+    if not isinstance(answer, str):
+        expect(isinstance(answer, list | tuple), f"({letter}) is neither a shape nor 'error' yet")
+        answer = tuple(answer)
+    expect(answer == right, f"your answer to ({letter}) is {answer!r}")
+
+
+@six_shapes.must(
+    "(a) is what the sum of (5, 1) and (5,) has",
+    hint=(
+        "Write the two shapes one below the other, flush right. What stands above the 5 of (5,)?",
+        "The missing axis counts as 1, so it is (5, 1) and (1, 5): each axis takes the larger size.",
+    ),
+)
+def _(candidate):
+    _expect_answer(candidate, "a", (5, 5))
+
+
+@six_shapes.must(
+    "(b) is what three axes and two give",
+    hint="Compare from the right: 3 with 3, then 1 with 2. What becomes of the 4?",
+)
+def _(candidate):
+    _expect_answer(candidate, "b", (4, 2, 3))
+
+
+@six_shapes.must(
+    "(c) is what (2, 3) times (2,) gives",
+    hint="Compare from the right. Is one of the first two sizes that meet a 1?",
+)
+def _(candidate):
+    _expect_answer(candidate, "c", "error")
+
+
+@six_shapes.must(
+    "(d) is what an entry along the first axis has",
+    hint="A number as an index takes one entry out of its axis. Is the axis still there?",
+)
+def _(candidate):
+    _expect_answer(candidate, "d", (4,))
+
+
+@six_shapes.must(
+    "(e) is what two new axes give",
+    hint="`None` makes an axis of size 1 where it stands. Where do the two stand?",
+)
+def _(candidate):
+    _expect_answer(candidate, "e", (1, 6, 1))
+
+
+@six_shapes.must(
+    "(f) is what each with each gives",
+    hint=(
+        "With the new axis the first has the shape (7, 1, 4). Compare this with (5, 4) from the right.",
+        "4 with 4, then 1 with 5, then 7 with nothing: which sizes win?",
+    ),
+)
+def _(candidate):
+    _expect_answer(candidate, "f", (7, 5, 4))
 
 
 # Nearness: find the bug -------------------------------------------------------------------------
@@ -51,7 +140,10 @@ def _(candidate):
 
 @nearness_weights.must(
     "each row sums to 1",
-    hint="Look at the shape of the sums. Which of them divides the entry in row i, column j?",
+    hint=(
+        "Which shape have the sums? By which of them is the entry in row i, column j divided?",
+        "A shape (length,) meets the last axis, the columns. Which shape would meet the rows?",
+    ),
 )
 def _(candidate):
     for length in (1, 3, 6):
@@ -76,3 +168,58 @@ def _(candidate):
 def _(candidate):
     weights = expect_shape(candidate(5), (5, 5))
     expect_close(weights, weights.flip(0, 1), "the weights against those of the reversed sentence")
+
+
+# A mix by broadcasting ----------------------------------------------------------------------------
+
+mix = Check("mix")
+
+
+@mix.must(
+    "the shape is (queries, features)",
+    hint=(
+        "Each query meets each key and each feature: which three axes has the product before the sum?",
+        "Make it (queries, keys, features). Which of the two tensors lacks which axis?",
+    ),
+)
+def _(candidate):
+    expect_shape(candidate(torch.rand(2, 3), torch.rand(3, 4)), (2, 4))
+
+
+@mix.must(
+    "a weight of 1 on one key gives this key's value",
+    hint="Over which of the three axes do you sum: the one that both tensors share?",
+)
+def _(candidate):
+    values = torch.randn(3, 3)
+    chosen = torch.tensor([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+    expect_close(candidate(chosen, values), values[[2, 0]])
+
+
+@mix.must(
+    "each answer is the sum of weight times value",
+    hint="Are the numbers summed as they are? The weights sum to 1 already, or were not meant to.",
+)
+def _(candidate):
+    weights, values = torch.randn(4, 3), torch.randn(3, 5)
+    expect_close(candidate(weights, values), torch.einsum("qk,kf->qf", weights, values))
+
+
+@mix.must(
+    "axes for a batch may stand in front",
+    hint=(
+        "Which of your axes are counted from the front? Count them from the end.",
+        "`...` in an index stands for all axes that are not named: weights[..., None].",
+    ),
+)
+def _(candidate):
+    weights, values = torch.randn(2, 6, 4, 3), torch.randn(2, 6, 3, 5)
+    expected = torch.einsum("...qk,...kf->...qf", weights, values)
+    expect_close(candidate(weights, values), expected)
+
+
+@mix.must("the inputs stay as they are", hint="Does a line change one of the inputs in place?")
+def _(candidate):
+    weights, values = torch.randn(4, 3), torch.randn(3, 5)
+    with unchanged(weights, values):
+        candidate(weights, values)
