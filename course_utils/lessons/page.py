@@ -89,7 +89,7 @@ def _control(key: str, control: Control, position: int | str) -> str:
             f'<div class="cu-text" data-count="{count}"><label><span class="cu-label">{label}</span> '
             f'<input type="text" maxlength="{control.longest}" value="{html.escape(position)}" '
             f'spellcheck="false" autocapitalize="off"></label> '
-            f'<label>or an example <select>{options}</select></label></div>'
+            f"<label>or an example <select>{options}</select></label></div>"
         )
     if isinstance(control, Toggle):
         tick = " checked" if position else ""

@@ -110,39 +110,6 @@ def five_shapes_only():
     return RIGHT_SHAPES[:5]
 
 
-def sums_over_queries(weights, values):
-    """The wrong axis, of a product that has the right three."""
-    return (weights[..., None] * values[..., None, :, :]).sum(dim=-3)
-
-
-def without_a_new_axis(weights, values):
-    """(queries, keys) meets (keys, features)."""
-    return (weights * values).sum(dim=-1)
-
-
-def weights_ignored(weights, values):
-    """The plain sum of the values for each query."""
-    return values.sum(dim=-2, keepdim=True).expand(*weights.shape[:-1], values.shape[-1]) * 1.0
-
-
-def normalized_again(weights, values):
-    """Weights that do not sum to 1 are divided by their sum."""
-    weights = weights / weights.sum(dim=-1, keepdim=True)
-    return (weights[..., None] * values[..., None, :, :]).sum(dim=-2)
-
-
-def counted_from_the_front(weights, values):
-    """Right for one sentence, not for a batch."""
-    return (weights[:, :, None] * values[None]).sum(dim=1)
-
-
-def in_place(weights, values):
-    """Changes the values."""
-    answer = weights @ values
-    values.zero_()
-    return answer
-
-
 MISTAKES = {
     "six_shapes": [
         _shapes("a", (5, 1)),
@@ -152,14 +119,6 @@ MISTAKES = {
         _shapes("e", (6, 1)),
         _shapes("f", (7, 4)),
         five_shapes_only,
-    ],
-    "mix": [
-        sums_over_queries,
-        without_a_new_axis,
-        weights_ignored,
-        normalized_again,
-        counted_from_the_front,
-        in_place,
     ],
     "average_weights": [
         of_numpy,

@@ -1,4 +1,4 @@
-"""Checks of *Start here*: a matrix of weights, shapes on paper, rows that sum to 1, a mix by broadcasting."""
+"""Checks of *Start here*: a matrix of weights, shapes on paper, rows that sum to 1."""
 
 import torch
 
@@ -8,7 +8,6 @@ from course_utils.lessons.check import (
     expect_close,
     expect_shape,
     expect_sums_to_one,
-    unchanged,
 )
 
 # Average pooling --------------------------------------------------------------------------------
@@ -168,58 +167,3 @@ def _(candidate):
 def _(candidate):
     weights = expect_shape(candidate(5), (5, 5))
     expect_close(weights, weights.flip(0, 1), "the weights against those of the reversed sentence")
-
-
-# A mix by broadcasting ----------------------------------------------------------------------------
-
-mix = Check("mix")
-
-
-@mix.must(
-    "the shape is (queries, features)",
-    hint=(
-        "Each query meets each key and each feature: which three axes has the product before the sum?",
-        "Make it (queries, keys, features). Which of the two tensors lacks which axis?",
-    ),
-)
-def _(candidate):
-    expect_shape(candidate(torch.rand(2, 3), torch.rand(3, 4)), (2, 4))
-
-
-@mix.must(
-    "a weight of 1 on one key gives this key's value",
-    hint="Over which of the three axes do you sum: the one that both tensors share?",
-)
-def _(candidate):
-    values = torch.randn(3, 3)
-    chosen = torch.tensor([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
-    expect_close(candidate(chosen, values), values[[2, 0]])
-
-
-@mix.must(
-    "each answer is the sum of weight times value",
-    hint="Are the numbers summed as they are? The weights sum to 1 already, or were not meant to.",
-)
-def _(candidate):
-    weights, values = torch.randn(4, 3), torch.randn(3, 5)
-    expect_close(candidate(weights, values), torch.einsum("qk,kf->qf", weights, values))
-
-
-@mix.must(
-    "axes for a batch may stand in front",
-    hint=(
-        "Which of your axes are counted from the front? Count them from the end.",
-        "`...` in an index stands for all axes that are not named: weights[..., None].",
-    ),
-)
-def _(candidate):
-    weights, values = torch.randn(2, 6, 4, 3), torch.randn(2, 6, 3, 5)
-    expected = torch.einsum("...qk,...kf->...qf", weights, values)
-    expect_close(candidate(weights, values), expected)
-
-
-@mix.must("the inputs stay as they are", hint="Does a line change one of the inputs in place?")
-def _(candidate):
-    weights, values = torch.randn(4, 3), torch.randn(3, 5)
-    with unchanged(weights, values):
-        candidate(weights, values)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from course_utils.cache import record_attention
-from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
+from course_utils.data.text import BOS, EOS, SPECIALS, Vocabulary, tokenize
 from course_utils.decoding import greedy
 from course_utils.figures import COLORS, heatmap, subplots
 from course_utils.lessons.explorer import Explorer, Slider, Text, still_copy
@@ -30,8 +30,6 @@ EXAMPLES = (
 MOST_TOKENS = 12
 """Words and signs of a sentence; those that the model has learned from have at most 10."""
 
-SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
-
 
 def translator(sentence: str = EXAMPLES[0]) -> Explorer:
     """A stored Transformer translates an English sentence, and shows where it looks for each French word.
@@ -39,8 +37,10 @@ def translator(sentence: str = EXAMPLES[0]) -> Explorer:
     Args:
         sentence: to begin with. In Lab the reader may write others, in the book choose an example.
     """
-    control = Text(EXAMPLES, sentence, "English sentence")
-    return Explorer("translator", CrossAttention, {"sentence": control})
+    known = len(_stored()[1]) - len(SPECIALS)
+    caption = f"It knows {known} English words and signs, and short, plain sentences."
+    controls = {"sentence": Text(EXAMPLES, sentence, "English sentence")}
+    return Explorer("translator", CrossAttention, controls, caption=caption)
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,10 @@ class CrossAttention:
     def __init__(self):
         """Axes at fixed places, which suit the longest words."""
         self.picture, (ax, bar) = subplots(1, 2, alt="A translation", width=6.6, height=4.4)
-        ax.set_position((0.2, 0.23, 0.66, 0.62))
-        bar.set_position((0.89, 0.23, 0.025, 0.62))
-        self.ax, self.image = ax, heatmap(ax, np.zeros((1, 1)), xlabel=None, ylabel=None)
+        ax.set_position((0.21, 0.19, 0.66, 0.68))
+        bar.set_position((0.9, 0.19, 0.025, 0.68))
+        bar.set_label("<colorbar>")  # it belongs to the map where a narrow page cuts the picture
+        self.ax, self.image = ax, heatmap(ax, np.zeros((1, 1)), xlabel="English", ylabel="French")
         self.picture.colorbar(self.image, cax=bar)
         ax.set_title("", fontsize=11, loc="left")
         self.numbers = [
