@@ -45,20 +45,21 @@ cu.seed_everything(0)
 # *Section 1 of 6*
 #
 # For each French word that it writes, the network gives every English word a **weight**. The weights for one French word
-# are never negative, and sum to 1. In French, *She has a red car* is *elle a une voiture rouge*.
+# are never negative, and sum to 1.
 #
-# Below is a question first, a **prediction**. Choose an answer before you see the result. Nothing is stored, and you may skip it.
+# First a question, a **prediction**: choose an answer before you know. Nothing is stored, and you may skip it. The network knows 833
+# words and signs, and *little* is none of them.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "While it writes the fourth French word, voiture: where is the largest weight?",
-    ["on red, the fourth English word", "on car", "all words get the same"],
-    answer="on car",
+    "You ask it to translate “The little girl eats the red apple.” What does it do?",
+    ["it says that it does not know little", "it leaves little out", "it writes something else"],
+    answer="it writes something else",
     wrong={
-        "on red, the fourth English word": "Then it would go through both sentences at the same pace. Does French keep the order?",
-        "all words get the same": "Then each row of the map would be one even shade. How would it know which word is due?",
+        "it says that it does not know little": "It can only write French words. Which of them would say so?",
+        "it leaves little out": "This would be modest. Choose the sentence below, and look.",
     },
-    why="voiture is the car. Nobody told the network which words belong together: it only saw whole sentences.",
+    why="It has learned to go on with the likeliest French word, whatever it has read. Choose the sentence below, and look.",
 )
 
 # %%
@@ -73,24 +74,24 @@ as_numbers.round(2)
 
 # %% [markdown]
 # One row for each French word, one column for each English word. In the picture stands the largest weight of each row, in the table stand
-# all. (`<eos>` is the sign for the end of a sentence.) *Voiture* has 0.93 on *car*, *rouge* has 0.87 on *red*: French turns these two words
-# around, and so do the dark cells.
+# all. (`<eos>` is the sign for the end of a sentence.) *Voiture* is the car and has 0.93 on *car*; *rouge* has 0.87 on *red*: French turns
+# these two words around, and so do the dark cells.
 #
-# **Now write a sentence of your own** above the picture, and press Enter. (On a web page, choose an example.) A word that it does not know
+# **Now write a sentence of your own** above the picture, and press Enter, or choose an example. A word that it does not know
 # turns red, and below the picture stand words of similar spelling that it knows.
 #
-# It is often wrong. *She found a key and hid it* becomes *… l'a mangée*: she **ate** it. Of *the black cat*, the color gets lost. *The
-# little girl eats the red apple*, with a word that it does not know, becomes: the **shy** girl eats the red **church**. Look at the row
-# of *mangée*: 0.59 on *hid*, the right word to look at. The map shows where a network looks, not whether it is right. Nor does it say why: *une* has 0.22 on
-# *car*, and in French the noun does decide between *un* and *une*. Is the weight there for that? A map alone cannot tell.
+# It is often wrong. *The little girl eats the red apple* becomes: the **shy** girl eats the red **church**. Of *the black cat*, the color gets
+# lost. *She found a key and hid it* becomes *… l'a mangée*: she **ate** it, and the row of *mangée* has 0.59 on *hid*, the right word to look
+# at. The map shows where a network looks, not whether it is right. Nor does it say why: *une* has 0.22 on *car*, and in French the noun
+# does decide between *un* and *une*. Is the weight there for that? A map alone cannot tell.
 
 # %%
 cu.quiz("start_here", "one_row")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Each row sums to 1, and car and red are looked at in the French order."):
-    assert as_numbers["sum"].sub(1).abs().max() < 1e-5
     assert " ".join(told.target[:-1]) == "elle a une voiture rouge ."
+    assert as_numbers["sum"].sub(1).abs().max() < 1e-5
     assert as_numbers.loc["voiture", "car"] > 0.9 and as_numbers.loc["rouge", "red"] > 0.8
     assert as_numbers.loc["une"].drop("sum").nlargest(2).index.tolist() == ["a", "car"]
 
@@ -214,20 +215,7 @@ shapes(
 # - `sum(dim=1)` adds along axis 1, to the right, and this axis disappears. Axes count from 0; the last one is also −1.
 # - `None` makes a new axis of size 1 where it stands. So does `unsqueeze`: `line.unsqueeze(0)` is `line[None, :]`.
 #
-# Now the same three numbers stand in a column, (3, 1), and in a row, (1, 3). What is one minus the other?
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-cu.predict(
-    "Which shape has line[:, None] - line[None, :]?",
-    ["(3,)", "(3, 1)", "(3, 3)", "none, it is an error"],
-    answer="(3, 3)",
-    wrong={
-        "(3,)": "This is the shape of line - line. Here each side has two axes.",
-        "(3, 1)": "The column is one wide, but the row has three numbers to subtract. Which size wins, 1 or 3?",
-        "none, it is an error": "Sizes have to be equal, or one of them 1. Which sizes meet here?",
-    },
-    why="The column is repeated to the right, the row downwards: each number meets each number.",
-)
+# The same three numbers stand in a column, (3, 1), and in a row, (1, 3). One minus the other is each minus each:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -247,6 +235,18 @@ cu.Drawing(
     gap=(14, 20),
 )  # fmt: skip
 
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "grid.T has the shape (3, 2), line has (3,). What is grid.T - line?",
+    ["a tensor (3, 2)", "a tensor (3, 3)", "an error"],
+    answer="an error",
+    wrong={
+        "a tensor (3, 2)": "As if line were a column. Does a shape (3,) stand upright or flat?",
+        "a tensor (3, 3)": "Nothing here has three columns but line itself. Which size meets its 3?",
+    },
+    why="Shapes meet at their right ends, so that 2 meets 3. They are not equal, and none of them is 1.",
+)
+
 # %% [markdown]
 # This is **broadcasting**. Write the two shapes one below the other, flush right:
 #
@@ -256,8 +256,7 @@ cu.Drawing(
 # | row | 1 | 3 | | `line` | | 3 |
 # | result | 3 | 3 | | result | 2 | 3 |
 #
-# In each place the sizes must be equal, or one of them 1 or missing; that one is repeated. If they do not fit, there is an error. Below, the third pair
-# does not fit: from the right, 2 meets 3. (Of a red error, read the last line first.)
+# In each place the sizes must be equal, or one of them 1 or missing; that one is repeated. Else there is an error. Three pairs:
 
 # %%
 for one, other in [(grid, line), (grid, grid[:, :1]), (grid.T, line)]:
@@ -268,6 +267,9 @@ for one, other in [(grid, line), (grid, grid[:, :1]), (grid.T, line)]:
         print(error)
 
 # %% [markdown]
+# In the third pair, 2 meets 3 from the right, at *dimension 1*, the second axis. `grid.T - line[:, None]` would fit. (Of a long red error, read the
+# last line first.)
+#
 # ### Exercise 2 · Six shapes
 #
 # *predict · 6 minutes*
@@ -431,8 +433,8 @@ print(f"36 weights from {low:.2f} to {high:.2f}; 1/6 is {1 / 6:.2f}")
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, (own, common) = cu.subplots(
     1, 2, width=7.0, height=2.8,
-    alt="The same six by six weights twice. Left, on a scale of its own, a strong checkered pattern "
-    "from white to dark blue. Right, on the scale from 0 to 1, an even pale blue.",
+    alt=f"The same six by six weights twice. Left, on a scale from {low:.2f} to {high:.2f}, a strong "
+    "pattern from white to dark blue. Right, on the scale from 0 to 1, much paler.",
 )  # fmt: skip
 own_map = cu.heatmap(own, faint, title="scale of its own", vmin=low, vmax=high)
 common_map = cu.heatmap(common, faint, title="scale from 0 to 1", ylabel=None)
@@ -457,13 +459,15 @@ answers = nearer @ values
 tensors = {
     name: cu.Cells(*it.shape, name, shape=f"{tuple(it.shape)}", values=it, color=color)
     for name, it, color in [
-        ("weights", nearer, "yellow"), ("values", values, "green"), ("answers", answers, "sky"),
+        ("weights", nearer, "yellow"),
+        ("values", values, "green"),
+        ("answers", answers, "sky"),
     ]
-}  # fmt: skip
+}
 cu.Drawing(
     "weights at values equals answers",
     nodes={**tensors, "at": cu.Note("@"), "equals": cu.Note("=")},
-    alt="The weights, 3 by 3, times a column of three values is a column of three answers.",
+    alt="Weights, 3 by 3, times a column of three values: a column of three answers.",
     gap=(14, 20),
 )
 
@@ -516,9 +520,9 @@ cu.explore.first_slider()
 # %% [markdown]
 # Drag the handle, or select it with Tab and use the arrow keys.
 #
-# - Far right, the bird's weight is 0.98. It comes near to 1, and never reaches it.
+# - Far right, the bird's weight is 0.99. It comes near to 1, and never reaches it.
 # - Far left it shows 0.00, and is still above zero.
-# - Cat and dog shrink and grow together: 0.50 and 0.30 at first, 0.01 and 0.00 far right. (Their ratio stays, but two digits
+# - Cat and dog shrink and grow together: 0.51 and 0.31 at first, 0.01 and 0.00 far right. (Their ratio stays, but two digits
 #   cannot show it any more.)
 # - From −1 to 0, bird's weight divided by cat's grows from 0.14 to 0.37, and to 1 at the score 1: each step multiplies it by
 #   $e \approx 2.72$.

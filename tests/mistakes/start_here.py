@@ -100,9 +100,15 @@ def _shapes(letter, answer):
     answers["abcdef".index(letter)] = answer
 
     def shapes():
+        """One of the six is wrong."""
         return answers
 
     return shapes
+
+
+def nothing_right():
+    """Each answer is the example of the stub."""
+    return [(1, 2), (3,), "error ", (5,), (5, 6), (7, 8, 9)]
 
 
 def five_shapes_only():
@@ -119,6 +125,7 @@ MISTAKES = {
         _shapes("e", (6, 1)),
         _shapes("f", (7, 4)),
         five_shapes_only,
+        nothing_right,
     ],
     "average_weights": [
         of_numpy,
