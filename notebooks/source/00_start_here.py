@@ -44,7 +44,7 @@ cu.seed_everything(0)
 #
 # *Section 1 of 6*
 #
-# For each French word that it writes, the network gives every English word a **weight**. The weights for one French word
+# For each French word that it writes, the network gives every English word a **[weight](C_glossary.ipynb#attention-weights)**. The weights for one French word
 # are never negative, and sum to 1.
 #
 # First a question, a **prediction**: choose an answer before you know. Nothing is stored, and you may skip it. The network knows 833
@@ -248,7 +248,7 @@ cu.predict(
 )
 
 # %% [markdown]
-# This is **broadcasting**. Write the two shapes one below the other, flush right:
+# This is **[broadcasting](C_glossary.ipynb#broadcasting)**. Write the two shapes one below the other, flush right:
 #
 # | | axis −2 | axis −1 | | | axis −2 | axis −1 |
 # |---|---|---|---|---|---|---|
@@ -323,7 +323,7 @@ length = 3  # try 2 … 8
 
 # %% tags=["exercise", "bug"]
 def fixed_nearness(length):
-    """Weights (length, length), proportional to 1 / (1 + distance), in rows of sum 1."""
+    """Weights (length, length), like 1 / (1 + distance), in rows of sum 1."""
     ...
 
 
@@ -394,7 +394,7 @@ with cu.guard("Broadcasting meets each with each, and without keepdim it divides
 #
 # *Section 4 of 6*
 #
-# In attention, a **query** asks, **keys** are what it may look at, and each key carries a **value**, which is handed on. There is a
+# In attention, a **[query](C_glossary.ipynb#query-key-value)** asks, **keys** are what it may look at, and each key carries a **value**, which is handed on. There is a
 # weight for each pair of a query and a key. The picture of such a table is a **heatmap**: dark is much, light is little.
 #
 # Three words look at each other. On the left each looks only at itself; on the right the nearer counts more, as in exercise 3. By
@@ -408,8 +408,8 @@ nearer = nearness / nearness.sum(dim=-1, keepdim=True)
 cu.show_heatmaps(
     torch.stack([torch.eye(3), nearer]), queries=words, keys=words, annotate=True,
     titles=["each word at itself", "the nearer, the more"],
-    alt="Two maps over the words she, reads, on. Left, ones on the diagonal, else zeros. "
-    "Right, the diagonal is darkest, 0.55, 0.50 and 0.55, and weights fade with distance.",
+    alt="Two maps over the words she, reads, on. Left, ones on the diagonal, else 0. "
+    "Right, the diagonal is darkest, 0.55, 0.50, 0.55; weights fade with distance.",
 )  # fmt: skip
 
 # %% [markdown]
@@ -500,7 +500,7 @@ with cu.guard("Rows sum to 1, the faint weights are near 1/6, and the words get 
 # *Section 5 of 6*
 #
 # Where do weights come from? Often from **scores**: any numbers, the larger the better. Take the exponential of each, and divide
-# by the sum. This is the **softmax**. The four animals below have scores, and you will move that of the bird.
+# by the sum. This is the **[softmax](C_glossary.ipynb#softmax)**. The four animals below have scores, and you will move that of the bird.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(

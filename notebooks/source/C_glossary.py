@@ -39,7 +39,8 @@
 # ### <a id="attention-weights"></a>attention weights
 #
 # Nonnegative numbers, one for each key, that sum to 1. A weight says how much of its key's value enters the answer.
-# *Taught in* [A database, asked in four ways](01_queries_keys_values.ipynb#A-database,-asked-in-four-ways), [Softmax:
+# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [A database, asked in four
+# ways](01_queries_keys_values.ipynb#A-database,-asked-in-four-ways), [Softmax:
 # from scores to weights](01_queries_keys_values.ipynb#Softmax:-from-scores-to-weights).
 #
 # ### <a id="average-pooling"></a>average pooling
@@ -76,7 +77,8 @@
 # ### <a id="broadcasting"></a>broadcasting
 #
 # Tensors of different shapes combined without a loop: an axis of length 1 is used again along the other tensor's axis.
-# *Taught in* [Broadcasting](B_pytorch.ipynb#Broadcasting).
+# *Taught in* [Shapes in ten minutes](00_start_here.ipynb#Shapes-in-ten-minutes),
+# [Broadcasting](B_pytorch.ipynb#Broadcasting).
 #
 # ### <a id="byte-pair-encoding"></a>byte-pair encoding
 #
@@ -234,8 +236,7 @@
 #
 # ### <a id="mask"></a>mask
 #
-# A boolean tensor, True where a query may attend to a key. *Taught in* [Masks: True = may
-# attend](00_start_here.ipynb#Masks:-True-=-may-attend), [Which keys may answer:
+# A boolean tensor, True where a query may attend to a key. *Taught in* [Which keys may answer:
 # masks](03_scoring_functions.ipynb#Which-keys-may-answer:-masks), [A mask is a
 # hint](09_positions.ipynb#A-mask-is-a-hint).
 #
@@ -314,7 +315,8 @@
 #
 # ### <a id="query-key-value"></a>query, key, value
 #
-# What is looked for, what it is compared with, and what is handed back. *Taught in* [A database, asked in four
+# What is looked for, what it is compared with, and what is handed back. *Taught in* [Read a map of weights, and use
+# it](00_start_here.ipynb#Read-a-map-of-weights,-and-use-it), [A database, asked in four
 # ways](01_queries_keys_values.ipynb#A-database,-asked-in-four-ways), [All words at
 # once](01_queries_keys_values.ipynb#All-words-at-once).
 
@@ -363,8 +365,8 @@
 #
 # ### <a id="softmax"></a>softmax
 #
-# exp of the scores, divided by the sum of these: it turns scores into weights. *Taught in* [Softmax: from scores to
-# weights](01_queries_keys_values.ipynb#Softmax:-from-scores-to-weights), [Shift invariance, and the overflow it
+# exp of the scores, divided by the sum of these: it turns scores into weights. *Taught in* [The first
+# slider](00_start_here.ipynb#The-first-slider), [Softmax: from scores to weights](01_queries_keys_values.ipynb#Softmax:-from-scores-to-weights), [Shift invariance, and the overflow it
 # saves](01_queries_keys_values.ipynb#Shift-invariance,-and-the-overflow-it-saves).
 
 # %% [markdown]

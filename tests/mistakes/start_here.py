@@ -86,11 +86,6 @@ def without_queries(length):
     return _raw(length)[0] / _raw(length)[0].sum()
 
 
-def of_numpy(num_queries, num_keys):
-    """Right numbers, but not a tensor."""
-    return torch.full((num_queries, num_keys), 1 / num_keys).numpy()
-
-
 RIGHT_SHAPES = [(5, 5), (4, 2, 3), "error", (4,), (1, 6, 1), (7, 5, 4)]
 
 
@@ -128,7 +123,6 @@ MISTAKES = {
         nothing_right,
     ],
     "average_weights": [
-        of_numpy,
         queries_and_keys_swapped,
         shared_among_queries,
         not_shared_at_all,
