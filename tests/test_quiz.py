@@ -193,8 +193,9 @@ def test_each_question_of_a_recall_says_its_chapter_and_leads_there():
 
 def test_a_recall_from_a_chapter_outside_the_course_has_no_link(written, tmp_path):
     written(GOOD)
-    page = recall("masks", count=1, folder=tmp_path)._repr_mimebundle_()["text/html"]
-    assert "<span>From</span> Masks." in page and "<a " not in page
+    (tmp_path / "masks").rename(tmp_path / "elsewhere")
+    page = recall("elsewhere", count=1, folder=tmp_path)._repr_mimebundle_()["text/html"]
+    assert "<span>From</span> Elsewhere." in page and "<a " not in page
 
 
 def _all(slug: str) -> tuple:

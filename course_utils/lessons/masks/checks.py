@@ -1,0 +1,252 @@
+"""Checks of *Masks*: permitted pairs on paper, and two masked softmaxes."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from course_utils.lessons.check import (
+    Check,
+    expect,
+    expect_close,
+    expect_equal,
+    expect_shape,
+    unchanged,
+)
+
+# Five counts on paper ---------------------------------------------------------------------------
+
+predicted_pairs = Check("predicted_pairs")
+
+
+PAIRS = {"a": 21, "b": 24, "c": 18, "d": 10, "e": 2}
+
+
+def _expect_count(candidate, letter: str) -> None:
+    """The candidate's number for one of the letters; the reason judges all five."""
+    counts = candidate()
+    expect(isinstance(counts, list | tuple), "a list of five numbers is expected")
+    expect(len(counts) == 5, f"{len(counts)} entries; expected five numbers, for a to e")
+    given = dict(zip(PAIRS, counts, strict=True))
+    count = given[letter]
+    expect(isinstance(count, int | float), f"({letter}) is no number yet")
+    right = ", ".join(f"({name})" for name, number in PAIRS.items() if given[name] == number)
+    expect(
+        count == PAIRS[letter],
+        f"your answer to ({letter}) is {count:g}; right so far: {right or 'none of the five'}",
+    )
+
+
+@predicted_pairs.must(
+    "(a) is right: the causal mask alone",
+    hint=(
+        "How many keys may the first query see, and how many the last?",
+        "Each query may see one key more than the one before it: 1 + 2 + … + 6.",
+    ),
+)
+def _(candidate):
+    _expect_count(candidate, "a")
+
+
+@predicted_pairs.must(
+    "(b) is right: the padding mask alone",
+    hint=(
+        "Does a padding mask say anything about queries?",
+        "All six queries have a row, those of the padding, too. How many keys may each of them see?",
+    ),
+)
+def _(candidate):
+    _expect_count(candidate, "b")
+
+
+@predicted_pairs.must(
+    "(c) is right: both masks",
+    hint=(
+        "A pair needs both permissions. Go through the rows: from which query on does the padding matter?",
+        "The rows have 1, 2, 3, 4 keys, and then no more than the words.",
+    ),
+)
+def _(candidate):
+    _expect_count(candidate, "c")
+
+
+@predicted_pairs.must(
+    "(d) is right: padding in front and the causal mask",
+    hint=(
+        "Which keys may the third query see, the first word of the sentence?",
+        "The rows of the words have 1, 2, 3 and 4 keys. What do the two rows above them have?",
+    ),
+)
+def _(candidate):
+    _expect_count(candidate, "d")
+
+
+@predicted_pairs.must(
+    "(e) is right: rows without a permitted key",
+    hint=(
+        "Which queries of (d) see only themselves and what stands before them, and what is that?",
+        "A causal mask lets the first position see one key. What if this key is padding?",
+    ),
+)
+def _(candidate):
+    _expect_count(candidate, "e")
+
+
+# Masked softmax ---------------------------------------------------------------------------------
+
+_MASK = torch.tensor([[True, True, False, False], [True, False, True, True]])
+_EMPTY_ROW = torch.tensor([[True, True, False], [False, False, False]])
+
+
+def _reference(scores: Tensor, mask: Tensor) -> Tensor:
+    """Right where each row has a permitted key."""
+    return scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
+
+
+def _shares_the_weight(candidate) -> None:
+    scores = torch.tensor([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]]).log()
+    expected = torch.tensor([[1 / 3, 2 / 3, 0, 0], [1 / 8, 0, 3 / 8, 4 / 8]])
+    expect_close(candidate(scores, _MASK), expected, "exponentials 1, 2, 3, 4")
+
+
+def _mask_broadcasts(candidate) -> None:
+    scores = torch.randn(2, 3, 5, 4)
+    mask = torch.tensor([[True, True, False, False], [True, True, True, False]])[:, None, None, :]
+    expected = _reference(scores, mask)
+    expect_close(candidate(scores, mask), expected, "a mask (batch, 1, 1, keys) for several heads")
+
+
+def _keeps_the_scores(candidate) -> None:
+    scores = torch.randn(2, 4)
+    with unchanged(scores):
+        candidate(scores, _MASK)
+
+
+SHARED = "permitted keys share the weight as in a softmax over them alone"
+SHARED_HINT = (
+    "True = may attend. Scores with the exponentials 1, 2, 3, 4, of which the first two are permitted: "
+    "which weights do you expect?"
+)
+BROADCAST_HINT = (
+    "Scores (batch, heads, queries, keys) come with masks such as (batch, 1, 1, keys). Which line "
+    "needs a mask of full size?"
+)
+KEPT_HINT = (
+    "Functions that end in an underscore, and assignments with [], write into the caller's memory."
+)
+
+# … with a bug to find
+
+fixed_masked_softmax = Check("fixed_masked_softmax")
+fixed_masked_softmax.must(SHARED, hint=SHARED_HINT)(_shares_the_weight)
+
+
+@fixed_masked_softmax.must(
+    "a forbidden key may have the largest score",
+    hint=(
+        "A softmax subtracts the largest score of the row first. Whose score is that here, and what is "
+        "exp(0 − 120) in single precision, about?",
+        "Once a sum of permitted weights has become 0, no division repairs it. What has to happen "
+        "before the softmax?",
+    ),
+)
+def _(candidate):
+    for loud in (50.0, 120.0, 1e6):
+        scores = torch.tensor([[0.0, 0.7, loud, 0.7 * loud], [1.0, loud, 0.5, 0.0]])
+        expected = _reference(scores, _MASK)
+        expect_close(candidate(scores, _MASK), expected, f"a forbidden score of {loud:g}")
+
+
+@fixed_masked_softmax.must(
+    "a forbidden score leaves no trace, even if it is infinite or NaN",
+    hint=(
+        "What is 0 · ∞, and what is 0 · NaN? Which operation replaces a number and does not compute with it?",
+        "`masked_fill` replaces.",
+    ),
+)
+def _(candidate):
+    for odd in (math.inf, -math.inf, math.nan):
+        scores = torch.tensor([[0.0, 0.7, odd, odd], [1.0, odd, 0.5, 0.0]])
+        expected = _reference(scores, _MASK)
+        expect_close(candidate(scores, _MASK), expected, f"forbidden scores of {odd}")
+
+
+fixed_masked_softmax.must("the mask broadcasts to the scores", hint=BROADCAST_HINT)(
+    _mask_broadcasts
+)
+fixed_masked_softmax.must("the caller's scores are not changed", hint=KEPT_HINT)(_keeps_the_scores)
+
+# … that passes everything
+
+my_masked_softmax = Check("my_masked_softmax")
+my_masked_softmax.must(SHARED, hint=SHARED_HINT)(_shares_the_weight)
+my_masked_softmax.must("the mask broadcasts to the scores", hint=BROADCAST_HINT)(_mask_broadcasts)
+my_masked_softmax.must("the caller's scores are not changed", hint=KEPT_HINT)(_keeps_the_scores)
+
+
+@my_masked_softmax.must(
+    "scores of any size are fine",
+    hint=(
+        "Is there a score that is lower than the number you fill in?",
+        "Which number is below all others?",
+    ),
+)
+def _(candidate):
+    for shift in (-2e6, 2e6, -1e20):
+        scores = torch.tensor([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0]]) + shift * _MASK
+        expected = _reference(scores, _MASK)
+        expect_close(candidate(scores, _MASK), expected, f"permitted scores near {shift:g}")
+
+
+@my_masked_softmax.must(
+    "half precision is fine",
+    hint=(
+        "The largest float16 is 65,504. Which number is below all others in every dtype?",
+        "The weights have to come back in the dtype of the scores.",
+    ),
+)
+def _(candidate):
+    scores = torch.tensor([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]])
+    weights = expect_shape(candidate(scores.half(), _MASK), (2, 4))
+    expect_equal(weights.dtype, torch.float16, "dtype for scores in float16")
+    expect_close(weights, _reference(scores, _MASK), "float16", atol=2e-3)
+
+
+@my_masked_softmax.must(
+    "a row without any permitted key gives zeros",
+    hint=(
+        "How can you find such rows in the mask? They need a treatment of their own.",
+        "`mask.any(dim=-1, keepdim=True)` is False there. What must not stand in such a row when the "
+        "softmax sees it?",
+        "Give such a row scores of 0 before the softmax, and forbidden keys the weight 0 after it.",
+    ),
+)
+def _(candidate):
+    weights = candidate(torch.zeros(2, 3), _EMPTY_ROW)
+    expect_close(weights, torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]), "an empty second row")
+
+
+@my_masked_softmax.must(
+    "the gradients of scores and values are finite, also when a row is empty",
+    hint=(
+        "A NaN inside the softmax comes back in the gradient, even if the output hides it. What does the "
+        "softmax see in an empty row?",
+        "What you replace after the softmax does not help the way back. Replace it before.",
+    ),
+)
+def _(candidate):
+    scores, values = torch.randn(2, 3, requires_grad=True), torch.randn(3, 2, requires_grad=True)
+    (candidate(scores, _EMPTY_ROW) @ values).sum().backward()
+    for name, tensor in (("scores", scores), ("values", values)):
+        finite = tensor.grad is not None and bool(tensor.grad.isfinite().all())
+        expect(finite, f"the gradient of the {name} is not finite when a row is empty")
+
+
+@my_masked_softmax.must(
+    "a NaN score stays visible",
+    hint="Replacing every NaN hides a broken model. Which rows may be replaced?",
+)
+def _(candidate):
+    weights = candidate(torch.tensor([[0.0, math.nan, 1.0]]), torch.tensor([[True, True, False]]))
+    hidden = not expect_shape(weights, (1, 3))[0, :2].isnan().all()
+    expect(not hidden, "a NaN among the permitted scores was hidden")

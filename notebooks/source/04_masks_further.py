@@ -1,0 +1,460 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Masks: other texts, other masks, attention in pieces
+#
+# What a first reader of [Masks](04_masks.ipynb) may skip, and what a second reader will ask: which numbers do other texts take for
+# minus infinity? Do zeroed embeddings hide a word? What does a key do that no mask forbids? Which other masks are in use?
+# What does attention keep in memory, and how can it go through the keys in pieces, when the softmax needs all of them? Each section stands on
+# its own.
+
+# %%
+import math
+
+import pandas as pd
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import course_utils as cu
+
+cu.seed_everything(0)
+
+# %% [markdown]
+# ## Minus infinity in other texts
+#
+# *Section 1 of 7*
+#
+# | text | forbidden scores |
+# |---|---|
+# | Vaswani et al. (2017), section 3.2.3 | $-\infty$ |
+# | *Dive into Deep Learning* (Zhang et al., 2023), section 11.3 | $-10^6$, written into the scores in place |
+# | *The Annotated Transformer* (Rush et al., 2018) | $-10^9$, `masked_fill` |
+# | GPT-2 (Radford et al., 2019), the published code | $wb - 10^{10}(1-b)$ with a mask $b$ of zeros and ones |
+# | UvA Deep Learning tutorials (Lippe, 2022), tutorial 6 | $-9\cdot 10^{15}$, `masked_fill` |
+# | Transformers (Wolf et al., 2020), many of its models | the lowest finite number of the dtype, *added* |
+# | nanoGPT (Karpathy, 2022), its written-out form | $-\infty$, `masked_fill` |
+#
+# On ordinary scores all of them give the same weights. Where do they differ? Four scores, the first two permitted, as in the chapter; the
+# arithmetic of each text, in PyTorch.
+
+
+# %%
+def filled_with(constant):
+    return lambda scores, mask: scores.masked_fill(~mask, constant)
+
+
+def gpt_2(scores, mask):
+    b = mask.to(scores.dtype)
+    return scores * b - torch.tensor(1e10).to(scores.dtype) * (1 - b)
+
+
+def lowest_added(scores, mask):
+    return scores + (1 - mask.to(scores.dtype)) * torch.finfo(scores.dtype).min
+
+
+def in_place(scores, mask):
+    scores[~mask] = -1e6
+    return scores
+
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+texts = {
+    "−10⁶ in place": in_place, "−10⁹": filled_with(-1e9), "GPT-2, 10¹⁰": gpt_2,
+    "−9·10¹⁵": filled_with(-9e15), "lowest, added": lowest_added,
+    "−∞": filled_with(-math.inf),
+}  # fmt: skip
+two = torch.tensor([[True, True, False, False]])
+none = torch.zeros(1, 4, dtype=torch.bool)
+ordinary = torch.tensor([[1.0, 2.0, 3.0, 4.0]]).log()
+
+
+def outcome(change, scores, mask):
+    """The weights in words; an error's name."""
+    try:
+        row = change(scores.clone(), mask).softmax(dim=-1)[0].float()
+    except RuntimeError:
+        return "error"
+    if row.isnan().any():
+        return "NaN"
+    return " ".join(f"{number:.2f}" for number in row)
+
+
+answers_of = {
+    text: {
+        "ordinary": outcome(change, ordinary, two),
+        "float16": outcome(change, ordinary.half(), two),
+        "scores −10¹²": outcome(change, torch.full((1, 4), -1e12), two),
+        "none permitted": outcome(change, ordinary, none),
+    }
+    for text, change in texts.items()
+}
+compared = pd.DataFrame(answers_of).T
+compared
+
+# %% [markdown]
+# **Float16**: two constants cannot be written into it by `masked_fill`. An assignment in place turns $-10^6$ into $-\infty$. GPT-2's
+# formula, which was meant for single precision, has $10^{10} = \infty$ there and $\infty\cdot 0$ = NaN. **Very low scores**: the three constants above $-10^{12}$ put
+# all weight on forbidden keys; adding the lowest number still works. **None permitted**: a constant that replaces gives the mean of the forbidden values; the lowest number,
+# *added*, does so, too, because the scores are lost in rounding; $-\infty$ gives NaN. Each of these may never matter, if a model never meets the case.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("All texts agree on ordinary scores, and none survives all four columns."):
+    assert compared["ordinary"].nunique() == 1
+    assert (compared["float16"] == "error").sum() == 2 and compared["float16"][
+        "GPT-2, 10¹⁰"
+    ] == "NaN"
+    assert (compared["scores −10¹²"] == "0.00 0.00 0.50 0.50").sum() == 3
+    assert compared["none permitted"]["−∞"] == "NaN"
+    assert (compared["none permitted"].drop("−∞") == "0.25 0.25 0.25 0.25").all()
+
+# %% [markdown]
+# ## Zeroed embeddings are not a mask
+#
+# *Section 2 of 7*
+#
+# The first-generation code in Kak's lecture (2025) hides the words to come by setting their *embeddings* to zero, and translates with one pass for each
+# word. A zero embedding becomes the query $b_Q$, the key $b_K$ and the value $b_V$: zero if the projections have no bias, and something learned if they
+# have one, as `nn.Linear` does by default. Either way its key has a score with every query, and gets weight.
+
+# %%
+size, sentence_length, seen = 8, 6, 2
+sentence = torch.randn(1, sentence_length, size)
+visible = torch.arange(sentence_length) < seen  # two words are written
+zeroed = sentence * visible[:, None]
+hiding = {}
+for bias in (False, True):
+    to_q, to_k, to_v = (nn.Linear(size, size, bias=bias) for _ in range(3))
+    with torch.no_grad():
+        q, k, v = to_q(zeroed), to_k(zeroed), to_v(zeroed)
+        scores = q @ k.transpose(1, 2) / math.sqrt(size)
+        weights = scores.softmax(dim=-1)
+        right = cu.scaled_dot_product_attention(q, k, v, visible.expand(6, 6))
+        error = ((weights @ v - right)[0, 0].norm() / right[0, 0].norm()).item()
+    to_come = weights[0, 0, seen:].sum().item()
+    found = [k[0, -1].norm().item(), scores[0, 0, -1].item(), to_come, error]
+    hiding["with a bias" if bias else "no bias"] = found
+heads = ["length of a zeroed key", "its score", "weight on four", "relative error"]
+pd.DataFrame(hiding, index=heads).round(2)
+
+# %% [markdown]
+# Without a bias the forbidden score is exactly 0, and with one it is some other number; in both cases more than half of the weight of the first query goes to words that
+# are not there. The words themselves are hidden, so that nothing leaks; but the answer is another one, by more than half of its
+# length without a bias. What this costs when a model is trained, the chapter [Training transformers](12_training_transformers.ipynb) measures.
+#
+# In the same code the mask cuts `x[:, :, :length]`. For a tensor (batch, words, features) this keeps the first *features*
+# of all words, not the first words:
+
+# %%
+by_features = torch.zeros_like(sentence)
+by_features[:, :, :seen] = sentence[:, :, :seen]
+by_words = torch.zeros_like(sentence)
+by_words[:, :seen, :] = sentence[:, :seen, :]
+cut = {"x[:, :, :2]": by_features, "x[:, :2, :]": by_words}
+pd.DataFrame(
+    {name: (x[0] != 0).sum(dim=1).tolist() for name, x in cut.items()},
+    index=[f"word {i}" for i in range(sentence_length)],
+).T.rename_axis("features kept")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Zeroed words get weight, with a bias and without."):
+    assert hiding["no bias"][0] == hiding["no bias"][1] == 0
+    assert hiding["with a bias"][0] > 0.1 and hiding["with a bias"][1] != 0
+    assert min(hiding[name][2] for name in hiding) > 0.5
+    assert (by_features[0] != 0).sum(dim=1).tolist() == [2] * 6
+    assert torch.equal(by_words, zeroed)
+
+# %% [markdown]
+# ## A key that is always there
+#
+# *Section 3 of 7*
+#
+# One more key and one more value, both zero, which no mask forbids (`add_zero_attn=True` in `nn.MultiheadAttention`). Its score is 0, its
+# exponential 1, and it adds nothing to the answer. On the real keys this leaves
+#
+# $$\alpha_i = \frac{m_i e^{a_i}}{1 + \sum_j m_j e^{a_j}},$$
+#
+# which Miller (2023) calls softmax₁. Four rows of scores, the last one without a permitted key:
+
+
+# %%
+def softmax_1(scores, mask):
+    """Softmax over the permitted keys and one more, of score 0, that is left out."""
+    extra = F.pad(scores.masked_fill(~mask, -math.inf), (0, 1))  # (…, keys + 1)
+    return extra.softmax(dim=-1)[..., :-1]
+
+
+four_rows = torch.tensor([[2.0, 1.0], [0.0, 0.0], [-5.0, -5.0], [0.0, 0.0]])
+allowed = torch.tensor([[True, True]] * 3 + [[False, False]])
+table = pd.DataFrame(four_rows.tolist(), columns=["score 0", "score 1"])
+table["permitted"] = allowed[:, 0].tolist()
+table["softmax: sum"] = cu.masked_softmax(four_rows, allowed).sum(dim=-1)
+table["softmax₁: sum"] = softmax_1(four_rows, allowed).sum(dim=-1)
+layer = nn.MultiheadAttention(4, 1, bias=False, add_zero_attn=True, batch_first=True)
+tokens = torch.randn(1, 3, 4)
+masked = torch.tensor([[True, True, False], [False, False, False], [True, True, True]])
+q_in, k_in, v_in = (tokens @ layer.in_proj_weight.T).chunk(3, dim=-1)
+by_hand = softmax_1(q_in @ k_in.transpose(1, 2) / 2, masked)
+_, theirs = layer(tokens, tokens, tokens, attn_mask=~masked)
+gap = (theirs[..., :-1] - by_hand).abs().max()
+print(f"largest difference from nn.MultiheadAttention: {gap.item():.0e}")
+table.round(3)
+
+# %% [markdown]
+# A query that matches nothing (third row) may now answer nearly nothing, where a softmax hands out all its weight; and a row without a permitted
+# key is zeros by itself, with no rule of its own. The price: every answer is a little smaller, and how much depends on the *level* of the scores, which a softmax does not see. Trained models
+# without such a key often find one of their own, an [attention sink](01_queries_keys_values.ipynb).
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("One more key of score 0 lets a row sum to less than 1, and to 0."):
+    assert table["softmax₁: sum"].iloc[2] < 0.02 and table["softmax: sum"].iloc[2] > 0.999
+    assert table["softmax₁: sum"].iloc[3] == 0
+    assert gap < 1e-5
+
+# %% [markdown]
+# ## Other masks
+#
+# *Section 4 of 7*
+#
+# Every rule about *who may look where* is a comparison of places. With $i$ for the query and $j$ for the key:
+
+# %%
+length = 12  # try 6 … 40
+window = 3  # try 1 … 12
+prefix = 4  # try 0 … 12
+i, j = torch.arange(length)[:, None], torch.arange(length)[None, :]
+sentence_of = torch.arange(length) // 4  # sentences of four words, one after the other
+gallery = {
+    "causal": j <= i,
+    f"window of {window}": (j <= i) & (j > i - window),
+    f"prefix of {prefix}": (j <= i) | (j < prefix),
+    "packed sentences": (j <= i) & (sentence_of[:, None] == sentence_of),
+}
+counts = {name: mask.sum().item() for name, mask in gallery.items()}
+shares = {name: f"{mask.float().mean():.0%}" for name, mask in gallery.items()}
+pd.DataFrame({"pairs": counts, "of all": shares})
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+fig, axes = cu.subplots(
+    1, 4, width=9, height=2.5, sharey=True,
+    alt="Four masks. Causal: a lower triangle. Window: a band along the diagonal. Prefix: a triangle and the "
+    "full columns of the first keys. Packed: three small triangles along the diagonal.",
+)  # fmt: skip
+for ax, (rule, permitted) in zip(axes, gallery.items(), strict=True):
+    cu.heatmap(ax, permitted.float(), title=rule, ylabel=None)
+    ax.set(xticks=[0, length - 1], yticks=[0, length - 1])
+axes[0].set_ylabel("Queries")
+fig
+
+# %% [markdown]
+# A **window** (Beltagy et al., 2020) looks back a fixed number of words: its pairs grow with $n$, not with $n^2$, if the forbidden ones are really left
+# out. A **prefix** is read in both directions, and what follows is written from left to right (Raffel et al., 2020). **Packed** sentences stand one after the other in one row
+# of the batch and do not see each other; nothing is padded.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Each mask permits the pairs that its rule names."):
+    assert list(counts.values()) == [78, 33, 84, 30]
+
+# %% [markdown]
+# ## Weights to look at
+#
+# *Section 5 of 7*
+#
+# PyTorch's operator never shows its weights. The course has two ways to see them: `cu.dot_product_weights(queries, keys, mask)` computes
+# them, and `with cu.record_attention(model) as maps:` collects those of every attention module of a model while the block runs, and
+# keeps nothing outside it.
+#
+# One trap: in training, **dropout** sets some weights to 0 and divides the others by $1 - p$. A map that is drawn after it has holes. Recorded weights are those before
+# dropout.
+
+# %%
+pieces_of = [torch.randn(1, 4, 8), torch.randn(1, 6, 8), torch.randn(1, 6, 2)]
+valid_four = cu.padding_mask(torch.tensor([4]), 6)[:, 0]
+model = nn.ModuleDict({"dot": cu.DotProductAttention(dropout=0.5)}).train()
+with cu.record_attention(model) as maps:
+    model["dot"](*pieces_of, valid_four)
+after_dropout = F.dropout(maps["dot"], p=0.5)
+sums = {
+    "recorded": maps["dot"].sum(dim=-1)[0].tolist(),
+    "after dropout": after_dropout.sum(dim=-1)[0].tolist(),
+}
+pd.DataFrame(sums, index=[f"query {n}" for n in range(4)]).T.round(2)
+
+# %% [markdown]
+# The rows of a recorded map sum to 1, and those after dropout do not. If the rows of your map do not, look for `model.eval()`.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Recorded weights sum to 1, also in training."):
+    assert (maps["dot"].sum(dim=-1) - 1).abs().max() < 1e-5
+    assert (after_dropout.sum(dim=-1) - 1).abs().max() > 0.05
+    assert torch.allclose(maps["dot"], cu.dot_product_weights(*pieces_of[:2], valid_four))
+
+# %% [markdown]
+# ## What it costs
+#
+# *Section 6 of 7*
+#
+# For $n$ queries and keys of size $d$, scores and answers take $2n^2d$ multiplications, masked or not: a forbidden pair is computed and then
+# thrown away, unless an implementation skips it. And memory? For the way back, attention as the chapter writes it keeps the map of weights, $n^2$
+# numbers, and what masking needs. PyTorch's operator is **fused**: it goes through the keys in blocks and computes the weights again on the way
+# back (Dao et al., 2022). We count all bytes that autograd keeps, for one head of size 64.
+
+
+# %%
+def written_out(queries, keys, values, attn_mask=None):
+    scores = queries @ keys.transpose(-2, -1) / math.sqrt(queries.shape[-1])
+    return cu.masked_softmax(scores, attn_mask) @ values
+
+
+def mebibytes_kept(function, *inputs, **options):
+    """What is kept for the backward pass; what is kept twice counts once."""
+    kept = {}
+
+    def pack(tensor):
+        kept[tensor.data_ptr(), tensor.shape] = tensor.numel() * tensor.element_size()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        function(*inputs, **options)
+    return sum(kept.values()) / 2**20
+
+
+# %%
+longest = 1024  # try 128 … 2048
+memory = {}
+for n in (longest // 16, longest // 4, longest // 2, longest):
+    long = [torch.randn(1, 1, n, 64, requires_grad=True) for _ in range(3)]
+    full = cu.causal_mask(n)
+    memory[n] = [
+        mebibytes_kept(written_out, *long),
+        mebibytes_kept(written_out, *long, full),
+        mebibytes_kept(F.scaled_dot_product_attention, *long, attn_mask=full),
+        mebibytes_kept(F.scaled_dot_product_attention, *long, is_causal=True),
+    ]
+ways = ["written out", "written out, mask", "fused, mask", "fused, is_causal"]
+pd.DataFrame(memory, index=ways).T.rename_axis("tokens").round(3)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.show_curves(
+    list(memory), {way: [memory[n][place] for n in memory] for place, way in enumerate(ways)},
+    logx=True, logy=True, xlabel="tokens", ylabel="MiB kept", width=7,
+    alt="On two logarithmic axes, what is kept for the backward pass over the number of tokens. At the left "
+    "all four lie close together. At the right written out with a mask is highest, then written out, then "
+    "fused with a mask, all growing with the square; fused with is_causal grows in proportion and is lowest.",
+)  # fmt: skip
+
+# %% [markdown]
+# At 64 tokens the four are close together: the map is as small as its inputs. At 1,024 tokens the written-out form with a mask keeps 9.75 MiB and the fused one
+# with `is_causal=True` 1.00. A mask that is *handed over* is a map, too, and is kept as numbers of four bytes: 4 of the 5 MiB of *fused, mask*. So say
+# `is_causal=True` where it is what you mean; the package has the same argument. Bytes are exact and the same on each machine; for seconds, measure on yours.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "Written out, memory grows with the square of the length; fused and causal, in proportion."
+):
+    least, _, half, most = memory.values()
+    assert 3.4 < most[1] / half[1] < 4 and most[3] < 2.1 * half[3]
+    assert most[1] > 9 * most[3] and least[1] < 2 * least[3]
+    assert 4 <= most[2] - most[3] < 4.1
+
+# %% [markdown]
+# ## Attention in pieces
+#
+# *Section 7 of 7*
+#
+# Queries do not know of each other, so that a long sequence can be answered some queries at a time. Cutting the *keys* is harder: each weight is divided by a sum
+# over all of them. The way out is to divide last, and to remember three things for each query while the pieces go by: the largest score $m$
+# so far, the sum $s$ of the exponentials $e^{a_i - m}$, and the sum $y$ of the values with these factors. A new piece may bring a larger maximum; then the old sums are
+# multiplied by $e^{m_{\text{old}} - m_{\text{new}}}$ (Milakov and Gimelshein, 2018; Rabe and Staats, 2021).
+#
+# By hand: scores $\ln 1, \ln 2 \mid \ln 3, \ln 4$ in two pieces, values 1, 2, 3, 4. The answer has to be
+# $(1 + 4 + 9 + 16)/10 = 3$.
+
+
+# %%
+def running_sums(queries, keys, values, attn_mask, chunk):
+    """m, s and y after each piece of `chunk` keys; mask (…, queries, keys)."""
+    m = torch.full((*queries.shape[:-1], 1), torch.finfo(queries.dtype).min)
+    s, y = torch.zeros_like(m), torch.zeros(())
+    for start in range(0, keys.shape[-2], chunk):
+        piece = slice(start, start + chunk)
+        scores = queries @ keys[..., piece, :].mT / math.sqrt(queries.shape[-1])
+        scores = scores.masked_fill(~attn_mask[..., piece], -math.inf)
+        old, m = m, torch.maximum(m, scores.amax(dim=-1, keepdim=True))
+        parts = (scores - m).exp()
+        s = s * (old - m).exp() + parts.sum(dim=-1, keepdim=True)
+        y = y * (old - m).exp() + parts @ values[..., piece, :]
+        yield m, s, y
+
+
+logs = torch.tensor([[1.0], [2.0], [3.0], [4.0]]).log()
+four_values, all_four = torch.arange(1.0, 5.0)[:, None], torch.ones(1, 4).bool()
+steps = [
+    [m.item(), s.item(), y.item(), (y / s).item()]
+    for m, s, y in running_sums(torch.ones(1, 1), logs, four_values, all_four, 2)
+]
+pd.DataFrame(steps, columns=["m", "s", "y", "y / s"]).rename_axis("piece").round(3)
+
+# %%
+chunk = 4  # try 1 … 20
+
+
+def in_pieces(queries, keys, values, attn_mask):
+    """Attention that scores `chunk` keys at a time."""
+    *_, (_, s, y) = running_sums(queries, keys, values, attn_mask, chunk)
+    return y / s
+
+
+long_inputs = [torch.randn(2, 3, 10, dim) for dim in (8, 8, 4)]
+masks = {
+    "every pair": torch.ones(10, 10, dtype=torch.bool),
+    "causal": cu.causal_mask(10),
+    "lengths 10, 3": cu.padding_mask(torch.tensor([10, 3]), 10),
+}
+for name, mask in masks.items():
+    print(f"{name:15}", end="")
+    cu.equal(in_pieces, F.scaled_dot_product_attention, *long_inputs, mask)
+
+# %% [markdown]
+# After the first piece $y/s$ is the answer of the first two keys, $5/3$; after the second it is 3. No more than `chunk` scores of a
+# query exist at a time, and the result is the same, gradients included. Two remarks. The largest score starts at the lowest *finite* number, because
+# $-\infty - (-\infty)$ is NaN: a piece that is wholly forbidden would poison the rest. And in training PyTorch would keep all pieces for the way
+# back; FlashAttention computes them again instead.
+#
+# ### Exercise 1 · A row without a key
+#
+# *open · 10 minutes*
+#
+# What does `in_pieces` give for a row without any permitted key, and why? Change it so that such a row is zeros, with finite
+# gradients, and hold it against `cu.scaled_dot_product_attention`. Which of the three sums shows you that a row is empty?
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Two pieces of keys give the answer of all four."):
+    assert abs(steps[0][3] - 5 / 3) < 1e-5 and abs(steps[1][3] - 3) < 1e-5
+
+# %% [markdown]
+# Back to the chapter: [Masks](04_masks.ipynb). Next: [Bahdanau attention: learning to align](05_bahdanau_attention.ipynb).
+
+# %% [markdown]
+# ## References
+#
+# - Beltagy, I., Peters, M. E. & Cohan, A. (2020). [Longformer: The long-document transformer](https://arxiv.org/abs/2004.05150).
+# - Dao, T., Fu, D. Y., Ermon, S., Rudra, A. & Ré, C. (2022). [FlashAttention: Fast and memory-efficient exact attention with IO-awareness](https://arxiv.org/abs/2205.14135). NeurIPS.
+# - Kak, A. (2025). [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/). Lecture slides, Purdue University: masks by zeroed embeddings, one pass for each word.
+# - Karpathy, A. (2022). [nanoGPT](https://github.com/karpathy/nanoGPT), file model.py.
+# - Lippe, P. (2022). [UvA Deep Learning tutorials](https://uvadlc-notebooks.readthedocs.io/), tutorial 6: Transformers and multi-head attention.
+# - Milakov, M. & Gimelshein, N. (2018). [Online normalizer calculation for softmax](https://arxiv.org/abs/1805.02867).
+# - Miller, E. (2023). [Attention is off by one](https://www.evanmiller.org/attention-is-off-by-one.html).
+# - Rabe, M. N. & Staats, C. (2021). [Self-attention does not need O(n²) memory](https://arxiv.org/abs/2112.05682).
+# - Radford, A. et al. (2019). [GPT-2, code](https://github.com/openai/gpt-2/blob/master/src/model.py): `mask_attn_weights`.
+# - Raffel, C. et al. (2020). [Exploring the limits of transfer learning with a unified text-to-text transformer](https://arxiv.org/abs/1910.10683). JMLR 21. Section 3.2: prefix masks.
+# - Rush, A. et al. (2018). [The Annotated Transformer](https://nlp.seas.harvard.edu/annotated-transformer/).
+# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 3.2.3: the mask of the decoder.
+# - Wolf, T. et al. (2020). [Transformers: State-of-the-art natural language processing](https://arxiv.org/abs/1910.03771). Its [masks](https://github.com/huggingface/transformers/blob/main/src/transformers/modeling_attn_mask_utils.py).
+# - Zhang, A., Lipton, Z. C., Li, M. & Smola, A. J. (2023). [Dive into Deep Learning](https://d2l.ai). Cambridge University Press. Section 11.3: masked softmax.

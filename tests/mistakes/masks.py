@@ -1,0 +1,174 @@
+"""Seeded mistakes for the checks of this chapter: each must fail, with the hint of the property it breaks."""
+
+import math
+
+import torch
+
+# predicted_pairs --------------------------------------------------------------------------------
+
+
+def without_the_diagonal():
+    """Nobody sees itself, in (a)."""
+    return [15, 24, 18, 10, 2]
+
+
+def words_as_queries_only():
+    """Takes padded queries out, in (b)."""
+    return [21, 16, 18, 10, 2]
+
+
+def triangle_of_the_words():
+    """1 + 2 + 3 + 4 in (c): no rows for the padded queries."""
+    return [21, 24, 10, 10, 2]
+
+
+def padding_still_at_the_end():
+    """Counts (d) as (c)."""
+    return [21, 24, 18, 18, 2]
+
+
+def padding_sees_itself():
+    """No row of (d) is empty, if padding may look at itself."""
+    return [21, 24, 18, 10, 0]
+
+
+def four_numbers():
+    """(e) is missing."""
+    return [21, 24, 18, 10]
+
+
+# my_masked_softmax ------------------------------------------------------------------------------
+
+
+def opposite_polarity(scores, attn_mask):
+    """True taken for "forbidden"."""
+    return scores.masked_fill(attn_mask, -math.inf).softmax(dim=-1)
+
+
+def softmax_over_queries(scores, attn_mask):
+    """Normalizes down the columns."""
+    return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-2)
+
+
+def zeroes_the_scores(scores, attn_mask):
+    """A score of 0 still has the exponential 1."""
+    return (scores * attn_mask).softmax(dim=-1)
+
+
+def multiplies_afterwards(scores, attn_mask):
+    """Rows no longer sum to 1."""
+    return scores.softmax(dim=-1) * attn_mask
+
+
+def needs_a_mask_of_full_size(scores, attn_mask):
+    """Indexes with the mask, which then has to have the scores' own shape."""
+    filled = scores.clone()
+    filled[~attn_mask] = -math.inf
+    return filled.softmax(dim=-1)
+
+
+def writes_into_the_scores(scores, attn_mask):
+    """masked_fill_ with an underscore changes the caller's tensor."""
+    return scores.masked_fill_(~attn_mask, -math.inf).softmax(dim=-1)
+
+
+def minus_a_million(scores, attn_mask):
+    """-1e6 is not minus infinity."""
+    return scores.masked_fill(~attn_mask, -1e6).softmax(dim=-1)
+
+
+def renormalizes(scores, attn_mask):
+    """Softmax over all keys, then mask and divide: 0/0 where the permitted scores are far below."""
+    weights = scores.softmax(dim=-1) * attn_mask
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+def renormalizes_with_epsilon(scores, attn_mask):
+    """The same with 1e-9 in the denominator: zeros where there should be weights."""
+    weights = scores.softmax(dim=-1) * attn_mask
+    return weights / (weights.sum(dim=-1, keepdim=True) + 1e-9)
+
+
+def minus_a_billion_billion(scores, attn_mask):
+    """-1e18 survives any score of float32, but float16 has no such number."""
+    return scores.masked_fill(~attn_mask, -1e18).softmax(dim=-1)
+
+
+def answers_in_float32(scores, attn_mask):
+    """Computes in float32 and forgets to go back."""
+    return scores.float().masked_fill(~attn_mask, -math.inf).softmax(dim=-1).nan_to_num()
+
+
+def minus_infinity(scores, attn_mask):
+    """An empty row is NaN."""
+    return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1)
+
+
+def smallest_number(scores, attn_mask):
+    """An empty row is uniform."""
+    return scores.masked_fill(~attn_mask, torch.finfo(scores.dtype).min).softmax(dim=-1)
+
+
+def adds_minus_infinity(scores, attn_mask):
+    """Adds −inf and replaces NaN after the softmax: the output is right, the gradient is NaN."""
+    bias = torch.zeros(attn_mask.shape, dtype=scores.dtype).masked_fill(~attn_mask, -math.inf)
+    return (scores + bias).softmax(dim=-1).nan_to_num()
+
+
+def hides_nan(scores, attn_mask):
+    """Replaces each NaN after the softmax, also those that a broken model made."""
+    return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1).nan_to_num()
+
+
+# fixed_masked_softmax ---------------------------------------------------------------------------
+
+
+def computes_with_forbidden_scores(scores, attn_mask):
+    """Multiplies what it should replace: 0 · ∞ is NaN."""
+    return (scores * attn_mask - 1e9 * ~attn_mask).softmax(dim=-1)
+
+
+def clamps_the_sum(scores, attn_mask):
+    """No 0/0, and no weights either, where the forbidden score is far above."""
+    weights = scores.softmax(dim=-1) * attn_mask
+    return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-30)
+
+
+MISTAKES = {
+    "predicted_pairs": [
+        without_the_diagonal,
+        words_as_queries_only,
+        triangle_of_the_words,
+        padding_still_at_the_end,
+        padding_sees_itself,
+        four_numbers,
+    ],
+    "fixed_masked_softmax": [
+        opposite_polarity,
+        zeroes_the_scores,
+        multiplies_afterwards,
+        needs_a_mask_of_full_size,
+        writes_into_the_scores,
+        renormalizes,
+        renormalizes_with_epsilon,
+        clamps_the_sum,
+        computes_with_forbidden_scores,
+    ],
+    "my_masked_softmax": [
+        opposite_polarity,
+        softmax_over_queries,
+        zeroes_the_scores,
+        multiplies_afterwards,
+        needs_a_mask_of_full_size,
+        writes_into_the_scores,
+        minus_a_million,
+        renormalizes,
+        renormalizes_with_epsilon,
+        minus_a_billion_billion,
+        answers_in_float32,
+        minus_infinity,
+        smallest_number,
+        adds_minus_infinity,
+        hides_nan,
+    ],
+}
