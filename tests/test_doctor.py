@@ -80,12 +80,6 @@ def test_this_environment_is_fit_for_the_course():
         assert findings[subject].ok, repr(findings[subject])
 
 
-@pytest.mark.parametrize("subject", doctor.LOOKS)
-def test_chapter_00_explains_each_line(subject):
-    text = (doctor.ROOT / "notebooks/source/00_start_here.py").read_text(encoding="utf-8")
-    assert f"# | {subject} | " in text
-
-
 def test_what_cannot_be_looked_at_is_said(monkeypatch):
     def ill():
         raise OSError("no such\ndevice")

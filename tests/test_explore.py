@@ -27,6 +27,7 @@ from course_utils.lessons.explorer import (
     Explorer,
     IntRange,
     Slider,
+    Text,
     Toggle,
 )
 from course_utils.lessons.page import MAX_BYTES
@@ -177,7 +178,8 @@ def test_a_picture_may_be_cut_between_its_panels(name):
     assert all(right - left >= 60 for left, right in itertools.pairwise(cuts))
     picture = explorer.figure()
     picture.canvas.draw()
-    columns = {round(ax.bbox.x0) for ax in picture.axes}
+    maps = [ax for ax in picture.axes if ax.get_label() != "<colorbar>"]
+    columns = {round(ax.bbox.x0) for ax in maps}
     assert len(cuts) >= 3 or len(columns) == 1
     for cut in cuts[1:-1]:
         assert not [ax for ax in picture.axes if ax.bbox.x0 < cut < ax.bbox.x1], cut
@@ -298,6 +300,54 @@ def test_every_control_is_named_and_of_the_right_kind():
     assert many.select_one("option[selected]").text == "2"
 
 
+class Line:
+    """A picture of a line of text; it knows no sevens."""
+
+    def __init__(self):
+        self.picture, ax = cu.subplots(alt="A line", width=4, height=1)
+        self.text = ax.text(0, 0.5, "")
+
+    def draw(self, line: str) -> str:
+        if "7" in line:
+            raise ValueError("no sevens, please")
+        self.text.set_text(line)
+        return f"The line says {line!r}."
+
+
+def written(value: str = "one") -> Explorer:
+    return Explorer("line", Line, {"line": Text(["one", "two <b>"], value, "Your line")})
+
+
+def test_a_reader_writes_a_line_in_lab():
+    explorer = written()
+    panel = explorer.panel()
+    form = BeautifulSoup(panel.form, "html.parser")
+    field = form.select_one("input[type=text]")
+    assert (field["value"], field["maxlength"]) == ("one", "100")
+    assert field.parent.text.strip() == "Your line"
+    assert [option.text for option in form.select("option")] == ["one", "two <b>"]
+    panel.positions = ["  three   words here "]  # what the front end sends
+    assert explorer.values == {"line": "three words here"} == {"line": panel.positions[0]}
+    assert panel.frame["alt"] == "The line says 'three words here'."
+    assert repr(explorer) == "line(line='three words here')"
+
+
+def test_a_line_that_fails_is_said_in_place_and_the_picture_stays():
+    panel = written().panel()
+    for line, says in [("7", "no sevens"), ("", "0 characters"), ("x" * 101, "101 characters")]:
+        panel.positions = [line]
+        assert says in panel.alert
+        assert panel.frame["alt"] == "The line says 'one'."
+
+
+@pytest.mark.parametrize(("value", "chosen"), [("two <b>", "two <b>"), ("my own", "one")])
+def test_in_the_book_a_line_is_chosen_from_the_examples(value, chosen):
+    form = BeautifulSoup(written(value).page(), "html.parser").form
+    assert not form.select("input[type=text]")
+    assert form.select_one("option[selected]").text == chosen
+    assert form.select_one(".cu-caption").text == f"The line says {chosen!r}."
+
+
 def test_two_choices_with_one_label_are_two_groups():
     controls = {key: Choice([1, 2], 1, label="Side") for key in ("n", "kind")}
     form = BeautifulSoup(small(controls).panel().form, "html.parser")
@@ -341,6 +391,8 @@ SLIDER = Slider([1, 2], 1, label="Number")
         (lambda: Slider(3, 3, label="N"), TypeError, "values=3 is not a list"),
         (lambda: Choice("abc", "a", label="N"), TypeError, "values='abc' is not a list"),
         (lambda: Slider([1, 2], 1, label=" "), ValueError, "label=' ' is empty"),
+        (lambda: Text(["a"], 3, label="N"), TypeError, "value=3 is not a text"),
+        (lambda: Text(["a"], " ", label="N"), ValueError, "value has 0 characters; 1 to 100"),
         (
             lambda: Slider([0.01, 0.02], 0.01, label="N", format="{:.1f}"),
             ValueError,

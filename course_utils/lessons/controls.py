@@ -49,6 +49,14 @@ class Control:
         """What to show for `value`."""
         return str(value)
 
+    def position(self, value: Hashable) -> int | str:
+        """Where the control stands for `value`, as its form says it: the index of the value."""
+        return self.values.index(value)
+
+    def at(self, position: int | str) -> Hashable:
+        """The value for a position that the form has sent."""
+        return self.values[position]
+
     def check(self, name: str, value: Hashable) -> Hashable:
         """The control's own copy of `value`.
 
@@ -75,6 +83,40 @@ class Slider(Control):
 @dataclass(frozen=True)
 class Choice(Control):
     """One of several options: a list of values, or a dict from what to show to its value."""
+
+
+@dataclass(frozen=True)
+class Text(Control):
+    """A line that the reader writes, or one of some examples; in the book, which has no kernel, one of these.
+
+    Attributes:
+        values: the examples.
+        longest: characters that the reader may write.
+    """
+
+    longest: int = 100
+
+    def position(self, value: Hashable) -> int | str:
+        """The line itself."""
+        return str(value)
+
+    def at(self, position: int | str) -> Hashable:
+        """The line itself."""
+        return position
+
+    def check(self, name: str, value: Hashable) -> Hashable:
+        """The line with single spaces.
+
+        Raises:
+            TypeError: it is no text.
+            ValueError: it is empty or too long.
+        """
+        if not isinstance(value, str):
+            raise TypeError(f"{name}={value!r} is not a text")
+        line = " ".join(value.split())
+        if not 0 < len(line) <= self.longest:
+            raise ValueError(f"{name} has {len(line)} characters; 1 to {self.longest} are possible")
+        return line
 
 
 class Toggle(Control):

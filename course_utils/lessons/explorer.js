@@ -8,7 +8,9 @@ function connect(form, moved) {
   const drawParts = stack(form.querySelector(".cu-stage"));
   let newest = null;
 
+  const line = (group) => group.querySelector("input[type=text]");
   const position = (group) => {
+    if (line(group)) return line(group).value;
     const input = group.querySelector("input:checked, input[type=range], select");
     return input ? Number(input.value) : 0; // an unticked box is the first value: off
   };
@@ -19,9 +21,15 @@ function connect(form, moved) {
       slider.parentElement.querySelector("output").textContent = text;
     }
   };
-  form.addEventListener("input", () => {
+  form.addEventListener("input", ({ target }) => {
+    if (target.type === "text") return; // half written: `change` comes with Enter, or when the field is left
+    const written = line(target.closest("[data-count]"));
+    if (written) written.value = target.value; // an example was chosen
     describe();
     moved(groups.map(position));
+  });
+  form.addEventListener("change", ({ target }) => {
+    if (target.type === "text") moved(groups.map(position));
   });
   form.addEventListener("submit", (event) => event.preventDefault());
 

@@ -27,11 +27,21 @@ import torch
 from PIL import Image
 
 from course_utils.figures import Picture, image_tag
-from course_utils.lessons.controls import Choice, Control, IntRange, Slider, Toggle
+from course_utils.lessons.controls import Choice, Control, IntRange, Slider, Text, Toggle
 from course_utils.lessons.page import form, page, shared_colors
 from course_utils.lessons.painting import Layers, cuts, least_scale
 
-__all__ = ["Choice", "Control", "Explorer", "IntRange", "Slider", "Toggle", "outline", "still_copy"]
+__all__ = [
+    "Choice",
+    "Control",
+    "Explorer",
+    "IntRange",
+    "Slider",
+    "Text",
+    "Toggle",
+    "outline",
+    "still_copy",
+]
 
 MAX_FRAMES = 128
 """The book draws each combination of values once; more would not fit a page."""
@@ -57,7 +67,7 @@ class Explorer:
     Args:
         name: the name of the function that makes it; `repr` shows it.
         scene: makes a new `Scene`, an object with a `picture` and a method `draw(**values)`.
-        controls: argument of `draw` → its `Slider`, `Choice`, `Toggle` or `IntRange`.
+        controls: argument of `draw` → its `Slider`, `Choice`, `Toggle`, `IntRange` or `Text`.
         caption: one line over the controls that says what to try.
 
     Raises:
@@ -196,17 +206,21 @@ class Explorer:
         every = list(self.combinations())
         some = [self._paint(values)[0] for values in every[:: math.ceil(len(every) / 8)]]
         about = {"size": self.size, "caption": self.caption, **self._parts}
+        places = [
+            control.values.index(value) if value in control.values else 0  # a line of the reader's
+            for control, value in zip(self.controls.values(), self.values.values(), strict=True)
+        ]
         return page(
-            self.name, self.controls, self._positions(), map(self._paint, every),
+            self.name, self.controls, places, map(self._paint, every),
             colors=shared_colors(some), **about,
         )  # fmt: skip
 
-    def _positions(self) -> list[int]:
-        return [control.values.index(self.values[key]) for key, control in self.controls.items()]
+    def _positions(self) -> list[int | str]:
+        return [control.position(self.values[key]) for key, control in self.controls.items()]
 
-    def _move(self, positions: list[int]) -> None:
+    def _move(self, positions: list[int | str]) -> None:
         pairs = zip(self.controls.items(), positions, strict=True)
-        self.set(**{key: control.values[position] for (key, control), position in pairs})
+        self.set(**{key: control.at(position) for (key, control), position in pairs})
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         png, alt = self.frame()
@@ -237,7 +251,7 @@ def _check_controls(controls: Mapping[str, Control]) -> None:
         raise ValueError("controls is empty; an explorer needs at least one")
     for key, control in controls.items():
         if not isinstance(control, Control):
-            kinds = "Slider, Choice, Toggle or IntRange"
+            kinds = "Slider, Choice, Toggle, IntRange or Text"
             raise TypeError(f"controls[{key!r}] is a {type(control).__name__}, not a {kinds}")
     sizes = [len(control.values) for control in controls.values()]
     if (count := math.prod(sizes)) > MAX_FRAMES:

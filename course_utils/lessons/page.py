@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image, ImageFilter
 
 from course_utils.figures.picture import with_palette
-from course_utils.lessons.controls import Choice, Control, Toggle
+from course_utils.lessons.controls import Choice, Control, Text, Toggle
 
 MAX_BYTES = 1_100_000
 """Of one explorer in a page, at twice the displayed resolution: as much as three photographs."""
@@ -41,7 +41,7 @@ def asset(name: str) -> str:
 def form(
     name: str,
     controls: Mapping[str, Control],
-    positions: Sequence[int],
+    positions: Sequence[int | str],
     *,
     caption: str | None,
     image: Mapping[str, object],
@@ -55,7 +55,7 @@ def form(
     Args:
         name: of the explorer.
         controls: key → control.
-        positions: index of the value at which each control stands.
+        positions: index of the value at which each control stands; a line, where a `Text` may be written.
         caption: one line over the controls.
         image: attributes of the picture: `src` (there may be none yet), `width`, `height` and `alt`.
         cuts, least: where the picture is cut into parts, which stand one below the other on a page on which
@@ -79,15 +79,23 @@ style="max-width: {image["width"]}px; background-image: {background}"><img {pict
 {more}</form>"""
 
 
-def _control(key: str, control: Control, position: int) -> str:
+def _control(key: str, control: Control, position: int | str) -> str:
     """One control as HTML. Labels enclose their inputs, and a form bounds its radio groups: no ids."""
     label, count = html.escape(control.label), len(control.values)
     texts = [html.escape(text) for text in control.texts]
+    if isinstance(control, Text) and isinstance(position, str):
+        options = "".join(f"<option>{text}</option>" for text in texts)
+        return (
+            f'<div class="cu-text" data-count="{count}"><label><span class="cu-label">{label}</span> '
+            f'<input type="text" maxlength="{control.longest}" value="{html.escape(position)}" '
+            f'spellcheck="false" autocapitalize="off"></label> '
+            f"<label>or an example <select>{options}</select></label></div>"
+        )
     if isinstance(control, Toggle):
         tick = " checked" if position else ""
         box = f'<input type="checkbox" value="1"{tick}>'
         return f'<label data-count="2">{box} <span class="cu-label">{label}</span></label>'
-    if isinstance(control, Choice) and count > MAX_RADIOS:
+    if isinstance(control, Text) or (isinstance(control, Choice) and count > MAX_RADIOS):
         options = "".join(
             f'<option value="{i}"{" selected" if i == position else ""}>{text}</option>'
             for i, text in enumerate(texts)

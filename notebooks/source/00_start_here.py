@@ -9,274 +9,321 @@
 # %% [markdown]
 # # Start here
 #
-# **How do you work through this course, and is your machine ready for it?** Nothing in this chapter is difficult. Take it
-# slowly, run every cell, and move the slider more often than you need to.
+# **When a network translates a sentence, which words does it look at?** A small one stands below. It has learned from
+# English sentences and their French translations, in about a minute on one core of a CPU, and it answers you. You will build and train it
+# yourself in [The Transformer](10_transformer.ipynb); this chapter shows what it looks at, and how to work here.
 #
 # After this chapter you can
 #
-# - step through a notebook, run all of it, and start it afresh,
-# - say what your machine has, and fix what it lacks,
-# - read a heatmap of attention weights, row by row,
-# - do an exercise and have it checked,
-# - translate between the names of this course and those of other texts.
+# - read a map of attention weights row by row, and say what its colors may hide;
+# - say which shape comes out when tensors of two shapes meet, and sum over the right axis;
+# - compute the last step of attention, an average with weights;
+# - run, change and restart a notebook, do an exercise, and choose your way through the course.
 #
-# *20 minutes, and a few more for the two exercises. You need a little Python, and no mathematics beyond an average.*
+# It needs Python, and a little indexing as in NumPy. If tensors are new to you, keep the appendix
+# [PyTorch in an hour](B_pytorch.ipynb) open beside this page.
+#
+# **This page is a notebook**: a column of cells, some with text, some with Python. Click the next cell and press
+# **Shift + Enter**. It runs, what it shows appears below it, and the next cell is selected. Go on like this to the end. (If you
+# read this as a web page, the same questions and pictures answer you; only the code does not run.)
 
 # %%
 import pandas as pd
 import torch
-import torch.nn.functional as F
-from torch.testing import assert_close
 
 import course_utils as cu
+from course_utils.lessons.start_here.explorer import translate
 
 cu.seed_everything(0)
 
 # %% [markdown]
-# ## Stepping through a chapter
+# That cell showed nothing: it imports what the chapter needs and sets the seed of the random numbers. `cu` is the package
+# that comes with the course: data, pictures, questions, checks, and the parts that the chapters build.
 #
-# *What do you do with a page like this?*
+# ## Ask a translator
 #
-# A notebook is a column of **cells**. Some hold text, like this one. Some hold Python, like the one above. Click a cell with
-# code and press **Shift + Enter**: it runs, what it shows appears below it, and the next cell is selected. Go on like that to
-# the end of the chapter. Every chapter begins with a cell that imports what it needs and sets the seed of the random numbers,
-# so run that one first.
+# *Section 1 of 6*
+#
+# For each French word that it writes, the network gives every English word a **[weight](C_glossary.ipynb#attention-weights)**. The weights for one French word
+# are never negative, and sum to 1.
+#
+# First a question, a **prediction**: choose an answer before you know. Nothing is stored, and you may skip it. The network knows 833
+# words and signs, and *little* is none of them.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "You ask it to translate “The little girl eats the red apple.” What does it do?",
+    ["it says that it does not know little", "it leaves little out", "it writes something else"],
+    answer="it writes something else",
+    wrong={
+        "it says that it does not know little": "It can only write French words. Which of them would say so?",
+        "it leaves little out": "This would be modest. Choose the sentence below, and look.",
+    },
+    why="It has learned to go on with the likeliest French word, whatever it has read. Choose the sentence below, and look.",
+)
+
+# %%
+cu.explore.translator()
+
+# %%
+asked = "She has a red car."  # try "She has a red car." | "The cat drinks milk."
+told = translate(asked)
+as_numbers = pd.DataFrame(told.weights, index=told.target, columns=told.source)
+as_numbers["sum"] = as_numbers.sum(axis=1)
+as_numbers.round(2)
+
+# %% [markdown]
+# One row for each French word, one column for each English word. In the picture stands the largest weight of each row, in the table stand
+# all. (`<eos>` is the sign for the end of a sentence.) *Voiture* is the car and has 0.93 on *car*; *rouge* has 0.87 on *red*: French turns
+# these two words around, and so do the dark cells.
+#
+# **Now write a sentence of your own** above the picture, and press Enter, or choose an example. A word that it does not know
+# turns red, and below the picture stand words of similar spelling that it knows.
+#
+# It is often wrong. *The little girl eats the red apple* becomes: the **shy** girl eats the red **church**. Of *the black cat*, the color gets
+# lost. *She found a key and hid it* becomes *… l'a mangée*: she **ate** it, and the row of *mangée* has 0.59 on *hid*, the right word to look
+# at. The map shows where a network looks, not whether it is right. Nor does it say why: *une* has 0.22 on *car*, and in French the noun
+# does decide between *un* and *une*. Is the weight there for that? A map alone cannot tell.
+
+# %%
+cu.quiz("start_here", "one_row")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Each row sums to 1, and car and red are looked at in the French order."):
+    assert " ".join(told.target[:-1]) == "elle a une voiture rouge ."
+    assert as_numbers["sum"].sub(1).abs().max() < 1e-5
+    assert as_numbers.loc["voiture", "car"] > 0.9 and as_numbers.loc["rouge", "red"] > 0.8
+    assert as_numbers.loc["une"].drop("sum").nlargest(2).index.tolist() == ["a", "car"]
+
+# %% [markdown]
+# ## How to work here
+#
+# *Section 2 of 6*
 #
 # | You want to | In JupyterLab | Keys |
 # |---|---|---|
-# | run a cell and go on to the next | ▶ in the toolbar | Shift + Enter |
-# | run a cell and stay | | Ctrl + Enter |
-# | run everything from the top | *Run → Run All Cells* | |
-# | run everything down to here | *Run → Run All Above Selected Cell* | |
-# | stop a cell that takes too long | ■ in the toolbar | I, I (twice, outside of a cell) |
-# | forget all variables and begin again | *Kernel → Restart Kernel…* | 0, 0 (twice, outside of a cell) |
-# | do both, the surest cure for confusion | *Kernel → Restart Kernel and Run All Cells…* | |
-# | save | *File → Save Notebook* | Ctrl + S |
+# | run a cell, and stay there | | Ctrl + Enter |
+# | run all cells above | *Run → Run All Above Selected Cell* | |
+# | stop a cell that takes too long | ■ in the toolbar | I, I (press Esc first) |
+# | forget everything, and run all again | *Kernel → Restart Kernel and Run All Cells…* | |
+# | find a section | the list in the left side bar | |
 #
-# On a Mac, save with ⌘ + S. "Outside of a cell" means: press Esc first, so that no cursor blinks.
-#
-# Change anything you like. A notebook is yours to take apart, and the section *If something goes wrong* near the end says how
-# to get the original back. If you read this as a web page, you see the same text, pictures and sliders; only the code does
-# not run there.
-#
-# Now run your first cell.
-
-# %%
-weights = torch.tensor([0.5, 0.3, 0.2])
-values = torch.tensor([10.0, 20.0, 30.0])
-answer = (weights * values).sum()
-round(answer.item(), 2)
-
-# %% [markdown]
-# The last line of a cell is shown. Here it is an average in which the three values do not count alike:
-#
-# $$0.5 \cdot 10 + 0.3 \cdot 20 + 0.2 \cdot 30 = 5 + 6 + 6 = 17.$$
-#
-# You have just computed attention. The rest of the course is about where the weights come from.
-#
-# Many cells show nothing at all, like the next one. An `assert` is a claim: it is silent if the claim holds, and stops the
-# cell if it does not. When we state a number in the text, a cell asserts it.
-
-# %%
-assert_close(weights.sum(), torch.tensor(1.0))
-assert_close(answer, torch.tensor(17.0))
-
-# %% [markdown]
-# ## What a chapter is made of
-#
-# | Piece | What it is for |
-# |---|---|
-# | a **question**, in italics | what the section answers; try a guess before you read on |
-# | an example **by hand** | numbers small enough to check with a pencil |
-# | a **picture** | followed by what to see in it |
-# | a **slider** | the same picture, moved by you; the text says what to try |
-# | **What goes wrong** | mistakes that many people make, shown failing |
-# | an **exercise** | three cells: yours to fill in, a check, and a hidden solution |
-# | a **quiz** | five questions; every answer, right or wrong, says why |
-# | **take-aways** and **references** | what to keep, and where it comes from |
-
-# %% [markdown]
-# ## Is this machine ready?
-#
-# *What do you have here: which Python, how many cores, how much memory, and are the data complete?* Ask the doctor.
+# Is your machine ready? ✓ is fine, ○ could be better, ✗ has to be fixed, and then the last column says how. (Before you run the
+# cell, you see the machine on which this page was made.)
 
 # %% tags=["nbval-ignore-output"]
 cu.doctor()
 
 # %% [markdown]
-# What you see above is your machine, if you ran the cell, and ours if you did not. ✓ means fine; ○ means that the course
-# runs, and could run better; ✗ means that something has to be fixed, and the last column says how. Line by line:
-#
-# | Line | What it looks at | What to do if it is marked |
-# |---|---|---|
-# | Python | version and operating system | install Python 3.11 or newer, then `make lab` |
-# | PyTorch | the library behind every chapter | an old one is replaced by `make lab` |
-# | Packages | everything else that we import, at the versions the course is tested with | *missing:* `make lab`, then restart the kernel. *Other versions:* carry on, and do the same if a cell fails |
-# | Device | a GPU, if PyTorch can use one | nothing: every chapter is made for a CPU. Cells for a GPU step aside without one; ○ says that there is a GPU which PyTorch does not see |
-# | Threads | how many PyTorch uses, and on how many cores | ✗, more threads than cores: `torch.set_num_threads(…)` with the number of cores. ○, one thread only: unset `OMP_NUM_THREADS` for more speed |
-# | Memory | how much is free now; 1 GB is enough | shut down the kernels of other notebooks: *Kernel → Shut Down All Kernels…* |
-# | Disk | whether there is room, and whether notebooks can be saved | free some space, or copy the course into a folder of your own |
-# | Data | each file in `data`, compared with its published checksum | a file that is missing or changed comes back with `git checkout -- data` |
-# | Sliders | the two halves of a slider: ipywidgets in Python, its extension in JupyterLab | `make lab`, then restart the kernel and reload the page |
-#
-# `make lab` is typed in a terminal, in the folder of the course. Without `make`, the same is done by
-# `pip install -c constraints.txt -e .`. Nothing here needs the network once it is installed.
-
-# %% [markdown]
-# ## The first picture
-#
-# *Three words look at each other. Who looks at whom, and how much?*
-#
-# In attention, a **query** asks, **keys** are what it may look at, and each key carries a **value** that can be passed on.
-# A **weight** says how much of one key's value a query takes. So there is a number for each pair of a query and a key, and
-# the natural picture of such a table is a **heatmap**: dark is much, light is little.
-#
-# Here are two tables. In the first, each word looks only at itself. In the second, it also looks at the others, and the
-# nearer the more: before sharing out, a key at a distance of $d$ words counts $1/(1+d)$. By hand, for the first word:
-#
-# $$1, \tfrac12, \tfrac13 \quad\text{with the sum}\quad \tfrac{11}{6}, \quad\text{so the weights are}\quad \tfrac{6}{11}, \tfrac{3}{11}, \tfrac{2}{11}.$$
-
-# %%
-words = ["she", "reads", "on"]
-positions = torch.arange(3)
-distance = (positions[:, None] - positions).abs()
-counts = 1 / (1 + distance)
-nearer = counts / counts.sum(dim=-1, keepdim=True)
-itself = torch.eye(3)
-assert_close(nearer[0], torch.tensor([6.0, 3.0, 2.0]) / 11)
-
-# %%
-cu.show_heatmaps(
-    torch.stack([itself, nearer]),
-    queries=words,
-    keys=words,
-    titles=["each word at itself", "the nearer, the more"],
-    annotate=True,
-    alt="Two heatmaps over the words she, reads, on. Left, ones on the diagonal and zeros elsewhere. Right, the "
-    "diagonal is darkest, with 0.55, 0.50 and 0.55, and weights fade with distance.",
-)
-
-# %% [markdown]
-# Read a heatmap like this, always:
-#
-# 1. **Pick a row.** Queries run down the vertical axis. A row is one query: here, the word that looks.
-# 2. **Go along it.** Keys run along the horizontal axis. The dark cells are where this query looks.
-# 3. **Check the sum.** A row is shared out: it adds up to 1. A column need not. The word in the middle is near to everybody,
-#    so its column adds up to more than 1.
-# 4. **Look at the bar.** All maps of a figure have one scale, from 0 to 1, so the same shade is the same weight everywhere.
-#
-# On the left is the identity matrix. On the right, the middle row is symmetric, and the first row is the one that we
-# computed by hand: 0.55, 0.27, 0.18.
-
-# %%
-assert_close(nearer.sum(dim=-1), torch.ones(3))
-assert nearer.sum(dim=0)[1] > 1 > nearer.sum(dim=0)[0]
-assert [round(weight, 2) for weight in nearer[0].tolist()] == [0.55, 0.27, 0.18]
-
-# %% [markdown]
-# *And what comes out?* Each query gets the average of the values, with the weights of its row. For all queries at once that
-# is a product of matrices, `weights @ values`. Let the three words carry the values 11, 22 and 0. The first word gets
-#
-# $$\tfrac{6}{11} \cdot 11 + \tfrac{3}{11} \cdot 22 + \tfrac{2}{11} \cdot 0 = 6 + 6 + 0 = 12.$$
-#
-# Looking only at itself, each word would get its own value back.
-
-# %%
-values = torch.tensor([[11.0], [22.0], [0.0]])
-assert_close(itself @ values, values)
-assert_close((nearer @ values)[0], torch.tensor([12.0]))
-pd.DataFrame(
-    torch.cat([values, itself @ values, nearer @ values], dim=1).round(decimals=2).tolist(),
-    index=words,
-    columns=["value", "each at itself", "the nearer, the more"],
-)
-
-# %% [markdown]
 # ### Exercise 1 · Nobody is preferred
-# *3 minutes · ★*
 #
-# An exercise has three cells. The first is a **stub**: replace the three dots by your code and run it. The second is the
-# **check**: run it as often as you like; it says "not done yet", or which property does not hold and where to look, or that
-# you are done. The third holds a **solution**, folded away; a click on its bar opens it.
+# *build · 5 minutes*
 #
-# Write a function that returns the weights of an ordinary mean: every query looks at all keys alike.
+# An **exercise** has a cell for you: replace the three dots with your code, and run it. The next cell **checks** it, as often as you
+# like. Stuck? Each run of the cell after that gives another **hint**. The **solution** is folded: a click on its three dots opens it. What you have solved is noted on this
+# machine, by date and without your code.
+#
+# Write a function that returns weights in which all keys count alike: one row for each query, one column for each key.
+# (Queries ask, keys are what they look at. Above, the queries were French and the keys English.)
 
 
-# %% tags=["exercise"]
+# %% tags=["exercise", "build"]
 def average_weights(num_queries, num_keys):
-    """Weights (queries, keys) in which all keys count alike."""
+    """Weights (num_queries, num_keys) in which all keys count alike."""
     ...
 
 
 # %% tags=["check"]
 cu.checks.average_weights(average_weights)
 
+# %%
+cu.checks.average_weights.hint()
 
-# %% tags=["solution"] jupyter={"source_hidden": true}
-def average_weights(num_queries, num_keys):
-    """Weights (queries, keys) in which all keys count alike."""
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def average_weights_solution(num_queries, num_keys):
+    """Each of the keys gets the same part of 1."""
     return torch.full((num_queries, num_keys), 1 / num_keys)
 
 
-cu.checks.average_weights(average_weights)
+cu.checks.average_weights(average_weights_solution)
+
+# %% tags=["nbval-ignore-output"]
+cu.progress()
 
 # %% [markdown]
-# ### What goes wrong: every map on its own scale
+# ### Numbers to change, and what the kernel remembers
 #
-# *Is there a pattern in these weights?* The same table is drawn twice. Its 36 weights lie between 0.13 and 0.21: that is
-# almost the ordinary mean, in which each would be 1/6, or 0.17.
+# A number with `# try` behind it is there to be changed: each value of the range works. (So are texts, as in the table above.) Here 10 and 30 are
+# averaged, with two weights that sum to 1. The list `runs` is for the cell after it.
 
 # %%
-faint = (0.1 * torch.randn(6, 6)).softmax(dim=-1)
-assert ((faint > 0.13) & (faint < 0.21)).all()
+share = 0.5  # try 0.0 … 1.0
+average = share * 10 + (1 - share) * 30
+runs = []
+print(f"{share:g} · 10 + {1 - share:g} · 30 = {average:g}")
 
-# %% tags=["hide-input"]
-picture, (own, common) = cu.subplots(
-    1,
-    2,
-    width=7.0,
-    height=2.8,
-    alt="The same six by six weights twice. Left, on a scale of its own, a strong checkered pattern from white to dark "
-    "blue. Right, on the scale from 0 to 1, an even pale blue.",
-)
-low, high = faint.min().item(), faint.max().item()
-own_map = cu.heatmap(own, faint, title="scale of its own", vmin=low, vmax=high)
-common_map = cu.heatmap(common, faint, title="scale from 0 to 1", ylabel=None)
-picture.colorbar(own_map, ax=own, format="%.2f")
-picture.colorbar(common_map, ax=common)
-picture
+# %%
+runs.append("once more")
+len(runs)
 
 # %% [markdown]
-# On the left, a drawing program has stretched the colors from the smallest to the largest entry, and noise looks like
-# knowledge. On the right, the scale goes from 0 to 1, and the picture says what the numbers say: next to nothing.
-# Before you believe a heatmap, read the numbers on its bar.
-
-# %% [markdown]
-# ### Exercise 2 · Find the bug
-# *5 minutes · ★★*
+# Run the last cell twice more: the page said 1, now it says 3. The **kernel**, the Python behind the page, remembers what *you* ran, in
+# *your* order. When numbers surprise you, *Restart Kernel and Run All Cells…* brings page and memory together again.
 #
-# Somebody wrote the weights of our second heatmap again, for a sentence of any length. It runs. The picture looks right.
-# But look at the sums of its rows.
+# With equal weights the average is 20. **Change 0.5 to 0.9**, and it is 12. Then run the next cell. It is folded, and it is a **guard**: a sentence that
+# the page claims, and a test of it. While the sentence is true, it is silent. With 0.9 it says what no longer holds, and stops
+# nothing.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("With equal weights the average of 10 and 30 is 20."):
+    assert average == 20
+
+# %%
+cu.quiz("start_here", "other_numbers")
+
+# %% [markdown]
+# ## Shapes in ten minutes
+#
+# *Section 3 of 6*
+#
+# Many mistakes in the code of attention are mistakes of **shape**: the sizes of a tensor's axes. `grid` has 2 rows and 3 columns, so (2, 3).
+
+
+# %%
+def shapes(*expressions):
+    """A table: each expression with the shape and the entries of what it gives."""
+    found = {text: eval(text) for text in expressions}
+    rows = []
+    for result in found.values():
+        exact = not result.is_floating_point()
+        rounded = result if exact else result.double().round(decimals=2)
+        rows.append((tuple(result.shape), rounded.tolist()))
+    return pd.DataFrame(rows, index=list(found), columns=["shape", "entries"])
+
+
+grid = torch.tensor([[10, 20, 30], [40, 50, 60]])
+line = torch.tensor([0, 1, 3])
+shapes(
+    "grid", "grid[0]", "grid[:, 1]", "grid[:, 1:2]", "grid.T",
+    "grid.sum(dim=0)", "grid.sum(dim=1)", "line", "line[:, None]", "line[None, :]",
+)  # fmt: skip
+
+# %% [markdown]
+# - A **number** as an index takes one entry out of an axis, and the axis is gone: `grid[:, 1]` is (2,). A **slice** keeps it:
+#   `grid[:, 1:2]` is (2, 1). Negative indices count from the end.
+# - `sum(dim=1)` adds along axis 1, to the right, and this axis disappears. Axes count from 0; the last one is also −1.
+# - `None` makes a new axis of size 1 where it stands. So does `unsqueeze`: `line.unsqueeze(0)` is `line[None, :]`.
+#
+# The same three numbers stand in a column, (3, 1), and in a row, (1, 3). One minus the other is each minus each:
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.Drawing(
+    "column minus row equals result",
+    nodes={
+        "column": cu.Cells(3, 1, "column", shape="(3, 1)", values=line[:, None], color="sky"),
+        "minus": cu.Note("−"),
+        "row": cu.Cells(1, 3, "row", shape="(1, 3)", values=line[None, :], color="orange"),
+        "equals": cu.Note("="),
+        "result": cu.Cells(
+            3, 3, "each with each", shape="(3, 3)", color="green",
+            values=line[:, None] - line[None, :],
+        ),
+    },
+    alt="A column 0, 1, 3 minus a row 0, 1, 3 is a table of 3 by 3 numbers: in row i and column j stands "
+    "entry i of the column minus entry j of the row.",
+    gap=(14, 20),
+)  # fmt: skip
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "grid.T has the shape (3, 2), line has (3,). What is grid.T - line?",
+    ["a tensor (3, 2)", "a tensor (3, 3)", "an error"],
+    answer="an error",
+    wrong={
+        "a tensor (3, 2)": "As if line were a column. Does a shape (3,) stand upright or flat?",
+        "a tensor (3, 3)": "Nothing here has three columns but line itself. Which size meets its 3?",
+    },
+    why="Shapes meet at their right ends, so that 2 meets 3. They are not equal, and none of them is 1.",
+)
+
+# %% [markdown]
+# This is **[broadcasting](C_glossary.ipynb#broadcasting)**. Write the two shapes one below the other, flush right:
+#
+# | | axis −2 | axis −1 | | | axis −2 | axis −1 |
+# |---|---|---|---|---|---|---|
+# | column | 3 | 1 | | `grid` | 2 | 3 |
+# | row | 1 | 3 | | `line` | | 3 |
+# | result | 3 | 3 | | result | 2 | 3 |
+#
+# In each place the sizes must be equal, or one of them 1 or missing; that one is repeated. Else there is an error. Three pairs:
+
+# %%
+for one, other in [(grid, line), (grid, grid[:, :1]), (grid.T, line)]:
+    print(tuple(one.shape), "and", tuple(other.shape), end=": ")
+    try:
+        print(tuple((one - other).shape))
+    except RuntimeError as error:
+        print(error)
+
+# %% [markdown]
+# In the third pair, 2 meets 3 from the right, at *dimension 1*, the second axis. `grid.T - line[:, None]` would fit. (Of a long red error, read the
+# last line first.)
+#
+# ### Exercise 2 · Six shapes
+#
+# *predict · 6 minutes*
+#
+# Which shape comes out, or is it an error? Write the six answers down first; then let the check compare them.
+#
+# (a) (5, 1) + (5,) · (b) (4, 1, 3) + (2, 3) · (c) (2, 3) * (2,) · (d) `x[0]` of (3, 4) · (e) `x[None, :, None]` of (6,) ·
+# (f) `a[:, None] - b`, where `a` is (7, 4) and `b` is (5, 4).
+
+
+# %% tags=["exercise", "predict"]
+def six_shapes():
+    """Six answers, for (a) to (f): tuples, or "error"."""
+    return ...  # such as [(1, 2), (3,), "error", (4,), (5, 6), (7, 8, 9)]
+
+
+# %% tags=["check"]
+cu.checks.six_shapes(six_shapes)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def six_shapes_solution():
+    """(c): 3 meets 2. (f): (7, 1, 4) meets (5, 4), each of the 7 rows with each of the 5."""
+    return [(5, 5), (4, 2, 3), "error", (4,), (1, 6, 1), (7, 5, 4)]
+
+
+cu.checks.six_shapes(six_shapes_solution)
+
+# %% [markdown]
+# ### Exercise 3 · Rows that do not sum to 1
+#
+# *bug · 8 minutes*
+#
+# Somebody wants weights for the words of a sentence: the nearer, the more. A word at a distance of $d$ counts
+# $1/(1+d)$; then each row is divided by its sum. The function runs, but the rows do not sum to 1. By which number is the entry in row 0, column 1
+# divided? Write the function correctly.
 
 
 # %%
 def buggy_nearness(length):
     """Weights (length, length), proportional to 1 / (1 + distance)."""
     positions = torch.arange(length)
-    distance = (positions[:, None] - positions).abs()
+    distance = (positions[:, None] - positions[None, :]).abs()
     counts = 1 / (1 + distance)
-    return counts / counts.sum(dim=-1)
+    return counts / counts.sum(dim=1)
 
 
-[round(total, 2) for total in buggy_nearness(3).sum(dim=-1).tolist()]
-
-# %% [markdown]
-# The rows should sum to 1, 1 and 1. Find out which number each entry is divided by, and write the function correctly.
+length = 3  # try 2 … 8
+[round(total, 3) for total in buggy_nearness(length).sum(dim=1).tolist()]
 
 
-# %% tags=["exercise"]
+# %% tags=["exercise", "bug"]
 def fixed_nearness(length):
-    """Weights (length, length), proportional to 1 / (1 + distance)."""
+    """Weights (length, length), like 1 / (1 + distance), in rows of sum 1."""
     ...
 
 
@@ -284,244 +331,248 @@ def fixed_nearness(length):
 cu.checks.nearness_weights(fixed_nearness)
 
 
-# %% tags=["solution"] jupyter={"source_hidden": true}
-def fixed_nearness(length):
-    """Weights (length, length), proportional to 1 / (1 + distance)."""
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def fixed_nearness_solution(length):
+    """The sums, (length,), met the columns: as (length, 1) they meet the rows."""
     positions = torch.arange(length)
-    distance = (positions[:, None] - positions).abs()
+    distance = (positions[:, None] - positions[None, :]).abs()
     counts = 1 / (1 + distance)
-    # Without keepdim the sums have shape (length,) and meet the last axis: column j is divided by the sum of row j.
-    return counts / counts.sum(dim=-1, keepdim=True)
+    return counts / counts.sum(dim=1)[:, None]
 
 
-cu.checks.nearness_weights(fixed_nearness)
+cu.checks.nearness_weights(fixed_nearness_solution)
+
+# %% [markdown]
+# A division by sums comes so often that there is an option for it. With `keepdim=True` the summed axis does not disappear: it stays, with
+# the size 1, and the sums fit the tensor that they came from. In the table below, each row of the quotient sums to 1.
+#
+# Last, the **product of two matrices**, `a @ b`: row $i$ of the first meets column $j$ of the second, entry by entry, and the products
+# are summed. (5, 4) @ (4, 6) is (5, 6): the size in the middle is the same, and disappears. Axes in front are a **batch**: as
+# many products, side by side. `transpose(-2, -1)` swaps the last two axes and leaves the batch alone. So the second cell
+# below has eight products at once: for each of 5 queries one number for each of 6 keys.
+#
+# Its last line is how the course says that two ways of computing agree: in their results, and in their **gradients**, the derivatives by
+# which networks learn.
+
+# %%
+shapes(
+    "grid.sum(dim=1)", "grid.sum(dim=1, keepdim=True)",
+    "grid / grid.sum(dim=1, keepdim=True)",
+)  # fmt: skip
+
+# %%
+batch = 8  # try 1 … 50
+queries, keys = torch.randn(batch, 5, 4), torch.randn(batch, 6, 4)
+
+
+def one_by_one(queries, keys):
+    """Each query times each key, one matrix of the batch after the other."""
+    return torch.stack([q @ k.T for q, k in zip(queries, keys, strict=True)])
+
+
+def at_once(queries, keys):
+    return queries @ keys.transpose(-2, -1)
+
+
+shape = tuple(at_once(queries, keys).shape)
+print(f"{tuple(queries.shape)} @ {tuple(keys.transpose(-2, -1).shape)} is {shape}")
+cu.equal(at_once, one_by_one, queries, keys)
+
+# %%
+cu.quiz("start_here", "each_with_each", "sum_shape")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Broadcasting meets each with each, and without keepdim it divides the wrong way."):
+    assert (line[:, None] - line[None, :]).tolist() == [[0, -1, -3], [1, 0, -2], [3, 2, 0]]
+    assert grid[:, 1].shape == (2,) and grid[:, 1:2].shape == (2, 1)
+    assert (buggy_nearness(length).sum(dim=1) - 1).abs().max() > 0.02
+    assert grid.sum(dim=1, keepdim=True).shape == (2, 1)
+    assert shape == (batch, 5, 6)
+
+# %% [markdown]
+# ## Read a map of weights, and use it
+#
+# *Section 4 of 6*
+#
+# In attention, a **[query](C_glossary.ipynb#query-key-value)** asks, **keys** are what it may look at, and each key carries a **value**, which is handed on. There is a
+# weight for each pair of a query and a key. The picture of such a table is a **heatmap**: dark is much, light is little.
+#
+# Three words look at each other. On the left each looks only at itself; on the right the nearer counts more, as in exercise 3. By
+# hand, for the first word: $1, \tfrac12, \tfrac13$ sum to $\tfrac{11}{6}$, so the weights are $\tfrac{6}{11}, \tfrac{3}{11}, \tfrac{2}{11}$.
+
+# %%
+words = ["she", "reads", "on"]
+apart = (torch.arange(3)[:, None] - torch.arange(3)[None, :]).abs()
+nearness = 1 / (1 + apart)
+nearer = nearness / nearness.sum(dim=-1, keepdim=True)
+cu.show_heatmaps(
+    torch.stack([torch.eye(3), nearer]), queries=words, keys=words, annotate=True,
+    titles=["each word at itself", "the nearer, the more"],
+    alt="Two maps over the words she, reads, on. Left, ones on the diagonal, else 0. "
+    "Right, the diagonal is darkest, 0.55, 0.50, 0.55; weights fade with distance.",
+)  # fmt: skip
+
+# %% [markdown]
+# Read every map of weights like this:
+#
+# 1. **Pick a row.** A row is one query: here, the word that looks.
+# 2. **Go along it.** The dark cells are the keys that it looks at. In row *she*: 0.55, 0.27, 0.18, as by hand.
+# 3. **Check the sum.** A row sums to 1. A column need not: *reads*, in the middle, is near to all, and gets $0.27 + 0.50 + 0.27 = 1.04$.
+# 4. **Look at the bar.** All maps of one figure have one scale. For weights it goes from 0 to 1, or to a smaller number, and then the bar
+#    says "or more" where weights lie beyond it.
+#
+# Why the bar matters: here are 36 weights that are almost equal, each near 1/6, with a little noise, drawn twice.
+
+# %%
+noise = 0.1  # try 0.02 … 3.0
+generator = torch.Generator().manual_seed(0)
+faint = (noise * torch.randn(6, 6, generator=generator)).softmax(dim=-1)
+low, high = faint.min().item(), faint.max().item()
+print(f"36 weights from {low:.2f} to {high:.2f}; 1/6 is {1 / 6:.2f}")
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+fig, (own, common) = cu.subplots(
+    1, 2, width=7.0, height=2.8,
+    alt=f"The same six by six weights twice. Left, on a scale from {low:.2f} to {high:.2f}, a strong "
+    "pattern from white to dark blue. Right, on the scale from 0 to 1, much paler.",
+)  # fmt: skip
+own_map = cu.heatmap(own, faint, title="scale of its own", vmin=low, vmax=high)
+common_map = cu.heatmap(common, faint, title="scale from 0 to 1", ylabel=None)
+fig.colorbar(own_map, ax=own, format="%.2f")
+fig.colorbar(common_map, ax=common)
+fig
+
+# %% [markdown]
+# On the left, the colors are stretched from the smallest to the largest weight, and noise looks like knowledge. On the right, the picture says what
+# the numbers say: next to nothing. Before you believe a map, in any paper, read the numbers on its bar.
+#
+# ### The last step of attention
+#
+# Weights are there to be used: each query gets the average of the values, with the weights of its row. For all queries at once this is
+# one product of matrices, `weights @ values`. Let the three words carry 11, 22 and 0. By hand, *she* gets
+# $\tfrac{6}{11}\cdot 11 + \tfrac{3}{11}\cdot 22 + \tfrac{2}{11}\cdot 0 = 6 + 6 + 0 = 12$.
+
+# %%
+last = 0.0  # try -50.0 … 50.0
+values = torch.tensor([[11.0], [22.0], [last]])
+answers = nearer @ values
+tensors = {
+    name: cu.Cells(*it.shape, name, shape=f"{tuple(it.shape)}", values=it, color=color)
+    for name, it, color in [
+        ("weights", nearer, "yellow"),
+        ("values", values, "green"),
+        ("answers", answers, "sky"),
+    ]
+}
+cu.Drawing(
+    "weights at values equals answers",
+    nodes={**tensors, "at": cu.Note("@"), "equals": cu.Note("=")},
+    alt="Weights, 3 by 3, times a column of three values: a column of three answers.",
+    gap=(14, 20),
+)
+
+# %% [markdown]
+# *On* gets 8, although its own value is 0: it has taken something over from its neighbors. This is the last step of attention. In the
+# translator the values are vectors instead of single numbers, and French words take from English ones; the step is the same.
+#
+# ### Exercise 4 · Where would you look?
+#
+# *open · 6 minutes*
+#
+# Go back to the translator. Find a sentence that it translates wrongly, then change **one** word so that it becomes right. Compare
+# the two maps. Which difference between them would you have expected, and which difference would show that your explanation is
+# wrong? Write two sentences in a new cell. (Esc, then B makes a cell below, and M makes it one for text.)
+
+# %%
+cu.quiz("start_here", "two_scales")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Rows sum to 1, the faint weights are near 1/6, and the words get 12, 13.75 and 8."):
+    assert (nearer.sum(dim=1) - 1).abs().max() < 1e-6
+    assert [round(weight, 2) for weight in nearer[0].tolist()] == [0.55, 0.27, 0.18]
+    assert abs(nearer[:, 1].sum() - 1.045) < 0.01
+    assert 0.12 < low < high < 0.22
+    assert (answers[:, 0] - torch.tensor([12.0, 13.75, 8.0])).abs().max() < 1e-4
 
 # %% [markdown]
 # ## The first slider
 #
-# *How does a weight follow its score?* Weights often begin as **scores**: any numbers, the larger the better. To make weights
-# of them, take the exponential of each and divide by the sum. That is the **softmax**, and [Queries, keys and values](01_queries_keys_values.ipynb) takes it apart. Here
-# four animals have scores, and you move that of the bird.
+# *Section 5 of 6*
+#
+# Where do weights come from? Often from **scores**: any numbers, the larger the better. Take the exponential of each, and divide
+# by the sum. This is the **[softmax](C_glossary.ipynb#softmax)**. The four animals below have scores, and you will move that of the bird.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "The bird's score grows from −1 to 6. What happens to cat's weight divided by dog's?",
+    ["it grows", "it stays", "it shrinks"],
+    answer="it stays",
+    wrong={
+        "it grows": "Both lose weight to the bird. Does dog lose a larger part than cat?",
+        "it shrinks": "Both lose weight to the bird. Does cat lose a larger part than dog?",
+    },
+    why="Both are divided by the same sum, and their exponentials stay: the ratio is exp(1 − 0.5) = 1.65.",
+)
 
 # %%
 cu.explore.first_slider()
 
 # %% [markdown]
-# Drag the handle, or select it with Tab and use the arrow keys. Try this:
+# Drag the handle, or select it with Tab and use the arrow keys.
 #
-# - Move the bird to the far right. Its weight comes close to 1, and never reaches it.
-# - Move it to the far left. Its weight shows as 0.00, and is still above zero.
-# - Watch cat and dog meanwhile. They shrink and grow together: cat always has 1.65 times the weight of dog.
-# - Move the bird up by 1 and compare it with the cat: the ratio of their weights has grown by the factor $e \approx 2.72$.
+# - Far right, the bird's weight is 0.99. It comes near to 1, and never reaches it.
+# - Far left it shows 0.00, and is still above zero.
+# - Cat and dog shrink and grow together: 0.51 and 0.31 at first, 0.01 and 0.00 far right. (Their ratio stays, but two digits
+#   cannot show it any more.)
+# - From −1 to 0, bird's weight divided by cat's grows from 0.14 to 0.37, and to 1 at the score 1: each step multiplies it by
+#   $e \approx 2.72$.
+#
+# Scores come from comparing a query with a key. How, and what follows from the exponential, is the next chapter.
 
 # %%
-low = torch.tensor([1.0, 0.5, -4.0, -0.5]).softmax(dim=0)
-zero = torch.tensor([1.0, 0.5, 0.0, -0.5]).softmax(dim=0)
-one = torch.tensor([1.0, 0.5, 1.0, -0.5]).softmax(dim=0)
-high = torch.tensor([1.0, 0.5, 6.0, -0.5]).softmax(dim=0)
-assert 0 < low[2] < 0.005 and 0.98 < high[2] < 1
-for weights in (low, zero, one, high):
-    assert_close(weights[0] / weights[1], torch.tensor(0.5).exp())  # 1.65 for cat against dog
-assert_close((one[2] / one[0]) / (zero[2] / zero[0]), torch.tensor(1.0).exp())
+cu.quiz("start_here", "ratio")
 
 # %% [markdown]
-# ## Two conventions
+# ## Three ways through
 #
-# ### Shapes: (batch, heads, queries, keys)
+# *Section 6 of 6*
 #
-# *How do we know which axis is which?* Weights have up to four axes, and the order never changes in this course. Several
-# sentences are worked on at once (**batch**), and each may be looked at in several ways at once (**heads**).
-# The last axis is always that of the keys, so weights always sum to 1 along `dim=-1`.
-
-# %%
-batch, heads, queries, keys = 2, 4, 5, 3
-weights = torch.randn(batch, heads, queries, keys).softmax(dim=-1)
-assert weights.shape == (batch, heads, queries, keys)
-assert_close(weights.sum(dim=-1), torch.ones(batch, heads, queries))
-
-# %% [markdown]
-# ### Masks: True = may attend
-#
-# *Which keys is a query allowed to see?* A **mask** is a table of the same shape that holds True where looking is allowed.
-# `cu.padding_mask(valid_lens, length)` hides what fills up a short sentence, here from the fourth of five words on;
-# `cu.causal_mask(length)` hides the future. Both at once: `&`.
-
-# %%
-padding = cu.padding_mask(torch.tensor([3]), 5)  # (batch, 1, 1, keys): for each head and query
-causal = cu.causal_mask(5)  # (queries, keys): for each sentence and head
-both = padding & causal
-assert padding.shape == (1, 1, 1, 5) and causal.shape == (5, 5) and both.shape == (1, 1, 5, 5)
-
-# %%
-cu.show_heatmaps(
-    torch.stack([padding[0, 0].expand(5, 5), causal, both[0, 0]]).float(),
-    titles=["padding", "causal", "padding & causal"],
-    alt="Three masks of five queries and five keys, dark where looking is allowed. Padding: the first three columns. "
-    "Causal: the lower triangle. Both: the lower triangle, cut off after the third column.",
-)
-
-# %% [markdown]
-# Row 0 of the causal mask has one dark cell: the first word sees itself only. The last row is dark throughout: the last word
-# sees itself and everything before it.
-#
-# ### What goes wrong: the opposite convention
-#
-# *Does everybody mean the same by True?* No. Even inside PyTorch there are two conventions.
-# `F.scaled_dot_product_attention` means "may attend", as we do. `torch.nn.MultiheadAttention` and the layers
-# `torch.nn.Transformer…` mean "is hidden". Hand one the mask of the other and there is no error, only a model that looks
-# exactly where it must not, and a query that may look nowhere gets NaN. (With our functions such a query gets zeros.)
-
-# %%
-x = torch.randn(1, 5, 8)
-eye = torch.eye(5)[None]  # with these values, the output is the weights themselves
-ours = F.scaled_dot_product_attention(x, x, eye, attn_mask=causal)
-assert (ours[0][~causal] == 0).all()
-
-module = torch.nn.MultiheadAttention(8, 1, batch_first=True)
-_, flipped = module(x, x, x, attn_mask=~causal)
-_, wrong = module(x, x, x, attn_mask=causal)
-assert (flipped[0][~causal] == 0).all()  # the future is hidden
-assert (wrong[0, :-1][causal[:-1]] == 0).all()  # the past and the present are hidden instead
-assert wrong[0, -1].isnan().all()  # from the last word everything is hidden: 0/0
-
-# %% [markdown]
-# The test is worth remembering, because it works for any model: ask for the weights, and assert that the forbidden ones are
-# exactly zero.
-
-# %% [markdown]
-# ## The same thing by other names
-#
-# *You know attention from another text. What is it called here?* Our names are those of `torch.nn`, wherever it has one for
-# the thing. Come back to these tables when you read elsewhere. First, what each name means, beside the paper of 2017 and
-# PyTorch:
-#
-# | Here | Meaning | The 2017 paper | `torch.nn` |
-# |---|---|---|---|
-# | `queries`, `keys`, `values` | who asks, what is looked at, what is passed on | $Q, K, V$ | `query`, `key`, `value` |
-# | weights | shares of the keys; rows sum to 1 | softmax of $QK^\top/\sqrt{d_k}$ | `attn_output_weights` |
-# | `attn_mask` | boolean, True = may attend | illegal scores set to $-\infty$ | `attn_mask`, `key_padding_mask` |
-# | `embed_dim` | numbers that describe one word | $d_\text{model}$ | `embed_dim`, `d_model` |
-# | `num_heads` | look-ups side by side | $h$ | `num_heads`, `nhead` |
-# | `embed_dim / num_heads` | numbers per head | $d_k$, $d_v$ | `head_dim` |
-# | `length` | words in a sentence, with padding | $n$ | $L$ (target), $S$ (source) |
-# | batch | sentences worked on at once | | $N$ |
-# | `num_layers` | blocks on top of each other | $N$ | `num_layers` |
-# | `ffn_dim` | width inside the feed-forward part | $d_\text{ff}$ | `dim_feedforward` |
-# | `dropout` | share of numbers set to 0 in training | $P_\text{drop}$ | `dropout` |
-# | `norm_first=False` | normalize after each part | LayerNorm(*x* + Sublayer(*x*)) | `norm_first=False` |
-# | `norm_first=True` | normalize before each part | | `norm_first=True` |
-#
-# Then two courses that you may know: the book *Dive into Deep Learning* and the slides of Purdue University.
-#
-# | Here | Dive into Deep Learning | Purdue slides |
-# |---|---|---|
-# | `queries`, `keys`, `values` | `queries`, `keys`, `values` | $Q, K, V$ |
-# | weights | `attention_weights` | row-wise softmax of $Q \cdot K^T$ |
-# | `attn_mask` | `valid_lens`; hidden scores set to −10⁶ | embeddings set to 0 |
-# | `cu.padding_mask(valid_lens, length)` | `valid_lens` | |
-# | `embed_dim` | `num_hiddens` | $M$, `embedding_size` |
-# | `num_heads` | `num_heads` | $N_H$, `num_atten_heads` |
-# | `embed_dim / num_heads` | `num_hiddens / num_heads` | $s_{qkv}$ or $S_{qkv}$, `qkv_size` |
-# | `length` | `num_steps` | $N_w$, `max_seq_length` |
-# | batch | `batch_size` | $B$ |
-# | `num_layers` | `num_blks`, in older editions `num_layers` | `how_many_basic_encoders`, `how_many_basic_decoders` |
-# | `ffn_dim` | `ffn_num_hiddens` | no name: twice the length of the flattened sentence |
-# | `dropout` | `dropout` | |
-# | `norm_first=False` | `AddNorm` | `TransformerFG` |
-# | `norm_first=True` | the blocks of its vision transformer | `TransformerPreLN` |
-#
-# Three traps. The letter $N$ is the number of layers in the paper and the batch in the documentation of `torch.nn`. The
-# Purdue heads see a *slice* of the embedding, where the others see all of it through a learned projection; [Multi-head attention](08_multi_head_attention.ipynb) will
-# measure the difference. And `valid_lens` says the same as a `key_padding_mask`, whose True means "is hidden":
-
-# %%
-valid_lens = torch.tensor([3, 5])
-key_padding_mask = torch.tensor([[False, False, False, True, True], [False] * 5])
-assert torch.equal(cu.padding_mask(valid_lens, 5)[:, 0, 0], ~key_padding_mask)
-
-# %% [markdown]
-# ## The map
-#
-# *Where does the course lead?* From the average that you computed above to translation, text and images, always with the same
-# formula. An arrow means "first this, then that"; the list `book.toml` says so.
+# An arrow on the map means: first this, then that. You need not do it all. Each of the three ways below it leads to one thing, by all
+# that it needs. Hours are estimates, exercises included.
 
 # %%
 cu.course_map()
-
-# %% [markdown]
-# At the top, weights come from similarity: first a word database, then regression, then the scores that all later chapters
-# use. The way to the Transformer leads through translation, several heads and positions; from there, ways part to training,
-# language and images. Each chapter can be opened on its own, since nothing is carried over from another
-# notebook. Three ways lead through the map, if you are after one thing. The hours are estimates.
 
 # %% tags=["nbval-ignore-output"]
 cu.ways()
 
 # %% [markdown]
-# ## If something goes wrong
+# ### If something goes wrong
 #
-# *A red box appears. Now what?* Nothing is broken that a restart or one command does not fix.
-#
-# **A red error.** Read its last line first: it says what is wrong. Our functions also say what would be right. Here is one,
-# caught so that you can read it in peace:
-
-# %%
-try:
-    cu.padding_mask(torch.tensor([3, 7]), length=5)
-except ValueError as error:
-    print(error)
-
-# %% [markdown]
-# **`NameError: name … is not defined`.** A cell above has not run. Choose *Run → Run All Above Selected Cell*.
-#
-# **Numbers differ from the text.** Cells ran out of order, or one ran twice: the kernel remembers everything it did, in the
-# order *you* did it, not in the order on the page. The next two cells show it. Run the second one again and again, and the
-# count grows, though the page says 1. *Kernel → Restart Kernel and Run All Cells…* brings page and memory together again.
-
-# %%
-count = 0
-
-# %%
-count = count + 1
-count
-
-# %% [markdown]
-# | What you see | What to do |
+# | You see | What to do |
 # |---|---|
-# | The kernel is dead, or *Kernel Restarting* | Memory was short, most likely. Shut down other kernels, then *Kernel → Restart Kernel and Run All Cells…* |
-# | A cell shows `[*]` and does not end | It is at work, or waits for another cell that is. Interrupt it with ■; if that does not help, restart the kernel |
-# | A slider is there and nothing moves | It has lost its kernel: it was saved in an earlier session. Run its cell again |
-# | A picture is there and no slider | Run its cell again. If there is still none, ask `cu.doctor()`; the line *Sliders* says what is missing |
-# | `ModuleNotFoundError: course_utils` | Lab runs in another environment. Close it, and start it in the course's folder with `make lab` |
-# | A check says "not done yet", and you are done | Run your own cell again before the check |
-# | A check fails though your code looks right | Read the line after ✗, then the hint. Try your function on the smallest input you can think of |
-# | Lab says that the file has changed on disk | Take *Revert* for the version on disk, *Overwrite* for yours |
+# | `NameError: name … is not defined` | A cell above has not run: *Run → Run All Above Selected Cell* |
+# | The kernel is dead | Most likely memory was short. Shut down other kernels, then restart this one |
+# | `[*]` that does not end | The cell is at work, or waits for another. Interrupt with ■, or restart the kernel |
+# | A picture whose controls do nothing | It was saved in an earlier session: run its cell again |
+# | `ModuleNotFoundError: course_utils` | Lab runs elsewhere. Start it in the course's folder with `make lab` |
+# | "not done yet", and you are done | Run your own cell again before the check |
 #
-# **The original notebook back.** Copy what you want to keep under another name outside of `notebooks`. Then, in a terminal in
-# the course's folder:
+# To get an original chapter back, type in a terminal, in the course's folder:
+# `git checkout -- notebooks/00_start_here.ipynb notebooks/source/00_start_here.py`. Your changes in it are then gone. Both files
+# hold the same cells; Lab keeps them in step.
 #
-# ```
-# git checkout -- notebooks
-# ```
-#
-# This puts back every chapter as it was published and throws away your changes in all of them. For one chapter, name both
-# of its files: `git checkout -- notebooks/00_start_here.ipynb notebooks/source/00_start_here.py`. (The second holds the
-# same cells as plain text, and Lab keeps the two in step.) In Lab, choose *File → Reload Notebook from Disk* afterwards. If your
-# copy came without git, take the files from where you got the course.
-
-# %% [markdown]
 # ## Take-aways
 #
-# - Shift + Enter runs a cell; restarting the kernel and running all cells cures most confusion. `cu.doctor()` names the rest.
-# - Attention is an average of values, with a weight for each pair of a query and a key.
-# - A heatmap is read by rows: one query, its keys, a sum of 1. Look at the scale before you believe it.
-# - Weights have the shape (batch, heads, queries, keys). A mask is boolean, and True means *may attend*; others mean the
-#   opposite, so test it.
-
-# %% [markdown]
-# ## Quiz
+# - A map of weights is read by rows: one query, its keys, a sum of 1. Read its bar first, and do not take it for a proof.
+# - Shapes are compared from the right, and a 1 is repeated. `keepdim=True` keeps a summed axis where the next line needs it.
+# - The last step of attention is `weights @ values`, an average for each query. A softmax makes weights from scores.
+# - When numbers surprise you, restart the kernel and run all cells.
 #
-# Five questions. Each answer tells you why it is right or wrong.
+# Next: [Queries, keys and values](01_queries_keys_values.ipynb), where weights come from. What other texts call things stands in
+# [Names, notation and shapes](A_names.ipynb), the terms in the [Glossary](C_glossary.ipynb).
+#
+# ## Quiz
 
 # %%
 cu.quiz("start_here")
@@ -529,8 +580,6 @@ cu.quiz("start_here")
 # %% [markdown]
 # ## References
 #
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. The names of the third column of our table.
-# - Zhang, A., Lipton, Z. C., Li, M. and Smola, A. J. (2023). [Dive into Deep Learning](https://d2l.ai). Cambridge University Press. Its chapter "Attention Mechanisms and Transformers".
-# - Kak, A. (2025). [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/). Lecture slides, Purdue University.
-# - PyTorch. [torch.nn.functional.scaled_dot_product_attention](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) and [torch.nn.MultiheadAttention](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html). The two conventions for masks.
+# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. The kind of network that translates above.
+# - PyTorch. [Broadcasting semantics](https://docs.pytorch.org/docs/stable/notes/broadcasting.html). The rule of section 3, in full.
 # - Okabe, M. and Ito, K. (2008). [Color Universal Design](https://jfly.uni-koeln.de/color/). The colors of our pictures.

@@ -39,7 +39,8 @@
 # ### <a id="attention-weights"></a>attention weights
 #
 # Nonnegative numbers, one for each key, that sum to 1. A weight says how much of its key's value enters the answer.
-# *Taught in* [A database, asked in four ways](01_queries_keys_values.ipynb#A-database,-asked-in-four-ways), [Softmax:
+# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [A database, asked in four
+# ways](01_queries_keys_values.ipynb#A-database,-asked-in-four-ways), [Softmax:
 # from scores to weights](01_queries_keys_values.ipynb#Softmax:-from-scores-to-weights).
 #
 # ### <a id="average-pooling"></a>average pooling
@@ -76,7 +77,8 @@
 # ### <a id="broadcasting"></a>broadcasting
 #
 # Tensors of different shapes combined without a loop: an axis of length 1 is used again along the other tensor's axis.
-# *Taught in* [Broadcasting](B_pytorch.ipynb#Broadcasting).
+# *Taught in* [Shapes in ten minutes](00_start_here.ipynb#Shapes-in-ten-minutes),
+# [Broadcasting](B_pytorch.ipynb#Broadcasting).
 #
 # ### <a id="byte-pair-encoding"></a>byte-pair encoding
 #
@@ -89,7 +91,7 @@
 # ### <a id="causal-mask"></a>causal mask
 #
 # A mask in which position i may attend to the positions 0 … i only, so that no prediction sees what it predicts.
-# *Taught in* [True = may look](04_masks.ipynb#True-=-may-look).
+# *Taught in* [Which keys may answer: masks](03_scoring_functions.ipynb#Which-keys-may-answer:-masks).
 #
 # ### <a id="checkpoint"></a>checkpoint
 #
@@ -234,14 +236,14 @@
 #
 # ### <a id="mask"></a>mask
 #
-# A boolean tensor, True where a query may attend to a key. *Taught in* [Masks: True = may
-# attend](00_start_here.ipynb#Masks:-True-=-may-attend), [True = may look](04_masks.ipynb#True-=-may-look), [A mask is a
+# A boolean tensor, True where a query may attend to a key. *Taught in* [Which keys may answer:
+# masks](03_scoring_functions.ipynb#Which-keys-may-answer:-masks), [A mask is a
 # hint](09_positions.ipynb#A-mask-is-a-hint).
 #
 # ### <a id="masked-softmax"></a>masked softmax
 #
-# Softmax over the permitted keys; a row without any gives zeros. *Taught in* [Which version passes which
-# test?](04_masks.ipynb#Which-version-passes-which-test?).
+# Softmax over the permitted keys; a row without any gives zeros. *Taught in* [Masked softmax, step by
+# step](03_scoring_functions.ipynb#Masked-softmax,-step-by-step).
 #
 # ### <a id="masked-token-pretraining"></a>masked-token pretraining
 #
@@ -313,7 +315,8 @@
 #
 # ### <a id="query-key-value"></a>query, key, value
 #
-# What is looked for, what it is compared with, and what is handed back. *Taught in* [A database, asked in four
+# What is looked for, what it is compared with, and what is handed back. *Taught in* [Read a map of weights, and use
+# it](00_start_here.ipynb#Read-a-map-of-weights,-and-use-it), [A database, asked in four
 # ways](01_queries_keys_values.ipynb#A-database,-asked-in-four-ways), [All words at
 # once](01_queries_keys_values.ipynb#All-words-at-once).
 
@@ -346,8 +349,8 @@
 # ### <a id="scaled-dot-product-attention"></a>scaled dot-product attention
 #
 # softmax(q·k / √d) times the values: the score of the Transformer. *Taught in* [Why divide by
-# √d?](03_scoring_functions.ipynb), [Attention with a
-# mask](04_masks.ipynb#Attention-with-a-mask).
+# √d?](03_scoring_functions.ipynb), [Scaled dot-product
+# attention](03_scoring_functions.ipynb#Scaled-dot-product-attention).
 #
 # ### <a id="self-attention"></a>self-attention
 #
@@ -362,8 +365,8 @@
 #
 # ### <a id="softmax"></a>softmax
 #
-# exp of the scores, divided by the sum of these: it turns scores into weights. *Taught in* [Softmax: from scores to
-# weights](01_queries_keys_values.ipynb#Softmax:-from-scores-to-weights), [Shift invariance, and the overflow it
+# exp of the scores, divided by the sum of these: it turns scores into weights. *Taught in* [The first
+# slider](00_start_here.ipynb#The-first-slider), [Softmax: from scores to weights](01_queries_keys_values.ipynb#Softmax:-from-scores-to-weights), [Shift invariance, and the overflow it
 # saves](01_queries_keys_values.ipynb#Shift-invariance,-and-the-overflow-it-saves).
 
 # %% [markdown]

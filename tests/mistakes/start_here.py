@@ -86,7 +86,42 @@ def without_queries(length):
     return _raw(length)[0] / _raw(length)[0].sum()
 
 
+RIGHT_SHAPES = [(5, 5), (4, 2, 3), "error", (4,), (1, 6, 1), (7, 5, 4)]
+
+
+def _shapes(letter, answer):
+    """The right six answers but for one."""
+    answers = list(RIGHT_SHAPES)
+    answers["abcdef".index(letter)] = answer
+
+    def shapes():
+        """One of the six is wrong."""
+        return answers
+
+    return shapes
+
+
+def nothing_right():
+    """Each answer is the example of the stub."""
+    return [(1, 2), (3,), "error ", (5,), (5, 6), (7, 8, 9)]
+
+
+def five_shapes_only():
+    """One answer is missing."""
+    return RIGHT_SHAPES[:5]
+
+
 MISTAKES = {
+    "six_shapes": [
+        _shapes("a", (5, 1)),
+        _shapes("b", (4, 1, 3)),
+        _shapes("c", (2, 3)),
+        _shapes("d", (1, 4)),
+        _shapes("e", (6, 1)),
+        _shapes("f", (7, 4)),
+        five_shapes_only,
+        nothing_right,
+    ],
     "average_weights": [
         queries_and_keys_swapped,
         shared_among_queries,

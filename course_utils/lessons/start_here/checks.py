@@ -1,8 +1,14 @@
-"""Checks of *Start here*: a matrix of weights, its shape and its rows."""
+"""Checks of *Start here*: a matrix of weights, shapes on paper, rows that sum to 1."""
 
 import torch
 
-from course_utils.lessons.check import Check, expect_close, expect_shape, expect_sums_to_one
+from course_utils.lessons.check import (
+    Check,
+    expect,
+    expect_close,
+    expect_shape,
+    expect_sums_to_one,
+)
 
 # Average pooling --------------------------------------------------------------------------------
 
@@ -29,11 +35,94 @@ def _(candidate):
 
 @average_weights.must(
     "each row sums to 1",
-    hint="The keys of a row share a total of 1. Among how many keys is it shared?",
+    hint=(
+        "The keys of a row share a total of 1. Among how many keys is it shared?",
+        "With five keys, each gets 1/5, however many queries there are. Which of the two numbers divides?",
+    ),
 )
 def _(candidate):
     for shape in ((2, 5), (4, 1), (6, 3)):
         expect_sums_to_one(candidate(*shape), shape)
+
+
+# Six shapes on paper ------------------------------------------------------------------------------
+
+six_shapes = Check("six_shapes")
+
+
+SHAPES: dict[str, tuple | str] = {
+    "a": (5, 5), "b": (4, 2, 3), "c": "error", "d": (4,), "e": (1, 6, 1), "f": (7, 5, 4),
+}  # fmt: skip
+
+
+def _expect_answer(candidate, letter: str) -> None:
+    """One of the six; what is said if it is wrong judges all of them."""
+    answers = candidate()
+    expect(isinstance(answers, list | tuple), "a list of six answers is expected")
+    expect(len(answers) == 6, f"{len(answers)} entries; expected six answers, for a to f")
+    given = {
+        name: tuple(answer) if isinstance(answer, list | tuple) else answer
+        for name, answer in zip(SHAPES, answers, strict=True)
+    }
+    right = [f"({name})" for name in SHAPES if given[name] == SHAPES[name]]
+    judged = f"right are {', '.join(right)}" if right else "none of the six is right yet"
+    expect(
+        given[letter] == SHAPES[letter], f"your answer to ({letter}) is {given[letter]!r}; {judged}"
+    )
+
+
+@six_shapes.must(
+    "(a) is what the sum of (5, 1) and (5,) has",
+    hint=(
+        "Write the two shapes one below the other, flush right. What stands above the 5 of (5,)?",
+        "The missing axis counts as 1, so it is (5, 1) and (1, 5): each axis takes the larger size.",
+    ),
+)
+def _(candidate):
+    _expect_answer(candidate, "a")
+
+
+@six_shapes.must(
+    "(b) is what three axes and two give",
+    hint="Compare from the right: 3 with 3, then 1 with 2. What becomes of the 4?",
+)
+def _(candidate):
+    _expect_answer(candidate, "b")
+
+
+@six_shapes.must(
+    "(c) is what (2, 3) times (2,) gives",
+    hint="Compare from the right. Is one of the first two sizes that meet a 1?",
+)
+def _(candidate):
+    _expect_answer(candidate, "c")
+
+
+@six_shapes.must(
+    "(d) is what an entry along the first axis has",
+    hint="A number as an index takes one entry out of its axis. Is the axis still there?",
+)
+def _(candidate):
+    _expect_answer(candidate, "d")
+
+
+@six_shapes.must(
+    "(e) is what two new axes give",
+    hint="`None` makes an axis of size 1 where it stands. Where do the two stand?",
+)
+def _(candidate):
+    _expect_answer(candidate, "e")
+
+
+@six_shapes.must(
+    "(f) is what each with each gives",
+    hint=(
+        "With the new axis the first has the shape (7, 1, 4). Compare this with (5, 4) from the right.",
+        "4 with 4, then 1 with 5, then 7 with nothing: which sizes win?",
+    ),
+)
+def _(candidate):
+    _expect_answer(candidate, "f")
 
 
 # Nearness: find the bug -------------------------------------------------------------------------
@@ -51,7 +140,10 @@ def _(candidate):
 
 @nearness_weights.must(
     "each row sums to 1",
-    hint="Look at the shape of the sums. Which of them divides the entry in row i, column j?",
+    hint=(
+        "Which shape have the sums? By which of them is the entry in row i, column j divided?",
+        "A shape (length,) meets the last axis, the columns. Which shape would meet the rows?",
+    ),
 )
 def _(candidate):
     for length in (1, 3, 6):
