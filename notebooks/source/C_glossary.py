@@ -91,7 +91,7 @@
 # ### <a id="causal-mask"></a>causal mask
 #
 # A mask in which position i may attend to the positions 0 … i only, so that no prediction sees what it predicts.
-# *Taught in* [Which keys may answer: masks](03_scoring_functions.ipynb#Which-keys-may-answer:-masks).
+# *Taught in* [True = may look](04_masks.ipynb#True-=-may-look).
 #
 # ### <a id="checkpoint"></a>checkpoint
 #
@@ -236,14 +236,14 @@
 #
 # ### <a id="mask"></a>mask
 #
-# A boolean tensor, True where a query may attend to a key. *Taught in* [Which keys may answer:
-# masks](03_scoring_functions.ipynb#Which-keys-may-answer:-masks), [A mask is a
+# A boolean tensor, True where a query may attend to a key. *Taught in* [True = may
+# look](04_masks.ipynb#True-=-may-look), [A mask is a
 # hint](09_positions.ipynb#A-mask-is-a-hint).
 #
 # ### <a id="masked-softmax"></a>masked softmax
 #
-# Softmax over the permitted keys; a row without any gives zeros. *Taught in* [Masked softmax, step by
-# step](03_scoring_functions.ipynb#Masked-softmax,-step-by-step).
+# Softmax over the permitted keys; a row without any gives zeros. *Taught in* [Which version passes which
+# test?](04_masks.ipynb#Which-version-passes-which-test?).
 #
 # ### <a id="masked-token-pretraining"></a>masked-token pretraining
 #
@@ -349,8 +349,8 @@
 # ### <a id="scaled-dot-product-attention"></a>scaled dot-product attention
 #
 # softmax(q·k / √d) times the values: the score of the Transformer. *Taught in* [Why divide by
-# √d?](03_scoring_functions.ipynb), [Scaled dot-product
-# attention](03_scoring_functions.ipynb#Scaled-dot-product-attention).
+# √d?](03_scoring_functions.ipynb), [Attention with a
+# mask](04_masks.ipynb#Attention-with-a-mask).
 #
 # ### <a id="self-attention"></a>self-attention
 #
