@@ -99,16 +99,17 @@ class CrossAttention:
     """The map of a translation: one row for each French word, one column for each English one."""
 
     def __init__(self):
-        """Axes at fixed places, which suit the longest words."""
-        self.picture, (ax, bar) = subplots(1, 2, alt="A translation", width=6.6, height=4.4)
-        ax.set_position((0.21, 0.19, 0.66, 0.68))
-        bar.set_position((0.9, 0.19, 0.025, 0.68))
+        """Axes at fixed places, which suit the longest words; letters that a phone can show."""
+        self.picture, (ax, bar) = subplots(1, 2, alt="A translation", width=4.9, height=4.4)
+        ax.set_position((0.25, 0.2, 0.6, 0.66))
+        bar.set_position((0.88, 0.2, 0.03, 0.66))
         bar.set_label("<colorbar>")  # it belongs to the map where a narrow page cuts the picture
         self.ax, self.image = ax, heatmap(ax, np.zeros((1, 1)), xlabel="English", ylabel="French")
         self.picture.colorbar(self.image, cax=bar)
-        ax.set_title("", fontsize=11, loc="left")
+        for axes in (ax, bar):
+            axes.tick_params(labelsize=10)
         self.numbers = [
-            ax.text(0, row, "", ha="center", va="center", fontsize=8)
+            ax.text(0, row, "", ha="center", va="center", fontsize=10)
             for row in range(MOST_TOKENS + 5)
         ]
 
@@ -126,13 +127,14 @@ class CrossAttention:
             label.set_color(COLORS["vermilion"] if word in found.unknown else "black")
         ax.set_yticks(range(rows), found.target)
         french = " ".join(found.target[:-1])
-        ax.set_title(f"{sentence}\n{french}", fontsize=11, loc="left")
-        for row, number in enumerate(self.numbers):
-            weight, place = (
-                (found.weights[row].max(), found.weights[row].argmax()) if row < rows else (0, 0)
-            )
-            number.set_text(f"{weight:.2f}" if row < rows else "")
-            number.set(x=place, color="white" if weight > 0.55 else "black")
+        fits = min(1, 42 / max(len(sentence), len(french)))
+        ax.set_title(f"{sentence}\n{french}", fontsize=11 * fits, loc="left")
+        for number in self.numbers:
+            number.set_text("")
+        for number, row in zip(self.numbers, found.weights, strict=False):
+            largest = f"{row.max():.2f}"
+            number.set_text(largest if columns < 10 else largest.removeprefix("0"))
+            number.set(x=row.argmax(), color="white" if row.max() > 0.55 else "black")
         return f"“{sentence}” becomes “{french}”. {_unknown(found)}{_looks(found)}"
 
 
