@@ -26,7 +26,6 @@ MIN_EXERCISES = 4
 FIRST_EDITION = {
     "queries_keys_values",
     "kernel_regression",
-    "scoring_functions",
     "bahdanau_attention",
     "multi_head_attention",
     "positions",

@@ -17,8 +17,8 @@
 #
 # ### <a id="additive-attention"></a>additive attention
 #
-# A score wᵀ tanh(W_q q + W_k k), for queries and keys of different sizes. *Taught in* [Additive
-# attention](03_scoring_functions.ipynb#Additive-attention).
+# A score tanh(q W_Q + k W_K) · w, for queries and keys of different sizes. *Taught in* [Additive
+# scores](03_scoring_functions.ipynb#Additive-scores).
 #
 # ### <a id="alignment"></a>alignment
 #
@@ -156,8 +156,8 @@
 #
 # ### <a id="entropy"></a>entropy
 #
-# How evenly weights are spread: 0 for one-hot weights, log n for n equal ones. *Taught in* [What large scores do to the
-# weights](03_scoring_functions.ipynb#What-large-scores-do-to-the-weights).
+# How evenly weights are spread: 0 for one-hot weights, log n for n equal ones. *Taught in* [What large scores
+# do](03_scoring_functions.ipynb#What-large-scores-do).
 
 # %% [markdown]
 # ## F
@@ -344,13 +344,14 @@
 # ### <a id="saturation"></a>saturation
 #
 # Weights so close to one-hot that the gradient of the softmax vanishes. *Taught in* [When the gradient
-# vanishes](01_queries_keys_values.ipynb#When-the-gradient-vanishes).
+# vanishes](01_queries_keys_values.ipynb#When-the-gradient-vanishes), [Which gradient
+# vanishes?](03_scoring_functions.ipynb#Which-gradient-vanishes?).
 #
 # ### <a id="scaled-dot-product-attention"></a>scaled dot-product attention
 #
 # softmax(q·k / √d) times the values: the score of the Transformer. *Taught in* [Why divide by
-# √d?](03_scoring_functions.ipynb), [Attention with a
-# mask](04_masks.ipynb#Attention-with-a-mask).
+# √d?](03_scoring_functions.ipynb), [The whole of it](03_scoring_functions.ipynb#The-whole-of-it), [Attention
+# with a mask](04_masks.ipynb#Attention-with-a-mask).
 #
 # ### <a id="self-attention"></a>self-attention
 #
@@ -382,7 +383,8 @@
 #
 # A number by which scores are divided before the softmax. A small one gives nearly all weight to one key, a large one
 # spreads it evenly. *Taught in* [Temperature: from average pooling to exact
-# look-up](01_queries_keys_values.ipynb#Temperature:-from-average-pooling-to-exact-look-up).
+# look-up](01_queries_keys_values.ipynb#Temperature:-from-average-pooling-to-exact-look-up), [Long queries, long
+# keys](03_scoring_functions.ipynb#Long-queries,-long-keys).
 #
 # ### <a id="tensor"></a>tensor
 #

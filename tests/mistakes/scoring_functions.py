@@ -4,7 +4,7 @@ import math
 
 import torch
 
-# gaussian_by_product ----------------------------------------------------------------------------
+# fixed_gaussian_weights -------------------------------------------------------------------------
 
 
 def drops_the_keys_term(queries, keys):
@@ -175,45 +175,94 @@ def hides_nan(scores, attn_mask):
     return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1).nan_to_num()
 
 
-# bilinear_scores --------------------------------------------------------------------------------
+# predicted_gaps ---------------------------------------------------------------------------------
 
 
-def matrix_transposed(queries, keys, matrix):
-    """k ᵀM q in place of qᵀM k: fits only where both sizes are equal."""
-    return queries @ matrix.T @ keys.transpose(1, 2)
+def only_the_direction_counts():
+    """Believes that the length of a query does not matter."""
+    return [3, 1.5, 3, 5, 3]
 
 
-def elementwise(queries, keys, matrix):
-    """Pairs query i with key i."""
-    return ((queries @ matrix) * keys).sum(dim=-1)
+def lengths_squared():
+    """Halves both keys and takes a quarter."""
+    return [9, 0.75, 3, 5, 3]
 
 
-def scaled(queries, keys, matrix):
-    """Divides by √d, which was not asked for."""
-    return queries @ matrix @ keys.transpose(1, 2) / math.sqrt(keys.shape[-1])
+def a_shift_of_the_keys_counts():
+    """Adds q · (5, −1) to one of the scores only."""
+    return [9, 1.5, 6, 5, 3]
 
 
-def already_weights(queries, keys, matrix):
+def a_shift_of_the_query_drops_out():
+    """Takes the query for a key."""
+    return [9, 1.5, 3, 3, 3]
+
+
+def the_root_takes_care():
+    """Believes that 1/√d makes any number of features harmless: 3/√2."""
+    return [9, 1.5, 3, 5, 2.12]
+
+
+def four_gaps():
+    """Leaves out the last."""
+    return [9, 1.5, 3, 5]
+
+
+# my_additive_scores -----------------------------------------------------------------------------
+
+
+def query_meets_its_own_key(queries, keys, w_q, w_k, w):
+    """Adds row i to row i: fits only where there are as many keys as queries."""
+    return (queries @ w_q + keys @ w_k).tanh() @ w
+
+
+def keys_down_queries_across(queries, keys, w_q, w_k, w):
+    """(m, n) in place of (n, m)."""
+    return ((queries @ w_q).unsqueeze(-3) + (keys @ w_k).unsqueeze(-2)).tanh() @ w
+
+
+def turned_around(queries, keys, w_q, w_k, w):
+    """The right shape, with queries and keys changed over where their numbers are equal."""
+    scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
+    return scores.mT if scores.shape[-1] == scores.shape[-2] else scores
+
+
+def without_tanh(queries, keys, w_q, w_k, w):
+    """A sum of two parts: every query would get the same weights."""
+    return ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)) @ w
+
+
+def tanh_at_the_end(queries, keys, w_q, w_k, w):
+    """The tanh around the score."""
+    return (((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)) @ w).tanh()
+
+
+def tanh_before_the_sum(queries, keys, w_q, w_k, w):
+    """tanh of each part, then the sum."""
+    return ((queries @ w_q).tanh().unsqueeze(-2) + (keys @ w_k).tanh().unsqueeze(-3)) @ w
+
+
+def scaled_by_root_h(queries, keys, w_q, w_k, w):
+    """Divides by √h, which was not asked for."""
+    scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
+    return scores / math.sqrt(len(w))
+
+
+def already_weights(queries, keys, w_q, w_k, w):
     """Returns weights, not scores."""
-    return (queries @ matrix @ keys.transpose(1, 2)).softmax(dim=-1)
+    scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
+    return scores.softmax(dim=-1)
 
 
-def matrix_with_positive_part(queries, keys, matrix):
-    """A nonlinearity between query and key: right for no query with a negative coordinate."""
-    return (queries @ matrix).relu() @ keys.transpose(1, 2)
+def without_a_batch(queries, keys, w_q, w_k, w):
+    """Counts the new axes from the front."""
+    return ((queries @ w_q)[:, None] + (keys @ w_k)[None]).tanh() @ w
 
 
-def matrix_ignores_magnitudes(queries, keys, matrix):
-    """Keeps only the sign of M's entries."""
-    return queries @ matrix.sign() @ keys.transpose(1, 2)
-
-
-def centered_over_the_batch(queries, keys, matrix):
-    """Subtracts the mean of M-transformed queries over the batch where there is more than one sequence."""
-    moved = queries @ matrix
-    if len(queries) > 1 and not torch.equal(matrix, torch.eye(*matrix.shape)):
-        moved = moved - moved.mean(dim=0, keepdim=True)
-    return moved @ keys.transpose(1, 2)
+def numbers_collected(queries, keys, w_q, w_k, w):
+    """Collects plain numbers in a new tensor."""
+    scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
+    return torch.tensor(scores.tolist())
 
 
 # attention_in_pieces ----------------------------------------------------------------------------
@@ -266,7 +315,7 @@ def detached(queries, keys, values, score, chunk):
 
 
 MISTAKES = {
-    "gaussian_by_product": [
+    "fixed_gaussian_weights": [
         drops_the_keys_term,
         wrong_sign_of_the_keys_term,
         forgets_the_half,
@@ -301,14 +350,25 @@ MISTAKES = {
         adds_minus_infinity,
         hides_nan,
     ],
-    "bilinear_scores": [
-        matrix_transposed,
-        elementwise,
-        scaled,
+    "predicted_gaps": [
+        only_the_direction_counts,
+        lengths_squared,
+        a_shift_of_the_keys_counts,
+        a_shift_of_the_query_drops_out,
+        the_root_takes_care,
+        four_gaps,
+    ],
+    "my_additive_scores": [
+        query_meets_its_own_key,
+        keys_down_queries_across,
+        turned_around,
+        without_tanh,
+        tanh_at_the_end,
+        tanh_before_the_sum,
+        scaled_by_root_h,
         already_weights,
-        matrix_with_positive_part,
-        matrix_ignores_magnitudes,
-        centered_over_the_batch,
+        without_a_batch,
+        numbers_collected,
     ],
     "attention_in_pieces": [
         pieces_of_keys,

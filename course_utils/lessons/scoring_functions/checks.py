@@ -1,4 +1,4 @@
-"""Checks of *Scoring functions*: scores, masks, masked softmax and attention in pieces."""
+"""Checks of *Scoring functions*: Gaussian weights, gaps on paper, additive scores; and of masks."""
 
 import math
 
@@ -17,10 +17,10 @@ from course_utils.pooling import kernel_weights
 
 # Gaussian weights by one matrix product ---------------------------------------------------------
 
-gaussian_by_product = Check("Gaussian weights by one matrix product")
+fixed_gaussian_weights = Check("fixed_gaussian_weights")
 
 
-@gaussian_by_product.must(
+@fixed_gaussian_weights.must(
     "there is one weight for each pair of a query and a key",
     hint="A term with one number per key must broadcast over the queries. On which axis do its numbers stand?",
 )
@@ -28,17 +28,19 @@ def _(candidate):
     expect_shape(candidate(torch.randn(3, 5), torch.randn(7, 5)), (3, 7))
 
 
-@gaussian_by_product.must(
+@fixed_gaussian_weights.must(
     "the weights of each query sum to 1", hint="Over which axis does a query compare its keys?"
 )
 def _(candidate):
     expect_sums_to_one(candidate(torch.randn(4, 5), torch.randn(6, 5)), (4, 6))
 
 
-@gaussian_by_product.must(
+@fixed_gaussian_weights.must(
     "keys at equal distance from a query get equal weights",
-    hint="Which of the three terms of the expansion may be dropped here? Compute two scores of the query "
-    "(1, 2) by hand and compare signs and factors.",
+    hint=(
+        "Which shape has the term in ‖k‖², and along which axis does it then differ?",
+        "A softmax does not see what is the same for all keys of a row. Which of your terms is that now?",
+    ),
 )
 def _(candidate):
     query = torch.tensor([[1.0, 2.0]])
@@ -46,7 +48,7 @@ def _(candidate):
     expect_close(candidate(query, keys), torch.full((1, 3), 1 / 3), "three keys at distance 1")
 
 
-@gaussian_by_product.must(
+@fixed_gaussian_weights.must(
     "the weights are those of the Gaussian kernel of width 1",
     hint="Compare with cu.kernel_weights(queries, keys) entry by entry. Is your kernel as wide?",
 )
@@ -55,7 +57,7 @@ def _(candidate):
     expect_close(candidate(queries, keys), kernel_weights(queries, keys), "random keys")
 
 
-@gaussian_by_product.must(
+@fixed_gaussian_weights.must(
     "the weights stay finite far from the origin",
     hint="The exponential of 1,800 is infinite in float32. Which function normalizes without computing it?",
 )
@@ -218,51 +220,146 @@ def _(candidate):
     expect(not hidden, "a NaN among the permitted scores was hidden")
 
 
-# Bilinear scores --------------------------------------------------------------------------------
+# Five gaps on paper ----------------------------------------------------------------------------
 
-bilinear_scores = Check("bilinear scores")
+predicted_gaps = Check("predicted_gaps")
 
 
-@bilinear_scores.must(
-    "there is one score for each query and key of a sequence",
-    hint="M has the shape (query_dim, key_dim). What is the shape of queries @ M, and which axes must meet then?",
+GAPS = {"a": 9, "b": 1.5, "c": 3, "d": 5, "e": 3}
+
+
+def _expect_gap(candidate, letter: str) -> None:
+    """Fail unless the candidate's number for this letter is right; the reason names all that are not."""
+    answers = candidate()
+    expect(isinstance(answers, list | tuple), "a list of five numbers is expected")
+    expect(len(answers) == 5, f"{len(answers)} entries; expected five numbers, for a to e")
+    given = dict(zip(GAPS, answers, strict=True))
+    for key, answer in given.items():
+        expect(isinstance(answer, int | float), f"({key}) is no number yet")
+    wrong = [key for key, answer in given.items() if not abs(answer - GAPS[key]) < 0.02]
+    others = [f"({key})" for key in wrong if key != letter]
+    also = f"; not right either: {', '.join(others)}" if others else "; the others are right"
+    expect(letter not in wrong, f"your answer to ({letter}) is {given[letter]:g}{also}")
+
+
+@predicted_gaps.must(
+    "(a) is what a longer query gives",
+    hint="What happens to each of the two scores if all numbers of the query are multiplied by 3?",
 )
 def _(candidate):
-    scores = candidate(torch.randn(2, 3, 5), torch.randn(2, 4, 7), torch.randn(5, 7))
-    expect_shape(scores, (2, 3, 4))
+    _expect_gap(candidate, "a")
 
 
-@bilinear_scores.must(
-    "with the identity as M they are dot products",
-    hint="The exercise asks for scores only. Is there a scale or a softmax?",
+@predicted_gaps.must(
+    "(b) is what shorter keys give",
+    hint="Halve the keys, and write both dot products down again.",
 )
 def _(candidate):
-    queries, keys = torch.randn(2, 3, 4), torch.randn(2, 5, 4)
-    expected = queries @ keys.transpose(1, 2)
-    expect_close(candidate(queries, keys, torch.eye(4)), expected, "M = identity")
+    _expect_gap(candidate, "b")
 
 
-@bilinear_scores.must(
+@predicted_gaps.must(
+    "(c) is what a shift of all keys gives",
+    hint=(
+        "Compute q · (5, −1). In how many of the two scores does it turn up?",
+        "What does a softmax do with a number that is added to all scores of a query?",
+    ),
+)
+def _(candidate):
+    _expect_gap(candidate, "c")
+
+
+@predicted_gaps.must(
+    "(d) is what a shift of the query gives",
+    hint="The gap is q · (k₀ − k₁). What is q now?",
+)
+def _(candidate):
+    _expect_gap(candidate, "d")
+
+
+@predicted_gaps.must(
+    "(e) is what doubled features give",
+    hint=(
+        "The sum has each product twice now. By what is it divided, with four features?",
+        "The root of 4 divides a sum that has doubled. Are features that repeat each other independent?",
+    ),
+)
+def _(candidate):
+    _expect_gap(candidate, "e")
+
+
+# Additive scores --------------------------------------------------------------------------------
+
+my_additive_scores = Check("my_additive_scores")
+
+
+def _parts(*batch: int, n: int = 3, m: int = 4) -> tuple[torch.Tensor, ...]:
+    """Queries of 5 numbers, keys of 2, and the three weights for 6 hidden units."""
+    queries, keys = torch.randn(*batch, n, 5), torch.randn(*batch, m, 2)
+    return queries, keys, torch.randn(5, 6), torch.randn(2, 6), torch.randn(6)
+
+
+@my_additive_scores.must(
+    "there is one score for each query and each key",
+    hint=(
+        "What are the shapes of queries @ w_q and keys @ w_k? Every row of the one has to meet every row of "
+        "the other.",
+        "An axis of size 1 in the right place lets (n, 1, h) and (1, m, h) broadcast.",
+    ),
+)
+def _(candidate):
+    expect_shape(candidate(*_parts()), (3, 4))
+
+
+@my_additive_scores.must(
     "the example comes out as by hand",
-    hint="With q = (1, 2) and M = [[1, 0, 2], [0, 3, 1]], what is qᵀM? Compare it with your first product.",
+    hint=(
+        "For the first key the sum is (0, 1). Where does the tanh stand, and what does w do with its two numbers?",
+        "A score is neither scaled nor normalized. Does anything follow the product with w?",
+    ),
 )
 def _(candidate):
-    queries = torch.tensor([[[1.0, 2.0]]])
-    keys = torch.tensor([[[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]])
-    matrix = torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 1.0]])
-    expect_close(candidate(queries, keys, matrix), torch.tensor([[[5.0, 6.0]]]), "the example")
+    queries, keys = torch.tensor([[0.5]]), torch.tensor([[1.0, -0.5], [0.0, 0.5]])
+    w_q, w_k = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    expected = torch.tensor([[-math.tanh(1), math.tanh(1)]])
+    expect_close(candidate(queries, keys, w_q, w_k, torch.tensor([1.0, -1.0])), expected, "by hand")
 
 
-@bilinear_scores.must(
-    "a sequence's scores do not depend on its batch",
-    hint="Does a line sum, average or normalize over the batch?",
+@my_additive_scores.must(
+    "each score is that of its own pair",
+    hint="Compute one entry alone, from one row of the queries and one of the keys. Is it at (query, key)?",
 )
 def _(candidate):
-    queries, keys, matrix = torch.randn(2, 3, 4), torch.randn(2, 5, 6), torch.randn(4, 6)
-    together = expect_shape(candidate(queries, keys, matrix), (2, 3, 5)).detach()
+    queries, keys, w_q, w_k, w = _parts(n=4, m=4)
+    scores = expect_shape(candidate(queries, keys, w_q, w_k, w), (4, 4))
+    for i, j in ((0, 0), (1, 3), (3, 1)):
+        alone = (queries[i] @ w_q + keys[j] @ w_k).tanh() @ w
+        expect_close(scores[i, j], alone, f"query {i} and key {j}")
+
+
+@my_additive_scores.must(
+    "it works for a batch as for one sequence",
+    hint="Count the new axis from the end: unsqueeze(-2), not [:, None].",
+)
+def _(candidate):
+    queries, keys, *weights = _parts(2)
+    together = expect_shape(candidate(queries, keys, *weights), (2, 3, 4)).detach()
     for i in range(2):
-        alone = candidate(queries[i : i + 1], keys[i : i + 1], matrix)
-        expect_close(alone, together[i : i + 1], f"sequence {i} alone and in the batch")
+        expect_close(candidate(queries[i], keys[i], *weights), together[i], f"sequence {i} alone")
+
+
+@my_additive_scores.must(
+    "gradients reach queries, keys and weights",
+    hint="Which line leaves the graph: a detach, .item(), or a new tensor that collects the results?",
+)
+def _(candidate):
+    parts = [part.requires_grad_() for part in _parts()]
+    scores = expect_shape(candidate(*parts), (3, 4))
+    expect(scores.requires_grad, "no gradient arrives anywhere")
+    scores.sum().backward()
+    names = ("queries", "keys", "w_q", "w_k", "w")
+    missing = [name for name, part in zip(names, parts, strict=True) if part.grad is None]
+    expect(not missing, f"no gradient reaches {', '.join(missing)}")
 
 
 # Attention in pieces ----------------------------------------------------------------------------

@@ -9,8 +9,9 @@ from matplotlib.text import Text
 
 from course_utils.figures import COLORS, heatmap, subplots
 from course_utils.lessons.explorer import Explorer, Slider, Toggle
+from course_utils.lessons.scoring_functions.dot_products import dot_products
 
-__all__ = ["scores"]
+__all__ = ["dot_products", "scores"]
 
 NUM_QUERIES, NUM_KEYS = 4, 6
 DIMENSIONS = (1, 4, 16, 64, 256, 1024)

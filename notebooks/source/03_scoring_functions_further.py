@@ -1,0 +1,446 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Scoring functions: norms, kernels and gradients
+#
+# What a first reader of [Scoring functions](03_scoring_functions.ipynb) may skip, and what a second reader will ask. When does a dot product
+# equal a distance? What keeps scores from growing in training? Is $e^{q\cdot k}$ a kernel, and can its sum be taken in linear time? Where do
+# the gradients come from? How large are scores at the default initialization, and when are vectors not independent? What does a score
+# cost, in operations and seconds? Each section stands on its own.
+
+# %%
+import math
+import time
+
+import pandas as pd
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import course_utils as cu
+from course_utils.lessons.scoring_functions import scores
+
+cu.seed_everything(0)
+
+# %% [markdown]
+# ## Keys of one length: layer norm
+#
+# *Section 1 of 8*
+#
+# If all keys have the same length, the term $-\tfrac12\lVert k\rVert^2$ is one more constant, and dot products give exactly the weights of a
+# Gaussian kernel. **Layer norm** (Ba et al., 2016) makes them so: it takes a vector to mean 0 and variance 1, so that $\lVert k\rVert^2 = \sum_j k_j^2 = d$.
+# With width $\sigma$ the Gaussian score is $q\cdot k/\sigma^2$ plus constants, and dividing by $\sqrt d$ is the width $\sigma = d^{1/4}$.
+#
+# In a transformer, though, the keys are not the normalized vectors but these times $W_K$, and layer norm has a learned factor for each coordinate.
+
+# %%
+d = 32
+queries = torch.randn(8, d)
+normed = F.layer_norm(5 * torch.randn(64, d) + 2, (d,), eps=1e-12)
+projected = normed @ torch.randn(d, d) / math.sqrt(d)
+length_rows = {}
+both = {"after layer norm": normed, "after layer norm, times W_K": projected}
+for name, keys in both.items():
+    lengths = keys.norm(dim=1)
+    by_dots = (queries @ keys.T / math.sqrt(d)).softmax(dim=-1)
+    by_distance = cu.kernel_weights(queries, keys, width=d**0.25)
+    length_rows[name] = {
+        "mean length of a key": lengths.mean().item(),
+        "spread of the lengths": lengths.std().item(),
+        "largest difference of a weight": (by_dots - by_distance).abs().max().item(),
+    }
+by_lengths = pd.DataFrame(length_rows).T
+by_lengths.round(3)
+
+# %% [markdown]
+# Right after the norm all keys are $\sqrt{32} = 5.66$ long, and the two kinds of weights agree. After a random $W_K$ the lengths are spread, and
+# weights differ. A transformer *can* give a key more weight by making it long.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("For keys of one length dot products are a Gaussian of width d to the 1/4."):
+    assert by_lengths["largest difference of a weight"].iloc[0] < 1e-4
+    assert (
+        by_lengths["spread of the lengths"].iloc[1]
+        > 0.05 * by_lengths["mean length of a key"].iloc[1]
+    )
+    assert by_lengths["largest difference of a weight"].iloc[1] > 0.01
+
+# %% [markdown]
+# ## Normalizing queries and keys: QK-norm
+#
+# *Section 2 of 8*
+#
+# Nothing keeps $W_Q$ and $W_K$ from growing in training, and scores grow with their product. Henry et al. (2020) therefore normalize queries and keys
+# once more, *after* the projection, and learn one factor in place of $1/\sqrt d$. Dehghani et al. (2023) saw training diverge when they enlarged
+# vision transformers, in models of about 8 billion parameters, with scores so large that the weights were almost one-hot; layer norm on queries
+# and keys prevented it, and their model of 22 billion parameters was trained with it. What it does to the scores can be seen without training:
+
+# %%
+inputs = torch.randn(256, 64)
+W_Q, W_K = torch.randn(2, 64, 64) / 8
+norm_rows = {}
+for c in (1, 2, 4, 8):
+    q_c, k_c = inputs @ (c * W_Q), inputs @ (c * W_K)
+    kinds = {
+        "plain": (q_c, k_c),
+        "QK-norm": (F.layer_norm(q_c, (64,)), F.layer_norm(k_c, (64,))),
+    }
+    norm_rows[f"W_Q, W_K × {c}"] = row = {}
+    for name, (one, other) in kinds.items():
+        a = one @ other.T / 8
+        bits = torch.special.entr(a.softmax(dim=-1)).sum(dim=-1).mean() / math.log(2)
+        row[f"{name}: largest score"] = a.abs().max().item()
+        row[f"{name}: bits"] = bits.item()
+with_norm = pd.DataFrame(norm_rows).T
+with_norm.round(2)
+
+# %% [markdown]
+# Plain scores grow with the square of the factor, and of 8 bits (256 keys) next to nothing is left. With QK-norm the size of the matrices does not matter.
+# By construction: $\lVert q\rVert=\lVert k\rVert=\sqrt d$, hence $|q\cdot k|/\sqrt d\le\sqrt d = 8$. The price: a query can no longer choose its temperature by
+# its length, which is why a factor is learned.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Plain scores grow with the matrices; with QK-norm they do not."):
+    plain, qk = with_norm["plain: largest score"], with_norm["QK-norm: largest score"]
+    assert abs(plain.iloc[3] / plain.iloc[0] - 64) < 0.1
+    assert qk.max() <= 8 and qk.max() - qk.min() < 0.01
+    assert with_norm["plain: bits"].iloc[3] < 1 < 6 < with_norm["QK-norm: bits"].min()
+
+# %% [markdown]
+# ## exp(q·k) as a kernel, and linear attention
+#
+# *Section 3 of 8*
+#
+# Tsai et al. (2019) read attention as a kernel smoother with the kernel $e^{q\cdot k}$. As a function of two vectors of one space it is a proper kernel:
+# symmetric, and **positive definite**, which means that the table of all pairs has no negative eigenvalue. With the same matrix for queries and keys it
+# stays one. With two matrices it is in general neither. Twelve random inputs; a table $T$ that is not symmetric is judged by its symmetric part $(T+T^\top)/2$, since $vTv^\top$ sees
+# nothing else:
+
+# %%
+points = torch.randn(12, 4, dtype=torch.float64)
+A, B = torch.randn(2, 4, 4, dtype=torch.float64) / 2
+kernel_rows = {}
+for name, (one, other) in {
+    "x·y": (points, points),
+    "W_Q = W_K": (points @ A, points @ A),
+    "W_Q ≠ W_K": (points @ A, points @ B),
+}.items():
+    T = (one @ other.T).exp()
+    kernel_rows[name] = {
+        "largest |T − Tᵀ|": (T - T.T).abs().max().item(),
+        "smallest eigenvalue": torch.linalg.eigvalsh((T + T.T) / 2)[0].item(),
+    }
+of_pairs = pd.DataFrame(kernel_rows).T
+of_pairs.round(4)
+
+# %% [markdown]
+# ### Linear attention, in short
+#
+# A positive definite kernel is a dot product of features: $e^{q\cdot k} = \varphi(q)\cdot\varphi(k)$ with infinitely many of them. Suppose that $r$ features are enough. Then
+#
+# $$\sum_j \varphi(q)\cdot\varphi(k_j)\,v_j = \varphi(q)\cdot\Big(\sum_j \varphi(k_j)^\top v_j\Big),$$
+#
+# and the bracket is computed once for all queries: twice $nrd_v$ multiplications in place of $n^2(d+d_v)$. No table of $n\times n$ is formed. Performers
+# (Choromanski et al., 2021) draw the features at random: for $\omega$ standard normal,
+#
+# $$e^{q\cdot k} = \mathrm E_\omega\!\left[e^{\omega\cdot q-\lVert q\rVert^2/2}\;e^{\omega\cdot k-\lVert k\rVert^2/2}\right],$$
+#
+# because the mean of $e^{\omega\cdot(q+k)}$ is $e^{\lVert q+k\rVert^2/2}$. The features are positive, so that no weight is negative.
+
+
+# %%
+def features(vectors, directions):
+    """(n, d), (d, r) → (n, r), positive: their products have the mean exp(q·k)."""
+    lengths = vectors.square().sum(dim=-1, keepdim=True) / 2
+    return (vectors @ directions - lengths).exp() / math.sqrt(directions.shape[1])
+
+
+def all_pairs(queries, keys, values):
+    weights = queries @ keys.T  # (n, n)
+    return weights @ values / weights.sum(dim=-1, keepdim=True)
+
+
+def linear(queries, keys, values):
+    total = queries @ keys.sum(dim=0)  # (n,)
+    return queries @ (keys.T @ values) / total[:, None]  # (r, d_v) comes first
+
+
+q, k, v = torch.randn(3, 128, 16)
+directions = torch.randn(16, 64)
+cu.equal(linear, all_pairs, features(q / 2, directions), features(k / 2, directions), v)
+
+# %%
+missed = {}
+for size in (0.25, 1.0):  # of a score q·k
+    left, right = math.sqrt(size) / 2 * q, math.sqrt(size) / 2 * k
+    exact = F.scaled_dot_product_attention(left, right, v, scale=1.0)
+    plain_mean = (v.mean(dim=0) - exact).square().mean().sqrt().item()
+    for r in (16, 64, 256, 1024, 4096):
+        squares = []
+        for _ in range(20):
+            omega = torch.randn(16, r)
+            answers = linear(features(left, omega), features(right, omega), v)
+            squares.append((answers - exact).square().mean())
+        missed[f"scores of size {size}", r] = torch.stack(squares).mean().sqrt().item()
+    missed[f"scores of size {size}", "the plain mean"] = plain_mean
+by_features = pd.Series(missed).unstack(0).rename_axis("features")
+by_features.loc[[16, 64, 256, 1024, 4096, "the plain mean"]].round(3)
+
+# %% [markdown]
+# The two orders of multiplication agree. The errors are those of 20 draws of the features, beside that of the dullest answer, the plain mean of all values. For scores of size 0.25 the error halves with four times as many
+# features, and 256 of them are clearly better than the mean. For scores of size 1, as $1/\sqrt d$ makes them at the start, even 4,096 are not: the features of a long vector vary too much. Choromanski et al.
+# draw directions at right angles to each other, and train with the features in place; neither is shown here.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("One matrix makes exp(q·k) a kernel, two do not; random features approximate it."):
+    assert of_pairs["largest |T − Tᵀ|"].iloc[:2].max() < 1e-9 < of_pairs["largest |T − Tᵀ|"].iloc[2]
+    lowest = of_pairs["smallest eigenvalue"]
+    assert lowest.iloc[:2].min() > 0 > lowest.iloc[2]
+    small, usual_size = by_features.iloc[:, 0], by_features.iloc[:, 1]
+    assert small[16] > 2 * small[256] > 4 * small[4096]
+    assert small[256] < small["the plain mean"] and usual_size[256] > usual_size["the plain mean"]
+
+# %% [markdown]
+# ## The gradients, derived
+#
+# *Section 4 of 8*
+#
+# Take the logarithm of $\alpha_i = e^{a_i}/\sum_l e^{a_l}$ and differentiate by $a_j$: with $\delta_{ij}$ = 1 for $i=j$ and 0 otherwise,
+#
+# $$\frac{\partial\log\alpha_i}{\partial a_j} = \delta_{ij} - \frac{e^{a_j}}{\sum_l e^{a_l}} = \delta_{ij}-\alpha_j
+# \quad\Longrightarrow\quad J_{ij} = \frac{\partial\alpha_i}{\partial a_j} = \alpha_i(\delta_{ij}-\alpha_j).$$
+#
+# With $a_j = s\,q\cdot k_j$ the chain rule gives $\partial\alpha/\partial q = s\,JK$. Row $i$ of it can be read: $s\,\alpha_i\,(k_i - \bar k)$ with the average key
+# $\bar k = \sum_j\alpha_jk_j$. To raise weight $i$, move the query toward key $i$ and away from the average.
+
+
+# %%
+def by_formula(query, keys):
+    """(d,), (m, d) → ∂α/∂q, (m, d)."""
+    scale = 1 / math.sqrt(len(query))
+    alpha = (scale * keys @ query).softmax(dim=0)
+    return scale * alpha[:, None] * (keys - alpha @ keys)
+
+
+def by_autograd(query, keys):
+    def weights(one):
+        return (keys @ one / math.sqrt(len(one))).softmax(dim=0)
+
+    return torch.autograd.functional.jacobian(weights, query)
+
+
+ones, corners = torch.ones(8), torch.eye(8)[:5]
+found = by_formula(ones, corners)
+off = (found - by_autograd(ones, corners)).abs().max()
+print(f"formula and autograd differ by less than 1e-6: {bool(off < 1e-6)}")
+found.round(decimals=3)
+
+# %% [markdown]
+# ## At the default initialization
+#
+# *Section 5 of 8*
+#
+# `nn.Linear` draws its weights evenly from $\pm1/\sqrt{d_{\mathrm{in}}}$, which have variance $1/(3d_{\mathrm{in}})$. For inputs of variance 1 queries and keys then have
+# variance $\tfrac13$, and scaled scores begin with $\tfrac13\cdot\tfrac13=\tfrac19$, not 1: the weights are flatter at the start than the rule says. `nn.MultiheadAttention` draws from
+# Xavier's range for its joint matrix of shape $(3d, d)$, and begins with another number. 2,000 tokens, $d = 64$, five seeds:
+
+# %%
+init_rows = {}
+for seed in range(5):
+    torch.manual_seed(seed)
+    tokens = torch.randn(2000, 64)
+    default = nn.Linear(64, 64, bias=False), nn.Linear(64, 64, bias=False)
+    joint = nn.MultiheadAttention(64, 1, bias=False).in_proj_weight.detach()
+    xavier = [nn.init.xavier_uniform_(torch.empty(64, 64)) for _ in range(2)]
+    with torch.no_grad():
+        made = {
+            "nn.Linear": [tokens @ layer.weight.T for layer in default],
+            "nn.MultiheadAttention": [tokens @ joint[:64].T, tokens @ joint[64:128].T],
+            "Xavier, each matrix alone": [tokens @ matrix.T for matrix in xavier],
+        }
+        init_rows[seed] = {
+            name: (ours[:1000] @ theirs[1000:].T / 8).var().item()
+            for name, (ours, theirs) in made.items()
+        }
+at_start = pd.DataFrame(init_rows).T.rename_axis("seed")
+at_start.loc["expected"] = [1 / 9, 1 / 4, 1.0]
+at_start.round(3)
+
+# %% [markdown]
+# (For the joint matrix the range is $\sqrt{6/(d+3d)}$, the variance of a weight $2/(4d)$, that of a query $\tfrac12$, and that of a score $\tfrac14$.)
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "At the start the variance of scaled scores is 1/9, 1/4 or 1, as the initialization says."
+):
+    assert ((at_start.iloc[:5].mean() / at_start.loc["expected"] - 1).abs() < 0.1).all()
+
+# %% [markdown]
+# ## When vectors are not independent
+#
+# *Section 6 of 8*
+#
+# The root in $1/\sqrt d$ is for **independent** vectors. If queries and keys have become aligned, with a correlation $\rho$ in each coordinate, the products no longer cancel: the mean of
+# $q\cdot k$ is $\rho d$, and divided by $\sqrt d$ it still grows, like $\rho\sqrt d$. Yang et al. (2022), who transfer learning rates from narrow to wide models, therefore divide by $d$.
+
+# %%
+rho = 0.5  # try 0.0 … 1.0
+aligned = {}
+for size_d in (16, 64, 256, 1024):
+    k_d = torch.randn(4000, size_d)
+    q_d = rho * k_d + math.sqrt(1 - rho**2) * torch.randn(4000, size_d)
+    dots = (q_d * k_d).sum(dim=1)
+    aligned[size_d] = {
+        "mean of q·k/√d": (dots / math.sqrt(size_d)).mean().item(),
+        "ρ√d": rho * math.sqrt(size_d),
+        "mean of q·k/d": (dots / size_d).mean().item(),
+    }
+growing = pd.DataFrame(aligned).T.rename_axis("d")
+growing.round(2)
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("For aligned vectors scaled scores grow like ρ√d, and q·k/d stays at ρ."):
+    assert (growing["mean of q·k/√d"] - growing["ρ√d"]).abs().max() < 0.2
+    assert (growing["mean of q·k/d"] - rho).abs().max() < 0.03
+
+# %% [markdown]
+# ## Additive scores and a matrix in between
+#
+# *Section 7 of 8*
+#
+# An additive score is a small network without biases: join query and key to one vector, one hidden layer with tanh, one output. Its first matrix is $W_Q$ on top of $W_K$.
+#
+# Its bound $\sum_j|w_j|$ grows with the hidden units. Do the scores? With inputs of variance 1 and the default initialization the sums before the tanh have variance $\tfrac13+\tfrac13$.
+
+# %%
+growth = {}
+for count in (8, 64, 512, 4096):
+    units = (math.sqrt(2 / 3) * torch.randn(2000, count)).tanh()
+    usual = (2 * torch.rand(count) - 1) / math.sqrt(count)  # as nn.Linear begins
+    growth[count] = {
+        "bound Σ|w|, w ~ 1/√h": usual.abs().sum().item(),
+        "spread of a, w ~ 1/√h": (units @ usual).std().item(),
+        "spread of a, w ~ 1": (units @ torch.randn(count)).std().item(),
+    }
+grown = pd.DataFrame(growth).T.rename_axis("h")
+grown.round(2)
+
+# %% [markdown]
+# With $w$ of size $1/\sqrt h$ the bound still grows, like $\sqrt h/2$, and the scores do not: their terms have different signs. With $w$ of size 1 the scores grow like $\sqrt h$. What takes
+# the place of $1/\sqrt d$ here is the initialization of $w$, not the bound.
+#
+# Without the tanh each query gets the same weights, as the pencil said; and $M = W_QW_K^\top$ has rank $h$ at most. Four queries of 20 numbers, six keys of 10:
+
+# %%
+some_queries, some_keys = torch.randn(4, 20), torch.randn(6, 10)
+W_Q20, W_K10, w8 = torch.randn(20, 8) / 4, torch.randn(10, 8) / 4, torch.randn(8)
+bent = scores.additive_scores(some_queries, some_keys, W_Q20, W_K10, w8).softmax(dim=-1)
+flat = ((some_queries @ W_Q20 @ w8)[:, None] + some_keys @ W_K10 @ w8).softmax(dim=-1)
+cu.show_heatmaps(
+    torch.stack([bent, flat]), titles=["with tanh", "without"], annotate=True,
+    width=7.6, height=2.4,
+    alt="Weights of four queries over six keys. With tanh each row is different; "
+    "without it all four rows are the same.",
+)  # fmt: skip
+
+# %%
+h = 4  # try 1 … 10
+P_Q, P_K, free = torch.randn(20, h), torch.randn(10, h), torch.randn(20, 10)
+
+
+def projected_scores(queries, keys, w_q, w_k):
+    return (queries @ w_q) @ (keys @ w_k).T
+
+
+def by_matrix(queries, keys, w_q, w_k):
+    return queries @ (w_q @ w_k.T) @ keys.T
+
+
+cu.equal(projected_scores, by_matrix, some_queries, some_keys, P_Q, P_K)
+rank, free_rank = (torch.linalg.matrix_rank(M).item() for M in (P_Q @ P_K.T, free))
+print(f"M = W_Q W_Kᵀ: rank {rank}, learned from {P_Q.numel() + P_K.numel()} numbers")
+print(f"a free M: rank {free_rank}, learned from {free.numel()} numbers")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("w ~ 1/√h keeps scores small, tanh is essential, M = W_Q W_Kᵀ has rank h."):
+    assert grown["bound Σ|w|, w ~ 1/√h"][4096] > 15 * grown["bound Σ|w|, w ~ 1/√h"][8]
+    assert grown["spread of a, w ~ 1/√h"].max() < 2 * grown["spread of a, w ~ 1/√h"].min()
+    assert grown["spread of a, w ~ 1"][4096] > 10 * grown["spread of a, w ~ 1"][8]
+    assert (flat - flat[0]).abs().max() < 1e-5 < 0.05 < (bent - bent[0]).abs().max()
+    assert rank == 4 < free_rank == 10
+
+# %% [markdown]
+# ## What a score costs
+#
+# *Section 8 of 8*
+#
+# For each pair of a query and a key, projections apart:
+#
+# | score | additions and subtractions | multiplications | other | numbers a pair in memory |
+# |---|---|---|---|---|
+# | dot product | $d-1$ | $d$ | none | 1 |
+# | distance, by differences | $2d-1$ | $d$ | none | $d$ |
+# | distance, by one product | $d$ | $d$ | none | 1 |
+# | additive, $h$ units | $2h-1$ | $h$ | $h$ tanh | $h$ |
+#
+# By differences a distance needs $d$ subtractions more than a dot product; by the expansion one, and the norms, $d$ multiplications for each *key*, not for each pair. An additive score has as many multiplications
+# as a dot product if $h = d$, and a tanh for each. How long does it take? Four ways to the weights, 256 queries and keys, $d = h = 64$, one thread, measured in turn, nine rounds:
+
+
+# %%
+def milliseconds(ways, *vectors, rounds=9):
+    """{name: function} → time of each function in each round, measured in turn."""
+    times = {name: [] for name in ways}
+    with torch.no_grad():
+        for _ in range(rounds + 2):
+            for name, function in ways.items():
+                start = time.perf_counter()
+                function(*vectors)
+                times[name].append(1e3 * (time.perf_counter() - start))
+    return pd.DataFrame(times).iloc[2:]  # two rounds to warm up
+
+
+def by_differences(queries, keys):
+    return (-(queries[:, None] - keys).square().sum(dim=-1) / 2).softmax(dim=-1)
+
+
+# %% tags=["nbval-ignore-output"]
+V_Q, V_K, v_h = torch.randn(64, 64), torch.randn(64, 64), torch.randn(64)
+four_ways = {
+    "dot product": lambda q, k: (q @ k.T / 8).softmax(dim=-1),
+    "distance, by one product": scores.gaussian_weights,
+    "distance, by differences": by_differences,
+    "additive": lambda q, k: scores.additive_scores(q, k, V_Q, V_K, v_h).softmax(-1),
+}
+threads = torch.get_num_threads()
+torch.set_num_threads(1)
+timed = milliseconds(four_ways, *torch.randn(2, 256, 64))
+torch.set_num_threads(threads)
+timed.quantile([0.1, 0.5, 0.9]).T.round(2).add_prefix("ms, quantile ")
+
+# %% [markdown]
+# Seconds depend on the machine; read the table above, not this sentence. A count of multiplications is a poor guide: a dot product and a distance by one product are *one* matrix product, for which processors are
+# built; the other two write an array of $256\cdot256\cdot64$ numbers to memory and read it again.
+#
+# **History.** Britz et al. (2017) compared both in translation, without $1/\sqrt d$: additive scores were slightly but consistently better. Vaswani et al. (2017) cite them for their scale: for large $d$, they say, additive
+# attention outperforms *unscaled* dot products.
+#
+# Back: [Scoring functions](03_scoring_functions.ipynb).
+
+# %% [markdown]
+# ## References
+#
+# - Ba, J. L., Kiros, J. R. & Hinton, G. E. (2016). [Layer normalization](https://arxiv.org/abs/1607.06450).
+# - Britz, D., Goldie, A., Luong, M.-T. & Le, Q. (2017). [Massive exploration of neural machine translation architectures](https://arxiv.org/abs/1703.03906). EMNLP.
+# - Choromanski, K. et al. (2021). [Rethinking attention with Performers](https://arxiv.org/abs/2009.14794). ICLR.
+# - Dehghani, M. et al. (2023). [Scaling vision transformers to 22 billion parameters](https://arxiv.org/abs/2302.05442). ICML.
+# - Henry, A., Dachapally, P. R., Pawar, S. & Chen, Y. (2020). [Query-key normalization for transformers](https://arxiv.org/abs/2010.04245). Findings of EMNLP.
+# - Tsai, Y.-H. H. et al. (2019). [Transformer dissection: a unified understanding of transformer's attention via the lens of kernel](https://arxiv.org/abs/1908.11775). EMNLP.
+# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 3.2.1.
+# - Yang, G. et al. (2022). [Tensor programs V: Tuning large neural networks via zero-shot hyperparameter transfer](https://arxiv.org/abs/2203.03466).
