@@ -24,7 +24,7 @@ MAX_IGNORED = 0.30
 MIN_ALT = 20  # characters
 MIN_EXERCISES = 4
 FIRST_EDITION = {
-    "queries_keys_values",
+    "self_attention",
     "kernel_regression",
     "bahdanau_attention",
     "multi_head_attention",

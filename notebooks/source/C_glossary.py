@@ -33,20 +33,19 @@
 # ### <a id="attention-sink"></a>attention sink
 #
 # A token, often the first of a text, that collects much attention although its value adds little: a softmax has to put
-# its weight somewhere. A key whose value is zero, to be looked at when nothing fits, is a remedy. *Taught in* [There is
-# always an answer](01_queries_keys_values.ipynb#There-is-always-an-answer).
+# its weight somewhere. A key whose value is zero, to be looked at when nothing fits, is a remedy. *Taught in* [Who did
+# what first](01_queries_keys_values_further.ipynb#Who-did-what-first).
 #
 # ### <a id="attention-weights"></a>attention weights
 #
 # Nonnegative numbers, one for each key, that sum to 1. A weight says how much of its key's value enters the answer.
-# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [A database, asked in four
-# ways](01_queries_keys_values.ipynb#A-database,-asked-in-four-ways), [Softmax:
-# from scores to weights](01_queries_keys_values.ipynb#Softmax:-from-scores-to-weights).
+# *Taught in* [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten), [From scores to
+# weights](01_queries_keys_values.ipynb#From-scores-to-weights).
 #
 # ### <a id="average-pooling"></a>average pooling
 #
-# The plain mean of all values, whatever the query: uniform weights. *Taught in* [Temperature: from average pooling to
-# exact look-up](01_queries_keys_values.ipynb#Temperature:-from-average-pooling-to-exact-look-up), [Near points count
+# The plain mean of all values, whatever the query: uniform weights. *Taught in* [Four look-ups, one
+# formula](01_queries_keys_values.ipynb#Four-look-ups,-one-formula), [Near points count
 # more](02_kernel_regression.ipynb#Near-points-count-more).
 
 # %% [markdown]
@@ -117,9 +116,8 @@
 #
 # ### <a id="convex-weights"></a>convex weights
 #
-# Weights that are nonnegative and sum to 1; the answer lies in the convex hull of the values. *Taught in* [Where the
-# answer can lie: cone, hull, corners and
-# center](01_queries_keys_values.ipynb#Where-the-answer-can-lie:-cone,-hull,-corners-and-center).
+# Weights that are nonnegative and sum to 1; the answer lies in the convex hull of the values. *Taught in* [What an
+# average cannot leave](01_queries_keys_values.ipynb#What-an-average-cannot-leave).
 #
 # ### <a id="cross-attention"></a>cross-attention
 #
@@ -315,10 +313,9 @@
 #
 # ### <a id="query-key-value"></a>query, key, value
 #
-# What is looked for, what it is compared with, and what is handed back. *Taught in* [Read a map of weights, and use
-# it](00_start_here.ipynb#Read-a-map-of-weights,-and-use-it), [A database, asked in four
-# ways](01_queries_keys_values.ipynb#A-database,-asked-in-four-ways), [All words at
-# once](01_queries_keys_values.ipynb#All-words-at-once).
+# What is looked for, what it is compared with, and what is handed back. *Taught in* [Ask for a
+# kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten), [All words at
+# once](07_self_attention.ipynb#All-words-at-once).
 
 # %% [markdown]
 # ## R
@@ -344,8 +341,7 @@
 # ### <a id="saturation"></a>saturation
 #
 # Weights so close to one-hot that the gradient of the softmax vanishes. *Taught in* [When the gradient
-# vanishes](01_queries_keys_values.ipynb#When-the-gradient-vanishes), [Which gradient
-# vanishes?](03_scoring_functions.ipynb#Which-gradient-vanishes?).
+# vanishes](01_queries_keys_values_further.ipynb#When-the-gradient-vanishes).
 #
 # ### <a id="scaled-dot-product-attention"></a>scaled dot-product attention
 #
@@ -366,9 +362,9 @@
 #
 # ### <a id="softmax"></a>softmax
 #
-# exp of the scores, divided by the sum of these: it turns scores into weights. *Taught in* [The first
-# slider](00_start_here.ipynb#The-first-slider), [Softmax: from scores to weights](01_queries_keys_values.ipynb#Softmax:-from-scores-to-weights), [Shift invariance, and the overflow it
-# saves](01_queries_keys_values.ipynb#Shift-invariance,-and-the-overflow-it-saves).
+# exp of the scores, divided by the sum of these: it turns scores into weights. *Taught in* [From scores to
+# weights](01_queries_keys_values.ipynb#From-scores-to-weights), [Only differences count, in units of the
+# temperature](01_queries_keys_values.ipynb#Only-differences-count,-in-units-of-the-temperature).
 
 # %% [markdown]
 # ## T
@@ -382,9 +378,8 @@
 # ### <a id="temperature"></a>temperature
 #
 # A number by which scores are divided before the softmax. A small one gives nearly all weight to one key, a large one
-# spreads it evenly. *Taught in* [Temperature: from average pooling to exact
-# look-up](01_queries_keys_values.ipynb#Temperature:-from-average-pooling-to-exact-look-up), [Long queries, long
-# keys](03_scoring_functions.ipynb#Long-queries,-long-keys).
+# spreads it evenly. *Taught in* [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten), [Only differences
+# count, in units of the temperature](01_queries_keys_values.ipynb#Only-differences-count,-in-units-of-the-temperature).
 #
 # ### <a id="tensor"></a>tensor
 #

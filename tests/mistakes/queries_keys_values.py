@@ -4,6 +4,34 @@ import math
 
 import torch
 
+# predicted_weights ------------------------------------------------------------------------------
+
+
+def the_score_itself():
+    """Takes the score of the first key for its weight."""
+    return [0, 2 / 9, 1 / 30, 1 / 16, 1 / 3]
+
+
+def the_sum_stays():
+    """Doubles the exponential and forgets that the sum grows, too."""
+    return [1 / 8, 2 / 8, 1 / 30, 1 / 16, 1 / 3]
+
+
+def the_exponentials_doubled():
+    """Doubles the exponentials instead of the scores."""
+    return [1 / 8, 2 / 9, 1 / 8, 1 / 16, 1 / 3]
+
+
+def others_keep_their_weights():
+    """Believes that a fourth key takes nothing from the first."""
+    return [1 / 8, 2 / 9, 1 / 30, 1 / 8, 1 / 3]
+
+
+def hot_is_zero():
+    """Takes hot for cold."""
+    return [1 / 8, 2 / 9, 1 / 30, 1 / 16, 0]
+
+
 # safe_softmax -----------------------------------------------------------------------------------
 
 
@@ -64,6 +92,12 @@ def changes_its_argument(scores):
     return positive / positive.sum(-1, keepdim=True).clamp(min=1e-30)
 
 
+def nan_to_num_at_the_end(scores):
+    """Replaces the NaN when it is too late: its gradient remains."""
+    shifted = scores - scores.max(dim=-1, keepdim=True).values
+    return (shifted.exp() / shifted.exp().sum(-1, keepdim=True)).nan_to_num(0.0)
+
+
 # soft_top_k -------------------------------------------------------------------------------------
 
 
@@ -116,79 +150,6 @@ def top_k_of_a_matrix(scores, k):
     return torch.zeros_like(scores).scatter(-1, best.indices, best.values.softmax(1))
 
 
-# self_attention ---------------------------------------------------------------------------------
-
-
-def returns_the_weights(X, W_q, W_k, W_v):
-    """Stops before the values."""
-    return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-1)
-
-
-def no_softmax(X, W_q, W_k, W_v):
-    """Scores times values."""
-    return (X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1]) @ (X @ W_v)
-
-
-def scaled_after_the_softmax(X, W_q, W_k, W_v):
-    """The division stands outside the softmax, as on some slides."""
-    return ((X @ W_q) @ (X @ W_k).mT).softmax(-1) @ (X @ W_v) / math.sqrt(W_q.shape[1])
-
-
-def keys_ask(X, W_q, W_k, W_v):
-    """The transposed scores: keys ask and queries are found."""
-    return ((X @ W_k) @ (X @ W_q).mT / math.sqrt(W_q.shape[1])).softmax(-1) @ (X @ W_v)
-
-
-def softmax_over_queries(X, W_q, W_k, W_v):
-    """The columns sum to 1 instead of the rows."""
-    return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-2) @ (X @ W_v)
-
-
-def not_scaled(X, W_q, W_k, W_v):
-    """No √d."""
-    return ((X @ W_q) @ (X @ W_k).mT).softmax(-1) @ (X @ W_v)
-
-
-def scaled_by_the_embedding(X, W_q, W_k, W_v):
-    """√M of the embedding instead of √d of the query."""
-    return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(X.shape[-1])).softmax(-1) @ (X @ W_v)
-
-
-def for_one_sentence(X, W_q, W_k, W_v):
-    """dim=1 counts from the front: wrong as soon as there is a batch."""
-    return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(1) @ (X @ W_v)
-
-
-# fixed_lookup -----------------------------------------------------------------------------------
-
-
-def scaled_as_well(queries, keys, values):
-    """Something else was changed too: the scores are divided by √d."""
-    return (queries @ keys.mT / math.sqrt(keys.shape[-1])).softmax(-1) @ values
-
-
-def over_the_first_axis_of_three(queries, keys, values):
-    """dim=0, which is the queries without a batch."""
-    return (queries @ keys.mT).softmax(0) @ values
-
-
-def still_axis_one(queries, keys, values):
-    """The bug itself."""
-    return (queries @ keys.mT).softmax(1) @ values
-
-
-def first_database_for_all(queries, keys, values):
-    """Each query of the batch asks the first database."""
-    if queries.ndim == 2:
-        return (queries @ keys.mT).softmax(-1) @ values
-    return (queries @ keys[0].mT).softmax(-1) @ values[0]
-
-
-def axis_two(queries, keys, values):
-    """dim=2 is right with a batch, and wrong again with heads."""
-    return (queries @ keys.mT).softmax(min(2, queries.ndim - 1)) @ values
-
-
 # attend_or_nothing ------------------------------------------------------------------------------
 
 
@@ -234,7 +195,46 @@ def for_a_matrix_only(scores, values, nothing):
     return weights[..., :-1] @ values
 
 
+# fixed_look_up ----------------------------------------------------------------------------------
+
+
+def _closeness(queries, keys):
+    return -(queries[:, None] - keys).square().sum(-1) / 2
+
+
+def still_two_softmaxes(queries, keys, values, T):
+    """The bug itself."""
+    return (_closeness(queries, keys) / T).softmax(-1).softmax(-1) @ values
+
+
+def scaled_between_the_softmaxes(queries, keys, values, T):
+    """Divides the weights by T as well: cold enough, and the second softmax is sharp again."""
+    return ((_closeness(queries, keys) / T).softmax(-1) / T).softmax(-1) @ values
+
+
+def multiplied_by_the_temperature(queries, keys, values, T):
+    """Cold and hot are exchanged."""
+    return (_closeness(queries, keys) * T).softmax(-1) @ values
+
+
+def without_the_half(queries, keys, values, T):
+    """The factor ½ is lost."""
+    return (2 * _closeness(queries, keys) / T).softmax(-1) @ values
+
+
+def a_column_of_answers(queries, keys, values, T):
+    """Leaves an axis of size 1."""
+    return (_closeness(queries, keys) / T).softmax(-1) @ values[:, None]
+
+
 MISTAKES = {
+    "predicted_weights": [
+        the_score_itself,
+        the_sum_stays,
+        the_exponentials_doubled,
+        others_keep_their_weights,
+        hot_is_zero,
+    ],
     "safe_softmax": [
         plain_ratio,
         over_the_first_axis,
@@ -246,6 +246,7 @@ MISTAKES = {
         empty_row_is_nan,
         empty_row_is_uniform,
         changes_its_argument,
+        nan_to_num_at_the_end,
     ],
     "soft_top_k": [
         softmax_of_all,
@@ -257,23 +258,6 @@ MISTAKES = {
         exponential_of_raw_scores,
         top_k_of_a_matrix,
     ],
-    "self_attention": [
-        returns_the_weights,
-        no_softmax,
-        scaled_after_the_softmax,
-        keys_ask,
-        softmax_over_queries,
-        not_scaled,
-        scaled_by_the_embedding,
-        for_one_sentence,
-    ],
-    "fixed_lookup": [
-        scaled_as_well,
-        over_the_first_axis_of_three,
-        still_axis_one,
-        first_database_for_all,
-        axis_two,
-    ],
     "attend_or_nothing": [
         plain_attention,
         value_one_for_nothing,
@@ -282,5 +266,12 @@ MISTAKES = {
         hard_threshold,
         formula_as_it_reads,
         for_a_matrix_only,
+    ],
+    "fixed_look_up": [
+        still_two_softmaxes,
+        scaled_between_the_softmaxes,
+        multiplied_by_the_temperature,
+        without_the_half,
+        a_column_of_answers,
     ],
 }

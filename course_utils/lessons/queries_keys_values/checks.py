@@ -1,4 +1,4 @@
-"""Checks of *Queries, keys and values*: softmax, its k largest, self-attention and look-ups.
+"""Checks of *Queries, keys and values*: weights on paper, softmax, its k largest, an answer of nothing, a bug.
 
 The references are PyTorch's operators, or sums written out.
 """
@@ -9,7 +9,74 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_utils.lessons.check import Check, expect_close, expect_equal, expect_shape, unchanged
+from course_utils.lessons.check import (
+    Check,
+    expect,
+    expect_close,
+    expect_equal,
+    expect_shape,
+    unchanged,
+)
+
+# Five weights on paper ----------------------------------------------------------------------------
+
+predicted_weights = Check("predicted_weights")
+
+
+def _weight(candidate, letter: str) -> float:
+    """The candidate's number for one of the letters a to e."""
+    weights = candidate()
+    expect(isinstance(weights, list | tuple), "a list of five numbers is expected")
+    expect(len(weights) == 5, f"{len(weights)} entries; expected five numbers, for a to e")
+    weight = weights["abcde".index(letter)]
+    expect(isinstance(weight, int | float), f"({letter}) is no number yet")
+    return float(weight)
+
+
+def _expect_weight(candidate, letter: str, right: float) -> None:
+    weight = _weight(candidate, letter)
+    expect(abs(weight - right) < 0.006, f"your weight for ({letter}) is {weight:g}")
+
+
+@predicted_weights.must(
+    "(a) is the weight of the first key",
+    hint="Which of the three exponentials belongs to it, and what do all three sum to?",
+)
+def _(candidate):
+    _expect_weight(candidate, "a", 1 / 8)
+
+
+@predicted_weights.must(
+    "(b) is its weight with a higher score",
+    hint="What is the first exponential now, and what do all three sum to?",
+)
+def _(candidate):
+    _expect_weight(candidate, "b", 2 / 9)
+
+
+@predicted_weights.must(
+    "(c) is its weight after doubling",
+    hint="What is exp(2 ln 5)? It is not 2 · 5.",
+)
+def _(candidate):
+    _expect_weight(candidate, "c", 1 / 30)
+
+
+@predicted_weights.must(
+    "(d) is its weight among four keys",
+    hint="What is the fourth exponential, and what becomes of the sum?",
+)
+def _(candidate):
+    _expect_weight(candidate, "d", 1 / 16)
+
+
+@predicted_weights.must(
+    "(e) is its weight at a huge temperature",
+    hint="What is a score divided by a huge number, and the exponential of that?",
+)
+def _(candidate):
+    _expect_weight(candidate, "e", 1 / 3)
+
 
 # Safe softmax -----------------------------------------------------------------------------------
 
@@ -85,6 +152,25 @@ def _(candidate):
         candidate(scores)
 
 
+@safe_softmax.must(
+    "its gradient is finite, too",
+    hint=(
+        "Does a NaN arise on the way, even if you replace it later?",
+        "A gradient goes back through each step, also through 0/0. Can you change what goes into that step?",
+    ),
+)
+def _(candidate):
+    scores = torch.tensor([[1.0, 2.0, -math.inf], [-math.inf] * 3], requires_grad=True)
+    weights = candidate(scores)
+    expect(weights.requires_grad, "the weights do not depend on the scores")
+    (slope,) = torch.autograd.grad(weights[..., 0].sum(), scores)
+    product = 0.268941 * 0.731059
+    expected = torch.tensor([[product, -product, 0.0], [0.0, 0.0, 0.0]])
+    expect_close(
+        slope, expected, "the gradient of the first weights, rows (1, 2, −∞) and (−∞, −∞, −∞)"
+    )
+
+
 # Soft top-k -------------------------------------------------------------------------------------
 
 soft_top_k = Check("soft_top_k")
@@ -138,118 +224,6 @@ def _(candidate):
     scores = torch.randn(2, 3, 5)
     expect_close(candidate(scores, 5), scores.softmax(-1), "k = m")
     expect_close(candidate(scores, 1), F.one_hot(scores.argmax(-1), 5).float(), "k = 1")
-
-
-# Self-attention ---------------------------------------------------------------------------------
-
-self_attention = Check("self_attention")
-
-
-def _matrices(M: int = 6, d: int = 4, d_v: int = 3) -> tuple[Tensor, Tensor, Tensor]:
-    return torch.randn(M, d), torch.randn(M, d), torch.randn(M, d_v)
-
-
-def _by_hand(X: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor) -> Tensor:
-    """One word after the other: (words, M) → (words, d_v)."""
-    answers = []
-    for word in X:
-        scores = torch.stack([(word @ W_q) @ (other @ W_k) for other in X])
-        weights = (scores / math.sqrt(W_q.shape[1])).softmax(-1)
-        answers.append(sum(a * (other @ W_v) for a, other in zip(weights, X, strict=True)))
-    return torch.stack(answers)
-
-
-@self_attention.must(
-    "five words and W_v of size (6, 3) give five answers of size 3",
-    hint="Words are rows. On which side of each matrix does X stand, and what is averaged?",
-)
-def _(candidate):
-    expect_shape(candidate(torch.randn(5, 6), *_matrices()), (5, 3))
-
-
-@self_attention.must(
-    "with W_q = 0 each answer is the mean of the values",
-    hint="Equal scores give equal weights. Along which axis do your weights sum to 1, and what do they average?",
-)
-def _(candidate):
-    X, (W_q, W_k, W_v) = torch.randn(5, 6), _matrices()
-    expected = (X @ W_v).mean(0).expand(5, 3)
-    expect_close(candidate(X, 0 * W_q, W_k, W_v), expected, "W_q = 0, the answers against the mean")
-
-
-@self_attention.must(
-    "a row of the scores belongs to a query",
-    hint="Entry (i, j) is query i times key j. Which of the two factors is transposed?",
-)
-def _(candidate):
-    W_q = torch.tensor([[90.0, 0.0], [90.0, 0.0]])
-    expected = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
-    answers = candidate(torch.eye(2), W_q, torch.eye(2), torch.eye(2))
-    expect_close(answers, expected, "two words that both look for the first")
-
-
-@self_attention.must(
-    "the scores are divided by √d, where d is the size of a query",
-    hint="Which tensor has d as its last axis? Does the division come before the softmax?",
-)
-def _(candidate):
-    X, matrices = torch.randn(5, 6), _matrices(d=2)
-    expect_close(candidate(X, *matrices), _by_hand(X, *matrices), "six features, d = 2")
-
-
-@self_attention.must(
-    "sentences in a batch are answered one by one",
-    hint="What do `.T` and `dim=1` mean when there are more axes in front?",
-)
-def _(candidate):
-    X, matrices = torch.randn(2, 3, 4, 6), _matrices()
-    expected = torch.stack([_by_hand(x, *matrices) for x in X.flatten(0, 1)]).view(2, 3, 4, 3)
-    expect_close(candidate(X, *matrices), expected, "sentences in two more axes")
-
-
-# A look-up: find the bug ------------------------------------------------------------------------
-
-fixed_lookup = Check("fixed_lookup")
-
-
-@fixed_lookup.must(
-    "without a batch axis it answers as before",
-    hint="This case was right before. What did you change in the scores or in the products?",
-)
-def _(candidate):
-    queries, keys, values = torch.randn(3, 2), torch.randn(5, 2), torch.randn(5, 4)
-    expected = (queries @ keys.T).softmax(-1) @ values
-    expect_close(candidate(queries, keys, values), expected, "3 queries, 5 pairs, no batch axis")
-
-
-@fixed_lookup.must(
-    "in a batch the weights of each query sum to 1",
-    hint="With axes (batch, queries, keys), which axis is dim=1?",
-)
-def _(candidate):
-    answers = candidate(torch.randn(2, 3, 4), torch.randn(2, 5, 4), torch.full((2, 5, 1), 7.0))
-    expect_close(answers, torch.full((2, 3, 1), 7.0), "every value is 7, so every answer is 7")
-
-
-@fixed_lookup.must(
-    "each database of a batch gets its own queries",
-    hint="Which two axes have to be exchanged, and which must stay where they are?",
-)
-def _(candidate):
-    queries, keys, values = torch.randn(2, 3, 4), torch.randn(2, 5, 4), torch.randn(2, 5, 2)
-    triples = zip(queries, keys, values, strict=True)
-    expected = torch.stack([(q @ k.T).softmax(-1) @ v for q, k, v in triples])
-    expect_close(candidate(queries, keys, values), expected, "a batch of two databases")
-
-
-@fixed_lookup.must(
-    "it works with heads in front as well",
-    hint="Which axis numbers stay right when more axes are put in front?",
-)
-def _(candidate):
-    queries, keys, values = (torch.randn(2, 3, n, 4) for n in (4, 5, 5))
-    expected = (queries @ keys.mT).softmax(-1) @ values
-    expect_close(candidate(queries, keys, values), expected, "axes (batch, heads, queries, d)")
 
 
 # Attend or nothing ------------------------------------------------------------------------------
@@ -308,3 +282,54 @@ def _(candidate):
     scores, values = torch.randn(2, 3, 4), torch.randn(2, 4, 2)
     weights = torch.cat([scores, torch.full((2, 3, 1), 0.5)], -1).softmax(-1)
     expect_close(candidate(scores, values, 0.5), weights[..., :-1] @ values, "a batch of two")
+
+
+# A look-up with a bug -----------------------------------------------------------------------------
+
+fixed_look_up = Check("fixed_look_up")
+
+
+def _table() -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values: the first query is the first key."""
+    keys = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 3.0]])
+    queries = torch.tensor([[0.0, 0.0], [0.4, 0.9], [5.0, -1.0]])
+    return queries, keys, torch.tensor([10.0, 20.0, 40.0, 80.0])
+
+
+def _answers(queries: Tensor, keys: Tensor, values: Tensor, T: float) -> Tensor:
+    """One query after the other."""
+    weights = [(-(query - keys).square().sum(-1) / 2 / T).softmax(0) for query in queries]
+    return torch.stack(weights) @ values
+
+
+@fixed_look_up.must("three queries get three answers", hint="What is the shape of the weights?")
+def _(candidate):
+    expect_shape(candidate(*_table(), 0.5), (3,))
+
+
+@fixed_look_up.must(
+    "at a low temperature a query that is a key gets its value",
+    hint=(
+        "A weight of nearly 1 is needed. Which numbers does the last softmax get, and how far apart are they?",
+        "The function `attend` expects scores. What does `buggy_look_up` hand over?",
+    ),
+)
+def _(candidate):
+    expect_close(candidate(*_table(), 1e-3)[:1], torch.tensor([10.0]), "T = 0.001")
+
+
+@fixed_look_up.must(
+    "at a high temperature each query gets the mean",
+    hint="Does the temperature divide the scores, or multiply them?",
+)
+def _(candidate):
+    expect_close(candidate(*_table(), 1e6), torch.full((3,), 37.5), "T = 1,000,000", atol=0.01)
+
+
+@fixed_look_up.must(
+    "in between it is the softmax of the scaled scores",
+    hint="Is the ½ of the closeness there, and is there exactly one softmax?",
+)
+def _(candidate):
+    for T in (0.3, 2.0):
+        expect_close(candidate(*_table(), T), _answers(*_table(), T), f"T = {T:g}", atol=1e-3)

@@ -1,45 +1,76 @@
-"""One database of words, queried from exact lookup to average pooling.
+"""One table of animals, asked from exact look-up to average pooling.
 
-Keys are two features of five animals of the word table, values the years they may live; weights are
-softmax(−½‖q − k‖² / T), as in the chapter.
+Keys are two features, values the years that an animal may live; weights are softmax(−½‖q − k‖² / T), as in the
+chapter.
 """
+
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from course_utils.data import load_words
 from course_utils.figures import COLORS, subplots
 from course_utils.lessons.explorer import Choice, Explorer, Slider
 
 __all__ = ["temperature"]
 
-YEARS = {"mouse": 2, "cat": 15, "dog": 12, "horse": 28, "elephant": 65}
+ANIMALS = {
+    "mouse": (0.1, 0.1, 2.0),
+    "cat": (0.3, 0.8, 15.0),
+    "dog": (0.4, 1.0, 12.0),
+    "horse": (0.8, 0.4, 28.0),
+    "elephant": (1.0, 0.0, 65.0),
+}
+QUERIES = {"kitten": (0.2, 0.9), "bird": (0.2, 0.2), "farmer": (0.6, 0.8), "house": (1.0, 1.0)}
 FEATURES = ("size", "home")
-QUERIES = ("kitten", "dog", "farmer", "bird", "house")
 TEMPERATURES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
+MOST_QUERIES = 9
+"""As many as the book has room for, times 14 temperatures."""
 AREA = 620
 """Of the disk around a key with weight 1, in square points."""
 
 
-def temperature() -> Explorer:
-    """How long does a kitten live? Weights and the answer, for five queries at any temperature."""
+def temperature(
+    animals: Mapping[str, tuple[float, float, float]] | None = None,
+    queries: Mapping[str, tuple[float, float]] | None = None,
+) -> Explorer:
+    """How long does a kitten live? Weights and the answer, for a few queries at any temperature.
+
+    Args:
+        animals: name → (size, home, years); by default the five of *Queries, keys and values*.
+        queries: name → (size, home); the first nine are shown.
+
+    Raises:
+        ValueError: there is no animal, or no query.
+    """
+    animals = ANIMALS if animals is None else animals
+    queries = QUERIES if queries is None else queries
+    for name, given in (("animals", animals), ("queries", queries)):
+        if not given:
+            raise ValueError(f"{name}={given!r} is empty; one entry is needed")
+    shown = dict(list(queries.items())[:MOST_QUERIES])
+    if len(shown) == 1:  # there has to be a choice
+        shown |= {name: (size, home) for name, (size, home, _) in list(animals.items())[:1]}
     controls = {
-        "query": Choice(QUERIES, "kitten", label="Query"),
+        "query": Choice(tuple(shown), next(iter(shown)), label="Query"),
         "temperature": Slider(TEMPERATURES, 0.1, label="Temperature T", format="{:g}"),
     }
-    return Explorer("temperature", Database, controls)
+    return Explorer("temperature", lambda: Database(animals, shown), controls)
 
 
 class Database:
     """Query and keys on a plane, the weights as bars, and the values with the share of each."""
 
-    def __init__(self):
-        """Reads the words; bars and disks of any size, `draw` sets them."""
-        table = load_words()
-        columns = [table.names.index(name) for name in FEATURES]
-        self.names, self.years = list(YEARS), np.array(list(YEARS.values()), dtype=float)
-        self.keys = table[self.names][:, columns].double().numpy()  # (keys, features)
-        self.queries = {name: table[name][columns].double().numpy() for name in QUERIES}
+    def __init__(
+        self,
+        animals: Mapping[str, tuple[float, float, float]],
+        queries: Mapping[str, tuple[float, float]],
+    ):
+        """Bars and disks of any size; `draw` sets them."""
+        self.names = list(animals)
+        rows = np.array([animals[name] for name in self.names], dtype=float)
+        self.keys, self.years = rows[:, :2], rows[:, 2]  # (keys, features), (keys,)
+        self.queries = {name: np.array(place, dtype=float) for name, place in queries.items()}
         self.picture, (plane, middle, right) = subplots(
             1,
             3,
@@ -54,12 +85,18 @@ class Database:
 
     def _set_plane(self, ax: Axes) -> None:
         ax.scatter(*self.keys.T, s=AREA, facecolors="none", edgecolors="0.75")
-        self.disks = ax.scatter(*self.keys.T, s=self.years, color=COLORS["blue"], alpha=0.75)
+        self.disks = ax.scatter(
+            *self.keys.T, s=np.ones(len(self.keys)), color=COLORS["blue"], alpha=0.75
+        )
         self.query = ax.scatter([0], [0], s=80, marker="X", color=COLORS["vermilion"], zorder=3)
         for name, place in zip(self.names, self.keys, strict=True):
             ax.annotate(name, place, (15, -4), textcoords="offset points", fontsize=9)
         ax.set(title="Query × and keys", xlabel=FEATURES[0], ylabel=FEATURES[1])
-        ax.set(xlim=(-0.15, 1.55), ylim=(-0.2, 1.2), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
+        places = np.array([*self.keys, *self.queries.values(), (0, 0), (1, 1)])
+        (left, low), (right, high) = places.min(axis=0), places.max(axis=0)
+        ax.set(xlim=(left - 0.15, right + 0.55), ylim=(low - 0.2, high + 0.2))
+        if (left, low, right, high) == (0, 0, 1, 1):
+            ax.set(xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
 
     def _set_weights(self, ax: Axes) -> None:
         rows = range(len(self.names))
@@ -76,7 +113,10 @@ class Database:
         self.answer = ax.axvline(0, color=COLORS["vermilion"], linewidth=2)
         ax.set_yticks(rows, [])
         ax.invert_yaxis()
-        ax.set(xlim=(0, 70), xlabel="pale: value, dark: its share")
+        ax.set(
+            xlim=(min(0, *self.years), 1.08 * max(0.1, *self.years)),
+            xlabel="pale: value, dark: its share",
+        )
         self.title = ax.set_title("Answer: 00.0 years")
 
     def draw(self, query: str, temperature: float) -> str:

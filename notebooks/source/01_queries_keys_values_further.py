@@ -1,0 +1,328 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Queries, keys and values: softmax under a lens
+#
+# A further page of [Queries, keys and values](01_queries_keys_values.ipynb); nothing later needs it. **How far can the
+# softmax be trusted?** Here stands where it overflows, what its derivative is and when that vanishes, what a crowd of keys does
+# to a good one, how hard choices are trained, and who did what first.
+
+# %%
+import math
+
+import pandas as pd
+import torch
+
+import course_utils as cu
+
+cu.seed_everything(0)
+
+# %% [markdown]
+# ## Where it overflows, and where it underflows
+#
+# *Section 1 of 6*
+#
+# Numbers in a computer have a largest and a smallest size. Most networks are trained with numbers of 16 bits at least
+# in part: float16 has small range and fine steps, bfloat16 has large range and coarse steps. For each format: from which score
+# on is $e^a$ infinite, and for which gap $\Delta$ below the largest score is the other exponential, $e^{-\Delta}$, exactly 0?
+
+
+# %%
+def first_where(condition, low, high):
+    """The smallest number for which the condition holds, by halving."""
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if condition(middle) else (middle, high)
+    return high
+
+
+def reach(dtype):
+    """The two ends of the exponential in a format."""
+    return [
+        first_where(lambda a: torch.tensor(a, dtype=dtype).exp().isinf(), 0, 2000),
+        first_where(lambda gap: torch.tensor(-gap, dtype=dtype).exp() == 0, 0, 2000),
+    ]
+
+
+formats = ["float16", "bfloat16", "float32", "float64"]
+limits = {name: reach(getattr(torch, name)) for name in formats}
+ends = pd.DataFrame(limits, index=["exp(a) infinite from", "exp(−gap) 0 from gap"])
+ends.round(1)
+
+# %% [markdown]
+# In half precision (float16) a score of 11.1 is already too much for the formula as it reads. Subtracting the largest score of the row first
+# repairs this in each format: no exponent is above 0. The other end remains. A key that is 17.3 below the best in half precision, or 104 in
+# single precision, has a weight of exactly 0. For the answer this is harmless. Whoever needs $\log\alpha$ should use `log_softmax`, which never
+# forms the weight; and for learning it matters, as section 3 shows.
+
+# %% [markdown]
+# ## Its derivative, in two lines
+#
+# *Section 2 of 6*
+#
+# How does weight $i$ change with score $j$ (at $T=1$)? Take the logarithm, $\log\alpha_i = a_i - \log\sum_k e^{a_k}$, and differentiate both sides:
+#
+# $$\frac{1}{\alpha_i}\frac{\partial\alpha_i}{\partial a_j} = \delta_{ij} - \alpha_j
+# \qquad\text{so}\qquad
+# \frac{\partial\alpha_i}{\partial a_j} = \alpha_i(\delta_{ij} - \alpha_j) ,\quad J = \mathrm{diag}(\alpha)-\alpha\alpha^\top .$$
+#
+# ($\delta_{ij}$ is 1 for $i=j$, else 0; the derivative of $\log\sum_k e^{a_k}$ by $a_j$ is $\alpha_j$.) Two equal scores: each weight is ½, the diagonal
+# of $J$ is $\tfrac12\cdot\tfrac12 = \tfrac14$, and beside it stands $-\tfrac14$.
+
+
+# %%
+def softmax_jacobian(scores):
+    """∂α/∂a for one row of scores: (keys,) → (keys, keys)."""
+    weights = scores.softmax(dim=-1)
+    return weights.diag() - weights[:, None] * weights[None, :]
+
+
+def automatic_jacobian(scores):
+    """The same by PyTorch's automatic differentiation."""
+    return torch.autograd.functional.jacobian(
+        lambda a: a.softmax(dim=-1), scores, create_graph=True
+    )
+
+
+cu.equal(softmax_jacobian, automatic_jacobian, torch.randn(5))
+three = torch.tensor([0.0, math.log(2), math.log(5)])
+jacobian = pd.DataFrame(softmax_jacobian(three).tolist())
+jacobian["row sum"] = jacobian.sum(axis=1)
+jacobian.round(3) + 0.0  # no −0.0
+
+# %% [markdown]
+# The example has the weights ⅛, ¼ and ⅝. The matrix is symmetric, and each row sums to 0: a step of all scores by the same amount changes no weight.
+# So in one direction there never is a slope, and that is shift invariance again. With a single key, $\alpha=1$ and $J=0$: its score is
+# never trained.
+
+# %% [markdown]
+# ## When the gradient vanishes
+#
+# *Section 3 of 6*
+#
+# *Dive into Deep Learning* (section 11.1) says of the softmax that its gradient never vanishes. On paper this is so: for finite scores and at least two
+# keys, $J\ne0$. But how small is it? Take two keys whose scores differ by a gap $\Delta$. Every entry of $J$ is $\pm\alpha_1\alpha_2$, which is nearly
+# $e^{-\Delta}$ for a large gap.
+
+# %%
+gaps = torch.linspace(0, 25, 251)
+
+
+def slope_at(gap, dtype):
+    """The largest entry of the Jacobian for two scores."""
+    scores = torch.tensor([gap, 0.0], dtype=dtype)
+    return automatic_jacobian(scores).abs().max().item()
+
+
+slopes = {
+    "double precision": [slope_at(gap, torch.float64) for gap in gaps.tolist()],
+    "half precision": [slope_at(gap, torch.float16) for gap in gaps.tolist()],
+}
+chosen = [0, 20, 50, 100, 173, 174, 200]
+table = pd.DataFrame(slopes, index=[f"gap {gap:.1f}" for gap in gaps.tolist()])
+table.iloc[chosen].map(lambda slope: f"{slope:.1e}" if slope else "exactly 0")
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+fig, ax = cu.subplots(
+    width=7, height=3.1,
+    alt="The largest slope of a softmax over the gap of two scores, on a logarithmic axis: a straight "
+    "line down. Half precision follows in steps and ends at a gap of about 17.",
+)  # fmt: skip
+exact, half = slopes.values()
+ax.plot(gaps, exact, label="double precision")
+shown = [(gap, one) for gap, one in zip(gaps.tolist(), half, strict=True) if one > 0]
+ax.plot(*zip(*shown, strict=True), "--", label="half precision")
+ax.plot(*shown[-1], "o", color=cu.COLORS["vermilion"], markersize=7)
+ax.text(shown[-1][0] + 0.4, shown[-1][1] * 2, "beyond: exactly 0", va="bottom")
+ax.set(yscale="log", xlabel="gap Δ of the two scores", ylabel="largest slope ∂α/∂a")
+ax.legend(loc="lower left")
+fig
+
+# %% [markdown]
+# On a logarithmic axis the slope falls in a straight line: $e^{-\Delta}$. At a gap of 10 it is 5 in 100,000. Half precision follows in steps, and is *exactly* 0
+# beyond a gap of about 17.3; in single precision the table of section 1 gives 104. A softmax that is so sure of itself is called **saturated**.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "The slope of a softmax falls like e^(−gap), and in half precision it becomes exactly 0."
+):
+    assert 4e-5 < exact[100] < 5e-5 and exact[250] > 0
+    assert half[170] > 0 == half[180]
+    assert 17.2 < ends.loc["exp(−gap) 0 from gap", "float16"] < 17.5
+    assert 103 < ends.loc["exp(−gap) 0 from gap", "float32"] < 105
+
+# %% [markdown]
+# ## Does it matter in training?
+#
+# *Section 4 of 6*
+#
+# Let attention choose between two keys with the values 0 and 1. The right answer is 1, but the scores start with a gap $\Delta$ in favor of the *wrong*
+# key. The weight of the right key is $r = 1/(1+e^{\Delta})$, and $r$ is also the answer. Gradient descent with steps of size 1 has to bring the gap down to 0. Two losses:
+#
+# - the squared error of the answer, $\tfrac12(1-r)^2$. By the chain rule its slope in $\Delta$ is $(1-r)\cdot r(1-r)$, since $dr/d\Delta = -r(1-r)$;
+# - minus the logarithm of the right weight, $-\log r$, as classifiers use it. Its slope is $\tfrac1r\cdot r(1-r) = 1-r$.
+
+
+# %%
+def steps_to_unlearn(gap, slope_of_loss):
+    """Steps of size 1 until the right key has the larger weight."""
+    count = 0
+    while gap > 0:
+        right = 1 / (1 + math.exp(gap))
+        gap -= slope_of_loss(right)
+        count += 1
+    return count
+
+
+losses = {
+    "squared error of the answer": lambda r: (1 - r) * r * (1 - r),
+    "−log of the weight": lambda r: 1 - r,
+}
+wrong_by = [2, 4, 6, 8, 10]
+counts = {}
+for name, slope in losses.items():
+    counts[name] = [steps_to_unlearn(gap, slope) for gap in wrong_by]
+unlearned = pd.DataFrame(counts, index=[f"gap {gap}" for gap in wrong_by])
+squared = unlearned["squared error of the answer"]
+unlearned["factor of the first"] = (squared / squared.shift()).round(1)
+unlearned.astype(object).fillna("")
+
+# %% [markdown]
+# Through the answer, a mistake that is surer by 2 takes 4 to 7 times as many steps, and the factor comes close to $e^2=7.4$: a confident mistake is
+# unlearned exponentially slowly. The second column shows that softmax alone is not to blame. The logarithm divides by the small weight $r$ and cancels it. Weights of
+# attention are not trained by such a loss: they are judged through the values only. **Attention can saturate where a classifier does
+# not**, and this is one reason why scores should not start out large. [Scoring functions](03_scoring_functions.ipynb) divides them by $\sqrt d$.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "A confident mistake is unlearned slowly through the answer, quickly through the log."
+):
+    assert unlearned["factor of the first"].iloc[1:].is_monotonic_increasing
+    assert 7.0 < unlearned["factor of the first"].iloc[-1] < 7.6
+    assert unlearned["−log of the weight"].max() < 20
+
+# %% [markdown]
+# ## One against many
+#
+# *Section 5 of 6*
+#
+# One key leads all the $m-1$ others, which are equal, by a gap $\Delta$. Its weight is
+#
+# $$\frac{e^\Delta}{e^\Delta + (m-1)} = \frac{1}{1+(m-1)e^{-\Delta}} ,$$
+#
+# one half exactly if $\Delta = \ln(m-1)$. What lead does it need in a crowd, and what is left of a lead of 4?
+
+# %%
+crowd = pd.DataFrame({"keys m": [2, 10, 100, 1000, 10_000]})
+crowd["lead for a weight of ½"] = [math.log(m - 1) for m in crowd["keys m"]]
+crowd["weight with a lead of 4"] = [
+    torch.tensor([4.0] + [0.0] * (m - 1)).softmax(0)[0].item() for m in crowd["keys m"]
+]
+crowd.round(3)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+sizes = torch.logspace(math.log10(2), 4, 80)
+fig, ax = cu.subplots(
+    width=7, height=3.1,
+    alt="Weight of the leading key over the number of keys, from 2 to 10,000. All curves fall from near 1 "
+    "to near 0; they cross one half at about 8, 56 and 3,000 keys.",
+)  # fmt: skip
+for lead, style in ((8, "-"), (4, "--"), (2, "-.")):
+    (line,) = ax.plot(
+        sizes, 1 / (1 + (sizes - 1) * math.exp(-lead)), style, label=f"lead of {lead}"
+    )
+    half_at = math.exp(lead) + 1
+    ax.plot(half_at, 0.5, "o", color=line.get_color())
+    ax.text(half_at * 1.15, 0.53, f"m = {half_at:,.0f}", fontsize=9)
+ax.axhline(0.5, color="0.6", linewidth=1)
+ax.set(xscale="log", xlabel="number of keys m", ylabel="weight of the leading key", ylim=(0, 1.02))
+ax.legend(loc="lower left")
+fig
+
+# %% [markdown]
+# A lead of 4 gives 0.98 of the weight between two keys, and 0.005 among 10,000. A temperature that suits short sequences is too warm for long ones: crowds
+# dilute. It is the same law as that of copies in the chapter: $m-1$ equal keys together weigh as much as one whose score is higher by $\ln(m-1)$.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("In a crowd the same lead is worth less, and ln(m − 1) is worth one half."):
+    halves = [
+        torch.tensor([lead] + [0.0] * (m - 1)).softmax(dim=-1)[0].item()
+        for m, lead in zip(crowd["keys m"], crowd["lead for a weight of ½"], strict=True)
+    ]
+    assert all(abs(weight - 0.5) < 1e-3 for weight in halves)
+    assert crowd["weight with a lead of 4"].is_monotonic_decreasing
+    assert crowd["weight with a lead of 4"].iloc[-1] < 0.01
+
+# %% [markdown]
+# ## Hard choices, by trial and reward
+#
+# *Section 6 of 6*
+#
+# A hard look-up takes one value $v_i$, and has no slope. It can be trained all the same, if it chooses by chance: draw $i$ with probability $\alpha_i$, see the loss $L_i$ of that choice,
+# and change the scores by
+#
+# $$g = L_i\,\nabla_a\log\alpha_i ,\qquad (\nabla_a\log\alpha_i)_j = \delta_{ij}-\alpha_j .$$
+#
+# On average over the draws this is the gradient of the mean loss, $\alpha_j(L_j-\bar L)$ with $\bar L=\sum_i\alpha_iL_i$. This is the method of reinforcement learning
+# (REINFORCE); Mnih et al. (2014) trained hard visual attention with it. What does it cost? The kitten's weights at $T=0.1$; a right answer of 12 years; 10,000 draws.
+
+# %%
+alpha = torch.tensor([-3.25, -0.1, -0.25, -3.05, -7.25]).softmax(dim=-1)
+years = torch.tensor([2.0, 15.0, 12.0, 28.0, 65.0])
+loss_of = 0.5 * (years - 12) ** 2  # of each choice
+drawn = torch.multinomial(alpha, 10_000, replacement=True)
+direction = torch.eye(5)[drawn] - alpha  # (draws, scores)
+mean_loss = alpha @ loss_of
+trials = pd.DataFrame(
+    {
+        "gradient of the mean loss": alpha * (loss_of - mean_loss),
+        "mean of 10,000 draws": (loss_of[drawn, None] * direction).mean(0),
+        "spread of one draw": (loss_of[drawn, None] * direction).std(0),
+        "spread, L − mean": ((loss_of[drawn] - mean_loss)[:, None] * direction).std(0),
+    },
+    index=["mouse", "cat", "dog", "horse", "elephant"],
+)
+trials.astype(float).round(2)
+
+# %% [markdown]
+# The mean of many draws is near the gradient (but for the elephant, which is hardly ever drawn), and a single draw is far from it: its spread is
+# several times the gradient's size. Subtracting the mean loss leaves the average as it is, and lowers the spread a little. The soft average has an exact gradient from one pass. (It is the gradient of another loss, though, that of the mixed
+# answer instead of the mean loss of the choices. A choice must be *one* entry; a mixture need not be like any.)
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Draws have the right mean, and a spread larger than the gradient."):
+    standard_error = trials["spread of one draw"] / 100
+    off = (trials["mean of 10,000 draws"] - trials["gradient of the mean loss"]).abs()
+    assert (off < 5 * standard_error).all()
+    assert (trials["spread of one draw"] > trials["gradient of the mean loss"].abs()).all()
+
+# %% [markdown]
+# ### Who did what first
+#
+# - A weighted sum over a sequence, with weights that a network computes: Graves (2013), for handwriting, with a window of Gaussians that slides over the text. Bahdanau et al. (2015)
+#   brought the softmax over scores of all states into translation.
+# - Look-up by content with a temperature that the network chooses itself, query by query: Graves et al. (2014), there called key strength.
+# - One vector by which an entry is found and another one that it hands over: Sukhbaatar et al. (2015), as input and output memory. Miller et al. (2016) wrote *keys* and *values*. Queries, keys and values
+#   from three matrices: Vaswani et al. (2017).
+# - Weight that has to go somewhere: in language models it often lies on the first token, an **attention sink** (Xiao et al., 2024). The remedy of the chapter, an entry of value 0, is one of several.
+#
+# Back to the chapter: [Queries, keys and values](01_queries_keys_values.ipynb). Next: [Kernel regression](02_kernel_regression.ipynb).
+
+# %% [markdown]
+# ## References
+#
+# - Bahdanau, D., Cho, K. & Bengio, Y. (2015). [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473). ICLR.
+# - Graves, A. (2013). [Generating sequences with recurrent neural networks](https://arxiv.org/abs/1308.0850). Section 5: the window over the text.
+# - Graves, A., Wayne, G. & Danihelka, I. (2014). [Neural Turing machines](https://arxiv.org/abs/1410.5401). Section 3.3.1: look-up by content.
+# - Miller, A. et al. (2016). [Key-value memory networks for directly reading documents](https://arxiv.org/abs/1606.03126). EMNLP.
+# - Mnih, V., Heess, N., Graves, A. & Kavukcuoglu, K. (2014). [Recurrent models of visual attention](https://arxiv.org/abs/1406.6247). NeurIPS.
+# - Sukhbaatar, S., Szlam, A., Weston, J. & Fergus, R. (2015). [End-to-end memory networks](https://arxiv.org/abs/1503.08895). NeurIPS.
+# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS.
+# - Xiao, G. et al. (2024). [Efficient streaming language models with attention sinks](https://arxiv.org/abs/2309.17453). ICLR.
+# - Zhang, A., Lipton, Z. C., Li, M. & Smola, A. J. (2023). [Dive into Deep Learning](https://d2l.ai). Cambridge University Press. Section 11.1.
