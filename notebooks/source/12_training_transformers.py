@@ -508,7 +508,7 @@ fig, (left, right) = cu.subplots(
     alt="Left: training loss of four combinations over 280 steps, three seeds each. All fall; the norm after at full rate "
     "stays far above the others. Right: BLEU after each epoch. The same runs stay at zero, the others rise above 0.8.",
 )  # fmt: skip
-styles = (("-", "o", "black"), ("--", "s", "blue"), ("-.", "^", "vermilion"), (":", "D", "green"))
+styles = (("-", "o", "gray"), ("--", "s", "blue"), ("-.", "^", "vermilion"), (":", "D", "green"))
 for (name, some), (dash, marker, color) in zip(combinations.items(), styles, strict=True):
     for run in some:
         first = run is some[0]

@@ -900,7 +900,7 @@ fig, ax = cu.subplots(
     "clearly above the other three, at 200 still above, at 1000 labels all are close together.",
 )  # fmt: skip
 styles = zip(
-    accuracy.items(), ("o--", "v:", "s-.", "D-"), ("black", "orange", "sky", "blue"), strict=True
+    accuracy.items(), ("o--", "v:", "s-.", "D-"), ("gray", "orange", "sky", "blue"), strict=True
 )
 for shift, ((name, results), dash, color) in enumerate(styles):
     x = torch.tensor(amounts) * 1.06 ** (shift - 1.5)
