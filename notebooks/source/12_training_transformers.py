@@ -523,7 +523,7 @@ left.legend(title="norm", loc="upper right", fontsize=8)
 fig
 
 # %% [markdown]
-# Left, every curve falls. The black ones fall as well, and stay above 1.5 where others reach 0.1. Right, BLEU tells
+# Left, every curve falls. The gray ones fall as well, and stay above 1.5 where others reach 0.1. Right, BLEU tells
 # success from failure after two epochs. Note the dotted curves: with the norm before, a ramp is not *needed*, and it
 # does no harm; nearly everyone uses one today.
 #
