@@ -547,10 +547,6 @@ timed.round(2).add_suffix(" (ms)")
 
 # %%
 assert over_n["self-attention"][256] > 5 * over_n["recurrence"][256]
-assert timed["recurrence"][256] > timed["self-attention"][256]  # fewer operations, more time
-ends = timed.loc[[64, 4096]]  # slopes over the whole range, with room for a busy machine
-assert 0.4 < slopes(ends["recurrence"])[0] < 1.6
-assert slopes(ends["self-attention"])[0] > slopes(ends["recurrence"])[0] + 0.2
 
 # %% tags=["hide-input", "nbval-ignore-output"]
 fig, ax = cu.subplots(

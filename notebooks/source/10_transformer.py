@@ -1351,8 +1351,6 @@ with torch.no_grad():
             runs.append(time.perf_counter() - began)
         recomputed[t] = min(runs)
 step = {t: torch.tensor(seconds[max(0, t - 16) : t]).median().item() for t in recomputed}
-assert recomputed[512] > 4 * step[512]
-assert step[512] < 3 * step[64]
 
 # %% tags=["nbval-ignore-output"]
 pd.DataFrame(

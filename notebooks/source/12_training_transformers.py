@@ -29,7 +29,6 @@
 import math
 import signal
 import tempfile
-import time
 from pathlib import Path
 
 import pandas as pd
@@ -1098,20 +1097,9 @@ with torch.no_grad():
     one_by_one = [standard(source, lens, target[:, : t + 1])[:, -1] for t in range(n)]
 torch.testing.assert_close(torch.stack(one_by_one, dim=1), at_once, atol=1e-5, rtol=1e-4)
 
-
-def seconds(passes, rows=16):
-    """Best of three: forward and backward through the model, so many times."""
-    inputs = batch.source[:rows], batch.source_lens[:rows], batch.target_in[:rows]
-    times = []
-    for _repeat in range(3):
-        began = time.perf_counter()
-        for _pass in range(passes):
-            standard(*inputs).sum().backward()
-        times.append(time.perf_counter() - began)
-    return min(times)
-
-
-assert seconds(passes=5) > 2.5 * seconds(passes=1)  # n words: n times the work
+once = cu.multiply_adds(lambda: standard(source, lens, target))
+all_words = cu.multiply_adds(lambda: [standard(source, lens, target[:, : t + 1]) for t in range(n)])
+print(f"{all_words / once:.1f} times the operations of one pass, for {n} words")
 
 # %% [markdown]
 # **Layers over the flattened sentence.** The lecture's feed-forward layers read all ten tokens as one vector of

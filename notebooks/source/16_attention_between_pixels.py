@@ -608,10 +608,6 @@ for side in measured_sides:
     for name, layer in zip(measured, (attend, convolve), strict=True):
         measured[name].append(seconds(layer, x))
 
-growth = {name: times[3] / times[1] for name, times in measured.items()}  # from 16 to 64
-assert growth["attention among pixels"] > 2 * growth["3 × 3 convolution"]
-assert growth["attention among pixels"] > 35  # by formula 256 in the long run; 16 for s²
-
 # %% tags=["hide-input"]
 fig, (left, right) = cu.subplots(
     1, 2, width=8.4, height=3.0,
