@@ -221,8 +221,8 @@
 #
 # ### <a id="leave-one-out-error"></a>leave-one-out error
 #
-# The error at each point when it is predicted from all others: a fair judge of the width. *Taught in* [Leave one out,
-# then learn](02_kernel_regression.ipynb#Leave-one-out,-then-learn).
+# The error at each point when it is predicted from all others: a fair judge of the width. *Taught in* [Leave one
+# out](02_kernel_regression.ipynb#Leave-one-out).
 #
 # ### <a id="logits"></a>logits
 #

@@ -107,6 +107,23 @@ def values_centered_in_place(keys: Tensor, values: Tensor, width: float) -> Tens
     return cu.leave_one_out(keys, values, width=width) + mean
 
 
+def masked_by_distance(keys: Tensor, values: Tensor, width: float) -> Tensor:
+    """Masks all that is at distance 0: twins do not see each other."""
+    scores = -((keys[:, None] - keys) ** 2) / (2 * width**2)
+    return scores.masked_fill(scores == 0, -torch.inf).softmax(1) @ values
+
+
+def infinity_times_the_identity(keys: Tensor, values: Tensor, width: float) -> Tensor:
+    """Subtracts eye · inf, which is NaN off the diagonal."""
+    scores = -((keys[:, None] - keys) ** 2) / (2 * width**2)
+    return (scores - torch.eye(len(keys)) * torch.inf).softmax(1) @ values
+
+
+def parameters_renamed(k: Tensor, v: Tensor, s: float) -> Tensor:
+    """Right, and not to be called by the names of the stub."""
+    return cu.leave_one_out(k, v, width=s)
+
+
 # loo_residuals
 
 
@@ -128,6 +145,11 @@ def sign_turned(weights: Tensor, values: Tensor) -> Tensor:
 def multiplied(weights: Tensor, values: Tensor) -> Tensor:
     """Multiplies where it should divide."""
     return (values - weights @ values) * (1 - weights.diagonal())
+
+
+def largest_of_the_row(weights: Tensor, values: Tensor) -> Tensor:
+    """Takes the largest weight of a row for the point's own, as it is for a kernel."""
+    return (values - weights @ values) / (1 - weights.max(1).values)
 
 
 # fixed_loss
@@ -164,6 +186,16 @@ def width_as_a_number_in_the_loss(keys: Tensor, values: Tensor, width: float) ->
     return cu.leave_one_out_error(keys, values, width=float(width))
 
 
+def gradient_of_zero(keys: Tensor, values: Tensor, width: float) -> Tensor:
+    """Hangs the width on with a factor of 0."""
+    return cu.leave_one_out_error(keys, values, width=float(width)) + 0 * width
+
+
+def a_plain_number(keys: Tensor, values: Tensor, width: float) -> float:
+    """Takes the number out of the tensor."""
+    return cu.leave_one_out_error(keys, values, width=width).item()
+
+
 MISTAKES = {
     "predicted_answers": [
         the_mean_at_a_tiny_width,
@@ -185,8 +217,17 @@ MISTAKES = {
         a_column,
         width_as_a_number,
         values_centered_in_place,
+        masked_by_distance,
+        infinity_times_the_identity,
+        parameters_renamed,
     ],
-    "loo_residuals": [plain_residuals, one_factor_for_all, sign_turned, multiplied],
+    "loo_residuals": [
+        plain_residuals,
+        one_factor_for_all,
+        sign_turned,
+        multiplied,
+        largest_of_the_row,
+    ],
     "fixed_loss": [
         still_broadcast,
         summed,
@@ -194,5 +235,7 @@ MISTAKES = {
         nothing_left_out_of_the_loss,
         width_of_one,
         width_as_a_number_in_the_loss,
+        gradient_of_zero,
+        a_plain_number,
     ],
 }

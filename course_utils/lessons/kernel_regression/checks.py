@@ -22,19 +22,23 @@ def _line(n: int) -> Tensor:
 predicted_answers = Check("predicted_answers")
 
 
-def _answer(candidate, letter: str) -> float:
-    """The candidate's number for one of the letters a to e."""
+def _answers(candidate) -> list[float]:
+    """The candidate's five numbers."""
     answers = candidate()
     expect(isinstance(answers, list | tuple), "a list of five numbers is expected")
     expect(len(answers) == 5, f"{len(answers)} entries; expected five numbers, for a to e")
-    answer = answers["abcde".index(letter)]
-    expect(isinstance(answer, int | float), f"({letter}) is no number yet")
-    return float(answer)
+    for letter, answer in zip("abcde", answers, strict=True):
+        expect(isinstance(answer, int | float), f"({letter}) is no number yet")
+    return [float(answer) for answer in answers]
 
 
-def _expect_answer(candidate, letter: str, right: float) -> None:
-    answer = _answer(candidate, letter)
-    expect(abs(answer - right) < 0.02, f"your answer to ({letter}) is {answer:g}")
+def _expect_answer(candidate, letter: str) -> None:
+    """The answer to one letter is right; the reason names all that are not."""
+    pairs = zip("abcde", _answers(candidate), (3, 4, 2, 12.963, 2.963), strict=True)
+    wrong = {name: answer for name, answer, right in pairs if abs(answer - right) >= 0.02}
+    others = [f"({name})" for name in wrong if name != letter]
+    also = f" (not right either: {', '.join(others)})" if others else " (the others are right)"
+    expect(letter not in wrong, f"your answer to ({letter}) is {wrong.get(letter, 0):g}{also}")
 
 
 @predicted_answers.must(
@@ -42,7 +46,7 @@ def _expect_answer(candidate, letter: str, right: float) -> None:
     hint="Which of the three keys still has a kernel value that is not nearly 0?",
 )
 def _(candidate):
-    _expect_answer(candidate, "a", 3)
+    _expect_answer(candidate, "a")
 
 
 @predicted_answers.must(
@@ -50,18 +54,19 @@ def _(candidate):
     hint="All distances are tiny in units of this width. What are the three kernel values?",
 )
 def _(candidate):
-    _expect_answer(candidate, "b", 4)
+    _expect_answer(candidate, "b")
 
 
 @predicted_answers.must(
     "(c) is what the far query gives",
     hint=(
         "Far from all keys: do the weights become equal, or is one key still nearer than the others?",
-        "The distances are 50, 51 and 53. By which factor do exp(−50²/2) and exp(−51²/2) differ?",
+        "The distances are 50, 51 and 53. By which factor do exp(−50²/2) and exp(−51²/2) differ? (Both are "
+        "0 in floats: take the difference of the exponents.)",
     ),
 )
 def _(candidate):
-    _expect_answer(candidate, "c", 2)
+    _expect_answer(candidate, "c")
 
 
 @predicted_answers.must(
@@ -69,7 +74,7 @@ def _(candidate):
     hint="The weights do not look at the values. What does an average do if 10 is added to each value?",
 )
 def _(candidate):
-    _expect_answer(candidate, "d", 12.963)
+    _expect_answer(candidate, "d")
 
 
 @predicted_answers.must(
@@ -77,7 +82,7 @@ def _(candidate):
     hint="Everything depends on u, distance over width. What is u after doubling both?",
 )
 def _(candidate):
-    _expect_answer(candidate, "e", 2.963)
+    _expect_answer(candidate, "e")
 
 
 # Leave one out --------------------------------------------------------------------------------------
@@ -95,6 +100,19 @@ def _data() -> tuple[Tensor, Tensor]:
 )
 def _(candidate):
     expect_shape(candidate(*_data(), 0.4), (8,))
+
+
+@my_leave_one_out.must(
+    "no prediction is NaN",
+    hint=(
+        "What is 0 · inf?",
+        "Change the scores on the diagonal alone, where a table of True and False says so.",
+    ),
+)
+def _(candidate):
+    predictions = candidate(*_data(), 0.4)
+    lost = predictions.isnan().sum().item()
+    expect(lost == 0, f"{lost} of 8 predictions are NaN")
 
 
 @my_leave_one_out.must(
@@ -154,6 +172,25 @@ def _(candidate):
 
 
 @my_leave_one_out.must(
+    "two points at the same place predict each other",
+    hint="Does a point leave out its own position in the table, or all that is at distance 0?",
+)
+def _(candidate):
+    keys, values = torch.tensor([0.0, 0.0, 3.0]), torch.tensor([2.0, 4.0, 7.0])
+    expect_close(candidate(keys, values, 0.1), torch.tensor([4.0, 2.0, 3.0]))
+
+
+@my_leave_one_out.must(
+    "it can be called with the names keys, values and width",
+    hint="The parameters in the first line of the stub have names. Does yours have the same?",
+)
+def _(candidate):
+    keys, values = _data()
+    named = candidate(keys=keys, values=values, width=0.4)
+    expect_close(named, leave_one_out(keys, values, width=0.4))
+
+
+@my_leave_one_out.must(
     "a gradient reaches the width",
     hint="Which step turns the width, or what depends on it, into a plain number?",
 )
@@ -185,7 +222,10 @@ loo_residuals = Check("loo_residuals")
 
 @loo_residuals.must(
     "the three-point example comes out",
-    hint="A residual is value minus prediction, in this order. What share is left for the other points?",
+    hint=(
+        "A residual is value minus prediction, in this order. What share is left for the other points?",
+        "f(kᵢ) is entry i of weights @ values, and αᵢᵢ stands on the diagonal of the weights.",
+    ),
 )
 def _(candidate):
     keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([2.0, 3.0, 7.0])
@@ -215,26 +255,45 @@ def _(candidate):
         expect_close(candidate(weights, values), expected, f"width {width}")
 
 
+@loo_residuals.must(
+    "it holds for weights of any kind",
+    hint="Must a point's own weight be the largest of its row? Where does it stand?",
+)
+def _(candidate):
+    weights, values = torch.rand(6, 6), torch.randn(6)
+    weights = weights / weights.sum(1, keepdim=True)
+    others = weights * (1 - torch.eye(6))
+    expected = values - others @ values / others.sum(1)
+    expect_close(candidate(weights, values), expected, "random weights")
+
+
 # A column among rows: find the bug ------------------------------------------------------------------
 
 fixed_loss = Check("fixed_loss")
 
 
-@fixed_loss.must("it gives one number", hint="What is taken over all points at the end?")
+@fixed_loss.must(
+    "it gives one number, as a tensor",
+    hint="What is taken over all points at the end? It has to stay a tensor, so that a gradient can flow.",
+)
 def _(candidate):
-    expect_shape(candidate(*_data(), 0.4), ())
+    loss = candidate(*_data(), 0.4)
+    expect(isinstance(loss, Tensor), f"a tensor is expected, got a {type(loss).__name__}")
+    expect_shape(loss, ())
 
 
 @fixed_loss.must(
     "the three-point example gives 5.92",
     hint=(
-        "Which shape has `predictions - values` in the colleague's loss?",
+        "Is it the mean of three squares, each from a prediction without the point itself?",
+        "Which shape has `predictions - values` in the loss above?",
         "A column minus a row is a table. How do you get the column back to (n,)?",
     ),
 )
 def _(candidate):
     keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([2.0, 3.0, 7.0])
-    expect_close(candidate(keys, values, 1.0), torch.tensor(5.9228), atol=2e-3)
+    loss = candidate(keys, values, 1.0).item()
+    expect(abs(loss - 5.9228) < 2e-3, f"yours is {loss:.2f}; expected 5.92")
 
 
 @fixed_loss.must(
@@ -253,6 +312,11 @@ def _(candidate):
     hint="Which step turns the width, or what depends on it, into a plain number?",
 )
 def _(candidate):
+    keys, values = _data()
     width = torch.tensor(0.7, requires_grad=True)
-    loss = candidate(*_data(), width)
+    loss = candidate(keys, values, width)
     expect(loss.requires_grad, "the loss does not depend on the width")
+    (mine,) = torch.autograd.grad(loss, width, allow_unused=True)
+    (right,) = torch.autograd.grad(leave_one_out_error(keys, values, width=width), width)
+    expect(mine is not None, "the loss does not depend on the width")
+    expect_close(mine, right, "the gradient for the width", rtol=1e-3)

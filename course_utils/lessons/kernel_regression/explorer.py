@@ -157,11 +157,7 @@ def _sentence(kernel: str, width: float, weights: Tensor, error: float) -> str:
     gaps = weights.isnan().any(dim=1)
     keys = (1 / weights[~gaps].square().sum(dim=1)).mean().item()
     about = f"about {keys:.0f} keys" if keys > 1.5 else "about one key"
-    looks = "ragged" if keys < 8 else "smooth" if keys < 16 else "too flat"
-    parts = [
-        f"{kernel.capitalize()} kernel of width {width:g}: each query averages {about}, "
-        f"so the fit is {looks}."
-    ]
+    parts = [f"{kernel.capitalize()} kernel of width {width:g}: each query averages {about}."]
     if gaps.any():
         share = gaps.float().mean().item()
         parts.append(f"For {share:.0%} of the queries no key is in reach: gaps.")
@@ -173,6 +169,9 @@ def _sentence(kernel: str, width: float, weights: Tensor, error: float) -> str:
 
 
 # The window -------------------------------------------------------------------------------------
+
+MIDDLE = 2.4
+"""Where the query begins, and the curve of averages with it: no edge is shown before the query goes there."""
 
 
 def moving_query(
@@ -191,7 +190,7 @@ def moving_query(
         data = noisy_sine(40)
         x, y, truth = data.x, data.y, data.truth
     controls = {
-        "query": Slider([3 * i / 10 for i in range(17)], 2.4, label="Query q", format="{:g}"),
+        "query": Slider([3 * i / 10 for i in range(17)], MIDDLE, label="Query q", format="{:g}"),
         "width": Slider([0.1, 0.4, 1.6], 0.4, label="Width σ", format="{:g}"),
     }
     return Explorer("moving_query", lambda: Window(x, y, truth), controls)
@@ -201,11 +200,11 @@ class Window:
     """The data with the average of one query above, its kernel below, over the same axis."""
 
     def __init__(self, x: Tensor, y: Tensor, truth: Callable[[Tensor], Tensor] | None):
-        """The curve of averages is drawn at 101 places from 0 to 5."""
+        """The curve of averages is drawn where the query has been, out of 101 places from 0 to 5."""
         self.x, self.y = x, y
         self.places = torch.linspace(0, 5, 101)
         self.picture, (above, below) = subplots(
-            2, 1, alt="A window", width=7.2, height=3.9, height_ratios=[2.5, 1], sharex=True
+            2, 1, alt="A window", width=3.75, height=3.6, height_ratios=[2.5, 1], sharex=True
         )
         self._set_data(above, truth)
         self._set_kernel(below)
@@ -225,7 +224,6 @@ class Window:
         color = COLORS["blue"]
         sizes = torch.ones(len(self.x))
         self.points = ax.scatter(self.x, self.y, s=sizes, color=color, alpha=0.55, linewidths=0)
-        ax.plot([], [], "o", color=color, alpha=0.55, label="points, as large as their weight")
         self.line = ax.axvline(0, color="0.4", linewidth=0.9)
         (self.dot,) = ax.plot(
             [], [], "o", color=COLORS["vermilion"], markersize=10, markeredgecolor="white", zorder=5
@@ -233,7 +231,7 @@ class Window:
         low, high = self.y.min().item(), self.y.max().item()
         margin = 0.1 * (high - low) + 0.1
         ax.set(ylabel="y", xlim=(-0.15, 5.15), ylim=(low - margin, high + 3 * margin))
-        ax.legend(loc="upper center", ncols=3, fontsize=9, columnspacing=1.2)
+        ax.legend(loc="upper center", ncols=2, fontsize=8, columnspacing=1.2)
         self.title = ax.set_title("q = 0.00, σ = 0.00: the average is 0.00")
 
     def _set_kernel(self, ax: Axes) -> None:
@@ -249,7 +247,8 @@ class Window:
         weights = kernel_weights(torch.tensor([query]), x, width=width)[0]
         average, used = (weights @ y).item(), (1 / weights.square().sum()).item()
         fit = kernel_weights(self.places, x, width=width) @ y
-        seen = self.places <= query + 1e-6
+        low, high = sorted((query, MIDDLE))
+        seen = (low - 1e-6 <= self.places) & (self.places <= high + 1e-6)
         self.curve.set_data(self.places[seen], fit[seen])
         self.points.set_sizes((1500 * weights).clamp(max=400).numpy())
         self.dot.set_data([query], [average])
@@ -266,5 +265,5 @@ class Window:
         self.title.set_text(f"q = {query:g}, σ = {width:g}: the average is {average:.2f}")
         return (
             f"The window of width {width:g} over the query {query:g}: the points in it, as large as their "
-            f"weights, have the average {average:.2f}; about {used:.1f} of them share it."
+            f"weights, have the average {average:.2f}, as if {used:.1f} points shared the weight equally."
         )
