@@ -15,7 +15,7 @@ from course_utils.studio import manifest
 
 COURSE = "import course_utils as cu\ncu.explore.temperature()"
 MADE = """
-from course_utils.lessons.explorer import Choice, Explorer, IntRange, Toggle
+from course_utils.lessons.explorer import Choice, Explorer, IntRange, Text, Toggle
 
 class Number:
     def __init__(self):
@@ -37,6 +37,18 @@ made = Explorer("made", Number, controls)
 made
 """
 MOVED = "made.set(kind='g')"
+WRITTEN = """
+class Echo:
+    def __init__(self):
+        self.picture, ax = cu.subplots(alt="A line", width=4, height=1)
+        self.text = ax.text(0.1, 0.5, "")
+
+    def draw(self, line):
+        self.text.set_text(line)
+        return f"you wrote: {line}"
+
+Explorer("echo", Echo, {"line": Text(["one", "two"], "one", "Your line")})
+"""
 QUIZ = "cu.quiz('start_here')"
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 TRAINING = """
@@ -53,7 +65,7 @@ history = trainer.fit(model, cu.PairLoader(pairs, source, target, batch_size=16)
 def lab(chromium, tmp_path_factory):
     """Opens a notebook of Lab and runs all its cells; shared, so that Lab starts once."""
     folder = tmp_path_factory.mktemp("lab")
-    write_notebook(folder / "explorers.ipynb", COURSE, MADE, MOVED, QUIZ)
+    write_notebook(folder / "explorers.ipynb", COURSE, MADE, MOVED, WRITTEN, QUIZ)
     write_notebook(folder / "training.ipynb", TRAINING, "history.stopped, len(history) > 2")
     with jupyterlab(folder) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=[*FLAGS, OFFLINE])
@@ -120,6 +132,15 @@ def test_descriptions_are_read_in_full_and_name_their_controls(made):
     ).wait_for()
     made.get_by_role("combobox", name="Kind").wait_for()
     made.get_by_role("checkbox", name="Switched on").wait_for()
+
+
+def test_a_line_is_sent_with_enter(notebook):
+    explorer = notebook.locator(".cu-explorer").nth(2)
+    field = explorer.get_by_role("textbox", name="Your line")
+    field.fill("my own line")
+    field.press("Enter")
+    says(explorer, "you wrote: my own line")
+    expect(field).to_be_focused()
 
 
 def test_radio_buttons_have_a_common_name(notebook):
