@@ -1,16 +1,19 @@
 """Quizzes: what the files may hold, what a cell shows, and what a click does in a real browser."""
 
+import ast
 import json
 import random
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
+import jupytext
 import pytest
 from browsing import WAIT, jupyterlab, open_notebook, run_all, write_notebook
 from playwright.sync_api import Page, expect, sync_playwright
 
 from course_utils.lessons.quiz import FOLDER, QuizError, quiz, recall
-from course_utils.studio import manifest
+from course_utils.studio import manifest, rules
 
 CHAPTERS = manifest.load(files=False).chapters
 
@@ -220,6 +223,25 @@ def test_each_chapter_has_five_questions_whose_answers_all_differ(chapter):
         texts = [answer.text for answer in question.answers]
         assert len(set(texts)) == len(texts)
         assert not re.search(r"\$|\\[a-zA-Z]+", question.text), "write Unicode, not TeX"
+
+
+SECOND_EDITION = [chapter for chapter in CHAPTERS if chapter.slug not in rules.FIRST_EDITION]
+
+
+@pytest.mark.parametrize("chapter", SECOND_EDITION, ids=lambda chapter: chapter.slug)
+def test_each_question_of_a_section_is_shown_by_a_cell_of_its_chapter(chapter):
+    code = ast.parse("\n".join(_code_cells(chapter.source)))
+    shown = set()
+    for call in ast.walk(code):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "cu.quiz":
+            slug, *names = (argument.value for argument in call.args)
+            shown |= {f"{slug}/{name}" for name in names}
+    assert {one.key for one in _all(chapter.slug) if one.section} <= shown
+
+
+def _code_cells(source: Path) -> list[str]:
+    notebook = jupytext.read(source, fmt="py:percent")
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def _tags(page: str) -> list[tuple[str, dict]]:

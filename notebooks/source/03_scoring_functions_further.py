@@ -61,6 +61,9 @@ by_lengths.round(3)
 # %% [markdown]
 # Right after the norm all keys are $\sqrt{32} = 5.66$ long, and the two kinds of weights agree. After a random $W_K$ the lengths are spread, and
 # weights differ. A transformer *can* give a key more weight by making it long.
+#
+# **Exercise 2, answered.** $q\cdot D = \sum_i\beta_i\,q\cdot k_i$ is an average of the other scores, and an average is at most the largest of them; for $q=0$ all are equal. Weight D does
+# get: $e^{q\cdot D} > 0$, and at most $\sum_i\beta_i e^{q\cdot k_i}$, the same average of the others' exponentials, as the exponential function is convex.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("For keys of one length dot products are a Gaussian of width d to the 1/4."):
@@ -77,7 +80,7 @@ with cu.guard("For keys of one length dot products are a Gaussian of width d to 
 # *Section 2 of 8*
 #
 # Nothing keeps $W_Q$ and $W_K$ from growing in training, and scores grow with their product. Henry et al. (2020) therefore normalize queries and keys
-# once more, *after* the projection, and learn one factor in place of $1/\sqrt d$. Dehghani et al. (2023) saw training diverge when they enlarged
+# *after* the projection, to length 1, and learn one factor in place of $1/\sqrt d$. Dehghani et al. (2023) saw training diverge when they enlarged
 # vision transformers, in models of about 8 billion parameters, with scores so large that the weights were almost one-hot; layer norm on queries
 # and keys prevented it, and their model of 22 billion parameters was trained with it. What it does to the scores can be seen without training:
 
@@ -102,8 +105,8 @@ with_norm.round(2)
 
 # %% [markdown]
 # Plain scores grow with the square of the factor, and of 8 bits (256 keys) next to nothing is left. With QK-norm the size of the matrices does not matter.
-# By construction: $\lVert q\rVert=\lVert k\rVert=\sqrt d$, hence $|q\cdot k|/\sqrt d\le\sqrt d = 8$. The price: a query can no longer choose its temperature by
-# its length, which is why a factor is learned.
+# By construction: with layer norm (without its learned factors), as in the code, $\lVert q\rVert=\lVert k\rVert=\sqrt d$, hence $|q\cdot k|/\sqrt d\le\sqrt d = 8$. The price: a query can no longer choose its temperature by
+# its length, and no score exceeds the bound. Henry et al. make queries and keys 1 long, so that scores stay in $\pm1$, and no softmax over many keys could be sharp: hence their learned factor.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Plain scores grow with the matrices; with QK-norm they do not."):
@@ -146,7 +149,7 @@ of_pairs.round(4)
 #
 # $$\sum_j \varphi(q)\cdot\varphi(k_j)\,v_j = \varphi(q)\cdot\Big(\sum_j \varphi(k_j)^\top v_j\Big),$$
 #
-# and the bracket is computed once for all queries: twice $nrd_v$ multiplications in place of $n^2(d+d_v)$. No table of $n\times n$ is formed. Performers
+# and the bracket is computed once for all queries: twice $nrd_v$ multiplications, and twice $nrd$ for the features, in place of $n^2(d+d_v)$. No table of $n\times n$ is formed. Performers
 # (Choromanski et al., 2021) draw the features at random: for $\omega$ standard normal,
 #
 # $$e^{q\cdot k} = \mathrm E_\omega\!\left[e^{\omega\cdot q-\lVert q\rVert^2/2}\;e^{\omega\cdot k-\lVert k\rVert^2/2}\right],$$
@@ -194,7 +197,7 @@ by_features.loc[[16, 64, 256, 1024, 4096, "the plain mean"]].round(3)
 
 # %% [markdown]
 # The two orders of multiplication agree. The errors are those of 20 draws of the features, beside that of the dullest answer, the plain mean of all values. For scores of size 0.25 the error halves with four times as many
-# features, and 256 of them are clearly better than the mean. For scores of size 1, as $1/\sqrt d$ makes them at the start, even 4,096 are not: the features of a long vector vary too much. Choromanski et al.
+# features, and 256 of them are clearly better than the mean. For scores of size 1, as for vectors of variance 1, even 4,096 are not: the features of a long vector vary too much. (PyTorch's layers start with scores of size 1/3, see below.) Choromanski et al.
 # draw directions at right angles to each other, and train with the features in place; neither is shown here.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -240,6 +243,13 @@ found = by_formula(ones, corners)
 off = (found - by_autograd(ones, corners)).abs().max()
 print(f"formula and autograd differ by less than 1e-6: {bool(off < 1e-6)}")
 found.round(decimals=3)
+
+# %% [markdown]
+# All weights are 0.2 here and $s = 0.354$, so that on the diagonal stands $0.354\cdot0.2\cdot(1-0.2) = 0.057$: the query moves toward key $i$. Formula and autograd agree.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("∂α/∂q by the formula is that of autograd."):
+    assert off < 1e-6 and abs(found[0, 0] - 0.057) < 1e-3
 
 # %% [markdown]
 # ## At the default initialization
@@ -373,7 +383,7 @@ with cu.guard("w ~ 1/√h keeps scores small, tanh is essential, M = W_Q W_Kᵀ 
     assert grown["spread of a, w ~ 1/√h"].max() < 2 * grown["spread of a, w ~ 1/√h"].min()
     assert grown["spread of a, w ~ 1"][4096] > 10 * grown["spread of a, w ~ 1"][8]
     assert (flat - flat[0]).abs().max() < 1e-5 < 0.05 < (bent - bent[0]).abs().max()
-    assert rank == 4 < free_rank == 10
+    assert rank == h <= free_rank == 10
 
 # %% [markdown]
 # ## What a score costs
@@ -390,11 +400,11 @@ with cu.guard("w ~ 1/√h keeps scores small, tanh is essential, M = W_Q W_Kᵀ 
 # | additive, $h$ units | $2h-1$ | $h$ | $h$ tanh | $h$ |
 #
 # By differences a distance needs $d$ subtractions more than a dot product; by the expansion one, and the norms, $d$ multiplications for each *key*, not for each pair. An additive score has as many multiplications
-# as a dot product if $h = d$, and a tanh for each. How long does it take? Four ways to the weights, 256 queries and keys, $d = h = 64$, one thread, measured in turn, nine rounds:
+# as a dot product if $h = d$, and a tanh for each. How long does it take? Four ways to the weights, 256 queries and keys, $d = h = 64$, one thread, measured in turn, 25 rounds:
 
 
 # %%
-def milliseconds(ways, *vectors, rounds=9):
+def milliseconds(ways, *vectors, rounds=25):
     """{name: function} → time of each function in each round, measured in turn."""
     times = {name: [] for name in ways}
     with torch.no_grad():
@@ -425,7 +435,7 @@ torch.set_num_threads(threads)
 timed.quantile([0.1, 0.5, 0.9]).T.round(2).add_prefix("ms, quantile ")
 
 # %% [markdown]
-# Seconds depend on the machine; read the table above, not this sentence. A count of multiplications is a poor guide: a dot product and a distance by one product are *one* matrix product, for which processors are
+# Seconds depend on the machine, and the 0.9 quantile on what else it was doing: compare the medians (0.5). A count of multiplications is a poor guide: a dot product and a distance by one product are *one* matrix product, for which processors are
 # built; the other two write an array of $256\cdot256\cdot64$ numbers to memory and read it again.
 #
 # **History.** Britz et al. (2017) compared both in translation, without $1/\sqrt d$: additive scores were slightly but consistently better. Vaswani et al. (2017) cite them for their scale: for large $d$, they say, additive

@@ -4,6 +4,8 @@ import math
 
 import torch
 
+from course_utils.pooling import kernel_weights
+
 # fixed_gaussian_weights -------------------------------------------------------------------------
 
 
@@ -42,6 +44,16 @@ def overflows(queries, keys):
     """Exponentials divided by their sum: infinity over infinity for far points."""
     weights = (queries @ keys.T - keys.square().sum(-1) / 2).exp()
     return weights / weights.sum(dim=-1, keepdim=True)
+
+
+def forms_all_differences(queries, keys):
+    """The right weights, from an array (n, m, d)."""
+    return (-(queries[:, None] - keys).square().sum(-1) / 2).softmax(dim=-1)
+
+
+def asks_the_package(queries, keys):
+    """The right weights, from the differences in the package."""
+    return kernel_weights(queries, keys)
 
 
 # predicted_gaps ---------------------------------------------------------------------------------
@@ -134,6 +146,18 @@ def numbers_collected(queries, keys, w_q, w_k, w):
     return torch.tensor(scores.tolist())
 
 
+def pair_by_pair(queries, keys, w_q, w_k, w):
+    """The right scores, in two loops over the pairs."""
+    rows = [torch.stack([(q @ w_q + k @ w_k).tanh() @ w for k in keys]) for q in queries]
+    return torch.stack(rows)
+
+
+def gradient_of_zero(queries, keys, w_q, w_k, w):
+    """A graph that leads to each input, with nothing coming back on it."""
+    scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
+    return scores.detach() + 0 * sum(part.sum() for part in (queries, keys, w_q, w_k, w))
+
+
 MISTAKES = {
     "fixed_gaussian_weights": [
         drops_the_keys_term,
@@ -143,6 +167,8 @@ MISTAKES = {
         softmax_over_the_queries,
         divides_by_root_d,
         overflows,
+        forms_all_differences,
+        asks_the_package,
     ],
     "predicted_gaps": [
         only_the_direction_counts,
@@ -163,5 +189,7 @@ MISTAKES = {
         already_weights,
         without_a_batch,
         numbers_collected,
+        pair_by_pair,
+        gradient_of_zero,
     ],
 }

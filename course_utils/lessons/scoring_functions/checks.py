@@ -1,16 +1,22 @@
 """Checks of *Scoring functions*: Gaussian weights, gaps on paper, additive scores."""
 
 import math
+from collections.abc import Callable, Iterable
+from numbers import Real
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from course_utils.lessons.check import (
     Check,
+    NotDone,
+    WrongKind,
     expect,
     expect_close,
     expect_shape,
     expect_sums_to_one,
 )
+from course_utils.lessons.scoring_functions.scores import additive_scores, numbers_kept
 from course_utils.pooling import kernel_weights
 
 # Gaussian weights by one matrix product ---------------------------------------------------------
@@ -19,11 +25,18 @@ fixed_gaussian_weights = Check("fixed_gaussian_weights")
 
 
 @fixed_gaussian_weights.must(
-    "there is one weight for each pair of a query and a key",
-    hint="A term with one number per key must broadcast over the queries. On which axis do its numbers stand?",
+    "keys at equal distance from a query get equal weights",
+    hint=(
+        "By hand, q·k − ½‖k‖² is 2 for each of the keys (1, 1), (2, 2) and (0, 2). Which three numbers does the softmax get here?",
+        "Which shape has the term in ‖k‖², and along which axis does it then differ?",
+    ),
 )
 def _(candidate):
-    expect_shape(candidate(torch.randn(3, 5), torch.randn(7, 5)), (3, 7))
+    queries = torch.tensor([[1.0, 2.0]]).repeat(3, 1)
+    keys = torch.tensor([[1.0, 1.0], [2.0, 2.0], [0.0, 2.0]])  # all at distance 1
+    weights = expect_shape(candidate(queries, keys), (3, 3)).detach()
+    shown = ", ".join(f"{weight:.2f}" for weight in weights[0].tolist())
+    expect_close(weights, torch.full((3, 3), 1 / 3), f"query (1, 2): {shown}; expected 0.33 each")
 
 
 @fixed_gaussian_weights.must(
@@ -31,19 +44,6 @@ def _(candidate):
 )
 def _(candidate):
     expect_sums_to_one(candidate(torch.randn(4, 5), torch.randn(6, 5)), (4, 6))
-
-
-@fixed_gaussian_weights.must(
-    "keys at equal distance from a query get equal weights",
-    hint=(
-        "Which shape has the term in ‖k‖², and along which axis does it then differ?",
-        "A softmax does not see what is the same for all keys of a row. Which of your terms is that now?",
-    ),
-)
-def _(candidate):
-    query = torch.tensor([[1.0, 2.0]])
-    keys = torch.tensor([[1.0, 1.0], [2.0, 2.0], [0.0, 2.0]])  # all at distance 1
-    expect_close(candidate(query, keys), torch.full((1, 3), 1 / 3), "three keys at distance 1")
 
 
 @fixed_gaussian_weights.must(
@@ -66,6 +66,17 @@ def _(candidate):
     expect_close(candidate(queries, keys), expected, "points 60 from the origin")
 
 
+@fixed_gaussian_weights.must(
+    "no vector is kept for each pair",
+    hint="Which shape has queries[:, None] - keys? Which matrix product holds all q·k at once?",
+)
+def _(candidate):
+    size = 64
+    queries, keys = (torch.randn(size, size, requires_grad=True) for _ in range(2))
+    each = numbers_kept(candidate, queries, keys) / size**2
+    expect(each < 8, f"{each:.0f} numbers for each pair of {size}; a product needs about 3")
+
+
 # Five gaps on paper ----------------------------------------------------------------------------
 
 predicted_gaps = Check("predicted_gaps")
@@ -77,11 +88,15 @@ GAPS = {"a": 9, "b": 1.5, "c": 3, "d": 5, "e": 3}
 def _expect_gap(candidate, letter: str) -> None:
     """Fail unless the candidate's number for this letter is right; the reason names all that are not."""
     answers = candidate()
-    expect(isinstance(answers, list | tuple), "a list of five numbers is expected")
+    if isinstance(answers, str | dict) or not isinstance(answers, Iterable):
+        raise WrongKind("a list of five numbers is expected")
+    answers = [one.item() if isinstance(one, torch.Tensor) else one for one in answers]
+    if ... in answers:
+        raise NotDone
     expect(len(answers) == 5, f"{len(answers)} entries; expected five numbers, for a to e")
     given = dict(zip(GAPS, answers, strict=True))
     for key, answer in given.items():
-        expect(isinstance(answer, int | float), f"({key}) is no number yet")
+        expect(isinstance(answer, Real), f"({key}) is no number yet")
     wrong = [key for key, answer in given.items() if not abs(answer - GAPS[key]) < 0.02]
     others = [f"({key})" for key in wrong if key != letter]
     also = f"; not right either: {', '.join(others)}" if others else "; the others are right"
@@ -148,8 +163,8 @@ def _parts(*batch: int, n: int = 3, m: int = 4) -> tuple[torch.Tensor, ...]:
 @my_additive_scores.must(
     "there is one score for each query and each key",
     hint=(
-        "What are the shapes of queries @ w_q and keys @ w_k? Every row of the one has to meet every row of "
-        "the other.",
+        "Every row of queries @ w_q has to meet every row of keys @ w_k. Which axes has their sum, and what "
+        "removes the last one?",
         "An axis of size 1 in the right place lets (n, 1, h) and (1, m, h) broadcast.",
     ),
 )
@@ -184,8 +199,17 @@ def _(candidate):
 
 
 @my_additive_scores.must(
+    "more queries and keys take no more steps",
+    hint="A loop over queries or keys takes a step for each. Which two axes of size 1 make all sums at once?",
+)
+def _(candidate):
+    few, many = (_steps(candidate, *_parts(n=n, m=m)) for n, m in ((2, 3), (5, 8)))
+    expect(many == few, f"{few} calls of PyTorch for 2 queries and 3 keys, {many} for 5 and 8")
+
+
+@my_additive_scores.must(
     "it works for a batch as for one sequence",
-    hint="Count the new axis from the end: unsqueeze(-2), not [:, None].",
+    hint="With a batch the first axis is not that of the queries. From which end can axes be counted?",
 )
 def _(candidate):
     queries, keys, *weights = _parts(2)
@@ -202,7 +226,28 @@ def _(candidate):
     parts = [part.requires_grad_() for part in _parts()]
     scores = expect_shape(candidate(*parts), (3, 4))
     expect(scores.requires_grad, "no gradient arrives anywhere")
-    scores.sum().backward()
+    mixture = torch.randn(3, 4)
+    arrived = torch.autograd.grad((scores * mixture).sum(), parts, allow_unused=True)
+    right = torch.autograd.grad((additive_scores(*parts) * mixture).sum(), parts)
     names = ("queries", "keys", "w_q", "w_k", "w")
-    missing = [name for name, part in zip(names, parts, strict=True) if part.grad is None]
+    missing = [name for name, part in zip(names, arrived, strict=True) if part is None]
     expect(not missing, f"no gradient reaches {', '.join(missing)}")
+    for name, mine, expected in zip(names, arrived, right, strict=True):
+        expect_close(mine, expected, f"the gradient of {name}")
+
+
+def _steps(function: Callable, *inputs: torch.Tensor) -> int:
+    """How many calls of PyTorch a function makes."""
+    with _Counted() as counted:
+        function(*inputs)
+    return counted.calls
+
+
+class _Counted(TorchFunctionMode):
+    """Counts the calls of PyTorch in its block."""
+
+    calls = 0
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.calls += 1
+        return func(*args, **(kwargs or {}))

@@ -15,12 +15,12 @@ from course_utils.lessons.explorer import Explorer, Slider, Toggle
 
 NUM_QUERIES, NUM_KEYS = 4, 6
 DIMENSIONS = (1, 4, 16, 64, 256, 1024)
-FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
+FACTORS = (0.1, 0.3, 1.0, 4.0, 16.0)
 FULL_COLOR = 4.0
 """Scores beyond ±4 take the last color of the scale; their numbers stand in the cells."""
 
 
-def dot_products(seed: int = 3) -> Explorer:
+def dot_products(seed: int = 72) -> Explorer:
     """Four queries and six keys of `dim` numbers each; the queries are multiplied by `factor`.
 
     Args:
@@ -57,8 +57,9 @@ class DotProducts:
         self.bars = right.barh(range(NUM_QUERIES), 1.0, color=COLORS["blue"], height=0.7)
         equal = math.log2(NUM_KEYS)
         right.axvline(equal, color=COLORS["vermilion"], linestyle="--")
-        right.set(xlim=(0, 2.8), xlabel="bits; dashed: equal weights")
+        right.set(xlim=(0, 2.8), xlabel="bits (dashed: equal)")
         self.mean = right.set_title("Entropy: mean 0.00")
+        left.set_xlabel("Keys (color: up to ±4)")
         left.set_yticks(range(NUM_QUERIES), range(NUM_QUERIES))
         for ax in (middle, right):
             ax.tick_params(axis="y", left=False)
@@ -107,4 +108,4 @@ def _texts(ax: Axes) -> dict[tuple[int, int], Text]:
 
 def _short(value: float) -> str:
     text = f"{value:.1f}" if abs(value) < 9.95 else f"{value:.0f}"
-    return text.replace("-", "−")
+    return text.replace("-0.0", "0.0").replace("-", "−")
