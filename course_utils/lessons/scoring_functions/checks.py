@@ -27,7 +27,8 @@ fixed_gaussian_weights = Check("fixed_gaussian_weights")
 @fixed_gaussian_weights.must(
     "keys at equal distance from a query get equal weights",
     hint=(
-        "By hand, q·k − ½‖k‖² is 2 for each of the keys (1, 1), (2, 2) and (0, 2). Which three numbers does the softmax get here?",
+        "By hand, q·k − ½‖k‖² is 2 for each of the keys (1, 1), (2, 2) and (0, 2). Which three numbers does "
+        "your softmax get?",
         "Which shape has the term in ‖k‖², and along which axis does it then differ?",
     ),
 )
