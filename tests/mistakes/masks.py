@@ -120,6 +120,42 @@ def hides_nan(scores, attn_mask):
     return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1).nan_to_num()
 
 
+def lowest_number_and_multiply(scores, attn_mask):
+    """Right but for scores that are the lowest number themselves: forbidden keys had their share."""
+    lowest = torch.finfo(scores.dtype).min
+    return scores.masked_fill(~attn_mask, lowest).softmax(dim=-1) * attn_mask
+
+
+def adds_and_multiplies(scores, attn_mask):
+    """Empty rows are treated before the softmax, but a forbidden NaN is added to, not replaced."""
+    nowhere = ~attn_mask.any(dim=-1, keepdim=True)
+    bias = torch.zeros(attn_mask.shape, dtype=scores.dtype)
+    bias = bias.masked_fill(~attn_mask & ~nowhere, -math.inf)
+    return (scores + bias).softmax(dim=-1) * attn_mask
+
+
+def writes_into_the_mask(scores, attn_mask):
+    """An empty row becomes a full one, in the caller's mask as well."""
+    nowhere = ~attn_mask.any(dim=-1, keepdim=True)
+    attn_mask |= nowhere
+    weights = scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1)
+    return weights.masked_fill(nowhere, 0.0)
+
+
+def detached_denominator(scores, attn_mask):
+    """Right weights, and the gradient of the numerator alone."""
+    nowhere = ~attn_mask.any(dim=-1, keepdim=True)
+    filled = scores.masked_fill(~attn_mask, -math.inf).masked_fill(nowhere, 0.0)
+    parts = (filled - filled.amax(dim=-1, keepdim=True)).exp()
+    weights = parts / parts.sum(dim=-1, keepdim=True).detach()
+    return weights.masked_fill(~attn_mask, 0.0)
+
+
+def zero_gradient(scores, attn_mask):
+    """Right weights, and a gradient of zeros."""
+    return detached_denominator(scores.detach(), attn_mask) + 0 * scores.nan_to_num(0.0, 0.0, 0.0)
+
+
 # fixed_masked_softmax ---------------------------------------------------------------------------
 
 
@@ -153,6 +189,8 @@ MISTAKES = {
         renormalizes_with_epsilon,
         clamps_the_sum,
         computes_with_forbidden_scores,
+        detached_denominator,
+        zero_gradient,
     ],
     "my_masked_softmax": [
         opposite_polarity,
@@ -170,5 +208,10 @@ MISTAKES = {
         smallest_number,
         adds_minus_infinity,
         hides_nan,
+        lowest_number_and_multiply,
+        adds_and_multiplies,
+        writes_into_the_mask,
+        detached_denominator,
+        zero_gradient,
     ],
 }

@@ -5,8 +5,10 @@ import math
 import torch
 from torch import Tensor
 
+from course_utils.attention import masked_softmax
 from course_utils.lessons.check import (
     Check,
+    WrongKind,
     expect,
     expect_close,
     expect_equal,
@@ -25,15 +27,17 @@ PAIRS = {"a": 21, "b": 24, "c": 18, "d": 10, "e": 2}
 def _expect_count(candidate, letter: str) -> None:
     """The candidate's number for one of the letters; the reason judges all five."""
     counts = candidate()
-    expect(isinstance(counts, list | tuple), "a list of five numbers is expected")
+    counts = counts.tolist() if isinstance(counts, Tensor) else counts
+    if not isinstance(counts, list | tuple):
+        raise WrongKind("a list of five numbers is expected")
     expect(len(counts) == 5, f"{len(counts)} entries; expected five numbers, for a to e")
     given = dict(zip(PAIRS, counts, strict=True))
     count = given[letter]
     expect(isinstance(count, int | float), f"({letter}) is no number yet")
-    right = ", ".join(f"({name})" for name, number in PAIRS.items() if given[name] == number)
+    wrong = ", ".join(f"({name})" for name, number in PAIRS.items() if given[name] != number)
     expect(
         count == PAIRS[letter],
-        f"your answer to ({letter}) is {count:g}; right so far: {right or 'none of the five'}",
+        f"your answer to ({letter}) is {count:g}; wrong of all five: {wrong}",
     )
 
 
@@ -106,7 +110,7 @@ def _reference(scores: Tensor, mask: Tensor) -> Tensor:
 def _shares_the_weight(candidate) -> None:
     scores = torch.tensor([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]]).log()
     expected = torch.tensor([[1 / 3, 2 / 3, 0, 0], [1 / 8, 0, 3 / 8, 4 / 8]])
-    expect_close(candidate(scores, _MASK), expected, "exponentials 1, 2, 3, 4")
+    expect_close(candidate(scores, _MASK.clone()), expected, "exponentials 1, 2, 3, 4")
 
 
 def _mask_broadcasts(candidate) -> None:
@@ -116,21 +120,48 @@ def _mask_broadcasts(candidate) -> None:
     expect_close(candidate(scores, mask), expected, "a mask (batch, 1, 1, keys) for several heads")
 
 
-def _keeps_the_scores(candidate) -> None:
-    scores = torch.randn(2, 4)
-    with unchanged(scores):
-        candidate(scores, _MASK)
+def _keeps(candidate, given: Tensor) -> None:
+    scores, mask = torch.randn(given.shape), given.clone()
+    with unchanged(scores, mask):
+        candidate(scores, mask)
+
+
+def _same_gradients(candidate, mask: Tensor) -> None:
+    """Those of scores and values, against the package's, where both are asked for the same answers."""
+    inputs, asked = (torch.randn(mask.shape), torch.randn(mask.shape[-1], 2)), torch.randn(2, 2)
+    found = []
+    for softmax in (candidate, masked_softmax):
+        scores, values = (tensor.clone().requires_grad_() for tensor in inputs)
+        ((softmax(scores, mask.clone()) @ values) * asked).sum().backward()
+        found.append((scores.grad, values.grad))
+    for name, mine, expected in zip(("scores", "values"), *found, strict=True):
+        expect(mine is not None, f"no gradient reaches the {name}")
+        expect_close(mine, expected, f"the gradient of the {name}")
+
+
+def _no_trace(candidate) -> None:
+    for odd in (math.inf, -math.inf, math.nan):
+        scores = torch.tensor([[0.0, 0.7, odd, odd], [1.0, odd, 0.5, 0.0]])
+        expected = _reference(scores, _MASK)
+        expect_close(candidate(scores, _MASK.clone()), expected, f"forbidden scores of {odd}")
 
 
 SHARED = "permitted keys share the weight as in a softmax over them alone"
 SHARED_HINT = (
-    "True = may attend. Scores with the exponentials 1, 2, 3, 4, of which the first two are permitted: "
+    "True = may look. Scores with the exponentials 1, 2, 3, 4, of which the first two are permitted: "
     "which weights do you expect?"
 )
 BROADCAST_HINT = (
     "Scores (batch, heads, queries, keys) come with masks such as (batch, 1, 1, keys). Which line "
     "needs a mask of full size?"
 )
+NO_TRACE = "a forbidden score leaves no trace, even if it is infinite or NaN"
+NO_TRACE_HINT = (
+    "What is ∞ − ∞, what is 0 · ∞, and what is NaN plus anything? Which operation replaces a number and does "
+    "not compute with it?",
+    "`masked_fill` replaces.",
+)
+KEPT = "the caller's scores and mask are not changed"
 KEPT_HINT = (
     "Functions that end in an underscore, and assignments with [], write into the caller's memory."
 )
@@ -154,34 +185,25 @@ def _(candidate):
     for loud in (50.0, 120.0, 1e6):
         scores = torch.tensor([[0.0, 0.7, loud, 0.7 * loud], [1.0, loud, 0.5, 0.0]])
         expected = _reference(scores, _MASK)
-        expect_close(candidate(scores, _MASK), expected, f"a forbidden score of {loud:g}")
+        expect_close(candidate(scores, _MASK.clone()), expected, f"a forbidden score of {loud:g}")
 
 
-@fixed_masked_softmax.must(
-    "a forbidden score leaves no trace, even if it is infinite or NaN",
-    hint=(
-        "What is 0 · ∞, and what is 0 · NaN? Which operation replaces a number and does not compute with it?",
-        "`masked_fill` replaces.",
-    ),
-)
-def _(candidate):
-    for odd in (math.inf, -math.inf, math.nan):
-        scores = torch.tensor([[0.0, 0.7, odd, odd], [1.0, odd, 0.5, 0.0]])
-        expected = _reference(scores, _MASK)
-        expect_close(candidate(scores, _MASK), expected, f"forbidden scores of {odd}")
-
-
+fixed_masked_softmax.must(NO_TRACE, hint=NO_TRACE_HINT)(_no_trace)
 fixed_masked_softmax.must("the mask broadcasts to the scores", hint=BROADCAST_HINT)(
     _mask_broadcasts
 )
-fixed_masked_softmax.must("the caller's scores are not changed", hint=KEPT_HINT)(_keeps_the_scores)
+fixed_masked_softmax.must(KEPT, hint=KEPT_HINT)(lambda candidate: _keeps(candidate, _MASK))
+fixed_masked_softmax.must(
+    "the gradients of scores and values are those of a softmax over the permitted keys",
+    hint="Does a `detach()` or a `torch.no_grad()` keep a part of the formula from the way back?",
+)(lambda candidate: _same_gradients(candidate, _MASK))
 
 # … that passes everything
 
 my_masked_softmax = Check("my_masked_softmax")
 my_masked_softmax.must(SHARED, hint=SHARED_HINT)(_shares_the_weight)
 my_masked_softmax.must("the mask broadcasts to the scores", hint=BROADCAST_HINT)(_mask_broadcasts)
-my_masked_softmax.must("the caller's scores are not changed", hint=KEPT_HINT)(_keeps_the_scores)
+my_masked_softmax.must(KEPT, hint=KEPT_HINT)(lambda candidate: _keeps(candidate, _EMPTY_ROW))
 
 
 @my_masked_softmax.must(
@@ -192,10 +214,10 @@ my_masked_softmax.must("the caller's scores are not changed", hint=KEPT_HINT)(_k
     ),
 )
 def _(candidate):
-    for shift in (-2e6, 2e6, -1e20):
+    for shift in (-2e6, 2e6, -1e20, torch.finfo(torch.float32).min):
         scores = torch.tensor([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0]]) + shift * _MASK
         expected = _reference(scores, _MASK)
-        expect_close(candidate(scores, _MASK), expected, f"permitted scores near {shift:g}")
+        expect_close(candidate(scores, _MASK.clone()), expected, f"permitted scores near {shift:g}")
 
 
 @my_masked_softmax.must(
@@ -207,7 +229,7 @@ def _(candidate):
 )
 def _(candidate):
     scores = torch.tensor([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]])
-    weights = expect_shape(candidate(scores.half(), _MASK), (2, 4))
+    weights = expect_shape(candidate(scores.half(), _MASK.clone()), (2, 4))
     expect_equal(weights.dtype, torch.float16, "dtype for scores in float16")
     expect_close(weights, _reference(scores, _MASK), "float16", atol=2e-3)
 
@@ -222,24 +244,20 @@ def _(candidate):
     ),
 )
 def _(candidate):
-    weights = candidate(torch.zeros(2, 3), _EMPTY_ROW)
+    weights = candidate(torch.zeros(2, 3), _EMPTY_ROW.clone())
     expect_close(weights, torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]), "an empty second row")
 
 
-@my_masked_softmax.must(
-    "the gradients of scores and values are finite, also when a row is empty",
+my_masked_softmax.must(
+    "the gradients of scores and values are right, also when a row is empty",
     hint=(
         "A NaN inside the softmax comes back in the gradient, even if the output hides it. What does the "
         "softmax see in an empty row?",
-        "What you replace after the softmax does not help the way back. Replace it before.",
+        "What you replace after the softmax does not help the way back. Replace it before. And nothing may be "
+        "detached.",
     ),
-)
-def _(candidate):
-    scores, values = torch.randn(2, 3, requires_grad=True), torch.randn(3, 2, requires_grad=True)
-    (candidate(scores, _EMPTY_ROW) @ values).sum().backward()
-    for name, tensor in (("scores", scores), ("values", values)):
-        finite = tensor.grad is not None and bool(tensor.grad.isfinite().all())
-        expect(finite, f"the gradient of the {name} is not finite when a row is empty")
+)(lambda candidate: _same_gradients(candidate, _EMPTY_ROW))
+my_masked_softmax.must(NO_TRACE, hint=NO_TRACE_HINT)(_no_trace)
 
 
 @my_masked_softmax.must(

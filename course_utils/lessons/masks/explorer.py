@@ -5,6 +5,7 @@ One map of scores of five words, the same for each picture.
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from course_utils.figures import COLORS, heatmap, subplots
@@ -29,33 +30,51 @@ def masked_scores(seed: int = 4) -> Explorer:
     controls = {
         "mask": Choice(MASKS, "padding", label="Mask"),
         "valid_len": Slider(tuple(range(SIZE + 1)), 3, label="Words"),
-        "how": Choice((BEFORE, ZERO, AFTER), BEFORE, label="Forbidden pairs get"),
+        "how": Choice((ZERO, AFTER, BEFORE), ZERO, label="Forbidden pairs get"),
     }
     return Explorer("masked_scores", lambda: Masked(seed), controls)
 
 
 class Masked:
-    """A map of scores, a map of weights, and where the weight of each row went."""
+    """The scores that the softmax sees, the weights, and where the weight of each row went."""
 
     def __init__(self, seed: int):
         """Draws the scores."""
         self.score = 1.4 * np.random.default_rng(seed).standard_normal((SIZE, SIZE))
-        self.picture, (left, middle, right) = subplots(
-            1, 3, alt="Scores, weights and sums", width=8.6, height=3.0, sharey=True,
-            width_ratios=[4, 4, 2.6],
+        self.picture, ((top, legend), (bottom, right)) = subplots(
+            2, 2, alt="Scores, weights and sums", width=4.1, height=4.9, width_ratios=[3, 1.6],
         )  # fmt: skip
         empty = np.zeros((SIZE, SIZE))
         self.scores = heatmap(
-            left, empty, queries=WORDS, vmin=-FULL_COLOR, vmax=FULL_COLOR, cmap="PuOr",
-            title="Scores (gray: forbidden)",
+            top, empty, queries=WORDS, vmin=-FULL_COLOR, vmax=FULL_COLOR, cmap="PuOr", xlabel=None,
+            title="What the softmax sees",
         )  # fmt: skip
-        self.scores.set_cmap(self.scores.cmap.with_extremes(bad="0.86"))
-        self.weights = heatmap(middle, empty, ylabel=None, title="Weights")
-        self.score_texts, self.weight_texts = _texts(left), _texts(middle)
-        self.maps = (left, middle)
+        self.weights = heatmap(bottom, empty, queries=WORDS, title="Weights")
+        for image in (self.scores, self.weights):
+            image.set_cmap(image.cmap.with_extremes(bad="0.86"))
+        self.score_texts, self.weight_texts = _texts(top), _texts(bottom)
+        self.maps = (top, bottom)
+        for ax in self.maps:
+            ax.tick_params(labelsize=7)
         self._set_sums(right)
-        for ax in (middle, right):
-            ax.tick_params(axis="y", left=False)
+        legend.spines[:].set_visible(False)
+        legend.set(xticks=[], yticks=[])
+        legend.legend(
+            handles=[self.right, self.wrong], loc="upper left", fontsize=8, title="in a frame:\nforbidden pair",
+            title_fontsize=8, alignment="left", frameon=False,
+        )  # fmt: skip
+        self.frames = {
+            ax: {
+                place: ax.add_patch(
+                    Rectangle(
+                        (place[1] - 0.44, place[0] - 0.44), 0.88, 0.88, fill=False,
+                        edgecolor=COLORS["vermilion"], linewidth=1,
+                    )
+                )
+                for place in np.ndindex(SIZE, SIZE)
+            }
+            for ax in self.maps
+        }  # fmt: skip
 
     def _set_sums(self, ax: Axes) -> None:
         rows = range(SIZE)
@@ -66,8 +85,10 @@ class Masked:
             rows, [0.0] * SIZE, color=COLORS["vermilion"], height=0.7, label="forbidden"
         )
         ax.axvline(1, color="0.4", linestyle="--", linewidth=1)
-        ax.set(xlim=(0, 1.1), xticks=[0, 0.5, 1], xlabel="weight on keys", title="Sum of the row")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=2, fontsize=8)
+        ax.set(
+            xlim=(0, 1.1), xticks=[0, 1], ylim=(SIZE - 0.5, -0.5), yticks=[], xlabel="weight",
+            title="Row sums",
+        )  # fmt: skip
 
     def draw(self, mask: str, valid_len: int, how: str) -> str:
         """Replace what the mask forbids, in the scores or in the weights."""
@@ -76,11 +97,16 @@ class Masked:
         allowed = np.broadcast_to(
             {"padding": real, "causal": past, "both": real & past}[mask], (SIZE, SIZE)
         )
-        weight = _weights(self.score, allowed, how)
-        self._write(weight, allowed)
-        self.scores.set_data(np.ma.masked_where(~allowed, self.score))
-        self.weights.set_data(weight)
-        on_right, on_wrong = (weight * allowed).sum(axis=1), (weight * ~allowed).sum(axis=1)
+        seen = np.where(allowed, self.score, {BEFORE: -np.inf, ZERO: 0.0, AFTER: self.score}[how])
+        weight = _softmax(seen) * (allowed if how == AFTER else 1.0)
+        self._write(seen, weight)
+        for frames in self.frames.values():
+            for place, frame in frames.items():
+                frame.set_visible(not allowed[place])
+        self.scores.set_data(np.ma.masked_invalid(seen))
+        self.weights.set_data(np.ma.masked_invalid(weight))
+        finite = np.nan_to_num(weight)
+        on_right, on_wrong = (finite * allowed).sum(axis=1), (finite * ~allowed).sum(axis=1)
         for blue, red, share, rest in zip(self.right, self.wrong, on_right, on_wrong, strict=True):
             blue.set_width(share)
             red.set_width(rest)
@@ -90,17 +116,17 @@ class Masked:
             keys = list(WORDS)
         for ax in self.maps:
             ax.set_xticks(places, keys)
-        self.maps[0].set_yticks(places, keys)
+            ax.set_yticks(places, keys)
         return _sentence(mask, valid_len, how, allowed, on_right, on_wrong)
 
-    def _write(self, weight: np.ndarray, allowed: np.ndarray) -> None:
+    def _write(self, seen: np.ndarray, weight: np.ndarray) -> None:
         """The number in each cell of both maps."""
         for place, text in self.score_texts.items():
-            value = self.score[place]
-            text.set_text(_short(value) if allowed[place] else "–")
-            text.set_color("white" if allowed[place] and abs(value) > 2.0 else "black")
+            text.set_text(_short(seen[place]))
+            dark = np.isfinite(seen[place]) and abs(seen[place]) > 2.0
+            text.set_color("white" if dark else "black")
         for place, text in self.weight_texts.items():
-            text.set_text(f"{weight[place]:.2f}")
+            text.set_text("NaN" if np.isnan(weight[place]) else f"{weight[place]:.2f}")
             text.set_color("white" if weight[place] > 0.55 else "black")
 
 
@@ -113,18 +139,17 @@ def _texts(ax: Axes) -> dict[tuple[int, int], Text]:
 
 
 def _short(value: float) -> str:
+    if np.isinf(value):
+        return "−∞"
     text = f"{value:.1f}".replace("-", "−")
     return "0.0" if text == "−0.0" else text
 
 
-def _weights(score: np.ndarray, allowed: np.ndarray, how: str) -> np.ndarray:
-    if how == BEFORE:
-        shares = np.exp(score - score.max()) * allowed
-    else:
-        shares = np.exp(np.where(allowed, score, 0.0) if how == ZERO else score)
-    total = shares.sum(axis=1, keepdims=True)
-    weight = shares / np.where(total > 0, total, 1.0)
-    return weight * allowed if how == AFTER else weight
+def _softmax(seen: np.ndarray) -> np.ndarray:
+    """Of each row; NaN where all of it is −∞."""
+    with np.errstate(invalid="ignore"):
+        shares = np.exp(seen - seen.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def _sentence(
@@ -139,7 +164,8 @@ def _sentence(
     empty = int((~allowed.any(axis=1)).sum())
     nowhere = f" {empty} of {SIZE} rows have no permitted key." if empty else ""
     if how == BEFORE:
-        end = "forbidden keys get no weight, and each row with a permitted key sums to 1."
+        end = "each row with a permitted key sums to 1, and its forbidden keys get no weight."
+        nowhere += " There all weights are NaN." if empty else ""
     elif how == ZERO:
         end = f"each row sums to 1, and forbidden keys get up to {wrong.max():.2f} of it."
     else:
