@@ -35,7 +35,7 @@ cu.seed_everything(0)
 # |---|---|
 # | Vaswani et al. (2017), section 3.2.3 | $-\infty$ |
 # | *Dive into Deep Learning* (Zhang et al., 2023), section 11.3 | $-10^6$, written into the scores in place |
-# | *The Annotated Transformer* (Rush et al., 2018) | $-10^9$, `masked_fill` |
+# | *The Annotated Transformer* (Rush, 2018) | $-10^9$, `masked_fill` |
 # | GPT-2 (Radford et al., 2019), the published code | $wb - 10^{10}(1-b)$ with a mask $b$ of zeros and ones |
 # | UvA Deep Learning tutorials (Lippe, 2022), tutorial 6 | $-9\cdot 10^{15}$, `masked_fill` |
 # | Transformers (Wolf et al., 2020), many of its models | the lowest finite number of the dtype, *added* |
@@ -136,20 +136,23 @@ for bias in (False, True):
         scores = q @ k.transpose(1, 2) / math.sqrt(size)
         weights = scores.softmax(dim=-1)
         right = cu.scaled_dot_product_attention(q, k, v, visible.expand(6, 6))
-        error = ((weights @ v - right)[0, 0].norm() / right[0, 0].norm()).item()
+        got, right = (weights @ v)[0, 0], right[0, 0]
+        error = ((got - right).norm() / right.norm()).item()
+        cosine = F.cosine_similarity(got, right, dim=0).item()
     to_come = weights[0, 0, seen:].sum().item()
-    found = [k[0, -1].norm().item(), scores[0, 0, -1].item(), to_come, error]
+    found = [k[0, -1].norm().item(), scores[0, 0, -1].item(), to_come, error, cosine]
     hiding["with a bias" if bias else "no bias"] = found
-heads = ["length of a zeroed key", "its score", "weight on four", "relative error"]
+heads = ["length of a zeroed key", "its score", "weight on four", "relative error", "cosine"]
 pd.DataFrame(hiding, index=heads).round(2)
 
 # %% [markdown]
-# Without a bias the forbidden score is exactly 0, and with one it is some other number; in both cases more than half of the weight of the first query goes to words that
-# are not there. The words themselves are hidden, so that nothing leaks; but the answer is another one, by more than half of its
-# length without a bias. What this costs when a model is trained, the chapter [Training transformers](12_training_transformers.ipynb) measures.
+# Without a bias the forbidden score is exactly 0, and with one it is some other number. The words themselves are hidden, so that nothing leaks. But the first query gives
+# about four of its six shares to four words that are not there, as scores of an untrained layer are near 0. Without a bias this only shrinks the answer, by just that weight, because the values
+# of zeroed words are 0, too; with a bias it turns the answer as well. What zeroed *padding* costs when a model is trained, the chapter
+# [Training transformers](12_training_transformers.ipynb) measures: next to nothing in BLEU there.
 #
-# In the same code the mask cuts `x[:, :, :length]`. For a tensor (batch, words, features) this keeps the first *features*
-# of all words, not the first words:
+# One of the two methods `apply_mask` of that code cuts `x[:, :, :length]`, the other one the words. For a tensor (batch, words, features) the first keeps the first *features*
+# of all words:
 
 # %%
 by_features = torch.zeros_like(sentence)
@@ -167,6 +170,8 @@ with cu.guard("Zeroed words get weight, with a bias and without."):
     assert hiding["no bias"][0] == hiding["no bias"][1] == 0
     assert hiding["with a bias"][0] > 0.1 and hiding["with a bias"][1] != 0
     assert min(hiding[name][2] for name in hiding) > 0.5
+    assert abs(hiding["no bias"][2] - hiding["no bias"][3]) < 1e-5
+    assert hiding["no bias"][4] > 0.9999 > 0.99 > hiding["with a bias"][4]
     assert (by_features[0] != 0).sum(dim=1).tolist() == [2] * 6
     assert torch.equal(by_words, zeroed)
 
@@ -178,7 +183,7 @@ with cu.guard("Zeroed words get weight, with a bias and without."):
 # One more key and one more value, both zero, which no mask forbids (`add_zero_attn=True` in `nn.MultiheadAttention`). Its score is 0, its
 # exponential 1, and it adds nothing to the answer. On the real keys this leaves
 #
-# $$\alpha_i = \frac{m_i e^{a_i}}{1 + \sum_j m_j e^{a_j}},$$
+# $$\alpha_i = \frac{p_i e^{a_i}}{1 + \sum_j p_j e^{a_j}},$$
 #
 # which Miller (2023) calls softmax₁. Four rows of scores, the last one without a permitted key:
 
@@ -255,11 +260,18 @@ fig
 # %% [markdown]
 # A **window** (Beltagy et al., 2020) looks back a fixed number of words: its pairs grow with $n$, not with $n^2$, if the forbidden ones are really left
 # out. A **prefix** is read in both directions, and what follows is written from left to right (Raffel et al., 2020). **Packed** sentences stand one after the other in one row
-# of the batch and do not see each other; nothing is padded.
+# of the batch and do not see each other; nothing is padded. (Their positions must start again at each sentence, too.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Each mask permits the pairs that its rule names."):
-    assert list(counts.values()) == [78, 33, 84, 30]
+    places = [(query, key) for query in range(length) for key in range(length)]
+    by_rule = [
+        sum(key <= query for query, key in places),
+        sum(query - window < key <= query for query, key in places),
+        sum(key <= query or key < prefix for query, key in places),
+        sum(key <= query and key // 4 == query // 4 for query, key in places),
+    ]
+    assert list(counts.values()) == by_rule
 
 # %% [markdown]
 # ## Weights to look at
@@ -287,7 +299,7 @@ sums = {
 pd.DataFrame(sums, index=[f"query {n}" for n in range(4)]).T.round(2)
 
 # %% [markdown]
-# The rows of a recorded map sum to 1, and those after dropout do not. If the rows of your map do not, look for `model.eval()`.
+# The rows of a recorded map sum to 1, and those after dropout do not. If the rows of your map do not, did you call `model.eval()`, and is the softmax along the keys?
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Recorded weights sum to 1, also in training."):
@@ -301,9 +313,9 @@ with cu.guard("Recorded weights sum to 1, also in training."):
 # *Section 6 of 7*
 #
 # For $n$ queries and keys of size $d$, scores and answers take $2n^2d$ multiplications, masked or not: a forbidden pair is computed and then
-# thrown away, unless an implementation skips it. And memory? For the way back, attention as the chapter writes it keeps the map of weights, $n^2$
+# thrown away, unless an implementation skips it. And memory? For the way back, attention that is written out keeps the map of weights, $n^2$
 # numbers, and what masking needs. PyTorch's operator is **fused**: it goes through the keys in blocks and computes the weights again on the way
-# back (Dao et al., 2022). We count all bytes that autograd keeps, for one head of size 64.
+# back (Dao et al., 2022). We count all bytes that autograd keeps, for one head of size 64. *plain −∞* is the softmax of exercise 2, *ours* the package's masked softmax.
 
 
 # %%
@@ -312,12 +324,18 @@ def written_out(queries, keys, values, attn_mask=None):
     return cu.masked_softmax(scores, attn_mask) @ values
 
 
+def plain(queries, keys, values, attn_mask):
+    scores = queries @ keys.transpose(-2, -1) / math.sqrt(queries.shape[-1])
+    return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1) @ values
+
+
 def mebibytes_kept(function, *inputs, **options):
-    """What is kept for the backward pass; what is kept twice counts once."""
+    """What is kept for the backward pass; memory that is kept twice, in two shapes, counts once."""
     kept = {}
 
     def pack(tensor):
-        kept[tensor.data_ptr(), tensor.shape] = tensor.numel() * tensor.element_size()
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
@@ -333,11 +351,12 @@ for n in (longest // 16, longest // 4, longest // 2, longest):
     full = cu.causal_mask(n)
     memory[n] = [
         mebibytes_kept(written_out, *long),
+        mebibytes_kept(plain, *long, full),
         mebibytes_kept(written_out, *long, full),
         mebibytes_kept(F.scaled_dot_product_attention, *long, attn_mask=full),
         mebibytes_kept(F.scaled_dot_product_attention, *long, is_causal=True),
     ]
-ways = ["written out", "written out, mask", "fused, mask", "fused, is_causal"]
+ways = ["no mask", "plain −∞", "ours", "fused, mask", "fused, is_causal"]
 pd.DataFrame(memory, index=ways).T.rename_axis("tokens").round(3)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -345,23 +364,26 @@ cu.show_curves(
     list(memory), {way: [memory[n][place] for n in memory] for place, way in enumerate(ways)},
     logx=True, logy=True, xlabel="tokens", ylabel="MiB kept", width=7,
     alt="On two logarithmic axes, what is kept for the backward pass over the number of tokens. At the left "
-    "all four lie close together. At the right written out with a mask is highest, then written out, then "
-    "fused with a mask, all growing with the square; fused with is_causal grows in proportion and is lowest.",
+    "all lie close together. At the right ours is highest, then plain minus infinity, then fused with a mask, "
+    "then no mask, all four with nearly the same slope; fused with is_causal is far below them.",
 )  # fmt: skip
 
 # %% [markdown]
-# At 64 tokens the four are close together: the map is as small as its inputs. At 1,024 tokens the written-out form with a mask keeps 9.75 MiB and the fused one
-# with `is_causal=True` 1.00. A mask that is *handed over* is a map, too, and is kept as numbers of four bytes: 4 of the 5 MiB of *fused, mask*. So say
-# `is_causal=True` where it is what you mean; the package has the same argument. Bytes are exact and the same on each machine; for seconds, measure on yours.
+# At 64 tokens all are close together, and fused is not the least: the map is as small as its inputs. At 1,024 tokens attention without a mask keeps 4.75 MiB, 4 of them the weights; a plain
+# $-\infty$ keeps 5.75, with the mask. Ours keeps 9.75, because the weights before and after the last replacement are both kept: this is the price of its rule for empty rows. The
+# fused operator keeps 5.00 with a mask that is *handed over*, which becomes a map of numbers of four bytes, and 1.00 with `is_causal=True`. So with a mask handed over it keeps hardly less than a plain
+# softmax. Say `is_causal=True` where it is what you mean; the package has the same argument. Bytes are counted here on a CPU; for seconds, measure on your machine.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Written out, memory grows with the square of the length; fused and causal, in proportion."
+    "The map of weights costs n² numbers; fused and causal, memory is in proportion to n."
 ):
-    least, _, half, most = memory.values()
-    assert 3.4 < most[1] / half[1] < 4 and most[3] < 2.1 * half[3]
-    assert most[1] > 9 * most[3] and least[1] < 2 * least[3]
-    assert 4 <= most[2] - most[3] < 4.1
+    bytes_without = {n: (n * n + 3 * n * 64) * 4 / 2**20 for n in memory}  # weights, q, k, v
+    assert all(abs(memory[n][0] - bytes_without[n]) < 1e-9 for n in memory)
+    maps = {n: n * n * 4 / 2**20 for n in memory}
+    assert all(abs(memory[n][2] - memory[n][1] - maps[n]) < 0.01 for n in memory)
+    assert all(maps[n] <= memory[n][3] - memory[n][4] < maps[n] + 0.01 for n in memory)
+    assert memory[longest][4] / memory[longest // 2][4] < 2.1
 
 # %% [markdown]
 # ## Attention in pieces
@@ -369,9 +391,9 @@ with cu.guard(
 # *Section 7 of 7*
 #
 # Queries do not know of each other, so that a long sequence can be answered some queries at a time. Cutting the *keys* is harder: each weight is divided by a sum
-# over all of them. The way out is to divide last, and to remember three things for each query while the pieces go by: the largest score $m$
-# so far, the sum $s$ of the exponentials $e^{a_i - m}$, and the sum $y$ of the values with these factors. A new piece may bring a larger maximum; then the old sums are
-# multiplied by $e^{m_{\text{old}} - m_{\text{new}}}$ (Milakov and Gimelshein, 2018; Rabe and Staats, 2021).
+# over all of them. The way out is to divide last, and to remember three things for each query while the pieces go by: the largest score $c$
+# so far, the sum $s$ of the exponentials $e^{a_i - c}$, and the sum $y$ of the values with these factors. A new piece may bring a larger maximum; then the old sums are
+# multiplied by $e^{c_{\text{old}} - c_{\text{new}}}$ (Milakov and Gimelshein, 2018; Rabe and Staats, 2021).
 #
 # By hand: scores $\ln 1, \ln 2 \mid \ln 3, \ln 4$ in two pieces, values 1, 2, 3, 4. The answer has to be
 # $(1 + 4 + 9 + 16)/10 = 3$.
@@ -379,27 +401,27 @@ with cu.guard(
 
 # %%
 def running_sums(queries, keys, values, attn_mask, chunk):
-    """m, s and y after each piece of `chunk` keys; mask (…, queries, keys)."""
-    m = torch.full((*queries.shape[:-1], 1), torch.finfo(queries.dtype).min)
-    s, y = torch.zeros_like(m), torch.zeros(())
+    """c, s and y after each piece of `chunk` keys; mask (…, queries, keys)."""
+    c = torch.full((*queries.shape[:-1], 1), torch.finfo(queries.dtype).min)
+    s, y = torch.zeros_like(c), torch.zeros(())
     for start in range(0, keys.shape[-2], chunk):
         piece = slice(start, start + chunk)
         scores = queries @ keys[..., piece, :].mT / math.sqrt(queries.shape[-1])
         scores = scores.masked_fill(~attn_mask[..., piece], -math.inf)
-        old, m = m, torch.maximum(m, scores.amax(dim=-1, keepdim=True))
-        parts = (scores - m).exp()
-        s = s * (old - m).exp() + parts.sum(dim=-1, keepdim=True)
-        y = y * (old - m).exp() + parts @ values[..., piece, :]
-        yield m, s, y
+        old, c = c, torch.maximum(c, scores.amax(dim=-1, keepdim=True))
+        parts = (scores - c).exp()
+        s = s * (old - c).exp() + parts.sum(dim=-1, keepdim=True)
+        y = y * (old - c).exp() + parts @ values[..., piece, :]
+        yield c, s, y
 
 
 logs = torch.tensor([[1.0], [2.0], [3.0], [4.0]]).log()
 four_values, all_four = torch.arange(1.0, 5.0)[:, None], torch.ones(1, 4).bool()
 steps = [
-    [m.item(), s.item(), y.item(), (y / s).item()]
-    for m, s, y in running_sums(torch.ones(1, 1), logs, four_values, all_four, 2)
+    [c.item(), s.item(), y.item(), (y / s).item()]
+    for c, s, y in running_sums(torch.ones(1, 1), logs, four_values, all_four, 2)
 ]
-pd.DataFrame(steps, columns=["m", "s", "y", "y / s"]).rename_axis("piece").round(3)
+pd.DataFrame(steps, columns=["c", "s", "y", "y / s"]).rename_axis("piece").round(3)
 
 # %%
 chunk = 4  # try 1 … 20
@@ -422,7 +444,8 @@ for name, mask in masks.items():
     cu.equal(in_pieces, F.scaled_dot_product_attention, *long_inputs, mask)
 
 # %% [markdown]
-# After the first piece $y/s$ is the answer of the first two keys, $5/3$; after the second it is 3. No more than `chunk` scores of a
+# After the first piece $y/s$ is the answer of the first two keys, $5/3$. The largest score then goes from $\ln 2$ to $\ln 4$, so that the old sums are halved: $1.5/2 + (3 + 4)/4 = 2.5$ and
+# $2.5/2 + (9 + 16)/4 = 7.5$, and $y/s = 3$. No more than `chunk` scores of a
 # query exist at a time, and the result is the same, gradients included. Two remarks. The largest score starts at the lowest *finite* number, because
 # $-\infty - (-\infty)$ is NaN: a piece that is wholly forbidden would poison the rest. And in training PyTorch would keep all pieces for the way
 # back; FlashAttention computes them again instead.
@@ -432,7 +455,7 @@ for name, mask in masks.items():
 # *open · 10 minutes*
 #
 # What does `in_pieces` give for a row without any permitted key, and why? Change it so that such a row is zeros, with finite
-# gradients, and hold it against `cu.scaled_dot_product_attention`. Which of the three sums shows you that a row is empty?
+# gradients, and hold it against `cu.scaled_dot_product_attention`. Which of $c$, $s$ and $y$ shows you that a row is empty?
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Two pieces of keys give the answer of all four."):
@@ -454,7 +477,7 @@ with cu.guard("Two pieces of keys give the answer of all four."):
 # - Rabe, M. N. & Staats, C. (2021). [Self-attention does not need O(n²) memory](https://arxiv.org/abs/2112.05682).
 # - Radford, A. et al. (2019). [GPT-2, code](https://github.com/openai/gpt-2/blob/master/src/model.py): `mask_attn_weights`.
 # - Raffel, C. et al. (2020). [Exploring the limits of transfer learning with a unified text-to-text transformer](https://arxiv.org/abs/1910.10683). JMLR 21. Section 3.2: prefix masks.
-# - Rush, A. et al. (2018). [The Annotated Transformer](https://nlp.seas.harvard.edu/annotated-transformer/).
+# - Rush, A. (2018). [The Annotated Transformer](https://nlp.seas.harvard.edu/annotated-transformer/).
 # - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 3.2.3: the mask of the decoder.
 # - Wolf, T. et al. (2020). [Transformers: State-of-the-art natural language processing](https://arxiv.org/abs/1910.03771). Its [masks](https://github.com/huggingface/transformers/blob/main/src/transformers/modeling_attn_mask_utils.py).
 # - Zhang, A., Lipton, Z. C., Li, M. & Smola, A. J. (2023). [Dive into Deep Learning](https://d2l.ai). Cambridge University Press. Section 11.3: masked softmax.

@@ -151,6 +151,18 @@ def detached_denominator(scores, attn_mask):
     return weights.masked_fill(~attn_mask, 0.0)
 
 
+def forgets_keepdim(scores, attn_mask):
+    """(queries,) does not broadcast along the keys."""
+    nowhere = ~attn_mask.any(dim=-1)
+    filled = scores.masked_fill(~attn_mask, -math.inf).masked_fill(nowhere, 0.0)
+    return filled.softmax(dim=-1).masked_fill(~attn_mask, 0.0)
+
+
+def minus_the_mask(scores, attn_mask):
+    """A minus is no "not" for truth values."""
+    return scores.masked_fill(-attn_mask, -math.inf).softmax(dim=-1)
+
+
 def zero_gradient(scores, attn_mask):
     """Right weights, and a gradient of zeros."""
     return detached_denominator(scores.detach(), attn_mask) + 0 * scores.nan_to_num(0.0, 0.0, 0.0)
@@ -191,6 +203,7 @@ MISTAKES = {
         computes_with_forbidden_scores,
         detached_denominator,
         zero_gradient,
+        minus_the_mask,
     ],
     "my_masked_softmax": [
         opposite_polarity,
@@ -213,5 +226,6 @@ MISTAKES = {
         writes_into_the_mask,
         detached_denominator,
         zero_gradient,
+        forgets_keepdim,
     ],
 }

@@ -107,6 +107,10 @@ def _reference(scores: Tensor, mask: Tensor) -> Tensor:
     return scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
 
 
+def _gives_weights(candidate) -> None:
+    expect_shape(candidate(torch.zeros(2, 4), _MASK.clone()), (2, 4))
+
+
 def _shares_the_weight(candidate) -> None:
     scores = torch.tensor([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]]).log()
     expected = torch.tensor([[1 / 3, 2 / 3, 0, 0], [1 / 8, 0, 3 / 8, 4 / 8]])
@@ -146,10 +150,15 @@ def _no_trace(candidate) -> None:
         expect_close(candidate(scores, _MASK.clone()), expected, f"forbidden scores of {odd}")
 
 
+RUNS = "it runs, and gives one weight for each score"
+RUNS_HINT = (
+    "In which line do the shapes or types not fit? For a tensor of truth values “not” is `~`, and `any(dim=-1)` "
+    "drops an axis unless `keepdim=True`."
+)
 SHARED = "permitted keys share the weight as in a softmax over them alone"
 SHARED_HINT = (
-    "True = may look. Scores with the exponentials 1, 2, 3, 4, of which the first two are permitted: "
-    "which weights do you expect?"
+    "True = may look, and each row is shared out along the last axis. Scores with the exponentials "
+    "1, 2, 3, 4, of which the first two are permitted: which weights do you expect?"
 )
 BROADCAST_HINT = (
     "Scores (batch, heads, queries, keys) come with masks such as (batch, 1, 1, keys). Which line "
@@ -169,6 +178,7 @@ KEPT_HINT = (
 # … with a bug to find
 
 fixed_masked_softmax = Check("fixed_masked_softmax")
+fixed_masked_softmax.must(RUNS, hint=RUNS_HINT)(_gives_weights)
 fixed_masked_softmax.must(SHARED, hint=SHARED_HINT)(_shares_the_weight)
 
 
@@ -201,6 +211,7 @@ fixed_masked_softmax.must(
 # … that passes everything
 
 my_masked_softmax = Check("my_masked_softmax")
+my_masked_softmax.must(RUNS, hint=RUNS_HINT)(_gives_weights)
 my_masked_softmax.must(SHARED, hint=SHARED_HINT)(_shares_the_weight)
 my_masked_softmax.must("the mask broadcasts to the scores", hint=BROADCAST_HINT)(_mask_broadcasts)
 my_masked_softmax.must(KEPT, hint=KEPT_HINT)(lambda candidate: _keeps(candidate, _EMPTY_ROW))
@@ -209,7 +220,7 @@ my_masked_softmax.must(KEPT, hint=KEPT_HINT)(lambda candidate: _keeps(candidate,
 @my_masked_softmax.must(
     "scores of any size are fine",
     hint=(
-        "Is there a score that is lower than the number you fill in?",
+        "Is there a score that is lower than a number you fill in, or one whose exponential is 0 or ∞?",
         "Which number is below all others?",
     ),
 )
@@ -251,10 +262,9 @@ def _(candidate):
 my_masked_softmax.must(
     "the gradients of scores and values are right, also when a row is empty",
     hint=(
-        "A NaN inside the softmax comes back in the gradient, even if the output hides it. What does the "
-        "softmax see in an empty row?",
-        "What you replace after the softmax does not help the way back. Replace it before. And nothing may be "
-        "detached.",
+        "Which operation hands no gradient back to a score: adding −∞ to it, or replacing it with `masked_fill`?",
+        "A NaN of the softmax goes back through a sum to the scores. And the way back needs the softmax's own "
+        "output: nothing may be detached, and nothing written into it.",
     ),
 )(lambda candidate: _same_gradients(candidate, _EMPTY_ROW))
 my_masked_softmax.must(NO_TRACE, hint=NO_TRACE_HINT)(_no_trace)
