@@ -129,7 +129,7 @@ both = padding[:, None, None, :] & causal  # (batch, 1, 1, keys) & (queries, key
 print(f"padding mask\n{padding.int()}\ncausal mask\n{causal.int()}")
 pairs = both.sum(dim=(1, 2, 3)).tolist()
 print(f"both: shape {tuple(both.shape)}, permitted pairs {pairs}")
-print("as the package's:", torch.equal(both, cu.padding_mask(lens, 4) & cu.causal_mask(4)))
+print("package:", torch.equal(both, cu.padding_mask(lens, 4) & cu.causal_mask(4)))
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 ones = {"color": "blue", "cell": 24}
@@ -152,7 +152,7 @@ cu.Drawing(
 # %% [markdown]
 # The axis of size 1 in the padding mask says *all queries alike*; `&` repeats it. In general a mask has the four axes
 # **(batch, heads, queries, keys)**, or sizes 1 that stand for *all alike*. (A head is one of several attentions side by
-# side; here there is one.) `cu.padding_mask(lens, 4)` and `cu.causal_mask(4)` make the two with their axes ready, as the last line shows.
+# side; here there is one.) `cu.padding_mask(lens, 4)` and `cu.causal_mask(4)` make the two with their axes ready, and equal to these: `True` in the last line.
 #
 # A padding mask forbids *keys*. The *queries* `<pad>` still have rows, and look at words; nobody reads their answers, and the loss leaves
 # them out.
@@ -698,7 +698,7 @@ good = by_key[:, None, :] & causal  # (batch, queries, keys)
 
 
 def sees(mask):
-    return lambda x: F.scaled_dot_product_attention(x, x, torch.eye(4).expand(4, 4, 4), mask)
+    return lambda x: functions["PyTorch"](x, x, torch.eye(4).expand(4, 4, 4), mask)
 
 
 def over_queries(x):
@@ -710,7 +710,7 @@ cases = {
     "polarity": sees(~good),
     "zeros and ones, not boolean": sees(good.float()),
     "no axis for queries": sees(by_key & causal),  # by_key[:, None, :] is right
-    "causal mask off by one": sees(by_key[:, None, :] & torch.ones(4, 4).tril(1).bool()),
+    "causal, off by one": sees(by_key[:, None, :] & torch.ones(4, 4).tril(1).bool()),
     "softmax over the queries": over_queries,
 }
 

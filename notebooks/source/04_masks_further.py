@@ -142,7 +142,7 @@ for bias in (False, True):
     to_come = weights[0, 0, seen:].sum().item()
     found = [k[0, -1].norm().item(), scores[0, 0, -1].item(), to_come, error, cosine]
     hiding["with a bias" if bias else "no bias"] = found
-heads = ["length of a zeroed key", "its score", "weight on four", "relative error", "cosine"]
+heads = ["length of zeroed key", "its score", "weight on 4", "relative error", "cosine"]
 pd.DataFrame(hiding, index=heads).round(2)
 
 # %% [markdown]
@@ -330,7 +330,7 @@ def plain(queries, keys, values, attn_mask):
 
 
 def mebibytes_kept(function, *inputs, **options):
-    """What is kept for the backward pass; memory that is kept twice, in two shapes, counts once."""
+    """What is kept for the backward pass; memory kept in two shapes counts once."""
     kept = {}
 
     def pack(tensor):
