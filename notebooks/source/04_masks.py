@@ -260,8 +260,8 @@ attempts.assign(sum=attempts.sum(axis=1)).round(3)
 
 # %% [markdown]
 # The first forgets that $e^0 = 1$: a score of 0 is a score like any other, and forbidden keys get 0.4. The second comes too late: the forbidden keys
-# have had their share, and the row sums to 0.3. The next picture shows five random scores for each of five queries. Before you move it to
-# *softmax, then 0*: which row will keep the most of its sum, *cat* or *sat*?
+# have had their share, and the row sums to 0.3. The next picture shows five random scores for each of five queries. It begins with
+# zeroed scores. Before you move *Mask* to *causal*: which query will then give the most to forbidden keys?
 
 # %%
 cu.explore.masked_scores()
