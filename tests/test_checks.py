@@ -331,6 +331,19 @@ def test_what_was_not_tried_is_said():
     assert report[-1] == "  · it gives 5 (not tried yet)"
 
 
+def test_answers_that_stand_alone_are_all_judged():
+    check = Check("answers", judge_all=True)
+    for place, letter in enumerate("abc"):
+        check.must(f"({letter}) is {place}", hint="count")(
+            lambda candidate, place=place: expect(candidate()[place] == place, "it is not")
+        )
+    assert repr(check(lambda: [7, 1, 7])) == (
+        "answers: not yet, 1 of 3 right.\n  ✗ (a) is 0\n    it is not\n    Hint: count\n"
+        "  ✓ (b) is 1\n  ✗ (c) is 2"
+    )
+    assert check(lambda: [0, 1, 2]).passed
+
+
 @pytest.mark.parametrize(
     ("body", "asked"),
     [

@@ -1,10 +1,12 @@
-"""The translator of *Start here*: what the chapter quotes, unknown words, and lines that it cannot take."""
+"""What *Start here* quotes of its translator, tables and slider; unknown words, and lines that it cannot take."""
 
 import numpy as np
 import pytest
+import torch
 
 import course_utils as cu
 from course_utils.lessons.start_here.explorer import EXAMPLES, translate
+from course_utils.lessons.start_here.shapes import shapes
 
 
 @pytest.mark.parametrize(
@@ -29,6 +31,37 @@ def test_each_french_word_has_weights_over_the_english_ones():
     np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=1e-5)
     row = found.weights[found.target.index("rouge")]
     assert found.source[row.argmax()] == "red" and round(float(row.max()), 2) == 0.87
+
+
+def test_what_the_chapter_says_of_single_weights_and_words():
+    found = translate(EXAMPLES[0])
+    heads = found.heads[:, found.target.index("une")]
+    assert [found.source[place] for place in heads.argmax(axis=1)] == ["car", "a", "a", "a"]
+    np.testing.assert_allclose(heads[:, found.source.index("car")], [0.89, 0, 0, 0], atol=0.006)
+    found = translate("She found a key and hid it.")
+    row = found.weights[found.target.index("mangée")]
+    assert found.source[row.argmax()] == "hid" and round(float(row.max()), 2) == 0.59
+    assert translate("She found a book and hid it.").target[-3] == "caché"
+    assert list(translate("The little girl eats the red apple.").unknown) == ["little"]
+    assert "knows 833 English words and signs" in cu.explore.translator().caption
+
+
+@pytest.mark.parametrize(
+    ("bird", "weights"),
+    [
+        (-1, "cat 0.51, dog 0.31, bird 0.07, fish 0.11"),
+        (6, "cat 0.01, dog 0.00, bird 0.99, fish 0.00"),
+        (-4, "cat 0.54, dog 0.33, bird 0.00, fish 0.12"),
+    ],
+)
+def test_the_first_slider_gives_the_weights_that_the_chapter_quotes(bird, weights):
+    assert weights in cu.explore.first_slider().frame(bird=bird)[1]
+
+
+def test_shapes_and_entries_of_expressions_stand_in_a_table():
+    table = shapes("x", "x.sum(dim=1, keepdim=True) / 3", x=torch.tensor([[1, 1], [1, 0]]))
+    assert table["shape"].tolist() == [(2, 2), (2, 1)]
+    assert table["entries"].tolist() == [[[1, 1], [1, 0]], [[0.67], [0.33]]]
 
 
 def test_an_unknown_word_is_named_with_known_ones_of_similar_spelling():

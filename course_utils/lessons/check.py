@@ -26,7 +26,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,6 +119,8 @@ class Report:
         done: False while there is nothing of the learner's to test; then `reason` may say why.
         more: whether the check has more hints for what does not hold.
         ours: whether the course's own solution was checked.
+        also: for a check whose answers stand alone, the places of those that hold behind the first miss;
+            None where nothing was tried there.
     """
 
     name: str
@@ -129,6 +131,7 @@ class Report:
     done: bool = True
     more: bool = False
     ours: bool = False
+    also: tuple[int, ...] | None = None
 
     @property
     def passed(self) -> bool:
@@ -150,8 +153,19 @@ class Report:
         more = " (More with .hint())" if self.more else ""
         said = [*self.reason.splitlines(), f"Hint: {self.hint}{more}"]
         lines += [f"    {line}" for line in said]
-        lines += [f"  · {sentence} (not tried yet)" for sentence in self.sentences[self.held + 1 :]]
-        return "\n".join([f"{self.name}: not yet, {counted} so far.", *lines])
+        return "\n".join([f"{self.name}: not yet, {self._counted_so_far()}.", *lines, *self._rest()])
+
+    def _counted_so_far(self) -> str:
+        if self.also is None:
+            return f"{self.held} of {len(self.sentences)} so far"
+        return f"{self.held + len(self.also)} of {len(self.sentences)} right"
+
+    def _rest(self) -> list[str]:
+        """A line for each sentence behind the first that does not hold."""
+        rest = list(enumerate(self.sentences))[self.held + 1 :]
+        if self.also is None:
+            return [f"  · {sentence} (not tried yet)" for _, sentence in rest]
+        return [f"  {'✓' if place in self.also else '✗'} {sentence}" for place, sentence in rest]
 
 
 class Check:
@@ -159,10 +173,11 @@ class Check:
 
     Args:
         name: shown in the report.
+        judge_all: whether each property is tried whatever the others say, as for answers on paper.
     """
 
-    def __init__(self, name: str):
-        self.name = name
+    def __init__(self, name: str, *, judge_all: bool = False):
+        self.name, self.judge_all = name, judge_all
         self.properties: list[Property] = []
         self._at = 0  # the property that did not hold last
         self._shown = 0  # how many of its hints have been shown
@@ -219,12 +234,24 @@ class Check:
                 self._missed(held)
                 reason, more = _in_words(error, candidate), self._shown < len(prop.hints)
                 hint = next((text for kind, text in SLIPS.items() if isinstance(error, kind)), "")
-                return Report(self.name, sentences, held, reason, hint or prop.hints[0], more=more)
+                hint, also = hint or prop.hints[0], self._right_behind(held, candidate)
+                return Report(self.name, sentences, held, reason, hint, more=more, also=also)
         self._at = self._shown = 0
         if self.exercise:
             passed.note(self.exercise, candidate)
         ours = getattr(candidate, "__name__", "").endswith("_solution")
         return Report(self.name, sentences, len(sentences), ours=ours)
+
+    def _right_behind(self, miss: int, candidate: Any) -> tuple[int, ...] | None:
+        """The places behind the first miss of what holds; None where the properties build on each other."""
+        if not self.judge_all:
+            return None
+        right = []
+        for place in range(miss + 1, len(self.properties)):
+            with suppress(Exception), own_random_numbers(), _time_limit(TIME_LIMIT):
+                self.properties[place].test(_watched(candidate))
+                right.append(place)
+        return tuple(right)
 
     def _missed(self, place: int) -> None:
         """Hints are from now on about this property, whose first one the report shows."""

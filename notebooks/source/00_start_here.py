@@ -33,6 +33,7 @@ import torch
 
 import course_utils as cu
 from course_utils.lessons.start_here.explorer import translate
+from course_utils.lessons.start_here.shapes import shapes
 
 cu.seed_everything(0)
 
@@ -45,7 +46,8 @@ cu.seed_everything(0)
 # *Section 1 of 6*
 #
 # For each French word that it writes, the network gives every English word a **[weight](C_glossary.ipynb#attention-weights)**. The weights for one French word
-# are never negative, and sum to 1.
+# are never negative, and sum to 1. It does so several times at once, in two layers of four **[heads](C_glossary.ipynb#head)**
+# each. The picture shows the second layer, and in it the mean of its four heads.
 #
 # First a question, a **prediction**: choose an answer before you know. Nothing is stored, and you may skip it. The network knows 833
 # words and signs, and *little* is none of them.
@@ -57,9 +59,10 @@ cu.predict(
     answer="it writes something else",
     wrong={
         "it says that it does not know little": "It can only write French words. Which of them would say so?",
-        "it leaves little out": "This would be modest. Choose the sentence below, and look.",
+        "it leaves little out": "It can leave words out: see below what becomes of black. Here it does not.",
     },
-    why="It has learned to go on with the likeliest French word, whatever it has read. Choose the sentence below, and look.",
+    why="An unknown word comes to it as the sign <unk>, the same for all of them. It has to write some French word next, "
+    "and has none for “I do not know”. Choose the sentence below, and look.",
 )
 
 # %%
@@ -68,32 +71,41 @@ cu.explore.translator()
 # %%
 asked = "She has a red car."  # try "She has a red car." | "The cat drinks milk."
 told = translate(asked)
-as_numbers = pd.DataFrame(told.weights, index=told.target, columns=told.source)
+means = pd.DataFrame(told.weights, index=told.target, columns=told.source)
+four = [f"{told.target[2]}, head {head}" for head in range(4)]
+by_head = pd.DataFrame(told.heads[:, 2], index=four, columns=told.source)
+as_numbers = pd.concat([means, by_head])
 as_numbers["sum"] = as_numbers.sum(axis=1)
 as_numbers.round(2)
 
 # %% [markdown]
 # One row for each French word, one column for each English word. In the picture stands the largest weight of each row, in the table stand
 # all. (`<eos>` is the sign for the end of a sentence.) *Voiture* is the car and has 0.93 on *car*; *rouge* has 0.87 on *red*: French turns
-# these two words around, and so do the dark cells.
+# these two words around, and so do the dark cells. *Une* has 0.22 on *car*. This is a mean, as the last four rows say: one head has
+# 0.89 there, and the three others look at *a*.
 #
 # **Now write a sentence of your own** above the picture, and press Enter, or choose an example. A word that it does not know
 # turns red, and below the picture stand words of similar spelling that it knows.
 #
-# It is often wrong. *The little girl eats the red apple* becomes: the **shy** girl eats the red **church**. Of *the black cat*, the color gets
-# lost. *She found a key and hid it* becomes *… l'a mangée*: she **ate** it, and the row of *mangée* has 0.59 on *hid*, the right word to look
-# at. The map shows where a network looks, not whether it is right. Nor does it say why: *une* has 0.22 on *car*, and in French the noun
-# does decide between *un* and *une*. Is the weight there for that? A map alone cannot tell.
+# Of the six examples, three come out wrong. *The little girl eats the red apple* becomes: the **shy** girl eats the red **church**. Of *the
+# black cat*, the color gets lost. *She found a key and hid it* becomes *… l'a mangée*: she **ate** it, and the row of *mangée* has 0.59 on
+# *hid*, the right word to look at. The map shows where a network looks, not whether it is right.
+#
+# Nor does it say why. In French the noun decides between *un* and *une*: does one head look at *car* for that? The full stop looks at *red* as much
+# as at the English one, with 0.46 and 0.45, and `<eos>` most at *she*: what for? A map alone cannot tell. (And "looks at *car*" is short: it looks at what
+# its encoder made of *car*, in which the other words are mixed already. See [The Transformer](10_transformer.ipynb).)
 
 # %%
 cu.quiz("start_here", "one_row")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Each row sums to 1, and car and red are looked at in the French order."):
+with cu.guard("Rows sum to 1; car and red are looked at in the French order; une is a mean of four."):
     assert " ".join(told.target[:-1]) == "elle a une voiture rouge ."
     assert as_numbers["sum"].sub(1).abs().max() < 1e-5
     assert as_numbers.loc["voiture", "car"] > 0.9 and as_numbers.loc["rouge", "red"] > 0.8
-    assert as_numbers.loc["une"].drop("sum").nlargest(2).index.tolist() == ["a", "car"]
+    assert round(means.loc["une", "car"], 2) == 0.22
+    assert [round(weight, 2) for weight in by_head["car"]] == [0.89, 0, 0, 0]
+    assert abs(means.loc[".", "red"] - 0.46) < 0.01 and means.loc["<eos>"].idxmax() == "she"
 
 # %% [markdown]
 # ## How to work here
@@ -102,7 +114,7 @@ with cu.guard("Each row sums to 1, and car and red are looked at in the French o
 #
 # | You want to | In JupyterLab | Keys |
 # |---|---|---|
-# | run a cell, and stay there | | Ctrl + Enter |
+# | run a cell, and stay there | *Run → Run Selected Cell and Do not Advance* | Ctrl + Enter |
 # | run all cells above | *Run → Run All Above Selected Cell* | |
 # | stop a cell that takes too long | ■ in the toolbar | I, I (press Esc first) |
 # | forget everything, and run all again | *Kernel → Restart Kernel and Run All Cells…* | |
@@ -124,12 +136,13 @@ cu.doctor()
 # machine, by date and without your code.
 #
 # Write a function that returns weights in which all keys count alike: one row for each query, one column for each key.
-# (Queries ask, keys are what they look at. Above, the queries were French and the keys English.)
+# (Queries ask, keys are what they look at. Above, the queries were French and the keys English.) Give back a **tensor**, PyTorch's
+# table of numbers: `torch.ones(2, 5)` makes one of ones, with 2 rows and 5 columns.
 
 
 # %% tags=["exercise", "build"]
 def average_weights(num_queries, num_keys):
-    """Weights (num_queries, num_keys) in which all keys count alike."""
+    """A tensor of weights, (num_queries, num_keys), in which all keys count alike."""
     ...
 
 
@@ -171,12 +184,12 @@ len(runs)
 # Run the last cell twice more: the page said 1, now it says 3. The **kernel**, the Python behind the page, remembers what *you* ran, in
 # *your* order. When numbers surprise you, *Restart Kernel and Run All Cells…* brings page and memory together again.
 #
-# With equal weights the average is 20. **Change 0.5 to 0.9**, and it is 12. Then run the next cell. It is folded, and it is a **guard**: a sentence that
+# This average is 20. **Change 0.5 to 0.9**, and it is 12. Then run the next cell. It is folded, and it is a **guard**: a sentence that
 # the page claims, and a test of it. While the sentence is true, it is silent. With 0.9 it says what no longer holds, and stops
 # nothing.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("With equal weights the average of 10 and 30 is 20."):
+with cu.guard("This average of 10 and 30 is 20."):
     assert average == 20
 
 # %%
@@ -189,24 +202,13 @@ cu.quiz("start_here", "other_numbers")
 #
 # Many mistakes in the code of attention are mistakes of **shape**: the sizes of a tensor's axes. `grid` has 2 rows and 3 columns, so (2, 3).
 
-
 # %%
-def shapes(*expressions):
-    """A table: each expression with the shape and the entries of what it gives."""
-    found = {text: eval(text) for text in expressions}
-    rows = []
-    for result in found.values():
-        exact = not result.is_floating_point()
-        rounded = result if exact else result.double().round(decimals=2)
-        rows.append((tuple(result.shape), rounded.tolist()))
-    return pd.DataFrame(rows, index=list(found), columns=["shape", "entries"])
-
-
 grid = torch.tensor([[10, 20, 30], [40, 50, 60]])
 line = torch.tensor([0, 1, 3])
 shapes(
     "grid", "grid[0]", "grid[:, 1]", "grid[:, 1:2]", "grid.T",
     "grid.sum(dim=0)", "grid.sum(dim=1)", "line", "line[:, None]", "line[None, :]",
+    grid=grid, line=line,
 )  # fmt: skip
 
 # %% [markdown]
@@ -305,7 +307,7 @@ cu.checks.six_shapes(six_shapes_solution)
 #
 # Somebody wants weights for the words of a sentence: the nearer, the more. A word at a distance of $d$ counts
 # $1/(1+d)$; then each row is divided by its sum. The function runs, but the rows do not sum to 1. By which number is the entry in row 0, column 1
-# divided? Write the function correctly.
+# divided? Try `length = 2`, too: is the bug gone there? Then write the function correctly.
 
 
 # %%
@@ -333,7 +335,10 @@ cu.checks.nearness_weights(fixed_nearness)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def fixed_nearness_solution(length):
-    """The sums, (length,), met the columns: as (length, 1) they meet the rows."""
+    """The sums, (length,), met the columns: as (length, 1) they meet the rows.
+
+    Entry (0, 1) was divided by the sum of row 1, which is 2 for three words, instead of 11/6.
+    """
     positions = torch.arange(length)
     distance = (positions[:, None] - positions[None, :]).abs()
     counts = 1 / (1 + distance)
@@ -343,22 +348,26 @@ def fixed_nearness_solution(length):
 cu.checks.nearness_weights(fixed_nearness_solution)
 
 # %% [markdown]
-# A division by sums comes so often that there is an option for it. With `keepdim=True` the summed axis does not disappear: it stays, with
-# the size 1, and the sums fit the tensor that they came from. In the table below, each row of the quotient sums to 1.
+# With two words both sums are 1.5, so the bug is there and does not show: one small example is no test.
 #
-# Last, the **product of two matrices**, `a @ b`: row $i$ of the first meets column $j$ of the second, entry by entry, and the products
-# are summed. (5, 4) @ (4, 6) is (5, 6): the size in the middle is the same, and disappears. Axes in front are a **batch**: as
-# many products, side by side. `transpose(-2, -1)` swaps the last two axes and leaves the batch alone. So the second cell
-# below has eight products at once: for each of 5 queries one number for each of 6 keys.
-#
-# Its last line is how the course says that two ways of computing agree: in their results, and in their **gradients**, the derivatives by
-# which networks learn.
+# A division by sums comes so often that there is an option for it: with `keepdim=True` the summed axis does not disappear.
 
 # %%
 shapes(
     "grid.sum(dim=1)", "grid.sum(dim=1, keepdim=True)",
-    "grid / grid.sum(dim=1, keepdim=True)",
+    "grid / grid.sum(dim=1, keepdim=True)", grid=grid,
 )  # fmt: skip
+
+# %% [markdown]
+# It stays, with the size 1, and the sums fit the tensor that they came from: each row of the quotient sums to 1.
+#
+# Last, the **product of two matrices**, `a @ b`: row $i$ of the first meets column $j$ of the second, entry by entry, and the products
+# are summed. (5, 4) @ (4, 6) is (5, 6): the size in the middle is the same, and disappears. Axes in front are a **batch**: as
+# many products, side by side. `transpose(-2, -1)` swaps the last two axes and leaves the batch alone. So the next cell
+# has eight products at once: for each of 5 queries one number for each of 6 keys.
+#
+# Its last line is how the course says that two ways of computing agree: in their outputs, and in the **gradients** of these with
+# respect to queries and keys, the derivatives by which networks learn.
 
 # %%
 batch = 8  # try 1 … 50
@@ -382,10 +391,10 @@ cu.equal(at_once, one_by_one, queries, keys)
 cu.quiz("start_here", "each_with_each", "sum_shape")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Broadcasting meets each with each, and without keepdim it divides the wrong way."):
+with cu.guard("Broadcasting meets each with each; without keepdim, three words or more have wrong sums."):
     assert (line[:, None] - line[None, :]).tolist() == [[0, -1, -3], [1, 0, -2], [3, 2, 0]]
     assert grid[:, 1].shape == (2,) and grid[:, 1:2].shape == (2, 1)
-    assert (buggy_nearness(length).sum(dim=1) - 1).abs().max() > 0.02
+    assert length == 2 or (buggy_nearness(length).sum(dim=1) - 1).abs().max() > 0.02
     assert grid.sum(dim=1, keepdim=True).shape == (2, 1)
     assert shape == (batch, 5, 6)
 
@@ -417,11 +426,11 @@ cu.show_heatmaps(
 #
 # 1. **Pick a row.** A row is one query: here, the word that looks.
 # 2. **Go along it.** The dark cells are the keys that it looks at. In row *she*: 0.55, 0.27, 0.18, as by hand.
-# 3. **Check the sum.** A row sums to 1. A column need not: *reads*, in the middle, is near to all, and gets $0.27 + 0.50 + 0.27 = 1.04$.
-# 4. **Look at the bar.** All maps of one figure have one scale. For weights it goes from 0 to 1, or to a smaller number, and then the bar
-#    says "or more" where weights lie beyond it.
+# 3. **Check the sum.** A row sums to 1. A column need not: *reads*, in the middle, is near to all, and gets $\tfrac{3}{11} + \tfrac12 + \tfrac{3}{11} \approx 1.045$.
+# 4. **Look at the bar.** Maps that share a bar have one scale. Here it goes from 0 to 1; if it ends earlier, and weights lie beyond its end, it
+#    says "or more".
 #
-# Why the bar matters: here are 36 weights that are almost equal, each near 1/6, with a little noise, drawn twice.
+# The next figure breaks the last rule, to show why it is one: 36 weights that are almost equal, each near 1/6, with a little noise, drawn twice, on two scales.
 
 # %%
 noise = 0.1  # try 0.02 … 3.0
@@ -444,7 +453,7 @@ fig
 
 # %% [markdown]
 # On the left, the colors are stretched from the smallest to the largest weight, and noise looks like knowledge. On the right, the picture says what
-# the numbers say: next to nothing. Before you believe a map, in any paper, read the numbers on its bar.
+# the numbers say: they differ by a few hundredths. Before you believe a map, in any paper, read the numbers on its bar.
 #
 # ### The last step of attention
 #
@@ -472,7 +481,7 @@ cu.Drawing(
 )
 
 # %% [markdown]
-# *On* gets 8, although its own value is 0: it has taken something over from its neighbors. This is the last step of attention. In the
+# *She* gets 12, as by hand, and *reads* $0.25\cdot 11 + 0.5\cdot 22 = 13.75$ (13.8 in the drawing). *On* gets 8, although its own value is 0: it has taken something over from its neighbors. This is the last step of attention. In the
 # translator the values are vectors instead of single numbers, and French words take from English ones; the step is the same.
 #
 # ### Exercise 4 · Where would you look?
@@ -480,7 +489,7 @@ cu.Drawing(
 # *open · 6 minutes*
 #
 # Go back to the translator. Find a sentence that it translates wrongly, then change **one** word so that it becomes right. Compare
-# the two maps. Which difference between them would you have expected, and which difference would show that your explanation is
+# the two maps. (Without French: with *book* in place of *key*, she hides it, *caché*. Choose *key* as an example first.) Which difference between them would you have expected, and which difference would show that your explanation is
 # wrong? Write two sentences in a new cell. (Esc, then B makes a cell below, and M makes it one for text.)
 
 # %%
@@ -524,8 +533,8 @@ cu.explore.first_slider()
 # - Far left it shows 0.00, and is still above zero.
 # - Cat and dog shrink and grow together: 0.51 and 0.31 at first, 0.01 and 0.00 far right. (Their ratio stays, but two digits
 #   cannot show it any more.)
-# - From −1 to 0, bird's weight divided by cat's grows from 0.14 to 0.37, and to 1 at the score 1: each step multiplies it by
-#   $e \approx 2.72$.
+# - From −1 to 0, bird's weight divided by cat's grows from 0.14 to 0.37, and to 1 at the score 1: each whole point of score, two steps of
+#   the slider, multiplies it by $e \approx 2.72$.
 #
 # Scores come from comparing a query with a key. How, and what follows from the exponential, is the next chapter.
 
@@ -537,14 +546,11 @@ cu.quiz("start_here", "ratio")
 #
 # *Section 6 of 6*
 #
-# An arrow on the map means: first this, then that. You need not do it all. Each of the three ways below it leads to one thing, by all
-# that it needs. Hours are estimates, exercises included.
-
-# %%
-cu.course_map()
+# An arrow on the map means: first this, then that. You need not do it all. The three ways below it lead to GPT, to images or to kernels, each by all
+# that it needs, so the first two are long. Hours are estimates, exercises included.
 
 # %% tags=["nbval-ignore-output"]
-cu.ways()
+display(cu.course_map(), cu.ways())
 
 # %% [markdown]
 # ### If something goes wrong
@@ -564,7 +570,7 @@ cu.ways()
 #
 # ## Take-aways
 #
-# - A map of weights is read by rows: one query, its keys, a sum of 1. Read its bar first, and do not take it for a proof.
+# - A map of weights is read by rows: one query, its keys, a sum of 1. Read its bar first, and do not take it for a proof. It is often a mean.
 # - Shapes are compared from the right, and a 1 is repeated. `keepdim=True` keeps a summed axis where the next line needs it.
 # - The last step of attention is `weights @ values`, an average for each query. A softmax makes weights from scores.
 # - When numbers surprise you, restart the kernel and run all cells.
@@ -582,4 +588,4 @@ cu.quiz("start_here")
 #
 # - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. The kind of network that translates above.
 # - PyTorch. [Broadcasting semantics](https://docs.pytorch.org/docs/stable/notes/broadcasting.html). The rule of section 3, in full.
-# - Okabe, M. and Ito, K. (2008). [Color Universal Design](https://jfly.uni-koeln.de/color/). The colors of our pictures.
+# - Okabe, M. and Ito, K. (2008). [Color Universal Design](https://jfly.uni-koeln.de/color/). Our colors are adapted from theirs.

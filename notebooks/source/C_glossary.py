@@ -17,7 +17,7 @@
 #
 # ### <a id="additive-attention"></a>additive attention
 #
-# A score tanh(q W_Q + k W_K) · w, for queries and keys of different sizes. *Taught in* [Additive
+# A score tanh(q W_Q + k W_K) · w, also for queries and keys of different sizes. *Taught in* [Additive
 # scores](03_scoring_functions.ipynb#Additive-scores).
 #
 # ### <a id="alignment"></a>alignment
@@ -27,7 +27,8 @@
 #
 # ### <a id="alignment-error-rate"></a>alignment error rate
 #
-# 1 − 2 |found ∩ gold| / (|found| + |gold|), over the links of all sentences. *Taught in* [Alignment error
+# 1 − 2 |found ∩ gold| / (|found| + |gold|), over the links of all sentences, where all gold links are sure ones. (The
+# definition of Och and Ney also has possible ones.) *Taught in* [Alignment error
 # rate](05_bahdanau_attention.ipynb#Alignment-error-rate).
 #
 # ### <a id="attention-sink"></a>attention sink
@@ -39,7 +40,8 @@
 # ### <a id="attention-weights"></a>attention weights
 #
 # Nonnegative numbers, one for each key, that sum to 1. A weight says how much of its key's value enters the answer.
-# *Taught in* [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten), [From scores to
+# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [Ask for a
+# kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten), [From scores to
 # weights](01_queries_keys_values.ipynb#From-scores-to-weights).
 #
 # ### <a id="average-pooling"></a>average pooling
@@ -121,7 +123,8 @@
 #
 # ### <a id="cross-attention"></a>cross-attention
 #
-# Queries of the decoder, keys and values of the encoder's output. *Taught in* [The decoder
+# Queries from one sequence, keys and values from another: in the Transformer, from the decoder and from the encoder's
+# output. *Taught in* [The decoder
 # block](10_transformer.ipynb#The-decoder-block).
 #
 # ### <a id="cross-entropy"></a>cross-entropy
@@ -154,7 +157,7 @@
 #
 # ### <a id="entropy"></a>entropy
 #
-# How evenly weights are spread: 0 for one-hot weights, log n for n equal ones. *Taught in* [What large scores
+# How evenly weights are spread: 0 for one-hot weights, log₂ n bits for n equal ones. *Taught in* [What large scores
 # do](03_scoring_functions.ipynb#What-large-scores-do).
 
 # %% [markdown]
@@ -188,7 +191,8 @@
 # ### <a id="head"></a>head
 #
 # One of several attentions side by side, each with its own projection of queries, keys and values. The last layer of a
-# model is called its output layer here. *Taught in* [From one head to
+# model is called its output layer here. *Taught in* [Ask a
+# translator](00_start_here.ipynb#Ask-a-translator), [From one head to
 # h](08_multi_head_attention.ipynb#From-one-head-to-h), [Taking heads
 # away](08_multi_head_attention.ipynb#Taking-heads-away).
 
@@ -197,7 +201,8 @@
 #
 # ### <a id="kernel"></a>kernel
 #
-# A function that turns the distance between query and key into an unnormalized weight. *Taught in* [Near points count
+# A function that turns the distance between query and key into an unnormalized weight. (In a notebook, the kernel is
+# the Python behind the page.) *Taught in* [Near points count
 # more](02_kernel_regression.ipynb#Near-points-count-more), [Five kernels and one
 # number](02_kernel_regression_further.ipynb#Five-kernels-and-one-number).
 #
@@ -221,8 +226,8 @@
 #
 # ### <a id="leave-one-out-error"></a>leave-one-out error
 #
-# The error at each point when it is predicted from all others: a fair judge of the width. *Taught in* [Leave one
-# out](02_kernel_regression.ipynb#Leave-one-out).
+# The error at each point when it is predicted from all others: a fair judge of one width. The smallest of many widths'
+# is a little too small. *Taught in* [Leave one out](02_kernel_regression.ipynb#Leave-one-out).
 #
 # ### <a id="logits"></a>logits
 #
@@ -313,7 +318,8 @@
 #
 # ### <a id="query-key-value"></a>query, key, value
 #
-# What is looked for, what it is compared with, and what is handed back. *Taught in* [Ask for a
+# What is looked for, what it is compared with, and what is handed back. *Taught in* [Read a map of weights, and use
+# it](00_start_here.ipynb#Read-a-map-of-weights,-and-use-it), [Ask for a
 # kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten), [All words at
 # once](07_self_attention.ipynb#All-words-at-once).
 
@@ -341,11 +347,12 @@
 # ### <a id="saturation"></a>saturation
 #
 # Weights so close to one-hot that the gradient of the softmax vanishes. *Taught in* [When the gradient
-# vanishes](01_queries_keys_values_further.ipynb#When-the-gradient-vanishes).
+# vanishes](01_queries_keys_values_further.ipynb#When-the-gradient-vanishes), [Which gradient
+# vanishes?](03_scoring_functions.ipynb#Which-gradient-vanishes?).
 #
 # ### <a id="scaled-dot-product-attention"></a>scaled dot-product attention
 #
-# softmax(q·k / √d) times the values: the score of the Transformer. *Taught in* [Why divide by
+# The values, averaged with the weights softmax(q·k / √d): the attention of the Transformer. *Taught in* [Why divide by
 # √d?](03_scoring_functions.ipynb), [The whole of it](03_scoring_functions.ipynb#The-whole-of-it), [Attention
 # with a mask](04_masks.ipynb#Attention-with-a-mask).
 #
@@ -362,7 +369,8 @@
 #
 # ### <a id="softmax"></a>softmax
 #
-# exp of the scores, divided by the sum of these: it turns scores into weights. *Taught in* [From scores to
+# exp of the scores, divided by the sum of these: it turns scores into weights. *Taught in* [The first
+# slider](00_start_here.ipynb#The-first-slider), [From scores to
 # weights](01_queries_keys_values.ipynb#From-scores-to-weights), [Only differences count, in units of the
 # temperature](01_queries_keys_values.ipynb#Only-differences-count,-in-units-of-the-temperature).
 
@@ -379,7 +387,8 @@
 #
 # A number by which scores are divided before the softmax. A small one gives nearly all weight to one key, a large one
 # spreads it evenly. *Taught in* [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten), [Only differences
-# count, in units of the temperature](01_queries_keys_values.ipynb#Only-differences-count,-in-units-of-the-temperature).
+# count, in units of the temperature](01_queries_keys_values.ipynb#Only-differences-count,-in-units-of-the-temperature),
+# [Long queries, long keys](03_scoring_functions.ipynb#Long-queries,-long-keys).
 #
 # ### <a id="tensor"></a>tensor
 #

@@ -81,6 +81,21 @@ def signed_distance(length):
     return raw / raw.sum(dim=-1, keepdim=True)
 
 
+def words_in_the_middle_look_at_neighbors_only(length):
+    """Distances above 1 count in the first and the last row only."""
+    raw = _raw(length)
+    raw[1:-1] = raw[1:-1] * (raw[1:-1] > 0.4)
+    return raw / raw.sum(dim=-1, keepdim=True)
+
+
+def one_weight_changed(length):
+    """A single pair of words, apart by two, has a weight of its own; so has its mirror image."""
+    raw = _raw(length)
+    if length > 4:
+        raw[1, 3] = raw[-2, -4] = 0.9
+    return raw / raw.sum(dim=-1, keepdim=True)
+
+
 def without_queries(length):
     """The row of the first word alone."""
     return _raw(length)[0] / _raw(length)[0].sum()
@@ -103,7 +118,7 @@ def _shapes(letter, answer):
 
 def nothing_right():
     """Each answer is the example of the stub."""
-    return [(1, 2), (3,), "error ", (5,), (5, 6), (7, 8, 9)]
+    return [(1, 2), (3,), "a mistake", (5,), (5, 6), (7, 8, 9)]
 
 
 def five_shapes_only():
@@ -117,6 +132,7 @@ MISTAKES = {
         _shapes("b", (4, 1, 3)),
         _shapes("c", (2, 3)),
         _shapes("d", (1, 4)),
+        _shapes("d", 4),
         _shapes("e", (6, 1)),
         _shapes("f", (7, 4)),
         five_shapes_only,
@@ -139,5 +155,7 @@ MISTAKES = {
         looks_back_only,
         signed_distance,
         without_queries,
+        words_in_the_middle_look_at_neighbors_only,
+        one_weight_changed,
     ],
 }

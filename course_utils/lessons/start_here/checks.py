@@ -17,7 +17,7 @@ average_weights = Check("average_weights")
 
 @average_weights.must(
     "the shape is (queries, keys)",
-    hint="One row for each query, one column for each key: which of the two sizes comes first?",
+    hint="One row for each query, one column for each key: which size comes first? Write it as (rows, columns).",
 )
 def _(candidate):
     for shape in ((2, 5), (4, 1), (1, 3)):
@@ -47,7 +47,7 @@ def _(candidate):
 
 # Six shapes on paper ------------------------------------------------------------------------------
 
-six_shapes = Check("six_shapes")
+six_shapes = Check("six_shapes", judge_all=True)
 
 
 SHAPES: dict[str, tuple | str] = {
@@ -56,19 +56,17 @@ SHAPES: dict[str, tuple | str] = {
 
 
 def _expect_answer(candidate, letter: str) -> None:
-    """One of the six; what is said if it is wrong judges all of them."""
+    """Fail unless the answer to one of the six is right; capitals in "Error" do not count."""
     answers = candidate()
     expect(isinstance(answers, list | tuple), "a list of six answers is expected")
     expect(len(answers) == 6, f"{len(answers)} entries; expected six answers, for a to f")
-    given = {
-        name: tuple(answer) if isinstance(answer, list | tuple) else answer
-        for name, answer in zip(SHAPES, answers, strict=True)
-    }
-    right = [f"({name})" for name in SHAPES if given[name] == SHAPES[name]]
-    judged = f"right are {', '.join(right)}" if right else "none of the six is right yet"
-    expect(
-        given[letter] == SHAPES[letter], f"your answer to ({letter}) is {given[letter]!r}; {judged}"
-    )
+    answer = answers["abcdef".index(letter)]
+    answer = answer.lower().strip() if isinstance(answer, str) else answer
+    answer = tuple(answer) if isinstance(answer, list | tuple) else answer
+    said = f"your answer to ({letter}) is {answer!r}"
+    if isinstance(answer, int):
+        said += f", a number; a shape with one axis is written with a comma, as (9,)"
+    expect(answer == SHAPES[letter], said)
 
 
 @six_shapes.must(
@@ -100,7 +98,10 @@ def _(candidate):
 
 @six_shapes.must(
     "(d) is what an entry along the first axis has",
-    hint="A number as an index takes one entry out of its axis. Is the axis still there?",
+    hint=(
+        "A number as an index takes one entry out of its axis. Which axes are left?",
+        "One axis is left, the last. A shape with one axis is written with a comma, as (9,).",
+    ),
 )
 def _(candidate):
     _expect_answer(candidate, "d")
@@ -156,9 +157,13 @@ def _(candidate):
 )
 def _(candidate):
     weights = expect_shape(candidate(5), (5, 5))
-    itself, neighbor = weights.diagonal()[:-1], weights.diagonal(1)
-    expect_close(itself, 2 * neighbor, "a word should get twice the weight of the next word")
-    expect_close(weights[0] * torch.arange(1.0, 6.0), weights[0, :1].expand(5), "in the first row")
+    positions = torch.arange(5)
+    distance = (positions[:, None] - positions).abs()
+    expect_close(
+        weights * (1 + distance),
+        weights.diagonal()[:, None].expand(5, 5),
+        "each weight times 1 + d, against the weight at distance 0",
+    )
 
 
 @nearness_weights.must(

@@ -38,7 +38,10 @@ def translator(sentence: str = EXAMPLES[0]) -> Explorer:
         sentence: to begin with. In Lab the reader may write others, in the book choose an example.
     """
     known = len(_stored()[1]) - len(SPECIALS)
-    caption = f"It knows {known} English words and signs, and short, plain sentences."
+    caption = (
+        f"It knows {known} English words and signs, and short, plain sentences. "
+        "The map is that of its last layer, the mean of four heads."
+    )
     controls = {"sentence": Text(EXAMPLES, sentence, "English sentence")}
     return Explorer("translator", CrossAttention, controls, caption=caption)
 
@@ -50,14 +53,19 @@ class Translation:
     Attributes:
         source: English tokens, `<eos>` at the end.
         target: French tokens, `<eos>` at the end.
-        weights: (target, source), of the last layer, the mean of its heads; each row sums to 1.
+        heads: (heads, target, source), the weights of the last layer; each row sums to 1.
         unknown: tokens of the source that the model does not know → known ones that are spelled alike.
     """
 
     source: list[str]
     target: list[str]
-    weights: np.ndarray
+    heads: np.ndarray
     unknown: dict[str, list[str]]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(target, source), the mean of the heads; each row sums to 1."""
+        return self.heads.mean(axis=0)
 
 
 def translate(sentence: str) -> Translation:
@@ -83,7 +91,7 @@ def translate(sentence: str) -> Translation:
         model(source, lens, torch.tensor([[BOS, *said]]))
     *_, last = (weights for name, weights in maps.items() if name.endswith(".cross_attention"))
     target = [*french.decode(said), "<eos>"]
-    return Translation([*tokens, "<eos>"], target, last[0].mean(dim=0).numpy(), unknown)
+    return Translation([*tokens, "<eos>"], target, last[0].numpy(), unknown)
 
 
 @functools.cache
