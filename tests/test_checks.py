@@ -562,11 +562,19 @@ def stepwise():
     return check
 
 
+def test_a_forgotten_return_moves_the_hints_on(stepwise):
+    stepwise(lambda: "five")
+    answers = iter([5])
+    report = stepwise(lambda: next(answers, print()))
+    assert report.held == 1 and "return" in report.hint
+    assert stepwise.hint().sentence == "it gives 5"
+
+
 def test_hints_come_step_by_step_for_what_did_not_hold(stepwise):
     assert repr(stepwise.hint()) == "Hint 1 of 1 for “it is a number”: What do you return?"
     report = stepwise(lambda: 4)
     assert report.hint == "What is 2 + 3?"
-    assert "Hint: What is 2 + 3? (More with .hint())" in repr(report)
+    assert "Hint: What is 2 + 3? (More: cu.checks.five.hint())" in repr(report)
     assert repr(stepwise.hint()) == "Hint 2 of 3 for “it gives 5”: Count on from 3."
     assert stepwise(lambda: 6).more
     assert repr(stepwise.hint()) == "Hint 3 of 3 for “it gives 5”: After 3 come 4 and …"

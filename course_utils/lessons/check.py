@@ -150,10 +150,12 @@ class Report:
         if self.passed:
             return "\n".join([f"{self.name}: passed, {counted}.", *lines])
         lines.append(f"  ✗ {self.sentences[self.held]}")
-        more = " (More with .hint())" if self.more else ""
+        more = f" (More: cu.checks.{self.name}.hint())" if self.more else ""
         said = [*self.reason.splitlines(), f"Hint: {self.hint}{more}"]
         lines += [f"    {line}" for line in said]
-        return "\n".join([f"{self.name}: not yet, {self._counted_so_far()}.", *lines, *self._rest()])
+        return "\n".join(
+            [f"{self.name}: not yet, {self._counted_so_far()}.", *lines, *self._rest()]
+        )
 
     def _counted_so_far(self) -> str:
         if self.also is None:
@@ -224,9 +226,11 @@ class Check:
             except NotDone:
                 return Report(self.name, sentences, done=False)
             except NothingReturned as error:
+                self._missed(held)
                 hint = "Does each path through the function end with `return`?"
                 return Report(self.name, sentences, held, str(error), hint)
             except TookTooLong as error:
+                self._missed(held)
                 reason = _in_words(error, candidate)
                 hint = "Which condition ends the loop, and what in the loop changes it?"
                 return Report(self.name, sentences, held, reason, hint)

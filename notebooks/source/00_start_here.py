@@ -79,27 +79,29 @@ as_numbers["sum"] = as_numbers.sum(axis=1)
 as_numbers.round(2)
 
 # %% [markdown]
-# One row for each French word, one column for each English word. In the picture stands the largest weight of each row, in the table stand
-# all. (`<eos>` is the sign for the end of a sentence.) *Voiture* is the car and has 0.93 on *car*; *rouge* has 0.87 on *red*: French turns
+# One row for each French word, one column for each English word. The picture shows the largest weight of each row, the table
+# shows all. (`<eos>` is the sign for the end of a sentence.) *Voiture* is the car and has 0.93 on *car*; *rouge* has 0.87 on *red*: French turns
 # these two words around, and so do the dark cells. *Une* has 0.22 on *car*. This is a mean, as the last four rows say: one head has
 # 0.89 there, and the three others look at *a*.
 #
 # **Now write a sentence of your own** above the picture, and press Enter, or choose an example. A word that it does not know
 # turns red, and below the picture stand words of similar spelling that it knows.
 #
-# Of the six examples, three come out wrong. *The little girl eats the red apple* becomes: the **shy** girl eats the red **church**. Of *the
-# black cat*, the color gets lost. *She found a key and hid it* becomes *… l'a mangée*: she **ate** it, and the row of *mangée* has 0.59 on
+# Of the six examples, three come out wrong. *The little girl eats the red apple* becomes: the **shy** girl eats the red **church**,
+# and *timide*, shy, looks at *eats*. *The
+# black cat* loses its color. *She found a key and hid it* becomes *… l'a mangée*: she **ate** it, and the row of *mangée* has 0.59 on
 # *hid*, the right word to look at. The map shows where a network looks, not whether it is right.
 #
 # Nor does it say why. In French the noun decides between *un* and *une*: does one head look at *car* for that? The full stop looks at *red* as much
-# as at the English one, with 0.46 and 0.45, and `<eos>` most at *she*: what for? A map alone cannot tell. (And "looks at *car*" is short: it looks at what
+# as at the English one, with 0.46 and 0.45, and `<eos>` most at *she*: what for? A map
+# alone cannot tell. (And "looks at *car*" is short: it looks at what
 # its encoder made of *car*, in which the other words are mixed already. See [The Transformer](10_transformer.ipynb).)
 
 # %%
 cu.quiz("start_here", "one_row")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Rows sum to 1; car and red are looked at in the French order; une is a mean of four."):
+with cu.guard("Rows sum to 1; car and red are looked at in French order; une is a mean."):
     assert " ".join(told.target[:-1]) == "elle a une voiture rouge ."
     assert as_numbers["sum"].sub(1).abs().max() < 1e-5
     assert as_numbers.loc["voiture", "car"] > 0.9 and as_numbers.loc["rouge", "red"] > 0.8
@@ -133,7 +135,7 @@ cu.doctor()
 #
 # An **exercise** has a cell for you: replace the three dots with your code, and run it. The next cell **checks** it, as often as you
 # like. Stuck? Each run of the cell after that gives another **hint**. The **solution** is folded: a click on its three dots opens it. What you have solved is noted on this
-# machine, by date and without your code.
+# machine, by date and without your code; `cu.progress()` lists it.
 #
 # Write a function that returns weights in which all keys count alike: one row for each query, one column for each key.
 # (Queries ask, keys are what they look at. Above, the queries were French and the keys English.) Give back a **tensor**, PyTorch's
@@ -161,13 +163,10 @@ def average_weights_solution(num_queries, num_keys):
 
 cu.checks.average_weights(average_weights_solution)
 
-# %% tags=["nbval-ignore-output"]
-cu.progress()
-
 # %% [markdown]
 # ### Numbers to change, and what the kernel remembers
 #
-# A number with `# try` behind it is there to be changed: each value of the range works. (So are texts, as in the table above.) Here 10 and 30 are
+# A number with `# try` behind it is there to be changed: each value of the range works. (So are texts, as that of the table in section 1.) Here 10 and 30 are
 # averaged, with two weights that sum to 1. The list `runs` is for the cell after it.
 
 # %%
@@ -181,10 +180,10 @@ runs.append("once more")
 len(runs)
 
 # %% [markdown]
-# Run the last cell twice more: the page said 1, now it says 3. The **kernel**, the Python behind the page, remembers what *you* ran, in
+# Run the last cell twice more, with Ctrl + Enter: the page said 1, now it says 3. The **kernel**, the Python behind the page, remembers what *you* ran, in
 # *your* order. When numbers surprise you, *Restart Kernel and Run All Cells…* brings page and memory together again.
 #
-# This average is 20. **Change 0.5 to 0.9**, and it is 12. Then run the next cell. It is folded, and it is a **guard**: a sentence that
+# This average is 20. **Change 0.5 to 0.9**, run the cell, and it is 12. Then run the next one. It is folded, and it is a **guard**: a sentence that
 # the page claims, and a test of it. While the sentence is true, it is silent. With 0.9 it says what no longer holds, and stops
 # nothing.
 
@@ -217,7 +216,7 @@ shapes(
 # - `sum(dim=1)` adds along axis 1, to the right, and this axis disappears. Axes count from 0; the last one is also −1.
 # - `None` makes a new axis of size 1 where it stands. So does `unsqueeze`: `line.unsqueeze(0)` is `line[None, :]`.
 #
-# The same three numbers stand in a column, (3, 1), and in a row, (1, 3). One minus the other is each minus each:
+# The same three numbers stand in a column, (3, 1), and in a row, (1, 3). The column minus the row gives every difference:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -285,7 +284,7 @@ for one, other in [(grid, line), (grid, grid[:, :1]), (grid.T, line)]:
 # %% tags=["exercise", "predict"]
 def six_shapes():
     """Six answers, for (a) to (f): tuples, or "error"."""
-    return ...  # such as [(1, 2), (3,), "error", (4,), (5, 6), (7, 8, 9)]
+    return ...  # such as [(9,), "error", (8, 9), (9, 9), "error", (8, 8)]
 
 
 # %% tags=["check"]
@@ -350,7 +349,7 @@ cu.checks.nearness_weights(fixed_nearness_solution)
 # %% [markdown]
 # With two words both sums are 1.5, so the bug is there and does not show: one small example is no test.
 #
-# A division by sums comes so often that there is an option for it: with `keepdim=True` the summed axis does not disappear.
+# A division by sums is needed so often that there is an option for it: with `keepdim=True` the summed axis does not disappear.
 
 # %%
 shapes(
@@ -391,7 +390,7 @@ cu.equal(at_once, one_by_one, queries, keys)
 cu.quiz("start_here", "each_with_each", "sum_shape")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Broadcasting meets each with each; without keepdim, three words or more have wrong sums."):
+with cu.guard("Broadcasting meets each with each; without keepdim, 3 words have wrong sums."):
     assert (line[:, None] - line[None, :]).tolist() == [[0, -1, -3], [1, 0, -2], [3, 2, 0]]
     assert grid[:, 1].shape == (2,) and grid[:, 1:2].shape == (2, 1)
     assert length == 2 or (buggy_nearness(length).sum(dim=1) - 1).abs().max() > 0.02
@@ -488,9 +487,10 @@ cu.Drawing(
 #
 # *open · 6 minutes*
 #
-# Go back to the translator. Find a sentence that it translates wrongly, then change **one** word so that it becomes right. Compare
-# the two maps. (Without French: with *book* in place of *key*, she hides it, *caché*. Choose *key* as an example first.) Which difference between them would you have expected, and which difference would show that your explanation is
-# wrong? Write two sentences in a new cell. (Esc, then B makes a cell below, and M makes it one for text.)
+# Go back to the translator, to a sentence that it translates wrongly. Why does it go wrong? Say which row of the map would look
+# different if you are right. Then change **one** word, so that it becomes right, and compare: which difference did you expect,
+# and which one would show that you are wrong? Write two sentences in a new cell. No French? *She found a key and hid it*: with *book*
+# in place of *key* she does hide it, *caché*, and eats nothing. (Esc, then B makes a cell below, and M makes it one for text.)
 
 # %%
 cu.quiz("start_here", "two_scales")
@@ -546,11 +546,14 @@ cu.quiz("start_here", "ratio")
 #
 # *Section 6 of 6*
 #
-# An arrow on the map means: first this, then that. You need not do it all. The three ways below it lead to GPT, to images or to kernels, each by all
-# that it needs, so the first two are long. Hours are estimates, exercises included.
+# An arrow on the map means: first this, then that. You need not do it all. The three ways below it lead to GPT, to images, or to kernels, which make weights from
+# distances (not the Python behind the page). Each holds all that it needs, so the first two are long. Hours are estimates, exercises included.
+
+# %%
+cu.course_map()
 
 # %% tags=["nbval-ignore-output"]
-display(cu.course_map(), cu.ways())
+cu.ways()
 
 # %% [markdown]
 # ### If something goes wrong
@@ -560,7 +563,7 @@ display(cu.course_map(), cu.ways())
 # | `NameError: name … is not defined` | A cell above has not run: *Run → Run All Above Selected Cell* |
 # | The kernel is dead | Most likely memory was short. Shut down other kernels, then restart this one |
 # | `[*]` that does not end | The cell is at work, or waits for another. Interrupt with ■, or restart the kernel |
-# | A picture whose controls do nothing | It was saved in an earlier session: run its cell again |
+# | "Error displaying widget: model not found", or controls that do nothing | Saved in an earlier session: run its cell again |
 # | `ModuleNotFoundError: course_utils` | Lab runs elsewhere. Start it in the course's folder with `make lab` |
 # | "not done yet", and you are done | Run your own cell again before the check |
 #
@@ -575,8 +578,8 @@ display(cu.course_map(), cu.ways())
 # - The last step of attention is `weights @ values`, an average for each query. A softmax makes weights from scores.
 # - When numbers surprise you, restart the kernel and run all cells.
 #
-# Next: [Queries, keys and values](01_queries_keys_values.ipynb), where weights come from. What other texts call things stands in
-# [Names, notation and shapes](A_names.ipynb), the terms in the [Glossary](C_glossary.ipynb).
+# Next: [Queries, keys and values](01_queries_keys_values.ipynb), where weights come from. Other texts use other names: see
+# [Names, notation and shapes](A_names.ipynb). The terms stand in the [Glossary](C_glossary.ipynb).
 #
 # ## Quiz
 

@@ -23,7 +23,7 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## The shapes on one sheet
 #
-# Every implementation of attention in this course has the same seven steps. Here `n` queries look at `m` keys; `b` sentences
+# Attention has the same steps throughout this course, in this order; some kinds leave out project, scale, mask or merge. Here `n` queries look at `m` keys; `b` sentences
 # are worked on at once, with `h` heads of `d_k` features each, and `embed_dim` is `h * d_k`. (In the book this section prints
 # on a page of its own.)
 #
@@ -91,8 +91,8 @@ weights[1, 0].round(decimals=2)
 # | $\mathbf q, \mathbf k, \mathbf v$; $Q, K, V$ | one query, key, value; a row for each of them | `queries`, `keys`, `values` |
 # | $a$ | a score, before the softmax | `scores` |
 # | $\alpha$ | an attention weight, after the softmax | `weights` |
-# | $n$, $m$ | the number of queries; of keys, where it is another | `length` |
-# | $d$, $d_k$ | features of a vector; of a head | `embed_dim`, `head_dim` |
+# | $n$, $m$ | the number of queries; of keys, where it is another | `length`, above `n` and `m` |
+# | $d$, $d_k$ | features of a vector; of a head | `embed_dim`, `head_dim` (above `d_k`) |
 # | $h$ | the number of heads | `num_heads` |
 # | $X$ | the input, a row for each token | `x` |
 # | $W_Q, W_K, W_V, W_O$ | the four matrices of an attention layer | `w_q` … or `nn.Linear` |
@@ -104,14 +104,14 @@ weights[1, 0].round(decimals=2)
 #
 # ### Letters that mean several things
 #
-# These clashes are the field's own. Within a chapter of this course a letter has one meaning; between texts, look at the
-# neighborhood.
+# These clashes are the field's own. Within a chapter of this course a letter mostly has one meaning; between texts, look at
+# the neighborhood.
 #
 # | Letter | Meanings that you will meet |
 # |---|---|
 # | $\sigma$ | the width of a kernel; the logistic function $1/(1+e^{-x})$ in the gates of a recurrent cell; a standard deviation; in some texts the softmax |
 # | $h$ | the number of heads; a hidden state (mostly with an index, $h_t$); the width of a kernel in books on statistics; the number of hidden units |
-# | $\alpha$ | an attention weight; a learning rate; in diffusion, how much of the picture is left ($\alpha_t$, $\bar\alpha_t$); the scale of LoRA |
+# | $\alpha$ | an attention weight; a learning rate; in diffusion, which part of the variance is the picture's after step $t$ ($\alpha_t$ of what was left, $\bar\alpha_t$ in all); the scale of LoRA |
 # | $\beta$ | the noise of a diffusion step ($\beta_t$); the two decay rates of Adam ($\beta_1, \beta_2$); the shift of a layer norm; an inverse temperature |
 # | $k$, $K$ | a key, the keys; a kernel; the number of neighbors or tokens that are kept (top-$k$) |
 # | $d$ | features of a vector; a distance; dimensions of the data |
@@ -127,7 +127,7 @@ weights[1, 0].round(decimals=2)
 # |---|---|---|---|
 # | `queries`, `keys`, `values` | who asks, what is looked at, what is passed on | $Q, K, V$ | `query`, `key`, `value` |
 # | weights | shares of the keys; rows sum to 1 | softmax of $QK^\top/\sqrt{d_k}$ | `attn_output_weights` |
-# | `attn_mask` | boolean, True = may attend | illegal scores set to $-\infty$ | `attn_mask`, `key_padding_mask` |
+# | `attn_mask` | boolean, True = may attend | illegal scores set to $-\infty$ | `nn.MultiheadAttention`: `attn_mask` and `key_padding_mask`, True = **hidden**; `scaled_dot_product_attention`: `attn_mask`, True = may attend |
 # | `embed_dim` | features that describe one token | $d_\text{model}$ | `embed_dim`, `d_model` |
 # | `num_heads` | attentions side by side | $h$ | `num_heads`, `nhead` |
 # | `embed_dim / num_heads` | features of a head | $d_k$, $d_v$ | `head_dim` |
@@ -163,16 +163,29 @@ weights[1, 0].round(decimals=2)
 # - $N$ is the number of layers in the paper and the batch in the documentation of `torch.nn`.
 # - In Kak's lectures a head sees a *slice* of the embedding; elsewhere it sees all of it, through a learned projection.
 #   [Multi-head attention](08_multi_head_attention.ipynb) measures the difference.
-# - PyTorch has both conventions for masks. `valid_lens` of 3 and 5 say the same as this `key_padding_mask`, in which True
-#   means *is hidden*; ours is its opposite.
+# - PyTorch has both conventions for masks. In both masks of `nn.MultiheadAttention` True means *is hidden*; in the one of
+#   `nn.functional.scaled_dot_product_attention` it means *may attend*, as here. Two sentences of 3 and 5 tokens, and one
+#   causal mask, each handed to both:
 
 # %%
-key_padding_mask = torch.tensor([[False, False, False, True, True], [False] * 5])
-ours = cu.padding_mask(torch.tensor([3, 5]), 5)[:, 0, 0]
+lengths, x = torch.tensor([3, 5]), torch.randn(2, 5, 8)
+padding, causal = cu.padding_mask(lengths, 5), cu.causal_mask(5)
+layer = torch.nn.MultiheadAttention(8, 1, batch_first=True)
+_, hidden = layer(x, x, x, key_padding_mask=~padding[:, 0, 0], attn_mask=~causal)
+heads = x[:, None]
+permitted = torch.nn.functional.scaled_dot_product_attention(
+    heads, heads, torch.eye(5).expand(2, 1, 5, 5), attn_mask=padding & causal
+)[:, 0]
 pd.DataFrame(
-    {"PyTorch's key_padding_mask": key_padding_mask.tolist(), "ours": ours.tolist()},
-    index=["3 of 5", "5 of 5"],
+    {
+        "nn.MultiheadAttention(…=~mask)": (hidden[0] > 0).int().tolist(),
+        "scaled_dot_product_attention(…=mask)": (permitted[0] > 0).int().tolist(),
+    }
 )
+
+# %% [markdown]
+# Row by row, 1 where the first sentence has weight. (With an identity matrix for values, the answers are the weights.) Both
+# give the same: `nn.MultiheadAttention` got `~mask`, the opposite of ours.
 
 # %% [markdown]
 # ## References

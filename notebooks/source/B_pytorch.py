@@ -67,6 +67,7 @@ pd.Series(
         "x[:, 1]": tuple(x[:, 1].shape),
         "x[:, 1:]": tuple(x[:, 1:].shape),
         "x[:, None]": tuple(x[:, None].shape),
+        "x.unsqueeze(1)": tuple(x.unsqueeze(1).shape),
         "x[..., -1]": tuple(x[..., -1].shape),
     },
     name="shape",
@@ -74,13 +75,13 @@ pd.Series(
 
 # %% [markdown]
 # The three dots stand for all axes that are not named. A tensor of whole numbers picks rows, which is how an embedding
-# works; a tensor of True and False keeps the entries that are True.
+# works; a tensor of True and False keeps the entries that are True, and `masked_fill` puts a number in their places.
 
 # %%
 # A vector for each of three tokens.
 table = torch.tensor([[0.0, 0.0], [1.0, 10.0], [2.0, 20.0]])
 tokens = torch.tensor([2, 0, 2])
-table[tokens], table[table > 1]
+table[tokens], table[table > 1], table.masked_fill(table > 1, -1.0)
 
 # %% [markdown]
 # ## Sums along an axis
@@ -127,8 +128,8 @@ wrong = square / square.sum(dim=-1)
 right.sum(dim=-1), wrong.sum(dim=-1)
 
 # %% [markdown]
-# The rows should sum to 1. Without `keepdim` the sums have shape (2,) and stand along the *last* axis: each column was
-# divided by the sum of another row.
+# The rows should sum to 1. Without `keepdim` the sums have shape (2,) and stand along the *last* axis: column j was
+# divided by the sum of row j.
 
 # %% [markdown]
 # ## Other shapes for the same numbers
@@ -148,6 +149,18 @@ x.reshape(3, 2), x.transpose(0, 1)
 embeddings = torch.randn(2, 5, 12)  # (batch, length, embed_dim)
 heads = embeddings.view(2, 5, 3, 4).transpose(1, 2)
 heads.shape  # (batch, heads, length, head_dim)
+
+# %% [markdown]
+# The way back is the commonest error of all. After a `transpose` the numbers no longer lie in the order of the axes, and `view`
+# refuses; `reshape` copies them where it must:
+
+# %%
+back = heads.transpose(1, 2)
+try:
+    back.view(2, 5, 12)
+except RuntimeError as error:
+    print(error)
+torch.equal(back.reshape(2, 5, 12), embeddings)
 
 # %% [markdown]
 # `cat` joins tensors along an axis that is there; `stack` makes a new one.
@@ -301,7 +314,7 @@ ax.set(xlabel="step", ylabel="mean squared error", yscale="log")
 picture
 
 # %% [markdown]
-# The slope comes out near 2 and the shift near 1. The loss ends near 0.01, the variance of the noise: nothing is left to learn.
+# The slope comes out near 2 and the shift near 1. The loss ends near 0.01, the variance of the noise: nothing is left to learn for a line.
 #
 # Two switches belong to every loop: `model.train()` before training and `model.eval()` before anything is measured. Dropout
 # is on in the first and off in the second:

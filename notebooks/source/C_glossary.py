@@ -145,9 +145,26 @@
 # A model that learns to predict the noise in a picture, and draws a new one by removing noise step by step. *Taught in*
 # [Into the noise, by formula](16_attention_between_pixels.ipynb#Into-the-noise,-by-formula), [Back, one guess at a
 # time](16_attention_between_pixels.ipynb#Back,-one-guess-at-a-time).
+#
+# ### <a id="dot-product"></a>dot product
+#
+# Two vectors of equal length, multiplied entry by entry and summed: a number that grows with the lengths of both and with
+# their agreement in direction. *Taught in* [A dot product is a match](03_scoring_functions.ipynb#A-dot-product-is-a-match),
+# [Products of matrices](B_pytorch.ipynb#Products-of-matrices).
+#
+# ### <a id="dropout"></a>dropout
+#
+# In training, a random share of the numbers is set to 0 and the others are made larger, so that their mean stays.
+# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop).
 
 # %% [markdown]
 # ## E
+#
+# ### <a id="empty-row"></a>empty row
+#
+# A row of a mask in which a query may look nowhere. The course gives it zeros. *Taught in* [True = may
+# look](04_masks.ipynb#True-=-may-look), [Which version passes which
+# test?](04_masks.ipynb#Which-version-passes-which-test?).
 #
 # ### <a id="encoder-and-decoder"></a>encoder and decoder
 #
@@ -170,6 +187,11 @@
 
 # %% [markdown]
 # ## G
+#
+# ### <a id="gradient"></a>gradient
+#
+# The derivatives of one number, mostly a loss, with respect to each entry of a tensor. *Taught in*
+# [Gradients](B_pytorch.ipynb#Gradients).
 #
 # ### <a id="gradient-clipping"></a>gradient clipping
 #
@@ -195,6 +217,11 @@
 # translator](00_start_here.ipynb#Ask-a-translator), [From one head to
 # h](08_multi_head_attention.ipynb#From-one-head-to-h), [Taking heads
 # away](08_multi_head_attention.ipynb#Taking-heads-away).
+#
+# ### <a id="heatmap"></a>heatmap
+#
+# A picture of a table of numbers in shades; the bar beside it says which shade is which number. *Taught in* [Read a map
+# of weights, and use it](00_start_here.ipynb#Read-a-map-of-weights,-and-use-it).
 
 # %% [markdown]
 # ## K
@@ -275,6 +302,11 @@
 
 # %% [markdown]
 # ## P
+#
+# ### <a id="padding-mask"></a>padding mask
+#
+# A mask that forbids the places by which shorter sentences of a batch were filled up. *Taught in* [True = may
+# look](04_masks.ipynb#True-=-may-look).
 #
 # ### <a id="parameter"></a>parameter
 #
@@ -360,6 +392,11 @@
 #
 # Queries, keys and values all come from the same sequence. *Taught in* [A sequence asks
 # itself](09_positions.ipynb#A-sequence-asks-itself).
+#
+# ### <a id="shift-invariance"></a>shift invariance
+#
+# The same number added to all scores of a row changes no weight. *Taught in* [Only differences count, in units of the
+# temperature](01_queries_keys_values.ipynb#Only-differences-count,-in-units-of-the-temperature).
 #
 # ### <a id="sinusoidal-positions"></a>sinusoidal positions
 #

@@ -4,6 +4,7 @@ import torch
 
 from course_utils.lessons.check import (
     Check,
+    WrongKind,
     expect,
     expect_close,
     expect_shape,
@@ -58,14 +59,17 @@ SHAPES: dict[str, tuple | str] = {
 def _expect_answer(candidate, letter: str) -> None:
     """Fail unless the answer to one of the six is right; capitals in "Error" do not count."""
     answers = candidate()
-    expect(isinstance(answers, list | tuple), "a list of six answers is expected")
+    if not isinstance(answers, list | tuple):
+        raise WrongKind(f"a list of six answers is expected, got {type(answers).__name__}")
     expect(len(answers) == 6, f"{len(answers)} entries; expected six answers, for a to f")
     answer = answers["abcdef".index(letter)]
     answer = answer.lower().strip() if isinstance(answer, str) else answer
     answer = tuple(answer) if isinstance(answer, list | tuple) else answer
     said = f"your answer to ({letter}) is {answer!r}"
+    if not isinstance(answer, int | tuple) and answer != "error":
+        raise WrongKind(f'{said}; a tuple or "error" is expected')
     if isinstance(answer, int):
-        said += f", a number; a shape with one axis is written with a comma, as (9,)"
+        said += ", a number; a shape with one axis is written with a comma, as (9,)"
     expect(answer == SHAPES[letter], said)
 
 
@@ -73,7 +77,7 @@ def _expect_answer(candidate, letter: str) -> None:
     "(a) is what the sum of (5, 1) and (5,) has",
     hint=(
         "Write the two shapes one below the other, flush right. What stands above the 5 of (5,)?",
-        "The missing axis counts as 1, so it is (5, 1) and (1, 5): each axis takes the larger size.",
+        "The missing axis counts as 1, so it is (5, 1) and (1, 5). In each place a 1 is repeated.",
     ),
 )
 def _(candidate):
@@ -119,7 +123,7 @@ def _(candidate):
     "(f) is what each with each gives",
     hint=(
         "With the new axis the first has the shape (7, 1, 4). Compare this with (5, 4) from the right.",
-        "4 with 4, then 1 with 5, then 7 with nothing: which sizes win?",
+        "4 with 4, then 1 with 5, then 7 with nothing: what is repeated?",
     ),
 )
 def _(candidate):
@@ -142,7 +146,7 @@ def _(candidate):
 @nearness_weights.must(
     "each row sums to 1",
     hint=(
-        "Which shape have the sums? By which of them is the entry in row i, column j divided?",
+        "What is the shape of the sums? By which of them is the entry in row i, column j divided?",
         "A shape (length,) meets the last axis, the columns. Which shape would meet the rows?",
     ),
 )
