@@ -49,7 +49,7 @@ cu.seed_everything(0)
 # are never negative, and sum to 1. It does so several times at once, in two layers of four **[heads](C_glossary.ipynb#head)**
 # each. The picture shows the second layer, and in it the mean of its four heads.
 #
-# First a question, a **prediction**: choose an answer before you know. Nothing is stored, and you may skip it. The network knows 833
+# First a question, a **prediction**: choose an answer before you know. Nothing is stored. The network knows 833
 # words and signs, and *little* is none of them.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -84,8 +84,8 @@ as_numbers.round(2)
 # these two words around, and so do the dark cells. *Une* has 0.22 on *car*. This is a mean, as the last four rows say: one head has
 # 0.89 there, and the three others look at *a*.
 #
-# **Now write a sentence of your own** above the picture, and press Enter, or choose an example. A word that it does not know
-# turns red, and below the picture stand words of similar spelling that it knows.
+# **Now write a sentence of your own** above the picture, and press Enter, or choose an example. An unknown word
+# turns red; known ones of similar spelling stand below the picture.
 #
 # Of the six examples, three come out wrong. *The little girl eats the red apple* becomes: the **shy** girl eats the red **church**,
 # and *timide*, shy, looks at *eats*. *The
@@ -166,7 +166,7 @@ cu.checks.average_weights(average_weights_solution)
 # %% [markdown]
 # ### Numbers to change, and what the kernel remembers
 #
-# A number with `# try` behind it is there to be changed: each value of the range works. (So are texts, as that of the table in section 1.) Here 10 and 30 are
+# A number or text with `# try` behind it, as in section 1, is there to be changed: each value of the range works. Here 10 and 30 are
 # averaged, with two weights that sum to 1. The list `runs` is for the cell after it.
 
 # %%
@@ -480,8 +480,8 @@ cu.Drawing(
 )
 
 # %% [markdown]
-# *She* gets 12, as by hand, and *reads* $0.25\cdot 11 + 0.5\cdot 22 = 13.75$ (13.8 in the drawing). *On* gets 8, although its own value is 0: it has taken something over from its neighbors. This is the last step of attention. In the
-# translator the values are vectors instead of single numbers, and French words take from English ones; the step is the same.
+# *She* gets 12, as by hand, and *reads* $0.25\cdot 11 + 0.5\cdot 22 = 13.75$ (13.8 in the drawing). *On* gets 8, although its own value is 0: it has taken something over from its neighbors. In the
+# translator the values are vectors; the step is the same.
 #
 # ### Exercise 4 · Where would you look?
 #
@@ -536,7 +536,7 @@ cu.explore.first_slider()
 # - From −1 to 0, bird's weight divided by cat's grows from 0.14 to 0.37, and to 1 at the score 1: each whole point of score, two steps of
 #   the slider, multiplies it by $e \approx 2.72$.
 #
-# Scores come from comparing a query with a key. How, and what follows from the exponential, is the next chapter.
+# Scores compare a query with a key: how, says the next chapter.
 
 # %%
 cu.quiz("start_here", "ratio")
@@ -568,8 +568,7 @@ cu.ways()
 # | "not done yet", and you are done | Run your own cell again before the check |
 #
 # To get an original chapter back, type in a terminal, in the course's folder:
-# `git checkout -- notebooks/00_start_here.ipynb notebooks/source/00_start_here.py`. Your changes in it are then gone. Both files
-# hold the same cells; Lab keeps them in step.
+# `git checkout -- notebooks/00_start_here.ipynb notebooks/source/00_start_here.py`. Your changes in it are then gone.
 #
 # ## Take-aways
 #
