@@ -199,7 +199,6 @@ const model = {{
 }};
 values.frame = {{ png: new Uint8Array(), alt: "" }};
 render({{ model, el: document.querySelector("div") }});
-addEventListener("keypress", (event) => event.key === "Enter" && event.preventDefault());  // as in Lab
 </script>"""
 
 
