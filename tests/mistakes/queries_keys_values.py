@@ -98,6 +98,30 @@ def nan_to_num_at_the_end(scores):
     return (shifted.exp() / shifted.exp().sum(-1, keepdim=True)).nan_to_num(0.0)
 
 
+def forgets_the_values(scores):
+    """max along an axis gives values and indices."""
+    positive = (scores - scores.max(dim=-1, keepdim=True)).exp()
+    return positive / positive.sum(-1, keepdim=True)
+
+
+def forgets_the_axis(scores):
+    """Without keepdim the largest scores stand beside the wrong axis."""
+    positive = (scores - scores.amax(-1)).exp()
+    return positive / positive.sum(-1, keepdim=True)
+
+
+def a_thousand_for_all(scores):
+    """One fixed shift: right for 1000, and 0/0 for ordinary scores."""
+    positive = (scores - 1000).exp()
+    return positive / positive.sum(-1, keepdim=True)
+
+
+def masked_around_pytorch_s(scores):
+    """All is right, but nothing is built."""
+    empty = scores.isinf().all(-1, keepdim=True)
+    return scores.masked_fill(empty, 0).softmax(-1).masked_fill(empty, 0)
+
+
 # soft_top_k -------------------------------------------------------------------------------------
 
 
@@ -150,6 +174,18 @@ def top_k_of_a_matrix(scores, k):
     return torch.zeros_like(scores).scatter(-1, best.indices, best.values.softmax(1))
 
 
+def writes_into_the_scores(scores, k):
+    """The caller's scores become −∞."""
+    scores[scores < scores.topk(k, dim=-1).values[..., -1:]] = -math.inf
+    return scores.softmax(-1)
+
+
+def without_a_slope(scores, k):
+    """Right numbers, and nothing to learn from."""
+    kth = scores.topk(k, dim=-1).values[..., -1:]
+    return scores.masked_fill(scores < kth, -math.inf).softmax(-1).detach()
+
+
 # attend_or_nothing ------------------------------------------------------------------------------
 
 
@@ -195,6 +231,11 @@ def for_a_matrix_only(scores, values, nothing):
     return weights[..., :-1] @ values
 
 
+def a_lone_number(scores, values, nothing):
+    """A tensor with one entry does not fit beside a matrix."""
+    return torch.cat([scores, torch.tensor([nothing])], -1).softmax(-1)[..., :-1] @ values
+
+
 # fixed_look_up ----------------------------------------------------------------------------------
 
 
@@ -227,6 +268,11 @@ def a_column_of_answers(queries, keys, values, T):
     return (_closeness(queries, keys) / T).softmax(-1) @ values[:, None]
 
 
+def over_the_queries(queries, keys, values, T):
+    """Columns sum to 1, and rows do not."""
+    return (_closeness(queries, keys) / T).softmax(0) @ values
+
+
 MISTAKES = {
     "predicted_weights": [
         the_score_itself,
@@ -247,6 +293,10 @@ MISTAKES = {
         empty_row_is_uniform,
         changes_its_argument,
         nan_to_num_at_the_end,
+        forgets_the_values,
+        forgets_the_axis,
+        a_thousand_for_all,
+        masked_around_pytorch_s,
     ],
     "soft_top_k": [
         softmax_of_all,
@@ -257,6 +307,8 @@ MISTAKES = {
         uniform_top_k,
         exponential_of_raw_scores,
         top_k_of_a_matrix,
+        writes_into_the_scores,
+        without_a_slope,
     ],
     "attend_or_nothing": [
         plain_attention,
@@ -266,6 +318,7 @@ MISTAKES = {
         hard_threshold,
         formula_as_it_reads,
         for_a_matrix_only,
+        a_lone_number,
     ],
     "fixed_look_up": [
         still_two_softmaxes,
@@ -273,5 +326,6 @@ MISTAKES = {
         multiplied_by_the_temperature,
         without_the_half,
         a_column_of_answers,
+        over_the_queries,
     ],
 }

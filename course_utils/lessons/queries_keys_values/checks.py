@@ -8,9 +8,11 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from course_utils.lessons.check import (
     Check,
+    WrongKind,
     expect,
     expect_close,
     expect_equal,
@@ -23,19 +25,32 @@ from course_utils.lessons.check import (
 predicted_weights = Check("predicted_weights")
 
 
-def _weight(candidate, letter: str) -> float:
-    """The candidate's number for one of the letters a to e."""
+RIGHT = {"a": 1 / 8, "b": 2 / 9, "c": 1 / 30, "d": 1 / 16, "e": 1 / 3}
+
+
+def _weights(candidate) -> dict[str, float]:
+    """The candidate's five numbers, by letter."""
     weights = candidate()
-    expect(isinstance(weights, list | tuple), "a list of five numbers is expected")
+    weights = weights.tolist() if isinstance(weights, Tensor) else weights
+    if not isinstance(weights, list | tuple):
+        raise WrongKind("a list of five numbers is expected: [ …, …, …, …, … ]")
     expect(len(weights) == 5, f"{len(weights)} entries; expected five numbers, for a to e")
-    weight = weights["abcde".index(letter)]
-    expect(isinstance(weight, int | float), f"({letter}) is no number yet")
-    return float(weight)
+    for letter, weight in zip(RIGHT, weights, strict=True):
+        if not isinstance(weight, int | float):
+            raise WrongKind(f"({letter}) is no number yet; write 0.5 or 1 / 2, without quotes")
+    return dict(zip(RIGHT, map(float, weights), strict=True))
 
 
-def _expect_weight(candidate, letter: str, right: float) -> None:
-    weight = _weight(candidate, letter)
-    expect(abs(weight - right) < 0.006, f"your weight for ({letter}) is {weight:g}")
+def _expect_weight(candidate, letter: str) -> None:
+    """The weight for one letter is right; the reason names all that are not."""
+    wrong = {
+        name: weight
+        for name, weight in _weights(candidate).items()
+        if not abs(weight - RIGHT[name]) < 0.006
+    }
+    others = [f"({name})" for name in wrong if name != letter]
+    also = f" (not right either: {', '.join(others)})" if others else " (the others are right)"
+    expect(letter not in wrong, f"your weight for ({letter}) is {wrong.get(letter, 0):g}{also}")
 
 
 @predicted_weights.must(
@@ -43,7 +58,7 @@ def _expect_weight(candidate, letter: str, right: float) -> None:
     hint="Which of the three exponentials belongs to it, and what do all three sum to?",
 )
 def _(candidate):
-    _expect_weight(candidate, "a", 1 / 8)
+    _expect_weight(candidate, "a")
 
 
 @predicted_weights.must(
@@ -51,7 +66,7 @@ def _(candidate):
     hint="What is the first exponential now, and what do all three sum to?",
 )
 def _(candidate):
-    _expect_weight(candidate, "b", 2 / 9)
+    _expect_weight(candidate, "b")
 
 
 @predicted_weights.must(
@@ -59,7 +74,7 @@ def _(candidate):
     hint="What is exp(2 ln 5)? It is not 2 · 5.",
 )
 def _(candidate):
-    _expect_weight(candidate, "c", 1 / 30)
+    _expect_weight(candidate, "c")
 
 
 @predicted_weights.must(
@@ -67,7 +82,7 @@ def _(candidate):
     hint="What is the fourth exponential, and what becomes of the sum?",
 )
 def _(candidate):
-    _expect_weight(candidate, "d", 1 / 16)
+    _expect_weight(candidate, "d")
 
 
 @predicted_weights.must(
@@ -75,7 +90,7 @@ def _(candidate):
     hint="What is a score divided by a huge number, and the exponential of that?",
 )
 def _(candidate):
-    _expect_weight(candidate, "e", 1 / 3)
+    _expect_weight(candidate, "e")
 
 
 # Safe softmax -----------------------------------------------------------------------------------
@@ -83,9 +98,33 @@ def _(candidate):
 safe_softmax = Check("safe_softmax")
 
 
+class _WithoutSoftmax(TorchFunctionMode):
+    """Calling a softmax of PyTorch does not meet the task."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        """Every other function as always."""
+        name = getattr(func, "__name__", "")
+        expect("softmax" not in name, f"PyTorch's `{name}` is called; here the softmax is built")
+        return func(*args, **(kwargs or {}))
+
+
+@safe_softmax.must(
+    "a matrix of scores gives a matrix of weights",
+    hint=(
+        "`x.max(dim=…)` gives values and indices: do you take `.values`?",
+        "Does each sum and each largest score keep its axis (`keepdim=True`)?",
+    ),
+)
+def _(candidate):
+    expect_shape(candidate(torch.randn(2, 3)), (2, 3))
+
+
 @safe_softmax.must(
     "(0, ln 2, ln 5) gives weights of 1/8, 2/8 and 5/8",
-    hint="What is exp of each of these scores, and what is their sum?",
+    hint=(
+        "What is exp of each of these scores, and what is their sum?",
+        "NaN? Then all exponentials of a row became 0: which shift makes the largest of them 1?",
+    ),
 )
 def _(candidate):
     scores = torch.tensor([[0.0, math.log(2), math.log(5)], [1.0, 1.0, 1.0]])
@@ -171,6 +210,15 @@ def _(candidate):
     )
 
 
+@safe_softmax.must(
+    "it is built without a softmax of PyTorch",
+    hint="In a network you would call PyTorch's. Here: shift, exp, sum, divide.",
+)
+def _(candidate):
+    with _WithoutSoftmax():
+        candidate(torch.tensor([[1.0, 2.0, -math.inf], [-math.inf] * 3]))
+
+
 # Soft top-k -------------------------------------------------------------------------------------
 
 soft_top_k = Check("soft_top_k")
@@ -226,9 +274,44 @@ def _(candidate):
     expect_close(candidate(scores, 1), F.one_hot(scores.argmax(-1), 5).float(), "k = 1")
 
 
+@soft_top_k.must(
+    "the scores are not changed",
+    hint="`scores[…] = …` and methods that end in _ write into the caller's scores. Which function makes a new tensor?",
+)
+def _(candidate):
+    scores = torch.tensor([[-1.0, 3.0, 0.0, 2.0]])
+    with unchanged(scores):
+        candidate(scores, 2)
+
+
+@soft_top_k.must(
+    "the gradient gets through to the k best scores",
+    hint="Which step forgets where its numbers come from: `.detach()`, `.data`, `.item()`, `torch.tensor(…)`?",
+)
+def _(candidate):
+    scores = torch.tensor([[-1.0, 3.0, 0.0, 2.0]], requires_grad=True)
+    weights = candidate(scores, 2)
+    expect(weights.requires_grad, "the weights do not depend on the scores")
+    (slope,) = torch.autograd.grad(weights[0, 1], scores)
+    product = 0.731059 * 0.268941
+    expected = torch.tensor([[0.0, product, 0.0, -product]])
+    expect_close(slope, expected, "scores (−1, 3, 0, 2), the gradient of the weight of 3")
+
+
 # Attend or nothing ------------------------------------------------------------------------------
 
 attend_or_nothing = Check("attend_or_nothing")
+
+
+@attend_or_nothing.must(
+    "each query gets an answer as long as a value",
+    hint=(
+        "The extra score has to stand beside scores of shape (queries, keys): as a column, with as many axes.",
+        "`torch.full_like(scores[..., :1], nothing)` is such a column. Which weights belong to the stored pairs?",
+    ),
+)
+def _(candidate):
+    expect_shape(candidate(torch.randn(4, 3), torch.randn(3, 2), 0.5), (4, 2))
 
 
 @attend_or_nothing.must(
@@ -305,6 +388,16 @@ def _answers(queries: Tensor, keys: Tensor, values: Tensor, T: float) -> Tensor:
 @fixed_look_up.must("three queries get three answers", hint="What is the shape of the weights?")
 def _(candidate):
     expect_shape(candidate(*_table(), 0.5), (3,))
+
+
+@fixed_look_up.must(
+    "where all values are 7, every answer is 7",
+    hint="Does each row of the weights sum to 1, one row for each query?",
+)
+def _(candidate):
+    queries, keys, _ = _table()
+    answers = candidate(queries, keys, torch.full((4,), 7.0), 0.5)
+    expect_close(answers, torch.full((3,), 7.0), "four values of 7", atol=1e-3)
 
 
 @fixed_look_up.must(
