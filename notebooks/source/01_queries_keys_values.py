@@ -12,7 +12,7 @@
 # **How can a table be asked for something that is not in it?** A table of animals knows how long a cat lives and how
 # long a dog lives. You ask for a kitten. This chapter builds a look-up that has an answer: it compares what you ask
 # with everything that is stored, and mixes the stored answers. This look-up is attention. A network can learn it,
-# because it is smooth.
+# because its answer has a slope.
 #
 # After this chapter you can
 #
@@ -20,7 +20,7 @@
 # - say what the temperature does, from the plain mean to the nearest entry;
 # - write exact, nearest, top-k and average look-up as weights in one formula;
 # - say what a weighted average can never answer, and give it a way to answer "nothing";
-# - write a softmax that survives any scores.
+# - write a softmax that survives any finite scores, and −∞.
 #
 # It needs [Start here](00_start_here.ipynb): tensors, shapes, broadcasting.
 
@@ -58,8 +58,8 @@ animals = {  # name: (size, home, years)
 }
 kitten_size = 0.2  # try 0.0 … 1.0
 kitten_home = 0.9  # try 0.0 … 1.0
-strangers = {"kitten": (kitten_size, kitten_home), "bird": (0.2, 0.2)}
-strangers |= {"farmer": (0.6, 0.8), "house": (1.0, 1.0)}
+strangers = {"kitten": (kitten_size, kitten_home)}
+strangers |= {"bird": (0.2, 0.2), "farmer": (0.6, 0.8)}
 
 names = list(animals)
 table = torch.tensor(list(animals.values()), dtype=torch.float32)  # (keys, 3)
@@ -68,7 +68,7 @@ kitten = torch.tensor([[kitten_size, kitten_home]])  # one query: (1, features)
 pd.DataFrame(table.tolist(), index=names, columns=["size", "home", "years"]).round(2)
 
 # %% [markdown]
-# A Python dictionary answers *cat* with 15 and *kitten* with an error. You would not give up so early: a kitten is small
+# A Python dictionary answers *cat* with 15 and *kitten* with an error. A person has more to say: a kitten is small
 # and lives in the house. In the plane of the two numbers it stands near the cat, and not far from the dog. Three words
 # for what we have:
 #
@@ -81,7 +81,7 @@ pd.DataFrame(table.tolist(), index=names, columns=["size", "home", "years"]).rou
 # are those that the look-up *pays attention* to. Hence the name **attention**, and [attention weights](C_glossary.ipynb#attention-weights).
 #
 # Next comes this look-up as a toy: query and keys, the weights, and the answer, side by side. One number can be turned,
-# the [temperature](C_glossary.ipynb#temperature) $T$.
+# the [temperature](C_glossary.ipynb#temperature) $T$. The lower it is, the larger is the share of the nearest key.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -92,14 +92,15 @@ cu.predict(
         "13.5, between cat and dog": "Cat and dog are both near. Are they equally near?",
         "24.4, the mean of all five": "This is one end of the slider. Which end ignores the query?",
     },
-    why="A low temperature exaggerates each difference between scores, until the nearest key has all of the weight.",
+    why="At the lowest temperature the nearest key has all of the weight. "
+    "The cat is √0.02 = 0.14 away from the kitten, the dog √0.05 = 0.22.",
 )
 
 # %%
 cu.explore.temperature(animals, strangers)
 
 # %% [markdown]
-# Left, the query is a cross, and the disk of a key is as large as its weight. On the right, the dark part of a bar is
+# Left, the query is a cross, and the disk of a key is as large as its weight (the gray ring is a weight of 1). On the right, the dark part of a bar is
 # *weight times value*, and the red line is their sum. At $T = 0.1$ the kitten gets 13.8 years, mostly from cat and dog.
 # At the coldest end all is taken from the cat; at the hottest end each entry weighs 0.2, and the answer is 24.4 whatever
 # you ask.
@@ -119,11 +120,11 @@ cu.quiz("queries_keys_values", "very_hot")
 #
 # Scores can be any numbers; weights must not be negative, and sum to 1. Dividing scores by their sum does not do it:
 # 3 and −1 would become 1.5 and −0.5. So make them positive first, by the exponential function, and then divide by their
-# sum. This is the **[softmax](C_glossary.ipynb#softmax)**; before it, the scores are divided by the temperature:
+# sum: the **[softmax](C_glossary.ipynb#softmax)** of *Start here*. New is the temperature, by which the scores are divided before:
 #
 # $$\alpha_i = \frac{e^{a_i/T}}{\sum_j e^{a_j/T}},\qquad \text{answer} = \sum_i \alpha_i\, v_i .$$
 #
-# All of it in numbers, a row for each key, and then as a flow of data. Every attention in this course has this form.
+# All of it in numbers, a row for each key, and then as a flow of data. Nearly every attention in this course has this form.
 
 # %%
 T = 0.1  # try 0.001 … 100.0
@@ -134,7 +135,7 @@ steps["exp(a / T)"] = [math.exp(score) for score in steps["a / T"]]
 steps["weight α"] = steps["exp(a / T)"] / steps["exp(a / T)"].sum()
 steps["α × years"] = steps["weight α"] * values.numpy()
 steps.loc["sum"] = steps[["exp(a / T)", "weight α", "α × years"]].sum()
-steps.round(3).astype(object).fillna("")
+steps.map(lambda x: f"{x:.4g}").replace("nan", "")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 each = steps.iloc[:-1]
@@ -186,8 +187,9 @@ cu.Drawing(
 # %% [markdown]
 # The exponentials sum to 1.77, and the cat has 0.905 of it: a weight of 0.511. The answer is 13.76 years.
 #
-# In code, for many queries at once. Each line has the name of its step, and these names return in every chapter:
-# *score, scale, normalize, mix*.
+# In code, for many queries at once. Each line has the name of its step, and these names return in later chapters:
+# *score, scale, normalize, mix*. Below the code our `softmax` is compared with PyTorch's: the same weights, and the same
+# gradients (slopes), from which later chapters learn.
 
 
 # %%
@@ -238,30 +240,32 @@ cu.predict(
 # %%
 copies = 2  # try 1 … 100
 raw = closeness(kitten, keys)[0]
-best = F.one_hot(raw.argmax(), len(names))  # 1 for the best score, else 0
+best = raw.argmax()
 changes = {f"T = {t:g}": raw / t for t in (0.001, 0.01, 0.1, 1.0, 100.0)}
-changes["T = 0.1, 5 more for all"] = raw / 0.1 + 5
-changes[f"T = 0.1, ln {copies} more for the best"] = raw / 0.1 + math.log(copies) * best
+changes["5 more on each a / T, T = 0.1"] = raw / 0.1 + 5
+more = math.log(copies) * F.one_hot(best, len(names))  # for the best only
+changes[f"ln {copies} more on the best a / T, T = 0.1"] = raw / 0.1 + more
 weights_of = torch.stack(list(changes.values())).softmax(dim=-1)  # (changes, keys)
 by_change = pd.DataFrame(weights_of.tolist(), index=list(changes), columns=names)
 by_change["answer"] = (weights_of @ values).tolist()
-longer = table.repeat_interleave(1 + (copies - 1) * best, dim=0)  # the best, copied
-stored = look_up(kitten, longer[:, :2], longer[:, 2], 0.1).item()
-print(f"best entry stored {copies} times, T = 0.1: {stored:.2f} years")
-by_change.round(2)
+longer = torch.cat([table, table[best].repeat(copies - 1, 1)])  # the best, copied
+for change, t in (f"best stored {copies} times", longer), ("reversed", table.flip(0)):
+    again = look_up(kitten, t[:, :2], t[:, 2], 0.1).item()
+    by_change.loc[f"{change}, T = 0.1", "answer"] = again
+by_change.round(2).astype(object).fillna("")
 
 # %% [markdown]
 # From top to bottom: as $T$ grows, the answer goes from the nearest value to the mean of all. At $T = 0.01$ the weights are 0.82 and 0.18, a
 # factor of 4.5.
 #
-# Then two changes at $T=0.1$. Five more for all scores changes nothing: $e^{a+5} = e^5e^a$, and $e^5$ stands above and below
-# the line. This is **shift invariance**. With $\ln 2$ more for the cat alone, its weight grows from 0.51 to 0.68, and the answer
-# is 14.18. The same answer stands over the table: there no score was changed, but the cat was stored twice. Copies count. A table is a list, not a
-# set.
+# Then four changes at $T=0.1$. Five more on each $a/T$ changes nothing: every exponential gets the factor $e^5$, and so does
+# their sum. This is **shift invariance**. With $\ln 2$ more for the cat alone, its weight grows from 0.51 to 0.68, and the answer
+# is 14.18. The next row has the same answer: there no score was changed, but the cat was stored twice. In the last row the table was
+# turned upside down, and the answer is 13.76 as before. **Copies count, order does not**: to this look-up a table is a bag of pairs.
 #
 # ### Exercise 1 · Five weights without a computer
 #
-# *predict · 6 minutes*
+# *predict · 5 minutes*
 #
 # Three keys have the scores $0, \ln 2, \ln 5$, and $T = 1$. So the exponentials are 1, 2 and 5. What is the weight of the **first** key,
 #
@@ -272,7 +276,7 @@ by_change.round(2)
 # %% tags=["exercise", "predict"]
 def predicted_weights():
     """Five numbers, for (a) to (e), without running anything."""
-    return ...  # such as [0.1, 0.2, 0.3, 0.4, 0.5]
+    return ...  # such as [1 / 2, 0.25, 0.3, 0.4, 0.5]
 
 
 # %% tags=["check"]
@@ -302,8 +306,8 @@ for kind, axis in (("row", 1), ("column", 0)):
 cu.show_heatmaps(
     torch.stack(maps), queries=[*names, *strangers], keys=names,
     annotate=len(names) < 9, titles=["T = 0.001", f"T = {T_middle:g}", "T = 10"],
-    alt="Weights of nine queries. At T = 0.001 five animals make an identity matrix, "
-    "at 0.1 cat and dog share their weight, at 10 all cells are about 0.2.",
+    alt="Three matrices of weights. At T = 0.001 the animals make an identity matrix; in the middle, "
+    "warmer, cat and dog share their weight; at T = 10 all cells are about equal.",
 )  # fmt: skip
 
 # %% [markdown]
@@ -313,13 +317,16 @@ cu.show_heatmaps(
 #
 # ### Exercise 2 · A softmax for scores that are not there
 #
-# *build · 10 minutes*
+# *build · 11 minutes*
 #
 # Our `softmax` looks like the formula, and fails for large scores: for 1000 and 999 it gives NaN, because $e^{1000}$ is more
-# than the largest number of the format (try it). Shift invariance repairs it: which shift makes every exponential at most 1?
+# than the largest number that a tensor can hold (try it). Shift invariance repairs it: which shift makes every exponential of a row at
+# most 1, and one of them exactly 1?
 #
-# Then let a score be $-\infty$, which says "this key does not exist", since $e^{-\infty}=0$. A row of nothing but $-\infty$ has no key
-# at all: give it zeros. Do not call a softmax of PyTorch, and do not write into the scores.
+# Then let a score be $-\infty$ (`-math.inf`), which says "this key does not exist", since $e^{-\infty}=0$. A row of nothing but
+# $-\infty$ has no key at all: give it zeros, and let no NaN arise on the way, for it would come back in the gradient.
+# `x.masked_fill(x == 0, 1.0)` is `x` with each 0 replaced by 1. In a network you would call PyTorch's softmax; here build it without. Do not
+# write into the scores.
 
 
 # %% tags=["exercise", "build"]
@@ -348,13 +355,18 @@ cu.checks.safe_softmax(safe_softmax_solution)
 cu.quiz("queries_keys_values", "shifted_scores")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Only differences of scores count, in units of the temperature."):
+with cu.guard("Only differences of a/T count; copies count, order does not; rows sum to 1."):
+    factors = ((raw - raw[best]) / 0.1).exp()
+    assert torch.allclose(weights_of[2] / weights_of[2, best], factors, atol=1e-4)
+    assert torch.allclose(weights_of[5], weights_of[2], atol=1e-5)
+    assert math.isclose(*by_change["answer"].iloc[[6, 7]], rel_tol=1e-4)
+    assert math.isclose(*by_change["answer"].iloc[[2, 8]], rel_tol=1e-4)
+    assert (maps[1].sum(1) - 1).abs().max() < 1e-5 < maps[1].sum(0).std()
+with cu.guard("The numbers of the text are those of the table as it stood, at T = 0.1 and T = 0.01."):
     assert abs(steps.loc["sum", "α × years"] - 13.76) < 0.01
     assert 4.4 < by_change["cat"].iloc[1] / by_change["dog"].iloc[1] < 4.6
-    assert torch.allclose(weights_of[5], weights_of[2], atol=1e-5)
-    assert abs(stored - by_change["answer"].iloc[6]) < 1e-3
+    assert by_change["answer"].round(2).tolist()[4:] == [24.35, 13.76, 14.18, 14.18, 13.76]
     assert torch.allclose(maps[0][: len(names)], torch.eye(len(names)), atol=0.01)
-    assert (maps[1].sum(1) - 1).abs().max() < 1e-5 < maps[1].sum(0).std()
 
 # %% [markdown]
 # ## Four look-ups, one formula
@@ -404,7 +416,8 @@ found.round(2)
 # %% [markdown]
 # The last two columns are answers, for the kitten and for the mouse, which is in the table. Two by hand: top-2 gives
 # the kitten $(15+12)/2 = 13.5$, and the average is $122/5 = 24.4$. The exact look-up finds no kitten, and the formula says 0. That is
-# no answer: no animal lives 0 years. Only the weights, all of them zero, say "not found".
+# no answer: no animal lives 0 years. Only the weights, all of them zero, say "not found". The mouse shows what top-2 costs: 2 is
+# stored, and the answer is 8.5, the mean of mouse and cat. Cold softmax, nearest and exact give back what is stored.
 #
 # Which of these can a network learn with? Let the query walk in a straight line from the kitten to the last animal, the elephant,
 # in 400 small steps. On how many of them does the answer not change at all?
@@ -422,8 +435,8 @@ grid = torch.cartesian_prod(torch.linspace(-0.1, 1.1, 81), torch.linspace(-0.1, 
 fig, (left, right) = cu.subplots(
     1, 2, width=9, height=3.6, width_ratios=[1.1, 1],
     alt="Left: the answer along the walk. Softmax is a smooth rising curve; nearest and top-k are "
-    "staircases beside it; average is a flat line. Right: the softmax answer at each point of the plane, "
-    "an area for each animal with soft borders, and the walk as a line.",
+    "staircases beside it; average is a flat line. Right: the softmax answer at each point of the plane "
+    "in shades, with lines of equal answers, and the walk as a dashed line.",
 )  # fmt: skip
 looks = {"nearest": ("vermilion", "--"), f"top-{k}": ("green", "-."), "average": ("gray", ":")}
 soft = list(walked)[0]
@@ -432,11 +445,13 @@ for name, (color, style) in looks.items():
     left.plot(stride[:, 0], walked[name], style, color=cu.COLORS[color], linewidth=1.4, label=name)
 left.set(xlabel=f"from kitten (0) to {names[-1]} (1)", ylabel="answer (years)")
 left.legend(loc="upper left")
+answers = look_up(grid, keys, values, T_soft).reshape(81, 81).T
 image = right.imshow(
-    look_up(grid, keys, values, T_soft).reshape(81, 81).T, origin="lower", aspect="auto",
+    answers, origin="lower", aspect="auto", interpolation="bilinear",
     extent=(-0.1, 1.1, -0.1, 1.1), cmap="Blues",
     vmin=values.min().item(), vmax=max(values.max(), values.min() + 1).item(),
 )  # fmt: skip
+right.contour(answers, 8, extent=(-0.1, 1.1, -0.1, 1.1), colors="0.45", linewidths=0.5)
 right.plot(*path.T, color="black", linewidth=1, linestyle="--")
 right.plot(*keys.T, "o", color=cu.COLORS["vermilion"], markersize=5)
 for name, place in zip(names, keys.tolist(), strict=True):
@@ -453,16 +468,19 @@ fig
 
 # %% [markdown]
 # *Nearest* and *top-2* are staircases: on 99.5 % of the steps nothing changes, and on two of them the answer jumps. *Exact* changes only
-# at the last step, where it finds the elephant; *average* never. A network learns by following slopes (gradients), and on a stair there is
-# no slope to follow. The softmax has one at every step of this walk: it can be learned. (Hard choices can be trained, too, by trial and
-# reward; the further page tries it.) On the right the same in two dimensions: every point of the plane has an answer.
+# at the last step, where it finds the elephant; *average* never. A network learns by small steps along slopes (gradients). Which way must the
+# query go for an answer of 20 years? A stair does not tell: a small step changes nothing. The softmax changes at every step of this
+# walk, and says "this way". (Set `T_soft` to 0.001, and it becomes a stair, too; the further page says why. It also trains hard
+# choices, by trial and reward.) On the right every point of the plane has an answer; the thin lines join equal ones, and along such a
+# line the softmax does not change either.
 #
 # ### Exercise 3 · Soft top-k
 #
 # *build · 6 minutes*
 #
-# Something between softmax and top-k: a softmax over the $k$ best scores of each row, and exactly 0 elsewhere. Language models draw
-# their next word from such weights. Which score becomes a weight of 0? Any number of axes may stand in front.
+# Something between softmax and top-k: a softmax over the $k$ best scores of each row, and exactly 0 elsewhere. Language models can draw
+# their next word from such weights. Which score becomes a weight of 0? Ties do not matter here; any number of axes may stand in front, the
+# scores stay as they are, and the gradient has to get through.
 
 
 # %% tags=["exercise", "build"]
@@ -477,7 +495,7 @@ cu.checks.soft_top_k(soft_top_k)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def soft_top_k_solution(scores, k):
-    """All scores below the k-th largest become −inf; without ties these are all but k."""
+    """All scores below the k-th largest become −inf: all but k, if there are no ties."""
     kth = scores.topk(k, dim=-1).values[..., -1:]
     return scores.masked_fill(scores < kth, -math.inf).softmax(dim=-1)
 
@@ -489,9 +507,12 @@ cu.quiz("queries_keys_values", "small_move")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Hard look-ups are flat but for a few jumps; softmax changes at every step."):
-    assert found["kitten"].round(1).tolist()[1:] == [0, 15, 13.5, 24.4]
     assert still[soft] == 0
     assert min(share for name, share in still.items() if name != soft) > 0.98
+with cu.guard("The numbers of the text are those of the table as it stood, with k = 2."):
+    assert found["kitten"].round(1).tolist()[1:] == [0, 15, 13.5, 24.4]
+    assert abs(found.iloc[3, -1] - 8.5) < 0.01 and found.iloc[:3, -1].round(1).eq(2).all()
+    assert [round(400 * (1 - still[name])) for name in list(still)[1:]] == [1, 2, 2, 0]
 
 # %% [markdown]
 # ## What an average cannot leave
@@ -506,17 +527,17 @@ corners = torch.tensor([[3.0, 1.0], [1.0, 2.0], [2.0, 3.0]])  # three values
 mixes = torch.tensor([[2.0, 1.0, 1.0], [0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [1 / 3] * 3])
 kinds = ["nonnegative", "and sum 1: convex", "one-hot", "uniform"]
 mixed = pd.DataFrame(mixes, index=kinds, columns=["(3, 1)", "(1, 2)", "(2, 3)"])
-mixed[["first of the sum", "second"]] = (mixes @ corners).tolist()
+mixed[["Σ first", "Σ second"]] = (mixes @ corners).tolist()
 many = look_up(3 * torch.randn(10_000, 2), keys, values, T_soft)  # queries near and far
 print(f"10,000 answers about animals: from {many.min():.1f} to {many.max():.1f} years")
 mixed.round(2)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-nonnegative = torch.empty(150, 3).exponential_()
+nonnegative = torch.empty(150, 3).exponential_() / 2
 trail = [(torch.tensor([1.0, 0.0, 0.7]) / t).softmax(dim=-1) for t in torch.logspace(-2, 2, 60)]
 spots = {
-    "150 nonnegative weights": nonnegative @ corners,
-    "150 convex weights": nonnegative / nonnegative.sum(-1, keepdim=True) @ corners,
+    "nonnegative (many beyond)": nonnegative @ corners,
+    "convex weights": nonnegative / nonnegative.sum(-1, keepdim=True) @ corners,
     "a softmax, cold to hot": torch.stack(trail) @ corners,
 }
 fig, axes = cu.subplots(
@@ -539,20 +560,19 @@ fig
 # **Nonnegative** weights keep the sum in the gray wedge, the *convex cone* of the values: it may be long, as $(9, 7)$ is, but it cannot point
 # elsewhere. If they also **sum to 1**, as those of attention do, the sum stays in the dashed triangle, the *convex hull* ([convex weights](C_glossary.ipynb#convex-weights)). **One-hot** weights give a
 # corner, a stored value itself, and **uniform** weights the center, $(2, 2)$; the temperature leads from one to the other.
-# (Weights of any sign would reach the whole plane.)
 #
 # For numbers the hull is an interval: 10,000 queries, most of them far outside the table, all get answers from 2 to 65 years.
-# Attention interpolates. It cannot extrapolate, and it cannot add up. Nor can it count directly: with equal weights, the value 1
-# for one entry and 0 for the others, the answer is $1/m$, and something behind it has to turn this into $m$. In a network, other
-# layers do such work.
+# Attention interpolates. It cannot extrapolate, and it cannot add up. Nor can it count: five entries with
+# equal weights and the values 1, 0, 0, 0, 0 give $1/5$, and another layer of the network has to make 5 of it.
 #
-# ### Exercise 4 · A key that never wins
+# ### Exercise 4 · A key that is never the best
 #
 # *open · 5 minutes*
 #
-# Many networks take the product $q\cdot k = q_1k_1+q_2k_2$ as the score instead of our closeness. Place three keys in the plane so that
-# one of them *never* has the best score, whatever the query. Can you do this with closeness, too? Why not? (Draw first. Then try it in
-# a new cell, with a thousand random queries. [Scoring functions](03_scoring_functions.ipynb) comes back to it.)
+# Many networks take the product $q\cdot k = q_1k_1+q_2k_2$ as the score instead of our closeness. Place four keys in the plane so that
+# one of them *never* has the best score alone, whatever the query. Can you do this with closeness, too? Why not? (Draw first. A short key
+# between two long ones is not enough: what does $q=(-1,-1)$ say? Then try yours in a new cell, with a thousand random queries.
+# [Scoring functions](03_scoring_functions.ipynb) asks whether such a key gets no weight.)
 
 # %%
 cu.quiz("queries_keys_values", "impossible_answer")
@@ -567,13 +587,14 @@ cu.quiz("queries_keys_values", "impossible_answer")
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "No animal is like a house. How large is its largest weight at T = 0.01?",
-    ["0.2: all animals are equally wrong", "about 0.5", "0.8 or more"],
-    answer="0.8 or more",
+    ["about 0.2", "about 0.5, shared by dog and horse", "about 0.9, all but one count little"],
+    answer="about 0.9, all but one count little",
     wrong={
-        "0.2: all animals are equally wrong": "Equally? Only differences of scores count. Which animal is least far away?",
-        "about 0.5": "The dog leads the horse by 0.02. How many temperatures of 0.01 is that?",
+        "about 0.2": "Only differences of scores count. Which animal is least far away?",
+        "about 0.5, shared by dog and horse": "The dog leads the horse by 0.02. How many temperatures of 0.01 is that?",
     },
-    why="The lead of the dog over the horse is 0.02, two temperatures: a factor of e² = 7.4. How far away both are does not matter.",
+    why="The dog leads the horse by 0.02, two temperatures: a factor of e² = 7.4, and 7.4 / 8.4 = 0.88. "
+    "The others are far behind. How far away dog and horse are does not matter.",
 )
 
 # %%
@@ -585,10 +606,12 @@ always["answer"] = (sure @ values).tolist()
 always.round(2)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-with_nothing = F.pad(closeness(two, keys), (0, 1), value=-(0.3**2) / 2)  # one more score
-shares = (with_nothing / cold).softmax(dim=-1)
-honest = pd.DataFrame(shares.tolist(), index=["kitten", "house"], columns=[*names, "nothing"])
-honest["answer"] = (shares[:, :-1] @ values).tolist()
+terms = (closeness(two, keys) / cold).exp()
+term_of_nothing = math.exp(-(0.3**2) / 2 / cold)  # it only stands below the line
+below = terms.sum(dim=1, keepdim=True) + term_of_nothing
+honest = pd.DataFrame((terms / below).tolist(), index=["kitten", "house"], columns=names)
+honest["nothing"] = (term_of_nothing / below)[:, 0].tolist()
+honest["answer"] = (terms / below @ values).tolist()
 honest.round(2)
 
 # %% [markdown]
@@ -596,10 +619,10 @@ honest.round(2)
 # a softmax cannot, because its weights sum to 1. Trained networks run into this as well: an attention that has nothing
 # to look at still has to put its weight somewhere.
 #
-# One remedy is one more entry, "nothing", with a fixed score and the value 0. Say that a key further away than 0.3 is as good as
-# none; then the score of "nothing" is $-\tfrac12\cdot 0.3^2 = -0.045$.
-# The second table has it. The kitten is found as before. The house is not: all but a trace of its weight is on "nothing". How
-# much is there can be read off, and it is smooth, so that it can be learned.
+# One remedy is one more entry, "nothing", with a fixed score and the value 0. The second table has it, with the score of a key at a distance of
+# 0.3: $a = -\tfrac12\cdot 0.3^2 = -0.045$. At this low temperature keys further away count for little: all but a trace of the house's weight is on
+# "nothing". The kitten loses 0.02 of its weight. (When it is warmer, a crowd of far keys outvotes "nothing": try `cold = 0.1`.) How much is
+# on "nothing" can be read off, and it is smooth, so that it can be learned.
 #
 # ### Exercise 5 · An answer of "nothing"
 #
@@ -610,7 +633,8 @@ honest.round(2)
 #
 # $$\frac{\sum_i e^{a_i}\,v_i}{e^{\texttt{nothing}}+\sum_j e^{a_j}} .$$
 #
-# It has to survive scores of ±1000. Why does it not help to compute plain attention first, and to shrink its answer afterwards?
+# It has to survive scores of ±1000. Can you also do it with plain attention, and a shrinking afterwards? By which factor, and why do
+# the plain *weights* not tell it?
 
 
 # %% tags=["exercise", "build"]
@@ -625,7 +649,10 @@ cu.checks.attend_or_nothing(attend_or_nothing)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def attend_or_nothing_solution(scores, values, nothing):
-    """The extra pair takes its share of the weights, and adds 0."""
+    """The extra pair takes its share of the weights, and adds 0.
+
+    The same: plain attention times sigmoid(logsumexp(scores) − nothing). Weights forget their scores' sum.
+    """
     extra = torch.full_like(scores[..., :1], nothing)
     weights = torch.cat([scores, extra], dim=-1).softmax(dim=-1)
     return weights[..., :-1] @ values
@@ -684,10 +711,17 @@ cu.checks.fixed_look_up(fixed_look_up_solution)
 cu.quiz("queries_keys_values", "half_nothing")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("A softmax always answers, and an entry of nothing takes what fits nowhere."):
-    assert sure[1].max() > 0.8 and sure[1].max() > sure[0].max()
-    assert shares[0, -1] < 0.05 and shares[1, -1] > 0.95
-    assert min(wrong for _, wrong in compared.values()) > 18
+with cu.guard("A softmax always answers; nothing gets more of what is further from every key."):
+    assert (sure.sum(1) - 1).abs().max() < 1e-5
+    nearest = closeness(two, keys).max(dim=1).values
+    assert (nearest[0] > nearest[1]) == (honest["nothing"].iloc[0] < honest["nothing"].iloc[1])
+with cu.guard("The numbers of the text are those of the table as it stood, at T = 0.01."):
+    assert sure[1].max() > sure[0].max() and abs(sure[1].max() - 0.88) < 0.01
+    assert 0.015 < honest["nothing"].iloc[0] < 0.025 and honest["nothing"].iloc[1] > 0.999
+    assert min(wrong for _, wrong in compared.values()) > 18  # never near 15
+with cu.guard("Convex weights stay within the values."):
+    assert values.min() - 1e-3 <= many.min() and many.max() <= values.max() + 1e-3
+    assert torch.allclose((mixes @ corners)[:2], torch.tensor([[9.0, 7.0], [2.25, 1.75]]))
 
 # %% [markdown]
 # ## Take-aways

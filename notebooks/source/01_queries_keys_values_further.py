@@ -181,7 +181,7 @@ def steps_to_unlearn(gap, slope_of_loss):
 
 
 def steps_with_adam(gap):
-    """The same for the squared error with Adam at rate 0.1, as nearly all networks here are trained."""
+    """The same for the squared error, with Adam at rate 0.1."""
     lead = torch.tensor(float(gap), requires_grad=True)
     adam = torch.optim.Adam([lead], lr=0.1)
     for count in range(1000):
@@ -192,10 +192,11 @@ def steps_with_adam(gap):
         adam.zero_grad()
 
 
+# %%
 wrong_by = [2, 4, 6, 8, 10]
-squared = pd.Series([steps_to_unlearn(gap, lambda r: (1 - r) * r * (1 - r)) for gap in wrong_by])
+squared = [steps_to_unlearn(gap, lambda r: (1 - r) * r * (1 - r)) for gap in wrong_by]
 unlearned = pd.DataFrame({"gap": wrong_by, "squared error": squared})
-unlearned["factor"] = (squared / squared.shift()).round(1)
+unlearned["factor"] = (unlearned["squared error"].pct_change() + 1).round(1)
 unlearned["−log of the weight"] = [steps_to_unlearn(gap, lambda r: 1 - r) for gap in wrong_by]
 unlearned["squared error, Adam"] = [steps_with_adam(gap) for gap in wrong_by]
 unlearned.astype(object).fillna("")
