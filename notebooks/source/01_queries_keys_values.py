@@ -29,7 +29,6 @@ import math
 
 import pandas as pd
 import torch
-from torch.nn import functional as F
 
 import course_utils as cu
 
@@ -58,8 +57,7 @@ animals = {  # name: (size, home, years)
 }
 kitten_size = 0.2  # try 0.0 … 1.0
 kitten_home = 0.9  # try 0.0 … 1.0
-strangers = {"kitten": (kitten_size, kitten_home)}
-strangers |= {"bird": (0.2, 0.2), "farmer": (0.6, 0.8)}
+strangers = {"kitten": (kitten_size, kitten_home), "farmer": (0.6, 0.8)}
 
 names = list(animals)
 table = torch.tensor(list(animals.values()), dtype=torch.float32)  # (keys, 3)
@@ -243,7 +241,7 @@ raw = closeness(kitten, keys)[0]
 best = raw.argmax()
 changes = {f"T = {t:g}": raw / t for t in (0.001, 0.01, 0.1, 1.0, 100.0)}
 changes["5 more on each a / T, T = 0.1"] = raw / 0.1 + 5
-more = math.log(copies) * F.one_hot(best, len(names))  # for the best only
+more = math.log(copies) * (raw == raw.max())  # for the best only
 changes[f"ln {copies} more on the best a / T, T = 0.1"] = raw / 0.1 + more
 weights_of = torch.stack(list(changes.values())).softmax(dim=-1)  # (changes, keys)
 by_change = pd.DataFrame(weights_of.tolist(), index=list(changes), columns=names)
@@ -362,7 +360,9 @@ with cu.guard("Only differences of a/T count; copies count, order does not; rows
     assert math.isclose(*by_change["answer"].iloc[[6, 7]], rel_tol=1e-4)
     assert math.isclose(*by_change["answer"].iloc[[2, 8]], rel_tol=1e-4)
     assert (maps[1].sum(1) - 1).abs().max() < 1e-5 < maps[1].sum(0).std()
-with cu.guard("The numbers of the text are those of the table as it stood, at T = 0.1 and T = 0.01."):
+with cu.guard(
+    "The numbers of the text are those of the table as it stood, at T = 0.1 and T = 0.01."
+):
     assert abs(steps.loc["sum", "α × years"] - 13.76) < 0.01
     assert 4.4 < by_change["cat"].iloc[1] / by_change["dog"].iloc[1] < 4.6
     assert by_change["answer"].round(2).tolist()[4:] == [24.35, 13.76, 14.18, 14.18, 13.76]

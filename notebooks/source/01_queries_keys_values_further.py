@@ -115,8 +115,8 @@ gaps = torch.linspace(0, 25, 251)
 
 
 def slopes_at(gaps, dtype):
-    """α₁α₂, the size of each entry of the Jacobian for two scores: (gaps,) → (gaps,)."""
-    scores = torch.stack([gaps, torch.zeros_like(gaps)], dim=1).to(dtype).requires_grad_()
+    """α₁α₂, the size of each entry of the Jacobian for two scores, for each gap."""
+    scores = torch.stack([gaps, 0 * gaps], dim=1).to(dtype).requires_grad_()
     second = scores.softmax(dim=-1)[:, 1].sum()
     return torch.autograd.grad(second, scores)[0][:, 1].tolist()
 
@@ -172,7 +172,7 @@ with cu.guard(
 
 # %%
 def steps_to_unlearn(gap, slope_of_loss):
-    """Steps of plain gradient descent, of size 1, until the right key has the larger weight."""
+    """Steps of plain descent, of size 1, until the right key has the larger weight."""
     count = 0
     while gap > 0:
         gap -= slope_of_loss(1 / (1 + math.exp(gap)))
@@ -195,9 +195,10 @@ def steps_with_adam(gap):
 # %%
 wrong_by = [2, 4, 6, 8, 10]
 squared = [steps_to_unlearn(gap, lambda r: (1 - r) * r * (1 - r)) for gap in wrong_by]
+by_log = [steps_to_unlearn(gap, lambda r: 1 - r) for gap in wrong_by]
 unlearned = pd.DataFrame({"gap": wrong_by, "squared error": squared})
 unlearned["factor"] = (unlearned["squared error"].pct_change() + 1).round(1)
-unlearned["−log of the weight"] = [steps_to_unlearn(gap, lambda r: 1 - r) for gap in wrong_by]
+unlearned["−log of the weight"] = by_log
 unlearned["squared error, Adam"] = [steps_with_adam(gap) for gap in wrong_by]
 unlearned.astype(object).fillna("")
 

@@ -116,12 +116,6 @@ def a_thousand_for_all(scores):
     return positive / positive.sum(-1, keepdim=True)
 
 
-def masked_around_pytorch_s(scores):
-    """All is right, but nothing is built."""
-    empty = scores.isinf().all(-1, keepdim=True)
-    return scores.masked_fill(empty, 0).softmax(-1).masked_fill(empty, 0)
-
-
 # soft_top_k -------------------------------------------------------------------------------------
 
 
@@ -296,7 +290,6 @@ MISTAKES = {
         forgets_the_values,
         forgets_the_axis,
         a_thousand_for_all,
-        masked_around_pytorch_s,
     ],
     "soft_top_k": [
         softmax_of_all,
