@@ -304,14 +304,14 @@ for kind, axis in (("row", 1), ("column", 0)):
 cu.show_heatmaps(
     torch.stack(maps), queries=[*names, *strangers], keys=names,
     annotate=len(names) < 9, titles=["T = 0.001", f"T = {T_middle:g}", "T = 10"],
-    alt="Three matrices of weights. At T = 0.001 the animals make an identity matrix; in the middle, "
-    "warmer, cat and dog share their weight; at T = 10 all cells are about equal.",
+    alt="Three matrices of weights. At T = 0.001 the animals make an identity "
+    "matrix; warmer, cat and dog share their weight; at T = 10 all cells are alike.",
 )  # fmt: skip
 
 # %% [markdown]
 # On the left the animals make an **identity matrix**, as a dictionary would: each finds exactly itself. In the middle cat and dog
 # share their weight; on the right hardly a difference is left. Each row sums to 1, because each query hands out one unit of weight.
-# A column sums to whatever its key gets from all queries, here from 1.02 for the elephant to 2.28 for the dog.
+# A column sums to whatever its key gets from all queries, here from 0.97 for the elephant to 1.95 for the cat.
 #
 # ### Exercise 2 · A softmax for scores that are not there
 #
