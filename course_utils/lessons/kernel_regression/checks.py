@@ -61,8 +61,8 @@ def _(candidate):
     "(c) is what the far query gives",
     hint=(
         "Far from all keys: do the weights become equal, or is one key still nearer than the others?",
-        "The distances are 50, 51 and 53. By which factor do exp(−50²/2) and exp(−51²/2) differ? (Both are "
-        "0 in floats: take the difference of the exponents.)",
+        "The distances are 50, 51 and 53. By which factor do exp(−50²/2) and exp(−51²/2) differ? Both are "
+        "0 in floats: take the difference of the exponents.",
     ),
 )
 def _(candidate):
@@ -224,7 +224,7 @@ loo_residuals = Check("loo_residuals")
     "the three-point example comes out",
     hint=(
         "A residual is value minus prediction, in this order. What share is left for the other points?",
-        "f(kᵢ) is entry i of weights @ values, and αᵢᵢ stands on the diagonal of the weights.",
+        "The prediction f(kᵢ) is entry i of weights @ values, and αᵢᵢ stands on the diagonal of the weights.",
     ),
 )
 def _(candidate):
