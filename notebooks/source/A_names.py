@@ -168,11 +168,11 @@ weights[1, 0].round(decimals=2)
 #   causal mask, each handed to both:
 
 # %%
-lengths, x = torch.tensor([3, 5]), torch.randn(2, 5, 8)
+lengths, words = torch.tensor([3, 5]), torch.randn(2, 5, 8)
 padding, causal = cu.padding_mask(lengths, 5), cu.causal_mask(5)
 layer = torch.nn.MultiheadAttention(8, 1, batch_first=True)
-_, hidden = layer(x, x, x, key_padding_mask=~padding[:, 0, 0], attn_mask=~causal)
-heads = x[:, None]
+_, hidden = layer(words, words, words, key_padding_mask=~padding[:, 0, 0], attn_mask=~causal)
+heads = words[:, None]
 permitted = torch.nn.functional.scaled_dot_product_attention(
     heads, heads, torch.eye(5).expand(2, 1, 5, 5), attn_mask=padding & causal
 )[:, 0]
