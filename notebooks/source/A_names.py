@@ -171,7 +171,8 @@ weights[1, 0].round(decimals=2)
 lengths, words = torch.tensor([3, 5]), torch.randn(2, 5, 8)
 padding, causal = cu.padding_mask(lengths, 5), cu.causal_mask(5)
 layer = torch.nn.MultiheadAttention(8, 1, batch_first=True)
-_, hidden = layer(words, words, words, key_padding_mask=~padding[:, 0, 0], attn_mask=~causal)
+hiding = {"key_padding_mask": ~padding[:, 0, 0], "attn_mask": ~causal}
+_, hidden = layer(words, words, words, **hiding)
 heads = words[:, None]
 permitted = torch.nn.functional.scaled_dot_product_attention(
     heads, heads, torch.eye(5).expand(2, 1, 5, 5), attn_mask=padding & causal
