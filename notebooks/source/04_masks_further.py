@@ -213,7 +213,7 @@ table.round(3)
 # %% [markdown]
 # A query that matches nothing (third row) may now answer nearly nothing, where a softmax hands out all its weight; and a row without a permitted
 # key is zeros by itself, with no rule of its own. The price: every answer is a little smaller, and how much depends on the *level* of the scores, which a softmax does not see. Trained models
-# without such a key often find one of their own, an [attention sink](C_glossary.ipynb#attention-sink).
+# without such a key often find one of their own, an [attention sink](01_queries_keys_values_further.ipynb#Who-did-what-first).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("One more key of score 0 lets a row sum to less than 1, and to 0."):
