@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
+from playwright.sync_api import Playwright, sync_playwright
 
 from course_utils.runtime import ROOT
 from course_utils.studio import lab
@@ -110,3 +111,20 @@ def run_all(page) -> None:
     page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=WAIT)
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+
+
+_open: list[Playwright] = []
+
+
+@contextmanager
+def one_playwright() -> Iterator[Playwright]:
+    """Playwright for the block; the one that is open already, if a fixture has one: two in a process fail."""
+    if _open:
+        yield _open[-1]
+        return
+    with sync_playwright() as playwright:
+        _open.append(playwright)
+        try:
+            yield playwright
+        finally:
+            _open.clear()

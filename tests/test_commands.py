@@ -330,10 +330,10 @@ def ask(address, path):
 
 
 @pytest.mark.slow
-def test_lab_answers_with_the_first_chapter_on_the_next_free_port(running):
+def test_lab_answers_with_the_start_page_on_the_next_free_port(running):
     address, taken = running
     first = manifest.load(files=False).chapters[0]
-    assert f"/lab/tree/notebooks/{first.notebook}.ipynb?token=" in address
+    assert "/lab/tree/notebooks/START.md?token=" in address
     assert int(re.search(r":(\d+)/", address)[1]) != taken
     with urllib.request.urlopen(address, timeout=300) as page:
         assert page.status == 200
@@ -354,11 +354,11 @@ def test_lab_asks_no_question_and_looks_for_no_update(running):
     assert overrides[plugin] == {"checkForUpdates": False, "fetchNews": "false"}
 
 
-def test_the_first_chapter_opens_in_a_browser_and_nothing_pops_up(running, chromium):
-    from playwright.sync_api import sync_playwright
+def test_the_start_page_opens_in_a_browser_and_nothing_pops_up(running, chromium):
+    from browsing import one_playwright
 
     address, _ = running
-    with sync_playwright() as playwright:
+    with one_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
         )
@@ -366,9 +366,7 @@ def test_the_first_chapter_opens_in_a_browser_and_nothing_pops_up(running, chrom
         asked = []
         page.on("request", lambda request: asked.append(request.url))
         page.goto(address)
-        page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=300_000)
-        # The question about news would come before the kernel is ready: Lab has settled by then.
-        page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=300_000)
+        page.wait_for_selector(".jp-MarkdownViewer table", timeout=300_000)
         assert page.locator(".Toastify__toast, .jp-Dialog").count() == 0
         base = re.match(r"http://[^/]+/", address)[0]
         assert [url for url in asked if url.startswith("http") and not url.startswith(base)] == []

@@ -4,7 +4,8 @@ import json
 import re
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from browsing import one_playwright
+from playwright.sync_api import Page, expect
 
 import course_utils as cu
 from course_utils.figures import image_tag
@@ -43,7 +44,7 @@ def file(tmp_path_factory):
 
 @pytest.fixture
 def page(chromium, file):
-    with sync_playwright() as playwright:
+    with one_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page, errors = browser.new_page(), []
         page.on("pageerror", lambda error: errors.append(str(error)))
@@ -117,7 +118,7 @@ MEASURE = """form => {
 
 @pytest.fixture(scope="module")
 def phone(chromium):
-    with sync_playwright() as playwright:
+    with one_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield browser.new_page(viewport=PHONE)
         browser.close()
@@ -147,7 +148,8 @@ def test_on_a_phone_panels_stand_one_below_the_other_with_legible_labels(phone: 
     phone.wait_for_function("document.querySelector('canvas').width !== 300")
     seen = phone.locator("form").evaluate(MEASURE)
     assert seen["scroll"] <= PHONE["width"]
-    assert seen["image"] <= 1, "the picture as a whole gives way to its parts"
+    alone = phone.locator("canvas").count() == 1
+    assert alone or seen["image"] <= 1, "the picture as a whole gives way to its parts"
     cuts, least = made._parts["cuts"], made._parts["least"]
     smallest = 10 / least  # pixels, in the picture as it is drawn
     for left, right, (width, shows) in zip(cuts, cuts[1:], seen["parts"], strict=False):
@@ -206,7 +208,7 @@ def test_a_line_is_sent_with_enter_or_when_an_example_is_chosen_and_not_letter_b
     explorer = Explorer("echo", Echo, {"line": Text(["one", "two"], "one", "Your line")})
     panel = explorer.panel()
     esm = panel._esm.replace("export default { render };", "")
-    with sync_playwright() as playwright:
+    with one_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page()
         page.set_content(LAB.format(esm=esm, form=json.dumps(panel.form).replace("</", r"<\/")))

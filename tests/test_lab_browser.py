@@ -5,9 +5,9 @@ import subprocess
 
 import nbformat
 import pytest
-from browsing import FLAGS, WAIT, jupyter, jupyterlab, open_notebook, write_notebook
+from browsing import FLAGS, WAIT, jupyter, jupyterlab, one_playwright, open_notebook, write_notebook
 from nbformat.v4 import new_markdown_cell, new_notebook
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from course_utils.runtime import ROOT
 from course_utils.studio import lab as starting
@@ -67,7 +67,7 @@ def lab(chromium, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab")
     write_notebook(folder / "explorers.ipynb", COURSE, MADE, MOVED, WRITTEN, QUIZ)
     write_notebook(folder / "training.ipynb", TRAINING, "history.stopped, len(history) > 2")
-    with jupyterlab(folder) as address, sync_playwright() as playwright:
+    with jupyterlab(folder) as address, one_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=[*FLAGS, OFFLINE])
         yield lambda name: open_notebook(browser, address, name)
         browser.close()
@@ -260,7 +260,7 @@ def started(chromium, tmp_path_factory):
     course = manifest.load(folder / "book.toml", files=False)
     page = starting.prepare(course, folder).relative_to(folder)
     shutil.copytree(folder / starting.WORKSPACES, folder / ".workspaces")
-    with jupyter(folder) as address, sync_playwright() as playwright:
+    with jupyter(folder) as address, one_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=[*FLAGS, OFFLINE])
         context = browser.new_context(viewport={"width": 1400, "height": 1000})
         view = context.new_page()

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from browsing import FLAGS, WAIT, jupyterlab, open_notebook, write_notebook
-from playwright.sync_api import Page, expect, sync_playwright
+from browsing import FLAGS, WAIT, jupyterlab, one_playwright, open_notebook, write_notebook
+from playwright.sync_api import Page, expect
 
 import course_utils as cu
 
@@ -85,7 +85,7 @@ def test_the_plain_text_holds_the_question_and_not_the_answer():
 
 @pytest.fixture(scope="module")
 def browser(chromium):
-    with sync_playwright() as playwright:
+    with one_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         yield browser
         browser.close()

@@ -287,6 +287,8 @@ class PairedContents(AsyncTextFileContentsManager):
             return await super().save(model, path)
         notebook = nbformat.from_dict(model["content"])
         notebook.cells = [c for c in notebook.cells if NOTE not in c.metadata.get("tags", [])]
+        if (kernel := notebook.metadata.get("kernelspec", {})).get("name") == "python3":
+            kernel["display_name"] = "Python 3"  # as committed, whatever this machine calls it
         written = set(texts(notebook))
         self._keep_what_others_wrote(pair, written)
         saved = await super().save({**model, "content": notebook}, path)
