@@ -22,7 +22,7 @@
 # - **train** a translator in seconds, with three seeds, and tell sentences it has seen from sentences it has not;
 # - **decode** greedily, with a beam and with a cache, and say what the cache saves.
 #
-# *100 minutes. You need heads ([Multi-head attention](08_multi_head_attention.ipynb)) and positions ([Self-attention and positions](09_positions.ipynb)). Translation data and BLEU come from [Bahdanau attention](05_bahdanau_attention.ipynb);
+# *100 minutes. You need heads ([Multi-head attention](08_multi_head_attention.ipynb)) and positions ([Self-attention and positions](09_positions.ipynb)). Translation data and BLEU come from [Bahdanau attention](06_bahdanau_attention.ipynb);
 # what we use of them is said again here.*
 
 # %%
@@ -936,7 +936,7 @@ pd.DataFrame(dict(zip(["seed 0", "seed 1", "seed 2"], answers, strict=True)), in
 # %% [markdown]
 # ### What it has not seen
 #
-# BLEU ([Bahdanau attention](05_bahdanau_attention.ipynb)) counts matching runs of one to four tokens, from 0 to 1. **How good are the three networks on
+# BLEU ([Bahdanau attention](06_bahdanau_attention.ipynb)) counts matching runs of one to four tokens, from 0 to 1. **How good are the three networks on
 # sentences they have seen, on new sentences of the grammar, and on new everyday sentences?**
 
 
@@ -1068,7 +1068,7 @@ for maps in home:
 #
 # One sentence is too little to tell chance from structure. The grammar gives us the *true* word alignments of its
 # sentences, so we can measure: link each target token to the source token with the largest weight, and count the wrong
-# links (alignment error rate, [Bahdanau attention](05_bahdanau_attention.ipynb): 0 is perfect). As a yardstick, a guess that sees no words and links along the
+# links (alignment error rate, [Bahdanau attention](06_bahdanau_attention.ipynb): 0 is perfect). As a yardstick, a guess that sees no words and links along the
 # diagonal. French and English run mostly in parallel, so the guess is hard to beat, and a map that "aligns" may only
 # know how to walk. We take the test sentences in which links *cross*. **Does a head align? Does the average?**
 
@@ -1368,7 +1368,7 @@ pd.DataFrame(
 #
 # ## Against the recurrent translator
 #
-# [Bahdanau attention](05_bahdanau_attention.ipynb)'s model has a GRU encoder, a GRU decoder and additive attention
+# [Bahdanau attention](06_bahdanau_attention.ipynb)'s model has a GRU encoder, a GRU decoder and additive attention
 # ([Bahdanau et al., 2015](https://arxiv.org/abs/1409.0473)). **What did we gain by dropping
 # recurrence?** We give it the same data, about as many parameters, a rate chosen on the same validation sentences, and
 # compare after *one* pass. (That favors the recurrent model: its rate has come down to 0 by then, the Transformer's
@@ -1420,7 +1420,7 @@ pd.DataFrame(
 ).round(2)
 
 # %% [markdown]
-# The Transformer learns far more from the same pass. Be careful what to conclude. The recurrent model is not at its end: [Bahdanau attention](05_bahdanau_attention.ipynb) trains it longer, with its own recipe, and then it translates. What the table shows is
+# The Transformer learns far more from the same pass. Be careful what to conclude. The recurrent model is not at its end: [Bahdanau attention](06_bahdanau_attention.ipynb) trains it longer, with its own recipe, and then it translates. What the table shows is
 # how *fast* each learns, and why: 20 steps that wait for each other against 4, and any two words a single step apart.
 # In translating, the advantage is gone: both write one token after the other, a layer is one more step (2 for the
 # encoder, 2 for each token), and the recurrent state has constant size where the cache grows.

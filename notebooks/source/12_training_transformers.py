@@ -463,7 +463,7 @@ cu.show_heatmaps(
 
 # %% [markdown]
 # Left, an even carpet, about 1/11 everywhere; right, rows that choose. (That the right one is an *alignment* is not
-# said: layers below have already moved words about. [Bahdanau attention](05_bahdanau_attention.ipynb) measures alignments.)
+# said: layers below have already moved words about. [Bahdanau attention](06_bahdanau_attention.ipynb) measures alignments.)
 #
 # **Was it luck?** A failure seen once proves little. Each of the four combinations was run with three seeds
 # beforehand; `make runs` makes them, and the cells above are the first of them, made again.

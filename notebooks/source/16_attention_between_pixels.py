@@ -1443,7 +1443,7 @@ fig
 # | [01](01_queries_keys_values.ipynb) | a word | words of a database | what is stored with them | equal, top-k, softmax of similarity |
 # | [02](02_kernel_regression.ipynb) | a point $x$ | the points of the data | their $y$ | a kernel of the distance |
 # | [03](03_scoring_functions.ipynb) | a vector | vectors, some of them padding | vectors | masked softmax of a dot product or of a small network |
-# | [04](05_bahdanau_attention.ipynb) | the decoder's state | states of the encoder | the same states | additive scores, learned: an alignment |
+# | [06](06_bahdanau_attention.ipynb) | the decoder's state | states of the encoder | the same states | additive scores, learned: an alignment |
 # | [05](08_multi_head_attention.ipynb) | a request, projected for each head | drawers | balls | one softmax per head |
 # | [06](09_positions.ipynb) | a token and its place | all tokens and their places | all tokens | dot products that fall with the distance |
 # | [07](10_transformer.ipynb) | a token of the target | earlier tokens; tokens of the source | the same | causal mask; all layers and heads |

@@ -23,13 +23,13 @@
 # ### <a id="alignment"></a>alignment
 #
 # Which source tokens a target token translates, as links between positions. *Taught in* [Where does it
-# look?](05_bahdanau_attention.ipynb#Where-does-it-look?).
+# look?](06_bahdanau_attention.ipynb#Where-does-it-look?).
 #
 # ### <a id="alignment-error-rate"></a>alignment error rate
 #
 # 1 − 2 |found ∩ gold| / (|found| + |gold|), over the links of all sentences, where all gold links are sure ones. (The
 # definition of Och and Ney also has possible ones.) *Taught in* [Alignment error
-# rate](05_bahdanau_attention.ipynb#Alignment-error-rate).
+# rate](06_bahdanau_attention.ipynb#Alignment-error-rate).
 #
 # ### <a id="attention-sink"></a>attention sink
 #
@@ -66,8 +66,8 @@
 # ### <a id="bleu"></a>BLEU
 #
 # Clipped n-gram precisions, averaged geometrically, times a penalty for short translations. *Taught in* [BLEU: counting
-# what agrees](05_bahdanau_attention.ipynb#BLEU:-counting-what-agrees), [The
-# score](05_bahdanau_attention.ipynb#The-score).
+# what agrees](06_bahdanau_attention.ipynb#BLEU:-counting-what-agrees), [The
+# score](06_bahdanau_attention.ipynb#The-score).
 #
 # ### <a id="boundary-bias"></a>boundary bias
 #
@@ -169,7 +169,7 @@
 # ### <a id="encoder-and-decoder"></a>encoder and decoder
 #
 # Two networks: one reads the source; the other writes the target and attends to what was read. *Taught in* [Without
-# attention: one vector for everything](05_bahdanau_attention.ipynb#Without-attention:-one-vector-for-everything), [The
+# attention: one vector for everything](06_bahdanau_attention.ipynb#Without-attention:-one-vector-for-everything), [The
 # whole on one page](10_transformer.ipynb#The-whole-on-one-page).
 #
 # ### <a id="entropy"></a>entropy
@@ -183,7 +183,7 @@
 # ### <a id="fixed-context"></a>fixed context
 #
 # One vector that has to hold the whole source sentence: the bottleneck that attention removes. *Taught in* [Without
-# attention: one vector for everything](05_bahdanau_attention.ipynb#Without-attention:-one-vector-for-everything).
+# attention: one vector for everything](06_bahdanau_attention.ipynb#Without-attention:-one-vector-for-everything).
 
 # %% [markdown]
 # ## G
@@ -417,7 +417,7 @@
 # ### <a id="teacher-forcing"></a>teacher forcing
 #
 # Training in which the decoder reads the true previous token instead of its own prediction. *Taught in* [Teacher
-# forcing and the loss](05_bahdanau_attention.ipynb#Teacher-forcing-and-the-loss), [All at once, or one by
+# forcing and the loss](06_bahdanau_attention.ipynb#Teacher-forcing-and-the-loss), [All at once, or one by
 # one](10_transformer.ipynb#All-at-once,-or-one-by-one).
 #
 # ### <a id="temperature"></a>temperature
@@ -447,7 +447,7 @@
 # ### <a id="vocabulary"></a>vocabulary
 #
 # The list of tokens that a model knows, each with its number; any other token becomes `<unk>`. *Taught in* [From
-# sentences to tensors](05_bahdanau_attention.ipynb#From-sentences-to-tensors).
+# sentences to tensors](06_bahdanau_attention.ipynb#From-sentences-to-tensors).
 
 # %% [markdown]
 # ## W

@@ -30,7 +30,7 @@
 #
 # - Give [Kernel regression](02_kernel_regression.ipynb) a width for each key, learned. Does the fit at new points get better,
 #   or the fit at the old ones only?
-# - Take the alignments of [Bahdanau attention](05_bahdanau_attention.ipynb) and shuffle the source words. How much of the
+# - Take the alignments of [Bahdanau attention](06_bahdanau_attention.ipynb) and shuffle the source words. How much of the
 #   agreement with the gold links was word order?
 # - Train the same model with sinusoidal, learned, rotary and no [positions](09_positions.ipynb), and test it on sentences
 #   longer than all it has seen.

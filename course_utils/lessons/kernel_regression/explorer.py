@@ -204,7 +204,7 @@ class Window:
         self.x, self.y = x, y
         self.places = torch.linspace(0, 5, 101)
         self.picture, (above, below) = subplots(
-            2, 1, alt="A window", width=3.75, height=3.6, height_ratios=[2.5, 1], sharex=True
+            2, 1, alt="A window", width=3.5, height=3.6, height_ratios=[2.5, 1], sharex=True
         )
         self._set_data(above, truth)
         self._set_kernel(below)
