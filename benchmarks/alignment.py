@@ -11,7 +11,7 @@ import time
 import torch
 
 import course_utils as cu
-from course_utils.lessons.bahdanau_attention.small_world import FOUR, SmallWorld, small_world
+from course_utils.lessons.sequence_to_sequence.small_world import FOUR, SmallWorld, small_world
 
 EPOCHS = 9
 

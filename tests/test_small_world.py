@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from course_utils.lessons.bahdanau_attention.small_world import FOUR, small_world
+from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
 from course_utils.metrics import links_both_ways, word_maps
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 

@@ -37,7 +37,7 @@ from torch.testing import assert_close
 import course_utils as cu
 from course_utils.data.text import BOS, EOS, PAD, SPECIALS, UNK
 from course_utils.data.translation import Pair, collate
-from course_utils.lessons.bahdanau_attention.small_world import small_world
+from course_utils.lessons.sequence_to_sequence.small_world import small_world
 
 cu.seed_everything(0)
 

@@ -11,8 +11,8 @@ from torch import Tensor
 from course_utils.cache import record_attention
 from course_utils.data.text import BOS, EOS, pad, tokenize
 from course_utils.figures import COLORS, heatmap, subplots
-from course_utils.lessons.bahdanau_attention.small_world import FOUR, SmallWorld, small_world
 from course_utils.lessons.explorer import Choice, Explorer, IntRange, outline, still_copy
+from course_utils.lessons.sequence_to_sequence.small_world import FOUR, SmallWorld, small_world
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.train.losses import translation_loss
 from course_utils.train.schedules import warmup_decay
