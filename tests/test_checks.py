@@ -26,6 +26,7 @@ import torch
 import course_utils as cu
 from course_utils.lessons import Collection
 from course_utils.lessons import check as check_module
+from course_utils.lessons.answers import on_paper
 from course_utils.lessons.check import (
     Check,
     expect,
@@ -342,6 +343,35 @@ def test_answers_that_stand_alone_are_all_judged():
         "  ✓ (b) is 1\n  ✗ (c) is 2"
     )
     assert check(lambda: [0, 1, 2]).passed
+
+
+PAPER = on_paper(
+    "paper",
+    "course_utils.lessons.a_chapter.checks",
+    {"a": (9, "the square", "three times three?"), "b": (0.5, "the half", "of which number?")},
+)
+
+
+def test_answers_on_paper_are_numbers_in_a_list_an_array_or_a_tensor():
+    for right in ([9, 0.49], (9, torch.tensor(0.5)), torch.tensor([9, 0.5])):
+        assert PAPER(lambda right=right: right).passed, right
+    assert PAPER.exercise == "a_chapter/paper"
+    wrong = PAPER(lambda: [math.nan, 0.5])
+    assert wrong.also == (1,) and wrong.reason == "your answer to (a) is nan"
+
+
+def test_an_answer_on_paper_of_another_kind_does_not_hide_what_is_right():
+    report = PAPER(lambda: ["9", 0.5])
+    assert report.also == (1,) and "without quotes" in report.reason
+    report = PAPER(lambda: [9, ...])
+    assert report.held == 1 and report.reason == "(b) has no answer yet"
+    assert not PAPER(lambda: [..., ...]).done
+
+
+@pytest.mark.parametrize("answers", [[9], [9, 0.5, 1], 9, "90"])
+def test_a_wrong_number_of_answers_on_paper_asks_for_the_docstring(answers):
+    report = PAPER(lambda: answers)
+    assert "2 answers, for a to b" in report.reason and "docstring" in report.hint
 
 
 @pytest.mark.parametrize(

@@ -33,11 +33,6 @@ def everything_doubled() -> list[float]:
     return [3, 4, 2, 12.963, 5.926]
 
 
-def four_numbers() -> list[float]:
-    """Leaves out the last."""
-    return [3, 4, 2, 12.963]
-
-
 # my_leave_one_out
 
 
@@ -203,7 +198,6 @@ MISTAKES = {
         the_mean_far_away,
         values_that_change_the_weights,
         everything_doubled,
-        four_numbers,
     ],
     "my_leave_one_out": [
         weights_zeroed,

@@ -32,11 +32,6 @@ def padding_sees_itself():
     return [21, 24, 18, 10, 0]
 
 
-def four_numbers():
-    """(e) is missing."""
-    return [21, 24, 18, 10]
-
-
 # my_masked_softmax ------------------------------------------------------------------------------
 
 
@@ -189,7 +184,6 @@ MISTAKES = {
         triangle_of_the_words,
         padding_still_at_the_end,
         padding_sees_itself,
-        four_numbers,
     ],
     "fixed_masked_softmax": [
         opposite_polarity,

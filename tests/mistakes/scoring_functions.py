@@ -84,11 +84,6 @@ def the_root_takes_care():
     return [9, 1.5, 3, 5, 2.12]
 
 
-def four_gaps():
-    """Leaves out the last."""
-    return [9, 1.5, 3, 5]
-
-
 # my_additive_scores -----------------------------------------------------------------------------
 
 
@@ -176,7 +171,6 @@ MISTAKES = {
         a_shift_of_the_keys_counts,
         a_shift_of_the_query_drops_out,
         the_root_takes_care,
-        four_gaps,
     ],
     "my_additive_scores": [
         query_meets_its_own_key,

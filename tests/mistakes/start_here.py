@@ -121,11 +121,6 @@ def nothing_right():
     return [(1, 2), (3,), "a mistake", (5,), (5, 6), (7, 8, 9)]
 
 
-def five_shapes_only():
-    """One answer is missing."""
-    return RIGHT_SHAPES[:5]
-
-
 MISTAKES = {
     "six_shapes": [
         _shapes("a", (5, 1)),
@@ -135,7 +130,6 @@ MISTAKES = {
         _shapes("d", 4),
         _shapes("e", (6, 1)),
         _shapes("f", (7, 4)),
-        five_shapes_only,
         nothing_right,
     ],
     "average_weights": [

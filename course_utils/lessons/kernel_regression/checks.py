@@ -1,8 +1,11 @@
 """Checks of *Kernel regression*: answers on paper, leave one out and its shortcut, a loss with a bug."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
+from course_utils.lessons.answers import on_paper
 from course_utils.lessons.check import (
     Check,
     expect,
@@ -19,70 +22,41 @@ def _line(n: int) -> Tensor:
 
 # Five answers on paper ----------------------------------------------------------------------------
 
-predicted_answers = Check("predicted_answers")
-
-
-def _answers(candidate) -> list[float]:
-    """The candidate's five numbers."""
-    answers = candidate()
-    expect(isinstance(answers, list | tuple), "a list of five numbers is expected")
-    expect(len(answers) == 5, f"{len(answers)} entries; expected five numbers, for a to e")
-    for letter, answer in zip("abcde", answers, strict=True):
-        expect(isinstance(answer, int | float), f"({letter}) is no number yet")
-    return [float(answer) for answer in answers]
-
-
-def _expect_answer(candidate, letter: str) -> None:
-    """The answer to one letter is right; the reason names all that are not."""
-    pairs = zip("abcde", _answers(candidate), (3, 4, 2, 12.963, 2.963), strict=True)
-    wrong = {name: answer for name, answer, right in pairs if abs(answer - right) >= 0.02}
-    others = [f"({name})" for name in wrong if name != letter]
-    also = f" (not right either: {', '.join(others)})" if others else " (the others are right)"
-    expect(letter not in wrong, f"your answer to ({letter}) is {wrong.get(letter, 0):g}{also}")
-
-
-@predicted_answers.must(
-    "(a) is what the tiny width gives",
-    hint="Which of the three keys still has a kernel value that is not nearly 0?",
+predicted_answers = on_paper(
+    "predicted_answers",
+    __name__,
+    {
+        "a": (
+            3,
+            "what the tiny width gives",
+            "Which of the three keys still has a kernel value that is not nearly 0?",
+        ),
+        "b": (
+            4,
+            "what the huge width gives",
+            "All distances are tiny in units of this width. What are the three kernel values?",
+        ),
+        "c": (
+            2,
+            "what the far query gives",
+            (
+                "Far from all keys: do the weights become equal, or is one key still nearer than the others?",
+                "The distances are 50, 51 and 53. By which factor do exp(−50²/2) and exp(−51²/2) differ? "
+                "Both are 0 in floats: take the difference of the exponents.",
+            ),
+        ),
+        "d": (
+            12.963,
+            "what the larger values give",
+            "The weights do not look at the values. What does an average do if 10 is added to each value?",
+        ),
+        "e": (
+            2.963,
+            "what doubling gives",
+            "Everything depends on u, distance over width. What is u after doubling both?",
+        ),
+    },
 )
-def _(candidate):
-    _expect_answer(candidate, "a")
-
-
-@predicted_answers.must(
-    "(b) is what the huge width gives",
-    hint="All distances are tiny in units of this width. What are the three kernel values?",
-)
-def _(candidate):
-    _expect_answer(candidate, "b")
-
-
-@predicted_answers.must(
-    "(c) is what the far query gives",
-    hint=(
-        "Far from all keys: do the weights become equal, or is one key still nearer than the others?",
-        "The distances are 50, 51 and 53. By which factor do exp(−50²/2) and exp(−51²/2) differ? Both are "
-        "0 in floats: take the difference of the exponents.",
-    ),
-)
-def _(candidate):
-    _expect_answer(candidate, "c")
-
-
-@predicted_answers.must(
-    "(d) is what the larger values give",
-    hint="The weights do not look at the values. What does an average do if 10 is added to each value?",
-)
-def _(candidate):
-    _expect_answer(candidate, "d")
-
-
-@predicted_answers.must(
-    "(e) is what doubling gives",
-    hint="Everything depends on u, distance over width. What is u after doubling both?",
-)
-def _(candidate):
-    _expect_answer(candidate, "e")
 
 
 # Leave one out --------------------------------------------------------------------------------------
@@ -92,6 +66,17 @@ my_leave_one_out = Check("my_leave_one_out")
 
 def _data() -> tuple[Tensor, Tensor]:
     return _line(8), torch.randn(8)
+
+
+def _same_slope(candidate: Callable, reference: Callable) -> None:
+    """Fail unless a number that depends on the width has the reference's derivative."""
+    width = torch.tensor(0.7, requires_grad=True)
+    answer = candidate(width)
+    expect(answer.requires_grad, "the result does not depend on the width")
+    (mine,) = torch.autograd.grad(answer, width, allow_unused=True)
+    expect(mine is not None, "the result does not depend on the width")
+    (right,) = torch.autograd.grad(reference(width), width)
+    expect_close(mine, right, "the gradient for the width", rtol=1e-3)
 
 
 @my_leave_one_out.must(
@@ -196,14 +181,10 @@ def _(candidate):
 )
 def _(candidate):
     keys, values = _data()
-    width = torch.tensor(0.7, requires_grad=True)
-    answer = candidate(keys, values, width).square().sum()
-    expect(answer.requires_grad, "the predictions do not depend on the width")
-    (mine,) = torch.autograd.grad(answer, width, allow_unused=True)
-    expected = leave_one_out(keys, values, width=width).square().sum()
-    (right,) = torch.autograd.grad(expected, width)
-    expect(mine is not None, "the predictions do not depend on the width")
-    expect_close(mine, right, "the gradient for the width", rtol=1e-3)
+    _same_slope(
+        lambda width: candidate(keys, values, width).square().sum(),
+        lambda width: leave_one_out(keys, values, width=width).square().sum(),
+    )
 
 
 @my_leave_one_out.must(
@@ -313,10 +294,7 @@ def _(candidate):
 )
 def _(candidate):
     keys, values = _data()
-    width = torch.tensor(0.7, requires_grad=True)
-    loss = candidate(keys, values, width)
-    expect(loss.requires_grad, "the loss does not depend on the width")
-    (mine,) = torch.autograd.grad(loss, width, allow_unused=True)
-    (right,) = torch.autograd.grad(leave_one_out_error(keys, values, width=width), width)
-    expect(mine is not None, "the loss does not depend on the width")
-    expect_close(mine, right, "the gradient for the width", rtol=1e-3)
+    _same_slope(
+        lambda width: candidate(keys, values, width),
+        lambda width: leave_one_out_error(keys, values, width=width),
+    )

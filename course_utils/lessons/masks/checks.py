@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from course_utils.attention import masked_softmax
+from course_utils.lessons.answers import on_paper
 from course_utils.lessons.check import (
     Check,
-    WrongKind,
     expect,
     expect_close,
     expect_equal,
@@ -18,82 +18,52 @@ from course_utils.lessons.check import (
 
 # Five counts on paper ---------------------------------------------------------------------------
 
-predicted_pairs = Check("predicted_pairs")
-
-
-PAIRS = {"a": 21, "b": 24, "c": 18, "d": 10, "e": 2}
-
-
-def _expect_count(candidate, letter: str) -> None:
-    """The candidate's number for one of the letters; the reason judges all five."""
-    counts = candidate()
-    counts = counts.tolist() if isinstance(counts, Tensor) else counts
-    if not isinstance(counts, list | tuple):
-        raise WrongKind("a list of five numbers is expected")
-    expect(len(counts) == 5, f"{len(counts)} entries; expected five numbers, for a to e")
-    given = dict(zip(PAIRS, counts, strict=True))
-    count = given[letter]
-    expect(isinstance(count, int | float), f"({letter}) is no number yet")
-    wrong = ", ".join(f"({name})" for name, number in PAIRS.items() if given[name] != number)
-    expect(
-        count == PAIRS[letter],
-        f"your answer to ({letter}) is {count:g}; wrong of all five: {wrong}",
-    )
-
-
-@predicted_pairs.must(
-    "(a) is right: the causal mask alone",
-    hint=(
-        "How many keys may the first query see, and how many the last?",
-        "Each query may see one key more than the one before it: 1 + 2 + … + 6.",
-    ),
+predicted_pairs = on_paper(
+    "predicted_pairs",
+    __name__,
+    {
+        "a": (
+            21,
+            "what the causal mask permits",
+            (
+                "How many keys may the first query see, and how many the last?",
+                "Each query may see one key more than the one before it: 1 + 2 + … + 6.",
+            ),
+        ),
+        "b": (
+            24,
+            "what the padding mask permits",
+            (
+                "Does a padding mask say anything about queries?",
+                "All six queries have a row, those of the padding, too. How many keys may each of them see?",
+            ),
+        ),
+        "c": (
+            18,
+            "what both masks permit",
+            (
+                "A pair needs both permissions. Go through the rows: from which query on does the padding matter?",
+                "The rows have 1, 2, 3, 4 keys, and then no more than the words.",
+            ),
+        ),
+        "d": (
+            10,
+            "what both permit with the padding in front",
+            (
+                "Which keys may the third query see, the first word of the sentence?",
+                "The rows of the words have 1, 2, 3 and 4 keys. What do the two rows above them have?",
+            ),
+        ),
+        "e": (
+            2,
+            "how many of its rows are empty",
+            (
+                "Which queries of (d) see only themselves and what stands before them, and what is that?",
+                "A causal mask lets the first position see one key. What if this key is padding?",
+            ),
+        ),
+    },
 )
-def _(candidate):
-    _expect_count(candidate, "a")
-
-
-@predicted_pairs.must(
-    "(b) is right: the padding mask alone",
-    hint=(
-        "Does a padding mask say anything about queries?",
-        "All six queries have a row, those of the padding, too. How many keys may each of them see?",
-    ),
-)
-def _(candidate):
-    _expect_count(candidate, "b")
-
-
-@predicted_pairs.must(
-    "(c) is right: both masks",
-    hint=(
-        "A pair needs both permissions. Go through the rows: from which query on does the padding matter?",
-        "The rows have 1, 2, 3, 4 keys, and then no more than the words.",
-    ),
-)
-def _(candidate):
-    _expect_count(candidate, "c")
-
-
-@predicted_pairs.must(
-    "(d) is right: padding in front and the causal mask",
-    hint=(
-        "Which keys may the third query see, the first word of the sentence?",
-        "The rows of the words have 1, 2, 3 and 4 keys. What do the two rows above them have?",
-    ),
-)
-def _(candidate):
-    _expect_count(candidate, "d")
-
-
-@predicted_pairs.must(
-    "(e) is right: rows without a permitted key",
-    hint=(
-        "Which queries of (d) see only themselves and what stands before them, and what is that?",
-        "A causal mask lets the first position see one key. What if this key is padding?",
-    ),
-)
-def _(candidate):
-    _expect_count(candidate, "e")
 
 
 # Masked softmax ---------------------------------------------------------------------------------

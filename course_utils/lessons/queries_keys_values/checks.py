@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from course_utils.lessons.answers import on_paper
 from course_utils.lessons.check import (
     Check,
-    WrongKind,
     expect,
     expect_close,
     expect_equal,
@@ -21,57 +21,34 @@ from course_utils.lessons.check import (
 
 # Five weights on paper ----------------------------------------------------------------------------
 
-predicted_weights = Check("predicted_weights")
-
-
-RIGHT = {"a": 1 / 8, "b": 2 / 9, "c": 1 / 30, "d": 1 / 16, "e": 1 / 3}
-
-
-def _weights(candidate) -> dict[str, float]:
-    """The candidate's five numbers, by letter."""
-    weights = candidate()
-    weights = weights.tolist() if isinstance(weights, Tensor) else weights
-    if not isinstance(weights, list | tuple):
-        raise WrongKind("a list of five numbers is expected: [ …, …, …, …, … ]")
-    expect(len(weights) == 5, f"{len(weights)} entries; expected five numbers, for a to e")
-    for letter, weight in zip(RIGHT, weights, strict=True):
-        if not isinstance(weight, int | float):
-            raise WrongKind(f"({letter}) is no number yet; write 0.5 or 1 / 2, without quotes")
-    return dict(zip(RIGHT, map(float, weights), strict=True))
-
-
-def _expect_weight(candidate, letter: str) -> None:
-    """The weight for one letter is right; the reason names all that are not."""
-    wrong = {
-        name: weight
-        for name, weight in _weights(candidate).items()
-        if not abs(weight - RIGHT[name]) < 0.006
-    }
-    others = [f"({name})" for name in wrong if name != letter]
-    also = f" (not right either: {', '.join(others)})" if others else " (the others are right)"
-    expect(letter not in wrong, f"your weight for ({letter}) is {wrong.get(letter, 0):g}{also}")
-
-
-ASKED = {
-    "a": (
-        "as it stands",
-        "Which of the three exponentials belongs to it, and what do all three sum to?",
-    ),
-    "b": (
-        "with a higher score",
-        "What is the first exponential now, and what do all three sum to?",
-    ),
-    "c": ("after doubling", "What is exp(2 ln 5)? It is not 2 · 5."),
-    "d": ("among four keys", "What is the fourth exponential, and what becomes of the sum?"),
-    "e": (
-        "at a huge temperature",
-        "What is a score divided by a huge number, and the exponential of that?",
-    ),
-}
-for _letter, (_case, _hint) in ASKED.items():
-    predicted_weights.must(f"({_letter}) is the weight of the first key {_case}", hint=_hint)(
-        lambda candidate, letter=_letter: _expect_weight(candidate, letter)
-    )
+predicted_weights = on_paper(
+    "predicted_weights",
+    __name__,
+    {
+        "a": (
+            1 / 8,
+            "the weight of the first key as it stands",
+            "Which of the three exponentials belongs to it, and what do all three sum to?",
+        ),
+        "b": (
+            2 / 9,
+            "its weight with a higher score",
+            "What is the first exponential now, and what do all three sum to?",
+        ),
+        "c": (1 / 30, "its weight after doubling", "What is exp(2 ln 5)? It is not 2 · 5."),
+        "d": (
+            1 / 16,
+            "its weight among four keys",
+            "What is the fourth exponential, and what becomes of the sum?",
+        ),
+        "e": (
+            1 / 3,
+            "its weight at a huge temperature",
+            "What is a score divided by a huge number, and the exponential of that?",
+        ),
+    },
+    within=0.006,
+)
 
 
 # Safe softmax -----------------------------------------------------------------------------------

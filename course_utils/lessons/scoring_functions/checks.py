@@ -1,16 +1,14 @@
 """Checks of *Scoring functions*: Gaussian weights, gaps on paper, additive scores."""
 
 import math
-from collections.abc import Callable, Iterable
-from numbers import Real
+from collections.abc import Callable
 
 import torch
 from torch.overrides import TorchFunctionMode
 
+from course_utils.lessons.answers import on_paper
 from course_utils.lessons.check import (
     Check,
-    NotDone,
-    WrongKind,
     expect,
     expect_close,
     expect_shape,
@@ -80,74 +78,39 @@ def _(candidate):
 
 # Five gaps on paper ----------------------------------------------------------------------------
 
-predicted_gaps = Check("predicted_gaps")
-
-
-GAPS = {"a": 9, "b": 1.5, "c": 3, "d": 5, "e": 3}
-
-
-def _expect_gap(candidate, letter: str) -> None:
-    """Fail unless the candidate's number for this letter is right; the reason names all that are not."""
-    answers = candidate()
-    if isinstance(answers, str | dict) or not isinstance(answers, Iterable):
-        raise WrongKind("a list of five numbers is expected")
-    answers = [one.item() if isinstance(one, torch.Tensor) else one for one in answers]
-    if ... in answers:
-        raise NotDone
-    expect(len(answers) == 5, f"{len(answers)} entries; expected five numbers, for a to e")
-    given = dict(zip(GAPS, answers, strict=True))
-    for key, answer in given.items():
-        expect(isinstance(answer, Real), f"({key}) is no number yet")
-    wrong = [key for key, answer in given.items() if not abs(answer - GAPS[key]) < 0.02]
-    others = [f"({key})" for key in wrong if key != letter]
-    also = f"; not right either: {', '.join(others)}" if others else "; the others are right"
-    expect(letter not in wrong, f"your answer to ({letter}) is {given[letter]:g}{also}")
-
-
-@predicted_gaps.must(
-    "(a) is what a longer query gives",
-    hint="What happens to each of the two scores if all numbers of the query are multiplied by 3?",
+predicted_gaps = on_paper(
+    "predicted_gaps",
+    __name__,
+    {
+        "a": (
+            9,
+            "what a longer query gives",
+            "What happens to each of the two scores if all numbers of the query are multiplied by 3?",
+        ),
+        "b": (
+            1.5,
+            "what shorter keys give",
+            "Halve the keys, and write both dot products down again.",
+        ),
+        "c": (
+            3,
+            "what a shift of all keys gives",
+            (
+                "Compute q · (5, −1). In how many of the two scores does it turn up?",
+                "What does a softmax do with a number that is added to all scores of a query?",
+            ),
+        ),
+        "d": (5, "what a shift of the query gives", "The gap is q · (k₀ − k₁). What is q now?"),
+        "e": (
+            3,
+            "what doubled features give",
+            (
+                "The sum has each product twice now. By what is it divided, with four features?",
+                "The root of 4 divides a sum that has doubled. Are features that repeat each other independent?",
+            ),
+        ),
+    },
 )
-def _(candidate):
-    _expect_gap(candidate, "a")
-
-
-@predicted_gaps.must(
-    "(b) is what shorter keys give",
-    hint="Halve the keys, and write both dot products down again.",
-)
-def _(candidate):
-    _expect_gap(candidate, "b")
-
-
-@predicted_gaps.must(
-    "(c) is what a shift of all keys gives",
-    hint=(
-        "Compute q · (5, −1). In how many of the two scores does it turn up?",
-        "What does a softmax do with a number that is added to all scores of a query?",
-    ),
-)
-def _(candidate):
-    _expect_gap(candidate, "c")
-
-
-@predicted_gaps.must(
-    "(d) is what a shift of the query gives",
-    hint="The gap is q · (k₀ − k₁). What is q now?",
-)
-def _(candidate):
-    _expect_gap(candidate, "d")
-
-
-@predicted_gaps.must(
-    "(e) is what doubled features give",
-    hint=(
-        "The sum has each product twice now. By what is it divided, with four features?",
-        "The root of 4 divides a sum that has doubled. Are features that repeat each other independent?",
-    ),
-)
-def _(candidate):
-    _expect_gap(candidate, "e")
 
 
 # Additive scores --------------------------------------------------------------------------------

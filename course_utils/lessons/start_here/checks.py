@@ -1,7 +1,10 @@
 """Checks of *Start here*: a matrix of weights, shapes on paper, rows that sum to 1."""
 
+from typing import Any
+
 import torch
 
+from course_utils.lessons.answers import on_paper
 from course_utils.lessons.check import (
     Check,
     WrongKind,
@@ -48,87 +51,64 @@ def _(candidate):
 
 # Six shapes on paper ------------------------------------------------------------------------------
 
-six_shapes = Check("six_shapes", judge_all=True)
 
-
-SHAPES: dict[str, tuple | str] = {
-    "a": (5, 5), "b": (4, 2, 3), "c": "error", "d": (4,), "e": (1, 6, 1), "f": (7, 5, 4),
-}  # fmt: skip
-
-
-def _expect_answer(candidate, letter: str) -> None:
-    """Fail unless the answer to one of the six is right; capitals in "Error" do not count."""
-    answers = candidate()
-    if not isinstance(answers, list | tuple):
-        raise WrongKind(f"a list of six answers is expected, got {type(answers).__name__}")
-    expect(len(answers) == 6, f"{len(answers)} entries; expected six answers, for a to f")
-    answer = answers["abcdef".index(letter)]
+def _a_shape(answer: Any) -> tuple | str:
+    """A shape, or "error", however it is written."""
     answer = answer.lower().strip() if isinstance(answer, str) else answer
     answer = tuple(answer) if isinstance(answer, list | tuple) else answer
-    said = f"your answer to ({letter}) is {answer!r}"
-    if not isinstance(answer, int | tuple) and answer != "error":
-        raise WrongKind(f'{said}; a tuple or "error" is expected')
-    if isinstance(answer, int):
-        said += ", a number; a shape with one axis is written with a comma, as (9,)"
-    expect(answer == SHAPES[letter], said)
+    number = f"{answer!r} is a number; a shape with one axis is written with a comma, as (9,)"
+    expect(not isinstance(answer, int), number)
+    if not isinstance(answer, tuple) and answer != "error":
+        raise WrongKind(f'{answer!r} is no shape; a tuple or "error" is expected')
+    return answer
 
 
-@six_shapes.must(
-    "(a) is what the sum of (5, 1) and (5,) has",
-    hint=(
-        "Write the two shapes one below the other, flush right. What stands above the 5 of (5,)?",
-        "The missing axis counts as 1, so it is (5, 1) and (1, 5). In each place a 1 is repeated.",
-    ),
+six_shapes = on_paper(
+    "six_shapes",
+    __name__,
+    {
+        "a": (
+            (5, 5),
+            "what the sum of (5, 1) and (5,) has",
+            (
+                "Write the two shapes one below the other, flush right. What stands above the 5 of (5,)?",
+                "The missing axis counts as 1, so it is (5, 1) and (1, 5). In each place a 1 is repeated.",
+            ),
+        ),
+        "b": (
+            (4, 2, 3),
+            "what three axes and two give",
+            "Compare from the right: 3 with 3, then 1 with 2. What becomes of the 4?",
+        ),
+        "c": (
+            "error",
+            "what (2, 3) times (2,) gives",
+            "Compare from the right. Is one of the first two sizes that meet a 1?",
+        ),
+        "d": (
+            (4,),
+            "what an entry along the first axis has",
+            (
+                "A number as an index takes one entry out of its axis. Which axes are left?",
+                "One axis is left, the last. A shape with one axis is written with a comma, as (9,).",
+            ),
+        ),
+        "e": (
+            (1, 6, 1),
+            "what two new axes give",
+            "`None` makes an axis of size 1 where it stands. Where do the two stand?",
+        ),
+        "f": (
+            (7, 5, 4),
+            "what each with each gives",
+            (
+                "With the new axis the first has the shape (7, 1, 4). Compare this with (5, 4) from the right.",
+                "4 with 4, then 1 with 5, then 7 with nothing: what is repeated?",
+            ),
+        ),
+    },
+    read=_a_shape,
 )
-def _(candidate):
-    _expect_answer(candidate, "a")
-
-
-@six_shapes.must(
-    "(b) is what three axes and two give",
-    hint="Compare from the right: 3 with 3, then 1 with 2. What becomes of the 4?",
-)
-def _(candidate):
-    _expect_answer(candidate, "b")
-
-
-@six_shapes.must(
-    "(c) is what (2, 3) times (2,) gives",
-    hint="Compare from the right. Is one of the first two sizes that meet a 1?",
-)
-def _(candidate):
-    _expect_answer(candidate, "c")
-
-
-@six_shapes.must(
-    "(d) is what an entry along the first axis has",
-    hint=(
-        "A number as an index takes one entry out of its axis. Which axes are left?",
-        "One axis is left, the last. A shape with one axis is written with a comma, as (9,).",
-    ),
-)
-def _(candidate):
-    _expect_answer(candidate, "d")
-
-
-@six_shapes.must(
-    "(e) is what two new axes give",
-    hint="`None` makes an axis of size 1 where it stands. Where do the two stand?",
-)
-def _(candidate):
-    _expect_answer(candidate, "e")
-
-
-@six_shapes.must(
-    "(f) is what each with each gives",
-    hint=(
-        "With the new axis the first has the shape (7, 1, 4). Compare this with (5, 4) from the right.",
-        "4 with 4, then 1 with 5, then 7 with nothing: what is repeated?",
-    ),
-)
-def _(candidate):
-    _expect_answer(candidate, "f")
-
 
 # Nearness: find the bug -------------------------------------------------------------------------
 
