@@ -51,6 +51,7 @@ class StoredRun:
         config: its arguments, the seed among them.
         result: its scores by name.
         curves: points [step, value] by name: "loss", "bleu", …; may be empty.
+        examples: things to look at, such as sentences with their maps, as JSON has them; may be empty.
         date: when it ended, as YYYY-MM-DD; empty if no such run is stored.
         machine: model of the GPU or of the CPU.
         threads: of the CPU.
@@ -67,6 +68,7 @@ class StoredRun:
     threads: int = 0
     seconds: float = 0.0
     digest: str = ""
+    examples: list[dict[str, Any]] = field(default_factory=list)
 
     def __repr__(self) -> str:
         if not self.date:
@@ -176,9 +178,9 @@ def stored(
         small: a run takes some seconds; the tests make one of them again and compare.
         tolerance: how far each number of its result may lie from the stored one on another machine.
 
-    The function returns a dict with `result` (numbers by name) and, if it likes, `curves`. If it has an
-    argument `checkpoint`, that is a file from which an interrupted run goes on. A model that the book shows
-    is saved by the function itself (`live.save_model`).
+    The function returns a dict with `result` (numbers by name) and, if it likes, `curves` and `examples`. If
+    it has an argument `checkpoint`, that is a file from which an interrupted run goes on. A model that the
+    book shows is saved by the function itself (`live.save_model`).
     """
 
     def declare(function: Callable[..., Mapping]) -> Runs:
@@ -264,7 +266,10 @@ def confirm(slug: str, say: Callable[[str], None] = print) -> None:
             continue
         case = random.choice(known)
         again, before = runs.make(case), kept[_key(case)]
-        same = (again.result, again.curves) == (before.result, before.curves)
+        same = all(
+            getattr(again, name) == getattr(before, name)
+            for name in ("result", "curves", "examples")
+        )
         say(f"{name} {case}: {'as stored' if same else 'not as stored'}")
         for other in known if same else ():
             write(slug, replace(kept[_key(other)], digest=again.digest))
@@ -326,6 +331,7 @@ def _timed(name: str, function: Callable[[], Mapping], config: dict, digest: str
         torch.get_num_threads(),
         round(time.perf_counter() - began, 1),
         digest,
+        list(given.get("examples", [])),
     )
 
 

@@ -1,0 +1,134 @@
+"""Two translators on real sentences, trained beforehand: with a fixed context, and with attention.
+
+English–French pairs of Tatoeba, from the archive at manythings.org/anki (CC BY 2.0 FR); `data.registry` says
+how it is found. The two runs differ in nothing but the class of the model. One seed each.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from course_utils.data.text import Vocabulary
+from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_by_source
+from course_utils.decoding import translate
+from course_utils.lessons.runs import stored
+from course_utils.metrics import bleu, word_maps
+from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
+from course_utils.runtime import seed_everything
+from course_utils.train.losses import translation_loss
+from course_utils.train.schedules import warmup_decay
+from course_utils.train.trainer import Trainer
+
+MAX_TOKENS = 10  # of either side, punctuation included
+TRAIN = 25_000  # pairs
+HELD_OUT = 1000  # source sentences for validation, and as many for the test
+MIN_FREQ = 3  # rarer words become <unk>
+SHAPE = {"embed_dim": 256, "hidden_dim": 256, "num_layers": 2, "dropout": 0.2}
+EPOCHS, BATCH, RATE, WARMUP = 6, 128, 2e-3, 200
+SHORT, LONG = 5, 8  # source tokens: a short sentence has at most, a long one at least so many
+SHOWN = 4  # long sentences of the test whose translations are kept
+
+Vocabularies = tuple[Vocabulary, Vocabulary]
+
+
+@stored(cases=[{"attention": attention, "seed": 0} for attention in (False, True)])
+def real_translation(*, attention: bool, seed: int, checkpoint: Path | None = None) -> dict:
+    """English to French: losses and BLEU by epoch, scores of the best epoch, and sentences to look at.
+
+    The epoch is chosen by the validation loss; `test_…` scores are of sentences that chose nothing.
+    """
+    train, validation, test = real_pairs()
+    vocabularies = vocabularies_of(train)
+    seed_everything(seed)
+    translator = AttentionTranslator if attention else RecurrentTranslator
+    model = translator(*map(len, vocabularies), **SHAPE)
+    loader = PairLoader(train, *vocabularies, batch_size=BATCH, seed=seed)
+    history = Trainer(
+        translation_loss(),
+        epochs=EPOCHS,
+        lr=RATE,
+        schedule=warmup_decay(WARMUP, EPOCHS * len(loader)),
+        keep_best=True,
+        measure=lambda model: {"bleu": score(model, validation, vocabularies)},
+        seed=seed,
+        checkpoint=checkpoint,
+        quiet=True,
+    ).fit(
+        model,
+        loader,
+        PairLoader(validation, *vocabularies, shuffle=False),
+        resume=checkpoint is not None,
+    )
+    best = min(history.rows, key=lambda row: row["val_loss"])
+    result = {
+        "epoch": best["epoch"],
+        "val_loss": best["val_loss"],
+        "val_bleu": best["bleu"],
+        "test_bleu": score(model, test, vocabularies),
+        "test_bleu_short": score(model, [p for p in test if len(p.source) <= SHORT], vocabularies),
+        "test_bleu_long": score(model, [p for p in test if len(p.source) >= LONG], vocabularies),
+    }
+    return {
+        "result": {name: round(value, 4) for name, value in result.items()},
+        "curves": {
+            name: [[row["epoch"], round(row[name], 4)] for row in history.rows]
+            for name in ("train_loss", "val_loss", "bleu")
+        },
+        "examples": examples(model, test, vocabularies, maps=attention),
+    }
+
+
+def real_pairs() -> list[list[Pair]]:
+    """Pairs for training, validation and test; no English sentence stands in two parts."""
+    pairs = load_tatoeba("fr", max_tokens=MAX_TOKENS)
+    train, validation, test = split_by_source(pairs, (HELD_OUT, HELD_OUT))
+    return [train[:TRAIN], validation, test]
+
+
+def vocabularies_of(train: Sequence[Pair]) -> Vocabularies:
+    """The words that the training pairs have at least `MIN_FREQ` times: English, French."""
+    return (
+        Vocabulary((pair.source for pair in train), min_freq=MIN_FREQ),
+        Vocabulary((pair.target for pair in train), min_freq=MIN_FREQ),
+    )
+
+
+def references_of(pairs: Sequence[Pair]) -> dict[str, list[str]]:
+    """Each English sentence, with all its French translations."""
+    references: dict[str, list[str]] = {}
+    for pair in pairs:
+        references.setdefault(" ".join(pair.source), []).append(" ".join(pair.target))
+    return references
+
+
+def score(model: nn.Module, pairs: Sequence[Pair], vocabularies: Vocabularies) -> float:
+    """BLEU of greedy translations; each source sentence is translated once."""
+    references = references_of(pairs)
+    said = translate(model, list(references), *vocabularies, max_len=2 * MAX_TOKENS)
+    return bleu(said, list(references.values()))
+
+
+def examples(
+    model: nn.Module, test: Sequence[Pair], vocabularies: Vocabularies, *, maps: bool
+) -> list[dict[str, Any]]:
+    """The first long sentences of the test whose words are all known, whatever becomes of them.
+
+    Each has its tokens as `source`, what the model says as `said`, the translations given as `references`,
+    and with `maps` the attention `weights`: a row per word said, a column per source word.
+    """
+    known = references_of(
+        [p for p in test if len(p.source) >= LONG and all(w in vocabularies[0] for w in p.source)]
+    )
+    sources = list(known)[:SHOWN]
+    said = translate(model, sources, *vocabularies, max_len=2 * MAX_TOKENS)
+    shown = [
+        {"source": source.split(), "said": words.split(), "references": known[source]}
+        for source, words in zip(sources, said, strict=True)
+    ]
+    if maps:
+        pairs = [Pair(tuple(one["source"]), tuple(one["said"])) for one in shown]
+        for one, weights in zip(shown, word_maps(model, pairs, *vocabularies), strict=True):
+            one["weights"] = [[round(weight, 3) for weight in row] for row in weights.tolist()]
+    return shown
