@@ -1,4 +1,4 @@
-"""Real pairs from Tatoeba: the archives in both layouts, and the benchmark that trains on them."""
+"""Real pairs from Tatoeba: the archives in both layouts, and the benchmark and the runs that train on them."""
 
 import importlib.util
 import json
@@ -12,6 +12,8 @@ import torch
 import course_utils as cu
 from course_utils.data.registry import DataUnavailable, cache_folder
 from course_utils.data.translation import Pair
+from course_utils.lessons.runs import StoredRun
+from course_utils.lessons.sequence_to_sequence import real
 from course_utils.runtime import ROOT
 
 NOTE = b" " * 2_100_000  # an archive of plausible size, without as many sentences
@@ -151,3 +153,80 @@ def test_the_time_limit_ends_training_and_the_score_is_still_made(
     result = benchmark.main([*SMALL, "--validate", "--epochs", "500", "--time-limit", "0.5"])
     assert result["stopped"] == "time limit" and result["scored"] == "validation"
     assert result["epochs"] < 500 and "bleu" in result
+
+
+# The stored runs --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tiny(archive, monkeypatch):
+    """The runs of *Sequence to sequence* on 600 made-up sentences, with a network to match."""
+    archive([*sentences(600), "a b c d e f g h a b c.\taa.", "zebra a b.\tzèbre aa bb."])
+    sizes = {"TRAIN": 300, "HELD_OUT": 60, "EPOCHS": 3, "WARMUP": 2, "BATCH": 32, "LONG": 5}
+    shape = {"embed_dim": 24, "hidden_dim": 24, "num_layers": 2, "dropout": 0.0}
+    for name, value in {**sizes, "SHAPE": shape}.items():
+        monkeypatch.setattr(real, name, value)
+
+
+def test_the_stored_runs_share_no_english_sentence_between_their_parts(tiny):
+    parts = real.real_pairs()
+    train, validation, test = ({pair.source for pair in part} for part in parts)
+    assert not (train & validation or train & test or validation & test)
+    assert len(parts[0]) == 300 and len(validation) == len(test) == 60
+    assert max(len(pair.source) for part in parts for pair in part) <= real.MAX_TOKENS
+    english, french = real.vocabularies_of([*parts[0], Pair(("zebra", "a"), ("zèbre", "aa"))])
+    assert "a" in english and "aa" in french and "zebra" not in english and "zèbre" not in french
+
+
+@pytest.mark.parametrize("attention", [False, True])
+def test_a_translator_of_the_stored_runs_learns_and_keeps_what_it_said(tiny, attention):
+    run = real.real_translation.make({"attention": attention, "seed": 0})
+    losses = dict(run.curves["val_loss"])
+    assert list(losses) == [1, 2, 3] and losses[3] < losses[1]
+    assert run.result["val_loss"] == losses[run.result["epoch"]] == min(losses.values())
+    held_out = real.references_of(real.real_pairs()[2])
+    assert len(run.examples) == real.SHOWN
+    for one in run.examples:
+        assert held_out[" ".join(one["source"])] == one["references"]
+        assert len(one["source"]) >= real.LONG and ("weights" in one) is attention
+        for row in one.get("weights", []):
+            assert sum(row) == pytest.approx(1, abs=0.005) and len(row) == len(one["source"])
+        assert len(one.get("weights", one["said"])) == len(one["said"])
+    assert json.loads(json.dumps(run.examples)) == run.examples
+
+
+def test_several_translations_of_a_sentence_are_references_of_one(monkeypatch):
+    pairs = [
+        Pair(("go", "."), ("va", ".")),
+        Pair(("no", "."), ("non", ".")),
+        Pair(("go", "."), ("allez", ".")),
+    ]
+    monkeypatch.setattr(real, "translate", lambda model, asked, *_, **__: ["allez ."] * len(asked))
+    asked = {}
+    monkeypatch.setattr(real, "bleu", lambda said, given: asked.update(said=said, given=given))
+    real.score(None, pairs, ())
+    assert asked == {"said": ["allez ."] * 2, "given": [["va .", "allez ."], ["non ."]]}
+
+
+def test_curves_and_maps_of_the_stored_runs_are_drawn(monkeypatch):
+    def run(*_, attention):
+        losses = {"train_loss": [[1, 5.0], [2, 3.0]], "val_loss": [[1, 4.0], [2, 3.5 - attention]]}
+        weights = {"weights": [[0.25, 0.75]] * 3} if attention else {}
+        one = {
+            "source": ["go", "."],
+            "said": ["va", "t'en", "."],
+            "references": ["va ."],
+            **weights,
+        }
+        curves = {**losses, "bleu": [[1, 0.0], [2, 0.125]]}
+        return [StoredRun("real_translation", curves=curves, examples=[one] * 4)]
+
+    monkeypatch.setattr(real, "stored_runs", run)
+    losses, scores = real.show_real_curves().axes
+    assert [line.get_ydata()[-1] for line in losses.lines] == [3.0, 3.5, 3.0, 2.5]
+    assert [line.get_ydata()[-1] for line in scores.lines] == [0.125, 0.125]
+    maps = real.show_real_maps().axes
+    assert len(maps) == 4
+    for ax in maps:
+        assert [label.get_text() for label in ax.get_xticklabels()] == ["go", "."]
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["va", "t'en", "."]

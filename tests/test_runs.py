@@ -59,11 +59,15 @@ def training(*, seed: int) -> dict:
     made.append(seed)
     if seed == 2 and made.count(2) == 1:
         raise KeyboardInterrupt
-    return {"result": {"score": seed + OFFSET}, "curves": {"loss": [[1, 0.5]]}}
+    return {
+        "result": {"score": seed + OFFSET},
+        "curves": {"loss": [[1, 0.5]]},
+        "examples": [{"said": ["été", WORD], "weights": [[0.75, 0.25], [0.5, 0.5]]}],
+    }
 
 
 made: list[int] = []
-OFFSET = 0.0
+OFFSET, WORD = 0.0, "."
 
 
 def test_an_interrupted_series_goes_on_where_it_stopped(folder, monkeypatch):
@@ -75,7 +79,9 @@ def test_an_interrupted_series_goes_on_where_it_stopped(folder, monkeypatch):
     runs.make("somewhere", say=lambda line: None)
     assert made == [0, 1, 2, 2, 3] and not runs.missing("somewhere")
     assert [run.config["seed"] for run in stored_runs("somewhere")] == [0, 1, 2, 3]
-    assert stored_runs("somewhere")[0].curves == {"loss": [[1, 0.5]]}
+    first = stored_runs("somewhere")[0]
+    assert first.curves == {"loss": [[1, 0.5]]}
+    assert first.examples == [{"said": ["été", "."], "weights": [[0.75, 0.25], [0.5, 0.5]]}]
 
 
 def test_a_changed_function_makes_its_runs_stale(folder, monkeypatch):
@@ -87,7 +93,7 @@ def test_a_changed_function_makes_its_runs_stale(folder, monkeypatch):
     assert runs.missing("somewhere") == [(declaration, {"seed": 0})]
 
 
-@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("changed", [{}, {"OFFSET": 0.5}, {"WORD": "!"}])
 def test_after_a_change_that_changes_no_number_one_case_speaks_for_all(
     folder, monkeypatch, changed
 ):
@@ -97,8 +103,8 @@ def test_after_a_change_that_changes_no_number_one_case_speaks_for_all(
     for case in declaration.cases:
         write("somewhere", declaration.make(case))
     monkeypatch.setattr(runs, "digest", lambda *args: "of other code")
-    if changed:
-        monkeypatch.setitem(globals(), "OFFSET", 0.5)
+    for name, value in changed.items():
+        monkeypatch.setitem(globals(), name, value)
     runs.confirm("somewhere", say=lambda line: None)
     assert len(made) == 4
     assert len(runs.missing("somewhere")) == (3 if changed else 0)

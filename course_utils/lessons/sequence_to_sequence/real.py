@@ -13,7 +13,8 @@ from torch import nn
 from course_utils.data.text import Vocabulary
 from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_by_source
 from course_utils.decoding import translate
-from course_utils.lessons.runs import stored
+from course_utils.figures import COLORS, Picture, heatmap, subplots
+from course_utils.lessons.runs import StoredRun, stored, stored_runs
 from course_utils.metrics import bleu, word_maps
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.runtime import seed_everything
@@ -132,3 +133,46 @@ def examples(
         for one, weights in zip(shown, word_maps(model, pairs, *vocabularies), strict=True):
             one["weights"] = [[round(weight, 3) for weight in row] for row in weights.tolist()]
     return shown
+
+
+# What the chapters show -------------------------------------------------------------------------
+
+
+def real_run(*, attention: bool) -> StoredRun:
+    """The stored run of one of the two translators."""
+    (run,) = stored_runs("sequence_to_sequence", "real_translation", attention=attention)
+    return run
+
+
+def show_real_curves() -> Picture:
+    """Loss and BLEU of both translators by epoch; training dashed, held-out sentences solid."""
+    picture, (left, right) = subplots(
+        1, 2, width=8, height=3,
+        alt="Training and validation loss, and BLEU, of two translators by epoch",
+    )  # fmt: skip
+    for attention, color, marker in ((False, "orange", "s"), (True, "blue", "o")):
+        curves = real_run(attention=attention).curves
+        look = {"color": COLORS[color], "marker": marker, "markersize": 4}
+        look["label"] = "attention" if attention else "fixed context"
+        left.plot(*zip(*curves["train_loss"], strict=True), "--", color=COLORS[color])
+        left.plot(*zip(*curves["val_loss"], strict=True), **look)
+        right.plot(*zip(*curves["bleu"], strict=True), **look)
+    left.set(xlabel="Epoch", ylabel="Loss per token", title="Dashed: training")
+    right.set(xlabel="Epoch", ylabel="BLEU", title="Validation sentences")
+    left.legend()
+    return picture
+
+
+def show_real_maps() -> Picture:
+    """The stored maps of real sentences: the words said downwards, the English words to the right."""
+    shown = real_run(attention=True).examples
+    picture, axes = subplots(
+        2, 2, width=8, height=7,
+        alt="Attention weights of four held-out sentences: French words said, English words read",
+    )  # fmt: skip
+    for ax, one in zip(axes.flat, shown, strict=True):
+        heatmap(
+            ax, one["weights"], queries=one["said"], keys=one["source"], xlabel=None, ylabel=None
+        )
+        ax.tick_params(axis="x", rotation=45)
+    return picture
