@@ -10,9 +10,8 @@
 # # Scoring functions
 #
 # **What makes a query fit a key, and how much?** [Kernel regression](02_kernel_regression.ipynb) answered with a
-# distance: what is near fits. Transformers multiply instead, query times key, number by number, and add up. This
-# chapter builds that score, looks at what the lengths of the vectors do to it, divides it by $\sqrt d$ for a reason that
-# is measured, and compares it with an older score, the additive one.
+# distance: what is near fits. Transformers multiply instead, query times key, number by number, and add up. What do
+# the lengths of the vectors do to this score, why is it divided by $\sqrt d$, and what did the older, additive score do better?
 #
 # After this chapter you can
 #
@@ -149,25 +148,16 @@ terms.round(2)
 # a key with the prior 20 counts like 20 copies of itself. The last two rows show it: the key (2, 2) counts $54.6/2.72 = 20$ times
 # as often as (1, 1), and this turns 0.38, 0.38, 0.23 into 0.05, 0.94, 0.02.
 #
-# One thing more is given up. In [self-attention](07_self_attention.ipynb), queries and keys come from the same inputs by two different matrices, $q = xW_Q$ and
-# $k = xW_K$. Take two words, *milk* = (1, 0) and *cold* = (0, 1), a $W_Q$ that changes nothing and a $W_K$ that takes *milk* to
-# (0, 1) and *cold* to (0, 0). The table $T$ of $e^{q\cdot k}$, each word as query and as key, is by hand
-#
-# | | key *milk*: (0, 1) | key *cold*: (0, 0) |
-# |---|---|---|
-# | query *milk*: (1, 0) | $e^0 = 1$ | $e^0 = 1$ |
-# | query *cold*: (0, 1) | $e^1 = 2.72$ | $e^0 = 1$ |
-#
-# *Cold* looks for *milk*, *milk* not for *cold*. Two different matrices make this possible. The table of a Gaussian kernel is symmetric; $T$ is **not**.
-# (Nor is it positive semidefinite, as such a table is: see the further page.)
+# One thing more is given up. A Gaussian treats its two vectors alike. In [self-attention](07_self_attention.ipynb), queries and keys come from the same
+# words by two matrices, and then *cold* can look for *milk* without *milk* looking for *cold* (an example is on the further page).
 #
 # ### Exercise 1 · A Gaussian without differences
 #
 # *bug · 8 minutes*
 #
-# Forming $q-k$ for all pairs takes an array (n, m, d). A colleague used the expansion: one matrix product and a correction. With as many queries as keys his function raises no error. Below the three keys are their own queries: a query has distance
-# 0 to itself, so that the largest weight of each row must stand on the diagonal. Find his mistake, and write
-# `fixed_gaussian_weights`.
+# Forming $q-k$ for all pairs takes an array (n, m, d). A colleague used the expansion: one matrix product and a correction. With as many queries as keys his function raises no error. Below the three keys are their own queries, at distance
+# 0 to themselves, so that the largest weight of each row must stand on the diagonal. Find his mistake, and write
+# `fixed_gaussian_weights`, with one matrix product and no function for distances.
 
 
 # %%
@@ -236,10 +226,9 @@ stretched = (longer @ keys.T).softmax(dim=1)
 pd.DataFrame(stretched, [f"{c:g} · q" for c in factors], shown_keys).round(3)
 
 # %% [markdown]
-# Far from free. $\mathrm{softmax}(c\,q\cdot k)$ is the softmax at the [temperature](C_glossary.ipynb#temperature) $1/c$: **the length of a query is an inverse
+# No: $\mathrm{softmax}(c\,q\cdot k)$ is the softmax at the [temperature](C_glossary.ipynb#temperature) $1/c$: **the length of a query is an inverse
 # temperature**. At 0.1 the weights are nearly equal, 0.31, 0.42, 0.28; at 3 the second key has all of it. The
-# direction of a query says *who* wins, its length *how clearly*. So a network can
-# give each query its own temperature.
+# direction of a query says *who* wins, its length *how clearly*.
 #
 # And the length of a key? Color each point of the plane, taken as a query, by the key that wins it. Five keys; D
 # lies near the origin, inside the polygon of the others.
@@ -338,8 +327,6 @@ for d in dims:
         "variance of q·k": dots[d].var(),
         "typical size": dots[d].square().mean().sqrt(),
         "variance of q·k/√d": (dots[d] / math.sqrt(d)).var(),
-        "typical length of q": q.square().sum(dim=1).mean().sqrt(),
-        "spread of ½‖k‖²": k.square().sum(dim=1).std() / 2,
     }
 measured = pd.DataFrame(sizes).T.astype(float).rename_axis("d")
 measured.loc[[1, 4, 16, 64, 256, 1024]].round(2)
@@ -368,15 +355,10 @@ fig
 #
 # $$a(q,k) = \frac{q\cdot k}{\sqrt d} .$$
 #
-# In the words of the last section: a query of length $\lVert q\rVert$ meets its keys at the temperature $\sqrt d/\lVert q\rVert$.
-# A random query is $\sqrt d$ long (typical length: 1 for $d=1$, 32 for 1024): with coordinates of variance 1 the two cancel, for
-# every $d$. The root also tames the prior of section 2: its logarithm
-# $\tfrac12\lVert k\rVert^2$ differs from key to key by 23 at $d = 1024$ (last column), and divided by 32 only by 0.7.
-#
 # ### The whole of it
 #
-# A step is missing below between *scale* and *normalize*: a mask, the subject of the next chapter. The cell after the drawing compares
-# the four lines with PyTorch's operator: outputs, and gradients of queries, keys and values.
+# Between *scale* and *normalize* a step is missing: a mask, the subject of the next chapter. The cell after the drawing compares
+# the four lines with PyTorch's operator, gradients of queries, keys and values included.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -426,12 +408,10 @@ cu.equal(attention, F.scaled_dot_product_attention, *inputs)
 cu.quiz("scoring_functions", "root")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The variance of a dot product is d, and the root makes it 1; vectors are √d long."):
+with cu.guard("The variance of a dot product is d, and the root makes it 1."):
     assert by_signs["mean square"].tolist() == [1, 2, 3, 4] and (by_signs["mean"] == 0).all()
     assert ((measured["variance of q·k"] / measured.index).sub(1).abs() < 0.2).all()
     assert ((measured["variance of q·k/√d"] - 1).abs() < 0.2).all()
-    assert ((measured["typical length of q"].pow(2) / measured.index).sub(1).abs() < 0.2).all()
-    assert ((measured["spread of ½‖k‖²"] / measured.index**0.5 - 0.71).abs() < 0.2).all()
 
 # %% [markdown]
 # ## What large scores do
@@ -464,14 +444,13 @@ cu.explore.dot_products()
 # ### Which gradient vanishes?
 #
 # If a softmax is nearly one-hot, its weights hardly react to the scores. With two keys the slope is $\alpha(1-\alpha)$, at most $\tfrac14$; for
-# scores 8 apart it is 0.0003. (For $m$ keys it is the matrix $J_{ij} = \partial\alpha_i/\partial a_j = \alpha_i(\delta_{ij}-\alpha_j)$, derived on the further page.)
-# ($\delta_{ij}$ is 1 for $i=j$, otherwise 0.) This is what Vaswani et al. suspect. But training does not change scores, it changes queries and keys. The scores are
-# $a_j = s\,q\cdot k_j$, with $s = 1$ or $1/\sqrt d$, and the chain rule gives
+# scores 8 apart it is 0.0003. For $m$ keys it is a matrix, $J_{ij} = \partial\alpha_i/\partial a_j$ (see the further page). This is what Vaswani et al. suspect. But
+# training does not change scores, it changes queries and keys. The scores are $a_j = s\,q\cdot k_j$, with $s = 1$ or $1/\sqrt d$, and the chain rule gives
 #
 # $$\frac{\partial\alpha}{\partial q} = s\,J\,K ,\qquad K \text{ with the keys as rows, each about } \sqrt d \text{ long} .$$
 #
-# Without the scale, $J$ gets smaller with $d$, and nothing takes back the keys' length; $s = 1/\sqrt d$ does. Which is stronger? 1,000 queries with 16 keys each; of each
-# gradient we take the size (the root of the sum of all squares), and of 1,000 sizes the median and the range from 10 % to 90 %.
+# Without the scale, $J$ gets smaller with $d$, and nothing takes back the keys' length. Which is stronger? 1,000 queries with 16 keys each; of each
+# gradient the size (the root of the sum of all squares), and of 1,000 sizes the median and the range from 10 % to 90 %.
 
 # %%
 records = {}
@@ -514,14 +493,11 @@ for ax in axes:
 fig
 
 # %% [markdown]
-# Entropy: without the scale 3.5 bits at $d=1$ become 0.1 at 1024; with it they stay near 3.4. **∂α/∂a**, the reaction to the scores, is 0.30 with the
+# Entropy: without the scale 3.5 bits at $d=1$ become 0.1 at 1024; with it they stay near 3.4. **∂α/∂a** is 0.30 with the
 # scale from $d = 16$ on; without it, it falls to 0.10 at 64 and to 0.01 at 256. This gradient vanishes. **∂α/∂q** does not, at first: at
 # $d = 64$ it is nearly *three times as large* without the scale, 0.8 against 0.3. $J$ is a third, but $s$ is 1 in place of 1/8: $8/3 = 2.7$.
-# Only between 128 and 256 the median query begins to get less than with the scale. But look at the band: at 64, a tenth of the queries gets
-# 0.003 or less and a tenth 3.5 or more. With the scale nearly all get 0.3, from $d = 16$ on.
-#
-# So without the scale the gradients of the queries are *badly spread* long before the middle one is small. (The scale sets the start:
-# a network could also learn it, in $W_Q$.)
+# But look at the band: at 64, a tenth of the queries gets 0.003 or less and a tenth 3.5 or more. So without the scale the gradients of the queries are
+# *badly spread* long before the middle one is small.
 #
 # ### Scaled after the softmax
 #
@@ -609,9 +585,8 @@ with cu.guard("Without the scale ∂α/∂a vanishes; ∂α/∂q is larger at d 
 # *build · 10 minutes*
 #
 # Write it for all pairs, without a loop: every row of $QW_Q$ has to meet every row of $KW_K$, so that the sum has the axes
-# (queries, keys, hidden units). A batch may stand in front. The chapter goes on with your function once it passes: the next cell compares it with
-# the course's package, for queries of 20 numbers and keys of
-# 10, with gradients of both. (PyTorch keeps the matrix of a linear layer transposed, hence the `.T`.)
+# (queries, keys, hidden units). A batch may stand in front. Once it passes, the chapter goes on with your function, and first compares it with
+# the course's package, for queries of 20 numbers and keys of 10. (PyTorch keeps the matrix of a linear layer transposed, hence the `.T`.)
 
 
 # %% tags=["exercise", "build"]
@@ -659,7 +634,6 @@ for c in (1, 10, 100, 10_000):
         "largest |a|": a.abs().max().item(),
         "bound Σ|w|": w.abs().sum().item(),
         "units at ±1": (units.abs() == 1).float().mean().item(),
-        "|∂a/∂q|, largest": slope.norm(dim=-1).max().item(),
         "∂a/∂q exactly 0": (slope == 0).all(dim=-1).float().mean().item(),
     }
 saturated = pd.DataFrame(grown).T
@@ -670,44 +644,20 @@ saturated.round(3)
 # precision, and 94 % of the queries get a gradient of exactly 0. Bounded, because flat: additive scores have the same problem in
 # another place.
 #
-# With a pencil: **the tanh is essential:** without it, $a = qW_Q\cdot w + kW_K\cdot w$, the first term is the
+# They cost memory, too: the sums of all pairs are $nmh$ numbers, where the dot products are $nm$, and PyTorch keeps them for the gradient.
+#
+# **The tanh is essential.** Without it, $a = qW_Q\cdot w + kW_K\cdot w$; the first term is the
 # same for all keys, and every query gets the same weights. **A matrix in between** can compare vectors of different sizes, too:
-# the bilinear score $qMk^\top$ with a learned $M$ of shape $(d_q, d_k)$ (Luong et al., 2015, who call it "general"). It is a dot product again: project both
-# to $h$ numbers and take the dot product, $(qW_Q)(kW_K)^\top = q\,W_QW_K^\top k^\top$, and you have $M = W_QW_K^\top$ (of rank $h$ at most).
-#
-# ### What do they keep in memory?
-#
-# For the weights of $n$ queries over $n$ keys, $d = h = 64$, count the numbers that PyTorch keeps for the backward pass to queries and keys:
-
-# %%
-n = 256  # try 32 … 512
-by_product = cu.choose(fixed_gaussian_weights, scores.gaussian_weights)
-U_Q, U_K, u = torch.randn(64, 64), torch.randn(64, 64), torch.randn(64)
-kinds = {
-    "dot product": lambda q, k: (q @ k.T / 8).softmax(dim=-1),
-    "distance, by one product": by_product,
-    "distance, by differences": lambda q, k: cu.kernel_weights(q, k),
-    "additive": lambda q, k: additive(q, k, U_Q, U_K, u).softmax(dim=-1),
-}
-vectors = [torch.randn(n, 64, requires_grad=True) for _ in range(2)]
-numbers = {kind: scores.numbers_kept(f, *vectors) for kind, f in kinds.items()}
-kept = pd.Series(numbers)
-pd.DataFrame({"numbers kept": kept, "for each pair": (kept / n**2).round(1)})
-
-# %% [markdown]
-# A dot product keeps queries, keys and weights, $n^2 + 2nd$ numbers, 1.5 for each pair. Distances by differences and additive scores keep a whole vector for
-# each pair, 66 and 65.1 numbers. With the expansion of exercise 1 a distance keeps no more than a dot product.
+# $qMk^\top$ with a learned $M$ of shape $(d_q, d_k)$ (Luong et al., 2015). It is a dot product again: $(qW_Q)(kW_K)^\top = q\,W_QW_K^\top k^\top$, with $M = W_QW_K^\top$.
 
 # %%
 cu.quiz("scoring_functions", "hidden_layer")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Additive scores are bounded, saturate, and keep a vector for each pair."):
+with cu.guard("Additive scores are bounded, and saturate."):
     assert (saturated["largest |a|"] <= saturated["bound Σ|w|"]).all()
     assert saturated["∂a/∂q exactly 0"].iloc[-1] > 0.5 > saturated["∂a/∂q exactly 0"].iloc[0]
     assert saturated["units at ±1"].iloc[-1] > 0.99
-    assert kept["distance, by one product"] < 2 * kept["dot product"]
-    assert min(kept["distance, by differences"], kept["additive"]) > 10 * kept["dot product"]
 
 # %% [markdown]
 # ## Take-aways
@@ -719,7 +669,7 @@ with cu.guard("Additive scores are bounded, saturate, and keep a vector for each
 # - Additive scores take vectors of different sizes, are bounded because they saturate, and keep a hidden layer for each pair.
 #
 # Next: [Masks](04_masks.ipynb), which say what a query may look at. For layer norm, exp(q·k) as a kernel, gradients in detail,
-# initialization and seconds there is a further page: [Scoring functions: norms, kernels and gradients](03_scoring_functions_further.ipynb).
+# initialization, memory and seconds there is a further page: [Scoring functions: norms, kernels and gradients](03_scoring_functions_further.ipynb).
 #
 # ## Quiz
 

@@ -122,7 +122,15 @@ with cu.guard("Plain scores grow with the matrices; with QK-norm they do not."):
 #
 # Tsai et al. (2019) read attention as a kernel smoother with the kernel $e^{q\cdot k}$. As a function of two vectors of one space it is a proper kernel:
 # symmetric, and **positive definite**, which means that the table of all pairs has no negative eigenvalue. With the same matrix for queries and keys it
-# stays one. With two matrices it is in general neither. Twelve random inputs; a table $T$ that is not symmetric is judged by its symmetric part $(T+T^\top)/2$, since $vTv^\top$ sees
+# stays one. With two matrices it is in general neither. Take two words, *milk* = (1, 0) and *cold* = (0, 1), a $W_Q$ that changes nothing and a $W_K$ that takes *milk* to
+# (0, 1) and *cold* to (0, 0). By hand the table $T$ of $e^{q\cdot k}$ is
+#
+# | | key *milk*: (0, 1) | key *cold*: (0, 0) |
+# |---|---|---|
+# | query *milk*: (1, 0) | $e^0 = 1$ | $e^0 = 1$ |
+# | query *cold*: (0, 1) | $e^1 = 2.72$ | $e^0 = 1$ |
+#
+# *Cold* looks for *milk*, *milk* not for *cold*. Twelve random inputs; a table $T$ that is not symmetric is judged by its symmetric part $(T+T^\top)/2$, since $vTv^\top$ sees
 # nothing else:
 
 # %%
@@ -400,7 +408,34 @@ with cu.guard("w ~ 1/√h keeps scores small, tanh is essential, M = W_Q W_Kᵀ 
 # | additive, $h$ units | $2h-1$ | $h$ | $h$ tanh | $h$ |
 #
 # By differences a distance needs $d$ subtractions more than a dot product; by the expansion one, and the norms, $d$ multiplications for each *key*, not for each pair. An additive score has as many multiplications
-# as a dot product if $h = d$, and a tanh for each. How long does it take? Four ways to the weights, 256 queries and keys, $d = h = 64$, one thread, measured in turn, 25 rounds:
+# as a dot product if $h = d$, and a tanh for each.
+#
+# Four ways to the weights, $d = h = 64$: how many numbers does PyTorch keep for the backward pass to queries and keys?
+
+
+# %%
+def by_differences(queries, keys):
+    return (-(queries[:, None] - keys).square().sum(dim=-1) / 2).softmax(dim=-1)
+
+
+n = 256  # try 32 … 512
+V_Q, V_K, v_h = torch.randn(64, 64), torch.randn(64, 64), torch.randn(64)
+four_ways = {
+    "dot product": lambda q, k: (q @ k.T / 8).softmax(dim=-1),
+    "distance, by one product": scores.gaussian_weights,
+    "distance, by differences": by_differences,
+    "additive": lambda q, k: scores.additive_scores(q, k, V_Q, V_K, v_h).softmax(-1),
+}
+vectors = [torch.randn(n, 64, requires_grad=True) for _ in range(2)]
+numbers = {name: scores.numbers_kept(f, *vectors) for name, f in four_ways.items()}
+kept = pd.Series(numbers)
+pd.DataFrame({"numbers kept": kept, "for each pair": (kept / n**2).round(1)})
+
+# %% [markdown]
+# A dot product keeps queries, keys and weights, $n^2 + 2nd$ numbers, 1.5 for each pair, and so does a distance by one product. Differences and additive scores
+# keep a whole vector for each pair, 65.0 and 65.1 numbers.
+#
+# How long does it take? One thread, measured in turn, 25 rounds:
 
 
 # %%
@@ -416,31 +451,26 @@ def milliseconds(ways, *vectors, rounds=25):
     return pd.DataFrame(times).iloc[2:]  # two rounds to warm up
 
 
-def by_differences(queries, keys):
-    return (-(queries[:, None] - keys).square().sum(dim=-1) / 2).softmax(dim=-1)
-
-
 # %% tags=["nbval-ignore-output"]
-V_Q, V_K, v_h = torch.randn(64, 64), torch.randn(64, 64), torch.randn(64)
-four_ways = {
-    "dot product": lambda q, k: (q @ k.T / 8).softmax(dim=-1),
-    "distance, by one product": scores.gaussian_weights,
-    "distance, by differences": by_differences,
-    "additive": lambda q, k: scores.additive_scores(q, k, V_Q, V_K, v_h).softmax(-1),
-}
 threads = torch.get_num_threads()
 torch.set_num_threads(1)
-timed = milliseconds(four_ways, *torch.randn(2, 256, 64))
+timed = milliseconds(four_ways, *torch.randn(2, n, 64))
 torch.set_num_threads(threads)
 timed.quantile([0.1, 0.5, 0.9]).T.round(2).add_prefix("ms, quantile ")
 
 # %% [markdown]
 # Seconds depend on the machine, and the 0.9 quantile on what else it was doing: compare the medians (0.5). A count of multiplications is a poor guide: a dot product and a distance by one product are *one* matrix product, for which processors are
-# built; the other two write an array of $256\cdot256\cdot64$ numbers to memory and read it again.
+# built; the other two write an array of $n\cdot n\cdot64$ numbers to memory and read it again.
 #
 # **History.** Britz et al. (2017) compared both in translation, without $1/\sqrt d$: additive scores were slightly but consistently better. Vaswani et al. (2017) cite them for their scale: for large $d$, they say, additive
 # attention outperforms *unscaled* dot products.
-#
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("By differences and additive, a vector is kept for each pair; by one product not."):
+    assert kept["distance, by one product"] < 2 * kept["dot product"]
+    assert min(kept["distance, by differences"], kept["additive"]) > 10 * kept["dot product"]
+
+# %% [markdown]
 # Back: [Scoring functions](03_scoring_functions.ipynb).
 
 # %% [markdown]

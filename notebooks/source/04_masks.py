@@ -36,7 +36,6 @@ import math
 
 import pandas as pd
 import torch
-from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
@@ -99,8 +98,8 @@ fig
 # %% [markdown]
 # More than half of what *rain* reads is nothing: 0.525. In *birds sing*, each `<pad>` gets 0.11 from both words. A
 # zero vector adds nothing as a *value*, and yet it takes weight from the words as a *key*. Would another vector do? Try
-# $-3$: *rain* now gives 5 % to `<pad>`, because no word here has a negative number. But a query $(-1, 0, -1, 0)$ would have the score
-# 3 with each `<pad>` and $-1$ with *rain*, and give the padding 99 %. A vector scores low with *some* queries only.
+# $-3$: *rain* now gives 5 % to `<pad>`, because no word here has a negative number. But a vector scores low with *some* queries only: a query $(-1, 0, -1, 0)$
+# would give this padding 99 %.
 
 # %%
 cu.quiz("masks", "zero_vector")
@@ -111,7 +110,7 @@ cu.quiz("masks", "zero_vector")
 # *Section 2 of 6*
 #
 # A mask is a tensor of truth values, one for each pair of a query and a key. In this course, as in PyTorch's attention operator,
-# **True means: this query may look at this key.** (Section 6 meets the opposite convention.)
+# **True means: this query may look at this key.**
 #
 # A **padding mask** comes from the lengths by one comparison. Places in a row meet lengths in a column:
 #
@@ -152,7 +151,7 @@ cu.Drawing(
 # %% [markdown]
 # The axis of size 1 in the padding mask says *all queries alike*; `&` repeats it. In general a mask has the four axes
 # **(batch, heads, queries, keys)**, or sizes 1 that stand for *all alike*. (A head is one of several attentions side by
-# side; here there is one.) `cu.padding_mask(lens, 4)` and `cu.causal_mask(4)` make the two with their axes ready, and equal to these: `True` in the last line.
+# side; here there is one.) `cu.padding_mask(lens, 4)` and `cu.causal_mask(4)` make the same two, with their axes ready: `True` in the last line.
 #
 # A padding mask forbids *keys*. The *queries* `<pad>` still have rows, and look at words; nobody reads their answers, and the loss leaves
 # them out.
@@ -186,7 +185,7 @@ fig
 
 # %% [markdown]
 # Dark pairs are permitted. Above in the middle, the last query has length 0: an **empty row**, a query that may look
-# nowhere. Remember it. Below, the rows of `<pad>` in sentences 1 and 2 are not empty: they may look at words.
+# nowhere.
 #
 # ### Exercise 1 · Count the pairs
 #
@@ -260,7 +259,7 @@ attempts.assign(sum=attempts.sum(axis=1)).round(3)
 
 # %% [markdown]
 # The first forgets that $e^0 = 1$: a score of 0 is a score like any other, and forbidden keys get 0.4. The second comes too late: the forbidden keys
-# have had their share, and the row sums to 0.3. The next picture shows five random scores for each of five queries. It begins with
+# have had their share, and the row sums to 0.3. The next picture, five random scores for each of five queries, begins with
 # zeroed scores. Before you move *Mask* to *causal*: which query will then give the most to forbidden keys?
 
 # %%
@@ -273,7 +272,7 @@ cu.explore.masked_scores()
 #
 # A colleague repairs the second way: mask after the softmax, *then divide by what is left*, so that each row sums to 1
 # again. On paper this is the formula above, and on our example it is right. Below, a forbidden key matches much better than the permitted ones.
-# Find out why this ends in NaN, and write a version that survives it. With a `loud` a little lower the weights are wrong before they are NaN: try 103 and 104.
+# Find out why this ends in NaN, and write a version that survives it.
 #
 # Two tools: `~mask` is "not", and `scores.masked_fill(where, number)` is a copy of the scores with `number` wherever `where` is True.
 
@@ -402,12 +401,8 @@ def replace_twice(scores, mask):
     return minus_infinity(scores, mask).masked_fill(~mask, 0.0)
 
 
-def lowest_times_mask(scores, mask):
-    return large_negative(scores, mask, torch.finfo(scores.dtype).min) * mask
-
-
 # %% [markdown]
-# Three more versions join the test. *add_and_clean* **adds** $-\infty$ to the forbidden scores, and *replace_and_clean* **replaces** them by it.
+# Two more versions join the test. *add_and_clean* **adds** $-\infty$ to the forbidden scores, and *replace_and_clean* **replaces** them by it.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -465,7 +460,7 @@ def passes(test, softmax):
         return "✗"
 
 
-more = [replace_and_clean, lowest_times_mask, replace_twice]
+more = [replace_and_clean, replace_twice]
 every = [*first_tries, buggy_masked_softmax, *versions, *more]
 named = {f.__name__: f for f in every} | {"masked_softmax": masked_softmax}
 marks = pd.DataFrame(
@@ -476,12 +471,12 @@ marks
 # %% [markdown]
 # Only the last two rows have no cross. Read the others:
 #
-# - *large_negative* passes on ordinary scores and fails on the rare ones. In float16, $-10^6$ does not exist, and PyTorch raises an error. Set `large` to $-10^4$ and run the cells from there to the table: this cross goes, the others stay. *lowest_times_mask* multiplies two half right ideas, and fails only where true scores are the lowest number themselves.
+# - *large_negative* fails on what is rare. In float16, $-10^6$ does not exist, and PyTorch raises an error. With `large` at $-10^4$ this cross goes, and the others stay.
 # - *written_in_place* passes float16, because an assignment with brackets turns $-10^6$ into $-\infty$ without a word. But it changes the caller's scores.
 # - *minus_infinity* has NaN *weights*: the gradient of the values is the weights times the gradient of the output, and NaN · 0 is NaN, although the loss does not read that row.
-# - *add_and_clean* has clean weights, and NaN in the gradient of the *scores*, because addition hands it on. *replace_and_clean* does not, because `masked_fill` hands nothing back to what it has replaced. But both turn every NaN into 0, also the one that should be seen.
+# - *add_and_clean* has clean weights, and NaN in the gradient of the *scores*, because addition hands it on. In *replace_and_clean* `masked_fill` hands nothing back. But both turn every NaN into 0, also the one that should be seen.
 #
-# *replace_twice* fills by the mask before the softmax and after it, and that is enough. Ours, in the package, has a third step: an empty row becomes zeros *before* the softmax, so that NaN does not arise at all, and tools that search for the first NaN of a model (`torch.autograd.detect_anomaly`) do not stop here.
+# *replace_twice* fills by the mask before the softmax and after it, and that is enough. (The package's function treats empty rows before the softmax, so that no NaN arises at all.)
 
 # %%
 cu.quiz("masks", "empty_row")
@@ -544,8 +539,7 @@ cu.Drawing(
 #
 # $$[A_0, A_1]\,[B_0, B_1] = [A_0B_0,\; A_1B_1],\qquad (b, n, d)\,(b, d, m)\to(b, n, m).$$
 #
-# By hand, with $b = 2$: $(1, 2)\cdot(3, 4) = 11$ and $(0, 1)\cdot(5, 6) = 6$. `torch.bmm` does this for three axes; `@`
-# does it for any number of leading axes, which broadcast. So one function serves (batch, …) and (batch, heads, …).
+# `torch.bmm` does this for three axes, and `@` for any number of leading axes, which broadcast. So one function serves (batch, …) and (batch, heads, …).
 
 
 # %%
@@ -558,10 +552,6 @@ def attention(queries, keys, values, attn_mask=None):
     weights = masked_softmax(scores, attn_mask)  # mask, normalize
     return weights @ values  # mix
 
-
-A = torch.tensor([[[1.0, 2.0]], [[0.0, 1.0]]])  # (2, 1, 2)
-B = torch.tensor([[[3.0], [4.0]], [[5.0], [6.0]]])  # (2, 2, 1)
-print("by hand 11 and 6:", (A @ B).flatten().tolist())
 
 # %% [markdown]
 # ### A batch that can be checked by hand
@@ -592,8 +582,7 @@ for kind, kind_mask in kinds.items():
     cu.equal(attention, F.scaled_dot_product_attention, *qkv, kind_mask)
 
 # %% [markdown]
-# Each line compares the answers and the gradients of queries, keys and values: under these five masks our few lines give what the operator gives. (Section 6
-# finds an input for which they differ.) A mask saves no work in our version: each product of a query and a key is computed, forbidden or not. What attention
+# Under these five masks our few lines give what the operator gives. A mask saves no work here: each product of a query and a key is computed, forbidden or not. What attention
 # costs in memory is measured on the further page.
 
 # %%
@@ -659,37 +648,14 @@ pd.DataFrame(hidden, index=list(functions)).T
 # operator on a CPU, and the package that calls it, give NaN. What to do: replace what is forbidden by zeros before attention
 # (*cleaned*: `values.masked_fill(~real.mT, 0.0)`, and so for the keys), and find out where the NaN comes from.
 #
-# ### Two conventions, and an empty row
-#
-# `nn.MultiheadAttention` and `nn.TransformerEncoder`, in PyTorch as well, read a boolean mask the other way round:
-# True = must **not** look. Hand one the mask of the other, and no error is raised:
-
-# %%
-five = torch.randn(1, 5, 4)
-words_first = torch.tensor([[True, True, True, False, False]])
-layer = nn.MultiheadAttention(4, num_heads=1, batch_first=True)
-nn.init.constant_(layer.out_proj.bias, 0.5)  # 0 at first; training changes it
-for told in (words_first, ~words_first):
-    seen = layer(five, five, five, key_padding_mask=told)[1][..., 3:].sum(dim=-1)
-    print(f"{told[0].int().tolist()}: weight on the padding {seen.mean():.2f}")
-
-nowhere = torch.zeros(5, 5, dtype=torch.bool)  # five empty rows
-nothing = {name: f(five, five, five, nowhere) for name, f in functions.items()}
-for need in (False, True):
-    unseen, _ = layer(five, five, five, attn_mask=~nowhere, need_weights=need)
-    nothing[f"nn.MultiheadAttention, need_weights={need}"] = unseen
-pd.DataFrame({name: y[0, 0].tolist() for name, y in nothing.items()}).T.add_prefix("y")
-
-# %% [markdown]
-# With the wrong polarity (True for False) all weight lies on the padding. The table has the answer of one empty row, with PyTorch 2.13 on a CPU. The three functions give zeros.
-# `nn.MultiheadAttention` gives what its output layer makes of zeros, its bias of 0.5, or NaN if it is asked for its weights, which is its default. (Versions and devices have differed; our
-# package handles such rows itself.)
-#
 # ### Five silent mistakes
+#
+# `nn.MultiheadAttention` and `nn.TransformerEncoder`, in PyTorch as well, read a boolean mask the other way round: True = must **not** look. Hand one the mask of
+# the other, and no error is raised. How would you notice?
 #
 # A batch of four sentences with four places each, causal and padded. To see the weights whatever the code inside, take **one-hot
 # values**: if value $i$ is the $i$-th unit vector, the answer *is* the row of weights. Three numbers are signs of a mistake: the largest weight **on padding**; the least and largest **row sum**;
-# and the **leak**: we add 1 to word $t$, and look how much the weights of the rows *before* $t$ change, for $t$ = 1, 2, 3.
+# and the **leak**: how much the weights of the rows *before* word $t$ change if we add 1 to it, for $t$ = 1, 2, 3.
 
 # %%
 four = torch.randn(4, 4, 8, generator=torch.Generator().manual_seed(0))
@@ -729,10 +695,9 @@ betrayed.round(2)
 
 # %% [markdown]
 # No line raised an error. *Polarity* reads exactly what is forbidden, and the last row of the full sentence, which may look everywhere, is now empty and sums to 0. A mask of *zeros and ones* is taken for numbers to *add* to the
-# scores: the permitted ones rise by 1 and nothing is forbidden. *No axis for queries*: broadcasting aligns from the right, and takes the rows of a mask
+# scores: nothing is forbidden. *No axis for queries*: broadcasting aligns from the right, and takes the rows of a mask
 # (batch, keys) for queries; only because there are four of both does it fit. *Off by one* lets each word see the next, and only the leak shows it. *Softmax over the queries* leaves the padding alone; its rows do
-# not sum to 1, and earlier rows change with later words. (It is silent because our masked softmax has zeros where no query may look; with $-\infty$ alone, the columns of the padding would be NaN.)
-# Look at these numbers whenever you write attention.
+# not sum to 1, and earlier rows change with later words.
 #
 # ### Exercise 4 · A key that is always there
 #
@@ -754,20 +719,19 @@ with cu.guard("A mask hides a million and no NaN value, and each misuse shows in
     wrong = (betrayed[heads[0]] > 0) | (betrayed[heads[3]] > 1e-6)
     wrong |= (betrayed[heads[1:3]] - 1).abs().max(axis=1) > 1e-5
     assert wrong.tolist() == [False] + [True] * 5
-    assert [row[0, 0, 0].item() for row in nothing.values()][:4] == [0, 0, 0, 0.5]
 
 # %% [markdown]
 # ## Take-aways
 #
 # - A mask is boolean, True = may look, with axes (batch, heads, queries, keys). Padding forbids columns, causality forbids what lies above the diagonal; both at once is "and".
 # - It belongs before the softmax: forbidden scores become $-\infty$. Rows without a permitted key need a rule of their own: zeros.
-# - Replace (`masked_fill`), do not add or multiply: what was replaced leaves no trace, in the answer and in the gradient.
+# - Replace (`masked_fill`), do not add or multiply: what was replaced leaves no trace.
 # - Project, score, scale, mask, normalize, mix: attention for batches is a few lines, equal to PyTorch's under the usual masks.
 # - A mask gives a value the weight 0. It does not hide a value of NaN.
 # - Look at the weight on padding, at the sums of the rows, and at what changes before a changed word.
 #
 # Next: [Bahdanau attention: learning to align](06_bahdanau_attention.ipynb), where sentences of different lengths are translated. What other texts
-# use for $-\infty$, what zeroed embeddings do, and attention in pieces are on the further page:
+# use for $-\infty$, the opposite convention, what zeroed embeddings do, and attention in pieces are on the further page:
 # [Masks: other texts, other masks, attention in pieces](04_masks_further.ipynb).
 #
 # ## Quiz

@@ -29,7 +29,7 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Minus infinity in other texts
 #
-# *Section 1 of 7*
+# *Section 1 of 8*
 #
 # | text | forbidden scores |
 # |---|---|
@@ -115,9 +115,50 @@ with cu.guard("All texts agree on ordinary scores, and none survives all four co
     assert (compared["none permitted"].drop("−∞") == "0.25 0.25 0.25 0.25").all()
 
 # %% [markdown]
+# ## The opposite convention, and an empty row
+#
+# *Section 2 of 8*
+#
+# `nn.MultiheadAttention` and `nn.TransformerEncoder` read a boolean mask the other way round than PyTorch's attention operator:
+# True = must **not** look. Hand one the mask of the other, and no error is raised. And what do they answer where nothing is permitted?
+
+# %%
+five = torch.randn(1, 5, 4)
+words_first = torch.tensor([[True, True, True, False, False]])
+module = nn.MultiheadAttention(4, num_heads=1, batch_first=True)
+nn.init.constant_(module.out_proj.bias, 0.5)  # 0 at first; training changes it
+polarity = []
+for told in (words_first, ~words_first):
+    seen_by = module(five, five, five, key_padding_mask=told)[1]
+    polarity.append(seen_by[..., 3:].sum(dim=-1).mean().item())
+    print(f"{told[0].int().tolist()}: weight on the padding {polarity[-1]:.2f}")
+
+nowhere = torch.zeros(5, 5, dtype=torch.bool)  # five empty rows
+operators = cu.scaled_dot_product_attention, F.scaled_dot_product_attention
+nothing = {
+    name: operator(five, five, five, nowhere)
+    for name, operator in zip(("course_utils", "PyTorch"), operators, strict=True)
+}
+for need in (False, True):
+    unseen, _ = module(five, five, five, attn_mask=~nowhere, need_weights=need)
+    nothing[f"nn.MultiheadAttention, need_weights={need}"] = unseen
+pd.DataFrame({name: y[0, 0].tolist() for name, y in nothing.items()}).T.add_prefix("y")
+
+# %% [markdown]
+# With the wrong polarity (True for False) all weight lies on the padding. The table has the answer of one empty row, with PyTorch 2.13 on a CPU. The two functions give zeros.
+# `nn.MultiheadAttention` gives what its output layer makes of zeros, its bias of 0.5, or NaN if it is asked for its weights, which is its default. (Versions and devices have differed; our
+# package handles such rows itself.)
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("The wrong polarity reads the padding; an empty row gives zeros, 0.5 or NaN."):
+    assert polarity == [1, 0]
+    assert [row[0, 0, 0].item() for row in nothing.values()][:3] == [0, 0, 0.5]
+    assert nothing["nn.MultiheadAttention, need_weights=True"].isnan().all()
+
+# %% [markdown]
 # ## Zeroed embeddings are not a mask
 #
-# *Section 2 of 7*
+# *Section 3 of 8*
 #
 # The first-generation code in Kak's lecture (2025) hides the words to come by setting their *embeddings* to zero, and translates with one pass for each
 # word. A zero embedding becomes the query $b_Q$, the key $b_K$ and the value $b_V$: zero if the projections have no bias, and something learned if they
@@ -177,7 +218,7 @@ with cu.guard("Zeroed words get weight, with a bias and without."):
 # %% [markdown]
 # ## A key that is always there
 #
-# *Section 3 of 7*
+# *Section 4 of 8*
 #
 # One more key and one more value, both zero, which no mask forbids (`add_zero_attn=True` in `nn.MultiheadAttention`). Its score is 0, its
 # exponential 1, and it adds nothing to the answer. On the real keys this leaves
@@ -224,7 +265,7 @@ with cu.guard("One more key of score 0 lets a row sum to less than 1, and to 0."
 # %% [markdown]
 # ## Other masks
 #
-# *Section 4 of 7*
+# *Section 5 of 8*
 #
 # Every rule about *who may look where* is a comparison of places. With $i$ for the query and $j$ for the key:
 
@@ -275,7 +316,7 @@ with cu.guard("Each mask permits the pairs that its rule names."):
 # %% [markdown]
 # ## Weights to look at
 #
-# *Section 5 of 7*
+# *Section 6 of 8*
 #
 # PyTorch's operator never shows its weights. The course has two ways to see them: `cu.dot_product_weights(queries, keys, mask)` computes
 # them, and `with cu.record_attention(model) as maps:` collects those of every attention module of a model while the block runs, and
@@ -309,7 +350,7 @@ with cu.guard("Recorded weights sum to 1, also in training."):
 # %% [markdown]
 # ## What it costs
 #
-# *Section 6 of 7*
+# *Section 7 of 8*
 #
 # For $n$ queries and keys of size $d$, scores and answers take $2n^2d$ multiplications, masked or not: a forbidden pair is computed and then
 # thrown away, unless an implementation skips it. And memory? For the way back, attention that is written out keeps the map of weights, $n^2$
@@ -387,7 +428,7 @@ with cu.guard(
 # %% [markdown]
 # ## Attention in pieces
 #
-# *Section 7 of 7*
+# *Section 8 of 8*
 #
 # Queries do not know of each other, so that a long sequence can be answered some queries at a time. Cutting the *keys* is harder: each weight is divided by a sum
 # over all of them. The way out is to divide last, and to remember three things for each query while the pieces go by: the largest score $c$

@@ -4,6 +4,8 @@ import math
 
 import torch
 
+import course_utils as cu
+
 # predicted_pairs --------------------------------------------------------------------------------
 
 
@@ -163,6 +165,11 @@ def zero_gradient(scores, attn_mask):
     return detached_denominator(scores.detach(), attn_mask) + 0 * scores.nan_to_num(0.0, 0.0, 0.0)
 
 
+def asks_the_package(scores, attn_mask):
+    """Hands the work to the course's own function."""
+    return cu.masked_softmax(scores, attn_mask)
+
+
 # fixed_masked_softmax ---------------------------------------------------------------------------
 
 
@@ -221,5 +228,6 @@ MISTAKES = {
         detached_denominator,
         zero_gradient,
         forgets_keepdim,
+        asks_the_package,
     ],
 }

@@ -56,6 +56,11 @@ def asks_the_package(queries, keys):
     return kernel_weights(queries, keys)
 
 
+def asks_for_distances(queries, keys):
+    """The right weights, without the expansion that the exercise is about."""
+    return (-torch.cdist(queries, keys).square() / 2).softmax(dim=-1)
+
+
 # predicted_gaps ---------------------------------------------------------------------------------
 
 
@@ -164,6 +169,7 @@ MISTAKES = {
         overflows,
         forms_all_differences,
         asks_the_package,
+        asks_for_distances,
     ],
     "predicted_gaps": [
         only_the_direction_counts,

@@ -1,6 +1,7 @@
 """Checks of *Masks*: permitted pairs on paper, and two masked softmaxes."""
 
 import math
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -9,6 +10,7 @@ from course_utils.attention import masked_softmax
 from course_utils.lessons.answers import on_paper
 from course_utils.lessons.check import (
     Check,
+    Unmet,
     expect,
     expect_close,
     expect_equal,
@@ -182,6 +184,18 @@ fixed_masked_softmax.must(
 
 my_masked_softmax = Check("my_masked_softmax")
 my_masked_softmax.must(RUNS, hint=RUNS_HINT)(_gives_weights)
+
+
+@my_masked_softmax.must(
+    "it is yours, not the course's",
+    hint="Which two tools of exercise 2 replace scores where a mask says so?",
+)
+def _(candidate):
+    borrowed = Unmet("it calls cu.masked_softmax")
+    with patch("course_utils.masked_softmax", side_effect=borrowed):
+        candidate(torch.zeros(2, 4), _MASK.clone())
+
+
 my_masked_softmax.must(SHARED, hint=SHARED_HINT)(_shares_the_weight)
 my_masked_softmax.must("the mask broadcasts to the scores", hint=BROADCAST_HINT)(_mask_broadcasts)
 my_masked_softmax.must(KEPT, hint=KEPT_HINT)(lambda candidate: _keeps(candidate, _EMPTY_ROW))

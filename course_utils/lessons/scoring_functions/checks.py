@@ -1,6 +1,7 @@
 """Checks of *Scoring functions*: Gaussian weights, gaps on paper, additive scores."""
 
 import math
+from collections import Counter
 from collections.abc import Callable
 
 import torch
@@ -74,6 +75,16 @@ def _(candidate):
     queries, keys = (torch.randn(size, size, requires_grad=True) for _ in range(2))
     each = numbers_kept(candidate, queries, keys) / size**2
     expect(each < 8, f"{each:.0f} numbers for each pair of {size}; a product needs about 3")
+
+
+@fixed_gaussian_weights.must(
+    "it is made of the matrix product, not of distances that PyTorch computes",
+    hint="`torch.cdist` is right, and hides the three terms. Which of them does the matrix product hold?",
+)
+def _(candidate):
+    called = _calls(candidate, torch.randn(2, 3), torch.randn(4, 3))
+    asked = {"cdist", "pairwise_distance", "dist"}.intersection(called)
+    expect(not asked, f"it calls {', '.join(asked)}")
 
 
 # Five gaps on paper ----------------------------------------------------------------------------
@@ -167,7 +178,7 @@ def _(candidate):
     hint="A loop over queries or keys takes a step for each. Which two axes of size 1 make all sums at once?",
 )
 def _(candidate):
-    few, many = (_steps(candidate, *_parts(n=n, m=m)) for n, m in ((2, 3), (5, 8)))
+    few, many = (_calls(candidate, *_parts(n=n, m=m)).total() for n, m in ((2, 3), (5, 8)))
     expect(many == few, f"{few} calls of PyTorch for 2 queries and 3 keys, {many} for 5 and 8")
 
 
@@ -200,8 +211,8 @@ def _(candidate):
         expect_close(mine, expected, f"the gradient of {name}")
 
 
-def _steps(function: Callable, *inputs: torch.Tensor) -> int:
-    """How many calls of PyTorch a function makes."""
+def _calls(function: Callable, *inputs: torch.Tensor) -> Counter[str]:
+    """How often a function calls each of PyTorch's, by name."""
     with _Counted() as counted:
         function(*inputs)
     return counted.calls
@@ -210,8 +221,10 @@ def _steps(function: Callable, *inputs: torch.Tensor) -> int:
 class _Counted(TorchFunctionMode):
     """Counts the calls of PyTorch in its block."""
 
-    calls = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: Counter[str] = Counter()
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        self.calls += 1
+        self.calls[func.__name__] += 1
         return func(*args, **(kwargs or {}))

@@ -43,7 +43,7 @@ class DotProducts:
         self.queries = torch.randn(NUM_QUERIES, max(DIMENSIONS), generator=generator)
         self.keys = torch.randn(NUM_KEYS, max(DIMENSIONS), generator=generator)
         self.picture, (left, middle, right) = subplots(
-            1, 3, alt="Scores, weights and entropy", width=8.4, height=2.7, sharey=True,
+            1, 3, alt="Scores, weights and entropy", width=8, height=2.7, sharey=True,
             width_ratios=[4, 4, 2.4],
         )  # fmt: skip
         empty = torch.zeros(NUM_QUERIES, NUM_KEYS)
