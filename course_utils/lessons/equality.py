@@ -167,15 +167,14 @@ def _gradients(outputs: list[Tensor], wanted: list[Tensor]) -> list[Tensor | Non
     """Those of a weighted sum of all outputs; the weights are random and the same at each call."""
     generator = torch.Generator().manual_seed(1)
     weights = [torch.randn(one.shape, generator=generator, dtype=torch.float64) for one in outputs]
-    pairs = [
-        (one, weight.to(one))
+    sums = [
+        (one * weight.to(one)).sum()  # one number: with `grad_outputs`, PyTorch imports SymPy, in 2 s
         for one, weight in zip(outputs, weights, strict=True)
         if one.requires_grad
     ]
-    if not pairs or not wanted:
+    if not sums or not wanted:
         return [None] * len(wanted)
-    ends, along = zip(*pairs, strict=True)
-    return list(torch.autograd.grad(ends, wanted, along, allow_unused=True))
+    return list(torch.autograd.grad(sums, wanted, allow_unused=True))
 
 
 def _rounding(value: Tensor | None) -> float:

@@ -259,6 +259,7 @@ fig
 # %% [markdown]
 # A lead of 4 gives 0.98 of the weight between two keys, and 0.005 among 10,000. A temperature that suits short sequences is too warm for long ones: crowds
 # dilute. It is the same law as that of copies in the chapter: $m-1$ equal keys together weigh as much as one whose score is higher by $\ln(m-1)$.
+# Nor can an average count: five entries of equal weight with the values 1, 0, 0, 0, 0 give $1/5$, and another layer of the network has to make 5 of it.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("In a crowd the same lead is worth less, and ln(m − 1) is worth one half."):
@@ -312,6 +313,35 @@ with cu.guard("Draws have the right mean, and a spread larger than the gradient.
     off = (trials["mean of 10,000 draws"] - trials["gradient of the mean loss"]).abs()
     assert (off < 5 * standard_error).all()
     assert (trials["spread of one draw"] > trials["gradient of the mean loss"].abs()).all()
+
+# %% [markdown]
+# ### Exercise 1 · Soft top-k
+#
+# *build · 6 minutes*
+#
+# Something between softmax and top-k: a softmax over the $k$ best scores of each row, and exactly 0 elsewhere. Language models can draw
+# their next word from such weights. Which score becomes a weight of 0? Ties do not matter here; any number of axes may stand in front, the
+# scores stay as they are, and the gradient has to get through.
+
+
+# %% tags=["exercise", "build"]
+def soft_top_k(scores, k):
+    """Softmax over the k largest scores of each row, 0 elsewhere: (…, keys)."""
+    ...  # scores −1, 3, 0, 2 and k = 2 give 0, 0.73, 0, 0.27
+
+
+# %% tags=["check"]
+cu.checks.soft_top_k(soft_top_k)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def soft_top_k_solution(scores, k):
+    """All scores below the k-th largest become −inf: all but k, if there are no ties."""
+    kth = scores.topk(k, dim=-1).values[..., -1:]
+    return scores.masked_fill(scores < kth, -math.inf).softmax(dim=-1)
+
+
+cu.checks.soft_top_k(soft_top_k_solution)
 
 # %% [markdown]
 # ### Who did what first

@@ -73,29 +73,11 @@ def finite_minus_infinity(scores):
     return scores.masked_fill(scores.isinf(), -1e6).softmax(-1)
 
 
-def empty_row_is_nan(scores):
-    """PyTorch's softmax: a row without keys is NaN."""
-    return scores.softmax(-1)
-
-
-def empty_row_is_uniform(scores):
-    """A row without keys attends to all of them."""
-    empty = scores.isinf().all(-1, keepdim=True)
-    return scores.masked_fill(empty, 0).softmax(-1)
-
-
 def changes_its_argument(scores):
     """The shift is written into the caller's tensor."""
-    largest = scores.amax(-1, keepdim=True)
-    scores -= torch.where(largest.isinf(), 0.0, largest)
+    scores -= scores.amax(-1, keepdim=True)
     positive = scores.exp()
-    return positive / positive.sum(-1, keepdim=True).clamp(min=1e-30)
-
-
-def nan_to_num_at_the_end(scores):
-    """Replaces the NaN when it is too late: its gradient remains."""
-    shifted = scores - scores.max(dim=-1, keepdim=True).values
-    return (shifted.exp() / shifted.exp().sum(-1, keepdim=True)).nan_to_num(0.0)
+    return positive / positive.sum(-1, keepdim=True)
 
 
 def forgets_the_values(scores):
@@ -283,10 +265,7 @@ MISTAKES = {
         absolute_shift,
         one_shift_for_all_rows,
         finite_minus_infinity,
-        empty_row_is_nan,
-        empty_row_is_uniform,
         changes_its_argument,
-        nan_to_num_at_the_end,
         forgets_the_values,
         forgets_the_axis,
         a_thousand_for_all,
