@@ -297,7 +297,8 @@ T_middle = 0.1  # try 0.01 … 1.0
 askers = torch.cat([keys, torch.tensor(list(strangers.values()))])  # (queries, 2)
 maps = [(closeness(askers, keys) / t).softmax(dim=-1) for t in (0.001, T_middle, 10.0)]
 for kind, axis in (("row", 1), ("column", 0)):
-    print(f"{kind} sums at T = {T_middle:g}:", *(f"{one:.2f}" for one in maps[1].sum(axis)))
+    sums = [f"{one:.2f}" for one in maps[1].sum(axis)]
+    print(f"{kind} sums at T = {T_middle:g}:", *sums)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.show_heatmaps(

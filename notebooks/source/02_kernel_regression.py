@@ -47,17 +47,9 @@ cu.recall("queries_keys_values", "start_here")
 # $y = 2\sin x + x + \varepsilon$. The noise $\varepsilon$ is normal with standard deviation 1: two of three measurements lie
 # less than 1 from the curve. We know the curve, so that we can say how wrong an answer is. The method never sees it.
 #
-# What is the least that we can do? Ignore the place and always answer with the mean of all values. This is **average
-# pooling**, the baseline of this chapter. With the values 2, 3 and 7 in place of the forty:
-#
-# | we always answer | squared errors | their mean |
-# |---|---|---|
-# | 3 | 1, 0, 16 | 5.67 |
-# | **4, the mean** | 4, 1, 9 | **4.67** |
-# | 5 | 9, 4, 4 | 5.67 |
-#
-# No constant has a smaller mean squared error than the mean. From here on we measure the distance from the *curve*: what
-# the noise adds, no method can take away.
+# What is the least that we can do? Ignore the place and always answer with the mean of all values: no other constant has
+# a smaller mean squared error. This is **average pooling**, the baseline of this chapter. From here on we measure the
+# distance from the *curve*: what the noise adds, no method can take away.
 
 # %%
 noise = 1.0  # try 0.0 … 3.0
@@ -146,13 +138,18 @@ three.loc["sum"] = three[["kernel", "weight", "weight × value"]].sum()
 three.round(3).astype(object).fillna("")
 
 # %% [markdown]
+# The last column adds up to 2.963, a little less than the 3 measured at the query itself. At this width a kernel
+# regression does not pass through its data, and with noise it should not.
+
+# %%
+cu.quiz("kernel_regression", "three_bumps")
+
+# %% [markdown]
 # ## A drawing, a formula, four lines
 #
 # *Section 2 of 7*
 #
-# The last column of the table adds up to 2.963, a little less than the 3 measured at the query itself. At this width a
-# kernel regression does not pass through its data, and with noise it should not. Here is the same calculation as a flow
-# of data; all of attention will have this form.
+# Here is the same calculation as a flow of data; all of attention will have this form.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 bumps, shares = [["0.607", "1", "0.135"]], [["0.348", "0.574", "0.078"]]
@@ -255,8 +252,7 @@ fig
 #
 # Average pooling had an error of 0.81, this fit has 0.10 (a lucky set of points: 0.17 on average, as the next section
 # shows). In the map each row is one query and sums to 1; queries and keys are sorted, so that the weight lies along the
-# diagonal. It is darkest where keys are rare in the window, here at both edges, where half of it is empty: the largest
-# weight of a row is 0.23 there, and at most 0.16 in the middle. On the left the fit starts too high, as you saw.
+# diagonal. It is darkest where few keys are in the window, here at both edges. On the left the fit starts too high, as you saw.
 #
 # ### Exercise 1 · Five answers without a computer
 #
@@ -303,13 +299,12 @@ inside = (places >= 1) & (places <= 4)
 width_rows = []
 for width in (0.1, 0.2, 0.4, 0.8, 1.6):
     fits = torch.stack([kernel_regression(places, d.x, d.y, width) for d in draws])
-    own = torch.stack([kernel_regression(d.x, d.x, d.y, width) - d.y for d in draws])
     bias2 = (fits.mean(0) - truth).square()  # at each place
     variance = fits.var(0, correction=0).mean()
     used = (1 / attention_weights(places, x, width).square().sum(1)).mean()
     parts = [(bias2 * inside).mean(), bias2.mean(), variance, bias2.mean() + variance]
-    width_rows.append([width, *map(float, [used, own.square().mean(), *parts])])
-head = "σ", "keys used", "own points", "inside", "bias²", "variance", "error = sum"
+    width_rows.append([width, *map(float, [used, *parts])])
+head = "σ", "keys used", "inside", "bias²", "variance", "error = sum"
 by_width = pd.DataFrame(width_rows, columns=head).set_index("σ")
 by_width.round(2)
 
@@ -341,13 +336,8 @@ fig
 # %% [markdown]
 # **Narrow** means few keys (3 at $\sigma = 0.1$), fits that chase the noise, and variance: 0.43 of 0.43. **Wide** means many keys
 # (31 at $\sigma = 1.6$), calm fits, and bias: 0.62 of 0.67, most of it at the two edges, the rest (0.18) where the fits cut off the
-# bends. In between, near 0.4, the sum is smallest: 0.17. The error *on its own points* (it contains their noise, of
-# variance 1) knows nothing of this: the narrower, the smaller. In a softmax over $-(q-k)^2/2$, $\sigma^2$ *is* the temperature.
-
-# %%
-cu.quiz("kernel_regression", "bias_or_variance")
-
-# %% [markdown]
+# bends. In between, near 0.4, the sum is smallest: 0.17. In a softmax over $-(q-k)^2/2$, $\sigma^2$ *is* the temperature.
+#
 # ### And the shape of the kernel?
 #
 # A kernel may be any bump. Do three others do better, if each gets its own best width? (The last three end at $\sigma$. Below 0.5
@@ -378,15 +368,17 @@ cu.show_curves(
 
 # %% [markdown]
 # At their best widths three kernels have the error 0.17, the boxcar 0.19; twice the best width nearly doubles the
-# Gaussian's error, to 0.32. So the shape matters little, the width much. (The lowest points lie at different widths: each
+# Gaussian's error, to 0.32. So the shape matters little, the width much. (Each
 # kernel measures width in its own way.)
+
+# %%
+cu.quiz("kernel_regression", "bias_or_variance")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Narrow means variance, wide means bias; the shape costs less than twice the width."):
     assert by_width["variance"].iloc[0] > 0.9 * by_width["error = sum"].iloc[0]
     assert by_width["bias²"].iloc[-1] > 0.9 * by_width["error = sum"].iloc[-1]
     assert by_width["error = sum"].idxmin() == 0.4
-    assert by_width["own points"].is_monotonic_increasing
     lowest = [pd.Series(curve).min() for curve in valleys.values()]
     assert max(lowest) < 1.2 * min(lowest)
     assert by_width["error = sum"][0.8] > 1.6 * by_width["error = sum"][0.4]
@@ -396,8 +388,8 @@ with cu.guard("Narrow means variance, wide means bias; the shape costs less than
 #
 # *Section 4 of 7*
 #
-# What remains is to choose $\sigma$. In practice there is one set of points and no true curve, and the error on its own points
-# would choose the narrowest. The way out: **predict each point from all the others**, and compare with
+# What remains is to choose $\sigma$. In practice there is one set of points and no true curve, and the error on these points
+# themselves would choose the narrowest. The way out: **predict each point from all the others**, and compare with
 # its value. By hand, with the three points and $\sigma = 1$:
 #
 # | left out | weights of the other two | prediction | value | value − prediction |
@@ -462,41 +454,10 @@ cu.show_curves(
 # %% [markdown]
 # The error on its own points falls to 0 at the left, where each point predicts itself. The leave-one-out
 # error is lowest at 0.32, close to the 0.28 of the fresh data. It is an estimate from forty noisy numbers, though, and
-# sometimes wrong: the further page shows by how much.
-#
-# ### Exercise 3 · Leave one out for free
-#
-# *build · 10 minutes*
-#
-# On paper: suppose that the weights $\alpha_{ij}$ of query $k_i$ for key $k_j$ are computed already, each point *included*. Show that
-#
-# $$v_i - f_{-i}(k_i) = \frac{v_i - f(k_i)}{1-\alpha_{ii}} ,$$
-#
-# where $f_{-i}$ is the prediction from the others. (Start: the others' weights become $\alpha_{ij}/(1-\alpha_{ii})$. Why?) Then write it
-# in one line, and say when it fails: what is $\alpha_{ii}$ in single precision if the nearest neighbor is ten widths away?
+# sometimes wrong: the further page shows by how much, and how it comes for free.
 
-
-# %% tags=["exercise", "build"]
-def loo_residuals(weights, values):
-    """Weights (n, n), each point included, values (n,) → values − predictions, (n,)."""
-    ...
-
-
-# %% tags=["check"]
-cu.checks.loo_residuals(loo_residuals)
-
-
-# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
-def loo_residuals_solution(weights, values):
-    """f = αᵢᵢ vᵢ + (1 − αᵢᵢ) f₋ᵢ: subtract from vᵢ and divide.
-
-    Ten widths away, exp(−50) is less than half a unit of rounding: αᵢᵢ is 1, and the answer 0/0. So the
-    shortcut is for widths that reach a neighbor, and masking the scores is for all.
-    """
-    return (values - weights @ values) / (1 - weights.diagonal())
-
-
-cu.checks.loo_residuals(loo_residuals_solution)
+# %%
+cu.quiz("kernel_regression", "very_narrow")
 
 # %% [markdown]
 # ## Learn the width
@@ -547,13 +508,13 @@ cu.show_curves(
 # always so: far to the right the error is flat, and on other points it falls outward or has two valleys. (Try a start of
 # 5 with a noise of 2 or 3.) Look at the table when you can.
 #
-# ### Exercise 4 · Find the bug
+# ### Exercise 3 · Find the bug
 #
 # *bug · 8 minutes*
 #
-# Somebody else has written the leave-one-out loss in this way. It falls, and the width grows and grows. What does kernel
-# regression predict with a very wide kernel? To which number does this loss pull every prediction? Find the mistake,
-# and write `fixed_loss`.
+# Somebody else has written the leave-one-out loss in this way. It falls to the variance of the values, and the width grows
+# and grows. What does kernel regression predict with a very wide kernel? To which number does this loss pull every
+# prediction? Find the mistake, and write `fixed_loss`.
 
 
 # %%
@@ -563,8 +524,7 @@ def buggy_loss(keys, values, width):
 
 
 astray, falling = descend(lambda s: buggy_loss(x, y, s.exp()), torch.tensor(0.0))
-print(f"loss {falling[0]:.2f} → {falling[-1]:.2f}")
-print(f"width {astray[0].exp():.2f} → {astray[-1].exp():.2f}")
+print(f"width {astray[0].exp():.2f} → {astray[-1].exp():.2f}, loss → {falling[-1]:.2f}")
 
 
 # %% tags=["exercise", "bug"]
@@ -689,7 +649,7 @@ fig
 # This step leads to attention. There, a query is $q = xW_Q$ and a key is $k = xW_K$, with two different matrices, and training
 # finds **in which directions to look**.
 #
-# ### Exercise 5 · One width for all places?
+# ### Exercise 4 · One width for all places?
 #
 # *open · 5 minutes*
 #
@@ -761,6 +721,9 @@ mistakes.round(3).astype(object).fillna("none")
 # 0.02 and 0.00; on fresh data both have 1.9. The honest choice has 1.09, of which 1 is noise; it reported 0.98, as an
 # estimate from forty points may. On the wrong axis the rows sum to between 0.19 and 0.52, since 40 columns of sum 1 are
 # spread over 101 rows. With equally many queries and keys the sums lie around 1: look at each, not at their mean.
+
+# %%
+cu.quiz("kernel_regression", "rows_of_a_patient")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Copies report far too small an error; on the wrong axis the rows do not sum to 1."):
