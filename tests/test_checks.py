@@ -99,10 +99,11 @@ def _check_call(cell: str) -> tuple[str, str]:
 
 @functools.cache
 def _code_cells(chapter: manifest.Chapter) -> list[tuple[str, set[str]]]:
-    notebook = jupytext.read(chapter.source, fmt="py:percent")
+    """Those of the chapter, then those of its further page."""
     return [
         (cell.source, set(cell.metadata.get("tags", [])))
-        for cell in notebook.cells
+        for page in chapter.pages()
+        for cell in jupytext.read(page.source, fmt="py:percent").cells
         if cell.cell_type == "code"
     ]
 
