@@ -168,12 +168,13 @@ def _gradients(outputs: list[Tensor], wanted: list[Tensor]) -> list[Tensor | Non
     generator = torch.Generator().manual_seed(1)
     weights = [torch.randn(one.shape, generator=generator, dtype=torch.float64) for one in outputs]
     sums = [
-        (one * weight.to(one)).sum()  # one number: with `grad_outputs`, PyTorch imports SymPy, in 2 s
+        (one * weight.to(one)).sum()
         for one, weight in zip(outputs, weights, strict=True)
         if one.requires_grad
     ]
     if not sums or not wanted:
         return [None] * len(wanted)
+    # single numbers: given `grad_outputs`, PyTorch would import SymPy first, which takes 2 s
     return list(torch.autograd.grad(sums, wanted, allow_unused=True))
 
 
