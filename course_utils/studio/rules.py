@@ -25,7 +25,6 @@ MIN_ALT = 20  # characters
 MIN_EXERCISES = 4
 FIRST_EDITION = {
     "self_attention",
-    "kernel_regression",
     "bahdanau_attention",
     "multi_head_attention",
     "positions",
