@@ -7,7 +7,7 @@ importing only from those before it.
     figures      functions from arrays to a picture with an alt text
     drawings     boxes, arrows and tensors with their shapes, as SVG with an alt text
     pooling      kernels, Nadaraya–Watson regression, the choice of a width
-    positions    sinusoidal, learned and rotary encodings
+    positions    sinusoidal, learned, rotary and relative positions
     arguments    checks of what attention is given
     attention    masks, masked softmax, scoring functions, multi-head attention
     cache        KVCache, record_attention
@@ -45,7 +45,16 @@ from course_utils.pooling import (
     leave_one_out_error,
     nadaraya_watson,
 )
-from course_utils.positions import LearnedPositions, SinusoidalPositions, rotate, sinusoidal_table
+from course_utils.positions import (
+    LearnedPositions,
+    RelativeBias,
+    RelativeKeys,
+    SinusoidalPositions,
+    alibi_bias,
+    offset_buckets,
+    rotate,
+    sinusoidal_table,
+)
 from course_utils.attention import (
     AdditiveAttention,
     DotProductAttention,

@@ -1,8 +1,11 @@
-"""Where a token stands: sinusoidal, learned and rotary position encodings.
+"""Where a token stands: sinusoidal, learned, rotary and relative positions.
 
-Attention itself sees a set, not a sequence; these tell it the order. Taught in *Self-attention and
-positions*.
+Attention itself sees a set, not a sequence; these tell it the order. They enter at three places: sinusoidal
+and learned positions are added to the embeddings, rotary ones turn queries and keys, and relative ones add
+to the scores what belongs to the offset j − i of key j from query i. Taught in *Positions*.
 """
+
+import math
 
 import torch
 from torch import Tensor, nn
@@ -100,6 +103,102 @@ class LearnedPositions(nn.Module):
     def forward(self, x: Tensor, *, start: int = 0) -> Tensor:
         """x plus its positions; the first vector stands at position `start`."""
         return x + _rows(self.table, start, x.shape[-2])
+
+
+# Added to the scores ----------------------------------------------------------------------------
+
+
+class RelativeKeys(nn.Module):
+    """Scores q_i · a_(j − i), with a learned vector a for each offset; farther offsets share the last one.
+
+    Shaw et al. (2018), "Self-attention with relative position representations", section 3.1, keys only.
+
+    Args:
+        dim: size of a query.
+        farthest: offsets are clipped to −farthest … farthest.
+
+    Raises:
+        ValueError: at construction, `farthest` is below 1.
+    """
+
+    def __init__(self, dim: int, *, farthest: int = 16):
+        super().__init__()
+        if farthest < 1:
+            raise ValueError(f"farthest={farthest}; at least 1 is needed")
+        self.farthest = farthest
+        self.table = nn.Parameter(torch.empty(2 * farthest + 1, dim).normal_(std=dim**-0.5))
+
+    def forward(self, queries: Tensor) -> Tensor:
+        """(…, length, dim) → (…, length, length), to be added to Q Kᵀ before it is scaled."""
+        length = queries.shape[-2]
+        rows = _offsets(length, queries.device).clamp(-self.farthest, self.farthest) + self.farthest
+        for_each_offset = queries @ self.table.T  # (…, length, 2 farthest + 1)
+        return for_each_offset.gather(-1, rows.expand(*queries.shape[:-1], length))
+
+
+class RelativeBias(nn.Module):
+    """A learned number for each head and each bucket of offsets, added to the scaled scores.
+
+    Raffel et al. (2020), "Exploring the limits of transfer learning with a unified text-to-text
+    transformer" (T5), section 2.1; the buckets are those of `offset_buckets`.
+    """
+
+    def __init__(self, num_heads: int, *, buckets: int = 32, farthest: int = 128):
+        super().__init__()
+        self.buckets, self.farthest = buckets, farthest
+        self.table = nn.Parameter(torch.zeros(buckets, num_heads))
+
+    def forward(self, length: int) -> Tensor:
+        """(num_heads, length, length)."""
+        offsets = _offsets(length, self.table.device)
+        return self.table[offset_buckets(offsets, self.buckets, self.farthest)].permute(2, 0, 1)
+
+
+def offset_buckets(offsets: Tensor, buckets: int = 32, farthest: int = 128) -> Tensor:
+    """The bucket of each offset j − i, as in T5's encoder: half of them to each side.
+
+    Of the `buckets // 2` of a side, the first half hold one offset each; in the others offsets share, in
+    steps that grow like a logarithm up to `farthest`, and what is farther falls into the last.
+
+    Returns:
+        Whole numbers below `buckets`, shaped like `offsets`; those to the right come after those to the left.
+
+    Raises:
+        ValueError: `buckets` is no multiple of 4, or `farthest` lies within the offsets of their own.
+    """
+    side, own = buckets // 2, buckets // 4
+    if buckets < 4 or buckets % 4 or farthest <= own:
+        raise ValueError(
+            f"buckets={buckets}, farthest={farthest}; a multiple of 4 is needed, and farthest above {own}"
+        )
+    distance = offsets.abs()
+    steps = torch.log(distance.clamp(min=1) / own) / math.log(farthest / own) * (side - own)
+    shared = (own + steps.long()).clamp(max=side - 1)
+    return torch.where(distance < own, distance, shared) + side * (offsets > 0)
+
+
+def alibi_bias(num_heads: int, length: int) -> Tensor:
+    """−m |j − i| for each head, with m = 2^(−8 h / num_heads), h = 1 … num_heads: added to the scaled scores.
+
+    Press et al. (2022), "Train short, test long: Attention with linear biases", section 3. There a
+    causal mask hides the keys to the right; here the distance counts to both sides.
+
+    Returns:
+        (num_heads, length, length), float32.
+
+    Raises:
+        ValueError: `num_heads` is below 1.
+    """
+    if num_heads < 1:
+        raise ValueError(f"num_heads={num_heads}; at least 1 is needed")
+    slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)
+    return -slopes[:, None, None] * _offsets(length).abs()
+
+
+def _offsets(length: int, device: torch.device | None = None) -> Tensor:
+    """(length, length): j − i, the offset of key j from query i."""
+    places = torch.arange(length, device=device)
+    return places - places[:, None]
 
 
 def _rows(table: Tensor, start: int, length: int) -> Tensor:

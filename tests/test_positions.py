@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from course_utils.positions import LearnedPositions, SinusoidalPositions, rotate, sinusoidal_table
+from course_utils.positions import (
+    LearnedPositions,
+    RelativeBias,
+    RelativeKeys,
+    SinusoidalPositions,
+    alibi_bias,
+    offset_buckets,
+    rotate,
+    sinusoidal_table,
+)
 
 
 @given(st.integers(0, 300), st.integers(0, 15))
@@ -111,3 +120,47 @@ def test_a_late_step_costs_no_more_than_an_early_one():
     with Sizes() as sizes:
         rotate(torch.randn(1, 6), start=12_345)
     assert sizes.largest <= 6
+
+
+def test_shaw_adds_the_score_with_the_vector_of_the_offset():
+    relative, queries = RelativeKeys(4, farthest=2), torch.randn(3, 5, 4)
+    for i in range(5):
+        for j in range(5):
+            vector = relative.table[max(-2, min(2, j - i)) + 2]
+            torch.testing.assert_close(relative(queries)[:, i, j], queries[:, i] @ vector)
+    with pytest.raises(ValueError, match="farthest=0"):
+        RelativeKeys(4, farthest=0)
+
+
+def test_buckets_are_those_of_t5():
+    # from the definition in Raffel et al. (2020): 8 offsets of their own, then logarithmic up to 128
+    distances = [0, 1, 7, 8, 11, 12, 15, 16, 22, 23, 31, 32, 63, 64, 127, 128, 1000]
+    wanted = [0, 1, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 13, 14, 15, 15, 15]
+    assert offset_buckets(-torch.tensor(distances)).tolist() == wanted
+    right = offset_buckets(torch.tensor(distances[1:])).tolist()
+    assert right == [bucket + 16 for bucket in wanted[1:]]
+    assert offset_buckets(torch.arange(-500, 501)).unique().numel() == 31  # 16 is "0 to the right"
+    for wrong in ({"buckets": 6}, {"farthest": 8}):
+        with pytest.raises(ValueError, match="a multiple of 4 is needed"):
+            offset_buckets(torch.tensor([1]), **wrong)
+
+
+def test_a_relative_bias_is_its_table_by_bucket_and_is_trained():
+    bias = RelativeBias(2)
+    with torch.no_grad():
+        bias.table.copy_(torch.arange(64.0).view(32, 2))
+    table = bias(40)
+    assert table.shape == (2, 40, 40)
+    assert table[1, 30, 5] == 2 * offset_buckets(torch.tensor(-25)) + 1
+    assert table[0, 5, 6] == 2 * 17
+    table.sum().backward()
+    assert bias.table.grad[0, 0] == 40
+
+
+def test_alibi_falls_with_the_distance_by_a_slope_for_each_head():
+    bias = alibi_bias(8, 6)
+    assert bias[:, 2, 2].tolist() == [0.0] * 8
+    assert bias[:, 5, 4].tolist() == [-(2.0**-h) for h in range(1, 9)]
+    assert bias[2, 1, 5] == bias[2, 5, 1] == -4 / 8
+    with pytest.raises(ValueError, match="num_heads=0"):
+        alibi_bias(0, 6)

@@ -22,7 +22,7 @@ def time_features(t: Tensor, dim: int) -> Tensor:
     """Tell a network the step t by sin(t · ω_j) and cos(t · ω_j), ω_j = 10000^(-2j/dim).
 
     Ho, Jain and Abbeel (2020), "Denoising diffusion probabilistic models", appendix B; the sinusoids
-    of *Self-attention and positions*, all sines first.
+    of *Positions*, all sines first.
 
     Args:
         t: (batch,), whole numbers.

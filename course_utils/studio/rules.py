@@ -27,7 +27,6 @@ FIRST_EDITION = {
     "self_attention",
     "bahdanau_attention",
     "multi_head_attention",
-    "positions",
     "transformer",
     "training_transformers",
     "gpt",

@@ -22,7 +22,7 @@
 # - **train** a translator in seconds, with three seeds, and tell sentences it has seen from sentences it has not;
 # - **decode** greedily, with a beam and with a cache, and say what the cache saves.
 #
-# *100 minutes. You need heads ([Multi-head attention](08_multi_head_attention.ipynb)) and positions ([Self-attention and positions](09_positions.ipynb)). Translation data and BLEU come from [Bahdanau attention](06_bahdanau_attention.ipynb);
+# *100 minutes. You need heads ([Multi-head attention](08_multi_head_attention.ipynb)) and positions ([Positions](09_positions.ipynb)). Translation data and BLEU come from [Bahdanau attention](06_bahdanau_attention.ipynb);
 # what we use of them is said again here.*
 
 # %%
@@ -532,7 +532,7 @@ for norm_first in (False, True):
 
 # %% [markdown]
 # Everything from here to GPT is a stack of such blocks. The output has the shape of the input, and a whole encoder is
-# still equivariant ([Self-attention and positions](09_positions.ipynb)): it knows the order of words only because positions were added below.
+# still equivariant ([Self-attention](07_self_attention.ipynb)): it knows the order of words only because positions were added below.
 #
 # ## The decoder block
 #
@@ -694,7 +694,7 @@ cu.checks.fixed_decoder_layer(fixed_decoder_layer)
 #
 # What is left are the ends. **Below**, a token becomes a row of an embedding matrix, multiplied by $\sqrt d$, plus its
 # position. Why the factor? The library draws rows with standard deviation $1/\sqrt d$, so that after it words and
-# positions are about equally loud ([Self-attention and positions](09_positions.ipynb)). **Above**, a linear layer turns each vector of the decoder into one
+# positions are about equally loud ([Positions, further](09_positions_further.ipynb)). **Above**, a linear layer turns each vector of the decoder into one
 # logit per word of the target vocabulary.
 
 

@@ -20,7 +20,7 @@
 # - **train** a small GPT that writes and a small BERT that fills gaps, and **measure** whether either helps with few labels;
 # - **name** four changes that later models made to the block, and what each one costs and saves.
 #
-# About 90 minutes. You need [Multi-head attention](08_multi_head_attention.ipynb), [Self-attention and positions](09_positions.ipynb) and [The Transformer](10_transformer.ipynb): heads, positions, and the Transformer's block.
+# About 90 minutes. You need [Multi-head attention](08_multi_head_attention.ipynb), [Positions](09_positions.ipynb) and [The Transformer](10_transformer.ipynb): heads, positions, and the Transformer's block.
 
 # %%
 import copy
@@ -957,7 +957,7 @@ pd.DataFrame(
 # adds a bias: $\mathrm{RMSNorm}(\mathbf x) = \mathbf g \odot \mathbf x \big/ \sqrt{\tfrac1d \sum_i x_i^2 + \varepsilon}$. By hand:
 # $(3, 4)$ has the mean square $12.5$, the root $3.54$, and becomes $(0.85, 1.13)$.
 #
-# **Rotary positions** ([Self-attention and positions](09_positions.ipynb)) turn queries and keys by their place; no table, no longest text.
+# **Rotary positions** ([Positions](09_positions.ipynb)) turn queries and keys by their place; no table, no longest text.
 #
 # **SwiGLU** ([Shazeer, 2020](https://arxiv.org/abs/2002.05202)) has a gate: $\mathbf W_d\,(\mathrm{silu}(\mathbf W_g\mathbf x) \odot \mathbf W_u\mathbf x)$ with
 # $\mathrm{silu}(a) = a\,\sigma(a)$. Three matrices instead of two, so one makes them narrower by a third.
@@ -1093,7 +1093,7 @@ assert cu.perplexity(F.cross_entropy(last, ends).item()) > 3 * gpt_perplexity
 # The last lines of the cell are the honest measure: give it a prefix and nothing more, and ask.
 #
 # **Every new token at position 0.** While decoding with a cache, tokens come one by one, and their position is the cache's
-# length. A model that forgets it writes nonsense fluently ([Self-attention and positions](09_positions.ipynb), exercise 5). The test is the one from above: steps
+# length. A model that forgets it writes nonsense fluently ([Positions, further](09_positions_further.ipynb)). The test is the one from above: steps
 # equal the whole.
 #
 # **Perplexities of different tokens.** The same sentences and the same simple model, pairs of neighbors, with characters and

@@ -221,7 +221,7 @@ assert (wrong - by_convolution).abs().max() > 0.5
 # learned vector, the same for every image. It says nothing about the image; it asks. Each layer lets it collect from
 # the patches, and at the end a linear layer reads it and nothing else. (One could average all tokens; that works, too.)
 #
-# Attention sees a set ([Self-attention and positions](09_positions.ipynb)), so each place gets a learned vector. With $\mathbf x_i$ the pixels of patch $i$:
+# Attention sees a set ([Positions](09_positions.ipynb)), so each place gets a learned vector. With $\mathbf x_i$ the pixels of patch $i$:
 #
 # $$\mathbf Z_0 = [\,\mathbf x_{\text{cls}};\; \mathbf E\mathbf x_1;\; \dots;\; \mathbf E\mathbf x_m\,] + \mathbf P, \qquad \mathbf P \in \mathbb R^{(m+1)\times d} .$$
 #

@@ -512,7 +512,7 @@ assert learns == [(True, False), (True, True)]
 #
 # ## The block does not know where a pixel stands
 #
-# No position is added anywhere. As in [Self-attention and positions](09_positions.ipynb): **permute the pixels, and the output is permuted, nothing else.** To the
+# No position is added anywhere. As in [Self-attention](07_self_attention.ipynb): **permute the pixels, and the output is permuted, nothing else.** To the
 # block, a picture is a set of pixels.
 
 # %%
@@ -915,7 +915,7 @@ fig
 # ([Ronneberger, Fischer and Brox, 2015](https://arxiv.org/abs/1505.04597)) goes down to coarser pictures and up again, and
 # carries what it saw on each level across. `cu.UNet` has two levels, $14 \times 14$ with 16 channels and $7 \times 7$ with 32,
 # two $3 \times 3$ convolutions in each stage, and, if asked, `cu.PixelAttention` at the end of both coarse stages. The step $t$
-# enters every stage through sinusoids ([Self-attention and positions](09_positions.ipynb)), and so does the class.
+# enters every stage through sinusoids ([Positions](09_positions.ipynb)), and so does the class.
 #
 # We work on Fashion-MNIST at $14 \times 14$, each pixel the mean of $2 \times 2$: four times fewer pixels, and a minute of one CPU core
 # gets four times further. 6,400 pictures, each seen once, so that nothing can be learned by heart; with and without the block; three seeds.

@@ -268,7 +268,7 @@
 #
 # A boolean tensor, True where a query may attend to a key. *Taught in* [True = may
 # look](04_masks.ipynb#True-=-may-look), [A mask is a
-# hint](09_positions.ipynb#A-mask-is-a-hint).
+# hint](09_positions_further.ipynb#A-mask-is-a-hint).
 #
 # ### <a id="masked-softmax"></a>masked softmax
 #
@@ -322,12 +322,12 @@
 # ### <a id="path-length"></a>path length
 #
 # How many steps a signal takes from one position to another: 1 in self-attention, up to n in recurrence. *Taught in*
-# [Path length, counted](09_positions.ipynb#Path-length,-counted).
+# [Convolution, recurrence, attention](07_self_attention.ipynb).
 #
 # ### <a id="permutation-equivariance"></a>permutation equivariance
 #
-# Permuting the tokens permutes the outputs in the same way, and changes nothing else. *Taught in* [Order does not
-# matter](09_positions.ipynb#Order-does-not-matter).
+# Permuting the tokens permutes the outputs in the same way, and changes nothing else. *Taught in* [Any
+# order](07_self_attention.ipynb).
 #
 # ### <a id="perplexity"></a>perplexity
 #
@@ -358,6 +358,12 @@
 # %% [markdown]
 # ## R
 #
+# ### <a id="relative-positions"></a>relative positions
+#
+# Something added to the score that depends on the offset between key and query alone: a learned vector or number, or a
+# fixed slope. *Taught in* [Learned and relative
+# positions](09_positions.ipynb#Learned-and-relative-positions).
+#
 # ### <a id="residual"></a>residual
 #
 # A connection that adds a sublayer's input to its output; also called shortcut or skip connection. *Taught in* [A
@@ -371,7 +377,8 @@
 # ### <a id="rotary-positions"></a>rotary positions
 #
 # Queries and keys rotated by angles proportional to their positions, so that a score depends on the offset between
-# them. *Taught in* [Rotary positions](09_positions.ipynb#Rotary-positions).
+# them. *Taught in* [Rotary: turn queries and
+# keys](09_positions.ipynb#Rotary:-turn-queries-and-keys).
 
 # %% [markdown]
 # ## S
@@ -390,8 +397,8 @@
 #
 # ### <a id="self-attention"></a>self-attention
 #
-# Queries, keys and values all come from the same sequence. *Taught in* [A sequence asks
-# itself](09_positions.ipynb#A-sequence-asks-itself).
+# Queries, keys and values all come from the same sequence. *Taught in* [All words at
+# once](07_self_attention.ipynb#All-words-at-once).
 #
 # ### <a id="shift-invariance"></a>shift invariance
 #
@@ -400,9 +407,8 @@
 #
 # ### <a id="sinusoidal-positions"></a>sinusoidal positions
 #
-# Sines and cosines of the position at geometrically falling frequencies, added to the embeddings. *Taught in* [Giving
-# each token its place](09_positions.ipynb#Giving-each-token-its-place), [Moving by an offset is a
-# rotation](09_positions.ipynb#Moving-by-an-offset-is-a-rotation).
+# Sines and cosines of the position at geometrically falling frequencies, added to the embeddings. *Taught in*
+# [Waves](09_positions.ipynb#Waves), [Moving is turning](09_positions.ipynb#Moving-is-turning).
 #
 # ### <a id="softmax"></a>softmax
 #

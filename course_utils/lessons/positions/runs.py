@@ -1,0 +1,47 @@
+"""The trainings of *Positions* that are made beforehand: `make runs CHAPTER=09`. Some seconds each."""
+
+import itertools
+
+import torch
+
+from course_utils.lessons.runs import stored
+
+TASKS = ("three before", "the first")
+KINDS = ("none", "sinusoidal", "learned", "rotary", "Shaw", "T5", "ALiBi")
+BEYOND = 20  # the places that count as beyond the trained length: 20 … 63
+
+
+def cases() -> list[dict]:
+    """Three seeds of each kind and task; three times as long; and positions that begin anywhere up to 48."""
+    seeds = range(3)
+    usual = [
+        {"task": task, "kind": kind, "seed": seed, "steps": 300, "farthest_start": 0}
+        for task, kind, seed in itertools.product(TASKS, KINDS, seeds)
+    ]
+    longer = [{**case, "steps": 900} for case in usual if case["seed"] == 0]
+    moved = [
+        {**case, "steps": 900, "farthest_start": 48}
+        for case in usual
+        if case["kind"] in ("sinusoidal", "learned")
+    ]
+    return [*usual, *longer, *moved]
+
+
+@stored(cases=cases(), chapter=["train", "tested"], small=True, tolerance=0.2)
+def reading(chapter, *, task: str, kind: str, seed: int, steps: int, farthest_start: int) -> dict:
+    """The chapter's reader, asked about 16 tokens, as in training, and about 64."""
+    reader = chapter.train(kind, seed, task, farthest_start, steps)
+    right, _ = chapter.tested(reader, task, 16)
+    at_64, weights = chapter.tested(reader, task, 64)
+    places = torch.arange(BEYOND, 64)
+    wanted = places - 3 if task == "three before" else torch.zeros_like(places)
+    return {
+        "result": {
+            "inside": round(right.nanmean().item(), 4),
+            "beyond": round(at_64[BEYOND:].mean().item(), 4),
+            "weight": round(weights[places, wanted].mean().item(), 4),
+        },
+        "curves": {
+            "right at 64": [[i, round(p, 4)] for i, p in enumerate(at_64.tolist()) if p == p]
+        },
+    }
