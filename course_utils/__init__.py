@@ -133,6 +133,7 @@ from course_utils.metrics import (
     multiply_adds,
     perplexity,
     predict_classes,
+    waiting_products,
     word_maps,
 )
 from course_utils.lessons import checks, explore

@@ -9,562 +9,744 @@
 # %% [markdown]
 # # Self-attention
 #
-# A look-up needs queries, keys and values, and a network has only words. **Where do queries, keys and values come from?**
+# *The cat saw the apple near the desk and the coat, and it was ripe.* A French translation has to say *elle* for *it*,
+# and *mûre* for *ripe*, because an apple is *une pomme*. Let the sentence end in *torn*, and *it* is *il*, *le manteau*.
+# **How does a word get what it needs from the other words of its sentence?** And where do queries, keys and values come from,
+# if there are only words?
 #
 # After this chapter you can
 #
-# - say three reasons why words should not be compared by the dot products of their embeddings,
-# - turn word embeddings into queries, keys and values with three matrices, word by word and as tensors,
-# - prove that one matrix for queries and keys is not enough, and see two matrices learn what one cannot,
-# - show that attention takes a database of any size, in any order.
+# - turn word embeddings into queries, keys and values with three matrices, on paper and as tensors;
+# - write self-attention as a class, equal to PyTorch's operator under any mask;
+# - prove that it does not see the order of the words, and test any layer for that;
+# - say what it does that an average cannot, with the numbers of the average beside it;
+# - count what convolution, recurrence and self-attention cost.
 #
-# *You need [Masks](04_masks.ipynb), and before it dot products and their scale.*
+# It needs [Masks](04_masks.ipynb): scaled dot products, and which keys a query may see.
 
 # %%
 import math
 
 import pandas as pd
 import torch
-import torch.nn.functional as F
-from torch.testing import assert_close
+from torch import nn
+from torch.nn import functional as F
 
 import course_utils as cu
+from course_utils.lessons.self_attention.agreement import ADJECTIVE, IT, VOCABULARY, make_sentences
 
 cu.seed_everything(0)
 
+# %%
+cu.recall("masks", "scoring_functions")
+
 # %% [markdown]
-# ## From word embeddings to queries, keys and values
+# ## Queries, keys and values
 #
-# Until now somebody handed us queries, keys and values. In a network there are only words, and each word is a vector $w$ of $M$
-# numbers, its **embedding**.
+# *Section 1 of 5*
 #
-# Take the sentence *cat drinks cold milk*: $N_w = 4$ words, $M = 7$ features each, from our word table. (A trained network finds
-# its own features, which nobody can name. Ours have names so that we can follow.)
+# ### Dot products of embeddings
+#
+# To a network a word is a vector $x$ of $M$ numbers, its **embedding**. Our sentence is *cat drinks cold milk*, with $n = 4$ words and
+# $M = 7$ features from a small table. (A trained network finds features that nobody can name. These have names so that we
+# can follow.) The shortest way to attention: each word is query, key and value at once, with the scores $XX^\top$. By hand for *drinks*
+# and *milk*: $0.2\cdot 0.9 + 0.2\cdot 1.0 = 0.38$.
 
 # %%
 table = cu.load_words()
 sentence = ["cat", "drinks", "cold", "milk"]
 X = table[sentence]  # (words, features)
-assert X.shape == (4, 7)
 pd.DataFrame(X.tolist(), index=sentence, columns=table.names).round(1)
 
-# %% [markdown]
-# ### Why not dot products of the embeddings themselves?
-#
-# The shortest way: let each word be query, key and value at once, and score two words by the dot product of their embeddings,
-# $X X^\top$. By hand for *drinks* and *milk*: $0.2\cdot 0.9 + 0.2\cdot 1.0 = 0.38$. *What would attend to what?*
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "With the scores X Xᵀ, how many of the four words give the most weight to themselves?",
+    ["none", "two", "all four"],
+    answer="all four",
+    wrong={
+        "none": "Compute cat · cat and cat · milk. Which is larger?",
+        "two": "Compute the squares of all four rows first. Which other product comes near them?",
+    },
+    why="Their products with themselves are 2.09, 1.13, 1.02 and 1.82. The largest product of two different words is 0.75, cat and milk.",
+)
 
 # %%
 raw_scores = X @ X.T  # (queries, keys)
-assert_close(raw_scores[1, 3], torch.tensor(0.38))
+raw_weights = raw_scores.softmax(dim=-1)
+print("scores:", *[[round(a, 2) for a in row] for row in raw_scores.tolist()], sep="\n")
+pair = table[["cat", "dog"]]
+print("cat · cat, cat · dog:", [round(a, 2) for a in (pair @ pair.T)[0].tolist()])
+
+# %% [markdown]
+# Each word prefers itself, which it knows already. A dot product measures **likeness**, and likeness is not **relevance**: a verb
+# is unlike its object and still needs it. Three things hold for *any* embeddings:
+#
+# 1. The scores are **symmetric**: *drinks* scores *milk* with 0.38, and *milk* scores *drinks* with 0.38.
+# 2. The word with the **longest** embedding prefers itself: $x_i\cdot x_j \le \lVert x_i\rVert\lVert x_j\rVert \le x_i\cdot x_i$ (Cauchy–Schwarz).
+#    If all are equally long, each one does. A shorter word may prefer another: *cat* scores *dog* with 2.28 and itself with 2.09, because the
+#    dog's vector is longer.
+# 3. Two words never prefer *each other*: $\alpha_{ij}\alpha_{ji} \le \alpha_{ii}\alpha_{jj}$. For $0 \le \lVert x_i - x_j\rVert^2$ says
+#    $2\,x_i\cdot x_j \le x_i\cdot x_i + x_j\cdot x_j$; take exponentials, and divide by both row sums.
+#
+# One matrix for both, $(XW)(XW)^\top$, changes nothing: these are again products of vectors with themselves.
+#
+# ### Three vectors for each word
+#
+# So each word gets three vectors for three parts to play ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)):
+#
+# - its **query** $q = x\,W_Q$: what this word looks for,
+# - its **key** $k = x\,W_K$: what it can be found by,
+# - its **value** $v = x\,W_V$: what it hands over when it is found.
+#
+# The three matrices are learned, and they are the same for each word. We begin with matrices written by hand, $7\times 7$. In
+# $W_Q$ a row is a feature that a word *has*, and a column a feature that it then *looks for*: an action looks for
+# something edible and for somebody alive; something alive for an action; something edible for a quality, and a quality for
+# something edible.
+
+# %%
+edible = 10.0  # try 0.0 … 20.0
+alive = 8.0  # try 0.0 … 20.0
+W_q = pd.DataFrame(0.0, index=table.names, columns=table.names)
+W_q.loc["action", ["edible", "alive"]] = edible, alive
+W_q.loc["alive", "action"] = W_q.loc["edible", "quality"] = W_q.loc["quality", "edible"] = 8.0
+W_Q = torch.tensor(W_q.values).float()
+W_K = torch.eye(7)  # a word is found by all its features
+W_V = torch.diag(torch.tensor([1.0, 0, 0, 0, 1, 1, 1]))  # no size, speed, home
+W_q
+
+# %% [markdown]
+# *Whom does* drinks *look at?* Its embedding is $(0.1, 0, 0.2, 0.2, 0.2, 1, 0)$. Column by column of $W_Q$: it looks for
+# alive with $1\cdot 8 = 8$, for edible with $1\cdot 10 = 10$, for action with $0.1\cdot 8 = 0.8$, for quality with $0.2\cdot 8 = 1.6$. *Milk* is
+# edible with 1 and has nothing else that is looked for: the product of query and key is 10, and the score $10/\sqrt 7 = 3.78$.
+
+# %%
+q = X[1] @ W_Q  # (7,)
+print("query of drinks:", dict(zip(table.names, [round(a, 1) for a in q.tolist()], strict=True)))
+drinks_scores = torch.stack([q @ (x @ W_K) for x in X]) / math.sqrt(7)
+drinks_weights = drinks_scores.softmax(dim=0)
+z = sum(weight * (x @ W_V) for weight, x in zip(drinks_weights, X, strict=True))
+shown = {"score": drinks_scores.tolist(), "weight": drinks_weights.tolist()}
+pd.DataFrame(shown, index=sentence).T.round(2)
+
+# %% [markdown]
+# *Drinks* looks at *milk* (0.62) and at *cat* (0.29): at what is drunk, and at who drinks.
+
+# %%
+cu.quiz("self_attention", "one_matrix")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "Each word prefers itself by its embedding; by its query, drinks looks at milk and at cat."
+):
+    assert torch.equal(raw_scores, raw_scores.T) and abs(raw_scores[1, 3] - 0.38) < 1e-6
+    assert raw_scores.argmax(dim=-1).tolist() == [0, 1, 2, 3]
+    assert (pair @ pair.T)[0].argmax() == 1
+    assert torch.allclose(q, torch.tensor([8, 0, 0, 0, 10, 0.8, 1.6]))
+    assert abs(drinks_scores[3] - 3.78) < 0.005
+    assert abs(drinks_weights[3] - 0.62) < 0.005 and abs(drinks_weights[0] - 0.29) < 0.005
+
+# %% [markdown]
+# ## All words at once
+#
+# *Section 2 of 5*
+#
+# The embeddings are the rows of $X$, and three products give all queries, keys and values. Row $i$, column $j$ of $QK^\top$ is
+# the product of query $i$ and key $j$:
+#
+# $$Q = XW_Q,\quad K = XW_K,\quad V = XW_V,\qquad Z = \operatorname{softmax}\!\Big(\frac{QK^\top}{\sqrt d}\Big)\,V,$$
+#
+# with the softmax along each row. Queries and keys need the same size $d$, since they meet in a dot product; values may have any
+# size $d_v$, and the answers have it too.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.Drawing(
+    """
+    .     X     .
+    pq    pk    pv
+    Q     K     V
+    score score .
+    norm  norm  .
+    mix   mix   mix
+    .     Z     .
+    """,
+    nodes={
+        "X": cu.Cells(4, 7, "X", shape="(n, M)", color="yellow", cell=12),
+        "pq": cu.Box("project: X W_Q"), "pk": cu.Box("project: X W_K"), "pv": cu.Box("project: X W_V"),
+        "Q": cu.Cells(4, 5, "Q", shape="(n, d)", color="sky", cell=12),
+        "K": cu.Cells(4, 5, "K", shape="(n, d)", color="orange", cell=12),
+        "V": cu.Cells(4, 3, "V", shape="(n, d_v)", color="green", cell=12),
+        "score": cu.Box("score, scale: Q K^T / √d", shape="(n, n)"),
+        "norm": cu.Box("normalize: softmax of each row", shape="(n, n)"),
+        "mix": cu.Box("mix: weights × V"),
+        "Z": cu.Cells(4, 3, "Z", shape="(n, d_v)", color="green", cell=12),
+    },
+    arrows=["X -> pq, pk, pv", "pq -> Q", "pk -> K", "pv -> V", "Q, K -> score -> norm -> mix -> Z", "V -> mix"],
+    alt="The same words X are projected three times, to queries Q, keys K and values V. Queries and keys give scores, "
+    "one for each pair of words; their softmax along the rows mixes the values to the answers Z.",
+    gap=(14, 32),
+)  # fmt: skip
+
+# %% [markdown]
+# Queries, keys and values come from the *same* words: this is **self-attention**. Where the queries come from another sentence, as in
+# translation, it is **cross-attention**, by the same formula.
+#
+# ### Exercise 1 · From embeddings to answers
+#
+# *build · 8 minutes*
+#
+# Write the formula, for any number of axes in front of the words. No matrix needs to be square.
+
+
+# %% tags=["exercise", "build"]
+def self_attention(X, W_Q, W_K, W_V):
+    """softmax(QKᵀ/√d) V: (…, n, M), (M, d), (M, d), (M, d_v) → (…, n, d_v)."""
+    ...
+
+
+# %% tags=["check"]
+cu.checks.self_attention(self_attention)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def self_attention_solution(X, W_Q, W_K, W_V):
+    """softmax(QKᵀ/√d) V: (…, n, M), (M, d), (M, d), (M, d_v) → (…, n, d_v)."""
+    queries, keys, values = X @ W_Q, X @ W_K, X @ W_V
+    scores = queries @ keys.transpose(-2, -1) / math.sqrt(queries.shape[-1])
+    return scores.softmax(dim=-1) @ values
+
+
+cu.checks.self_attention(self_attention_solution)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "Milk has no quality: its feature is 0. How much quality has its row of Z, with our matrices?",
+    ["0, as before", "almost 0.9", "exactly 1"],
+    answer="almost 0.9",
+    wrong={
+        "0, as before": "Z holds the values of others. Which word has quality, and does milk look for it?",
+        "exactly 1": "This would take the whole weight. What is left for three scores of 0?",
+    },
+    why="Milk is edible with 1, so it looks for quality with 8. Cold has quality 1 and gets the score 8/√7 = 3.02, the others 0. e^3.02 = 20.6, and 20.6/(20.6 + 3) = 0.87.",
+)
+
+# %%
+Q, K, V = X @ W_Q, X @ W_K, X @ W_V  # project: (n, 7) each
+scores = Q @ K.T / math.sqrt(Q.shape[-1])  # score, scale: (queries, keys)
+weights = scores.softmax(dim=-1)  # normalize
+Z = weights @ V  # mix
+print("scores:", *[[round(a, 2) + 0.0 for a in row] for row in scores.tolist()], sep="\n")
+rows = [f"{name}  {word}" for name in "QKVZ" for word in sentence]
+pd.DataFrame(torch.cat([Q, K, V, Z]).tolist(), index=rows, columns=table.names).round(2)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.show_heatmaps(
-    raw_scores.softmax(-1),
-    queries=sentence,
-    keys=sentence,
-    annotate=True,
-    width=4.6,
-    height=3.4,
-    alt="Weights from dot products of the four embeddings: the diagonal is the darkest cell of each "
-    "row; drinks gives milk and cat the same weight.",
-)
+    torch.stack([raw_weights, weights]), queries=sentence, keys=sentence, annotate=True,
+    titles=["from embeddings", "from queries and keys"],
+    alt="Two maps of weights. From the embeddings each word gives itself the most. From queries and keys, the words "
+    "look at each other.",
+)  # fmt: skip
 
 # %% [markdown]
-# Each word attends mostly to itself, which it knows already. *Drinks* gives *cat* and *milk* the same weight, though they play
-# different parts. The reason is that a dot product measures **likeness**, and likeness is not **relevance**: a verb is unlike its
-# object and still needs it. Worse, three facts hold for *all* embeddings, whatever a network learns:
+# $Q$: *cat* looks for an action, *drinks* for something edible above all, *cold* for something edible, *milk* for a quality. $K$ is $X$
+# itself, and $V$ leaves out three features. In $Z$ the row of *milk* holds 0.87 of quality: the milk is cold.
 #
-# 1. The scores are **symmetric**, $s_{ij} = s_{ji}$. If *drinks* scores *milk* high, then *milk* scores *drinks* just as high.
-# 2. The word with the **longest** embedding attends most to itself: $s_{ij} \le \lVert w_i\rVert \lVert w_j\rVert \le s_{ii}$ (Cauchy–Schwarz).
-# 3. **No two words can look at each other more than at themselves**: $\alpha_{ij}\,\alpha_{ji} \le \alpha_{ii}\,\alpha_{jj}$. Because
-#    $0 \le \lVert w_i - w_j\rVert^2 = s_{ii} + s_{jj} - 2 s_{ij}$; take exponentials, and divide by the two row sums.
+# The scores are no longer symmetric: *drinks* scores *milk* with 3.78, *milk* scores *drinks* with 0. On the right no word
+# keeps more than 0.07 for itself, and *cold* and *milk* prefer each other (0.87 both ways), which fact 3 forbids on the left.
 #
-# We test all three on a thousand random sentences.
+# As a class, with learned matrices and a mask. A linear layer without bias is a product with a matrix; PyTorch keeps the matrix transposed.
+# Below the class, each line compares answers, the gradient of the words and those of the three matrices with PyTorch's operator.
+
 
 # %%
-E = torch.randn(1000, 6, 16)  # a thousand sentences of six words
-E *= torch.rand(1000, 6, 1)  # with embeddings of all lengths
-S = E @ E.mT
-A = S.softmax(-1)
-assert_close(S, S.mT)
-longest = E.norm(dim=-1).argmax(-1)
-assert (S.argmax(-1).gather(1, longest[:, None])[:, 0] == longest).all()
-itself = A.diagonal(dim1=-2, dim2=-1)
-assert (A * A.mT <= itself[:, :, None] * itself[:, None, :] + 1e-6).all()
+class SelfAttention(nn.Module):
+    """(…, n, M) → (…, n, d_v): each word asks all words of its sentence."""
+
+    def __init__(self, M, d, d_v):
+        super().__init__()
+        self.W_Q = nn.Linear(M, d, bias=False)
+        self.W_K = nn.Linear(M, d, bias=False)
+        self.W_V = nn.Linear(M, d_v, bias=False)
+
+    def forward(self, x, attn_mask=None):
+        queries, keys, values = self.W_Q(x), self.W_K(x), self.W_V(x)  # project
+        scores = queries @ keys.transpose(-2, -1)  # score: (…, n, n)
+        scores = scores / math.sqrt(queries.shape[-1])  # scale
+        weights = cu.masked_softmax(scores, attn_mask)  # mask, normalize
+        self.weights = weights.detach()  # to look at
+        return weights @ values  # mix
+
+
+class ByPyTorch(SelfAttention):
+    def forward(self, x, attn_mask=None):
+        qkv = self.W_Q(x), self.W_K(x), self.W_V(x)
+        return F.scaled_dot_product_attention(*qkv, attn_mask)
+
+
+layer, by_pytorch = SelfAttention(7, 5, 3), ByPyTorch(7, 5, 3)
+by_pytorch.load_state_dict(layer.state_dict())
+batch = torch.randn(2, 4, 7)  # two sentences of four words
+lens = cu.padding_mask(torch.tensor([3, 4]), 4)[:, 0]  # (batch, 1, keys)
+for kind, attn_mask in {"no mask": None, "padding": lens, "causal": cu.causal_mask(4)}.items():
+    print(f"{kind:8}", end="")
+    cu.equal(layer, by_pytorch, batch, attn_mask)
+
+# %%
+cu.explore.asking_word()
+
+# %%
+cu.quiz("self_attention", "entry_of_the_scores")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("With queries and keys the words look at each other, and milk gets 0.87 of quality."):
+    assert torch.allclose(Z[1], z, atol=1e-6)
+    assert abs(Z[3, 6] - 0.87) < 0.005
+    assert weights.argmax(dim=-1).tolist() == [1, 3, 3, 2]
+    assert weights.diagonal().max() < 0.075
+    assert abs(scores[1, 3] - 3.78) < 0.005 and scores[3, 1].abs() < 1e-6
+    assert weights[2, 3] * weights[3, 2] > weights[2, 2] * weights[3, 3]
 
 # %% [markdown]
-# And it gets worse with size. If the $d$ entries of an embedding are independent with mean 0 and variance 1, then
-# $\lVert w\rVert^2 \approx d$, while the product with another word is only of size $\sqrt d$. Even after dividing all scores by
-# $\sqrt d$, as in [Scoring functions](03_scoring_functions.ipynb), a word leads by $\sqrt d$ with itself. *How much weight is left for the nine others of ten words?*
+# ## Any order
+#
+# *Section 3 of 5*
+#
+# *Cat drinks cold milk*; *milk drinks cold cat*. What does our attention make of the difference?
 
 # %%
-sizes = [4, 16, 64, 256]
-left_over = []
-for d in sizes:
-    E = torch.randn(2000, 10, d)
-    weights = (E @ E.mT / math.sqrt(d)).softmax(-1)
-    left_over.append(1 - weights.diagonal(dim1=-2, dim2=-1).mean().item())
-assert left_over[0] > 0.5 and left_over[2] < 0.02 and left_over[3] < 1e-4
-pd.DataFrame(
-    [[f"{100 * share:.0f} %" for share in left_over]],
-    index=["weight on other words"],
-    columns=[f"d = {d}" for d in sizes],
-)
+order = [3, 1, 2, 0]
+turned = X[order]
+Z_turned = ((turned @ W_Q) @ (turned @ W_K).T / math.sqrt(7)).softmax(dim=-1) @ (turned @ W_V)
+print("largest difference, word by word:", f"{(Z_turned - Z[order]).abs().max():.0e}")
+shuffle = torch.tensor([2, 0, 3, 1])
+for name, mask in {"no mask": None, "causal": cu.causal_mask(4)}.items():
+    apart = layer(batch[:, shuffle], mask) - layer(batch, mask)[:, shuffle]
+    print(f"random sentences, {name}: largest difference {apart.abs().max():.0e}")
+pd.DataFrame(Z_turned.tolist(), index=[sentence[i] for i in order], columns=table.names).round(2)
 
 # %% [markdown]
-# At 256 dimensions, a small size today, words with random embeddings talk to nobody but themselves.
+# Nothing, up to the rounding of a sum: the rows are those of $Z$ above, in the new order. *Milk* still gets 0.87 of quality, although the cat is cold now. The
+# proof has three lines. Let $\Pi$ be the permutation matrix that puts the words into another order, $\Pi X$. Then
 #
-# ### Word by word
+# 1. queries, keys and values are $\Pi Q, \Pi K, \Pi V$, since each word is projected on its own;
+# 2. the scores are $\Pi QK^\top\Pi^\top$, and a softmax along rows does not mind where rows and columns stand: the weights are $\Pi A\Pi^\top$;
+# 3. the answers are $\Pi A\Pi^\top\,\Pi V = \Pi AV$, because $\Pi^\top\Pi = I$.
 #
-# The way out, made popular by Vaswani et al. (2017), gives each word three vectors for three parts to play:
+# $$f(\Pi X) = \Pi f(X)$$
 #
-# - its **query** $q = w\,W_q$: what this word is looking for,
-# - its **key** $k = w\,W_k$: what it can be found by,
-# - its **value** $v = w\,W_v$: what it hands over when found.
+# Self-attention is **permutation equivariant**: permute the words, and the answers are permuted with them. Their mean over the
+# sentence does not change at all; it is **invariant**. With a causal mask line 2 fails, because the mask stays where it is: the last printed line is not zero.
 #
-# $W_q$, $W_k$ and $W_v$ are three **learnable matrices**, here of size $7 \times 7$, the same for each word. The words are rows, so the
-# matrix stands on the right. We begin with matrices written by hand. In $W_q$ a row is a feature that a word *has*, and a column a
-# feature that it then *looks for*: an action looks for something edible (10) and for somebody alive (8); something alive looks for
-# an action; something edible for a quality, and a quality for something edible.
+# So a layer without a mask sees a **bag of words**. How a network learns where a word stands is the subject of [Positions](09_positions.ipynb).
+#
+# ### Exercise 2 · Find the bug
+#
+# *bug · 8 minutes*
+#
+# A colleague tests whether a layer, a function (batch, n, d) → (batch, n, d), ignores the order of its words. The test says False for plain
+# attention over 60 words, and True for a convolution whose ends are joined to a ring. Both verdicts are wrong. Find the two
+# reasons, and repair the test.
+
 
 # %%
-has = {name: place for place, name in enumerate(table.names)}
-W_q = torch.zeros(7, 7)
-W_q[has["action"], has["edible"]] = 10
-W_q[has["action"], has["alive"]] = 8
-W_q[has["alive"], has["action"]] = 8
-W_q[has["edible"], has["quality"]] = 8
-W_q[has["quality"], has["edible"]] = 8
-W_k = torch.eye(7)  # a word is found by all its features
-handed_over = torch.tensor([1.0, 0, 0, 0, 1, 1, 1])  # all but size, speed and home
-W_v = torch.diag(handed_over)
-pd.DataFrame(W_q.int().tolist(), index=table.names, columns=table.names)
+def buggy_order_test(layer, x):
+    order = torch.arange(x.shape[1]).flip(0)
+    return torch.equal(layer(x[:, order]), layer(x)[:, order])
+
+
+def plain(x):
+    return (x @ x.mT / math.sqrt(x.shape[-1])).softmax(dim=-1) @ x
+
+
+def ring(x):
+    return x.roll(1, dims=1) + 2 * x + x.roll(-1, dims=1)
+
+
+print("plain attention:", buggy_order_test(plain, torch.randn(2, 60, 48)))
+print("ring:", buggy_order_test(ring, torch.randn(2, 9, 4)))
+
+
+# %% tags=["exercise", "bug"]
+def fixed_order_test(layer, x):
+    """True if permuting the words of x (batch, n, d) permutes the outputs, and does nothing else."""
+    ...
+
+
+# %% tags=["check"]
+cu.checks.fixed_order_test(fixed_order_test)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def fixed_order_test_solution(layer, x):
+    """A sum in another order differs in its last digits; and a reversal is one order of many."""
+    for _ in range(5):  # one random order may be a harmless one
+        order = torch.randperm(x.shape[1])
+        if not torch.allclose(layer(x[:, order]), layer(x)[:, order], rtol=1e-3, atol=1e-3):
+            return False
+    return True
+
+
+cu.checks.fixed_order_test(fixed_order_test_solution)
+
+# %%
+cu.quiz("self_attention", "both_cold")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Another order permutes the answers; with a causal mask it changes them."):
+    assert torch.allclose(Z_turned, Z[order], atol=1e-5)
+    assert abs(Z_turned[0, 6] - 0.87) < 0.005
+    assert torch.allclose(layer(batch[:, shuffle]), layer(batch)[:, shuffle], atol=1e-5)
+    assert apart.abs().max() > 0.01
+    assert not buggy_order_test(plain, torch.randn(2, 60, 48))
+    assert buggy_order_test(ring, torch.randn(2, 9, 4))
 
 # %% [markdown]
-# *Whom does the word* drinks *look at?* Its embedding is $(0.1, 0, 0.2, 0.2, 0.2, 1, 0)$. By hand, column by column of $W_q$: it looks
-# for alive with $1\cdot 8 = 8$, for edible with $1\cdot 10 = 10$, for action with $0.1\cdot 8 = 0.8$ and for quality with
-# $0.2\cdot 8 = 1.6$. Its dot product with the key of *milk*, which is edible 1.0 and nothing else that is looked for, is 10.
-# We divide by $\sqrt 7$, which is nothing but a temperature.
+# ## A word that hangs on another
+#
+# *Section 4 of 5*
+#
+# Back to the apple that was ripe. We make sentences with four nouns, an animal, a food, a piece of furniture and a garment, in any order, and an
+# adjective that fits one of them. Two words then need that noun's gender in French: *it* and the adjective. No test sentence
+# is among the 2,000 to learn from.
+#
+# The model is as small as can be: learned embeddings, one or more layers that *mix* words, and a linear layer to two genders. What
+# was mixed is *added* to the word, so that the word is not lost. Beside self-attention stand three plainer readers: one that sees the
+# word alone, one that adds the **average** of all words (attention with equal weights), and one that has a hidden layer behind this average and as
+# many parameters as two attentions.
 
 # %%
-w = table["drinks"]
-q = w @ W_q  # (7,)
-assert_close(q, torch.tensor([8, 0, 0, 0, 10, 0.8, 1.6]))
-scores = torch.stack([q @ (table[other] @ W_k) for other in sentence]) / math.sqrt(7)
-assert_close(scores[3], torch.tensor(10 / math.sqrt(7)))
-weights = scores.softmax(-1)
-z = sum(weight * (table[other] @ W_v) for weight, other in zip(weights, sentence, strict=True))
-pd.DataFrame([weights.tolist()], index=["drinks"], columns=sentence).round(2)
+row = 0  # try 0 … 999
+train_set, test_set = make_sentences(2000, 1000)
+words = test_set.words(row)
+print(" ".join(words))
+for place in (IT, ADJECTIVE):
+    gender = ["masculine", "feminine"][test_set.gender[row]]
+    print(f"{words[place]}: {gender}, for it means {words[test_set.meant[row]]}")
 
-# %% [markdown]
-# *Drinks* attends to *milk* (0.62) and to *cat* (0.29): to what is drunk and to who drinks.
-#
-# ### All words at once
-#
-# Stack the four embeddings to $X$, and the same three matrices give all queries, keys and values in three products:
-#
-# $$Q = X W_q,\qquad K = X W_k,\qquad V = X W_v .$$
-#
-# Row $i$ of $Q$ is the query of word $i$; entry $(i, j)$ of $Q K^\top$ is the dot product of query $i$ and key $j$. So one line computes
-# attention for a whole sentence:
-#
-# $$Z = \operatorname{softmax}\!\left(\frac{Q K^\top}{\sqrt{d}}\right) V ,$$
-#
-# with the softmax along each row, and $d = 7$ the size of a query. The division stands *inside* the softmax; some slides put it
-# outside, and [Scoring functions](03_scoring_functions.ipynb) has shown what that breaks.
 
 # %%
-Q, K, V = X @ W_q, X @ W_k, X @ W_v
-scores = Q @ K.T / math.sqrt(Q.shape[-1])
-weights = scores.softmax(dim=-1)
-Z = weights @ V
-assert_close(Z[1], z)  # the row of "drinks" is what we got word by word
+class Average(nn.Module):
+    """(…, n, d) → (…, 1, d), the same for each word: the mean of all values."""
 
-# %% [markdown]
-# All tensors, their shapes and what a row is:
+    def __init__(self, d):
+        super().__init__()
+        self.W_V = nn.Linear(d, d, bias=False)
 
-# %%
-tensors = {
-    "X": (X, "the embedding of a word"),
-    "W_q, W_k, W_v": (W_q, "a feature that a word has"),
-    "Q": (Q, "what a word looks for"),
-    "K": (K, "what a word is found by"),
-    "V": (V, "what a word hands over"),
-    "scores": (scores, "a query; a column is a key"),
-    "weights": (weights, "a query: its distribution over the keys"),
-    "Z": (Z, "the answer to a word's query"),
+    def forward(self, x):
+        return self.W_V(x).mean(dim=-2, keepdim=True)
+
+
+class Reader(nn.Module):
+    """(batch, n) tokens → (batch, n, 2): masculine or feminine, for each word."""
+
+    def __init__(self, *mixers, d=32, hidden=0):
+        super().__init__()
+        self.embedding = nn.Embedding(len(VOCABULARY), d)
+        self.mixers = nn.ModuleList(mixers)
+        self.output = nn.Linear(d, 2)
+        if hidden:
+            deep = nn.Linear(d, hidden), nn.ReLU(), nn.Linear(hidden, 2)
+            self.output = nn.Sequential(*deep)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        for mix in self.mixers:
+            x = x + mix(x)  # what the word was, and what it has found
+        return self.output(x)
+
+
+kinds = {
+    "the word alone": lambda: Reader(),
+    "average": lambda: Reader(Average(32)),
+    "average, hidden layer": lambda: Reader(Average(32), hidden=148),
+    "one attention": lambda: Reader(SelfAttention(32, 32, 32)),
+    "two attentions": lambda: Reader(*(SelfAttention(32, 32, 32) for _ in range(2))),
 }
-rows = {
-    name: {"shape": tuple(tensor.shape), "a row is": meaning}
-    for name, (tensor, meaning) in tensors.items()
-}
-pd.DataFrame.from_dict(rows, orient="index")
 
-# %% [markdown]
-# The queries $Q$: *cat* looks for an action, *drinks* above all for something edible, *cold* for something edible, *milk* for a
-# quality.
 
-# %%
-pd.DataFrame(Q.tolist(), index=sentence, columns=table.names).round(1)
-
-# %% [markdown]
-# $K$ equals $X$ here, because $W_k$ is the identity. The values $V$ leave out three features:
-
-# %%
-assert_close(K, X)
-pd.DataFrame(V.tolist(), index=sentence, columns=table.names).round(1)
-
-# %% [markdown]
-# The scores $QK^\top/\sqrt 7$. They are not symmetric: *drinks* scores *milk* with 3.78, *milk* scores *drinks* with 0.
-
-# %%
-assert (scores - scores.T).abs().max() > 3
-pd.DataFrame(scores.tolist(), index=sentence, columns=sentence).round(2)
-
-# %% [markdown]
-# *What do the weights look like, next to those from the raw embeddings?*
-
-# %%
-cu.show_heatmaps(
-    torch.stack([raw_scores.softmax(-1), weights]),
-    queries=sentence,
-    keys=sentence,
-    titles=["from the embeddings", "from queries and keys"],
-    annotate=True,
-    alt="Two maps of weights. From the embeddings, each word attends most to itself. From queries and "
-    "keys, cat attends to drinks, drinks to milk and less to cat, cold to milk, and milk to cold.",
-)
-
-# %% [markdown]
-# On the right each word gives itself little, 0.07 or less. *Cat* looks at *drinks*, *drinks* at *milk* and somewhat at *cat*, and *cold* and *milk* look
-# at each other, which the third fact above forbids on the left. The answers $Z$ say what each word has gathered: the row of *milk* now
-# holds 0.87 of quality. The milk has learned that it is cold.
-
-# %%
-assert weights.argmax(-1).tolist() == [1, 3, 3, 2]
-assert weights.argmax(-1).tolist() != raw_scores.argmax(-1).tolist() == [0, 1, 2, 3]
-assert weights[2, 3] * weights[3, 2] > weights[2, 2] * weights[3, 3]  # against fact 3
-pd.DataFrame(Z.tolist(), index=sentence, columns=table.names).round(2)
-
-# %% [markdown]
-# Nothing forces the matrices to be square. Queries and keys must have the same size $d$, since they meet in a dot product; values
-# may have any size, and so have the answers. When queries, keys and values come from the same words, as here, we speak of
-# **self-attention**; when queries come from another sentence, of **cross-attention**. The formula is the same.
-#
-# ### Two matrices can learn it
-#
-# We wrote $W_q$ by hand. *Does gradient descent find such matrices, and does it need two of them for the scores?* We ask for the
-# map above (*cat* → *drinks*, *drinks* → *milk*, *cold* → *milk*, *milk* → *cold*), minimize $-\log$ of the wanted weights, and
-# compare three ways to score. (Here we may use that loss, for we know which weights we want. A real network is never told.)
+def new_reader(kind, seed):
+    cu.seed_everything(seed)
+    return kinds[kind]()
 
 
 # %%
-wanted = F.one_hot(torch.tensor([1, 3, 3, 2])).float()  # (queries, keys)
+def gender_loss(model, batch):
+    """Summed over "it" and the adjective of each sentence, and how many these are."""
+    tokens, gender = batch
+    logits = model(tokens)[:, [IT, ADJECTIVE]].flatten(0, 1)  # (2 · batch, 2)
+    return F.cross_entropy(logits, gender.repeat_interleave(2), reduction="sum"), len(logits)
 
 
-def learn(scores_of, parameters, steps=1000, rate=0.2):
-    """Gradient descent on the mean of −log(wanted weight); the last loss and the weights."""
+def train(model, seed, steps=600):
+    generator = torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(steps):
-        scores = scores_of() / math.sqrt(7)
-        weights = scores.detach().softmax(dim=-1)
-        slope = (weights - wanted) / len(wanted)  # of the loss, by the scores
-        slopes = torch.autograd.grad(scores, parameters, slope)
-        with torch.no_grad():
-            for parameter, downhill in zip(parameters, slopes, strict=True):
-                parameter -= rate * downhill
-    return -(weights * wanted).sum(-1).log().mean().item(), weights
-
-
-def matrix():
-    return (0.3 * torch.randn(7, 7)).requires_grad_()
-
-
-# %%
-log_factor = torch.zeros(1, requires_grad=True)  # embeddings alone leave a temperature to learn
-W, W_query, W_key = matrix(), matrix(), matrix()
-learned = {
-    "embeddings": learn(lambda: log_factor.exp() * (X @ X.T), [log_factor]),
-    "one matrix for both": learn(lambda: (X @ W) @ (X @ W).T, [W]),
-    "two matrices": learn(lambda: (X @ W_query) @ (X @ W_key).T, [W_query, W_key]),
-}
-all_right = [(fit * wanted).sum(-1).min().item() > 0.5 for _, fit in learned.values()]
-shown = pd.DataFrame({"mean loss": [round(loss, 1) for loss, _ in learned.values()]}, index=learned)
-shown["each word looks where it should"] = ["yes" if right else "no" for right in all_right]
-shown
-
-# %% [markdown]
-# Two matrices learn the map at once. One matrix for both gives the scores $(XW)(XW)^\top$, again dot products of vectors with
-# themselves, so the three facts hold for it: *cold* and *milk* can't both prefer each other, however long we train. If they give each other
-# the weights $\alpha$ and $\beta$, the third fact says $\alpha\beta \le (1 - \alpha)(1 - \beta)$, that is $\alpha + \beta \le 1$. So the mean loss over
-# the four words can't fall below $\tfrac24\ln 2 \approx 0.35$. We assert these bounds, not the luck of one run.
-
-# %%
-loss_embeddings, loss_one, loss_two = (loss for loss, _ in learned.values())
-assert loss_two < 0.05
-assert loss_one > 0.5 * math.log(2) - 1e-3 and loss_embeddings > loss_one
-assert all(fit[2, 3] + fit[3, 2] < 1 + 1e-4 for _, fit in list(learned.values())[:2])
-
-# %% [markdown]
-# ### Exercise 1 · Attention from embeddings
-# *10 minutes · ★★*
-#
-# Write the whole way from embeddings to answers, for any number of axes before the words. $W_q$ and $W_k$ are $(M, d)$, and $W_v$ is
-# $(M, d_v)$; none needs to be square. The scores are divided by $\sqrt d$.
-
-
-# %% tags=["exercise"]
-def self_attention(X, W_q, W_k, W_v):
-    """softmax(QKᵀ/√d) V: (…, words, M), (M, d), (M, d), (M, d_v) → (…, words, d_v)."""
-    ...
-
-
-# %% tags=["check"]
-cu.checks.self_attention(self_attention)
-
-
-# %% tags=["solution"] jupyter={"source_hidden": true}
-def self_attention(X, W_q, W_k, W_v):
-    """softmax(QKᵀ/√d) V: (…, words, M), (M, d), (M, d), (M, d_v) → (…, words, d_v)."""
-    queries, keys, values = X @ W_q, X @ W_k, X @ W_v
-    scores = queries @ keys.transpose(-2, -1) / math.sqrt(queries.shape[-1])
-    return scores.softmax(dim=-1) @ values
-
-
-cu.checks.self_attention(self_attention)
-
-# %% [markdown]
-# ### Exercise 2 · Queries from another sentence
-# *5 minutes · ★*
-#
-# In **cross-attention** the queries come from one sentence $Y$, keys and values from another, $X$. Write it, with scores divided
-# by $\sqrt d$. Which of the two lengths does the answer have?
-
-
-# %% tags=["exercise"]
-def cross_attention(Y, X, W_q, W_k, W_v):
-    """softmax(QKᵀ/√d) V, Q from Y, K and V from X: (…, n, M), (…, m, M), … → (…, n, d_v)."""
-    ...
-
-
-# %% tags=["check"]
-cu.checks.cross_attention(cross_attention)
-
-
-# %% tags=["solution"] jupyter={"source_hidden": true}
-def cross_attention(Y, X, W_q, W_k, W_v):
-    """softmax(QKᵀ/√d) V, Q from Y, K and V from X: (…, n, M), (…, m, M), … → (…, n, d_v)."""
-    scores = (Y @ W_q) @ (X @ W_k).transpose(-2, -1) / math.sqrt(W_q.shape[-1])
-    return scores.softmax(dim=-1) @ (X @ W_v)
-
-
-cu.checks.cross_attention(cross_attention)
-
-# %% [markdown]
-# ## A database of any size, in any order
-#
-# *What happens to the answer when the database grows, or is shuffled?* The code below has no number of pairs in it. It runs with one
-# pair, with five, with a hundred thousand; the form of the answer stays.
-
-
-# %%
-def attention(queries, keys, values, mask=None):
-    scores = queries @ keys.transpose(-2, -1) / math.sqrt(queries.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
-    return scores.softmax(dim=-1) @ values
-
-
-questions = torch.randn(3, 8)
-for m in (1, 5, 100_000):
-    assert attention(questions, torch.randn(m, 8), torch.randn(m, 2)).shape == (3, 2)
-
-# %% [markdown]
-# A sum does not care for the order of its terms. Shuffle the pairs, keys and values *together*, and the answer is the same, up to the
-# rounding of a sum. Shuffle the keys alone, and the database says something else.
-
-# %%
-k, v = torch.randn(50, 8), torch.randn(50, 2)
-order = torch.randperm(50)
-assert_close(attention(questions, k[order], v[order]), attention(questions, k, v))
-assert (attention(questions, k[order], v) - attention(questions, k, v)).abs().max() > 0.01
-
-# %% [markdown]
-# For a sentence this means: attention without a mask does not see the order of words. *Cat drinks cold milk* and *milk drinks cold cat* give each
-# word the same answer, only in other rows. Formally $\operatorname{Att}(PX) = P\operatorname{Att}(X)$ for each permutation $P$. That word order
-# counts after all is the business of position encodings, later in the course.
-
-# %%
-swapped = ["milk", "drinks", "cold", "cat"]
-Y = table[swapped]
-Z_swapped = ((Y @ W_q) @ (Y @ W_k).T / math.sqrt(7)).softmax(-1) @ (Y @ W_v)
-assert_close(Z_swapped[[3, 1, 2, 0]], Z)
-
-# %% [markdown]
-# ### Exercise 3 · Undo a shuffle
-# *5 minutes · ★★*
-#
-# Word $i$ of a shuffled sentence was word `order[i]` of the sentence. Self-attention gave one answer for each word of the shuffled
-# sentence. Put the answers back into the order of the sentence.
-
-
-# %% tags=["exercise"]
-def restored(answers, order):
-    """Answers (words, d) of X[order], with order (words,) → the answers of X, in its order."""
-    ...
-
-
-# %% tags=["check"]
-cu.checks.restored(restored)
-
-
-# %% tags=["solution"] jupyter={"source_hidden": true}
-def restored(answers, order):
-    """Answers (words, d) of X[order], with order (words,) → the answers of X, in its order."""
-    return answers[order.argsort()]  # argsort of a permutation is its inverse
-
-
-cu.checks.restored(restored)
-
-# %% [markdown]
-# ## The same as the library's
-#
-# *Does `course_utils` (`cu`) compute what we built?* Our function has one more argument: a **mask**,
-# True where a query may use a pair. A pair that may not be used gets the score −∞, as if it were not in the database. We
-# compare outputs and gradients on random inputs, with and without masks, with ours and with PyTorch's own operator.
-
-
-# %%
-def outputs_and_gradients(function, mask):
-    generator = torch.Generator().manual_seed(1)
-    inputs = [torch.randn(2, n, 8, generator=generator).requires_grad_() for n in (3, 5, 5)]
-    output = function(*inputs, mask)
-    target = torch.randn(output.shape, generator=generator)
-    return output, *torch.autograd.grad((output * target).sum(), inputs)
-
-
-mask = torch.rand(2, 3, 5) < 0.6
-mask[..., 0] = True  # each query may use at least one pair; Scoring functions treats the empty row
-for m in (None, mask):
-    ours = outputs_and_gradients(attention, m)
-    assert_close(outputs_and_gradients(cu.scaled_dot_product_attention, m), ours)
-    assert_close(outputs_and_gradients(F.scaled_dot_product_attention, m), ours)
-
-# %% [markdown]
-# A masked pair has no influence: whatever finite number we write into it, the answer stays the same to the last bit.
-
-# %%
-only_first_two = torch.tensor([[True, True, False, False, False]])
-asker, stored, kept = torch.randn(1, 8), torch.randn(5, 8), torch.randn(5, 2)
-broken = kept.clone()
-broken[2:] = 1e6
-answer = attention(asker, stored, kept, only_first_two)
-assert torch.equal(answer, attention(asker, stored, broken, only_first_two))
-assert_close(answer, attention(asker, stored[:2], kept[:2]))
-
-# %% [markdown]
-# ## What goes wrong
-#
-# ### The softmax runs over the wrong axis
-#
-# The function below has been in use for months, on one database at a time. Then somebody gives it a batch. *Which warning sign shows,
-# without knowing the right answer?*
-
-
-# %%
-def buggy_lookup(queries, keys, values):
-    scores = queries @ keys.transpose(-2, -1)
-    weights = scores.softmax(dim=1)
-    return weights @ values
-
-
-animals = ["mouse", "cat", "dog", "horse", "elephant"]
-size, home = table.names.index("size"), table.names.index("home")
-keys = table[animals][:, [size, home]]  # (keys, 2)
-years = torch.tensor([[2.0], [15.0], [12.0], [28.0], [65.0]])  # (keys, 1): how long they may live
-asked = table[["kitten", "horse", "house"]][:, [size, home]]
-one = buggy_lookup(asked, keys, years)
-batch = buggy_lookup(asked[None], keys[None], years[None])
-shown = {"alone": one[:, 0].tolist(), "in a batch": batch[0, :, 0].tolist()}
-pd.DataFrame(shown, index=["kitten", "horse", "house"]).round(1)
-
-# %% [markdown]
-# The answers differ, and no error was raised: every shape fits. There are two signs. The weights of a query no longer sum to 1, and
-# an answer may leave the hull. With a single query the sign can't be missed: all weights are 1, and a kitten lives for the *sum* of all
-# years.
-
-# %%
-assert buggy_lookup(asked[None, :1], keys[None], years[None]).item() == years.sum() == 122
-right = cu.scaled_dot_product_attention(asked, keys, years, scale=1.0)
-assert_close(one, right)  # alone it is right
-wrong = (asked[None] @ keys[None].mT).softmax(dim=1)
-assert (wrong.sum(dim=-1) - 1).abs().min() > 0.05  # no row of weights sums to 1
-
-# %% [markdown]
-# ### Exercise 4 · Find the bug
-# *5 minutes · ★*
-#
-# Repair `buggy_lookup`, so that it is right with and without a batch axis, and with heads in front of that.
-
-
-# %% tags=["exercise"]
-def fixed_lookup(queries, keys, values):
-    """softmax(q·k) v: (…, queries, d), (…, keys, d), (…, keys, d_v) → (…, queries, d_v)."""
-    ...
-
-
-# %% tags=["check"]
-cu.checks.fixed_lookup(fixed_lookup)
-
-
-# %% tags=["solution"] jupyter={"source_hidden": true}
-def fixed_lookup(queries, keys, values):
-    """softmax(q·k) v: (…, queries, d), (…, keys, d), (…, keys, d_v) → (…, queries, d_v)."""
-    scores = queries @ keys.transpose(-2, -1)
-    weights = scores.softmax(dim=-1)  # dim=1 is the axis of the keys only where there is no batch
-    return weights @ values
-
-
-cu.checks.fixed_lookup(fixed_lookup)
-
-# %% [markdown]
-# ### The dot product does not find the nearest key
-#
-# In a dot product a long key beats a close one. *How many of the 24 words find themselves, if the words are queries and keys?*
-
-
-# %%
-def closeness(queries, keys):
-    """−½‖q − k‖² for each pair: (…, queries, features), (…, keys, features) → (…, queries, keys)."""
-    return -0.5 * (queries.unsqueeze(-2) - keys.unsqueeze(-3)).square().sum(-1)
-
-
-words = table.features
-best = (words @ words.T).argmax(-1)
-assert table.words[best[table.words.index("cat")]] == "dog"
-found_by_dot = best == torch.arange(24)
-found_by_closeness = closeness(words, words).argmax(-1) == torch.arange(24)
-unit = F.normalize(words, dim=-1)
-found_by_cosine = (unit @ unit.T).argmax(-1) == torch.arange(24)
-assert found_by_closeness.all() and found_by_cosine.all()
-found = {
-    "dot product": found_by_dot,
-    "closeness": found_by_closeness,
-    "dot product, length 1": found_by_cosine,
-}
-pd.DataFrame(
-    {name: f"{hits.sum()} of 24" for name, hits in found.items()},
-    index=["words that find themselves"],
+        chosen = torch.randint(2000, (64,), generator=generator)
+        total, count = gender_loss(model, (train_set.tokens[chosen], train_set.gender[chosen]))
+        optimizer.zero_grad()
+        (total / count).backward()
+        optimizer.step()
+
+
+@torch.no_grad()
+def score(model, test=True):
+    tokens, gender, _ = test_set if test else train_set
+    right = (model(tokens).argmax(dim=-1) == gender[:, None]).float().mean(dim=0)
+    return {"it": right[IT].item(), "adjective": right[ADJECTIVE].item()}
+
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "One attention: at which of the two words is the gender right in (nearly) every test sentence?",
+    ["at both", "at the adjective only", "at “it” only"],
+    answer="at the adjective only",
+    wrong={
+        "at both": "The query of “it” is made from “it” alone, and that is the same word in each sentence. Can it know what fits the adjective?",
+        "at “it” only": "Which of the two words tells by itself whether an animal or a food is meant?",
+    },
+    why="The query is made from the word itself. Ripe can ask for food; it can ask for nouns, but not for those that fit an adjective which it has not read.",
 )
 
+# %%
+reader = new_reader("two attentions", seed=0)
+expected = 52 * 32 + 6 * 32**2 + 2 * 32 + 2  # words, six matrices, output
+cu.before_training(
+    reader, (train_set.tokens[:64], train_set.gender[:64]), gender_loss,
+    expected=expected, choices=2, lr=3e-3,
+)  # fmt: skip
+train(reader, seed=0)
+print("two attentions, trained here:", {k: round(v, 3) for k, v in score(reader).items()})
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+stored = pd.DataFrame(
+    [run.config | run.result for run in cu.stored_runs("self_attention", "reader")]
+)
+grouped = stored.groupby(["kind", "steps"], sort=False)[["adjective", "it"]].agg(["min", "max"])
+compared = pd.DataFrame(
+    {
+        f"{word}, {steps:,} steps": {
+            kind: f"{grouped.loc[(kind, steps), (word, 'min')]:.2f} … {grouped.loc[(kind, steps), (word, 'max')]:.2f}"
+            for kind in kinds
+        }
+        for steps in (600, 1800)
+        for word in ("adjective", "it")
+    }
+)
+compared.insert(
+    0, "parameters", [sum(p.numel() for p in make().parameters()) for make in kinds.values()]
+)
+compared
+
 # %% [markdown]
-# *Cat* finds *dog*, because the dog has larger numbers. The missing term is the $-\tfrac12\lVert k\rVert^2$ of the distance. A
-# network can learn around it, since it makes its own keys; a search over stored vectors can't, and should scale them to length 1.
+# MAPTEXT
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+two = stored[(stored["kind"] == "two attentions") & (stored["steps"] == 600)].set_index("seed")
+looked = two[[name for name in two if name.startswith("layer")]].T.rename(columns="seed {}".format)
+print(looked.round(2).to_string())
+asking = [f"{words[place]}, layer {number}" for number in (1, 2) for place in (IT, ADJECTIVE)]
+picture, ax = cu.subplots(
+    width=6.4, height=2.2,
+    alt=f"Weights of it and of {words[ADJECTIVE]} in both layers over the 17 words of the sentence.",
+)  # fmt: skip
+cu.heatmap(
+    ax, torch.stack([reader.mixers[number].weights[row, place] for number in (0, 1) for place in (IT, ADJECTIVE)]),
+    queries=asking, keys=words, xlabel=None, ylabel=None,
+)  # fmt: skip
+ax.tick_params(axis="x", rotation=60)
+picture
+
+# %% [markdown]
+# LOOKTEXT
 #
+# ### Exercise 3 · His car
+#
+# *open · 6 minutes*
+#
+# Spanish *su coche* is *his car*, *her car* or *its car*: a translator into English has to find out whose. Make up three sentences in which one
+# other word decides, and one in which it takes two. Which words would have to ask, and what has to be in their keys and values? How many layers does it
+# take? And which plainer model would you set beside yours, so that a reader believes that attention was needed?
+
+# %%
+cu.quiz("self_attention", "same_query")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "One attention finds the gender at the adjective, two find it at both words, on three seeds."
+):
+    low, high = grouped.xs("min", axis=1, level=1), grouped.xs("max", axis=1, level=1)
+    assert (low["adjective"].loc[["one attention", "two attentions"]] > 0.98).all()
+    assert (low["it"].loc["two attentions"] > 0.98).all()
+    assert (high["it"].loc["one attention"] < 0.8).all()
+    assert (high.loc["the word alone"] < 0.6).all(axis=None)
+    assert (high.loc["average"] < 0.8).all(axis=None)
+
+# %% [markdown]
+# ## Convolution, recurrence, attention
+#
+# *Section 5 of 5*
+#
+# Three layers turn $n$ vectors of size $d$ into $n$ others. A **convolution** reads the $k$ nearest words, a **recurrence** the word and the state before
+# it (red arrows), attention all words. What do they cost? Three numbers matter:
+#
+# - **multiply-adds**: multiplications, each with its addition, in all matrix products; `cu.multiply_adds` counts them;
+# - **products that wait for each other**: the longest chain of matrix products in which each one needs the result of the one before. No
+#   number of processors makes it shorter. Products that need nothing from each other count once, as all $x_tW_x$ do. `cu.waiting_products`
+#   looks for this chain in the graph that autograd keeps;
+# - **path length**: how many layers, or steps of a recurrence, lie between the first word and the last output.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+dots = {
+    f"{part}{name}{i}": cu.Circle(name, color=color)
+    for part in "cra"
+    for i in range(4)
+    for name, color in (("x", "yellow"), ("y", "green"))
+}
+straight = [
+    cu.Arrow(f"cx{i}", f"cy{j}", straight=True)
+    for j in range(4)
+    for i in range(j - 2, j + 1)
+    if i >= 0
+]
+straight += [cu.Arrow(f"rx{i}", f"ry{i}") for i in range(4)] + [
+    cu.Arrow(f"ry{i}", f"ry{i + 1}", color="vermilion") for i in range(3)
+]
+straight += [cu.Arrow(f"ax{i}", f"ay{j}", straight=True) for j in range(4) for i in range(4)]
+cu.Drawing(
+    """
+    c   c   c   c   . r   r   r   r   . a   a   a   a
+    cx0 cx1 cx2 cx3 . rx0 rx1 rx2 rx3 . ax0 ax1 ax2 ax3
+    cy0 cy1 cy2 cy3 . ry0 ry1 ry2 ry3 . ay0 ay1 ay2 ay3
+    """,
+    nodes=dots | {"c": cu.Note("convolution, k = 3"), "r": cu.Note("recurrence"), "a": cu.Note("self-attention")},
+    arrows=straight,
+    alt="Four words x and four outputs y, three times. Convolution: each y is joined to its own x and the two before it. "
+    "Recurrence: each y to its own x and, in red, to the y before it. Self-attention: each y to all four x.",
+    gap=(14, 46),
+)  # fmt: skip
+
+
+# %%
+def convolution(x, kernel, dilation=1):
+    """Word i reads i, i − dilation, …, k words in all: (n, d), (d, d, k) → (n, d)."""
+    padded = F.pad(x.T, (dilation * (kernel.shape[-1] - 1), 0))  # zeros in front
+    return F.conv1d(padded[None], kernel, dilation=dilation)[0].T
+
+
+def recurrence(x, W_x, W_h):
+    """h_t = tanh(x_t W_x + h_{t−1} W_h), one after the other: (n, d) → (n, d)."""
+    states = [x.new_zeros(1, x.shape[1])]
+    for inputs in (x @ W_x).split(1):
+        states.append((inputs + states[-1] @ W_h).tanh())
+    return torch.cat(states[1:])
+
+
+def path(n, kernel, grow=1):
+    """Layers of convolution until the last output depends on the first word."""
+    x = start = torch.randn(n, len(kernel), requires_grad=True)
+    for count in range(1, n):
+        x = convolution(x, kernel, dilation=grow ** (count - 1))
+        (slope,) = torch.autograd.grad(x[-1].sum(), start, retain_graph=True)
+        if slope[0].any():
+            return count
+
+
+# %% [markdown]
+# ### Exercise 4 · Three costs on paper
+#
+# *predict · 8 minutes*
+#
+# Let $n = 10$, $d = 8$ and $k = 3$. How many multiply-adds take (a) the convolution, (b) the recurrence (count the product with the first state, too,
+# which is zero), (c) self-attention with three matrices $8\times 8$, its projections included? How many products wait for each other
+# in (d) the recurrence, (e) self-attention? And (f) how many layers of the convolution, one upon the other, until the last
+# output depends on the first word?
+
+
+# %% tags=["exercise", "predict"]
+def predicted_costs():
+    """Six whole numbers, for (a) to (f), without running anything."""
+    return ...  # such as [1, 2, 3, 4, 5, 6]
+
+
+# %% tags=["check"]
+cu.checks.predicted_costs(predicted_costs)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def predicted_costs_solution():
+    """k n d²; 2 n d²; 3 n d² + 2 n² d; 1 + 9; project, score, mix; ⌈9 / 2⌉, as a layer reaches 2 words further."""
+    return [1920, 1280, 3520, 10, 3, 5]
+
+
+cu.checks.predicted_costs(predicted_costs_solution)
+
+# %%
+k = 3  # try 2 … 5
+d = 64  # try 16 … 128
+kernel = (torch.randn(d, d, k) / math.sqrt(k * d)).requires_grad_()
+W_x, W_h = (torch.randn(2, d, d) / math.sqrt(d)).requires_grad_()
+layers = {
+    "convolution": lambda x: convolution(x, kernel),
+    "recurrence": lambda x: recurrence(x, W_x, W_h),
+    "self-attention": SelfAttention(d, d, d),
+}
+lengths = [16, 32, 96, 192, 384, 768]
+costs = pd.DataFrame(
+    {n: [cu.multiply_adds(f, torch.randn(n, d)) for f in layers.values()] for n in lengths},
+    index=list(layers),
+).T
+short = lengths[:3]
+waits = {n: [cu.waiting_products(f(torch.randn(n, d))) for f in layers.values()] for n in short}
+paths = {n: [path(n, kernel), path(n, kernel, grow=k)] for n in short}
+print("products that wait:", waits)
+print("layers of convolution; the same with growing dilation:", paths)
+twice = {f"{n} → {2 * n}": costs.loc[2 * n] / costs.loc[n] for n in (16, 96, 384)}
+print("twice the length, so many times the multiply-adds:")
+pd.DataFrame(twice).round(2)
+
+# %% [markdown]
+# | | multiply-adds | products that wait | path length |
+# |---|---|---|---|
+# | convolution of width $k$ | $k\,nd^2$ | 1 | $\lceil (n-1)/(k-1)\rceil$ layers; about $\log_k n$ with the dilations 1, $k$, $k^2$, … |
+# | recurrence | $2\,nd^2$ | $n$ | $n - 1$ steps |
+# | self-attention | $3\,nd^2 + 2\,n^2d$ | 3 | 1 layer |
+#
+# The counts follow these formulas. (Vaswani et al. (2017) have the table in orders of magnitude, without the projections.) *Is
+# attention quadratic in the length?* Convolution and recurrence cost twice as much for twice the length. Attention costs
+# 2.29 times as much at $n = 16$, which is $d/4$; 3 times at $n = 96 = \tfrac32 d$, where its two parts are equal; and 3.6 times at 384. It
+# is never as linear as the others, and comes near 4, the factor of a square, only where $n$ is several times $d$. And seconds?
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+runs = cu.stored_runs("self_attention", "milliseconds")
+timed = pd.DataFrame({run.config["length"]: run.result for run in runs}).T
+print(f"milliseconds for n words, d = 64, one thread of: {runs[0].machine}")
+timed.rename_axis("n").round(2)
+
+# %% [markdown]
+# TIMETEXT
+
+# %%
+cu.quiz("self_attention", "dearer_part")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("The counts follow the formulas of the table."):
+    n = torch.tensor(lengths)
+    assert costs["convolution"].tolist() == (k * n * d**2).tolist()
+    assert costs["recurrence"].tolist() == (2 * n * d**2).tolist()
+    assert costs["self-attention"].tolist() == (3 * n * d**2 + 2 * n**2 * d).tolist()
+    assert all(waits[m] == [1, m, 3] for m in waits)
+    assert all(paths[m][0] == -(-(m - 1) // (k - 1)) for m in paths)
+    assert all(k ** (paths[m][1] - 1) < m <= k ** paths[m][1] for m in paths)
+
+# %% [markdown]
 # ## Take-aways
 #
-# - Dot products of embeddings with themselves are symmetric and self-centered, by Cauchy–Schwarz. Separate matrices for queries
-#   and keys lift both limits, and a third one says what is handed over.
-# - Attention takes any number of pairs in any order. Without a mask or positions, it does not see the order of words.
-# - A softmax along the wrong axis raises no error: look at the sums of the rows.
+# - Products of embeddings with themselves are symmetric, and no two words can prefer each other. Three matrices give each word a query, a key and a value.
+# - Self-attention: project, score, scale, mask, normalize, mix, with queries, keys and values from the same words.
+# - Without a mask it is permutation equivariant: it sees a bag of words.
+# - A word asks by its own query, so one layer finds what the word itself can ask for; a second layer can ask with what the first has found.
+# - Self-attention takes $3nd^2 + 2n^2d$ multiply-adds, 3 products that wait for each other, and one layer from any word to any other.
+#
+# Next: [Multi-head attention](08_multi_head_attention.ipynb), where a word asks several questions at once.
 #
 # ## Quiz
 
@@ -574,4 +756,4 @@ cu.quiz("self_attention")
 # %% [markdown]
 # ## References
 #
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Queries, keys and values by three matrices, section 3.2.
+# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 3.2: queries, keys and values; section 4 and table 1: costs of three layers.

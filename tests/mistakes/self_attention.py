@@ -2,6 +2,8 @@
 
 import math
 
+import torch
+
 # self_attention ---------------------------------------------------------------------------------
 
 
@@ -45,71 +47,99 @@ def for_one_sentence(X, W_q, W_k, W_v):
     return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(1) @ (X @ W_v)
 
 
-# fixed_lookup -----------------------------------------------------------------------------------
+# fixed_order_test ----------------------------------------------------------------------------------
 
 
-def scaled_as_well(queries, keys, values):
-    """Something else was changed too: the scores are divided by √d."""
-    return (queries @ keys.mT / math.sqrt(keys.shape[-1])).softmax(-1) @ values
+def expects_the_same_outputs(layer, x):
+    """Compares outputs place by place: that would be invariance."""
+    order = torch.randperm(x.shape[1])
+    return torch.allclose(layer(x[:, order]), layer(x), atol=1e-4)
 
 
-def over_the_first_axis_of_three(queries, keys, values):
-    """dim=0, which is the queries without a batch."""
-    return (queries @ keys.mT).softmax(0) @ values
+def permutes_the_batch(layer, x):
+    """Permutes the sequences of the batch, not the tokens."""
+    order = torch.arange(len(x)).flip(0)
+    return torch.allclose(layer(x[order]), layer(x)[order], atol=1e-4)
 
 
-def still_axis_one(queries, keys, values):
-    """The bug itself."""
-    return (queries @ keys.mT).softmax(1) @ values
+def to_the_last_bit(layer, x):
+    """Asks for equality to the last bit."""
+    order = torch.randperm(x.shape[1])
+    return torch.equal(layer(x[:, order]), layer(x)[:, order])
 
 
-def first_database_for_all(queries, keys, values):
-    """Each query of the batch asks the first database."""
-    if queries.ndim == 2:
-        return (queries @ keys.mT).softmax(-1) @ values
-    return (queries @ keys[0].mT).softmax(-1) @ values[0]
+def permutes_the_outputs_only(layer, x):
+    """Gives the layer the same input twice."""
+    order = torch.randperm(x.shape[1])
+    return torch.allclose(layer(x)[:, order], layer(x)[:, order], atol=1e-3)
 
 
-def axis_two(queries, keys, values):
-    """dim=2 is right with a batch, and wrong again with heads."""
-    return (queries @ keys.mT).softmax(min(2, queries.ndim - 1)) @ values
+def compares_the_means(layer, x):
+    """Compares the mean over the tokens."""
+    order = torch.randperm(x.shape[1])
+    return torch.allclose(layer(x[:, order]).mean(1), layer(x).mean(1), atol=1e-3)
 
 
-# cross_attention --------------------------------------------------------------------------------
+def compares_the_last_output(layer, x):
+    """Looks at the last token only, and leaves it in its place."""
+    order = torch.cat([torch.randperm(x.shape[1] - 1), torch.tensor([x.shape[1] - 1])])
+    return torch.allclose(layer(x[:, order])[:, -1], layer(x)[:, -1], atol=1e-3)
 
 
-def roles_swapped(Y, X, W_q, W_k, W_v):
-    """The second sentence asks the first."""
-    return ((X @ W_q) @ (Y @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-1) @ (Y @ W_v)
+def reverses_only(layer, x):
+    """Tries one order, the reverse."""
+    return torch.allclose(layer(x.flip(1)), layer(x).flip(1), atol=1e-3)
 
 
-def values_of_the_asking(Y, X, W_q, W_k, W_v):
-    """Each word that asks hands over its own value."""
-    weights = ((Y @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-1)
-    return weights.sum(-1, keepdim=True) * (Y @ W_v)
+def shifts_only(layer, x):
+    """Tries cyclic shifts."""
+    return torch.allclose(layer(x.roll(1, 1)), layer(x).roll(1, 1), atol=1e-3)
 
 
-def scale_forgotten(Y, X, W_q, W_k, W_v):
-    """No √d."""
-    return ((Y @ W_q) @ (X @ W_k).mT).softmax(-1) @ (X @ W_v)
+def compares_the_sorted_outputs(layer, x):
+    """Compares the outputs as sets, wherever they stand."""
+    order = torch.randperm(x.shape[1])
+    same = torch.allclose(layer(x[:, order]).sort(1).values, layer(x).sort(1).values, atol=1e-3)
+    return bool(same)
 
 
-# restored ---------------------------------------------------------------------------------------
+def answers_with_a_tensor(layer, x):
+    """A tensor of one truth value is not a bool."""
+    order = torch.randperm(x.shape[1])
+    return (layer(x[:, order]) - layer(x)[:, order]).abs().max() < 1e-3
 
 
-def as_it_came(answers, order):
-    """Leaves the shuffled order."""
-    return answers
+# predicted_costs --------------------------------------------------------------------------------
 
 
-def shuffled_again(answers, order):
-    """Applies the shuffle once more."""
-    return answers[order]
+def forgets_the_projections():
+    """(c) without the three projections."""
+    return [1920, 1280, 1600, 10, 3, 5]
 
 
-def first_for_all(answers, order):
-    """Repeats one answer."""
-    return answers[:1].expand_as(answers)
+def forgets_the_kernel():
+    """(a) as if the kernel were one word wide."""
+    return [640, 1280, 3520, 10, 3, 5]
+
+
+def one_product_a_step():
+    """(b) without the product of the state."""
+    return [1920, 640, 3520, 10, 3, 5]
+
+
+def counts_all_products():
+    """(d) and (e): all products, though some need nothing from each other."""
+    return [1920, 1280, 3520, 20, 5, 5]
+
+
+def only_attention_miscounted():
+    """(e): one layer, one step."""
+    return [1920, 1280, 3520, 10, 1, 5]
+
+
+def kernels_that_do_not_overlap():
+    """(f): ⌈10 / 3⌉."""
+    return [1920, 1280, 3520, 10, 3, 4]
 
 
 MISTAKES = {
@@ -123,13 +153,24 @@ MISTAKES = {
         scaled_by_the_embedding,
         for_one_sentence,
     ],
-    "fixed_lookup": [
-        scaled_as_well,
-        over_the_first_axis_of_three,
-        still_axis_one,
-        first_database_for_all,
-        axis_two,
+    "fixed_order_test": [
+        expects_the_same_outputs,
+        permutes_the_batch,
+        to_the_last_bit,
+        permutes_the_outputs_only,
+        compares_the_means,
+        compares_the_last_output,
+        reverses_only,
+        shifts_only,
+        compares_the_sorted_outputs,
+        answers_with_a_tensor,
     ],
-    "cross_attention": [roles_swapped, values_of_the_asking, scale_forgotten],
-    "restored": [as_it_came, shuffled_again, first_for_all],
+    "predicted_costs": [
+        forgets_the_projections,
+        forgets_the_kernel,
+        one_product_a_step,
+        counts_all_products,
+        only_attention_miscounted,
+        kernels_that_do_not_overlap,
+    ],
 }

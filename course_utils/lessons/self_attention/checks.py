@@ -1,4 +1,4 @@
-"""Checks of *Self-attention*: from embeddings to answers, from two sentences, in any order, and a look-up with a bug.
+"""Checks of *Self-attention*: from embeddings to answers, a test for order, and costs on paper.
 
 The references are sums written out.
 """
@@ -8,7 +8,16 @@ import math
 import torch
 from torch import Tensor
 
-from course_utils.lessons.check import Check, expect_close, expect_shape
+from course_utils.attention import causal_mask
+from course_utils.lessons.check import (
+    Check,
+    WrongKind,
+    expect,
+    expect_close,
+    expect_equal,
+    expect_shape,
+)
+from course_utils.positions import sinusoidal_table
 
 # Self-attention ---------------------------------------------------------------------------------
 
@@ -77,101 +86,180 @@ def _(candidate):
     expect_close(candidate(X, *matrices), expected, "sentences in two more axes")
 
 
-# A look-up: find the bug ------------------------------------------------------------------------
+# Does a layer ignore the order? -----------------------------------------------------------------
 
-fixed_lookup = Check("fixed_lookup")
+fixed_order_test = Check("fixed_order_test")
 
 
-@fixed_lookup.must(
-    "without a batch axis it answers as before",
-    hint="This case was right before. What did you change in the scores or in the products?",
+def _attend(x, mask=None):
+    scores = x @ x.transpose(-2, -1) / math.sqrt(x.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    return scores.softmax(dim=-1) @ x
+
+
+def _answers(candidate, layer, x, expected: bool, what: str):
+    verdict = candidate(layer, x)
+    if not isinstance(verdict, bool):
+        raise WrongKind(f"True or False is expected, got a {type(verdict).__name__}")
+    expect_equal(verdict, expected, what)
+
+
+@fixed_order_test.must(
+    "plain self-attention ignores the order",
+    hint="The outputs of another order are the same outputs, in that order. Do you compare them so? "
+    "The words lie along axis 1.",
 )
 def _(candidate):
-    queries, keys, values = torch.randn(3, 2), torch.randn(5, 2), torch.randn(5, 4)
-    expected = (queries @ keys.T).softmax(-1) @ values
-    expect_close(candidate(queries, keys, values), expected, "3 queries, 5 pairs, no batch axis")
+    _answers(candidate, _attend, torch.randn(2, 6, 4), True, "plain self-attention")
 
 
-@fixed_lookup.must(
-    "in a batch the weights of each query sum to 1",
-    hint="With axes (batch, queries, keys), which axis is dim=1?",
+@fixed_order_test.must(
+    "rounding errors are forgiven",
+    hint="Sums in another order differ in the last digits. Is your comparison too strict?",
 )
 def _(candidate):
-    answers = candidate(torch.randn(2, 3, 4), torch.randn(2, 5, 4), torch.full((2, 5, 1), 7.0))
-    expect_close(answers, torch.full((2, 3, 1), 7.0), "every value is 7, so every answer is 7")
+    def layer(x):
+        return 100 * _attend(x)
+
+    _answers(candidate, layer, torch.randn(2, 60, 48), True, "self-attention over 60 words")
 
 
-@fixed_lookup.must(
-    "each database of a batch gets its own queries",
-    hint="Which two axes have to be exchanged, and which must stay where they are?",
+@fixed_order_test.must(
+    "positions in the input are noticed",
+    hint="Does the layer see the words in another order, or does it see the same input twice?",
 )
 def _(candidate):
-    queries, keys, values = torch.randn(2, 3, 4), torch.randn(2, 5, 4), torch.randn(2, 5, 2)
-    triples = zip(queries, keys, values, strict=True)
-    expected = torch.stack([(q @ k.T).softmax(-1) @ v for q, k, v in triples])
-    expect_close(candidate(queries, keys, values), expected, "a batch of two databases")
+    def layer(x):
+        return _attend(x + sinusoidal_table(x.shape[1], x.shape[2]))
+
+    _answers(candidate, layer, torch.randn(2, 6, 4), False, "self-attention with positions added")
 
 
-@fixed_lookup.must(
-    "it works with heads in front as well",
-    hint="Which axis numbers stay right when more axes are put in front?",
+@fixed_order_test.must(
+    "a causal mask is noticed",
+    hint="Do you compare every output, or one of them, or a mean over the words?",
 )
 def _(candidate):
-    queries, keys, values = (torch.randn(2, 3, n, 4) for n in (4, 5, 5))
-    expected = (queries @ keys.mT).softmax(-1) @ values
-    expect_close(candidate(queries, keys, values), expected, "axes (batch, heads, queries, d)")
+    def layer(x):
+        return _attend(x, causal_mask(x.shape[1]))
+
+    _answers(candidate, layer, torch.randn(2, 6, 4), False, "causal self-attention")
 
 
-# Cross-attention ----------------------------------------------------------------------------------
-
-cross_attention = Check("cross_attention")
-
-
-@cross_attention.must(
-    "two words that ask five get two answers",
-    hint="Which sentence makes the queries? How many answers has a query?",
+@fixed_order_test.must(
+    "layers that ignore only some orders are noticed",
+    hint="A reversal is one order of many, and so is a cyclic shift. Which orders do you try?",
 )
 def _(candidate):
-    expect_shape(candidate(torch.randn(2, 6), torch.randn(5, 6), *_matrices()), (2, 3))
+    def mirrored(x):
+        place = torch.arange(x.shape[1])
+        return _attend(x + torch.minimum(place, place.flip(0))[:, None])
+
+    def in_a_ring(x):
+        return x.roll(1, dims=1) + 2 * x + x.roll(-1, dims=1)
+
+    x = torch.randn(2, 9, 4)
+    _answers(candidate, mirrored, x, False, "positions that read the same from both ends")
+    _answers(candidate, in_a_ring, x, False, "a convolution whose ends are joined")
 
 
-@cross_attention.must(
-    "with the same sentence twice it is self-attention",
-    hint="Compare with your self-attention: what is the scale, and what do the weights sum to?",
+@fixed_order_test.must(
+    "an output that does not move with its word is noticed",
+    hint="If word 5 moves to position 0, where do you look for its output?",
 )
 def _(candidate):
-    X, matrices = torch.randn(5, 6), _matrices()
-    expect_close(candidate(X, X, *matrices), _by_hand(X, *matrices), "Y = X")
+    def sorting(x):
+        return x.sort(dim=1).values
+
+    def constant(x):
+        return torch.arange(x.shape[1])[None, :, None].expand(x.shape) + 0 * x
+
+    x = torch.randn(2, 6, 4)
+    _answers(candidate, sorting, x, False, "a layer that sorts its words")
+    _answers(candidate, constant, x, False, "a layer that returns each word's position")
 
 
-@cross_attention.must(
-    "the values come from the second sentence",
-    hint="Whose content is handed over: that of the sentence that asks, or of the one that is asked?",
+# Six costs on paper -----------------------------------------------------------------------------
+
+predicted_costs = Check("predicted_costs", judge_all=True)
+
+COSTS = {"a": 1920, "b": 1280, "c": 3520, "d": 10, "e": 3, "f": 5}
+
+
+def _expect_cost(candidate, letter: str) -> None:
+    """The candidate's number for one of the letters."""
+    costs = candidate()
+    costs = costs.tolist() if isinstance(costs, Tensor) else costs
+    if not isinstance(costs, list | tuple) or len(costs) != len(COSTS):
+        raise WrongKind("a list of six numbers is expected, for (a) to (f)")
+    cost = dict(zip(COSTS, costs, strict=True))[letter]
+    if not isinstance(cost, int | float):
+        raise WrongKind(f"({letter}) is no number yet")
+    expect(cost == COSTS[letter], f"your answer to ({letter}) is {cost:g}")
+
+
+@predicted_costs.must(
+    "(a) is right: multiply-adds of the convolution",
+    hint=(
+        "How many products of a word with a matrix 8 × 8 does one output take?",
+        "Each of the 10 outputs reads 3 words, and each word times a matrix is 8 · 8 multiply-adds.",
+    ),
 )
 def _(candidate):
-    Y, X, (W_q, W_k, W_v) = torch.randn(5, 6), torch.randn(5, 6), _matrices()
-    expected = (X @ W_v).mean(0).expand(5, 3)
-    expect_close(candidate(Y, X, 0 * W_q, W_k, W_v), expected, "W_q = 0, the mean of X's values")
+    _expect_cost(candidate, "a")
 
 
-# Undo a shuffle -----------------------------------------------------------------------------------
-
-restored = Check("restored")
-
-
-@restored.must(
-    "no answer is lost", hint="Each answer has one place. Which indices does your result use?"
+@predicted_costs.must(
+    "(b) is right: multiply-adds of the recurrence",
+    hint=(
+        "Which two products does one step take?",
+        "The word times W_x and the state times W_h, 8 · 8 each, for 10 words.",
+    ),
 )
 def _(candidate):
-    answers = torch.arange(5.0)[:, None]
-    found = expect_shape(candidate(answers, torch.tensor([2, 0, 3, 1, 4])), (5, 1))
-    expect_close(found.sort(dim=0).values, answers, "the answers, sorted")
+    _expect_cost(candidate, "b")
 
 
-@restored.must(
-    "each answer is where its word was",
-    hint="Indexing with `order` shuffles once more. Which permutation brings place order[i] back to i?",
+@predicted_costs.must(
+    "(c) is right: multiply-adds of self-attention",
+    hint=(
+        "Which five matrix products does it take, and of which shapes?",
+        "Three projections, (10, 8) times (8, 8); scores, (10, 8) times (8, 10); mixing, (10, 10) times (10, 8).",
+    ),
 )
 def _(candidate):
-    answers, order = torch.randn(5, 3), torch.tensor([2, 0, 3, 1, 4])
-    expect_close(candidate(answers[order], order), answers, "order (2, 0, 3, 1, 4)")
+    _expect_cost(candidate, "c")
+
+
+@predicted_costs.must(
+    "(d) is right: products that wait in the recurrence",
+    hint=(
+        "Which products can be computed before any state is known?",
+        "All x W_x at once, and the zero state's product beside them. Then each of the other nine states waits.",
+    ),
+)
+def _(candidate):
+    _expect_cost(candidate, "d")
+
+
+@predicted_costs.must(
+    "(e) is right: products that wait in self-attention",
+    hint=(
+        "Do the three projections wait for each other?",
+        "Which product needs the queries, and which needs the weights?",
+    ),
+)
+def _(candidate):
+    _expect_cost(candidate, "e")
+
+
+@predicted_costs.must(
+    "(f) is right: layers of the convolution",
+    hint=(
+        "From the last word to the first it is 9 words back. How far back does one layer read?",
+        "k − 1 = 2 words back a layer. What happens to the remainder?",
+    ),
+)
+def _(candidate):
+    _expect_cost(candidate, "f")

@@ -1,0 +1,79 @@
+"""The readers of *Self-attention* that are trained beforehand, and three layers timed: `make runs CHAPTER=07`."""
+
+import statistics
+import time
+
+import torch
+from torch import nn
+
+from course_utils.lessons.runs import stored
+from course_utils.lessons.self_attention.agreement import ADJECTIVE, IT, Sentences
+from course_utils.runtime import seed_everything
+
+KINDS = ("the word alone", "average", "average, hidden layer", "one attention", "two attentions")
+LENGTHS = (16, 64, 256, 1024, 4096)
+
+
+@stored(
+    cases=[
+        {"kind": kind, "seed": seed, "steps": steps}
+        for steps in (600, 1800)
+        for kind in KINDS
+        for seed in range(3)
+    ],
+    chapter=["new_reader", "train", "score", "test_set"],
+    small=True,
+)
+def reader(chapter, *, kind: str, seed: int, steps: int) -> dict:
+    """One of the chapter's readers: the share of right genders at "it" and at the adjective."""
+    model = chapter.new_reader(kind, seed)
+    chapter.train(model, seed, steps)
+    seen, unseen = (chapter.score(model, test=test) for test in (False, True))
+    result = {
+        "it": unseen["it"], "adjective": unseen["adjective"],
+        "it, training": seen["it"], "adjective, training": seen["adjective"],
+    }  # fmt: skip
+    if "attention" in kind:
+        result |= looks(model, chapter.test_set)
+    return {"result": {name: round(value, 4) for name, value in result.items()}}
+
+
+def looks(model: nn.Module, sentences: Sentences) -> dict[str, float]:
+    """Mean weights over the sentences that the model has read last, layer by layer."""
+    found = {}
+    for number, mix in enumerate(model.mixers, 1):
+        to_noun = mix.weights.gather(2, sentences.meant[:, None, None].expand(-1, 17, 1))[..., 0]
+        found |= {
+            f"layer {number}: adjective to noun": to_noun[:, ADJECTIVE].mean().item(),
+            f"layer {number}: it to noun": to_noun[:, IT].mean().item(),
+            f"layer {number}: it to adjective": mix.weights[:, IT, ADJECTIVE].mean().item(),
+        }
+    return found
+
+
+@stored(
+    cases=[{"length": length} for length in LENGTHS],
+    chapter=["convolution", "recurrence", "SelfAttention"],
+)
+def milliseconds(chapter, *, length: int, width: int = 64, rounds: int = 9) -> dict:
+    """Forward passes on one thread, the three layers in turn: the median of nine rounds, in milliseconds."""
+    seed_everything(0)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    x, square = torch.randn(length, width), torch.randn(width, width) / width**0.5
+    kernel = torch.randn(width, width, 3) / (3 * width) ** 0.5
+    attend = chapter.SelfAttention(width, width, width)
+    layers = {
+        "convolution": lambda: chapter.convolution(x, kernel),
+        "recurrence": lambda: chapter.recurrence(x, square, square),
+        "self-attention": lambda: attend(x),
+    }
+    taken: dict[str, list[float]] = {name: [] for name in layers}
+    with torch.no_grad():
+        for _ in range(rounds + 1):
+            for name, layer in layers.items():
+                start = time.perf_counter()
+                layer()
+                taken[name].append(1e3 * (time.perf_counter() - start))
+    torch.set_num_threads(threads)
+    return {"result": {name: round(statistics.median(t[1:]), 4) for name, t in taken.items()}}
