@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from course_utils.attention import causal_mask
+from course_utils.lessons.answers import on_paper
 from course_utils.lessons.check import (
     Check,
-    WrongKind,
     expect,
     expect_close,
     expect_equal,
@@ -100,8 +100,7 @@ def _attend(x, mask=None):
 
 def _answers(candidate, layer, x, expected: bool, what: str):
     verdict = candidate(layer, x)
-    if not isinstance(verdict, bool):
-        raise WrongKind(f"True or False is expected, got a {type(verdict).__name__}")
+    expect(isinstance(verdict, bool), f"True or False is expected, got {type(verdict).__name__}")
     expect_equal(verdict, expected, what)
 
 
@@ -182,84 +181,57 @@ def _(candidate):
 
 # Six costs on paper -----------------------------------------------------------------------------
 
-predicted_costs = Check("predicted_costs", judge_all=True)
-
-COSTS = {"a": 1920, "b": 1280, "c": 3520, "d": 10, "e": 3, "f": 5}
-
-
-def _expect_cost(candidate, letter: str) -> None:
-    """The candidate's number for one of the letters."""
-    costs = candidate()
-    costs = costs.tolist() if isinstance(costs, Tensor) else costs
-    if not isinstance(costs, list | tuple) or len(costs) != len(COSTS):
-        raise WrongKind("a list of six numbers is expected, for (a) to (f)")
-    cost = dict(zip(COSTS, costs, strict=True))[letter]
-    if not isinstance(cost, int | float):
-        raise WrongKind(f"({letter}) is no number yet")
-    expect(cost == COSTS[letter], f"your answer to ({letter}) is {cost:g}")
-
-
-@predicted_costs.must(
-    "(a) is right: multiply-adds of the convolution",
-    hint=(
-        "How many products of a word with a matrix 8 × 8 does one output take?",
-        "Each of the 10 outputs reads 3 words, and each word times a matrix is 8 · 8 multiply-adds.",
-    ),
+predicted_costs = on_paper(
+    "predicted_costs",
+    __name__,
+    {
+        "a": (
+            1920,
+            "the multiply-adds of the convolution",
+            (
+                "How many products of a word with a matrix 8 × 8 does one output take?",
+                "Each of the 10 outputs reads 3 words, and each word times a matrix is 8 · 8 multiply-adds.",
+            ),
+        ),
+        "b": (
+            1280,
+            "the multiply-adds of the recurrence",
+            (
+                "Which two products does one step take?",
+                "The word times W_x and the state times W_h, 8 · 8 each, for 10 words.",
+            ),
+        ),
+        "c": (
+            3520,
+            "the multiply-adds of self-attention",
+            (
+                "Which five matrix products does it take, and of which shapes?",
+                "Three times (10, 8) by (8, 8), for the scores (10, 8) by (8, 10), to mix (10, 10) by (10, 8).",
+            ),
+        ),
+        "d": (
+            10,
+            "the products that wait in the recurrence",
+            (
+                "Which products can be computed before any state is known?",
+                "All x W_x at once, and beside them the product of the zero state. Then nine states wait in turn.",
+            ),
+        ),
+        "e": (
+            3,
+            "the products that wait in self-attention",
+            (
+                "Do the three projections wait for each other?",
+                "Which product needs the queries, and which needs the weights?",
+            ),
+        ),
+        "f": (
+            5,
+            "the layers of the convolution",
+            (
+                "From the last word to the first it is 9 words back. How far back does one layer read?",
+                "It reads k − 1 = 2 words back. What happens to the remainder?",
+            ),
+        ),
+    },
 )
-def _(candidate):
-    _expect_cost(candidate, "a")
-
-
-@predicted_costs.must(
-    "(b) is right: multiply-adds of the recurrence",
-    hint=(
-        "Which two products does one step take?",
-        "The word times W_x and the state times W_h, 8 · 8 each, for 10 words.",
-    ),
-)
-def _(candidate):
-    _expect_cost(candidate, "b")
-
-
-@predicted_costs.must(
-    "(c) is right: multiply-adds of self-attention",
-    hint=(
-        "Which five matrix products does it take, and of which shapes?",
-        "Three projections, (10, 8) times (8, 8); scores, (10, 8) times (8, 10); mixing, (10, 10) times (10, 8).",
-    ),
-)
-def _(candidate):
-    _expect_cost(candidate, "c")
-
-
-@predicted_costs.must(
-    "(d) is right: products that wait in the recurrence",
-    hint=(
-        "Which products can be computed before any state is known?",
-        "All x W_x at once, and the zero state's product beside them. Then each of the other nine states waits.",
-    ),
-)
-def _(candidate):
-    _expect_cost(candidate, "d")
-
-
-@predicted_costs.must(
-    "(e) is right: products that wait in self-attention",
-    hint=(
-        "Do the three projections wait for each other?",
-        "Which product needs the queries, and which needs the weights?",
-    ),
-)
-def _(candidate):
-    _expect_cost(candidate, "e")
-
-
-@predicted_costs.must(
-    "(f) is right: layers of the convolution",
-    hint=(
-        "From the last word to the first it is 9 words back. How far back does one layer read?",
-        "k − 1 = 2 words back a layer. What happens to the remainder?",
-    ),
-)
-def _(candidate):
-    _expect_cost(candidate, "f")
