@@ -257,7 +257,7 @@ cu.show_heatmaps(
 # itself, and $V$ leaves out three features. In $Z$ the row of *milk* holds 0.87 of quality: the milk is cold.
 #
 # The scores are no longer symmetric: *drinks* scores *milk* with 3.78, *milk* scores *drinks* with 0. On the right no word
-# keeps more than 0.07 for itself, and *cold* and *milk* prefer each other (0.87 both ways), which fact 3 forbids on the left.
+# keeps more than 0.07 for itself, and *cold* and *milk* prefer each other (0.82 and 0.87), which fact 3 forbids on the left.
 #
 # As a class, with learned matrices and a mask. A linear layer without bias is a product with a matrix; PyTorch keeps the matrix transposed.
 # Below the class, each line compares answers, the gradient of the words and those of the three matrices with PyTorch's operator.
