@@ -53,7 +53,7 @@ cu.recall("masks", "scoring_functions")
 # ### Dot products of embeddings
 #
 # To a network a word is a vector $x$ of $M$ numbers, its **embedding**. Our sentence is *cat drinks cold milk*, with $n = 4$ words and
-# $M = 7$ features from a small table. (A trained network finds features that nobody can name. These have names so that we
+# $M = 7$ features from a small table. (A trained network's features have no names; these have, so that we
 # can follow.) The shortest way to attention: each word is query, key and value at once, with the scores $XX^\top$. By hand for *drinks*
 # and *milk*: $0.2\cdot 0.9 + 0.2\cdot 1.0 = 0.38$.
 
@@ -350,7 +350,7 @@ pd.DataFrame(by_word, index=table.names).T.round(2)
 #
 # ### Exercise 2 · Find the bug
 #
-# *bug · 8 minutes*
+# *bug · 7 minutes*
 #
 # A colleague tests whether a layer, a function (batch, n, d) → (batch, n, d), ignores the order of its words. The test says False for plain
 # attention over 60 words, and True for a convolution whose ends are joined to a ring. Both verdicts are wrong. Find the two
@@ -571,7 +571,7 @@ picture
 # among four nouns. **One attention** finds the adjective's noun, 1.00; at *it*, where the query is the same in each sentence, it is
 # no better than the average. **Two attentions** find both, 1.00. A *hidden layer* over the average is behind at *it*
 # after 600 steps, 0.78 to 0.92, and has caught up after 1,800. So this task can be learned from a bag without attention, only more
-# slowly; attention is not the one way to do it. But it shows where it looked.
+# slowly. But attention shows where it looked.
 #
 # The printed weights are means over the test sentences; equal weights would be $1/17 = 0.06$. In layer 1 the adjective gives 0.34 to 0.57 to the
 # noun that it fits. In layer 2 *it* gives 0.52 to 0.68 to the adjective, which by now has its noun's gender, and 0.04 to 0.20 to the noun itself. The
@@ -605,8 +605,8 @@ with cu.guard(
 #
 # *Section 5 of 5*
 #
-# Three layers turn $n$ vectors of size $d$ into $n$ others. A **convolution** reads the $k$ nearest words, a **recurrence** the word and the state before
-# it (red arrows), attention all words. What do they cost? Three numbers matter:
+# A **convolution** reads the $k$ nearest words, a **recurrence** the word and the state before
+# it (red arrows), attention all words. Each turns $n$ vectors of size $d$ into $n$ others, at three costs:
 #
 # - **multiply-adds**: multiplications, each with its addition, in all matrix products; `cu.multiply_adds` counts them;
 # - **products that wait for each other**: the longest chain of matrix products in which each one needs the result of the one before. No
@@ -673,7 +673,7 @@ def path(n, kernel, grow=1):
 # %% [markdown]
 # ### Exercise 4 · Three costs on paper
 #
-# *predict · 8 minutes*
+# *predict · 7 minutes*
 #
 # Let $n = 10$, $d = 8$ and $k = 3$. How many multiply-adds take (a) the convolution, (b) the recurrence (count the product with the first state, too,
 # which is zero), (c) self-attention with three matrices $8\times 8$, its projections included? How many products wait for each other
@@ -739,9 +739,9 @@ timed.rename_axis("n").round(2)
 # 2.29 times as much at $n = 16$, which is $d/4$; 3 times at $n = 96 = \tfrac32 d$, where its two parts are equal; and 3.6 times at 384. It
 # is never as linear as the others, and comes near 4, the factor of a square, only where $n$ is several times $d$.
 #
-# Counts are not seconds. The table has the best of 25 rounds, the three layers in turn, on a machine that had other work, too. At 256 words
+# The table has the best of 25 rounds, the three layers in turn, on a machine that had other work, too. At 256 words
 # attention does 5.5 times as many multiply-adds as the recurrence in less than a third of its time (0.44 ms against 1.50); at
-# 4,096 words it takes five times as long (795 ms against 145). A few large products against many small ones: but our recurrence is a loop in Python, and which part of its
+# 4,096 words it takes five times as long (795 ms against 145). Our recurrence is a loop in Python: which part of its
 # time is waiting and which the calls, this table cannot say.
 
 # %%
