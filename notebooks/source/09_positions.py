@@ -10,15 +10,15 @@
 # # Positions
 #
 # **How does attention know which word came first, and what does it do at a place where it has never been?** Self-attention alone
-# does not see the order of the words. So a number, a vector or an angle has to tell it. There are five usual ways. Each of
-# them works on the lengths that a network was trained on. Beyond them, some of them fail, and which ones depends on
-# the task:
+# does not see it. So a vector, an angle or a number has to say it, and there are six usual ways. On the length that a network was
+# trained on, most of them work. Then it gets a longer sequence:
 #
 # ```
-# trained on 16 tokens             asked on 64
-# Which token stood three before?  rotary positions know,    learned ones do not
-# Which token was the first?       rotary positions do not,  learned ones know
+# trained    c x q a                     which token stood three before?  which was the first?
+# asked      m e c k x q a z o p d t r
 # ```
+#
+# One way answers the first question at nearly all places, and the second at none. For another it is the other way round.
 #
 # After this chapter you can
 #
