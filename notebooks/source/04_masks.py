@@ -730,7 +730,7 @@ with cu.guard("A mask hides a million and no NaN value, and each misuse shows in
 # - A mask gives a value the weight 0. It does not hide a value of NaN.
 # - Look at the weight on padding, at the sums of the rows, and at what changes before a changed word.
 #
-# Next: [Bahdanau attention: learning to align](06_bahdanau_attention.ipynb), where sentences of different lengths are translated. What other texts
+# Next: [Sequence to sequence](05_sequence_to_sequence.ipynb), where sentences of different lengths are translated. What other texts
 # use for $-\infty$, the opposite convention, what zeroed embeddings do, and attention in pieces are on the further page:
 # [Masks: other texts, other masks, attention in pieces](04_masks_further.ipynb).
 #

@@ -502,7 +502,7 @@ with cu.guard("Two pieces of keys give the answer of all four."):
     assert abs(steps[0][3] - 5 / 3) < 1e-5 and abs(steps[1][3] - 3) < 1e-5
 
 # %% [markdown]
-# Back to the chapter: [Masks](04_masks.ipynb). Next: [Bahdanau attention: learning to align](06_bahdanau_attention.ipynb).
+# Back to the chapter: [Masks](04_masks.ipynb). Next: [Sequence to sequence](05_sequence_to_sequence.ipynb).
 
 # %% [markdown]
 # ## References

@@ -22,7 +22,7 @@
 # - **train** a translator in seconds, with three seeds, and tell sentences it has seen from sentences it has not;
 # - **decode** greedily, with a beam and with a cache, and say what the cache saves.
 #
-# *100 minutes. You need heads ([Multi-head attention](08_multi_head_attention.ipynb)) and positions ([Positions](09_positions.ipynb)). Translation data and BLEU come from [Bahdanau attention](06_bahdanau_attention.ipynb);
+# *100 minutes. You need heads ([Multi-head attention](08_multi_head_attention.ipynb)) and positions ([Positions](09_positions.ipynb)). Translation data and BLEU come from [Sequence to sequence](05_sequence_to_sequence.ipynb);
 # what we use of them is said again here.*
 
 # %%
@@ -936,7 +936,7 @@ pd.DataFrame(dict(zip(["seed 0", "seed 1", "seed 2"], answers, strict=True)), in
 # %% [markdown]
 # ### What it has not seen
 #
-# BLEU ([Bahdanau attention](06_bahdanau_attention.ipynb)) counts matching runs of one to four tokens, from 0 to 1. **How good are the three networks on
+# BLEU ([Sequence to sequence](05_sequence_to_sequence.ipynb)) counts matching runs of one to four tokens, from 0 to 1. **How good are the three networks on
 # sentences they have seen, on new sentences of the grammar, and on new everyday sentences?**
 
 

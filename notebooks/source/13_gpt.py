@@ -103,7 +103,7 @@ cu.explore.masks()
 # %% [markdown]
 # ## What is a token?
 #
-# [Bahdanau attention](06_bahdanau_attention.ipynb) gave each word an id. **What happens to words that were never seen?** Our 21,000 English sentences are
+# [Sequence to sequence](05_sequence_to_sequence.ipynb) gave each word an id. **What happens to words that were never seen?** Our 21,000 English sentences are
 # simple. A short story, written for this course, is not much harder:
 
 # %%

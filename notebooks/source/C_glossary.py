@@ -65,9 +65,9 @@
 #
 # ### <a id="bleu"></a>BLEU
 #
-# Clipped n-gram precisions, averaged geometrically, times a penalty for short translations. *Taught in* [BLEU: counting
-# what agrees](06_bahdanau_attention.ipynb#BLEU:-counting-what-agrees), [The
-# score](06_bahdanau_attention.ipynb#The-score).
+# Clipped n-gram precisions, averaged geometrically, times a penalty for short translations. *Taught in* [A number for
+# translations](05_sequence_to_sequence.ipynb#A-number-for-translations), [BLEU, written
+# out](05_sequence_to_sequence_further.ipynb#BLEU,-written-out).
 #
 # ### <a id="boundary-bias"></a>boundary bias
 #
@@ -168,9 +168,9 @@
 #
 # ### <a id="encoder-and-decoder"></a>encoder and decoder
 #
-# Two networks: one reads the source; the other writes the target and attends to what was read. *Taught in* [Without
-# attention: one vector for everything](06_bahdanau_attention.ipynb#Without-attention:-one-vector-for-everything), [The
-# whole on one page](10_transformer.ipynb#The-whole-on-one-page).
+# Two networks: one reads the source; the other writes the target from what was read. *Taught in* [Encoder and
+# decoder](05_sequence_to_sequence.ipynb#Encoder-and-decoder), [The whole on one
+# page](10_transformer.ipynb#The-whole-on-one-page).
 #
 # ### <a id="entropy"></a>entropy
 #
@@ -182,11 +182,17 @@
 #
 # ### <a id="fixed-context"></a>fixed context
 #
-# One vector that has to hold the whole source sentence: the bottleneck that attention removes. *Taught in* [Without
-# attention: one vector for everything](06_bahdanau_attention.ipynb#Without-attention:-one-vector-for-everything).
+# One vector of fixed size that has to hold the whole source sentence. *Taught in* [Encoder and
+# decoder](05_sequence_to_sequence.ipynb#Encoder-and-decoder), [Is the vector too
+# small?](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?).
 
 # %% [markdown]
 # ## G
+#
+# ### <a id="gated-recurrent-unit"></a>gated recurrent unit
+#
+# GRU: a recurrent network whose gates decide, feature by feature, how much of the old state is kept. *Taught in* [A network
+# that reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
 #
 # ### <a id="gradient"></a>gradient
 #
@@ -200,7 +206,8 @@
 #
 # ### <a id="greedy-decoding"></a>greedy decoding
 #
-# Decoding that takes the most probable token at each step. *Taught in* [Decoding](10_transformer.ipynb#Decoding).
+# Decoding that takes the most probable token at each step. *Taught in* [Word by
+# word](05_sequence_to_sequence.ipynb#Word-by-word), [Decoding](10_transformer.ipynb#Decoding).
 #
 # ### <a id="grouped-query-attention"></a>grouped-query attention
 #
@@ -358,6 +365,11 @@
 # %% [markdown]
 # ## R
 #
+# ### <a id="recurrent-network"></a>recurrent network
+#
+# A network that reads tokens one after the other and carries a state from each to the next. *Taught in* [A network that
+# reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
+#
 # ### <a id="relative-positions"></a>relative positions
 #
 # Something added to the score that depends on the offset between key and query alone: a learned vector or number, or a
@@ -422,8 +434,8 @@
 #
 # ### <a id="teacher-forcing"></a>teacher forcing
 #
-# Training in which the decoder reads the true previous token instead of its own prediction. *Taught in* [Teacher
-# forcing and the loss](06_bahdanau_attention.ipynb#Teacher-forcing-and-the-loss), [All at once, or one by
+# Training in which the decoder reads the true previous token instead of its own prediction. *Taught in* [What counts as
+# an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [All at once, or one by
 # one](10_transformer.ipynb#All-at-once,-or-one-by-one).
 #
 # ### <a id="temperature"></a>temperature
@@ -453,7 +465,7 @@
 # ### <a id="vocabulary"></a>vocabulary
 #
 # The list of tokens that a model knows, each with its number; any other token becomes `<unk>`. *Taught in* [From
-# sentences to tensors](06_bahdanau_attention.ipynb#From-sentences-to-tensors).
+# sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches).
 
 # %% [markdown]
 # ## W

@@ -1,0 +1,212 @@
+"""Checks of *Sequence to sequence*: counts in a batch, the masked loss, greedy decoding."""
+
+import torch
+import torch.nn.functional as F
+
+from course_utils.data.text import BOS, EOS, PAD
+from course_utils.lessons.answers import on_paper
+from course_utils.lessons.check import (
+    Check,
+    expect,
+    expect_close,
+    expect_equal,
+    expect_shape,
+)
+
+# Counts in a batch ------------------------------------------------------------------------------
+
+predicted_counts = on_paper(
+    "predicted_counts",
+    __name__,
+    {
+        "a": (
+            6,
+            "how many columns target_out has",
+            (
+                "What stands behind the last word?",
+                "The longest has 5 words. What else must it say?",
+            ),
+        ),
+        "b": (
+            13,
+            "how many tokens count",
+            ("Does <eos> count in the loss?", "Each sentence counts its words and one token more."),
+        ),
+        "c": (
+            5,
+            "how many places are padding",
+            ("How many places has the table?", "Rows times columns, less the tokens that count."),
+        ),
+        "d": (
+            11,
+            "how many tokens count after truncation",
+            (
+                "Which of the sentences do not fit into 4 places?",
+                "They have 3, 6 and 4 tokens with <eos>. What is left of each in 4 places?",
+            ),
+        ),
+        "e": (
+            1,
+            "how many sentences never ask for <eos>",
+            (
+                "What is cut off first?",
+                "A sentence of 3 words and <eos> fits exactly. Which does not?",
+            ),
+        ),
+    },
+)
+
+# Loss over real tokens --------------------------------------------------------------------------
+
+my_masked_loss = Check("masked loss")
+
+
+def _drawn(lengths=(2, 5, 3)):
+    """Logits, targets, lengths, and where the padding is."""
+    lens = torch.tensor(lengths)
+    logits, targets = torch.randn(len(lens), 5, 7), torch.randint(4, 7, (len(lens), 5))
+    padding = torch.arange(5) >= lens[:, None]
+    return logits, targets.masked_fill(padding, PAD), lens, padding
+
+
+@my_masked_loss.must(
+    "one number comes out",
+    hint="The result is a mean over all real tokens of the batch. Which axes are left?",
+)
+def _(candidate):
+    expect_shape(candidate(*_drawn()[:3]), ())
+
+
+@my_masked_loss.must(
+    "without padding it is the usual cross-entropy",
+    hint="Which probability does softmax give to the right token? What do you average?",
+)
+def _(candidate):
+    logits, targets, lens, _ = _drawn((5, 5))
+    expect_close(candidate(logits, targets, lens), F.cross_entropy(logits.mT, targets))
+
+
+@my_masked_loss.must(
+    "the logits at padding do not matter",
+    hint="How can you tell from a step's number and the sentence's length that a step is padding?",
+)
+def _(candidate):
+    logits, targets, lens, padding = _drawn()
+    changed = logits.clone()
+    changed[padding] = 50 * torch.randn(7)
+    expected = candidate(logits, targets, lens)
+    expect_close(candidate(changed, targets, lens), expected, "other logits at padding")
+
+
+@my_masked_loss.must(
+    "more padding changes nothing", hint="By how many do you divide? Count real tokens."
+)
+def _(candidate):
+    logits, targets, lens, _ = _drawn()
+    longer = torch.cat([logits, torch.randn(3, 4, 7)], dim=1)
+    more = torch.cat([targets, torch.full((3, 4), PAD)], dim=1)
+    expected = candidate(logits, targets, lens)
+    expect_close(candidate(longer, more, lens), expected, "four more columns of <pad>")
+
+
+@my_masked_loss.must(
+    "every real token counts the same, in short and in long sentences",
+    hint="Do you take a mean of means? How much does a word of a short sentence count then?",
+)
+def _(candidate):
+    logits, targets, lens, padding = _drawn((1, 5))
+    expected = F.cross_entropy(logits[~padding], targets[~padding])
+    expect_close(candidate(logits, targets, lens), expected, "sentences of 1 and 5 tokens")
+
+
+@my_masked_loss.must(
+    "no gradient reaches the logits at padding",
+    hint="Multiplying by 0 does not remove everything. Do padded tokens enter the sum at all?",
+)
+def _(candidate):
+    logits, targets, lens, padding = _drawn()
+    logits.requires_grad_()
+    candidate(logits, targets, lens).backward()
+    expect(logits.grad is not None, "no gradient reaches the logits")
+    expect(bool(logits.grad.isfinite().all()), "a gradient is not finite")
+    expect(not logits.grad[padding].any(), "logits at padding have a gradient")
+
+
+# Greedy decoding: find the bug ------------------------------------------------------------------
+
+fixed_decoding = Check("greedy decoding")
+
+
+class _Scripted:
+    """Says fixed sentences, and records what it is given to read."""
+
+    def __init__(self, *sentences: list[int]):
+        self.sentences, self.read = sentences, []
+
+    def start(self, source, source_lens):
+        self.read = []
+        return {"step": 0}
+
+    def step(self, tokens, state):
+        self.read.append([int(token) for token in tokens])
+        logits = torch.zeros(len(tokens), 12)
+        for row, sentence in enumerate(self.sentences):
+            script = [*sentence, EOS]
+            token = script[state["step"]] if state["step"] < len(script) else 11  # goes on talking
+            logits[row, token] = 5.0
+        state["step"] += 1
+        return logits
+
+
+def _decoded(candidate, model, max_len=10):
+    count = len(model.sentences)
+    answer = candidate(model, torch.full((count, 3), 5), torch.full((count,), 3), max_len)
+    rows = isinstance(answer, list) and len(answer) == count
+    expect(rows, f"a list of {count} sentences is expected, got {answer!r}")
+    return [[int(token) for token in row] for row in answer]
+
+
+def _says(candidate, *sentences):
+    expect_equal(_decoded(candidate, _Scripted(*sentences)), list(sentences), "decoded")
+
+
+@fixed_decoding.must(
+    "one sentence comes out as the model says it, without <eos>",
+    hint="Which token is taken at each step, and which token ends the sentence?",
+)
+def _(candidate):
+    _says(candidate, [5, 6, 7])
+
+
+@fixed_decoding.must(
+    "the model reads <bos> first, and then the token that it said last",
+    hint="What is the input of the next step?",
+)
+def _(candidate):
+    model = _Scripted([5, 6, 7])
+    _decoded(candidate, model)
+    expect_equal(model.read[:4], [[BOS], [5], [6], [7]], "what the model was given to read")
+
+
+@fixed_decoding.must(
+    "a short sentence does not cut a long one",
+    hint="When may a batch stop: when one sentence is finished, or when all are?",
+)
+def _(candidate):
+    _says(candidate, [5], [6, 7, 8, 9])
+
+
+@fixed_decoding.must(
+    "a finished sentence gets no more tokens",
+    hint="The model goes on talking after <eos>. What happens to those tokens?",
+)
+def _(candidate):
+    _says(candidate, [5, 6, 7, 8, 9], [6], [7, 8])
+
+
+@fixed_decoding.must(
+    "it stops at max_len", hint="What ends the loop if the model never says <eos>?"
+)
+def _(candidate):
+    found = _decoded(candidate, _Scripted([5, 6, 7, 8], [9]), max_len=2)
+    expect_equal(found, [[5, 6], [9]], "decoded with max_len=2")

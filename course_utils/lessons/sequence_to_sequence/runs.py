@@ -1,0 +1,107 @@
+"""The trainings of *Sequence to sequence* that are made beforehand: `make runs CHAPTER=05`."""
+
+from collections.abc import Sequence
+
+import torch
+
+from course_utils.data.translation import Pair
+from course_utils.decoding import translate
+from course_utils.lessons.runs import stored
+from course_utils.lessons.sequence_to_sequence.small_world import SmallWorld
+from course_utils.metrics import bleu
+from course_utils.runtime import evaluating, seed_everything
+
+LENGTHS = {"up to 5": (1, 5), "6": (6, 6), "7": (7, 7), "8 to 10": (8, 10)}
+"""Groups of source sentences by their number of tokens, from the shortest on."""
+
+CONTROLS = [
+    {"hidden_dim": 96, "passes": 8, "source": True},
+    {"hidden_dim": 48, "passes": 8, "source": True},
+    {"hidden_dim": 96, "passes": 4, "source": True},
+    {"hidden_dim": 96, "passes": 8, "source": False},
+]
+"""As on the page; half as wide; half as long; a decoder that is told nothing."""
+
+
+@stored(
+    cases=[{**control, "seed": seed} for seed in range(3) for control in CONTROLS],
+    chapter=["Translator", "masked_loss", "train", "world"],
+    data=["translation/grammar_fr.tsv", "translation/sentences.tsv"],
+)
+def fixed_context(
+    chapter, *, hidden_dim: int, passes: int, source: bool, seed: int
+) -> dict[str, dict]:
+    """The chapter's translator: losses and exact translations, read and unread, by sentence length."""
+    world: SmallWorld = chapter.world
+    seed_everything(seed)
+    model = chapter.Translator(
+        len(world.source_vocab), len(world.target_vocab), hidden_dim=hidden_dim
+    )
+    if not source:
+        _close_the_source(model)
+
+    def loss(model, batch):
+        logits = model(batch.source, batch.source_lens, batch.target_in)
+        mean = chapter.masked_loss(logits, batch.target_out, batch.target_lens)
+        return mean * batch.num_tokens, batch.num_tokens
+
+    batches = world.loader(world.train, seed=seed), list(world.loader(world.val, shuffle=False))
+    history = chapter.train(model, *batches, loss, passes)
+    grammar = [pair for pair in world.train if pair.alignment]
+    parts = {"read": _as_many_of_each_length(grammar), "test": world.test}
+    result = {"val_loss": _loss(model, world, world.val)}
+    for name, pairs in parts.items():
+        said = _translations(model, world, pairs)
+        right = [" ".join(pair.target) for pair in pairs]
+        result[f"{name}_bleu"] = bleu(said, right)
+        exact = [ours == theirs for ours, theirs in zip(said, right, strict=True)]
+        result[f"{name}_exact"] = sum(exact) / len(exact)
+        for length, (low, high) in LENGTHS.items():
+            inside = [place for place, p in enumerate(pairs) if low <= len(p.source) <= high]
+            group = [pairs[place] for place in inside]
+            result[f"{name}_exact, {length}"] = sum(exact[place] for place in inside) / len(inside)
+            result[f"{name}_loss, {length}"] = _loss(model, world, group)
+    curves = {
+        name: [[number + 1, round(row[place], 4)] for number, row in enumerate(history)]
+        for place, name in enumerate(("train_loss", "val_loss"))
+    }
+    return {"result": {name: round(value, 4) for name, value in result.items()}, "curves": curves}
+
+
+def _close_the_source(model) -> None:
+    """Each sentence gives the same context, zeros: what is left is a language model."""
+    inner = model.start
+
+    def start(source, source_lens):
+        state = inner(source, source_lens)
+        return {name: torch.zeros_like(value) for name, value in state.items()}
+
+    model.start = start
+
+
+def _as_many_of_each_length(pairs: Sequence[Pair]) -> list[Pair]:
+    """The first 100 pairs of each group of lengths."""
+    groups = [
+        [pair for pair in pairs if low <= len(pair.source) <= high]
+        for low, high in LENGTHS.values()
+    ]
+    return [pair for group in groups for pair in group[:100]]
+
+
+def _translations(model, world: SmallWorld, pairs: Sequence[Pair]) -> list[str]:
+    """Greedy translations, as strings."""
+    sources = [" ".join(pair.source) for pair in pairs]
+    return translate(model, sources, world.source_vocab, world.target_vocab, max_len=20)
+
+
+@torch.no_grad()
+def _loss(model, world: SmallWorld, pairs: Sequence[Pair]) -> float:
+    """Mean cross-entropy per target token, `<eos>` included."""
+    total, count = 0.0, 0
+    with evaluating(model):
+        for batch in world.loader(list(pairs), shuffle=False):
+            logits = model(batch.source, batch.source_lens, batch.target_in)
+            log_p = logits.log_softmax(dim=-1).gather(2, batch.target_out[..., None])[..., 0]
+            real = torch.arange(log_p.shape[1]) < batch.target_lens[:, None]
+            total, count = total - log_p[real].sum().item(), count + int(real.sum())
+    return total / count

@@ -1,0 +1,179 @@
+"""Mistakes that the checks of *Sequence to sequence* must catch."""
+
+import torch
+import torch.nn.functional as F
+
+PAD, UNK, BOS, EOS = range(4)
+
+# predicted_counts -------------------------------------------------------------------------------
+
+
+def without_eos():
+    """Columns are the words of the longest, in (a)."""
+    return [5, 13, 5, 11, 1]
+
+
+def words_only():
+    """<eos> does not count, in (b)."""
+    return [6, 10, 5, 11, 1]
+
+
+def padding_by_words():
+    """3 · 5 − 10 happens to be right; 3 · 6 − 10 is not, in (c)."""
+    return [6, 13, 8, 11, 1]
+
+
+def truncated_before_eos():
+    """Counts <eos> behind the cut, in (d)."""
+    return [6, 13, 5, 12, 1]
+
+
+def three_words_do_not_fit():
+    """Takes the sentence of three words for too long, in (e)."""
+    return [6, 13, 5, 11, 2]
+
+
+# my_masked_loss --------------------------------------------------------------------------------
+
+
+def mean_over_all_positions(logits, targets, lens):
+    """Padding counts like words."""
+    return F.cross_entropy(logits.mT, targets)
+
+
+def zeroed_but_counted(logits, targets, lens):
+    """The padding's loss is set to 0, and still divided by."""
+    losses = F.cross_entropy(logits.mT, targets, reduction="none")
+    real = torch.arange(logits.shape[1]) < lens[:, None]
+    return (losses * real).mean()
+
+
+def mean_of_means(logits, targets, lens):
+    """Each sentence counts alike, whatever its length."""
+    losses = F.cross_entropy(logits.mT, targets, reduction="none")
+    real = torch.arange(logits.shape[1]) < lens[:, None]
+    return ((losses * real).sum(dim=1) / lens).mean()
+
+
+def logits_zeroed(logits, targets, lens):
+    """Sets the padding's logits to zero, so that each costs log(vocabulary)."""
+    real = torch.arange(logits.shape[1]) < lens[:, None]
+    return F.cross_entropy((logits * real[:, :, None]).mT, targets)
+
+
+def sum_over_tokens(logits, targets, lens):
+    """A sum: longer batches take longer steps."""
+    real = torch.arange(logits.shape[1]) < lens[:, None]
+    return F.cross_entropy(logits[real], targets[real], reduction="sum")
+
+
+def one_loss_per_sentence(logits, targets, lens):
+    """Forgets the mean over the batch."""
+    losses = F.cross_entropy(logits.mT, targets, reduction="none")
+    real = torch.arange(logits.shape[1]) < lens[:, None]
+    return (losses * real).sum(dim=1)
+
+
+# fixed_decoding -----------------------------------------------------------------------------------
+
+
+def not_fixed(model, source, source_lens, max_len):
+    """The bug itself: stops when the first sentence ends."""
+    state = model.start(source, source_lens)
+    tokens = torch.full((len(source),), BOS)
+    sentences = [[] for _ in source]
+    for _ in range(max_len):
+        tokens = model.step(tokens, state).argmax(dim=-1)
+        if (tokens == EOS).any():
+            break
+        for sentence, token in zip(sentences, tokens.tolist(), strict=True):
+            sentence.append(token)
+    return sentences
+
+
+def talks_on(model, source, source_lens, max_len):
+    """Waits for all at the same step, and keeps what comes after <eos>."""
+    state = model.start(source, source_lens)
+    tokens = torch.full((len(source),), BOS)
+    sentences = [[] for _ in source]
+    for _ in range(max_len):
+        tokens = model.step(tokens, state).argmax(dim=-1)
+        for sentence, token in zip(sentences, tokens.tolist(), strict=True):
+            if token != EOS:
+                sentence.append(token)
+    return sentences
+
+
+def always_reads_bos(model, source, source_lens, max_len):
+    """Never tells the model what it said."""
+    state = model.start(source, source_lens)
+    begin = torch.full((len(source),), BOS)
+    rows = []
+    for _ in range(max_len):
+        rows.append(model.step(begin, state).argmax(dim=-1))
+    rows = torch.stack(rows, dim=1).tolist()
+    return [row[: row.index(EOS)] if EOS in row else row for row in rows]
+
+
+def keeps_eos(model, source, source_lens, max_len):
+    """Leaves <eos> in the sentence."""
+    state = model.start(source, source_lens)
+    tokens = torch.full((len(source),), BOS)
+    rows = []
+    for _ in range(max_len):
+        tokens = model.step(tokens, state).argmax(dim=-1)
+        rows.append(tokens)
+    rows = torch.stack(rows, dim=1).tolist()
+    return [row[: row.index(EOS) + 1] if EOS in row else row for row in rows]
+
+
+def cuts_at_the_shortest(model, source, source_lens, max_len):
+    """Waits for all, then cuts all sentences at the first <eos> of any."""
+    state = model.start(source, source_lens)
+    tokens = torch.full((len(source),), BOS)
+    rows = []
+    for _ in range(max_len):
+        tokens = model.step(tokens, state).argmax(dim=-1)
+        rows.append(tokens)
+    rows = torch.stack(rows, dim=1).tolist()
+    end = min(row.index(EOS) if EOS in row else len(row) for row in rows)
+    return [row[:end] for row in rows]
+
+
+def no_limit(model, source, source_lens, max_len):
+    """Forgets max_len."""
+    state = model.start(source, source_lens)
+    tokens = torch.full((len(source),), BOS)
+    rows = []
+    for _ in range(30):
+        tokens = model.step(tokens, state).argmax(dim=-1)
+        rows.append(tokens)
+    rows = torch.stack(rows, dim=1).tolist()
+    return [row[: row.index(EOS)] if EOS in row else row for row in rows]
+
+
+MISTAKES = {
+    "predicted_counts": [
+        without_eos,
+        words_only,
+        padding_by_words,
+        truncated_before_eos,
+        three_words_do_not_fit,
+    ],
+    "my_masked_loss": [
+        mean_over_all_positions,
+        zeroed_but_counted,
+        mean_of_means,
+        logits_zeroed,
+        sum_over_tokens,
+        one_loss_per_sentence,
+    ],
+    "fixed_decoding": [
+        not_fixed,
+        talks_on,
+        always_reads_bos,
+        keeps_eos,
+        cuts_at_the_shortest,
+        no_limit,
+    ],
+}
