@@ -159,8 +159,9 @@ def show_real_curves() -> Picture:
         left.plot(*zip(*curves["train_loss"], strict=True), "--", color=COLORS[color])
         left.plot(*zip(*curves["val_loss"], strict=True), **look)
         right.plot(*zip(*curves["bleu"], strict=True), **look)
-    left.set(xlabel="Epoch", ylabel="Loss per token", title="Dashed: training")
-    right.set(xlabel="Epoch", ylabel="BLEU", title="Validation sentences")
+    epochs = [epoch for epoch, _ in curves["bleu"]]
+    left.set(xlabel="Epoch", ylabel="Loss per token", title="Dashed: training", xticks=epochs)
+    right.set(xlabel="Epoch", ylabel="BLEU", title="Validation", xticks=epochs, ylim=(0, None))
     left.legend()
     return picture
 
