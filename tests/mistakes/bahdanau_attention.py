@@ -1,282 +1,172 @@
-"""Mistakes that the checks of *Bahdanau attention* must catch."""
+"""Seeded mistakes for the checks of this chapter: each must fail, with the hint of the property it breaks."""
 
-from collections import Counter
+import math
 
 import torch
-import torch.nn.functional as F
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-PAD, UNK, BOS, EOS = range(4)
+# my_look ----------------------------------------------------------------------------------------
 
 
-def _padded(rows):
-    longest = max(map(len, rows))
-    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows])
+def weights_twice(query, keys, memory, mask, w):
+    """Forgets the context."""
+    weights = ((query[:, None] + keys).tanh() @ w).softmax(dim=-1)
+    return weights, weights
 
 
-# shifted_targets --------------------------------------------------------------------------------
+def keeps_the_axis(query, keys, memory, mask, w):
+    """The context keeps an axis of size 1."""
+    weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+    return weights[:, None] @ memory, weights
 
 
-def not_shifted(targets):
-    """Reads what it has to say: the identity gets loss 0."""
-    rows = _padded([[*target, EOS] for target in targets])
-    return rows, rows, torch.tensor([len(target) + 1 for target in targets])
+def without_tanh(query, keys, memory, mask, w):
+    """The query cancels in the softmax."""
+    weights = ((query[:, None] + keys) @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+    return (weights[:, None] @ memory)[:, 0], weights
 
 
-def eos_behind_padding(targets):
-    """Pads first and puts <eos> at the end of the longest."""
-    body = _padded(targets)
-    first, last = body.new_full((len(body), 1), BOS), body.new_full((len(body), 1), EOS)
-    lengths = torch.tensor([len(target) + 1 for target in targets])
-    return torch.cat([first, body], dim=1), torch.cat([body, last], dim=1), lengths
+def softmax_over_the_batch(query, keys, memory, mask, w):
+    """Right for a single sentence only in shape: normalizes down the columns."""
+    scores = (query[:, None] + keys).tanh() @ w
+    weights = scores.softmax(dim=0 if len(query) > 1 else 1)
+    return (weights[:, None] @ memory)[:, 0], weights
 
 
-def eos_not_counted(targets):
-    """The model is never asked to say <eos>."""
-    target_in = _padded([[BOS, *target] for target in targets])
-    target_out = _padded([[*target, EOS] for target in targets])
-    return target_in, target_out, torch.tensor([len(target) for target in targets])
+def without_mask(query, keys, memory, mask, w):
+    """Looks at padding."""
+    weights = ((query[:, None] + keys).tanh() @ w).softmax(dim=-1)
+    return (weights[:, None] @ memory)[:, 0], weights
 
 
-def bos_to_be_said(targets):
-    """Both tensors begin with <bos>."""
-    target_in = _padded([[BOS, *target] for target in targets])
-    return target_in, target_in, torch.tensor([len(target) + 1 for target in targets])
+def zeroes_the_scores(query, keys, memory, mask, w):
+    """A score of 0 still has the exponential 1."""
+    weights = (((query[:, None] + keys).tanh() @ w) * mask).softmax(dim=-1)
+    return (weights[:, None] @ memory)[:, 0], weights
 
 
-def bos_and_eos_to_be_read(targets):
-    """The input carries <eos> too, so it is one step too long."""
-    target_in = _padded([[BOS, *target, EOS] for target in targets])
-    target_out = _padded([[*target, EOS, PAD] for target in targets])
-    return target_in, target_out, torch.tensor([len(target) + 1 for target in targets])
+def turns_the_memory(query, keys, memory, mask, w):
+    """Averages in the wrong order of tokens."""
+    weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+    values = memory if len(memory) == 1 else memory.flip(1)
+    return (weights[:, None] @ values)[:, 0], weights
 
 
-def padded_with_eos(targets):
-    """Fills the rest with <eos>."""
-    target_in = _padded([[BOS, *target] for target in targets])
-    target_out = _padded([[*target, EOS] for target in targets])
-    target_out = target_out.masked_fill(target_out == PAD, EOS)
-    return target_in, target_out, torch.tensor([len(target) + 1 for target in targets])
+def cuts_the_gradient(query, keys, memory, mask, w):
+    """Where to look is not learned."""
+    weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+    return (weights.detach()[:, None] @ memory)[:, 0], weights
 
 
-# real_token_loss --------------------------------------------------------------------------------
+def one_query_for_all(query, keys, memory, mask, w):
+    """Looks with the first sentence's query."""
+    weights = ((query[:1, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+    return (weights[:, None] @ memory)[:, 0], weights
 
 
-def mean_over_all_positions(logits, targets, lens):
-    """Padding counts like words."""
-    return F.cross_entropy(logits.mT, targets)
+def writes_into_the_keys(query, keys, memory, mask, w):
+    """Adds in place, where no gradient is asked for."""
+    added = query[:, None] + keys
+    if not keys.requires_grad:
+        keys += query[:, None]
+    weights = (added.tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+    return (weights[:, None] @ memory)[:, 0], weights
 
 
-def zeroed_but_counted(logits, targets, lens):
-    """The padding's loss is set to 0, and still divided by."""
-    losses = F.cross_entropy(logits.mT, targets, reduction="none")
-    real = torch.arange(logits.shape[1]) < lens[:, None]
-    return (losses * real).mean()
+# predicted_rates --------------------------------------------------------------------------------
 
 
-def mean_of_means(logits, targets, lens):
-    """Each sentence counts alike, whatever its length."""
-    losses = F.cross_entropy(logits.mT, targets, reduction="none")
-    real = torch.arange(logits.shape[1]) < lens[:, None]
-    return ((losses * real).sum(dim=1) / lens).mean()
+def links_of_all_cells():
+    """Every cell a link."""
+    return [12, 0.43, 5, 0.11, 0.6]
 
 
-def logits_zeroed(logits, targets, lens):
-    """Sets the padding's logits to zero, so that each costs log(vocabulary)."""
-    real = torch.arange(logits.shape[1]) < lens[:, None]
-    return F.cross_entropy((logits * real[:, :, None]).mT, targets)
+def share_of_gold():
+    """Recall in place of AER, in (b)."""
+    return [3, 0.5, 5, 0.11, 0.6]
 
 
-def sum_over_tokens(logits, targets, lens):
-    """A sum: longer batches take longer steps."""
-    real = torch.arange(logits.shape[1]) < lens[:, None]
-    return F.cross_entropy(logits[real], targets[real], reduction="sum")
+def one_link_left_over():
+    """Forgets a column, in (c)."""
+    return [3, 0.43, 4, 0.11, 0.6]
 
 
-def one_loss_per_sentence(logits, targets, lens):
-    """Forgets the mean over the batch."""
-    losses = F.cross_entropy(logits.mT, targets, reduction="none")
-    real = torch.arange(logits.shape[1]) < lens[:, None]
-    return (losses * real).sum(dim=1)
+def first_rule_again():
+    """(d) as (b)."""
+    return [3, 0.43, 5, 0.43, 0.6]
 
 
-# clipped_matches --------------------------------------------------------------------------------
+def equal_means_none():
+    """No link is found, in (e)."""
+    return [3, 0.43, 5, 0.11, 1.0]
 
 
-def _ngrams(tokens, order):
-    return Counter(tuple(tokens[i : i + order]) for i in range(len(tokens) - order + 1))
-
-
-def without_clipping(hypothesis, references, order):
-    """Counts each n-gram that a reference has at all."""
-    ours = _ngrams(hypothesis, order)
-    known = set().union(*(_ngrams(reference, order) for reference in references))
-    return sum(count for ngram, count in ours.items() if ngram in known), ours.total()
-
-
-def place_by_place(hypothesis, references, order):
-    """Compares the n-grams that stand at the same place."""
-    pairs = [zip(hypothesis, reference, strict=False) for reference in references]
-    hits = max(sum(a == b for a, b in each) for each in pairs)
-    return hits, max(len(hypothesis) - order + 1, 0)
-
-
-def sets_of_ngrams(hypothesis, references, order):
-    """Counts different n-grams once."""
-    ours = set(_ngrams(hypothesis, order))
-    theirs = set().union(*(_ngrams(reference, order) for reference in references))
-    return len(ours & theirs), len(ours)
-
-
-def references_added_up(hypothesis, references, order):
-    """Clips at the sum over the references."""
-    ours = _ngrams(hypothesis, order)
-    theirs = sum((_ngrams(reference, order) for reference in references), Counter())
-    return (ours & theirs).total(), ours.total()
-
-
-def first_reference_only(hypothesis, references, order):
-    """Looks at one reference."""
-    ours = _ngrams(hypothesis, order)
-    return (ours & _ngrams(references[0], order)).total(), ours.total()
-
-
-def always_single_words(hypothesis, references, order):
-    """Ignores the order."""
-    ours = _ngrams(hypothesis, 1)
-    theirs = Counter()
-    for reference in references:
-        theirs |= _ngrams(reference, 1)
-    return (ours & theirs).total(), ours.total()
-
-
-def fewer_than_none(hypothesis, references, order):
-    """Counts the n-grams by formula, which goes below zero."""
-    most = Counter()
-    for reference in references:
-        most |= _ngrams(reference, order)
-    return (_ngrams(hypothesis, order) & most).total(), len(hypothesis) - order + 1
-
-
-def eats_the_references(hypothesis, references, order):
-    """Strikes out what it has matched."""
-    ours = _ngrams(hypothesis, order)
-    most = Counter()
-    while references:
-        most |= _ngrams(references.pop(), order)
-    return (ours & most).total(), ours.total()
-
-
-# fixed_greedy -----------------------------------------------------------------------------------
-
-
-def not_fixed(model, source, source_lens, max_len):
-    """The bug itself: stops when the first sentence ends."""
-    state = model.start(source, source_lens)
-    tokens = torch.full((len(source),), BOS)
-    sentences = [[] for _ in source]
-    for _ in range(max_len):
-        tokens = model.step(tokens, state).argmax(dim=-1)
-        if (tokens == EOS).any():
-            break
-        for sentence, token in zip(sentences, tokens.tolist(), strict=True):
-            sentence.append(token)
-    return sentences
-
-
-def talks_on(model, source, source_lens, max_len):
-    """Waits for all at the same step, and keeps what comes after <eos>."""
-    state = model.start(source, source_lens)
-    tokens = torch.full((len(source),), BOS)
-    sentences = [[] for _ in source]
-    for _ in range(max_len):
-        tokens = model.step(tokens, state).argmax(dim=-1)
-        for sentence, token in zip(sentences, tokens.tolist(), strict=True):
-            if token != EOS:
-                sentence.append(token)
-    return sentences
-
-
-def always_reads_bos(model, source, source_lens, max_len):
-    """Never tells the model what it said."""
-    state = model.start(source, source_lens)
-    begin = torch.full((len(source),), BOS)
-    rows = []
-    for _ in range(max_len):
-        rows.append(model.step(begin, state).argmax(dim=-1))
-    rows = torch.stack(rows, dim=1).tolist()
-    return [row[: row.index(EOS)] if EOS in row else row for row in rows]
-
-
-def keeps_eos(model, source, source_lens, max_len):
-    """Leaves <eos> in the sentence."""
-    state = model.start(source, source_lens)
-    tokens = torch.full((len(source),), BOS)
-    rows = []
-    for _ in range(max_len):
-        tokens = model.step(tokens, state).argmax(dim=-1)
-        rows.append(tokens)
-    rows = torch.stack(rows, dim=1).tolist()
-    return [row[: row.index(EOS) + 1] if EOS in row else row for row in rows]
-
-
-def cuts_at_the_shortest(model, source, source_lens, max_len):
-    """Waits for all, then cuts all sentences at the first <eos> of any."""
-    state = model.start(source, source_lens)
-    tokens = torch.full((len(source),), BOS)
-    rows = []
-    for _ in range(max_len):
-        tokens = model.step(tokens, state).argmax(dim=-1)
-        rows.append(tokens)
-    rows = torch.stack(rows, dim=1).tolist()
-    end = min(row.index(EOS) if EOS in row else len(row) for row in rows)
-    return [row[:end] for row in rows]
-
-
-def no_limit(model, source, source_lens, max_len):
-    """Forgets max_len."""
-    state = model.start(source, source_lens)
-    tokens = torch.full((len(source),), BOS)
-    rows = []
-    for _ in range(30):
-        tokens = model.step(tokens, state).argmax(dim=-1)
-        rows.append(tokens)
-    rows = torch.stack(rows, dim=1).tolist()
-    return [row[: row.index(EOS)] if EOS in row else row for row in rows]
+# fixed_memory -----------------------------------------------------------------------------------
+
+
+def _read(encoder, embedded, lens, order):
+    packed = pack_padded_sequence(embedded[order], lens[order], batch_first=True)
+    outputs, last = encoder(packed)
+    memory, _ = pad_packed_sequence(outputs, batch_first=True)
+    return memory, torch.cat([last[0], last[1]], dim=-1)
+
+
+def forwards_only(encoder, embedded, lens):
+    """The last states of one direction."""
+    memory, last = _read(encoder, embedded, lens, lens.argsort(descending=True))
+    return memory, last[:, : last.shape[1] // 2]
+
+
+def does_not_pack(encoder, embedded, lens):
+    """Reads the padding, too."""
+    outputs, last = encoder(embedded)
+    return outputs, torch.cat([last[0], last[1]], dim=-1)
+
+
+def still_sorted(encoder, embedded, lens):
+    """As in the exercise."""
+    return _read(encoder, embedded, lens, lens.argsort(descending=True))
+
+
+def sorts_once_more(encoder, embedded, lens):
+    """The same permutation again is not its inverse."""
+    order = lens.argsort(descending=True)
+    memory, last = _read(encoder, embedded, lens, order)
+    return memory[order], last[order]
+
+
+def last_states_still_sorted(encoder, embedded, lens):
+    """Puts the memory back, and nothing else."""
+    order = lens.argsort(descending=True)
+    memory, last = _read(encoder, embedded, lens, order)
+    return memory[order.argsort()], last
 
 
 MISTAKES = {
-    "shifted_targets": [
-        not_shifted,
-        eos_behind_padding,
-        eos_not_counted,
-        bos_to_be_said,
-        bos_and_eos_to_be_read,
-        padded_with_eos,
+    "my_look": [
+        weights_twice,
+        keeps_the_axis,
+        without_tanh,
+        softmax_over_the_batch,
+        without_mask,
+        zeroes_the_scores,
+        turns_the_memory,
+        cuts_the_gradient,
+        one_query_for_all,
+        writes_into_the_keys,
     ],
-    "real_token_loss": [
-        mean_over_all_positions,
-        zeroed_but_counted,
-        mean_of_means,
-        logits_zeroed,
-        sum_over_tokens,
-        one_loss_per_sentence,
+    "predicted_rates": [
+        links_of_all_cells,
+        share_of_gold,
+        one_link_left_over,
+        first_rule_again,
+        equal_means_none,
     ],
-    "clipped_matches": [
-        without_clipping,
-        place_by_place,
-        sets_of_ngrams,
-        references_added_up,
-        first_reference_only,
-        always_single_words,
-        fewer_than_none,
-        eats_the_references,
-    ],
-    "fixed_greedy": [
-        not_fixed,
-        talks_on,
-        always_reads_bos,
-        keeps_eos,
-        cuts_at_the_shortest,
-        no_limit,
+    "fixed_memory": [
+        forwards_only,
+        does_not_pack,
+        still_sorted,
+        sorts_once_more,
+        last_states_still_sorted,
     ],
 }

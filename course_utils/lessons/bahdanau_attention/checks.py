@@ -1,302 +1,250 @@
-"""Checks of *Bahdanau attention*: shifted targets, the loss over real tokens, clipped n-grams, greedy decoding."""
+"""Checks of *Bahdanau attention*: one look, alignment error rates on paper, the encoder's states of a batch."""
 
 import torch
-import torch.nn.functional as F
+from torch import Tensor, nn
 
-from course_utils.data.text import BOS, EOS, PAD
+from course_utils.lessons.answers import on_paper
+from course_utils.lessons.bahdanau_attention.looks import look
 from course_utils.lessons.check import (
     Check,
+    WrongKind,
     expect,
     expect_close,
-    expect_equal,
     expect_shape,
+    expect_sums_to_one,
     unchanged,
 )
 
-# Shifted targets --------------------------------------------------------------------------------
+# One look ---------------------------------------------------------------------------------------
 
-shifted_targets = Check("shifted targets")
-
-
-def _shifted(candidate, *targets):
-    answer = candidate(list(targets))
-    three = isinstance(answer, tuple | list) and len(answer) == 3
-    expect(three, "three tensors are expected: target_in, target_out, target_lens")
-    shape = len(targets), max(map(len, targets)) + 1
-    return [
-        expect_shape(tensor, size)
-        for tensor, size in zip(answer, (shape, shape, shape[:1]), strict=True)
-    ]
+my_look = Check("my_look")
 
 
-@shifted_targets.must(
-    "three tensors: (batch, longest + 1) twice, and (batch,)",
-    hint="How many steps does a sentence of n words need, with <bos> in front or <eos> behind?",
-)
-def _(candidate):
-    _shifted(candidate, [5, 6], [7, 8, 9])
-
-
-@shifted_targets.must(
-    "what the decoder reads begins with <bos>",
-    hint="What can the decoder read before there is a first word? Its id is cu.data.text.BOS.",
-)
-def _(candidate):
-    target_in, _, _ = _shifted(candidate, [5, 6], [7, 8, 9])
-    expect_equal(target_in[:, 0].tolist(), [BOS, BOS], "first column of target_in")
-
-
-@shifted_targets.must(
-    "what it should predict ends with <eos>",
-    hint="How does a decoder learn to stop? Where does <eos> stand in a short sentence of the batch?",
-)
-def _(candidate):
-    _, target_out, _ = _shifted(candidate, [5, 6], [7, 8, 9])
-    last = [int(target_out[0, 2]), int(target_out[1, 3])]
-    expect_equal(last, [EOS, EOS], "what follows the last word of each sentence in target_out")
-
-
-@shifted_targets.must(
-    "what it predicts at step t, it reads at step t + 1",
-    hint="Both tensors hold the same words. By how many places are they shifted against each other?",
-)
-def _(candidate):
-    target_in, target_out, _ = _shifted(candidate, [5, 6, 7], [8])
-    expect_equal(target_in[0, 1:].tolist(), [5, 6, 7], "target_in from step 1")
-    expect_equal(target_out[0, :3].tolist(), [5, 6, 7], "target_out before the last step")
-
-
-@shifted_targets.must(
-    "the lengths count the words and <eos>",
-    hint="How many steps of each sentence should count in the loss?",
-)
-def _(candidate):
-    _, _, lengths = _shifted(candidate, [5, 6, 7], [8])
-    expect_equal(lengths.tolist(), [4, 2], "lengths of sentences of 3 words and of 1")
-
-
-@shifted_targets.must(
-    "the rest is <pad>",
-    hint="What stands after the last token of a short sentence, in both tensors?",
-)
-def _(candidate):
-    target_in, target_out, _ = _shifted(candidate, [5, 6, 7, 9], [8])
-    expect_equal(target_in[1].tolist(), [BOS, 8, PAD, PAD, PAD], "target_in of the short sentence")
-    expect_equal(
-        target_out[1].tolist(), [8, EOS, PAD, PAD, PAD], "target_out of the short sentence"
+def _drawn(tokens: int = 5) -> tuple[Tensor, ...]:
+    """Query, keys, memory, mask, w for three sentences of `tokens`, 2 and 1 tokens."""
+    lengths = torch.tensor([tokens, 2, 1])
+    mask = torch.arange(tokens) < lengths[:, None]
+    return (
+        torch.randn(3, 4),
+        torch.randn(3, tokens, 4),
+        torch.randn(3, tokens, 8),
+        mask,
+        torch.randn(4),
     )
 
 
-# Loss over real tokens --------------------------------------------------------------------------
+def _two(answer) -> tuple[Tensor, Tensor]:
+    if not (isinstance(answer, tuple | list) and len(answer) == 2):
+        raise WrongKind("two tensors are expected: context and weights")
+    return answer[0], answer[1]
 
-real_token_loss = Check("loss over real tokens")
+
+@my_look.must(
+    "it gives a context (batch, 2d) and weights (batch, tokens)",
+    hint=(
+        "Which axis do the weights have that the context has not?",
+        "The query (b, d) needs an axis of size 1 for the tokens before it meets the keys (b, m, d).",
+    ),
+)
+def _(candidate):
+    context, weights = _two(candidate(*_drawn()))
+    expect_shape(weights, (3, 5))
+    expect_shape(context, (3, 8))
 
 
-def _drawn(lengths=(2, 5, 3)):
-    """Logits, targets, lengths, and where the padding is."""
+@my_look.must(
+    "by hand: weights 0.080, 0.368, 0.552, context 0.97",
+    hint=(
+        "What happens to the sum of query and key before it meets w?",
+        "Sum, tanh, times w, softmax over the tokens: the columns of the table in section 1.",
+    ),
+)
+def _(candidate):
+    states = torch.tensor([[[-0.5], [0.5], [1.5]]])
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    query, w = torch.tensor([[0.5]]), torch.tensor([2.0])
+    context, weights = _two(candidate(query, states, states, mask, w))
+    expected = look(query, states, states, mask, w)
+    expect_close(weights, expected[1], "weights")
+    expect_close(context, expected[0], "context")
+
+
+@my_look.must(
+    "each sentence's weights sum to 1",
+    hint="Over which axis is the softmax? The weights of one sentence share the 1.",
+)
+def _(candidate):
+    _, weights = _two(candidate(*_drawn()))
+    expect_sums_to_one(weights, (3, 5))
+
+
+@my_look.must(
+    "padding gets no weight",
+    hint=(
+        "Where does the mask come in, and what is e to the power of 0?",
+        "Forbidden scores become −∞ before the softmax; ~mask is True at the padding.",
+    ),
+)
+def _(candidate):
+    given = _drawn()
+    _, weights = _two(candidate(*given))
+    expect(not weights[~given[3]].any(), "some weight lies on padding")
+
+
+@my_look.must(
+    "the values are the memory, not the keys",
+    hint="Of what is the context an average: of the projected keys, or of what they were projected from?",
+)
+def _(candidate):
+    given = _drawn()
+    context, weights = _two(candidate(*given))
+    expect_close(context, (weights[:, None] @ given[2])[:, 0], "the average of the memory")
+
+
+@my_look.must(
+    "weights, context and gradients are right for three sentences of different lengths",
+    hint="Which of the five steps differs from the drawing: score, mask, normalize, mix?",
+)
+def _(candidate):
+    given = _drawn(6)
+    asked, found = torch.randn(3, 8), []
+    for function in (candidate, look):
+        query, keys, memory, mask, w = (
+            x.clone() if x.dtype == torch.bool else x.clone().requires_grad_() for x in given
+        )
+        context, weights = _two(function(query, keys, memory, mask, w))
+        (context * asked).sum().backward()
+        found.append((weights, context, query.grad, keys.grad, memory.grad, w.grad))
+    names = (
+        "weights",
+        "context",
+        *(f"the gradient of {x}" for x in ("query", "keys", "memory", "w")),
+    )
+    for name, mine, expected in zip(names, *found, strict=True):
+        expect(mine is not None, f"{name} is missing: does a line cut it off (detach, item)?")
+        expect_close(mine, expected.detach(), name)
+
+
+@my_look.must(
+    "the inputs are not changed", hint="Does a line write into the scores' or keys' place?"
+)
+def _(candidate):
+    given = _drawn()
+    with unchanged(*given):
+        candidate(*given)
+
+
+# Rates on paper ---------------------------------------------------------------------------------
+
+predicted_rates = on_paper(
+    "predicted_rates",
+    __name__,
+    {
+        "a": (
+            3,
+            "the number of links of the first rule",
+            "How many links does each French word get?",
+        ),
+        "b": (
+            0.43,
+            "AER with the first rule",
+            (
+                "Which of these links are gold, and how many gold links are there?",
+                "Two agree; |A| + |S| = 3 + 4.",
+            ),
+        ),
+        "c": (
+            5,
+            "the number of links with both rules",
+            "Which English words has no French word chosen?",
+        ),
+        "d": (
+            0.11,
+            "AER with both rules",
+            (
+                "In the columns of English 1 and 3: which French word gives most?",
+                "Two more links, and both are gold; |A| + |S| = 5 + 4.",
+            ),
+        ),
+        "e": (
+            0.6,
+            "AER of equal weights",
+            (
+                "All three French words choose English 0. Which French word do the other English words choose?",
+                "Six links: the first column and the first row. How many of them are gold?",
+            ),
+        ),
+    },
+)  # fmt: skip
+
+
+# The encoder's states of a batch ----------------------------------------------------------------
+
+fixed_memory = Check("fixed_memory")
+
+
+def _encoder() -> nn.GRU:
+    return nn.GRU(3, 2, batch_first=True, bidirectional=True)
+
+
+def _alone(encoder: nn.GRU, embedded: Tensor, lens: Tensor) -> tuple[Tensor, Tensor]:
+    """Each sentence read by itself."""
+    memory = torch.zeros(*embedded.shape[:2], 2 * encoder.hidden_size)
+    begin = torch.zeros(len(lens), 2 * encoder.hidden_size)
+    for row, length in enumerate(lens.tolist()):
+        states, last = encoder(embedded[row : row + 1, :length])
+        memory[row, :length], begin[row] = states[0], torch.cat([last[0, 0], last[1, 0]])
+    return memory, begin
+
+
+def _reads(candidate, *lengths: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """What the candidate gives for sentences of these lengths, and what each gives alone."""
     lens = torch.tensor(lengths)
-    logits, targets = torch.randn(len(lens), 5, 7), torch.randint(4, 7, (len(lens), 5))
-    padding = torch.arange(5) >= lens[:, None]
-    return logits, targets.masked_fill(padding, PAD), lens, padding
+    embedded, encoder = torch.randn(len(lens), max(lengths), 3), _encoder()
+    with unchanged(embedded, lens):
+        mine = _two(candidate(encoder, embedded, lens))
+    return mine, _alone(encoder, embedded, lens)
 
 
-@real_token_loss.must(
-    "one number comes out",
-    hint="The result is a mean over all real tokens of the batch. Which axes are left?",
+@fixed_memory.must(
+    "it gives the memory (batch, tokens, 2d) and the last states (batch, 2d)",
+    hint="Forwards and backwards are joined along the last axis. What does the buggy version return?",
 )
 def _(candidate):
-    expect_shape(candidate(*_drawn()[:3]), ())
+    (memory, begin), expected = _reads(candidate, 4, 2)
+    expect_shape(memory, tuple(expected[0].shape))
+    expect_shape(begin, tuple(expected[1].shape))
 
 
-@real_token_loss.must(
-    "without padding it is the usual cross-entropy",
-    hint="Which probability does softmax give to the right token? What do you average?",
+@fixed_memory.must(
+    "a sentence alone, and a batch whose lengths fall, are right",
+    hint="These the buggy version has right. What did your change do to them?",
 )
 def _(candidate):
-    logits, targets, lens, _ = _drawn((5, 5))
-    expect_close(candidate(logits, targets, lens), F.cross_entropy(logits.mT, targets))
+    for lengths in ((4,), (5, 3, 2)):
+        (memory, begin), expected = _reads(candidate, *lengths)
+        expect_close(memory, expected[0], f"memory for lengths {lengths}")
+        expect_close(begin, expected[1], f"last states for lengths {lengths}")
 
 
-@real_token_loss.must(
-    "the logits at padding do not matter",
-    hint="How can you tell from a step's number and the sentence's length that a step is padding?",
+@fixed_memory.must(
+    "row i of the memory is sentence i",
+    hint=(
+        "In which order does the encoder read the sentences, and in which order do you give them back?",
+        "If x[order] is sorted, sorted_x[order.argsort()] is in the old order.",
+    ),
 )
 def _(candidate):
-    logits, targets, lens, padding = _drawn()
-    changed = logits.clone()
-    changed[padding] = 50 * torch.randn(7)
-    expected = candidate(logits, targets, lens)
-    expect_close(candidate(changed, targets, lens), expected, "other logits at padding")
+    for lengths in ((2, 4), (2, 5, 3), (1, 3, 2, 4)):
+        (memory, _), expected = _reads(candidate, *lengths)
+        expect_close(memory, expected[0], f"memory for lengths {lengths}")
 
 
-@real_token_loss.must(
-    "more padding changes nothing", hint="By how many do you divide? Count real tokens."
+@fixed_memory.must(
+    "row i of the last states is sentence i",
+    hint="The memory is in order. What else has a row for each sentence?",
 )
 def _(candidate):
-    logits, targets, lens, _ = _drawn()
-    longer = torch.cat([logits, torch.randn(3, 4, 7)], dim=1)
-    more = torch.cat([targets, torch.full((3, 4), PAD)], dim=1)
-    expected = candidate(logits, targets, lens)
-    expect_close(candidate(longer, more, lens), expected, "four more columns of <pad>")
-
-
-@real_token_loss.must(
-    "every real token counts the same, in short and in long sentences",
-    hint="Do you take a mean of means? How much does a word of a short sentence count then?",
-)
-def _(candidate):
-    logits, targets, lens, padding = _drawn((1, 5))
-    expected = F.cross_entropy(logits[~padding], targets[~padding])
-    expect_close(candidate(logits, targets, lens), expected, "sentences of 1 and 5 tokens")
-
-
-@real_token_loss.must(
-    "no gradient reaches the logits at padding",
-    hint="Multiplying by 0 does not remove everything. Do padded tokens enter the sum at all?",
-)
-def _(candidate):
-    logits, targets, lens, padding = _drawn()
-    logits.requires_grad_()
-    candidate(logits, targets, lens).backward()
-    expect(logits.grad is not None, "no gradient reaches the logits")
-    expect(bool(logits.grad.isfinite().all()), "a gradient is not finite")
-    expect(not logits.grad[padding].any(), "logits at padding have a gradient")
-
-
-# Clipped n-grams --------------------------------------------------------------------------------
-
-clipped_matches = Check("clipped n-grams")
-
-
-def _match(candidate, hypothesis, references, order, expected):
-    answer = candidate(hypothesis.split(), [reference.split() for reference in references], order)
-    pair = isinstance(answer, tuple) and len(answer) == 2
-    expect(pair, f"two whole numbers (matches, all) are expected, got {answer!r}")
-    what = f"{hypothesis!r} against {references}, order {order}"
-    expect_equal(tuple(int(number) for number in answer), expected, what)
-
-
-@clipped_matches.must(
-    "“the the the …” matches 2 of 7 words",
-    hint="How often does the reference have the word? Can it count more often than that?",
-)
-def _(candidate):
-    _match(candidate, "the the the the the the the", ["the cat is on the mat"], 1, (2, 7))
-
-
-@clipped_matches.must(
-    "positions do not matter", hint="Do you compare positions, or how often each n-gram occurs?"
-)
-def _(candidate):
-    _match(candidate, "c a b", ["a b c"], 1, (3, 3))
-
-
-@clipped_matches.must(
-    "pairs of neighbors count as pairs",
-    hint="An n-gram is n neighbors in their order. How many does a sentence of m words have?",
-)
-def _(candidate):
-    _match(candidate, "a b c a b", ["a b x b c a"], 2, (3, 4))
-
-
-@clipped_matches.must(
-    "a sentence shorter than the order has no n-grams",
-    hint="There is nothing to count here. What does your formula for the number of n-grams give?",
-)
-def _(candidate):
-    _match(candidate, "a b", ["a b c d"], 4, (0, 0))
-
-
-@clipped_matches.must(
-    "of several references, the one that has an n-gram most often counts",
-    hint="Each n-gram has a count in each reference. How do you combine these counts?",
-)
-def _(candidate):
-    _match(candidate, "a a a b", ["a a c", "b b a"], 1, (3, 4))
-
-
-@clipped_matches.must(
-    "the arguments are not changed", hint="Does a line remove or add words in a list of the caller?"
-)
-def _(candidate):
-    hypothesis, references = ["a", "a"], [["a"], ["b", "a"]]
-    with unchanged(hypothesis, references):
-        candidate(hypothesis, references, 1)
-
-
-# Greedy decoding: find the bug ------------------------------------------------------------------
-
-fixed_greedy = Check("greedy decoding")
-
-
-class _Scripted:
-    """Says fixed sentences, and records what it is given to read."""
-
-    def __init__(self, *sentences: list[int]):
-        self.sentences, self.read = sentences, []
-
-    def start(self, source, source_lens):
-        self.read = []
-        return {"step": 0}
-
-    def step(self, tokens, state):
-        self.read.append([int(token) for token in tokens])
-        logits = torch.zeros(len(tokens), 12)
-        for row, sentence in enumerate(self.sentences):
-            script = [*sentence, EOS]
-            token = script[state["step"]] if state["step"] < len(script) else 11  # goes on talking
-            logits[row, token] = 5.0
-        state["step"] += 1
-        return logits
-
-
-def _decoded(candidate, model, max_len=10):
-    count = len(model.sentences)
-    answer = candidate(model, torch.full((count, 3), 5), torch.full((count,), 3), max_len)
-    rows = isinstance(answer, list) and len(answer) == count
-    expect(rows, f"a list of {count} sentences is expected, got {answer!r}")
-    return [[int(token) for token in row] for row in answer]
-
-
-def _says(candidate, *sentences):
-    expect_equal(_decoded(candidate, _Scripted(*sentences)), list(sentences), "decoded")
-
-
-@fixed_greedy.must(
-    "one sentence comes out as the model says it, without <eos>",
-    hint="Which token is taken at each step, and which token ends the sentence?",
-)
-def _(candidate):
-    _says(candidate, [5, 6, 7])
-
-
-@fixed_greedy.must(
-    "the model reads <bos> first, and then the token that it said last",
-    hint="What is the input of the next step?",
-)
-def _(candidate):
-    model = _Scripted([5, 6, 7])
-    _decoded(candidate, model)
-    expect_equal(model.read[:4], [[BOS], [5], [6], [7]], "what the model was given to read")
-
-
-@fixed_greedy.must(
-    "a short sentence does not cut a long one",
-    hint="When may a batch stop: when one sentence is finished, or when all are?",
-)
-def _(candidate):
-    _says(candidate, [5], [6, 7, 8, 9])
-
-
-@fixed_greedy.must(
-    "a finished sentence gets no more tokens",
-    hint="The model goes on talking after <eos>. What happens to those tokens?",
-)
-def _(candidate):
-    _says(candidate, [5, 6, 7, 8, 9], [6], [7, 8])
-
-
-@fixed_greedy.must("it stops at max_len", hint="What ends the loop if the model never says <eos>?")
-def _(candidate):
-    found = _decoded(candidate, _Scripted([5, 6, 7, 8], [9]), max_len=2)
-    expect_equal(found, [[5, 6], [9]], "decoded with max_len=2")
+    for lengths in ((2, 4), (2, 5, 3), (1, 3, 2, 4)):
+        (_, begin), expected = _reads(candidate, *lengths)
+        expect_close(begin, expected[1], f"last states for lengths {lengths}")

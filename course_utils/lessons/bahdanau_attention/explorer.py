@@ -3,10 +3,11 @@
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from matplotlib.axes import Axes
-from torch import Tensor
+from torch import Tensor, nn
 
 from course_utils.cache import record_attention
 from course_utils.data.text import BOS, EOS, pad, tokenize
@@ -22,19 +23,20 @@ __all__ = ["alignment"]
 
 SENTENCES = (*FOUR[1:], "we read the book .", "is your sister in the kitchen ?")
 STEPS = 10
-SHOWN = 6
+SHOWN = 5
 """Bars of the next-token distribution."""
 
 
 def alignment(
-    model: AttentionTranslator | None = None,
+    model: nn.Module | None = None,
     world: SmallWorld | None = None,
     sentences: Sequence[str] = SENTENCES,
 ) -> Explorer:
     """Greedy decoding: the rows of weights so far, and the likeliest next tokens with their chances.
 
     Args:
-        model: trained on `world`; without it a small one is trained here, which takes some seconds.
+        model: trained on `world`, with one attention that notes its map; without it a small one is trained
+            here, which takes some seconds.
         sentences: to be translated, in English; at most ten tokens are decoded.
 
     Raises:
@@ -49,12 +51,13 @@ def alignment(
     model = still_copy(model)
     runs = {sentence: _decode(model, world, sentence) for sentence in sentences}
     start = sentences[min(2, len(sentences) - 1)]
+    longest = max(len(run.said) for run in runs.values())
     controls = {
         "sentence": Choice(list(sentences), start, label="Sentence"),
-        "step": IntRange(1, STEPS, 3, label="Step"),
+        "step": IntRange(1, longest, 1, label="Step"),
     }
     caption = (
-        "Each row is one step of the decoder. Framed: where it looks now. Right: what it would say."
+        "Each row is one step of the decoder. Framed: where it looks now. Below: what it would say."
     )
     return Explorer("alignment", lambda: Decoding(runs), controls, caption=caption)
 
@@ -85,28 +88,31 @@ class Decoding:
         """Room for the longest source sentence and for all steps."""
         self.runs = runs
         self.longest = max(len(run.source) for run in runs.values())
-        self.picture, (left, right) = subplots(
-            1, 2, alt="Attention and next token", width=8.5, height=3.2, width_ratios=[1.5, 1]
+        self.steps = max(len(run.said) for run in runs.values())
+        self.picture, (above, below) = subplots(
+            2, 1, alt="Attention and next token", width=4.1, height=5.2, height_ratios=[1.7, 1]
         )
-        self._set_map(left)
-        self._set_bars(right)
+        self._set_map(above)
+        self._set_bars(below)
 
     def _set_map(self, ax: Axes) -> None:
         self.map = heatmap(
-            ax, torch.zeros(STEPS, self.longest), xlabel="Source tokens", ylabel="Step: token said"
+            ax, torch.zeros(self.steps, self.longest), xlabel=None, ylabel="Step: token said"
         )
-        below = {"ha": "center", "va": "top", "fontsize": 8}
-        self.columns = [ax.text(i, STEPS - 0.3, "", **below) for i in range(self.longest)]
+        above = {"ha": "left", "va": "bottom", "fontsize": 8, "rotation": 35}
+        self.columns = [ax.text(i - 0.2, -0.6, "", **above) for i in range(self.longest)]
         beside = {"ha": "right", "va": "center", "fontsize": 8}
-        self.rows = [ax.text(-0.6, step, "", **beside) for step in range(STEPS)]
+        self.rows = [ax.text(-0.6, step, "", **beside) for step in range(self.steps)]
         (self.frame,) = ax.plot([], [], color=COLORS["vermilion"], linewidth=1.6)
-        ax.set(xticks=[], yticks=[], xlim=(-0.5, self.longest - 0.5), ylim=(STEPS - 0.5, -0.5))
-        ax.xaxis.labelpad, ax.yaxis.labelpad = 16, 62
+        ax.set(xticks=[], yticks=[], xlim=(-0.5, self.longest - 0.5), ylim=(self.steps - 0.5, -0.5))
+        ax.yaxis.labelpad = 50
 
     def _set_bars(self, ax: Axes) -> None:
         self.bars = ax.barh(range(SHOWN), [0.0] * SHOWN, color=COLORS["blue"], height=0.62)
-        self.names = [ax.text(0.02, i - 0.46, "", va="center", fontsize=8) for i in range(SHOWN)]
-        ax.set(xlim=(0, 1), ylim=(SHOWN - 0.5, -0.75), yticks=[])
+        self.names = [
+            ax.text(-0.02, i, "", ha="right", va="center", fontsize=8) for i in range(SHOWN)
+        ]
+        ax.set(xlim=(0, 1), ylim=(SHOWN - 0.5, -0.5), yticks=[])
         ax.set(xlabel="Probability of the next token")
 
     def draw(self, sentence: str, step: int) -> str:
@@ -114,7 +120,7 @@ class Decoding:
         run = self.runs[sentence]
         now = min(step, len(run.said)) - 1
         width = len(run.source)
-        shown = torch.zeros(STEPS, self.longest)
+        shown = torch.zeros(self.steps, self.longest)
         shown[: now + 1, :width] = run.weights[: now + 1]
         self.map.set_data(shown)
         for place, text in enumerate(self.columns):
@@ -136,7 +142,7 @@ class Decoding:
         )
 
 
-def _decode(model: AttentionTranslator, world: SmallWorld, sentence: str) -> Run:
+def _decode(model: Any, world: SmallWorld, sentence: str) -> Run:
     """Greedy decoding with everything written down: weights, likeliest tokens and their chances."""
     source, lengths = pad([[*world.source_vocab.encode(tokenize(sentence)), EOS]])
     state = model.start(source, lengths)
