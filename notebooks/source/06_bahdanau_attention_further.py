@@ -337,7 +337,7 @@ with cu.guard("A possible link costs nothing, and a guess's rate depends on the 
 #
 # - Bahdanau, D., Cho, K. and Bengio, Y. (2015). [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473). ICLR. Appendix A: the decoder's formulas.
 # - Chan, W., Jaitly, N., Le, Q. V. and Vinyals, O. (2015). [Listen, attend and spell](https://arxiv.org/abs/1508.01211).
-# - Cheng, J., Dong, L. and Lapata, M. (2016). [Long short-term memory-networks for machine reading](). EMNLP.
+# - Cheng, J., Dong, L. and Lapata, M. (2016). [Long short-term memory-networks for machine reading](https://arxiv.org/abs/1601.06733). EMNLP.
 # - Cho, K. et al. (2014). [Learning phrase representations using RNN encoder–decoder for statistical machine translation](https://arxiv.org/abs/1406.1078). EMNLP.
 # - Chorowski, J., Bahdanau, D., Serdyuk, D., Cho, K. and Bengio, Y. (2015). [Attention-based models for speech recognition](https://arxiv.org/abs/1506.07503). NeurIPS.
 # - Daniluk, M., Rocktäschel, T., Welbl, J. and Riedel, S. (2017). [Frustratingly short attention spans in neural language modeling](https://arxiv.org/abs/1702.04521). ICLR.
