@@ -274,17 +274,17 @@ class MultiHeadAttention(Attention):
 
     For queries q, keys k and values v, the rows of matrices, with head_dim = embed_dim / num_heads:
 
-        head_i = softmax((q W_q,iᵀ) (k W_k,iᵀ)ᵀ / √head_dim) (v W_v,iᵀ)
-        output = [head_1; …; head_h] W_oᵀ
+        head_i = softmax((q W_Q,i) (k W_K,i)ᵀ / √head_dim) (v W_V,i)
+        output = [head_0, …, head_(h−1)] W_O
 
-    W_q,i are rows (i − 1) · head_dim … i · head_dim − 1 of W_q; W_k,i and W_v,i likewise, counted by
-    head of keys and values. Vaswani et al. (2017), "Attention is all you need", section 3.2.2; equal
+    W_Q,i are columns i · head_dim … (i + 1) · head_dim − 1 of W_Q; W_K,i and W_V,i likewise, counted
+    by head of keys and values. Vaswani et al. (2017), "Attention is all you need", section 3.2.2; equal
     to `torch.nn.MultiheadAttention` for equal weights.
 
     Attributes:
-        query_proj: its weight is W_q, (embed_dim, embed_dim).
-        key_proj, value_proj: W_k and W_v, (num_kv_heads · head_dim, key_dim or value_dim).
-        out_proj: W_o, (embed_dim, embed_dim).
+        query_proj: its weight is W_Q transposed, (embed_dim, embed_dim).
+        key_proj, value_proj: W_K and W_V transposed, (num_kv_heads · head_dim, key_dim or value_dim).
+        out_proj: W_O transposed, (embed_dim, embed_dim).
 
     Args:
         embed_dim: size of queries and output.

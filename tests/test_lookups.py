@@ -6,6 +6,7 @@ import torch
 import course_utils as cu
 from course_utils.lessons.multi_head_attention.lookups import (
     LookupNetwork,
+    network_without_head,
     train_lookups,
     two_lookups,
     without_head,
@@ -58,12 +59,12 @@ def test_a_network_without_a_head_is_a_copy_whose_output_lacks_its_summand():
     task, network = two_lookups(4), LookupNetwork(8, 2)
     inputs = task.inputs(task.balls[:2])
     before = network.attention(*inputs)
-    fewer = [without_head(network, head).attention(*inputs) for head in (0, 1)]
+    fewer = [network_without_head(network, head).attention(*inputs) for head in (0, 1)]
     assert torch.equal(network.attention(*inputs), before)
     torch.testing.assert_close(sum(fewer), before + network.attention.out_proj.bias)
     for head in (-1, 2):
         with pytest.raises(ValueError, match=f"head={head}"):
-            without_head(network, head)
+            without_head(network.attention, head)
 
 
 def test_the_explorer_names_what_is_missing():

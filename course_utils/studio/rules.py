@@ -24,7 +24,6 @@ MAX_IGNORED = 0.30
 MIN_ALT = 20  # characters
 MIN_EXERCISES = 4
 FIRST_EDITION = {
-    "multi_head_attention",
     "transformer",
     "training_transformers",
     "gpt",

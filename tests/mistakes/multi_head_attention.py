@@ -1,120 +1,93 @@
 """Mistakes that the checks of *Multi-head attention* must catch."""
 
 import copy
-import math
 
 import torch
 
-# split_into_heads -------------------------------------------------------------------------------
+# predicted_heads --------------------------------------------------------------------------------
 
 
-def reshape_only(x, num_heads):
-    """Reads the numbers in memory order: tokens get mixed."""
-    batch, length, embed_dim = x.shape
-    return x.reshape(batch, num_heads, length, embed_dim // num_heads)
+def head_and_token_exchanged():
+    """Takes the second index for the head."""
+    return [14, 18, 2, 6, 0]
 
 
-def columns_interleaved(x, num_heads):
-    """Head i gets columns i, i + h, i + 2h, …"""
-    return x.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2)
+def reshape_taken_for_the_split():
+    """Believes that both do the same."""
+    return [10, 10, 4, 2, 0]
 
 
-def heads_behind_length(x, num_heads):
-    """Forgets to exchange the axes."""
-    return x.unflatten(-1, (num_heads, -1))
+def split_taken_for_the_reshape():
+    """Reads the numbers in memory order in both cases."""
+    return [18, 18, 2, 2, 0]
 
 
-def heads_folded_into_the_batch(x, num_heads):
-    """(batch · heads, length, head_dim), as older code has it."""
-    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2).flatten(0, 1)
+def all_tokens_in_each_head():
+    """Believes that a reshape leaves all tokens in each head."""
+    return [10, 18, 4, 6, 0]
 
 
-def two_or_three_heads(x, num_heads):
-    """Never splits into more than three heads."""
-    num_heads = min(num_heads, 3)
-    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+def joined_without_harm():
+    """Believes that joining undoes the split in any order."""
+    return [10, 18, 2, 2, 0]
 
 
-# head_contributions -----------------------------------------------------------------------------
+def one_head_differs():
+    """Believes that the transpose matters with one head, too."""
+    return [10, 18, 2, 6, 24]
 
 
-def rows_for_columns(heads, weight):
-    """Gives head i the i-th rows of the weight."""
-    blocks = weight.T.unflatten(1, (heads.shape[1], -1))[: weight.shape[0]]
-    return torch.einsum("bhnd,ohd->bhno", heads, blocks)
+# join_heads -------------------------------------------------------------------------------------
 
 
-def equal_shares(heads, weight):
-    """Splits the output evenly: the sum is right, the shares are not."""
-    output = heads.transpose(1, 2).flatten(2) @ weight.T
-    return (output / heads.shape[1])[:, None].expand(-1, heads.shape[1], -1, -1)
+def reshape_only(heads):
+    """Joins in memory order, without a transpose."""
+    batch, num_heads, length, head_dim = heads.shape
+    return heads.reshape(batch, length, num_heads * head_dim)
 
 
-def only_its_own_slice(heads, weight):
-    """Keeps each head in its own slice of the output: no mixing."""
-    return heads @ weight[: heads.shape[-1], : heads.shape[-1]].T
-
-
-def summed_already(heads, weight):
-    """Returns the sum."""
-    return heads.transpose(1, 2).flatten(2) @ weight.T
-
-
-def square_only(heads, weight):
-    """Takes the output to be as large as the joined heads."""
-    blocks = weight[: heads.shape[1] * heads.shape[3]].unflatten(1, (heads.shape[1], -1))
-    padded = weight.new_zeros(heads.shape[1] * heads.shape[3], *blocks.shape[1:])
-    padded[: len(blocks)] = blocks
-    return torch.einsum("bhnd,ohd->bhno", heads, padded)
-
-
-# fixed_multi_head -------------------------------------------------------------------------------
-
-
-def _heads(x, w_q, w_k, w_v, num_heads, attn_mask, scale):
-    q, k, v = ((x @ w.T).unflatten(-1, (num_heads, -1)).transpose(1, 2) for w in (w_q, w_k, w_v))
-    scores = (q @ k.transpose(-2, -1) * scale).masked_fill(~attn_mask, -math.inf)
-    return scores.softmax(dim=-1) @ v
-
-
-def not_fixed(x, w_q, w_k, w_v, w_o, num_heads, attn_mask):
-    """The bug as it stands in the chapter: merged without a transpose."""
-    scale = 1 / math.sqrt(x.shape[-1] // num_heads)
-    return _heads(x, w_q, w_k, w_v, num_heads, attn_mask, scale).reshape(x.shape) @ w_o.T
-
-
-def wrong_transpose(x, w_q, w_k, w_v, w_o, num_heads, attn_mask):
+def wrong_transpose(heads):
     """Exchanges length and head_dim."""
-    scale = 1 / math.sqrt(x.shape[-1] // num_heads)
-    heads = _heads(x, w_q, w_k, w_v, num_heads, attn_mask, scale)
-    return heads.transpose(2, 3).reshape(x.shape) @ w_o.T
+    return heads.transpose(2, 3).reshape(len(heads), heads.shape[2], -1)
 
 
-def columns_in_another_order(x, w_q, w_k, w_v, w_o, num_heads, attn_mask):
-    """Merges with the head running fastest."""
-    scale = 1 / math.sqrt(x.shape[-1] // num_heads)
-    heads = _heads(x, w_q, w_k, w_v, num_heads, attn_mask, scale)
-    return heads.permute(0, 2, 3, 1).flatten(2) @ w_o.T
+def features_first(heads):
+    """Lets the head run fastest."""
+    return heads.permute(0, 2, 3, 1).flatten(2)
 
 
-def root_of_embed_dim(x, w_q, w_k, w_v, w_o, num_heads, attn_mask):
-    """Merges rightly, but scales by the root of embed_dim."""
-    heads = _heads(x, w_q, w_k, w_v, num_heads, attn_mask, 1 / math.sqrt(x.shape[-1]))
-    return heads.transpose(1, 2).flatten(2) @ w_o.T
+def heads_added(heads):
+    """Adds the heads."""
+    return heads.sum(dim=1)
 
 
-def sums_the_heads(x, w_q, w_k, w_v, w_o, num_heads, attn_mask):
-    """Adds the heads instead of joining them."""
-    scale = 1 / math.sqrt(x.shape[-1] // num_heads)
-    return _heads(x, w_q, w_k, w_v, num_heads, attn_mask, scale).sum(dim=1)
+def not_joined(heads):
+    """Exchanges the axes and stops."""
+    return heads.transpose(1, 2)
 
 
-def always_one_head(x, w_q, w_k, w_v, w_o, num_heads, attn_mask):
-    """Nothing is mixed any more, because there is only one head."""
-    return _heads(x, w_q, w_k, w_v, 1, attn_mask, 1 / math.sqrt(x.shape[-1]))[:, 0] @ w_o.T
+def three_heads_of_four(heads):
+    """Has sizes written into it."""
+    return heads.transpose(1, 2).reshape(-1, heads.shape[2], 12)[: len(heads)] * (
+        heads.shape[1] < 12
+    )
 
 
-# without_head -----------------------------------------------------------------------------------
+def without_gradient(heads):
+    """Copies the numbers."""
+    return heads.detach().transpose(1, 2).flatten(2)
+
+
+# fixed_without_head -----------------------------------------------------------------------------
+
+
+def not_fixed(layer, head):
+    """The bug as it stands in the chapter: the queries, and in place."""
+    width = layer.out_proj.in_features // layer.num_heads
+    with torch.no_grad():
+        layer.query_proj.weight[head * width : (head + 1) * width] = 0
+        layer.query_proj.bias[head * width : (head + 1) * width] = 0
+    return layer
 
 
 def in_place(layer, head):
@@ -167,29 +140,25 @@ def returns_the_output(layer, head):
 
 
 MISTAKES = {
-    "split_into_heads": [
+    "predicted_heads": [
+        head_and_token_exchanged,
+        reshape_taken_for_the_split,
+        split_taken_for_the_reshape,
+        all_tokens_in_each_head,
+        joined_without_harm,
+        one_head_differs,
+    ],
+    "join_heads": [
         reshape_only,
-        columns_interleaved,
-        heads_behind_length,
-        heads_folded_into_the_batch,
-        two_or_three_heads,
-    ],
-    "head_contributions": [
-        rows_for_columns,
-        equal_shares,
-        only_its_own_slice,
-        summed_already,
-        square_only,
-    ],
-    "fixed_multi_head": [
-        not_fixed,
         wrong_transpose,
-        columns_in_another_order,
-        root_of_embed_dim,
-        sums_the_heads,
-        always_one_head,
+        features_first,
+        heads_added,
+        not_joined,
+        three_heads_of_four,
+        without_gradient,
     ],
-    "without_head": [
+    "fixed_without_head": [
+        not_fixed,
         in_place,
         rows_of_the_output,
         bias_too,

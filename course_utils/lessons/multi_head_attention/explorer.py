@@ -11,13 +11,13 @@ from matplotlib.image import AxesImage
 
 from course_utils.cache import record_attention
 from course_utils.figures import COLORS, heatmap, subplots
-from course_utils.lessons.explorer import Explorer, Slider, still_copy
+from course_utils.lessons.explorer import Explorer, Slider
 from course_utils.lessons.multi_head_attention.lookups import (
     LookupNetwork,
     lookup_accuracy,
+    network_without_head,
     train_lookups,
     two_lookups,
-    without_head,
 )
 
 __all__ = ["heads"]
@@ -33,7 +33,8 @@ def heads(networks: Mapping[tuple[int, int], LookupNetwork] | None = None) -> Ex
 
     Args:
         networks: (number of heads, seed) → trained network, for 1, 2, 4 and 8 heads and the same
-            seeds each. Without it they are trained here, which takes some seconds.
+            seeds each; their layers may be others than the package's, with the same weights. Without it
+            they are trained here, which takes some seconds.
 
     Raises:
         ValueError: a number of heads or a seed is missing.
@@ -43,14 +44,14 @@ def heads(networks: Mapping[tuple[int, int], LookupNetwork] | None = None) -> Ex
     missing = [(h, seed) for h in NUM_HEADS for seed in seeds if (h, seed) not in networks]
     if missing or not seeds:
         raise ValueError(f"networks lacks {missing or 'every seed'}; (heads, seed) for {NUM_HEADS}")
-    seen = {key: _look_at(still_copy(network)) for key, network in networks.items()}
+    seen = {key: _look_at(_twin(network, key[0])) for key, network in networks.items()}
     controls = {
         "num_heads": Slider(NUM_HEADS, 2, label="Heads h"),
         "seed": Slider(seeds, seeds[0], label="Seed"),
     }
     caption = (
-        "○ first drawer asked for, □ second. Above each map: both balls right without this head. "
-        "Dashed: the most that one head can reach."
+        "○ first drawer asked for, □ second. Above a map, “−0: 50%”: both balls right without head 0. "
+        "Dashed: ¾, the most that one head can reach."
     )
     return Explorer("heads", lambda: Maps(seen), controls, caption=caption)
 
@@ -71,43 +72,44 @@ class Seen:
 
 
 class Maps:
-    """Up to eight maps, and bars of the accuracy."""
+    """Up to eight maps, and bars of the accuracy below them."""
 
     def __init__(self, seen: Mapping[tuple[int, int], Seen]):
-        """Two rows of four maps; the bars take the last column of both rows."""
+        """Two rows of four maps; the bars take the whole third row."""
         self.seen = seen
         self.picture, grid = subplots(
-            2, 5, alt="Maps of heads", width=8.5, height=3.2, sharex="col",
-            width_ratios=[1, 1, 1, 1, 0.9],
-        )  # fmt: skip
+            3, 4, alt="Maps of heads", width=4.1, height=5.3, height_ratios=[1, 1, 0.62]
+        )
         # Maps that are hidden reserve no room for their titles.
-        self.picture.get_layout_engine().set(hspace=0.22)
-        self.axes = list(grid[:, :4].flat)
+        self.picture.get_layout_engine().set(hspace=0.17)
+        self.axes = list(grid[:2].flat)
         self.maps = [self._map(ax, first=index % 4 == 0) for index, ax in enumerate(self.axes)]
-        grid[1, 4].remove()
-        grid[0, 4].set_subplotspec(grid[0, 4].get_gridspec()[:, 4])
-        self._set_bars(grid[0, 4])
+        for ax in grid[2, 1:]:
+            ax.remove()
+        grid[2, 0].set_subplotspec(grid[2, 0].get_gridspec()[2, :])
+        self._set_bars(grid[2, 0])
 
     def _map(self, ax: Axes, *, first: bool) -> AxesImage:
         drawers = two_lookups().drawers
         empty = torch.zeros(len(SHOWN), len(drawers))
         image = heatmap(ax, empty, queries=SHOWN, keys=drawers, xlabel=None, ylabel=None)
-        ax.tick_params(labelsize=7, length=0, pad=2, labelbottom=True)
+        ax.tick_params(labelsize=8, length=0, pad=2)
         if not first:
             ax.set_yticks([])
-        style = {"color": COLORS["vermilion"], "markerfacecolor": "none", "markersize": 7}
+        style = {"color": COLORS["vermilion"], "markerfacecolor": "none", "markersize": 6}
         for row, request in enumerate(SHOWN):
             for letter, marker in zip(request, "os", strict=True):
-                ax.plot(drawers.index(letter), row, marker, markeredgewidth=1.1, **style)
+                ax.plot(drawers.index(letter), row, marker, markeredgewidth=1.0, **style)
         return image
 
     def _set_bars(self, ax: Axes) -> None:
-        self.bars = ax.bar(range(3), [1, 1, 1], color=COLORS["blue"], width=0.6)
-        self.numbers = [ax.text(i, 0, "", ha="center", va="bottom", fontsize=8) for i in range(3)]
-        ax.axhline(0.75, color=COLORS["vermilion"], linestyle="--", linewidth=1.2)
-        ax.set(ylim=(0, 1.12), title="Accuracy")
-        ax.set_xticks(range(3), ["first\n○", "second\n□", "both\n"])
-        ax.tick_params(labelbottom=True)
+        self.bars = ax.barh(range(3), [1, 1, 1], color=COLORS["blue"], height=0.62)
+        self.numbers = [ax.text(0, i, "", ha="left", va="center", fontsize=8) for i in range(3)]
+        ax.axvline(0.75, color=COLORS["vermilion"], linestyle="--", linewidth=1.2)
+        ax.set(xlim=(0, 1.14), ylim=(2.5, -0.5), xticks=[0, 0.5, 1])
+        ax.set_title("Right answers", fontsize=9)
+        ax.set_yticks(range(3), ["first ○", "second □", "both"])
+        ax.tick_params(labelsize=8)
 
     def draw(self, num_heads: int, seed: int) -> str:
         """Show the network with so many heads that was trained with this seed."""
@@ -116,11 +118,11 @@ class Maps:
             ax.set_visible(head < num_heads)
             if head < num_heads:
                 image.set_data(seen.maps[head])
-                ax.set_title(f"{head + 1}: without it {seen.without[head]:.0%}", fontsize=8, pad=3)
+                ax.set_title(f"−{head}: {seen.without[head]:.0%}", fontsize=8, pad=3)
         for bar, number, share in zip(self.bars, self.numbers, seen.accuracy, strict=True):
-            bar.set_height(share)
-            number.set_y(share)
-            number.set_text(f"{share:.0%}")
+            bar.set_width(share)
+            number.set_x(share)
+            number.set_text(f" {share:.0%}")
         first, second, both = seen.accuracy
         count = "one head" if num_heads == 1 else f"{num_heads} heads"
         listed = ", ".join(f"{share:.0%}" for share in seen.without)
@@ -131,13 +133,22 @@ class Maps:
         )
 
 
+def _twin(network: LookupNetwork, num_heads: int) -> LookupNetwork:
+    """A network of the package's own layers with the same weights, in evaluation mode, on the CPU."""
+    twin = LookupNetwork(network.readout.in_features, num_heads)
+    twin.load_state_dict(network.state_dict())
+    return twin.eval()
+
+
 def _look_at(network: LookupNetwork) -> Seen:
     task = two_lookups()
     rows = [task.requests.index(request) for request in SHOWN]
     with record_attention(network) as maps:
         network(*task.inputs(task.balls[:1]))
     maps = maps["attention"][0, :, rows].numpy()
-    without = [lookup_accuracy(without_head(network, head))[2].item() for head in range(len(maps))]
+    without = [
+        lookup_accuracy(network_without_head(network, head))[2].item() for head in range(len(maps))
+    ]
     return Seen(maps, lookup_accuracy(network).tolist(), without)
 
 
