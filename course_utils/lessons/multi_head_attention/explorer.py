@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
+from matplotlib.lines import Line2D
 
 from course_utils.cache import record_attention
 from course_utils.figures import COLORS, heatmap, subplots
@@ -26,6 +27,9 @@ NUM_HEADS = (1, 2, 4, 8)
 SEEDS = (0, 1, 2)
 SHOWN = ("AB", "BA", "CF", "FC", "DH", "HD", "EG", "GE")
 """Requests in the maps: each drawer stands once first and once second."""
+MARKER = {
+    "color": COLORS["vermilion"], "markerfacecolor": "none", "markersize": 6, "markeredgewidth": 1.0,
+}  # fmt: skip
 
 
 def heads(networks: Mapping[tuple[int, int], LookupNetwork] | None = None) -> Explorer:
@@ -75,19 +79,21 @@ class Maps:
     """Up to eight maps, and bars of the accuracy below them."""
 
     def __init__(self, seen: Mapping[tuple[int, int], Seen]):
-        """Two rows of four maps; the bars take the whole third row."""
+        """Two rows of four maps; bars and legend share the third row."""
         self.seen = seen
         self.picture, grid = subplots(
             3, 4, alt="Maps of heads", width=4.1, height=5.3, height_ratios=[1, 1, 0.62]
         )
         # Maps that are hidden reserve no room for their titles.
-        self.picture.get_layout_engine().set(hspace=0.17)
+        self.picture.get_layout_engine().set(hspace=0.12)
         self.axes = list(grid[:2].flat)
         self.maps = [self._map(ax, first=index % 4 == 0) for index, ax in enumerate(self.axes)]
-        for ax in grid[2, 1:]:
+        for ax in (grid[2, 1], grid[2, 3]):
             ax.remove()
-        grid[2, 0].set_subplotspec(grid[2, 0].get_gridspec()[2, :])
+        for left in (0, 2):
+            grid[2, left].set_subplotspec(grid[2, 0].get_gridspec()[2, left : left + 2])
         self._set_bars(grid[2, 0])
+        self._set_legend(grid[2, 2])
 
     def _map(self, ax: Axes, *, first: bool) -> AxesImage:
         drawers = two_lookups().drawers
@@ -96,10 +102,9 @@ class Maps:
         ax.tick_params(labelsize=8, length=0, pad=2)
         if not first:
             ax.set_yticks([])
-        style = {"color": COLORS["vermilion"], "markerfacecolor": "none", "markersize": 6}
         for row, request in enumerate(SHOWN):
             for letter, marker in zip(request, "os", strict=True):
-                ax.plot(drawers.index(letter), row, marker, markeredgewidth=1.0, **style)
+                ax.plot(drawers.index(letter), row, marker, **MARKER)
         return image
 
     def _set_bars(self, ax: Axes) -> None:
@@ -110,6 +115,17 @@ class Maps:
         ax.set_title("Right answers", fontsize=9)
         ax.set_yticks(range(3), ["first ○", "second □", "both"])
         ax.tick_params(labelsize=8)
+
+    def _set_legend(self, ax: Axes) -> None:
+        ax.spines[:].set_visible(False)
+        ax.set(xticks=[], yticks=[])
+        dashed = {"color": COLORS["vermilion"], "linestyle": "--", "linewidth": 1.2}
+        handles = [
+            Line2D([], [], marker="o", linestyle="", label="first drawer", **MARKER),
+            Line2D([], [], marker="s", linestyle="", label="second drawer", **MARKER),
+            Line2D([], [], label="¾: one head's best", **dashed),
+        ]
+        ax.legend(handles=handles, loc="center left", fontsize=8, frameon=False)
 
     def draw(self, num_heads: int, seed: int) -> str:
         """Show the network with so many heads that was trained with this seed."""
