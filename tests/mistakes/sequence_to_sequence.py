@@ -74,6 +74,12 @@ def one_loss_per_sentence(logits, targets, lens):
     return (losses * real).sum(dim=1)
 
 
+def without_gradient(logits, targets, lens):
+    """The right number, from which nothing can be learned."""
+    real = torch.arange(logits.shape[1]) < lens[:, None]
+    return F.cross_entropy(logits[real], targets[real]).detach() + 0 * logits[real].sum()
+
+
 # fixed_decoding -----------------------------------------------------------------------------------
 
 
@@ -167,6 +173,7 @@ MISTAKES = {
         logits_zeroed,
         sum_over_tokens,
         one_loss_per_sentence,
+        without_gradient,
     ],
     "fixed_decoding": [
         not_fixed,

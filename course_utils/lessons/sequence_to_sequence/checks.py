@@ -120,7 +120,7 @@ def _(candidate):
 
 
 @my_masked_loss.must(
-    "no gradient reaches the logits at padding",
+    "the gradient is that of the real tokens, and 0 at padding",
     hint="Multiplying by 0 does not remove everything. Do padded tokens enter the sum at all?",
 )
 def _(candidate):
@@ -130,6 +130,9 @@ def _(candidate):
     expect(logits.grad is not None, "no gradient reaches the logits")
     expect(bool(logits.grad.isfinite().all()), "a gradient is not finite")
     expect(not logits.grad[padding].any(), "logits at padding have a gradient")
+    real = logits.detach()[~padding].requires_grad_()
+    F.cross_entropy(real, targets[~padding]).backward()
+    expect_close(logits.grad[~padding], real.grad, "gradient at real tokens")
 
 
 # Greedy decoding: find the bug ------------------------------------------------------------------
@@ -145,12 +148,12 @@ class _Scripted:
 
     def start(self, source, source_lens):
         self.read = []
-        return {"step": 0}
+        return {"step": 0, "sentences": [self.sentences[i] for i in source[:, 0].tolist()]}
 
     def step(self, tokens, state):
         self.read.append([int(token) for token in tokens])
         logits = torch.zeros(len(tokens), 12)
-        for row, sentence in enumerate(self.sentences):
+        for row, sentence in enumerate(state["sentences"]):
             script = [*sentence, EOS]
             token = script[state["step"]] if state["step"] < len(script) else 11  # goes on talking
             logits[row, token] = 5.0
@@ -160,7 +163,8 @@ class _Scripted:
 
 def _decoded(candidate, model, max_len=10):
     count = len(model.sentences)
-    answer = candidate(model, torch.full((count, 3), 5), torch.full((count,), 3), max_len)
+    source = torch.arange(count)[:, None].expand(-1, 3)  # the number of the sentence, three times
+    answer = candidate(model, source, torch.full((count,), 3), max_len)
     rows = isinstance(answer, list) and len(answer) == count
     expect(rows, f"a list of {count} sentences is expected, got {answer!r}")
     return [[int(token) for token in row] for row in answer]
