@@ -96,6 +96,19 @@ def shifts_only(layer, x):
     return torch.allclose(layer(x.roll(1, 1)), layer(x).roll(1, 1), atol=1e-3)
 
 
+def swaps_the_first_two(layer, x):
+    """Tries one swap."""
+    order = torch.arange(x.shape[1])
+    order[:2] = torch.tensor([1, 0])
+    return torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-3)
+
+
+def forgives_too_much(layer, x):
+    """A tolerance of a tenth."""
+    order = torch.randperm(x.shape[1])
+    return torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=0.1)
+
+
 def compares_the_sorted_outputs(layer, x):
     """Compares the outputs as sets, wherever they stand."""
     order = torch.randperm(x.shape[1])
@@ -162,6 +175,8 @@ MISTAKES = {
         compares_the_last_output,
         reverses_only,
         shifts_only,
+        swaps_the_first_two,
+        forgives_too_much,
         compares_the_sorted_outputs,
         answers_with_a_tensor,
     ],

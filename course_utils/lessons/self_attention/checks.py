@@ -39,7 +39,7 @@ def _by_hand(X: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor) -> Tensor:
 
 
 @self_attention.must(
-    "five words and W_v of size (6, 3) give five answers of size 3",
+    "five words and W_V of size (6, 3) give five answers of size 3",
     hint="Words are rows. On which side of each matrix does X stand, and what is averaged?",
 )
 def _(candidate):
@@ -47,18 +47,18 @@ def _(candidate):
 
 
 @self_attention.must(
-    "with W_q = 0 each answer is the mean of the values",
+    "with W_Q = 0 each answer is the mean of the values",
     hint="Equal scores give equal weights. Along which axis do your weights sum to 1, and what do they average?",
 )
 def _(candidate):
     X, (W_q, W_k, W_v) = torch.randn(5, 6), _matrices()
     expected = (X @ W_v).mean(0).expand(5, 3)
-    expect_close(candidate(X, 0 * W_q, W_k, W_v), expected, "W_q = 0, the answers against the mean")
+    expect_close(candidate(X, 0 * W_q, W_k, W_v), expected, "W_Q = 0, the answers against the mean")
 
 
 @self_attention.must(
     "a row of the scores belongs to a query",
-    hint="Entry (i, j) is query i times key j. Which of the two factors is transposed?",
+    hint="Entry (i, j) is query i times key j. Which factor is transposed? Along which axis is one query's softmax?",
 )
 def _(candidate):
     W_q = torch.tensor([[90.0, 0.0], [90.0, 0.0]])
@@ -100,7 +100,10 @@ def _attend(x, mask=None):
 
 def _answers(candidate, layer, x, expected: bool, what: str):
     verdict = candidate(layer, x)
-    expect(isinstance(verdict, bool), f"True or False is expected, got {type(verdict).__name__}")
+    kind = type(verdict).__name__
+    expect(
+        isinstance(verdict, bool), f"True or False is expected, got {kind}: bool(…) makes it one"
+    )
     expect_equal(verdict, expected, what)
 
 
@@ -126,13 +129,17 @@ def _(candidate):
 
 @fixed_order_test.must(
     "positions in the input are noticed",
-    hint="Does the layer see the words in another order, or does it see the same input twice?",
+    hint="Does the layer see another order, or the same input twice? And how far apart may two outputs be?",
 )
 def _(candidate):
     def layer(x):
         return _attend(x + sinusoidal_table(x.shape[1], x.shape[2]))
 
+    def faint(x):
+        return _attend(x) + 0.01 * torch.arange(x.shape[1])[:, None]
+
     _answers(candidate, layer, torch.randn(2, 6, 4), False, "self-attention with positions added")
+    _answers(candidate, faint, torch.randn(2, 6, 4), False, "0.01 for each place added at the end")
 
 
 @fixed_order_test.must(
@@ -148,7 +155,7 @@ def _(candidate):
 
 @fixed_order_test.must(
     "layers that ignore only some orders are noticed",
-    hint="A reversal is one order of many, and so is a cyclic shift. Which orders do you try?",
+    hint="A reversal is one order of many; so are a cyclic shift and a swap of two words. Which orders do you try?",
 )
 def _(candidate):
     def mirrored(x):
@@ -158,9 +165,14 @@ def _(candidate):
     def in_a_ring(x):
         return x.roll(1, dims=1) + 2 * x + x.roll(-1, dims=1)
 
+    def last_apart(x):
+        return torch.cat([x[:, :-1], -x[:, -1:]], dim=1)
+
     x = torch.randn(2, 9, 4)
     _answers(candidate, mirrored, x, False, "positions that read the same from both ends")
     _answers(candidate, in_a_ring, x, False, "a convolution whose ends are joined")
+    x = torch.randn(2, 60, 4)
+    _answers(candidate, last_apart, x, False, "a layer that changes the sign of the last word")
 
 
 @fixed_order_test.must(

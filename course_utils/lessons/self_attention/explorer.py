@@ -15,7 +15,6 @@ __all__ = ["asking_word"]
 
 SENTENCES = (
     "cat drinks cold milk",
-    "milk drinks cold cat",
     "dog eats small bread",
     "fish chases fast bird",
 )
@@ -34,7 +33,7 @@ def asking_word(sentence: str = SENTENCES[0]) -> Explorer:
     """Four words, their scores and weights for the word that asks, and what it gathers.
 
     Args:
-        sentence: one of the four.
+        sentence: one of the three.
     """
     controls = {
         "sentence": Choice(SENTENCES, sentence, label="Sentence"),
@@ -57,7 +56,7 @@ class Asking:
         self.picture, (self.top, self.middle, self.bottom) = subplots(
             3, 1, alt="Scores, weights, answer", width=3.5, height=5.4, height_ratios=[4, 4, 7],
         )  # fmt: skip
-        self.scores, self.score_texts = self._bars(self.top, 4, "blue", 4.9, "q·k / √7")
+        self.scores, self.score_texts = self._bars(self.top, 4, "blue", 7.4, "q·k / √7")
         self.weights, self.weight_texts = self._bars(self.middle, 4, "blue", 1.25, "weight")
         features = len(names)
         self.had, _ = self._bars(

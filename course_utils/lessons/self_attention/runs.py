@@ -1,4 +1,4 @@
-"""The readers of *Self-attention* that are trained beforehand, and three layers timed: `make runs CHAPTER=07`."""
+"""The readers of *Self-attention* that are trained beforehand, what they look at, and four layers timed."""
 
 import time
 
@@ -6,11 +6,22 @@ import torch
 from torch import nn
 
 from course_utils.lessons.runs import stored
-from course_utils.lessons.self_attention.agreement import ADJECTIVE, IT, Sentences
+from course_utils.lessons.self_attention.agreement import ADJECTIVE, IT, NOUN_PLACES, Sentences
 from course_utils.runtime import seed_everything
 
-KINDS = ("the word alone", "average", "average, hidden layer", "one attention", "two attentions")
+KINDS = (
+    "the word alone", "average", "average, hidden layer",
+    "one attention", "one attention, hidden layer", "two attentions",
+)  # fmt: skip
 LENGTHS = (16, 64, 256, 1024, 4096)
+COMMA = 11
+LOOKS = {
+    "layer 1: adjective to the four nouns": (0, ADJECTIVE, NOUN_PLACES),
+    "layer 2: it to adjective": (1, IT, (ADJECTIVE,)),
+    "layer 2: it to the four nouns": (1, IT, NOUN_PLACES),
+    "layer 2: it to the comma": (1, IT, (COMMA,)),
+}
+"""What is forbidden → (layer, the word that asks, the words that it may not look at)."""
 
 
 @stored(
@@ -51,28 +62,57 @@ def looks(model: nn.Module, sentences: Sentences) -> dict[str, float]:
 
 
 @stored(
+    cases=[{"seed": seed} for seed in range(3)],
+    chapter=["new_reader", "train", "test_set"],
+)
+def forbidden(chapter, *, seed: int) -> dict:
+    """Two attentions, trained, then with one look forbidden by a mask: the share of right genders at "it"."""
+    model = chapter.new_reader("two attentions", seed)
+    chapter.train(model, seed)
+    right = {"nothing": right_at_it(model, chapter.test_set, [None, None])}
+    for name, (layer, word, others) in LOOKS.items():
+        masks: list[torch.Tensor | None] = [None, None]
+        masks[layer] = torch.ones(17, 17, dtype=torch.bool)
+        masks[layer][word, list(others)] = False
+        right[name] = right_at_it(model, chapter.test_set, masks)
+    return {"result": right}
+
+
+@torch.no_grad()
+def right_at_it(model: nn.Module, sentences: Sentences, masks: list[torch.Tensor | None]) -> float:
+    """The share of sentences with the right gender at "it"; a mask for each layer, True where it may look."""
+    x = model.embedding(sentences.tokens)
+    for mix, mask in zip(model.mixers, masks, strict=True):
+        x = x + mix(x, mask)
+    found = model.output(x)[:, IT].argmax(dim=-1)
+    return round((found == sentences.gender).float().mean().item(), 4)
+
+
+@stored(
     cases=[{"length": length} for length in LENGTHS],
     chapter=["convolution", "recurrence", "SelfAttention"],
 )
 def milliseconds(chapter, *, length: int, width: int = 64, rounds: int = 25) -> dict:
-    """Forward passes on one thread, the three layers in turn: the best of 25 rounds, in milliseconds."""
+    """Forward passes on one thread, in turn: the best of 25 rounds, in milliseconds of the processor's time."""
     seed_everything(0)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     x, square = torch.randn(length, width), torch.randn(width, width) / width**0.5
     kernel = torch.randn(width, width, 3) / (3 * width) ** 0.5
     attend = chapter.SelfAttention(width, width, width)
+    recurrent = nn.RNN(width, width, bias=False)
     layers = {
         "convolution": lambda: chapter.convolution(x, kernel),
         "recurrence": lambda: chapter.recurrence(x, square, square),
+        "nn.RNN": lambda: recurrent(x),
         "self-attention": lambda: attend(x),
     }
     taken: dict[str, list[float]] = {name: [] for name in layers}
     with torch.no_grad():
         for _ in range(rounds):
             for name, layer in layers.items():
-                start = time.perf_counter()
+                start = time.process_time()
                 layer()
-                taken[name].append(1e3 * (time.perf_counter() - start))
+                taken[name].append(1e3 * (time.process_time() - start))
     torch.set_num_threads(threads)
     return {"result": {name: round(min(t), 4) for name, t in taken.items()}}
