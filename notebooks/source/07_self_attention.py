@@ -164,8 +164,8 @@ with cu.guard(
 #
 # $$Q = XW_Q,\quad K = XW_K,\quad V = XW_V,\qquad Z = \operatorname{softmax}\!\Big(\frac{QK^\top}{\sqrt d}\Big)\,V,$$
 #
-# with the softmax along each row. Queries and keys need the same size $d$, since they meet in a dot product; values may have any
-# size $d_v$, and the answers have it too.
+# with the softmax along each row. Queries and keys need the same size $d$, since they meet in a dot product; values and answers may have any
+# size $d_v$.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -256,7 +256,7 @@ cu.show_heatmaps(
 )  # fmt: skip
 
 # %% [markdown]
-# $Q$: *cat* looks for an action, *drinks* for something edible above all, *cold* for something edible, *milk* for a quality. $K$ is $X$
+# $Q$: *cat* looks for an action, *drinks* and *cold* for something edible, *milk* for a quality. $K$ is $X$
 # itself, and $V$ leaves out three features. In $Z$ the row of *drinks* is the $z$ from above, and that of *milk* holds 0.87 of quality: the milk is cold.
 #
 # The scores are no longer symmetric: *drinks* scores *milk* with 3.78, *milk* scores *drinks* with 0. On the right no word
@@ -417,12 +417,12 @@ with cu.guard("Another order permutes the answers; with a causal mask it changes
 #
 # *Section 4 of 5*
 #
-# Back to the apple that was ripe. We make sentences with four nouns, an animal, a food, a piece of furniture and a garment, in any order, and an
+# We make sentences like the first one, with four nouns, an animal, a food, a piece of furniture and a garment, in any order, and an
 # adjective that fits one of them. Two words then need that noun's gender in French: *it* and the adjective. No test sentence
 # is among the 2,000 to learn from.
 #
 # The model is as small as can be: learned embeddings, one or more layers that *mix* words, and a linear layer to two genders. What
-# was mixed is *added* to the word, so that the word is not lost. Plainer readers stand beside: one sees the
+# was mixed is *added* to the word. Plainer readers stand beside: one sees the
 # word alone, one adds the **average** of all words (attention with equal weights). A *hidden layer* behind the average, or behind one attention,
 # gives these about as many parameters as two attentions have.
 #
@@ -579,7 +579,7 @@ picture
 # The first table has shares of right genders over 1,000 test sentences, from the worst to the best of three seeds, all at one rate. The
 # word alone guesses: 0.48 to 0.52. The average adds up what each word says by itself: 0.67 to 0.69, no more than the gender that most of the
 # four nouns have, right in $11/16 = 0.69$. **One attention** finds the adjective's noun, 1.00. But *it* asks the same in each
-# sentence: each word has one strength $e^{q\cdot k}$ and one number for the output, and the sign of a sum decides. That is a vote
+# sentence: a word has one strength $e^{q\cdot k}$ and one number for the output, and the sign of a sum decides. A vote
 # again, 0.67 to 0.69. **Two attentions** find both, 1.00.
 #
 # *Does it take two?* No: a hidden layer can do more than add. With it, average and one attention are behind at *it* after
@@ -589,8 +589,7 @@ picture
 # its noun, in layer 2 *it* gives 0.52 to 0.68 to the adjective. Is *it* found on this way? We **forbid** one look at a
 # time, by a mask in the trained network. If the adjective may not look at nouns in layer 1, *it* falls to 0.53 to 0.72; if
 # *it* may not look at the adjective in layer 2, to 0.52 to 0.74. So most goes this way. Not all: *it* can read the adjective
-# in layer 1 and ask nouns itself; without them in layer 2, 0.86 to 0.99. And the comma, dark in the picture of the sentence above? Forbidden,
-# nothing is lost, 1.00. A weight shows where a layer looks, not what it needs.
+# in layer 1 and ask nouns in layer 2; without these, 0.86 to 0.99. And the comma, dark in the picture of our sentence? Without it nothing is lost, 1.00. A weight shows where a layer looks, not what it needs.
 #
 # ### Exercise 3 · His car
 #
@@ -756,7 +755,7 @@ timed.rename_axis("n").round(2)
 # 2.29 times as much at $n = 16 = d/4$; 3 times at $n = 96 = \tfrac32 d$, where its two parts are equal; and 3.6 times at 384. It
 # comes near 4, the factor of a square, only where $n$ is several times $d$.
 #
-# The times are the processor's, the best of 25 rounds, the layers in turn. At 256 words attention does 5.5 times as many multiply-adds as
+# The times are the processor's, the best of 25 rounds. At 256 words attention does 5.5 times as many multiply-adds as
 # the recurrence, $(3\cdot 64 + 2\cdot 256)/128$, in a third of its time: 0.56 ms against 1.69. This is not Python's loop alone: PyTorch's own recurrence,
 # `nn.RNN`, loops in C++ and takes 1.31. At 4,096 words attention takes five times as long as our recurrence, 167 ms against 30.
 
@@ -776,7 +775,7 @@ with cu.guard("The counts follow the formulas of the table."):
 # %% [markdown]
 # ## Take-aways
 #
-# - Products of embeddings with themselves are symmetric, and no two words can prefer each other. Three matrices give each word a query, a key and a value.
+# - Products of embeddings with themselves are symmetric, and no two words can prefer each other. Three matrices change this.
 # - Self-attention: project, score, scale, mask, normalize, mix, with queries, keys and values from the same words.
 # - Without a mask it is permutation equivariant: it sees a bag of words.
 # - A word asks by its own query; a second layer can ask with what the first has found. A weight shows where a layer looks, not what it needs.
