@@ -589,7 +589,7 @@ picture
 # its noun, in layer 2 *it* gives 0.52 to 0.68 to the adjective. Is *it* found on this way? We **forbid** one look at a
 # time, by a mask in the trained network. If the adjective may not look at nouns in layer 1, *it* falls to 0.53 to 0.72; if
 # *it* may not look at the adjective in layer 2, to 0.52 to 0.74. So most goes this way. Not all: *it* can read the adjective
-# in layer 1 and ask nouns in layer 2; without these, 0.86 to 0.99. And the comma, dark in the picture of our sentence? Without it nothing is lost, 1.00. A weight shows where a layer looks, not what it needs.
+# in layer 1 and ask nouns in layer 2; this forbidden, 0.86 to 0.99. And the comma, dark in the picture of our sentence? Without it nothing is lost, 1.00. A weight shows where a layer looks, not what it needs.
 #
 # ### Exercise 3 · His car
 #
