@@ -48,7 +48,7 @@ cu.recall("self_attention", "scoring_functions")
 #
 # A cabinet has eight drawers, A to H. In each lies a white ball ($+1$) or a black one ($-1$). The request "CF"
 # asks for the ball in C *and* the ball in F, in this order. Requests are queries, drawers are keys, balls are values.
-# Before any training we can say which weights would answer all requests: one map for the first drawer, and one for the
+# Each answer is a **look-up**, all weight on one drawer. So before any training we know the weights: one map for the first drawer, and one for the
 # second.
 
 # %%
@@ -81,8 +81,8 @@ cu.predict(
         "all 4, with equal weights": "What is m for white and black, and what for black and white?",
         "all 4, with unequal weights": "Sort the four cases by m. In which order come the colors of F?",
     },
-    why="To be right about C in all cases needs α > ½: white, black must lie above black, white. To be right about F needs the "
-    "reverse. With α > ½ the colors of F, sorted by m, are white, black, white, black, and one cut gets three of them.",
+    why="Each rule cuts the line of averages at one place. Two cuts make three pieces, and in a piece neither answer changes: three "
+    "pairs of answers. The four cases need four.",
 )
 
 # %%
@@ -92,8 +92,8 @@ signs = torch.cartesian_prod(*[torch.tensor([1.0, -1.0])] * 2)  # (4, 2): balls 
 
 def most_right(averages):
     """(4,) → in how many cases both answers are right, with the best linear rules."""
-    cuts = torch.linspace(-1.01, 1.02, 204)[:, None]
-    above = averages > cuts  # (cuts, 4): u > 0
+    cuts = torch.cat([averages - 1e-4, averages.max()[None] + 1])[:, None]
+    above = averages > cuts  # (5, 4): u > 0
     said = torch.cat([above, ~above])  # and u < 0
     right_c, right_f = (said == (signs[:, ball] > 0) for ball in (0, 1))
     return (right_c[:, None] & right_f).sum(dim=-1).max().item()
@@ -107,9 +107,10 @@ averages_of["both right, at best"] = [most_right(m) for m in tried.values()]
 averages_of.rename_axis("α").round(2)
 
 # %% [markdown]
-# Three of four, whatever the weights. The keys do not show the balls, so the weights are the same for every filling of the cabinet,
+# With all weight on one drawer two cases are right, between them three. Never four: each rule cuts the line of averages once, and two cuts make
+# three pieces, each with one pair of answers. The keys do not show the balls, so the weights are the same for every filling of the cabinet,
 # and each of the four cases is equally frequent: **one head answers at most ¾ of the cases.** The *information* may still be there: for
-# $\alpha = 0.7$ the four averages differ, and something nonlinear could read them. What is impossible is to hand two separate
+# $\alpha = 0.3$ the four averages differ, and something nonlinear could read them. What is impossible is to hand two separate
 # answers to the next linear layer.
 #
 # ### The condition
@@ -127,7 +128,7 @@ asked = balls[:, torch.tensor(mixed)]  # (256, 16, 2)
 
 two_features = halves @ values  # (256, 16, 2): read as it is
 unequal = 0.7 * balls[:, [i for i, _ in mixed]] + 0.3 * balls[:, [j for _, j in mixed]]
-one_feature = torch.stack([unequal, unequal + 0.7], dim=-1)  # two best rules, α = 0.7
+one_feature = torch.stack([unequal, unequal + 0.7], dim=-1)  # rules m > 0, m > −0.7
 found = {
     name: ((answers > 0) == (asked > 0)).all(dim=-1).sum().item()
     for name, answers in (("one feature", one_feature), ("two features", two_features))
@@ -135,8 +136,8 @@ found = {
 print(f"one head, both right in {found} of {asked[..., 0].numel()}")
 
 # %% [markdown]
-# One head, 4,096 of 4,096: an average of *vectors* keeps in each direction what is there. With all balls in one feature, the best rules
-# are right in 3,072. So the sentence "$k$ look-ups take $k$ heads" is true for look-ups of the *same* feature
+# One head, 4,096 of 4,096: an average of *vectors* keeps in each direction what is there. With all balls in one feature, weights 0.7 and 0.3 and
+# the best rules for them ($m > 0$ for the first ball, $m > -0.7$ for the second) are right in 3,072. So the sentence "$k$ look-ups take $k$ heads" is true for look-ups of the *same* feature
 # ([proof](08_multi_head_attention_further.ipynb#Why-k-look-ups-take-k-heads)), and wrong without this condition. We meet both cases again
 # in words.
 
@@ -146,7 +147,7 @@ cu.quiz("multi_head_attention", "same_feature")
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("In one feature one head is right in at most 3 of 4 cases, in two features always."):
     assert (averages_of["both right, at best"] <= 3).all()
-    assert averages_of["both right, at best"].iloc[-1] in (2, 3) and most_right(tried[0.3]) == 3
+    assert most_right(tried[0.3]) == 3 and most_right(tried[1.0]) == 2
     assert found["two features"] == 4096
     assert found["one feature"] == 3072
 
@@ -213,14 +214,14 @@ cu.Drawing(
 #
 # $$X = \begin{pmatrix} 1 & 0 & 0 & 2\\ 0 & 1 & 0 & 2\end{pmatrix}$$
 #
-# | | score with 0 | score with 1 | weight on 0 | weight on 1 |
+# | | score with token 0 | with token 1 | weight on token 0 | on token 1 |
 # |---|---|---|---|---|
 # | head 0 | 1 | 0 | 0.67 | 0.33 |
 # | head 1 | 4 | 4 | 0.50 | 0.50 |
 # | one head, all columns | 5 | 4 | 0.62 | 0.38 |
 #
-# Head 0 sees that the tokens differ, head 1 finds them equal. One head with all columns has the *sum* of both scores, and something
-# in between: two opinions in one number.
+# Head 0 sees that the tokens differ, head 1 finds them equal. One head with all columns adds the two scores, 5 and 4, and its weights
+# lie between those of the two heads.
 #
 # ### First as a loop
 #
@@ -240,7 +241,7 @@ def multi_head_loop(queries, keys, values, W_Q, W_K, W_V, W_O, attn_mask=None):
 # %% [markdown]
 # ### Split, then join
 #
-# A loop of small products keeps a processor waiting. Attention for batches works on the last two axes, so all heads can attend at once if the head becomes
+# The loop runs the heads one after the other. Attention for batches works on the last two axes, so all heads can attend at once if the head becomes
 # an axis *before* the length. What moves where? We number the entries of one sequence with six tokens and 14 features, and cut them into two heads:
 #
 # 1. `unflatten` cuts the last axis: (batch, 6, 14) → (batch, 6, 2, 7);
@@ -394,7 +395,7 @@ class MultiHeadAttention(nn.Module):
 
 
 # %% [markdown]
-# Is it the same as the loop, as PyTorch's layer, and as the package's? To compare gradients as well, the layers get their weights as arguments here. (PyTorch keeps $W_Q, W_K, W_V$ in one table, and its mask says True = must *not*.)
+# Is it the same as the loop, as PyTorch's layer, and as the package's? To compare gradients as well, `functional_call` gives the layers their weights as arguments; you may skip these three adapters. (PyTorch keeps $W_Q, W_K, W_V$ in one table, and its mask says True = must *not*.)
 
 
 # %%
@@ -439,7 +440,7 @@ package.load_state_dict(mine.state_dict())
 cu.equal(mine, package, *qkv, mask)
 
 # %% [markdown]
-# The class equals the loop: outputs, and the gradients of queries, keys, values and of the four matrices, which are one tensor here. It equals `nn.MultiheadAttention`, with biases and so one gradient more. And it equals the package's, whose eight parameters have the same
+# The class equals the loop: outputs, and the gradients of queries, keys, values and of the four matrices, which are one tensor here. It equals `nn.MultiheadAttention`, with biases and so one gradient more. And it equals the package's, with 11 gradients: of three inputs and of eight parameters. These have the same
 # names, so that it can take over the weights: from here on, and in later chapters, they are interchangeable. A mask (batch, 1, 1, keys) has an axis for the heads, and so each head gets the same.
 #
 # ### Joined means added
@@ -468,17 +469,11 @@ costs = pd.DataFrame(
 costs.set_index("heads")
 
 # %% [markdown]
-# Parameters and products stay; only the weights become more, one map for each head. What is paid is *width*: a head compares with $d/h$ numbers. In the original paper's experiments on
-# translation, a single head was 0.9 BLEU worse than the best number of heads, and too many were worse, too. (A head of width 1 is too narrow for three keys: [further page](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).)
+# Parameters and products (counted by a formula) stay; only the weights become more, one map for each head. What is paid is *width*: a head compares with $d/h$ numbers. In the original paper's experiments on
+# translation, a single head was 0.9 points of BLEU (from 0 to 100) worse than the best number of heads, and too many were worse, too. (A head of width 1 can prefer only two of its keys, however many there are: [further page](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).)
 
 # %%
 cu.quiz("multi_head_attention", "silent_head")
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The number of heads changes neither parameters nor products, only the weights."):
-    assert costs["parameters"].unique().tolist() == [16640]
-    assert costs["products in q·k"].nunique() == 1
-    assert costs["weights"].tolist() == [h * 100 for h in (1, 2, 4, 8, 64)]
 
 # %% [markdown]
 # ## Two heads for two look-ups
@@ -489,7 +484,26 @@ with cu.guard("The number of heads changes neither parameters nor products, only
 # value is the ball in feature 0. The network is one attention and a linear readout.
 #
 # Two heads can do it: head 0 compares features 0–7 with the label, head 1 compares features 8–15 with the *same* label, and each returns a ball. ([Further page](08_multi_head_attention_further.ipynb#Weights-for-two-look-ups,-by-hand): such weights, written down, are right in every case.)
-# Does gradient descent find them, and what does it find with 1, 4 and 8 heads? 300 steps of Adam for each number of heads and for three seeds. All networks have equally many parameters, and all 56 · 256 cases are counted.
+# Does gradient descent find them? 300 steps of Adam for each number of heads and for three seeds. All networks have equally many parameters, and all 56 · 256 cases are counted.
+# First, as before every training, a look at one network that has learned nothing: 1,122 parameters by hand and by the machine, and a first loss near that of a coin, $\ln 2 = 0.69$. The question mark is about the rate, 0.03; the networks learn with it all the same.
+
+
+# %%
+def new_network(heads, seed):
+    cu.seed_everything(seed)
+    return lookups.LookupNetwork(16, heads, attention=MultiHeadAttention(16, heads))
+
+
+def summed_loss(network, balls):  # and the number of answers
+    logits, white = network(*task.inputs(balls)), (task.answers(balls) > 0).float()
+    loss = F.binary_cross_entropy_with_logits(logits, white, reduction="sum")
+    return loss, white.numel()
+
+
+counted = 4 * (16 * 16 + 16) + (16 * 2 + 2)  # four linear maps, and the readout
+ritual = {"expected": counted, "choices": 2, "lr": 0.03}
+batch = task.balls[torch.randperm(256)[:16]]
+cu.before_training(new_network(2, 0), batch, summed_loss, **ritual)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -501,7 +515,8 @@ cu.predict(
         "three quarters, as the best rules": "That needs two uneven weights and a cut at the right place, for all requests at once. "
         "What is easier to find?",
     },
-    why="In all three runs it learns one of the two balls and guesses the other: 1 · ½. The rules that reach ¾ exist, and this training did not find them.",
+    why="In all three runs one ball is always right, and for the other one the network says the same color: right in half of the cases. "
+    "¾ takes two rules with cuts at different places, which this training did not find.",
 )
 
 # %%
@@ -509,11 +524,16 @@ steps = 300  # try 50 … 400
 networks = {}
 for h in (1, 2, 4, 8):
     for seed in (0, 1, 2):
-        cu.seed_everything(seed)
-        network = lookups.LookupNetwork(16, h, attention=MultiHeadAttention(16, h))
+        network = new_network(h, seed)
         networks[h, seed] = lookups.train_lookups(network, steps=steps, seed=seed)
 shares = {key: lookups.lookup_accuracy(one).tolist() for key, one in networks.items()}
 both = {key: share[2] for key, share in shares.items()}
+longer = cu.stored_runs("multi_head_attention", "one_head")  # 1,500 steps
+longer = [round(run.result["both"], 2) for run in longer]
+print(f"one head, 1,500 steps (stored): both right in {longer}")
+said = [(networks[1, n](*task.inputs(task.balls)) > 0).float() for n in (0, 1, 2)]
+alike = [round((two[..., 0] == two[..., 1]).float().mean().item(), 2) for two in said]
+print(f"one head: the same color for both balls in {alike}")
 table = pd.DataFrame(
     {key: [max(share[:2]), min(share[:2]), both[key]] for key, share in shares.items()},
     index=["the ball it knows better", "the other ball", "both"],
@@ -521,16 +541,18 @@ table = pd.DataFrame(
 table.rename_axis(["heads", "seed"]).unstack().round(2)
 
 # %% [markdown]
-# One head knows one ball and guesses the other, in all three networks. (It stays so with five times as many steps: 0.50 for both balls in three stored runs.) Two heads solve the task; four and eight solve it as well, and are no better: there is nothing left to win.
+# One head has one ball always right and the other one in half of the cases, and three others have no more after five times as many steps (first line). It does not guess: it nearly always says the same color for both (second line). Two, four and eight heads solve the task.
 
 # %%
 cu.quiz("multi_head_attention", "half_right")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Trained, one head never has both right in more than ¾ of the cases, and more heads do."
+    "With equally many parameters one head has both right in half of the cases, more heads always."
 ):
-    assert all(both[1, n] <= 0.75 for n in (0, 1, 2))
+    assert costs["parameters"].nunique() == 1
+    assert all(abs(both[1, n] - 0.5) < 0.03 for n in (0, 1, 2)) and longer == [0.5] * 3
+    assert min(alike) > 0.9
     assert min(both[h, n] for h in (2, 4, 8) for n in (0, 1, 2)) > 0.97
 
 # %% [markdown]
@@ -544,8 +566,8 @@ with cu.guard(
 #
 # *bug · 9 minutes*
 #
-# A colleague takes a head away by setting its part of the query projection to zero, "so that it no longer asks anything". The lines below show one of the networks with two heads, and the same network afterwards. There are two
-# mistakes. What does a head return if all its queries are zero? And why has the last line changed? Write `fixed_without_head`. The layer has `num_heads` and the four linear layers of the class above; `copy.deepcopy(layer)` is a copy.
+# A colleague takes a head away by setting its part of the query projection to zero, "so that it no longer asks anything". The lines below show a network with two heads, then the same network without head 0, then without head 1. There are two
+# mistakes. A network that is always right about one ball, and about the other in half of the cases, has 0.50: why is the last line lower? Write `fixed_without_head`. The layer has `num_heads` and the four linear layers of the class above; `copy.deepcopy(layer)` is a copy.
 
 
 # %%
@@ -603,14 +625,13 @@ rest.columns = ["without the head that is missed most", "without the one missed 
 rest.rename_axis(["heads", "seed"]).unstack().round(2)
 
 # %% [markdown]
-# Of two heads both are needed: without either, one ball is a guess. With four or eight heads the work is shared unevenly, and differently from seed to seed: in each of these networks there is a head that is hardly missed (the right half of the table).
+# Of two heads both are needed: without either, both balls are right in 0.50 of the cases. Without its only head a network has its bias, and ¼. With four or eight heads the work is shared unevenly, and differently from seed to seed: in each of these networks there is a head whose loss costs less than 0.01 (the right half of the table).
 #
 # What is known about large models? [Michel et al. (2019)](https://arxiv.org/abs/1905.10650) took heads out of *trained* translators and of BERT, without training again: most single heads could go with little loss, and some
-# layers did with one. [Voita et al. (2019)](https://arxiv.org/abs/1905.09418) trained *further*, with a penalty on heads: 38 of the 48 heads of an encoder were switched off at a cost of 0.15 BLEU, and many of those that stayed last had roles that can be named, such as a neighboring
+# layers did with one. [Voita et al. (2019)](https://arxiv.org/abs/1905.09418) trained *further*, with a penalty on heads: 38 of the 48 heads of an encoder were switched off at a cost of 0.15 points of BLEU, and many of those that stayed last had roles that can be named, such as a neighboring
 # word or a syntactic relation. From neither follows "then train with fewer heads from the start": that would be another experiment.
 #
-# The explorer shows the maps; above a map stands what remains without this head. With one head, is a row torn between ○ and □, or does it choose? With two, which head does which look-up, and does this depend on the seed? (Exchange two heads,
-# together with their rows of $W_O$, and you have the same function. So "head 1 finds the second drawer" is a statement about one trained network.)
+# The explorer shows the maps; above a map stands what remains without this head. With one head each row is divided between ○ and □, with more weight on one of them, and both answers follow that one. With two, which head does which look-up, and does this depend on the seed? (Two heads can change places, so "head 1 finds the second drawer" is a statement about one trained network.)
 
 # %%
 cu.explore.heads(networks)
@@ -619,9 +640,9 @@ cu.explore.heads(networks)
 cu.quiz("multi_head_attention", "worth")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Of two heads both are needed; with more, one head is hardly missed."):
+with cu.guard("Of two heads both are needed; of four and of eight one is hardly missed."):
     assert (rest.loc[2] < 0.7).all(axis=None)
-    assert (rest.loc[8].iloc[:, 1] > 0.9).all()
+    assert (rest.loc[[4, 8]].iloc[:, 1] > 0.9).all()
 
 # %% [markdown]
 # ## Who, and to whom?
@@ -633,12 +654,10 @@ with cu.guard("Of two heads both are needed; with more, one head is hardly misse
 #
 # - **things**: the subject is a person and the object a thing: "the girl saw the small boat .";
 # - **people**: both are people, so that each noun may be either: "the girl saw the small king ."
-#
-# The cabinet suggests how this ends. Words of different kinds can lie in different directions of the values.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "300 steps of training. For which sentences will a single head find both nouns in all three seeds?",
+    "300 steps of training. For which sentences will a single head find both nouns, whatever the seed?",
     ["for both kinds", "for things only", "for people only", "for neither"],
     answer="for things only",
     wrong={
@@ -647,49 +666,56 @@ cu.predict(
         "for neither": "Half the weight on girl and half on boat: how many people are in the average?",
     },
     why="The average of girl and boat holds one person and one thing, and the readout has a score for each person as subject and each thing "
-    "as object. The average of girl and king holds two people, and equal weights lose which of them was the subject.",
+    "as object. Of girl and king equal weights lose which was the subject. With unequal ones a linear score finds the noun that has more "
+    "weight, and never the other one. Weights that are different for each pair of words would be a way out, and a hard one to find.",
 )
 
 # %%
 example = 1  # try 0 … 499
 more = 2  # try 2 | 4 | 8
-_, unseen = who_whom.sentences("people", seed=0)
 readers = {}
-for h in (1, more):
+for objects, h in (("things", 1), ("people", 1), ("people", more)):
     cu.seed_everything(0)
     reader = who_whom.VerbReader(MultiHeadAttention(32, h))
-    who_whom.train_reader(reader, "people", seed=0)
+    who_whom.train_reader(reader, objects, seed=0)
+    _, unseen = who_whom.sentences(objects, seed=0)
     who, whom, nouns = who_whom.reader_accuracy(reader, unseen)
-    readers[h] = reader
-    print(f"people, heads: {h}; who {who:.2f}, whom {whom:.2f}, both {nouns:.2f}")
+    print(f"{objects}, heads: {h}; who {who:.2f}, whom {whom:.2f}, both {nouns:.2f}")
+    words_of = unseen.nouns + who_whom.WORDS.index(who_whom.NOUNS[0])
+    there = unseen.tokens[:, None] == words_of[..., None]  # (500, 2, words)
+    on_nouns = (reader.attention.weights.mean(dim=1) * there).sum(dim=-1).mean(dim=0)
+    print("  weight on subject {:.2f}, on object {:.2f}".format(*on_nouns))
+    readers[objects, h] = reader
 
 stored = cu.stored_runs("multi_head_attention", "verb_reader")
 stored = pd.DataFrame(run.config | run.result for run in stored)
 cases = ["objects", "num_heads", "steps"]
-stored.set_index([*cases, "seed"])["both"].unstack().round(2)
+both_nouns = stored.groupby(cases)["both"]
+both_nouns.agg(runs="count", lowest="min", median="median", highest="max").round(2)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 words = unseen.texts[example]
 looks = {}
-for h, trained in readers.items():
+for h, trained in ((1, readers["people", 1]), (more, readers["people", more])):
     trained(unseen)
     for head in range(h):
         weights_of = trained.attention.weights[example, head, 0, : len(words)]
-        looks[f"head {head} of {h}"] = weights_of
+        looks["one head" if h == 1 else f"{h} heads: {head}"] = weights_of
 looks["their mean"] = torch.stack(list(looks.values())[1:]).mean(dim=0)
 fig, ax = cu.subplots(
     width=7.5, height=2.6,
-    alt="Weights of the verb on the words of: " + " ".join(words) + " One head looks at one noun. Of two "
-    "heads one looks at the subject and one at the object; their mean looks at both.",
+    alt="Weights of the verb on the words of: " + " ".join(words) + " Rows: the single head, "
+    f"each of {more} heads, and the mean of these.",
 )  # fmt: skip
 cu.heatmap(ax, torch.stack(list(looks.values())), queries=list(looks), keys=words, annotate=True,
            xlabel=f"the verb is “{words[unseen.verbs[example]]}”", ylabel=None)  # fmt: skip
 fig
 
 # %% [markdown]
-# The table has three seeds of each, stored: the share of 500 sentences, not trained on, in which both nouns are right. With *things* one head is right in all of them, as are two. With *people* two heads are right in all of them, and one head in 0.15, 0.40 and 0.15. (Who knows both nouns and guesses their order is right in half.)
-# The row with 1,500 steps is one head trained five times as long: 0.17, 1.00, 0.16. In one of three runs a single head has found a way. This is no contradiction: a drawer does not show its ball, but here key and value come from the same *word*. So the weights may depend on
-# which two words they are, and the argument of section 1 does not apply. What stands is what was measured: two heads found both nouns in all three runs, in a fifth of the steps.
+# The lines are trained here, the table is stored: the share of 500 sentences, not trained on, in which both nouns are right. (They start from other random numbers.) With *things* one head is right in all runs, as are two, and in the
+# first line its weight is divided between both nouns. With *people* two heads are right in all ten runs. One head finds both in 0.96 of the sentences in one run, and in 0.12 to 0.40 in the nine others. The one that is trained here has nearly all its weight on the subject: it knows who (0.99), and finds whom in 0.19. There are eight people, so one of the seven others by chance is 0.14.
+# With 1,500 steps it is one run in three. So one head *can*, but rarely does, and section 1 does not forbid it: a drawer does not show its ball, but here key and value come from the same *word*, and the weights may depend on
+# which two words they are.
 #
 # In the picture the single head looks at one of the nouns. Of two heads one looks at the subject and the other at the object. The last row is what `nn.MultiheadAttention` returns as "the weights" unless it is told `average_attn_weights=False`: a mean that looks like one undecided head.
 #
@@ -697,25 +723,26 @@ fig
 #
 # *open · 6 minutes*
 #
-# You see a map of a trained translator in which head 5 of layer 2 looks from each noun to its adjective. "Head 5 handles adjectives", says the caption. Which three things would you measure before you believe it? Think of sentences where the adjective does not stand next to the noun,
-# of taking the head away, and of another seed. Which result of each would refute the caption?
+# You see a map of a trained translator in which head 5 of layer 2 looks from each noun to its adjective. "Head 5 handles adjectives", says the caption. Which three things would you measure before you believe it? Which result of each would refute the caption?
 
 # %%
 cu.quiz("multi_head_attention", "girl_boat")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("In 300 steps one head finds both nouns for things only, and two heads for both."):
+with cu.guard(
+    "One head finds both nouns for things in all runs, for people in few; two heads in all runs."
+):
     results = stored.set_index(cases)["both"]
     assert min(results["things", 1, 300]) > 0.95 and min(results["things", 2, 300]) > 0.95
-    assert min(results["people", 2, 300]) > 0.95 and max(results["people", 1, 300]) < 0.5
+    assert len(results["people", 2, 300]) == 10 and min(results["people", 2, 300]) > 0.95
+    assert sorted(results["people", 1, 300].round(2))[::8] == [0.12, 0.4]
+    assert sum(results["people", 1, 300] > 0.9) == 1
     assert sorted(results["people", 1, 1500].round(2)) == [0.16, 0.17, 1.0]
-    long_runs = cu.stored_runs("multi_head_attention", "one_head")
-    assert all(round(one.result["both"], 2) == 0.5 for one in long_runs)
 
 # %% [markdown]
 # ## Take-aways
 #
-# - One head returns one weighted average. To hand $k$ look-ups *of the same feature* to a linear readout takes $k$ heads. Look-ups in different features can share a head.
+# - One head returns one weighted average. To hand $k$ look-ups *of the same feature* to a linear readout takes $k$ heads if keys say nothing about values. Look-ups in different features can share a head.
 # - $h$ heads are one projection, a cut and a transpose; the way back is the transpose, then the join. A reshape alone has the right shape and mixes tokens.
 # - Joining the heads and multiplying by $W_O$ is adding one summand for each head, and each writes to all outputs.
 # - Heads cost no parameters. They cost width.

@@ -139,6 +139,20 @@ def returns_the_output(layer, head):
     return layer(x, x, x)
 
 
+def a_function_for_a_layer(layer, head):
+    """Returns a function that computes the right thing, and is no layer."""
+    fewer = copy.deepcopy(layer)
+    fewer.out_proj.weight.data.unflatten(1, (layer.num_heads, -1))[:, head] = 0
+    return lambda queries, keys, values: fewer(queries, keys, values)
+
+
+def width_four(layer, head):
+    """Has the width of a head written into it."""
+    layer = copy.deepcopy(layer)
+    layer.out_proj.weight.data[:, 4 * head : 4 * head + 4] = 0
+    return layer
+
+
 MISTAKES = {
     "predicted_heads": [
         head_and_token_exchanged,
@@ -166,5 +180,7 @@ MISTAKES = {
         always_the_first,
         value_weights_only,
         returns_the_output,
+        a_function_for_a_layer,
+        width_four,
     ],
 }

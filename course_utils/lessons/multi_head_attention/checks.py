@@ -1,7 +1,9 @@
 """Checks of *Multi-head attention*: places after a split, joining the heads, a layer without one head."""
 
+import copy
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from course_utils.attention import MultiHeadAttention, merge_heads, split_heads
@@ -57,7 +59,10 @@ join_heads = Check("join_heads")
 
 @join_heads.must(
     "(batch, heads, length, head_dim) becomes (batch, length, heads · head_dim)",
-    hint="Which two of the four axes become one, and have they to be neighbors for that?",
+    hint=(
+        "Which two of the four axes become one, and have they to be neighbors for that?",
+        "After a transpose `view` cannot join axes: the numbers lie in another order. Which methods copy them?",
+    ),
 )
 def _(candidate):
     expect_shape(candidate(torch.randn(2, 3, 5, 4)), (2, 5, 12))
@@ -89,13 +94,13 @@ def _(candidate):
 
 
 @join_heads.must(
-    "it undoes the split, for 1, 2, 4 and 12 heads and other lengths",
+    "it undoes the split, for 1, 2, 4 and 12 heads, other lengths and other widths",
     hint="Is a size written into the code that should come from the argument?",
 )
 def _(candidate):
-    for num_heads, length in ((1, 7), (2, 4), (4, 1), (12, 3)):
-        x = torch.randn(3, length, 12)
-        answer = expect_shape(candidate(split_heads(x, num_heads)), (3, length, 12))
+    for num_heads, length, width in ((1, 7, 12), (2, 4, 8), (4, 1, 12), (12, 3, 24)):
+        x = torch.randn(3, length, width)
+        answer = expect_shape(candidate(split_heads(x, num_heads)), (3, length, width))
         expect_close(answer, x, f"{num_heads} heads, split and joined")
 
 
@@ -117,17 +122,22 @@ def _(candidate):
 fixed_without_head = Check("fixed_without_head")
 
 
-def _layer():
-    return MultiHeadAttention(12, 3), torch.randn(2, 5, 12)
+def _layer(embed_dim: int = 12, num_heads: int = 3):
+    return MultiHeadAttention(embed_dim, num_heads), torch.randn(2, 5, embed_dim)
 
 
 @fixed_without_head.must(
     "the result is a layer that can be called",
-    hint="What does your function return? Are all sizes of the layer the same as before?",
+    hint=(
+        "What does your function return? Are all sizes of the layer the same as before?",
+        "Weights are changed inside `with torch.no_grad():`, as in the lines above. Why is that?",
+    ),
 )
 def _(candidate):
     layer, x = _layer()
-    expect_shape(candidate(layer, 1)(x, x, x), (2, 5, 12))
+    fewer = candidate(layer, 1)
+    expect(isinstance(fewer, nn.Module), f"the result is a {type(fewer).__name__}, not a layer")
+    expect_shape(fewer(x, x, x), (2, 5, 12))
 
 
 @fixed_without_head.must(
@@ -142,18 +152,33 @@ def _(candidate):
 
 
 @fixed_without_head.must(
+    "the head does not go on with equal weights",
+    hint="With queries of zero all scores are 0. What does a softmax make of them, and what does the head return?",
+)
+def _(candidate):
+    layer, x = _layer()
+    uniform = copy.deepcopy(layer)
+    for parameter in uniform.query_proj.parameters():
+        parameter.data[4:8] = 0
+    same = torch.allclose(candidate(layer, 1)(x, x, x), uniform(x, x, x), atol=1e-6)
+    expect(not same, "head 1 returns the mean of all values")
+
+
+@fixed_without_head.must(
     "the output is that of the other heads, bias included",
     hint=(
-        "With queries of zero all scores are 0. What does a softmax make of them, and what does the head return?",
         "The head has to add nothing. Where does it enter out_proj: through which part of its weight?",
         "The weight of out_proj is W_O transposed, (embed_dim, heads · head_dim): a head meets columns of it.",
     ),
 )
 def _(candidate):
-    layer, x = _layer()
-    q, k, v = (split_heads(p(x), 3) for p in (layer.query_proj, layer.key_proj, layer.value_proj))
-    for head in range(3):
-        heads = scaled_dot_product_attention(q, k, v)
-        heads[:, head] = 0
-        expected = layer.out_proj(merge_heads(heads)).detach()
-        expect_close(candidate(layer, head)(x, x, x), expected, f"head {head} at zero")
+    for sizes in ((12, 3), (16, 2)):
+        layer, x = _layer(*sizes)
+        projections = (layer.query_proj, layer.key_proj, layer.value_proj)
+        q, k, v = (split_heads(project(x), layer.num_heads) for project in projections)
+        for head in range(layer.num_heads):
+            heads = scaled_dot_product_attention(q, k, v)
+            heads[:, head] = 0
+            expected = layer.out_proj(merge_heads(heads)).detach()
+            said = f"head {head} of {layer.num_heads} at zero"
+            expect_close(candidate(layer, head)(x, x, x), expected, said)

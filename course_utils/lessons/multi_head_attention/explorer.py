@@ -1,6 +1,7 @@
 """The maps of 1, 2, 4 or 8 heads that learned two look-ups, and what each head is worth."""
 
 import functools
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -23,7 +24,10 @@ from course_utils.lessons.multi_head_attention.lookups import (
 
 __all__ = ["heads"]
 
-NUM_HEADS = (1, 2, 4, 8)
+GRIDS = {1: (1, 1), 2: (1, 2), 4: (2, 2), 8: (2, 4)}
+"""Rows and columns of maps for each number of heads."""
+
+NUM_HEADS = tuple(GRIDS)
 SEEDS = (0, 1, 2)
 SHOWN = ("AB", "BA", "CF", "FC", "DH", "HD", "EG", "GE")
 """Requests in the maps: each drawer stands once first and once second."""
@@ -54,7 +58,7 @@ def heads(networks: Mapping[tuple[int, int], LookupNetwork] | None = None) -> Ex
         "seed": Slider(seeds, seeds[0], label="Seed"),
     }
     caption = (
-        "○ first drawer asked for, □ second. Above a map, “−0: 50%”: both balls right without head 0. "
+        "○ first drawer asked for, □ second. Above a map: how often both balls are right without this head. "
         "Dashed: ¾, the most that one head can reach."
     )
     return Explorer("heads", lambda: Maps(seen), controls, caption=caption)
@@ -76,24 +80,26 @@ class Seen:
 
 
 class Maps:
-    """Up to eight maps, and bars of the accuracy below them."""
+    """The maps of all heads, as large as there is room for, and bars of the accuracy below them."""
 
     def __init__(self, seen: Mapping[tuple[int, int], Seen]):
-        """Two rows of four maps; bars and legend share the third row."""
+        """Each number of heads has axes of its own, of which one set is visible."""
         self.seen = seen
-        self.picture, grid = subplots(
-            3, 4, alt="Maps of heads", width=4.1, height=5.3, height_ratios=[1, 1, 0.62]
-        )
-        # Maps that are hidden reserve no room for their titles.
-        self.picture.get_layout_engine().set(hspace=0.12)
-        self.axes = list(grid[:2].flat)
-        self.maps = [self._map(ax, first=index % 4 == 0) for index, ax in enumerate(self.axes)]
-        for ax in (grid[2, 1], grid[2, 3]):
-            ax.remove()
-        for left in (0, 2):
-            grid[2, left].set_subplotspec(grid[2, 0].get_gridspec()[2, left : left + 2])
-        self._set_bars(grid[2, 0])
-        self._set_legend(grid[2, 2])
+        self.picture, bars = subplots(alt="Maps of heads", width=4.1, height=5.3)
+        self.picture.set_layout_engine("none")
+        bars.set_position((0.17, 0.05, 0.28, 0.17))
+        self._set_bars(bars)
+        self._set_legend(self.picture.add_axes((0.56, 0.05, 0.41, 0.17)))
+        self.maps = {heads: self._grid(*shape) for heads, shape in GRIDS.items()}
+
+    def _grid(self, rows: int, columns: int) -> list[tuple[Axes, AxesImage]]:
+        width, height = 0.9 / max(columns, 2), 0.7 / rows  # a phone cuts in the middle
+        made = []
+        for row, column in itertools.product(range(rows), range(columns)):
+            left, bottom = 0.09 + column * width, 1.015 - (row + 1) * height
+            ax = self.picture.add_axes((left, bottom, width - 0.02, height - 0.085))
+            made.append((ax, self._map(ax, first=column == 0)))
+        return made
 
     def _map(self, ax: Axes, *, first: bool) -> AxesImage:
         drawers = two_lookups().drawers
@@ -130,11 +136,13 @@ class Maps:
     def draw(self, num_heads: int, seed: int) -> str:
         """Show the network with so many heads that was trained with this seed."""
         seen = self.seen[num_heads, seed]
-        for head, (ax, image) in enumerate(zip(self.axes, self.maps, strict=True)):
-            ax.set_visible(head < num_heads)
-            if head < num_heads:
-                image.set_data(seen.maps[head])
-                ax.set_title(f"−{head}: {seen.without[head]:.0%}", fontsize=8, pad=3)
+        for heads, maps in self.maps.items():
+            for head, (ax, image) in enumerate(maps):
+                ax.set_visible(heads == num_heads)
+                if heads == num_heads:
+                    image.set_data(seen.maps[head])
+                    said = f"without {head}:\n" if heads > 4 else f"without head {head}: "
+                    ax.set_title(f"{said}{seen.without[head]:.0%}", fontsize=8, pad=3)
         for bar, number, share in zip(self.bars, self.numbers, seen.accuracy, strict=True):
             bar.set_width(share)
             number.set_x(share)

@@ -23,11 +23,12 @@ SHORT, LONG = 300, 1500
 @stored(
     cases=[
         {"objects": objects, "num_heads": heads, "steps": steps, "seed": seed}
-        for objects, heads, steps in (
-            ("things", 1, SHORT), ("things", 2, SHORT), ("people", 1, SHORT), ("people", 2, SHORT),
-            ("people", 1, LONG),
+        for objects, heads, steps, seeds in (
+            ("things", 1, SHORT, SEEDS), ("things", 2, SHORT, SEEDS),
+            ("people", 1, SHORT, range(10)), ("people", 2, SHORT, range(10)),
+            ("people", 1, LONG, SEEDS),
         )
-        for seed in SEEDS
+        for seed in seeds
     ],
     small=True,
     tolerance=0.35,
