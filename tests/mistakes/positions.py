@@ -126,6 +126,17 @@ def divides_by_the_position(x):
     return cu.rotate(x) * place / place
 
 
+def forgets_the_type(x):
+    """Angles in float64, as in the table of sinusoids, and nothing turned back: the next product fails."""
+    a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x).double()
+    return _joined(a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
+
+
+def one_position_at_a_time(x):
+    """Right numbers, in a loop over positions: seven minutes in place of seconds for the chapter's readers."""
+    return torch.cat([cu.rotate(x[..., [i], :], start=i) for i in range(x.shape[-2])], dim=-2)
+
+
 # fixed_add --------------------------------------------------------------------------------------
 
 
@@ -179,6 +190,13 @@ def transposes_for_good(x, table):
     return x.transpose(0, 1) + table[: x.shape[1], None]
 
 
+def says_it_and_goes_on(x, table):
+    """Prints what is wrong, and raises nothing."""
+    if x.shape[1] > len(table):
+        return print("too long")
+    return x + table[: x.shape[1]]
+
+
 def needs_batch_rows(x, table):
     """Right, as long as there are no more sequences than rows."""
     table[x.shape[0] - 1]
@@ -208,6 +226,8 @@ MISTAKES = {
         even_columns_only,
         no_gradient,
         divides_by_the_position,
+        forgets_the_type,
+        one_position_at_a_time,
     ],
     "fixed_add": [
         still_by_sequence,
@@ -220,5 +240,6 @@ MISTAKES = {
         writes_into_the_table,
         transposes_for_good,
         needs_batch_rows,
+        says_it_and_goes_on,
     ],
 }

@@ -3,8 +3,10 @@
 import torch
 
 from course_utils.lessons.answers import on_paper
+from course_utils.lessons.calls import calls
 from course_utils.lessons.check import (
     Check,
+    NothingReturned,
     expect,
     expect_close,
     expect_equal,
@@ -44,7 +46,8 @@ predicted_products = on_paper(
         "e": (
             628,
             "the period of the slow pair, as a whole number",
-            "A full turn is 2π. By which angle does this pair turn from one position to the next?",
+            "A full turn is 2π. By which angle does this pair turn from one position to the next? And which whole "
+            "number is nearest?",
         ),
     },
 )
@@ -71,6 +74,17 @@ def _(candidate):
 def _(candidate):
     turned = expect_shape(candidate(torch.randn(6, 8)), (6, 8))
     expect(bool(turned.isfinite().all()), "some entries are NaN or infinite")
+
+
+@my_rotate.must(
+    "the numbers keep their type",
+    hint="Which dtype have your angles, and which has x? A float32 times a float64 is a float64. What does "
+    "`.to(x.dtype)` do?",
+)
+def _(candidate):
+    for dtype in (torch.float32, torch.float64):
+        found = expect_shape(candidate(torch.randn(5, 4, dtype=dtype)), (5, 4)).dtype
+        expect(found == dtype, f"{found}; expected {dtype}, as x has it")
 
 
 @my_rotate.must(
@@ -113,7 +127,7 @@ def _(candidate):
     ),
 )
 def _(candidate):
-    x = torch.tensor([1.0, 0.0, 0.0, 0.0]).expand(3, 4)
+    x = torch.tensor([1.0, 0.0, 0.0, 0.0]).repeat(3, 1)
     angles = torch.arange(3.0)
     expected = torch.stack([angles.cos(), angles.sin()], dim=-1)
     expect_close(expect_shape(candidate(x), (3, 4))[:, :2], expected, "the pair (1, 0)", atol=1e-4)
@@ -127,6 +141,15 @@ def _(candidate):
     for shape in ((9, 6), (2, 3, 30, 16)):
         x = torch.randn(shape)
         expect_close(candidate(x), rotate(x), f"shape {shape}", atol=1e-4)
+
+
+@my_rotate.must(
+    "more positions take no more steps",
+    hint="A loop over positions takes a step for each. Which shape do all angles together have, and which x?",
+)
+def _(candidate):
+    few, many = (calls(candidate, torch.randn(length, 8)).total() for length in (3, 20))
+    expect(many == few, f"{few} calls of PyTorch for 3 positions, {many} for 20")
 
 
 @my_rotate.must(
@@ -209,7 +232,9 @@ def _(candidate):
 def _(candidate):
     x, table = _batch(length=21)
     try:
-        outputs = candidate(x, table)
+        candidate(x, table)
+    except NothingReturned:
+        pass  # it may have said something; it has to raise
     except (RuntimeError, ValueError, IndexError, AssertionError):
         return
-    expect(outputs is None, "21 tokens and 20 rows raise no error")
+    expect(False, "21 tokens and 20 rows raise no error")

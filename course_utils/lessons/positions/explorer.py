@@ -81,7 +81,11 @@ class Turns:
             ax.plot(fine, np.sin(wave) + base, color=COLORS["blue"], linewidth=1.2)
             ax.plot(fine, np.cos(wave) + base, ":", color=COLORS["green"], linewidth=1.2)
         (self.marks,) = ax.plot([], [], "s", color=COLORS["vermilion"], markersize=6)
-        ax.set(xlim=(0, SHOWN), ylim=(-STRIP * len(STEPS) + 1.2, 1.5), xlabel="position")
+        ax.set(
+            xlim=(0, SHOWN),
+            ylim=(-STRIP * len(STEPS) + 1.2, 1.5),
+            xlabel="position (solid: sine, dotted: cosine)",
+        )
         ax.set_yticks(strips, [f"ω = {_frequency(step):.2g}" for step in STEPS])
         ax.tick_params(axis="y", length=0)
 

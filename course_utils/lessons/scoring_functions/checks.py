@@ -1,13 +1,11 @@
 """Checks of *Scoring functions*: Gaussian weights, gaps on paper, additive scores."""
 
 import math
-from collections import Counter
-from collections.abc import Callable
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from course_utils.lessons.answers import on_paper
+from course_utils.lessons.calls import calls
 from course_utils.lessons.check import (
     Check,
     expect,
@@ -82,7 +80,7 @@ def _(candidate):
     hint="`torch.cdist` is right, and hides the three terms. Which of them does the matrix product hold?",
 )
 def _(candidate):
-    called = _calls(candidate, torch.randn(2, 3), torch.randn(4, 3))
+    called = calls(candidate, torch.randn(2, 3), torch.randn(4, 3))
     asked = {"cdist", "pairwise_distance", "dist"}.intersection(called)
     expect(not asked, f"it calls {', '.join(asked)}")
 
@@ -178,7 +176,7 @@ def _(candidate):
     hint="A loop over queries or keys takes a step for each. Which two axes of size 1 make all sums at once?",
 )
 def _(candidate):
-    few, many = (_calls(candidate, *_parts(n=n, m=m)).total() for n, m in ((2, 3), (5, 8)))
+    few, many = (calls(candidate, *_parts(n=n, m=m)).total() for n, m in ((2, 3), (5, 8)))
     expect(many == few, f"{few} calls of PyTorch for 2 queries and 3 keys, {many} for 5 and 8")
 
 
@@ -209,22 +207,3 @@ def _(candidate):
     expect(not missing, f"no gradient reaches {', '.join(missing)}")
     for name, mine, expected in zip(names, arrived, right, strict=True):
         expect_close(mine, expected, f"the gradient of {name}")
-
-
-def _calls(function: Callable, *inputs: torch.Tensor) -> Counter[str]:
-    """How often a function calls each of PyTorch's, by name."""
-    with _Counted() as counted:
-        function(*inputs)
-    return counted.calls
-
-
-class _Counted(TorchFunctionMode):
-    """Counts the calls of PyTorch in its block."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: Counter[str] = Counter()
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        self.calls[func.__name__] += 1
-        return func(*args, **(kwargs or {}))
