@@ -349,7 +349,7 @@ cu.show_heatmaps(
 #
 # *bug · 5 minutes*
 #
-# This function adds a table to a batch. It was written for tensors (n, batch, d); here they are (batch, n, d). Look at what is added to sequence 1, and at a second call with the same tokens. Find two mistakes, and write
+# This function adds a table to a batch. It was written for tensors (n, batch, d); here they are (batch, n, d). Look at what sequence 1 gets, and at a second call. Find two mistakes, and write
 # `fixed_add`. A sequence longer than the table has to raise an error.
 
 
@@ -729,9 +729,9 @@ fig
 
 # %% [markdown]
 # The order is reversed, and the maps show why. **Learned** positions look for row 0 and find it. The rows that were never trained do little harm *because they begin small*: with deviation
-# 1 in place of 0.02 the share falls from 0.89 to 0.34. **Sinusoidal** ones give key 0 no more than 0.11: the query takes keys that it never met for row 0, above all 56, in gray, too. How many differs by seed. **Rotary** ones cannot look for a
+# 1 in place of 0.02 the share falls from 0.89 to 0.33. **Sinusoidal** ones give key 0 no more than 0.11: the query takes keys that it never met for row 0, above all 56, in gray, too. How many differs by seed. **Rotary** ones cannot look for a
 # place: "as far to the left as possible" was learned as an offset, and ends near 16. Places 0 to 8, in gray, look at keys near 60, at offsets to the right that were never trained.
-# Each kind continues *something*, and the task decides whether this is the right thing.
+# Each kind continues *something*; the task decides whether it is right.
 #
 # ### Show it the positions that it will meet
 #
