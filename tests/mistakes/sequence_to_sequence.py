@@ -74,6 +74,12 @@ def one_loss_per_sentence(logits, targets, lens):
     return (losses * real).sum(dim=1)
 
 
+def filled_with_minus_infinity(logits, targets, lens):
+    """Treats padding as in a softmax of scores: NaN comes out."""
+    padding = torch.arange(logits.shape[1]) >= lens[:, None]
+    return F.cross_entropy(logits.masked_fill(padding[:, :, None], -torch.inf).mT, targets)
+
+
 def without_gradient(logits, targets, lens):
     """The right number, from which nothing can be learned."""
     real = torch.arange(logits.shape[1]) < lens[:, None]
@@ -173,6 +179,7 @@ MISTAKES = {
         logits_zeroed,
         sum_over_tokens,
         one_loss_per_sentence,
+        filled_with_minus_infinity,
         without_gradient,
     ],
     "fixed_decoding": [

@@ -69,9 +69,17 @@ def _drawn(lengths=(2, 5, 3)):
     return logits, targets.masked_fill(padding, PAD), lens, padding
 
 
+def _finite(loss):
+    """The loss, if it is a number: NaN would be as NaN as another NaN."""
+    finite = bool(torch.as_tensor(loss).isfinite().all())
+    expect(finite, "the loss is NaN or infinite; pick the real tokens, overwrite no logits")
+    return loss
+
+
 @my_masked_loss.must(
     "one number comes out",
-    hint="The result is a mean over all real tokens of the batch. Which axes are left?",
+    hint="Which shapes meet? `F.cross_entropy` takes (tokens, French) and (tokens,), and `lens` has no axis for "
+    "the steps. The result is a mean over all real tokens: which axes are left?",
 )
 def _(candidate):
     expect_shape(candidate(*_drawn()[:3]), ())
@@ -94,7 +102,7 @@ def _(candidate):
     logits, targets, lens, padding = _drawn()
     changed = logits.clone()
     changed[padding] = 50 * torch.randn(7)
-    expected = candidate(logits, targets, lens)
+    expected = _finite(candidate(logits, targets, lens))
     expect_close(candidate(changed, targets, lens), expected, "other logits at padding")
 
 
@@ -105,7 +113,7 @@ def _(candidate):
     logits, targets, lens, _ = _drawn()
     longer = torch.cat([logits, torch.randn(3, 4, 7)], dim=1)
     more = torch.cat([targets, torch.full((3, 4), PAD)], dim=1)
-    expected = candidate(logits, targets, lens)
+    expected = _finite(candidate(logits, targets, lens))
     expect_close(candidate(longer, more, lens), expected, "four more columns of <pad>")
 
 

@@ -21,9 +21,10 @@ CONTROLS = [
     {"hidden_dim": 96, "passes": 4, "source": True},
     {"hidden_dim": 192, "passes": 8, "source": True},
     {"hidden_dim": 96, "passes": 24, "source": True},
+    {"hidden_dim": 192, "passes": 24, "source": True},
     {"hidden_dim": 96, "passes": 8, "source": False},
 ]
-"""As on the page; half as wide; half as long; twice as wide; three times as long; told nothing."""
+"""As on the page; half as wide; half as long; twice as wide; three times as long; both; told nothing."""
 
 
 @stored(
