@@ -810,8 +810,7 @@ with cu.guard(
     assert (passes_3["exact, new"] > page["exact, new"] + 0.05).all()
     wide, narrow = control.loc["twice the width"], control.loc["half the width"]
     assert (wide < page)[["exact, read", "exact, new"]].all()
-    both = control.loc["both"]
-    assert (both["exact, new"] < passes_3["exact, new"]).all()
+    assert (control.loc["both", "exact, new"] < passes_3["exact, new"]).all()
     assert (narrow["exact, read"] < page["exact, read"] - 0.05).all()
 
 # %% [markdown]

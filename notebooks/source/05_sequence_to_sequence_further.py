@@ -259,7 +259,7 @@ real.set_axis(["loss, validation", "BLEU, validation", "BLEU, test"], axis=1).ro
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 shown = zip(*(real_run(attention=look).examples for look in (False, True)), strict=True)
-said = [
+table = [
     {
         "English": " ".join(fixed["source"]),
         "fixed context": " ".join(fixed["said"]),
@@ -269,7 +269,7 @@ said = [
     for fixed, looking in shown
 ]
 pd.set_option("display.max_colwidth", 80)
-pd.DataFrame(said)
+pd.DataFrame(table)
 
 # %% [markdown]
 # With the fixed context words come twice and more (*simplement*, *ma père*), and others are invented (*la journée*, *le travail*). With attention the last two sentences lack little more than the time, *right
