@@ -32,7 +32,7 @@ cu.seed_everything(0)
 # The chapter's sentences come from a grammar. Two translators were also trained on 25,000 real pairs ([Tatoeba](https://www.manythings.org/anki/), up to ten tokens), one with a fixed context and one that looks back, alike in all else:
 # two layers of 256, one seed each, and four epochs only, after which both still improved. Four long test sentences, and what each makes of them:
 
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
+# %%
 real = {name: real_run(attention=name == "attention") for name in ("fixed", "attention")}
 print("test BLEU", {name: round(run.result["test_bleu"], 3) for name, run in real.items()})
 for fixed, looking in zip(real["fixed"].examples, real["attention"].examples, strict=True):
