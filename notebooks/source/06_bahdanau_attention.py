@@ -387,7 +387,9 @@ ranges = pd.DataFrame(
 )
 control = cu.stored_runs("bahdanau_attention", "longer")[0].result
 ranges.loc["wider, 27 epochs, once"] = {name: f"{value:.2f}" for name, value in control.items()}
-ranges.fillna("")
+named = {"train_loss": "training loss", "val_loss": "validation loss", "bleu": "BLEU"}
+named |= {"exact": "exactly right", "four": "of the four"}
+ranges.fillna("").rename(columns=named)
 
 # %% [markdown]
 # Each row has three seeds, the least and the largest result; *fixed* is the last chapter's translator, with states of the same size, and *wider* has states of 96. Attention adds
@@ -468,7 +470,7 @@ fig
 # %% [markdown]
 # Above, *please* stands in front and *s'il te plaît* at the end, and the dark cells follow the frames. But when this page was made, the full stop looked at *please*, too, and below, where *n'a* and *pas* look at *didn't*, *dernière* at the full stop.
 #
-# Watch it at work: choose a sentence, and move the step. `mine_too` may be any English sentence of known words; not every translation is right.
+# At which step does the weight move to *home*? Decide, then move the step. `mine_too` may be any English sentence of known words; not every translation is right.
 
 # %%
 mine_too = "we read the book ."  # try "we read the book ." | "is your sister here ?"
@@ -625,7 +627,7 @@ cu.predict(
         "ne": "What tells the decoder that a negation comes, if it cannot choose didn't?",
         "no difference": "Which of the two can be guessed from the French words before it?",
     },
-    why="After ne and the verb, pas is nearly certain wherever the decoder looks: its probability stays at 0.95 or more in three seeds.",
+    why="After ne and the verb an equal look at all words will do: the probability of pas stays at 0.95 or more in three seeds.",
 )
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
@@ -643,7 +645,7 @@ by_word.round(2)
 
 # %% [markdown]
 # In the stored runs the largest weight of *pas* is on a gold link in 0.54 to 0.63 of the cases, of all words in 0.78 to 0.82. And if it cannot choose its look, *pas* loses little: its probability stays at 0.95 or more. *ne* falls from 0.81 or more to 0.54 or less, all words together from 0.90 to 0.51 to 0.54.
-# (*ne* stands 35 times; the other 44 negations begin with *n'*, as in *n'a*.) So *pas* does not need the right look: nearly any will do, and hardly anything in the loss asks for *didn't*. Not that it needs none. The average still has *didn't* in it,
+# (*ne* stands 35 times; the other 44 negations begin with *n'*, as in *n'a*.) So for *pas* an equal look at all words will do, and hardly anything in the loss asks for *didn't*. Not that it needs none. The average still has *didn't* in it,
 # and the state has looked there before.
 #
 # So a map can show what is *useful for the next word*. Often, not always, this is the word that a
@@ -673,8 +675,6 @@ with cu.guard("In three seeds, not looking costs pas less than ne and less than 
 # ## What a single sentence does not show
 #
 # *Section 6 of 6*
-#
-# Both mistakes of this section are invisible with one sentence at a time.
 #
 # **The mask is left out.** A sentence then looks at its own padding, too, which it has because others in the batch are longer. The trained network translates the test sentences, all 400 in one batch,
 # with its mask and without.
@@ -754,7 +754,7 @@ cu.checks.fixed_memory(fixed_memory_solution)
 # - A context for each word: the decoder's last state is the query, the encoder's states are keys and values, and where to look is learned from the loss.
 # - With the same epochs it gets more unread sentences right than a decoder that does not look, in three seeds, in each group of lengths, also against one with more parameters.
 # - Alignments are measured against gold links, over seeds, beside a diagonal guess and equal weights under the same rule.
-# - A map can show what is useful for the next word. Where nearly any look will do, its weights say little.
+# - A map can show what is useful for the next word. Where an equal look at all words will do, its weights say little.
 # - Masks and orders are tested in batches of different lengths: one sentence alone shows neither mistake.
 #
 # Next: [Self-attention](07_self_attention.ipynb), where the words of one sentence look at each other. Maps of real sentences, who looked first, other decoders and what Och and Ney

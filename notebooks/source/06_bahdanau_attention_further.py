@@ -33,13 +33,15 @@ cu.seed_everything(0)
 # two layers of 256, one seed each, and four epochs only, after which both still improved. Four long test sentences, and what each makes of them:
 
 # %%
-real = {name: real_run(attention=name == "attention") for name in ("fixed", "attention")}
-print("test BLEU", {name: round(run.result["test_bleu"], 3) for name, run in real.items()})
-for fixed, looking in zip(real["fixed"].examples, real["attention"].examples, strict=True):
+real = {"fixed": real_run(attention=False), "attention": real_run(attention=True)}
+scores = {name: round(run.result["test_bleu"], 3) for name, run in real.items()}
+print("test BLEU", scores)
+said = [run.examples for run in real.values()]
+for fixed, looking in zip(*said, strict=True):
     print("\n" + " ".join(looking["source"]))
     print("  fixed     ", " ".join(fixed["said"]))
     print("  attention ", " ".join(looking["said"]))
-    print("  wanted    ", looking["references"][-1])
+    print("  wanted    ", looking["references"][0])
 
 # %%
 show_real_maps()

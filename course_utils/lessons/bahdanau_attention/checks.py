@@ -53,6 +53,18 @@ def _(candidate):
 
 
 @my_look.must(
+    "each sentence's weights sum to 1",
+    hint=(
+        "Over which axis is the softmax? The weights of one sentence share the 1.",
+        "If they are NaN: the mask is True at real tokens. Which scores did you overwrite?",
+    ),
+)
+def _(candidate):
+    _, weights = _two(candidate(*_drawn()))
+    expect_sums_to_one(weights, (3, 5))
+
+
+@my_look.must(
     "by hand: weights 0.080, 0.368, 0.552, context 0.97",
     hint=(
         "What happens to the sum of query and key before it meets w?",
@@ -67,15 +79,6 @@ def _(candidate):
     expected = look(query, states, states, mask, w)
     expect_close(weights, expected[1], "weights")
     expect_close(context, expected[0], "context")
-
-
-@my_look.must(
-    "each sentence's weights sum to 1",
-    hint="Over which axis is the softmax? The weights of one sentence share the 1.",
-)
-def _(candidate):
-    _, weights = _two(candidate(*_drawn()))
-    expect_sums_to_one(weights, (3, 5))
 
 
 @my_look.must(
