@@ -13,7 +13,7 @@ BIN := .venv/bin
 ENV := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test quick book serve handout notebooks measures claims try runs gpu bench lint format constraints clean
+.PHONY: help lab test portable quick book serve handout notebooks measures claims try runs gpu bench lint format constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -25,6 +25,10 @@ lab: $(ENV) ## open the course in JupyterLab
 test: export OMP_NUM_THREADS = 1
 test: lint ## run every test: unit, property, notebook and browser
 	$(BIN)/python -m pytest tests notebooks --nbval --nbval-current-env --nbval-cell-timeout=900 -n $(WORKERS) --dist loadscope
+
+portable: $(ENV) ## run the notebooks with a processor's plainest instructions: what comes out otherwise depends on the machine; CHAPTER=02 for one
+	ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE ONEDNN_MAX_CPU_ISA=SSE41 OMP_NUM_THREADS=1 \
+	  $(BIN)/python -m pytest notebooks/$(CHAPTER)*.ipynb --nbval --nbval-current-env --nbval-cell-timeout=900 -n $(WORKERS) --dist loadscope
 
 quick: export OMP_NUM_THREADS = 1
 quick: lint ## run the tests that need no browser, execute no notebook, and take under a second

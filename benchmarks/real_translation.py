@@ -4,16 +4,15 @@
 
 Pairs of at most ten tokens; 40,000 to train on; 500 source sentences for choices (`--validate` scores these) and 500
 for the test, with all their translations kept out of training. Each is scored once, lower-cased, against the first
-of its own translations in the archive. The archive comes through the registry: see data/README.md.
+of its own translations in the archive. The recipe stands in `course_utils/lessons/translating/real.py`. The archive
+comes through the registry: see data/README.md.
 """
 
 import argparse
 import json
-import random
 import signal
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -22,32 +21,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import course_utils as cu  # noqa: E402
-from course_utils.data.text import UNK  # noqa: E402
 from course_utils.data.translation import Pair  # noqa: E402
+from course_utils.lessons.translating import real  # noqa: E402
 
-MAX_TOKENS = 10
-SHAPE = {"embed_dim": 192, "ffn_dim": 384, "num_heads": 4, "num_layers": 2, "dropout": 0.2}
-LR, BATCH, LABEL_SMOOTHING, MIN_FREQ = 2e-3, 128, 0.1, 2
 SAMPLES = 5
-
-
-@dataclass(frozen=True)
-class Split:
-    """Training pairs, and for each held-out source one pair."""
-
-    train: list[Pair]
-    validation: list[Pair]
-    test: list[Pair]
-
-
-def split(pairs: list[Pair], *, num_train: int, num_held_out: int, seed: int) -> Split:
-    """Disjoint by source sentence; duplicates, which differ in case or spaces alone, count once."""
-    pairs = list(dict.fromkeys(pairs))
-    rest, *held_out = cu.split_by_source(pairs, [num_held_out, num_held_out], seed=seed)
-    if num_train > len(rest):
-        raise ValueError(f"{num_train} training pairs are asked for; {len(rest)} are there")
-    train = random.Random(seed).sample(rest, num_train)
-    return Split(train, *([*{p.source: p for p in reversed(part)}.values()] for part in held_out))
 
 
 class UntilTime:
@@ -69,28 +46,24 @@ class UntilTime:
             yield batch
 
 
-def train(data: Split, *, epochs: int, time_limit: float, seed: int):
+def train(data: real.Split, *, epochs: int, time_limit: float, seed: int):
     """A trained model, its vocabularies and its history."""
-    source_vocab = cu.Vocabulary((pair.source for pair in data.train), min_freq=MIN_FREQ)
-    target_vocab = cu.Vocabulary((pair.target for pair in data.train), min_freq=MIN_FREQ)
-    cu.seed_everything(seed)
-    model = cu.Transformer(len(source_vocab), len(target_vocab), **SHAPE)
-    model.output.weight = model.target_embedding.weight  # a word is read and said by one vector
-    loader = cu.PairLoader(data.train, source_vocab, target_vocab, batch_size=BATCH, seed=seed)
+    source_vocab, target_vocab = real.vocabularies_of(data.train, "words")
+    model = real.new_transformer((source_vocab, target_vocab), seed)
+    loader = cu.PairLoader(data.train, source_vocab, target_vocab, batch_size=real.BATCH, seed=seed)
     check = cu.PairLoader(data.validation, source_vocab, target_vocab, shuffle=False)
     steps = epochs * len(loader)
     trainer = cu.Trainer(
-        cu.translation_loss(label_smoothing=LABEL_SMOOTHING),
+        cu.translation_loss(label_smoothing=real.LABEL_SMOOTHING),
         epochs=epochs,
-        lr=LR,
+        lr=real.RATE,
         schedule=cu.warmup_decay(steps // 8, steps),
         measure=lambda model: print(f"  CPU {time.process_time():.0f} s", file=sys.stderr) or {},
         seed=seed,
         device="cpu",
     )
     history = trainer.fit(model, UntilTime(loader, time_limit), check)
-    with torch.no_grad():
-        model.output.bias[UNK] = -torch.inf  # a translation with a hole in it helps nobody
+    real.forbid_unknown(model)
     return model, source_vocab, target_vocab, history
 
 
@@ -98,7 +71,7 @@ def score(model, source_vocab, target_vocab, pairs: list[Pair], *, beam_size: in
     """BLEU in percent, and the translations."""
     sources = [" ".join(pair.source) for pair in pairs]
     said = cu.translate(
-        model, sources, source_vocab, target_vocab, beam_size=beam_size, max_len=2 * MAX_TOKENS
+        model, sources, source_vocab, target_vocab, beam_size=beam_size, max_len=2 * real.MAX_TOKENS
     )
     return 100 * cu.bleu(said, [" ".join(pair.target) for pair in pairs]), said
 
@@ -107,8 +80,10 @@ def main(arguments: list[str] | None = None) -> dict:
     """Train, score, print; returns what `--json` writes."""
     options = parsed(arguments)
     torch.set_num_threads(options.threads)
-    pairs = cu.load_tatoeba("fr", max_tokens=MAX_TOKENS)
-    data = split(pairs, num_train=options.pairs, num_held_out=options.held_out, seed=options.seed)
+    pairs = cu.load_tatoeba("fr", max_tokens=real.MAX_TOKENS)
+    data = real.split(
+        pairs, num_train=options.pairs, num_held_out=options.held_out, seed=options.seed
+    )
     wall, cpu = time.perf_counter(), time.process_time()
     model, source_vocab, target_vocab, history = train(
         data, epochs=options.epochs, time_limit=options.time_limit, seed=options.seed
@@ -157,9 +132,11 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--pairs", type=int, default=40_000, help="training pairs")
-    parser.add_argument("--held-out", type=int, default=500, help="held-out sources, twice")
-    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--pairs", type=int, default=real.TRAIN, help="training pairs")
+    parser.add_argument(
+        "--held-out", type=int, default=real.HELD_OUT, help="held-out sources, twice"
+    )
+    parser.add_argument("--epochs", type=int, default=real.EPOCHS)
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)

@@ -2,10 +2,14 @@
 
 import re
 import threading
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from browsing import one_playwright
+from bs4 import BeautifulSoup
 from playwright.sync_api import Page, expect
 
 from course_utils.runtime import ROOT
@@ -45,9 +49,9 @@ def browser(chromium):
         browser.close()
 
 
-@pytest.fixture
-def page(browser, address):
-    """A page that must ask no other host and report no error by the end of the test."""
+@contextmanager
+def opened(browser, address):
+    """A page that must ask no other host and report no error by the end."""
     context = browser.new_context(base_url=address, viewport={"width": 1380, "height": 900})
     far, errors = [], []
 
@@ -65,6 +69,20 @@ def page(browser, address):
     context.close()
     assert far == [], "the book asks another host"
     assert errors == []
+
+
+@pytest.fixture
+def page(browser, address):
+    with opened(browser, address) as page:
+        yield page
+
+
+@pytest.fixture(scope="module", params=CHAPTERS)
+def chapter(request, browser, address):
+    """The page of each chapter, opened once for all tests that ask for it."""
+    with opened(browser, address) as page:
+        page.goto(f"/{request.param}.html")
+        yield page
 
 
 def test_the_book_is_whole_and_has_the_pages_of_the_manifest(book):
@@ -90,19 +108,16 @@ def test_each_page_opens_with_its_title_and_no_missing_picture(page: Page, name:
         assert len(pictures) > 2
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_formulas_are_set_by_mathjax(page: Page, name: str):
-    page.goto(f"/{name}.html")
-    written = page.locator("article .math").count()
+def test_formulas_are_set_by_mathjax(chapter: Page):
+    written = chapter.locator("article .math").count()
     assert written, "each chapter has a formula"
-    expect(page.locator("article .math > mjx-container")).to_have_count(written, timeout=30_000)
-    assert page.locator("mjx-merror").count() == 0
+    expect(chapter.locator("article .math > mjx-container")).to_have_count(written, timeout=30_000)
+    assert chapter.locator("mjx-merror").count() == 0
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_controls_move_by_keyboard_and_the_picture_follows(page: Page, name: str):
-    page.goto(f"/{name}.html")
-    explorers = page.locator("article .cu-explorer")
+def test_controls_move_by_keyboard_and_the_picture_follows(chapter: Page):
+    explorers = chapter.locator("article .cu-explorer")
+    name = Path(urlsplit(chapter.url).path).stem
     made = (ROOT / "notebooks" / "source" / f"{name}.py").read_text(encoding="utf-8")
     assert bool(explorers.count()) == ("cu.explore." in made)
     for explorer in explorers.all():
@@ -111,23 +126,21 @@ def test_controls_move_by_keyboard_and_the_picture_follows(page: Page, name: str
         if sliders.count():
             sliders.first.focus()
             at_end = sliders.first.evaluate("s => s.value === s.max")
-            page.keyboard.press("Home" if at_end else "End")
+            chapter.keyboard.press("Home" if at_end else "End")
         elif explorer.locator("select").count():
             explorer.locator("select").first.focus()
-            page.keyboard.press("ArrowDown")
+            chapter.keyboard.press("ArrowDown")
         else:  # a choice among few
             explorer.locator("input[type=radio]:checked").first.focus()
-            page.keyboard.press("ArrowRight")
+            chapter.keyboard.press("ArrowRight")
         expect(picture).not_to_have_attribute("src", before)
         expect(picture).not_to_have_attribute("alt", alt)
         expect(picture).to_have_attribute("alt", re.compile(r"\S"))
         assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_solutions_are_folded_until_they_are_opened(page: Page, name: str):
-    page.goto(f"/{name}.html")
-    solutions = page.locator("div.cell.tag_solution")
+def test_solutions_are_folded_until_they_are_opened(chapter: Page):
+    solutions = chapter.locator("div.cell.tag_solution")
     assert solutions.count()
     for solution in solutions.all():
         expect(solution.locator("div.highlight").first).to_be_hidden()
@@ -137,18 +150,17 @@ def test_solutions_are_folded_until_they_are_opened(page: Page, name: str):
         expect(solution.locator(".cell_output").first).to_be_visible()
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_every_quiz_answer_gives_its_reason(page: Page, name: str):
-    page.goto(f"/{name}.html")
-    expect(page.locator(".course-quiz[data-kind=quiz] fieldset")).to_have_count(5)
-    questions = page.locator(".course-quiz fieldset")
-    for question in questions.all():
-        reasons = set()
-        for answer in question.locator("label").all():
-            answer.click()
-            expect(question.locator(".reason")).not_to_be_empty()
-            reasons.add(question.locator(".reason").inner_text())
-        assert len(reasons) == question.locator("label").count()
+ANSWERED = """questions => questions.map(question => [...question.querySelectorAll("label")].map(answer => {
+    answer.click();
+    return question.querySelector(".reason").innerText;
+}))"""
+
+
+def test_every_quiz_answer_gives_its_reason(chapter: Page):
+    expect(chapter.locator(".course-quiz[data-kind=quiz] fieldset")).to_have_count(5)
+    for reasons in chapter.locator(".course-quiz fieldset").evaluate_all(ANSWERED):
+        assert all(reason.strip() for reason in reasons)
+        assert len(set(reasons)) == len(reasons)
 
 
 def test_search_finds_softmax(page: Page):
@@ -159,14 +171,16 @@ def test_search_finds_softmax(page: Page):
     assert any(name in target for name in CHAPTERS for target in targets)
 
 
-def test_the_cover_leads_to_every_chapter_and_each_chapter_to_the_next(page: Page):
+def test_the_cover_leads_to_every_chapter_and_each_chapter_to_the_next(page: Page, book):
     page.goto("/")
     for chapter in COURSE.chapters:
         expect(page.locator(f'article a[href="{chapter.notebook}.html"]').first).to_be_visible()
     page.goto(f"/{NAMES[1]}.html")
-    for name in NAMES[2:]:
-        page.locator(".prev-next-area a.right-next").click()
-        expect(page).to_have_url(re.compile(f"/{name}\\.html$"))
+    page.locator(".prev-next-area a.right-next").click()
+    expect(page).to_have_url(re.compile(f"/{NAMES[2]}\\.html$"))
+    for name, following in pairwise(NAMES[1:]):
+        html = BeautifulSoup((book / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
+        assert html.select_one(".prev-next-area a.right-next")["href"] == f"{following}.html"
 
 
 @pytest.mark.parametrize("name", CHAPTERS[:2])

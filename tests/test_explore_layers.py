@@ -55,7 +55,7 @@ def check(sequence: list[tuple[str, int]]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(moves)
 def test_layers_give_the_pixels_of_a_whole_drawing(sequence):
     check(sequence)

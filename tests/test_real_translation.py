@@ -14,6 +14,7 @@ from course_utils.data.registry import DataUnavailable, cache_folder
 from course_utils.data.translation import Pair
 from course_utils.lessons.runs import StoredRun
 from course_utils.lessons.sequence_to_sequence import real
+from course_utils.lessons.translating import real as transformers
 from course_utils.runtime import ROOT
 
 NOTE = b" " * 2_100_000  # an archive of plausible size, without as many sentences
@@ -116,16 +117,16 @@ def sentences(count):
             yield f"{' '.join(words)}.\t{' '.join(2 * word for word in words)}!"
 
 
-def test_no_source_is_in_two_parts_of_the_split(benchmark):
+def test_no_source_is_in_two_parts_of_the_split():
     pairs = [Pair((str(i % 300),), (str(i % 500),)) for i in range(2000)]
-    data = benchmark.split(pairs, num_train=100, num_held_out=40, seed=0)
+    data = transformers.split(pairs, num_train=100, num_held_out=40, seed=0)
     sources = [{pair.source for pair in part} for part in (data.train, data.validation, data.test)]
     assert not (sources[0] & sources[1] or sources[0] & sources[2] or sources[1] & sources[2])
     assert len(data.train) == len(set(data.train)) == 100
     assert len(data.validation) == len(data.test) == len(sources[1]) == len(sources[2]) == 40
-    assert data == benchmark.split(pairs, num_train=100, num_held_out=40, seed=0)
+    assert data == transformers.split(pairs, num_train=100, num_held_out=40, seed=0)
     with pytest.raises(ValueError, match="9999 training pairs are asked for"):
-        benchmark.split(pairs, num_train=9999, num_held_out=40, seed=0)
+        transformers.split(pairs, num_train=9999, num_held_out=40, seed=0)
 
 
 SMALL = ["--pairs", "300", "--held-out", "20", "--threads", "1", "--beam", "2"]
@@ -136,7 +137,9 @@ def test_a_small_run_trains_scores_and_writes_its_result(
     benchmark, archive, threads, monkeypatch, tmp_path, capsys
 ):
     archive(sentences(600))
-    monkeypatch.setattr(benchmark, "SHAPE", benchmark.SHAPE | {"embed_dim": 32, "ffn_dim": 32})
+    monkeypatch.setattr(
+        transformers, "SHAPE", transformers.SHAPE | {"embed_dim": 32, "ffn_dim": 32}
+    )
     result = benchmark.main([*SMALL, "--epochs", "2", "--json", str(tmp_path / "result.json")])
     assert json.loads((tmp_path / "result.json").read_text()) == result
     assert (result["epochs"], result["stopped"], result["scored"]) == (2, "finished", "test")
@@ -230,3 +233,41 @@ def test_curves_and_maps_of_the_stored_runs_are_drawn(monkeypatch):
     for ax in maps:
         assert [label.get_text() for label in ax.get_xticklabels()] == ["go", "."]
         assert [label.get_text() for label in ax.get_yticklabels()] == ["va", "t'en", "."]
+
+
+# The Transformers of *Translating* -----------------------------------------------------------------
+
+
+@pytest.fixture
+def tiny_transformers(archive, monkeypatch):
+    """Their recipe on 600 made-up sentences, with a network to match."""
+    archive([*sentences(600), "zebra a b.\tzèbre aa bb."])
+    sizes = {"TRAIN": 300, "HELD_OUT": 30, "EPOCHS": 3, "BATCH": 32, "PIECES": 40, "SHOWN": 3}
+    shape = {"embed_dim": 24, "ffn_dim": 24, "num_heads": 2, "num_layers": 1, "dropout": 0.0}
+    for name, value in {**sizes, "SHAPE": shape}.items():
+        monkeypatch.setattr(transformers, name, value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tokens", ["words", "subwords"])
+def test_a_real_transformer_learns_in_words_and_in_pieces(tiny_transformers, tokens):
+    run = transformers.real_transformer.make({"tokens": tokens, "seed": 0})
+    losses = dict(run.curves["val_loss"])
+    assert list(losses) == [1, 2, 3] and losses[3] < losses[1]
+    assert run.result["test_bleu"] <= run.result["test_bleu_all"]
+    assert len(run.examples) == 3 and json.loads(json.dumps(run.examples)) == run.examples
+    assert not any("<unk>" in one["greedy"] + one["beam"] for one in run.examples)
+
+
+def test_pieces_spell_words_that_no_vocabulary_has():
+    pieces = transformers.Pieces([("ab", "ba"), ("abba",)], size=30)
+    ids = pieces.encode(("abab", "b"))
+    assert pieces.decode(ids) == ["abab", "b"]
+    assert "bab" in pieces and "zebra" not in pieces
+    assert len(pieces) == len(pieces.tokens) and "".join(pieces.pieces("bb")) == "bb␣"
+
+
+def test_a_translation_memory_says_the_french_of_the_nearest_sentence(tiny_transformers):
+    run = transformers.translation_memory.make({"seed": 0})
+    assert 0 < run.result["test_bleu"] <= run.result["test_bleu_all"] < 1
+    assert len(run.examples) == 3

@@ -6,11 +6,18 @@ import pytest
 import torch
 
 from course_utils.attention import MultiHeadAttention, padding_mask
+from course_utils.data.text import EOS
 from course_utils.data.translation import load_grammar
 from course_utils.lessons.training_transformers.explorer import RATES, WARMUPS, factor, warmup
+from course_utils.lessons.training_transformers.first_generation import FirstGeneration
+from course_utils.lessons.training_transformers.inside import entropy_given
 from course_utils.lessons.training_transformers.runs import epochs_to, load_training_runs, rate
 from course_utils.lessons.training_transformers.shortcuts import SHORTCUTS, take_shortcut
-from course_utils.lessons.training_transformers.small_spanish import common_pairs, small_spanish
+from course_utils.lessons.training_transformers.small_spanish import (
+    common_pairs,
+    small_spanish,
+    spanish_world,
+)
 from course_utils.models.transformer import Transformer
 from course_utils.train.schedules import inverse_sqrt
 
@@ -44,6 +51,39 @@ def test_the_small_corpus_holds_common_words_and_short_sentences():
 def test_too_narrow_a_choice_of_words_is_refused():
     with pytest.raises(ValueError, match="words=1, max_tokens=3 leave no pair"):
         common_pairs(load_grammar("es"), words=1, max_tokens=3)
+
+
+def test_the_worlds_batches_go_on_pass_after_pass():
+    world = spanish_world()
+    batches = list(world.batches(57))
+    assert sum(len(batch.source) for batch in batches[:56]) == len(world.train)
+    assert len(list(world.batches(3))) == 3 and len(world.whole(world.val).source) == 200
+
+
+def test_a_context_tells_what_its_counts_say():
+    assert entropy_given([0, 0], ["a", "b"]) == pytest.approx(math.log(2))
+    assert entropy_given(list("xxxy"), list("aabb")) == pytest.approx(0.4774, abs=1e-4)
+
+
+# The first generation ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("feature_mask", [True, False])
+def test_the_first_generation_hides_later_words_and_decodes_as_it_was_trained(feature_mask):
+    torch.manual_seed(0)
+    model = FirstGeneration(20, 20, embed_dim=16, num_heads=2, length=8, feature_mask=feature_mask)
+    source, lens, target = sentences()
+    with torch.no_grad():
+        at_once = model(source, lens, target)
+        changed = target.clone()
+        changed[:, -1] = 4
+        torch.testing.assert_close(model(source, lens, changed)[:, :-1], at_once[:, :-1])
+        state = model.start(source, lens)
+        steps = [model.step(tokens, state) for tokens in target.T]
+        torch.testing.assert_close(torch.stack(steps, dim=1), at_once, atol=1e-5, rtol=1e-4)
+        for _ in range(3):
+            last = model.step(target[:, 0], state)
+    assert (last.argmax(dim=-1) == EOS).all()
 
 
 # The recorded runs ------------------------------------------------------------------------------

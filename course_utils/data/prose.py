@@ -1,7 +1,7 @@
 """Running text: subwords, windows, and batches for the ways to learn from text without labels.
 
 The course's own English sentences, its own story, and Tiny Shakespeare through `registry`. Taught in
-*Pretraining: GPT, BERT and after*.
+*GPT*.
 """
 
 import json

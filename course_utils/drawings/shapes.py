@@ -227,6 +227,7 @@ class Cells:
         color: of all cells; or a list, one for each column; or (rows, columns); None leaves a cell empty.
         shades: (rows, columns) from 0 to 1, by which the color is weakened: weights, for example.
         sheets: how many grids lie behind one another, for a third axis.
+        behind: color of the sheets behind the first; None leaves them empty.
         cell: a cell's least side in pixels.
         nudge: pixels (right, down) from its place in the layout.
     """
@@ -240,6 +241,7 @@ class Cells:
     color: Any = None
     shades: Any = None
     sheets: int = 1
+    behind: str | None = None
     cell: float = CELL
     nudge: tuple[float, float] = (0, 0)
 
@@ -258,7 +260,7 @@ class Cells:
                         f"{name} of the cells {self.label!r} has rows of {sizes}; "
                         f"{self.num_rows} rows of {self.num_columns} are needed"
                     )
-        for color in {color for row in self.colors() for color in row}:
+        for color in {color for row in self.colors() for color in row} | {self.behind}:
             fill(color)
 
     @property
@@ -350,6 +352,9 @@ class Cells:
                 f"M{grid.left + sheet:.1f} {grid.top - sheet + SHEET:.1f}V{grid.top - sheet:.1f}"
                 f"H{grid.right + sheet:.1f}V{grid.bottom - sheet:.1f}H{grid.right + sheet - SHEET:.1f}"
             )
+            if self.behind is not None:
+                inner = f"V{grid.top - sheet + SHEET:.1f}Z"
+                elements.append(f'<path d="{lines[-1]}{inner}" {fill(self.behind)}/>')
         elements.append(f'<path d="{"".join(lines)}" fill="none" stroke="{INK}"/>')
         return elements + self.draw_words(place)
 

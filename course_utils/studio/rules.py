@@ -24,9 +24,6 @@ MAX_IGNORED = 0.30
 MIN_ALT = 20  # characters
 MIN_EXERCISES = 4
 FIRST_EDITION = {
-    "transformer",
-    "training_transformers",
-    "gpt",
     "vision_transformers",
     "attention_between_pixels",
 }

@@ -1,7 +1,7 @@
 """Losses: what a model is trained for, summed over what counts.
 
 Taught in *Bahdanau attention: learning to align* (real tokens only), *Training transformers* (label
-smoothing), *Pretraining: GPT, BERT and after* and *Vision transformers*.
+smoothing), *GPT* and *Vision transformers*.
 """
 
 from collections.abc import Callable

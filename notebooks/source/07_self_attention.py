@@ -10,8 +10,8 @@
 # # Self-attention
 #
 # *The cat saw the apple near the desk and the coat, and it was ripe.* A French translation has to say *elle* for *it*,
-# and *mûre* for *ripe*, because an apple is *une pomme*. Let the sentence end in *torn*, and *it* is *il*, *le manteau*.
-# **How does a word get what it needs from the other words of its sentence?** And where do queries, keys and values come from,
+# and *mûre* for *ripe*, because an apple is *une pomme*. Let the sentence end in *torn*, and *it* is *il*, *le manteau*. Another such word
+# is *his*: whose? **How does a word get what it needs from the other words of its sentence?** And where do queries, keys and values come from,
 # if there are only words?
 #
 # After this chapter you can
@@ -36,6 +36,7 @@ import course_utils as cu
 from course_utils.lessons.self_attention import written_out
 from course_utils.lessons.self_attention.agreement import (
     ADJECTIVE,
+    GENDERS,
     IT,
     VOCABULARY,
     make_sentences,
@@ -46,10 +47,36 @@ cu.seed_everything(0)
 # %%
 cu.recall("masks", "scoring_functions")
 
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+endings = {"r": ("ripe", "elle", "mûre", "apple"), "t": ("torn", "il", "déchiré", "coat")}
+nodes, found_by = {}, []
+for end, (adjective, it, french, meant) in endings.items():
+    for noun in ("cat", "apple", "desk", "coat"):
+        color = "orange" if noun == meant else "gray"
+        nodes[end + noun] = cu.Box(noun, color=color)
+    nodes |= {f"{end}it": cu.Box(f"it → {it}", color="sky")}
+    nodes |= {f"{end}adjective": cu.Box(f"{adjective} → {french}", color="sky")}
+    found_by.append(cu.Arrow(f"{end}adjective", end + meant, straight=True))
+    found_by.append(cu.Arrow(f"{end}it", f"{end}adjective", straight=True))
+cu.Drawing(
+    """
+    rcat rapple rdesk      rcoat . tcat tapple tdesk      tcoat
+    rit  rit    radjective radjective . tit  tit    tadjective tadjective
+    """,
+    nodes=nodes,
+    arrows=found_by,
+    alt="The four nouns cat, apple, desk and coat, and below them it and the adjective, twice. With ripe, mûre, an arrow goes "
+    "from it to ripe and from ripe to apple, and it is elle. With torn, déchiré, the second one goes to coat, and it is il.",
+    gap=(26, 44),
+)  # fmt: skip
+
 # %% [markdown]
 # ## Queries, keys and values
 #
 # *Section 1 of 5*
+#
+# The adjective says which noun is meant, and *it* needs the adjective to know. In section 4 a network learns
+# such looks. We begin with a shorter sentence.
 #
 # ### Dot products of embeddings
 #
@@ -197,7 +224,9 @@ cu.Drawing(
 
 # %% [markdown]
 # Queries, keys and values come from the *same* words: this is **self-attention**. Where the queries come from another sentence, as in
-# translation, it is **cross-attention**, by the same formula.
+# translation, it is **cross-attention**, by the same formula. The idea is older than the Transformer: [Cheng et al. (2016)](https://arxiv.org/abs/1601.06733)
+# let a recurrent network look back at its own states, [Parikh et al. (2016)](https://arxiv.org/abs/1606.01933) let the words of a sentence
+# look at each other without recurrence, and the name is from [Lin et al. (2017)](https://arxiv.org/abs/1703.03130).
 #
 # ### Exercise 1 · From embeddings to answers
 #
@@ -264,7 +293,7 @@ cu.show_heatmaps(
 #
 # As a class, with learned matrices and a mask. A linear layer without bias is a product with a matrix; PyTorch keeps the matrix transposed.
 # Below the class, each line compares answers, the gradient of the words and those of the three matrices with PyTorch's operator. Then an
-# explorer lets each word ask. Guess first: in *fish chases fast bird*, which word does *fast* find?
+# explorer lets each word ask. Guess: in *fish chases fast bird*, which word does *fast* find?
 
 
 # %%
@@ -432,13 +461,11 @@ with cu.guard("Another order permutes the answers; with a causal mask it changes
 # %%
 row = 0  # try 0 … 999
 train_set, test_set = make_sentences(2000, 1000)
-words = test_set.words(row)
+words, gender = test_set.words(row), GENDERS[test_set.gender[row]]
 print(" ".join(words))
-gender = ["masculine", "feminine"][test_set.gender[row]]
 print(f"it and {words[ADJECTIVE]}: {gender}, as {words[test_set.meant[row]]} is meant")
 
 
-# %%
 class Reader(nn.Module):
     """(batch, n) tokens → (batch, n, 2): masculine or feminine, for each word."""
 
@@ -596,8 +623,8 @@ picture
 # *open · 5 minutes*
 #
 # Spanish *su coche* is *his car*, *her car* or *its car*: a translator has to find out whose. Make up a sentence in which one
-# other word decides, and one in which it takes two. Which words have to ask, and how many layers does it
-# take? Which plainer model would you set beside yours, so that a reader believes that attention was needed?
+# other word decides, and one in which it takes two. Which words have to ask, in how many layers? Which plainer
+# model would you set beside yours, so that a reader believes that attention was needed?
 
 # %%
 cu.quiz("self_attention", "same_query")
@@ -689,7 +716,7 @@ def path(n, kernel, grow=1):
 # %% [markdown]
 # ### Exercise 4 · Three costs on paper
 #
-# *predict · 7 minutes*
+# *predict · 6 minutes*
 #
 # Let $n = 10$, $d = 8$ and $k = 3$. How many multiply-adds take (a) the convolution (count the zeros in front like words), (b) the recurrence (count the
 # first state, too, which is zero), (c) self-attention with three matrices $8\times 8$, its projections included? How many products wait for each other
@@ -756,8 +783,8 @@ timed.rename_axis("n").round(2)
 # comes near 4, the factor of a square, only where $n$ is several times $d$.
 #
 # The times are the processor's, the best of 25 rounds. At 256 words attention does 5.5 times as many multiply-adds as
-# the recurrence, $(3\cdot 64 + 2\cdot 256)/128$, in a third of its time: 0.56 ms against 1.69. This is not Python's loop alone: PyTorch's own recurrence,
-# `nn.RNN`, loops in C++ and takes 1.31. At 4,096 words attention takes five times as long as our recurrence, 167 ms against 30.
+# the recurrence, in a third of its time: 0.56 ms against 1.69. This is not Python's loop alone: `nn.RNN` loops in C++ and takes 1.31.
+# At 4,096 words attention takes five times as long as our recurrence, 167 ms against 30.
 
 # %%
 cu.quiz("self_attention", "dearer_part")
@@ -791,4 +818,7 @@ cu.quiz("self_attention")
 # %% [markdown]
 # ## References
 #
+# - Cheng, J., Dong, L. and Lapata, M. (2016). [Long short-term memory-networks for machine reading](https://arxiv.org/abs/1601.06733). EMNLP.
+# - Lin, Z. et al. (2017). [A structured self-attentive sentence embedding](https://arxiv.org/abs/1703.03130). ICLR.
+# - Parikh, A., Täckström, O., Das, D. and Uszkoreit, J. (2016). [A decomposable attention model for natural language inference](https://arxiv.org/abs/1606.01933). EMNLP.
 # - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 3.2: queries, keys and values; section 4 and table 1: costs of three layers, as orders of magnitude and without the projections.

@@ -61,7 +61,7 @@
 # ### <a id="beam-search"></a>beam search
 #
 # Decoding that keeps a few of the most probable beginnings at each step, instead of one. *Taught in*
-# [Decoding](10_transformer.ipynb#Decoding).
+# [The best sentence](11_translating.ipynb#The-best-sentence).
 #
 # ### <a id="bleu"></a>BLEU
 #
@@ -83,8 +83,8 @@
 #
 # ### <a id="byte-pair-encoding"></a>byte-pair encoding
 #
-# Subwords found by merging the most frequent neighboring pair, again and again. *Taught in* [Five words by
-# hand](13_gpt.ipynb#Five-words-by-hand).
+# Subwords found by merging the most frequent neighboring pair, again and again. *Taught in* [Pieces of
+# words](13_gpt.ipynb#Pieces-of-words).
 
 # %% [markdown]
 # ## C
@@ -96,8 +96,9 @@
 #
 # ### <a id="checkpoint"></a>checkpoint
 #
-# A file with everything that a training needs to go on as if it had not stopped. *Taught in* [Stop, save,
-# resume](12_training_transformers.ipynb#Stop,-save,-resume), [A saved
+# A file with everything that a training needs to go on as if it had not stopped. *Taught in* [Learns, then
+# breaks](12_training_transformers.ipynb#Learns,-then-breaks), [What a checkpoint must
+# hold](12_training_transformers_further.ipynb#What-a-checkpoint-must-hold), [A saved
 # model](15_vision_transformers.ipynb#A-saved-model).
 #
 # ### <a id="class-token"></a>class token
@@ -124,8 +125,8 @@
 # ### <a id="cross-attention"></a>cross-attention
 #
 # Queries from one sequence, keys and values from another: in the Transformer, from the decoder and from the encoder's
-# output. *Taught in* [The decoder
-# block](10_transformer.ipynb#The-decoder-block).
+# output. *Taught in* [The two
+# blocks](10_transformer.ipynb#The-two-blocks).
 #
 # ### <a id="cross-entropy"></a>cross-entropy
 #
@@ -201,18 +202,19 @@
 #
 # ### <a id="gradient-clipping"></a>gradient clipping
 #
-# Shortening a gradient that is longer than a limit to that limit. *Taught in* [Gradient
-# clipping](12_training_transformers.ipynb#Gradient-clipping).
+# Shortening a gradient that is longer than a limit to that limit. *Taught in* [Small first
+# steps](12_training_transformers.ipynb#Small-first-steps), [What clipping
+# protects](12_training_transformers_further.ipynb#What-clipping-protects).
 #
 # ### <a id="greedy-decoding"></a>greedy decoding
 #
 # Decoding that takes the most probable token at each step. *Taught in* [Word by
-# word](05_sequence_to_sequence.ipynb#Word-by-word), [Decoding](10_transformer.ipynb#Decoding).
+# word](05_sequence_to_sequence.ipynb#Word-by-word), [The best sentence](11_translating.ipynb#The-best-sentence).
 #
 # ### <a id="grouped-query-attention"></a>grouped-query attention
 #
-# Several query heads share one head of keys and values, which makes the cache smaller. *Taught in* [What has changed
-# since](13_gpt.ipynb#What-has-changed-since).
+# Several query heads share one head of keys and values, which makes the cache smaller. *Taught in* [What came
+# after](13_gpt_further.ipynb#What-came-after).
 
 # %% [markdown]
 # ## H
@@ -231,6 +233,14 @@
 # of weights, and use it](00_start_here.ipynb#Read-a-map-of-weights,-and-use-it).
 
 # %% [markdown]
+# ## I
+#
+# ### <a id="in-context-learning"></a>in-context learning
+#
+# Use of what stands in the text that is being read, without any change of the parameters. *Taught in* [What the heads
+# look at](13_gpt.ipynb#What-the-heads-look-at).
+
+# %% [markdown]
 # ## K
 #
 # ### <a id="kernel"></a>kernel
@@ -243,20 +253,20 @@
 # ### <a id="kv-cache"></a>KV cache
 #
 # Keys and values of the tokens so far, kept while decoding, so that each step computes one new token only. *Taught in*
-# [The cache](10_transformer.ipynb#The-cache), [Step by step, on the cache](13_gpt.ipynb#Step-by-step,-on-the-cache).
+# [The cache](11_translating.ipynb#The-cache), [Writing](13_gpt.ipynb#Writing).
 
 # %% [markdown]
 # ## L
 #
 # ### <a id="label-smoothing"></a>label smoothing
 #
-# A training target that gives a little probability to every token, not only to the right one. *Taught in* [Label
-# smoothing](12_training_transformers.ipynb#Label-smoothing).
+# A training target that gives a little probability to every token, not only to the right one. *Taught in* [Smoothed
+# labels](12_training_transformers_further.ipynb#Smoothed-labels).
 #
 # ### <a id="layer-norm"></a>layer norm
 #
-# Each token's features brought to mean 0 and variance 1, then scaled and shifted. *Taught in* [A norm for each
-# token](10_transformer.ipynb#A-norm-for-each-token).
+# Each token's features brought to mean 0 and variance 1, then scaled and shifted. *Taught in* [A network and a norm for each
+# token](10_transformer.ipynb#A-network-and-a-norm-for-each-token).
 #
 # ### <a id="leave-one-out-error"></a>leave-one-out error
 #
@@ -284,8 +294,8 @@
 #
 # ### <a id="masked-token-pretraining"></a>masked-token pretraining
 #
-# Training in which some tokens are hidden and the model restores them from both sides. *Taught in* [BERT: hide and
-# restore](13_gpt.ipynb#BERT:-hide-and-restore).
+# Training in which some tokens are hidden and the model restores them from both sides. *Taught in* [What came
+# after](13_gpt_further.ipynb#What-came-after).
 #
 # ### <a id="multi-head-attention"></a>multi-head attention
 #
@@ -297,6 +307,11 @@
 # %% [markdown]
 # ## N
 #
+# ### <a id="n-gram"></a>n-gram
+#
+# A row of n tokens; a model that counts them and predicts each token from the n − 1 before it. Bigrams look at one token,
+# trigrams at two. *Taught in* [What counting knows](13_gpt.ipynb#What-counting-knows).
+#
 # ### <a id="nadaraya-watson-estimator"></a>Nadaraya–Watson estimator
 #
 # Kernel regression: the average of the values, weighted by the kernel of the distance to their keys. *Taught in* [A
@@ -304,8 +319,8 @@
 #
 # ### <a id="next-token-likelihood"></a>next-token likelihood
 #
-# The probability of a text as a product of each token's given those before. *Taught in* [The likelihood of a
-# text](13_gpt.ipynb#The-likelihood-of-a-text).
+# The probability of a text as a product of each token's given those before. *Taught in* [What counting
+# knows](13_gpt.ipynb#What-counting-knows).
 
 # %% [markdown]
 # ## P
@@ -338,19 +353,19 @@
 #
 # ### <a id="perplexity"></a>perplexity
 #
-# exp of the mean loss per token. A model that chooses evenly among P tokens has the perplexity P. *Taught in* [The
-# likelihood of a text](13_gpt.ipynb#The-likelihood-of-a-text).
+# exp of the mean loss per token. A model that chooses evenly among P tokens has the perplexity P. *Taught in* [What counting
+# knows](13_gpt.ipynb#What-counting-knows).
 #
 # ### <a id="position-wise-network"></a>position-wise network
 #
 # Two linear layers with a nonlinearity between them, applied to each token on its own with the same weights. *Taught
-# in* [The same small network at every position](10_transformer.ipynb#The-same-small-network-at-every-position).
+# in* [A network and a norm for each token](10_transformer.ipynb#A-network-and-a-norm-for-each-token).
 #
 # ### <a id="post-norm-and-pre-norm"></a>post-norm and pre-norm
 #
-# Where a Transformer normalizes: after each sum, as in 2017, or before each sublayer. *Taught in* [A shortcut around
-# every sublayer](10_transformer.ipynb#A-shortcut-around-every-sublayer), [Two
-# orders](12_training_transformers.ipynb#Two-orders).
+# Where a Transformer normalizes: after each sum, as in 2017, or before each sublayer. *Taught in* [Around every
+# sublayer](10_transformer.ipynb#Around-every-sublayer), [Two
+# orders of norm](12_training_transformers.ipynb#Two-orders-of-norm).
 
 # %% [markdown]
 # ## Q
@@ -378,8 +393,8 @@
 #
 # ### <a id="residual"></a>residual
 #
-# A connection that adds a sublayer's input to its output; also called shortcut or skip connection. *Taught in* [A
-# shortcut around every sublayer](10_transformer.ipynb#A-shortcut-around-every-sublayer).
+# A connection that adds a sublayer's input to its output; also called shortcut or skip connection. *Taught in* [Around
+# every sublayer](10_transformer.ipynb#Around-every-sublayer).
 #
 # ### <a id="rollout"></a>rollout
 #
@@ -435,8 +450,8 @@
 # ### <a id="teacher-forcing"></a>teacher forcing
 #
 # Training in which the decoder reads the true previous token instead of its own prediction. *Taught in* [What counts as
-# an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [All at once, or one by
-# one](10_transformer.ipynb#All-at-once,-or-one-by-one).
+# an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [Who can see
+# whom?](10_transformer.ipynb#Who-can-see-whom?).
 #
 # ### <a id="temperature"></a>temperature
 #
@@ -451,8 +466,7 @@
 #
 # ### <a id="top-k-sampling"></a>top-k sampling
 #
-# Sampling in which the next token is drawn from the k most probable ones. *Taught in* [Temperature and
-# top-k](13_gpt.ipynb#Temperature-and-top-k).
+# Sampling in which the next token is drawn from the k most probable ones. *Taught in* [Writing](13_gpt.ipynb#Writing).
 
 # %% [markdown]
 # ## V
@@ -472,5 +486,10 @@
 #
 # ### <a id="warm-up"></a>warm-up
 #
-# The first steps of a training, in which the learning rate rises before it falls. *Taught in* [The
-# schedule](12_training_transformers.ipynb#The-schedule), [Two cures](12_training_transformers.ipynb#Two-cures).
+# The first steps of a training, in which the learning rate rises before it falls. *Taught in* [Small first
+# steps](12_training_transformers.ipynb#Small-first-steps).
+#
+# ### <a id="weight-tying"></a>weight tying
+#
+# One matrix for two layers: the output layer of a language model is its embedding. *Taught in* [GPT in one
+# class](13_gpt.ipynb#GPT-in-one-class).

@@ -1,7 +1,8 @@
-"""Mistakes that the checks of *Pretraining* must catch."""
+"""Mistakes that the checks of *GPT* must catch."""
 
 import torch
-import torch.nn.functional as F
+
+from course_utils.decoding import next_token_probs
 
 # encode_word ------------------------------------------------------------------------------------
 
@@ -63,35 +64,142 @@ def uses_the_merges_up(word, merges):
     return pieces
 
 
-# perplexity_of ----------------------------------------------------------------------------------
+# counted_on_paper -------------------------------------------------------------------------------
 
 
-def loss_instead(logits, targets):
-    """Forgets the exponential."""
-    return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+def relative_frequencies():
+    """Counts without smoothing."""
+    return [2 / 7, 2 / 3, 0, 4, 512]
 
 
-def padding_counted(logits, targets):
-    """Counts padding as token 0."""
-    return F.cross_entropy(logits.flatten(0, 1), targets.flatten().clamp(min=0)).exp()
+def the_loss_instead():
+    """Forgets the exponential in (d) and (e)."""
+    return [0.3, 0.52, 0.2, 1.39, 6.24]
 
 
-def mean_of_sentences(logits, targets):
-    """Averages sentence by sentence, so that short ones count more."""
-    losses = [F.cross_entropy(a, b) for a, b in zip(logits, targets, strict=True)]
-    return torch.stack(losses).mean().exp()
+def mean_of_probabilities():
+    """The inverse of the mean probability."""
+    return [0.3, 0.52, 0.2, 3.43, 512]
 
 
-def mean_of_inverse_probabilities(logits, targets):
-    """Takes the exponential before the mean."""
-    losses = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
-    return losses[targets.flatten() != -100].exp().mean()
+def new_pairs_impossible():
+    """A pair that was never seen gets nothing."""
+    return [0.3, 0.52, 0.0, 4, 512]
 
 
-def divided_by_all_places(logits, targets):
-    """Leaves padding out of the sum, but not out of the number."""
-    total = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
-    return (total / targets.numel()).exp()
+# fixed_windows ----------------------------------------------------------------------------------
+
+
+def not_fixed(stream, length, count, generator):
+    """The function as it was."""
+    starts = torch.randint(len(stream) - length, (count, 1), generator=generator)
+    tokens = stream[starts + torch.arange(length)]
+    return tokens, tokens.roll(-1, dims=1)
+
+
+def same_token(stream, length, count, generator):
+    """Asks for the token itself."""
+    starts = torch.randint(len(stream) - length, (count, 1), generator=generator)
+    tokens = stream[starts + torch.arange(length)]
+    return tokens, tokens
+
+
+def last_place_left_out(stream, length, count, generator):
+    """Right windows, but one token shorter than asked for."""
+    tokens, targets = not_fixed(stream, length, count, generator)
+    return tokens[:, :-1], targets[:, :-1]
+
+
+def last_start_left_out(stream, length, count, generator):
+    """Never asks for the last token of the text."""
+    starts = torch.randint(max(1, len(stream) - length - 1), (count, 1), generator=generator)
+    both = stream[starts + torch.arange(length + 1)]
+    return both[:, :-1], both[:, 1:]
+
+
+def wrapped(stream, length, count, generator):
+    """Goes on at the text's beginning behind its end."""
+    starts = torch.randint(len(stream), (count, 1), generator=generator)
+    both = stream[(starts + torch.arange(length + 1)) % len(stream)]
+    return both[:, :-1], both[:, 1:]
+
+
+def without_generator(stream, length, count, generator):
+    """Draws from the global generator."""
+    starts = torch.randint(len(stream) - length, (count, 1))
+    both = stream[starts + torch.arange(length + 1)]
+    return both[:, :-1], both[:, 1:]
+
+
+# my_generate ------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def _generate(
+    model, prompt, steps, temperature, top_k, generator, *, fed=lambda text, new: new, joined=True
+):
+    text, new, state = prompt, prompt, model.start()
+    for _ in range(steps):
+        probs = next_token_probs(model.step(new, state), temperature=temperature, top_k=top_k)
+        drawn = torch.multinomial(probs, 1, generator=generator)
+        text = torch.cat([text, drawn], dim=1)
+        new = fed(text, drawn)
+    return text if joined else text[:, prompt.shape[1] :]
+
+
+def new_tokens_only(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+    """Forgets the prompt."""
+    return _generate(model, prompt, steps, temperature, top_k, generator, joined=False)
+
+
+def all_read_again(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+    """Puts the whole text into the cache at each step."""
+    return _generate(
+        model, prompt, steps, temperature, top_k, generator, fed=lambda text, new: text
+    )
+
+
+@torch.no_grad()
+def no_memory(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+    """Begins with an empty cache at each step: right, and slow."""
+    text = prompt
+    for _ in range(steps):
+        logits = model.step(text, model.start())
+        probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
+        text = torch.cat([text, torch.multinomial(probs, 1, generator=generator)], dim=1)
+    return text
+
+
+@torch.no_grad()
+def forgets_all(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+    """A new state for each token, which then stands alone."""
+    text = new = prompt
+    for _ in range(steps):
+        logits = model.step(new, model.start())
+        probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
+        new = torch.multinomial(probs, 1, generator=generator)
+        text = torch.cat([text, new], dim=1)
+    return text
+
+
+def always_the_best(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+    """Greedy, whatever is asked."""
+    return _generate(model, prompt, steps, temperature, 1, generator)
+
+
+def temperature_forgotten(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+    """Draws at temperature 1."""
+    return _generate(model, prompt, steps, 1.0, top_k, generator)
+
+
+def top_k_forgotten(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+    """Draws from all tokens, but for a single one."""
+    return _generate(model, prompt, steps, temperature, 1 if top_k == 1 else None, generator)
+
+
+def generator_forgotten(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+    """Draws from the global generator."""
+    return _generate(model, prompt, steps, temperature, top_k, None)
 
 
 # nucleus_probs ----------------------------------------------------------------------------------
@@ -136,67 +244,6 @@ def one_nucleus_for_all(probs, p):
     return torch.zeros_like(probs).scatter(-1, order, kept)
 
 
-# fixed_masking ----------------------------------------------------------------------------------
-
-
-def _draws(ids, vocab_size, mask):
-    picked = (torch.rand(ids.shape) < 0.15) & (ids > mask)
-    return picked, torch.rand(ids.shape), torch.randint(mask + 1, vocab_size, ids.shape)
-
-
-def not_fixed(ids, vocab_size, mask=4):
-    """The function as it was."""
-    picked, fate, other = _draws(ids, vocab_size, mask)
-    ids[picked & (fate < 0.8)] = mask
-    ids[picked & (fate < 0.9)] = other[picked & (fate < 0.9)]
-    return ids, ids.masked_fill(~picked, -100)
-
-
-def copied_and_no_more(ids, vocab_size, mask=4):
-    """Works on a copy, but still reads the targets from it."""
-    return not_fixed(ids.clone(), vocab_size, mask)
-
-
-def masks_still_overwritten(ids, vocab_size, mask=4):
-    """Right targets, but random tokens overwrite the masks."""
-    picked, fate, other = _draws(ids, vocab_size, mask)
-    tokens = ids.masked_fill(picked & (fate < 0.8), mask)
-    tokens = torch.where(picked & (fate < 0.9), other, tokens)
-    return tokens, ids.masked_fill(~picked, -100)
-
-
-def still_in_place(ids, vocab_size, mask=4):
-    """Right answers, and the caller's ids are changed."""
-    picked, fate, other = _draws(ids, vocab_size, mask)
-    targets = ids.masked_fill(~picked, -100)
-    ids[picked & (fate >= 0.8) & (fate < 0.9)] = other[picked & (fate >= 0.8) & (fate < 0.9)]
-    ids[picked & (fate < 0.8)] = mask
-    return ids, targets
-
-
-def random_everywhere(ids, vocab_size, mask=4):
-    """Random tokens where nothing is asked, too."""
-    picked, fate, other = _draws(ids, vocab_size, mask)
-    tokens = ids.masked_fill(picked & (fate < 0.8), mask)
-    tokens = torch.where((fate >= 0.8) & (fate < 0.9), other, tokens)
-    return tokens, ids.masked_fill(~picked, -100)
-
-
-def all_masked(ids, vocab_size, mask=4):
-    """Masks all that is picked."""
-    picked, _, _ = _draws(ids, vocab_size, mask)
-    return ids.masked_fill(picked, mask), ids.masked_fill(~picked, -100)
-
-
-def special_tokens_picked(ids, vocab_size, mask=4):
-    """Picks <bos> and <eos> as well."""
-    picked = torch.rand(ids.shape) < 0.15
-    _, fate, other = _draws(ids, vocab_size, mask)
-    tokens = ids.masked_fill(picked & (fate < 0.8), mask)
-    tokens = torch.where(picked & (fate >= 0.8) & (fate < 0.9), other, tokens)
-    return tokens, ids.masked_fill(~picked, -100)
-
-
 MISTAKES = {
     "encode_word": [
         no_end_mark,
@@ -205,12 +252,29 @@ MISTAKES = {
         newest_first,
         uses_the_merges_up,
     ],
-    "perplexity_of": [
-        loss_instead,
-        padding_counted,
-        mean_of_sentences,
-        mean_of_inverse_probabilities,
-        divided_by_all_places,
+    "counted_on_paper": [
+        relative_frequencies,
+        the_loss_instead,
+        mean_of_probabilities,
+        new_pairs_impossible,
+    ],
+    "fixed_windows": [
+        not_fixed,
+        same_token,
+        last_place_left_out,
+        last_start_left_out,
+        wrapped,
+        without_generator,
+    ],
+    "my_generate": [
+        new_tokens_only,
+        all_read_again,
+        no_memory,
+        forgets_all,
+        always_the_best,
+        temperature_forgotten,
+        top_k_forgotten,
+        generator_forgotten,
     ],
     "nucleus_probs": [
         crossing_token_dropped,
@@ -218,14 +282,5 @@ MISTAKES = {
         left_sorted,
         likely_enough,
         one_nucleus_for_all,
-    ],
-    "fixed_masking": [
-        not_fixed,
-        copied_and_no_more,
-        masks_still_overwritten,
-        still_in_place,
-        random_everywhere,
-        all_masked,
-        special_tokens_picked,
     ],
 }

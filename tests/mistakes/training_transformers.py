@@ -1,143 +1,75 @@
 """Mistakes that the checks of *Training transformers* must catch."""
 
 import math
-from itertools import pairwise
+from collections import Counter, defaultdict
 
 import torch
-import torch.nn.functional as F
 
-# noam_rate --------------------------------------------------------------------------------------
-
-
-def larger_term(step, embed_dim, warmup):
-    """Takes the larger of the two terms."""
-    return embed_dim**-0.5 * max(step**-0.5, step * warmup**-1.5)
+# loss_given -------------------------------------------------------------------------------------
 
 
-def without_size(step, embed_dim, warmup):
-    """Forgets embed_dim."""
-    return min(step**-0.5, step * warmup**-1.5)
+def _shares(contexts, tokens):
+    pairs, of_context = Counter(zip(contexts, tokens, strict=True)), Counter(contexts)
+    return [pairs[c, t] / of_context[c] for c, t in zip(contexts, tokens, strict=True)]
 
 
-def divided_by_warmup(step, embed_dim, warmup):
-    """Rises to 1/√embed_dim and jumps down: the two terms do not meet."""
-    return embed_dim**-0.5 * (step / warmup if step <= warmup else step**-0.5)
+def without_context(contexts, tokens):
+    """Forgets the contexts."""
+    counts = Counter(tokens)
+    return -sum(math.log(counts[token] / len(tokens)) for token in tokens) / len(tokens)
 
 
-def stays_at_the_peak(step, embed_dim, warmup):
-    """Never falls."""
-    return (embed_dim * warmup) ** -0.5 * min(1.0, step / warmup)
+def joint(contexts, tokens):
+    """Takes the share of the pair, not that within its context."""
+    pairs = Counter(zip(contexts, tokens, strict=True))
+    return -sum(math.log(n / len(tokens)) * n for n in pairs.values()) / len(tokens)
 
 
-# smoothed_loss ----------------------------------------------------------------------------------
+def summed(contexts, tokens):
+    """A sum, not a mean."""
+    return -sum(map(math.log, _shares(contexts, tokens)))
 
 
-def among_the_others(logits, targets, epsilon):
-    """Shares ε among the wrong classes only."""
-    log_p = logits.log_softmax(dim=-1)
-    right = log_p.gather(-1, targets[:, None])[:, 0]
-    wrong = (log_p.sum(dim=-1) - right) / (logits.shape[-1] - 1)
-    return -((1 - epsilon) * right + epsilon * wrong).mean()
+def mean_of_means(contexts, tokens):
+    """Each context counts once."""
+    losses = defaultdict(list)
+    for context, share in zip(contexts, _shares(contexts, tokens), strict=True):
+        losses[context].append(-math.log(share))
+    return sum(sum(some) / len(some) for some in losses.values()) / len(losses)
 
 
-def logarithm_of_softmax(logits, targets, epsilon):
-    """Takes the logarithm of probabilities that may have been rounded to 0."""
-    log_p = logits.softmax(dim=-1).log()
-    right = log_p.gather(-1, targets[:, None])[:, 0]
-    return -((1 - epsilon) * right + epsilon * log_p.mean(dim=-1)).mean()
+def in_bits(contexts, tokens):
+    """The logarithm to the base 2."""
+    return -sum(map(math.log2, _shares(contexts, tokens))) / len(tokens)
 
 
-def summed_over_classes(logits, targets, epsilon):
-    """Gives each class ε instead of ε/K."""
-    log_p = logits.log_softmax(dim=-1)
-    right = log_p.gather(-1, targets[:, None])[:, 0]
-    return -((1 - epsilon) * right + epsilon * log_p.sum(dim=-1)).mean()
+def as_index(contexts, tokens):
+    """Contexts have to be small numbers."""
+    counts = [0] * 100
+    for context in contexts:
+        counts[context] += 1
+    pairs = Counter(zip(contexts, tokens, strict=True))
+    return -sum(
+        math.log(pairs[c, t] / counts[c]) for c, t in zip(contexts, tokens, strict=True)
+    ) / len(tokens)
 
 
-def loss_per_row(logits, targets, epsilon):
-    """Returns a loss for each row."""
-    return F.cross_entropy(logits, targets, label_smoothing=epsilon, reduction="none")
+# predicted_steps --------------------------------------------------------------------------------
 
 
-def right_class_keeps_one(logits, targets, epsilon):
-    """Adds ε/K to all classes and takes nothing from the right one."""
-    log_p = logits.log_softmax(dim=-1)
-    right = log_p.gather(-1, targets[:, None])[:, 0]
-    return -(right + epsilon * log_p.mean(dim=-1)).mean()
+def no_warm_up():
+    """The full rate at once, and no idea of Adam."""
+    return [6, 1.5, 300, 3, 0.7]
 
 
-# clip_together ----------------------------------------------------------------------------------
+def clipped_steps():
+    """Right, but for clipping and for the paper's peak."""
+    return [3, 3, 3, 0.03, 4]
 
 
-def each_by_itself(gradients, limit):
-    """Clips every tensor on its own: long ones lose direction against short ones."""
-    return [g * min(1.0, limit / max(g.norm().item(), 1e-12)) for g in gradients]
-
-
-def values_cut(gradients, limit):
-    """Cuts values, not the length."""
-    return [g.clamp(-limit, limit) for g in gradients]
-
-
-def always_to_the_limit(gradients, limit):
-    """Makes short gradients longer."""
-    norm = torch.cat([g.flatten() for g in gradients]).norm()
-    return [g * limit / norm for g in gradients]
-
-
-def in_place(gradients, limit):
-    """Changes what it was given."""
-    norm = torch.cat([g.flatten() for g in gradients]).norm()
-    factor = min(1.0, limit / max(norm.item(), 1e-12))
-    return [g.mul_(factor) for g in gradients]
-
-
-def nan_at_zero(gradients, limit):
-    """0 · (limit / 0)."""
-    norm = torch.cat([g.flatten() for g in gradients]).norm()
-    return [g * (limit / norm) if not norm < limit or norm == 0 else g for g in gradients]
-
-
-# epochs_needed ----------------------------------------------------------------------------------
-
-
-def counts_from_zero(bleu, level):
-    """Takes the index for the epoch."""
-    return next((epoch for epoch, value in enumerate(bleu) if value >= level), math.inf)
-
-
-def whole_epochs(bleu, level):
-    """Rounds up."""
-    return next((epoch for epoch, value in enumerate(bleu, 1) if value >= level), math.inf)
-
-
-def last_when_never(bleu, level):
-    """Says the last epoch when the level is never reached."""
-    before = 0.0
-    for epoch, value in enumerate(bleu, 1):
-        if value >= level:
-            return epoch - 1 + (level - before) / (value - before)
-        before = value
-    return len(bleu)
-
-
-def starts_at_one(bleu, level):
-    """Has no line before the first measurement."""
-    for epoch, (before, value) in enumerate(pairwise(bleu), 1):
-        if before >= level:
-            return epoch
-        if value >= level:
-            return epoch + (level - before) / (value - before)
-    return math.inf
-
-
-def the_last_time(bleu, level):
-    """Looks from the end."""
-    for epoch in range(len(bleu), 0, -1):
-        before = bleu[epoch - 2] if epoch > 1 else 0.0
-        if bleu[epoch - 1] >= level > before:
-            return epoch - 1 + (level - before) / (bleu[epoch - 1] - before)
-    return math.inf
+def falls_as_a_line():
+    """The rate at 200 as on a straight line, and the peak without the root."""
+    return [3, 1.2, 3, 3, 0.001]
 
 
 # fixed_fit --------------------------------------------------------------------------------------
@@ -188,13 +120,8 @@ def notes_what_it_does_not_use(model, batches, loss, *, epochs, lr, schedule):
 
 
 MISTAKES = {
-    "noam_rate": [larger_term, without_size, divided_by_warmup, stays_at_the_peak],
-    "smoothed_loss": [
-        among_the_others, logarithm_of_softmax, summed_over_classes, loss_per_row,
-        right_class_keeps_one,
-    ],
-    "clip_together": [each_by_itself, values_cut, always_to_the_limit, in_place, nan_at_zero],
-    "epochs_needed": [counts_from_zero, whole_epochs, last_when_never, starts_at_one, the_last_time],
+    "loss_given": [without_context, joint, summed, mean_of_means, in_bits, as_index],
+    "predicted_steps": [no_warm_up, clipped_steps, falls_as_a_line],
     "fixed_fit": [
         not_fixed, still_per_epoch, first_step_lost, a_rate_per_epoch, notes_what_it_does_not_use,
     ],

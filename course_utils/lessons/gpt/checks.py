@@ -1,9 +1,13 @@
-"""Checks of *GPT*: encoding a word, perplexity, the nucleus, and masking with a bug."""
+"""Checks of *GPT*: encoding a word, counting on paper, windows with a bug, writing on a cache; and the nucleus."""
 
 import torch
+from torch import Tensor, nn
 
+from course_utils.decoding import next_token_probs
+from course_utils.lessons.answers import on_paper
 from course_utils.lessons.check import (
     Check,
+    WrongKind,
     expect,
     expect_close,
     expect_equal,
@@ -11,10 +15,11 @@ from course_utils.lessons.check import (
     expect_sums_to_one,
     unchanged,
 )
+from course_utils.models.language import GPT
 
 # Encoding ---------------------------------------------------------------------------------------
 
-encode_word = Check("encode a word")
+encode_word = Check("encode_word")
 
 MERGES = [("a", "y"), ("ay", "␣"), ("p", "l"), ("s", "t"), ("pl", "ay␣"), ("l", "ay␣")]
 
@@ -25,7 +30,10 @@ def _pieces(candidate, word, merges, expected):
 
 @encode_word.must(
     "without merges a word is its characters and the end mark",
-    hint="What are the pieces before the first merge, and what closes a word?",
+    hint=(
+        "What are the pieces before the first merge, and what closes a word?",
+        "`[*word, '␣']` is a list of single characters.",
+    ),
 )
 def _(candidate):
     _pieces(candidate, "lay", [], ["l", "a", "y", "␣"])
@@ -34,7 +42,11 @@ def _(candidate):
 
 @encode_word.must(
     "a merge joins its pair at every position, from left to right",
-    hint="Can a pair occur twice in a word? Can it overlap itself?",
+    hint=(
+        "Can a pair occur twice in a word? Can it overlap itself?",
+        "Walk along the list with a place. Where the pair stands, two entries become one: "
+        "`pieces[place : place + 2] = [left + right]`.",
+    ),
 )
 def _(candidate):
     _pieces(candidate, "ayay", [("a", "y")], ["ay", "ay", "␣"])
@@ -78,69 +90,266 @@ def _(candidate):
         candidate("abc", merges)
 
 
-# Perplexity -------------------------------------------------------------------------------------
+# Counting on paper ------------------------------------------------------------------------------
 
-perplexity_of = Check("perplexity")
+counted_on_paper = on_paper(
+    "counted_on_paper",
+    __name__,
+    {
+        "a": (
+            0.3,
+            "P₁(b)",
+            (
+                "The history is empty: c(h) is the number of tokens, and u(h) the number of different ones.",
+                "(2 + 3 · ⅓) / (7 + 3).",
+            ),
+        ),
+        "b": (
+            0.52,
+            "P₂(b | a)",
+            (
+                "How often does something follow an a, how many different tokens are they, and how often is it b?",
+                "c(ab) = 2, c(a) = 3, u(a) = 2, and P₁(b) is your answer to (a).",
+            ),
+        ),
+        "c": (
+            0.2,
+            "P₂(a | a)",
+            (
+                "The pair never occurred. What is left of the formula?",
+                "u(a) P₁(a) / (c(a) + u(a)), with P₁(a) = (4 + 1) / 10.",
+            ),
+        ),
+        "d": (
+            4,
+            "the perplexity",
+            (
+                "Take the mean of the three losses first, then the exponential.",
+                "−ln ½ − ln ¼ − ln ⅛ = 6 ln 2, over three tokens.",
+            ),
+        ),
+        "e": (
+            512,
+            "the perplexity of a model that knows nothing",
+            "If all 512 probabilities are equal, what is the loss of each token, and its exponential?",
+        ),
+    },
+    within=0.006,
+)
 
 
-def _some():
-    return torch.randn(3, 6, 11), torch.randint(11, (3, 6))
+# Windows: find the bug --------------------------------------------------------------------------
+
+fixed_windows = Check("fixed_windows")
 
 
-@perplexity_of.must(
-    "a model that knows nothing has the perplexity V",
-    hint="Equal logits mean equal probabilities. What is the loss then, and what is its exponential?",
+def _two(answer) -> tuple[Tensor, Tensor]:
+    if not (isinstance(answer, tuple | list) and len(answer) == 2):
+        raise WrongKind("two tensors are expected: tokens and targets")
+    return answer[0], answer[1]
+
+
+def _windows(candidate, length=8, count=50, size=40, seed=0):
+    """Windows of a text in which token i is i, so that a token says where it stood."""
+    generator = torch.Generator().manual_seed(seed)
+    both = _two(candidate(torch.arange(size), length, count, generator))
+    return [expect_shape(one, (count, length)) for one in both]
+
+
+@fixed_windows.must(
+    "tokens and targets have the shape (count, length)",
+    hint="How many tokens of the text does a window need, so that each of its tokens has one behind it?",
 )
 def _(candidate):
-    expect_close(candidate(torch.zeros(2, 3, 17), torch.randint(17, (2, 3))), torch.tensor(17.0))
+    _windows(candidate)
+    _windows(candidate, length=1, count=3)
 
 
-@perplexity_of.must(
-    "a model that is always right and sure has the perplexity 1",
-    hint="What is the loss of such a model, and what is its exponential?",
+@fixed_windows.must(
+    "tokens are neighbors in the text",
+    hint="Which places does a window take, from its start on?",
 )
 def _(candidate):
-    targets = torch.randint(9, (2, 4))
-    logits = 200.0 * torch.nn.functional.one_hot(targets, 9)
-    expect_close(candidate(logits, targets), torch.tensor(1.0))
+    tokens, _ = _windows(candidate)
+    expect(bool((tokens.diff(dim=1) == 1).all()), "a window skips or repeats tokens of the text")
 
 
-@perplexity_of.must(
-    "½, ¼ and ⅛ give 4", hint="In which order do you average and take the exponential?"
+@fixed_windows.must(
+    "each target is the token behind, at the last place of the window, too",
+    hint=(
+        "What does `roll` put at the end of a row?",
+        "Take length + 1 tokens of the text: all but the last are read, all but the first are asked for.",
+    ),
 )
 def _(candidate):
-    logits = torch.tensor([[[0.5, 0.5], [0.25, 0.75], [0.125, 0.875]]]).log()
-    expect_close(candidate(logits, torch.zeros(1, 3, dtype=torch.long)), torch.tensor(4.0))
+    tokens, targets = _windows(candidate)
+    wrong = (targets != tokens + 1).any(dim=0).nonzero().flatten().tolist()
+    expect_equal(wrong, [], "places of a window with a wrong target")
 
 
-@perplexity_of.must(
-    "positions with the target -100 do not matter",
-    hint="Are these positions left out before anything is averaged?",
+@fixed_windows.must(
+    "each token of the text but the last is read, and each but the first is asked for",
+    hint=(
+        "Which is the last place where a window may start? Its last target still has to be in the text.",
+        "`torch.randint(high, …)` draws numbers below high. A text of length + 1 tokens has one window.",
+    ),
 )
 def _(candidate):
-    logits, targets = _some()
-    targets[1, 4:], targets[2, 1:] = -100, -100
-    changed = logits.clone()
-    changed[targets == -100] += 5 * torch.randn(7, 11)
-    before, after = candidate(logits, targets), candidate(changed, targets)
-    expect_close(after, before, "only logits with the target -100 were changed")
+    tokens, targets = _windows(candidate, length=3, count=400, size=8)
+    expect_equal(sorted(set(tokens.flatten().tolist())), list(range(7)), "tokens read")
+    expect_equal(sorted(set(targets.flatten().tolist())), list(range(1, 8)), "tokens asked for")
+    tokens, targets = _windows(candidate, length=7, count=5, size=8)
+    expect_equal(targets[0].tolist(), list(range(1, 8)), "targets of the only window")
 
 
-@perplexity_of.must(
-    "every target counts the same, in long sentences and short ones",
-    hint="How often do you divide, and by how many? Do you take a mean of means?",
+@fixed_windows.must(
+    "the places come from the generator",
+    hint="Which argument of `torch.randint` says where random numbers come from?",
 )
 def _(candidate):
-    logits, targets = _some()
-    targets[2, 1:] = -100
-    counts = targets != -100
-    losses = -logits.log_softmax(dim=-1)[counts].gather(1, targets[counts][:, None])
-    expect_close(candidate(logits, targets), losses.mean().exp())
+    first, again, other = (_windows(candidate, seed=seed)[0] for seed in (0, 0, 1))
+    expect(torch.equal(first, again), "the same generator gave other windows")
+    expect(not torch.equal(first, other), "another generator gave the same windows")
+    expect(len(first[:, 0].unique()) > 10, "all windows of a batch start at few places")
+
+
+# Writing on a cache -----------------------------------------------------------------------------
+
+my_generate = Check("my_generate")
+
+VOCAB = 11
+
+
+class _Watched:
+    """A model that notes how many tokens each step reads."""
+
+    def __init__(self, model):
+        self.model, self.read = model, []
+
+    def start(self):
+        """Nothing read so far."""
+        return self.model.start()
+
+    def step(self, tokens, state):
+        """As the model's."""
+        if not (isinstance(tokens, Tensor) and tokens.ndim == 2):
+            shape = tuple(tokens.shape) if isinstance(tokens, Tensor) else type(tokens).__name__
+            raise WrongKind(f"step takes tokens (batch, new), not {shape}")
+        self.read.append(tokens.shape[1])
+        return self.model.step(tokens, state)
+
+
+class _Fixed(nn.Module):
+    """Always the same logits."""
+
+    logits = torch.tensor([8.0, 1.0, 4.0, 2.0]).log()
+
+    def start(self):
+        """No state."""
+        return []
+
+    def step(self, tokens, state):
+        """(batch, new) → (batch, 4)."""
+        return self.logits.expand(len(tokens), 4)
+
+
+def _small() -> GPT:
+    model = GPT(VOCAB, embed_dim=8, num_heads=2, num_layers=2, max_len=24, dropout=0.0)
+    for table in (model.embedding, model.positions):
+        nn.init.normal_(table.weight, std=1.0)  # so that its choices depend on the text
+    return model.eval()
+
+
+def _drawn(candidate, model, prompt, steps, *options, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    answer = candidate(model, prompt, steps, *options, generator)
+    return expect_shape(answer, (len(prompt), prompt.shape[1] + steps))
+
+
+@my_generate.must(
+    "it gives prompt and new tokens: (batch, length + steps)",
+    hint=(
+        "What do you return: the new tokens alone, or the prompt with them?",
+        "Each draw is (batch, 1). Join it to the text along dim=1.",
+    ),
+)
+def _(candidate):
+    prompt = torch.randint(VOCAB, (3, 4))
+    text = _drawn(candidate, _small(), prompt, 5, 1.0, None)
+    expect(torch.equal(text[:, :4], prompt), "the text does not begin with the prompt")
+    expect(not text.is_floating_point(), "tokens are whole numbers")
+
+
+@my_generate.must(
+    "with top_k = 1 it writes what greedy decoding writes",
+    hint=(
+        "After the prompt, which logits say what comes next? Are temperature and top_k handed on?",
+        "Each new token is the best one after *all* tokens so far. What did the model read in the last step?",
+    ),
+)
+def _(candidate):
+    model, prompt = _small(), torch.randint(VOCAB, (2, 3))
+    text = _drawn(candidate, model, prompt, 6, 1.0, 1)
+    expected = prompt
+    with torch.no_grad():
+        for _ in range(6):
+            expected = torch.cat([expected, model(expected)[:, -1:].argmax(dim=-1)], dim=1)
+    expect_equal(text.tolist(), expected.tolist(), "the text")
+
+
+@my_generate.must(
+    "the prompt is read once, and then each new token alone",
+    hint=(
+        "The state holds keys and values of all that was read. What is new in the second step?",
+        "`new = prompt` before the loop; in the loop `new` becomes what was drawn, (batch, 1).",
+    ),
+)
+def _(candidate):
+    model = _Watched(_small())
+    _drawn(candidate, model, torch.randint(VOCAB, (2, 5)), 4, 1.0, 1)
+    read = model.read[:4]
+    expect_equal(read, [5, 1, 1, 1], "tokens read in each step")
+    expect(len(model.read) <= 5, f"{len(model.read)} steps for 4 tokens")
+
+
+@my_generate.must(
+    "tokens are drawn with the probabilities of temperature and top_k",
+    hint=(
+        "Is a token drawn, or is the best one taken? `torch.multinomial(probs, 1, generator=generator)` draws.",
+        "Which probabilities does it draw from: `cu.next_token_probs(logits, temperature=…, top_k=…)`?",
+    ),
+)
+def _(candidate):
+    prompt = torch.zeros(4000, 1, dtype=torch.long)
+    for temperature, top_k in ((1.0, None), (0.5, None), (2.0, 2)):
+        text = _drawn(candidate, _Fixed(), prompt, 1, temperature, top_k)
+        found = text[:, 1].bincount(minlength=4) / len(text)
+        wanted = next_token_probs(_Fixed.logits, temperature=temperature, top_k=top_k)
+        gap = (found - wanted).abs().max().item()
+        shares = ", ".join(f"{share:.2f}" for share in found.tolist())
+        expect(
+            gap < 0.04,
+            f"temperature {temperature}, top_k {top_k}: drawn with the shares {shares}; expected "
+            + ", ".join(f"{share:.2f}" for share in wanted.tolist()),
+        )
+
+
+@my_generate.must(
+    "the same generator, the same text",
+    hint="Is the generator handed to `torch.multinomial`?",
+)
+def _(candidate):
+    model, prompt = _small(), torch.randint(VOCAB, (2, 3))
+    first, again, other = (
+        _drawn(candidate, model, prompt, 12, 1.0, None, seed=seed) for seed in (0, 0, 1)
+    )
+    expect(torch.equal(first, again), "the same generator gave another text")
+    expect(not torch.equal(first, other), "another generator gave the same text")
 
 
 # The nucleus ------------------------------------------------------------------------------------
 
-nucleus_probs = Check("nucleus")
+nucleus_probs = Check("nucleus_probs")
 
 PROBS = torch.tensor([0.1, 0.5, 0.05, 0.3, 0.05])
 
@@ -188,85 +397,3 @@ def _(candidate):
     expected = torch.tensor([[1.0, 0, 0], [0, 5 / 9, 4 / 9]])
     expect_close(candidate(rows.clone(), 0.8), expected, "two rows")
     expect_close(candidate(rows[None].clone(), 0.8), expected[None], "three axes")
-
-
-# Masking: find the bug --------------------------------------------------------------------------
-
-fixed_masking = Check("fixed masking")
-
-MASK, SIZE = 4, 500
-
-
-def _ids():
-    ids = torch.randint(MASK + 1, SIZE, (300, 40))
-    ids[:, 0], ids[:, -1] = 2, 3  # <bos>, <eos>
-    return ids
-
-
-def _masked(candidate):
-    """The ids as they were, the tokens and the targets."""
-    ids = _ids()
-    answer = candidate(ids.clone(), SIZE)
-    pair = isinstance(answer, tuple) and len(answer) == 2
-    expect(pair, "a pair (tokens, targets) is expected")
-    return ids, *(expect_shape(part, (300, 40)) for part in answer)
-
-
-@fixed_masking.must(
-    "targets are the tokens that stood there before",
-    hint="When are the targets read: before or after the ids change?",
-)
-def _(candidate):
-    ids, _, targets = _masked(candidate)
-    picked = targets != -100
-    expect(bool(picked.any()), "all targets are -100")
-    same = torch.equal(targets[picked], ids[picked])
-    expect(same, "a target is not the token that stood there before")
-
-
-@fixed_masking.must(
-    "the input is not changed",
-    hint="Which lines make a new tensor, and which write into the one that was given?",
-)
-def _(candidate):
-    ids = _ids()
-    with unchanged(ids):
-        candidate(ids, SIZE)
-
-
-@fixed_masking.must(
-    "where the target is -100, the token stays",
-    hint="Which tokens may be masked or replaced: all, or the picked ones only?",
-)
-def _(candidate):
-    ids, tokens, targets = _masked(candidate)
-    same = torch.equal(tokens[targets == -100], ids[targets == -100])
-    expect(same, "a token changed where the target is -100")
-
-
-@fixed_masking.must(
-    "15 % are picked; of these 80 % are masked, 10 % random, 10 % kept",
-    hint="Which values of `fate` make a token random? Do the three shares overlap?",
-)
-def _(candidate):
-    ids, tokens, targets = _masked(candidate)
-    picked = targets != -100
-    share = picked[:, 1:-1].float().mean().item()
-    expect(
-        abs(share - 0.15) < 0.02, f"{share:.0%} of the ordinary tokens are picked; expected 15 %"
-    )
-    hidden = (tokens == MASK)[picked].float().mean().item()
-    expect(abs(hidden - 0.8) < 0.04, f"{hidden:.0%} of the picked tokens are masked; expected 80 %")
-    kept = (tokens == ids)[picked].float().mean().item()
-    expect(abs(kept - 0.1) < 0.04, f"{kept:.0%} of the picked tokens are kept; expected 10 %")
-
-
-@fixed_masking.must(
-    "special tokens are neither picked nor drawn",
-    hint="Which ids do ordinary tokens have? Compare them with that of the mask.",
-)
-def _(candidate):
-    ids, tokens, targets = _masked(candidate)
-    expect(bool((targets[ids <= MASK] == -100).all()), "a special token is picked")
-    drawn = tokens[(tokens != ids) & (tokens != MASK)]
-    expect(bool((drawn > MASK).all()), "a token became a special one")

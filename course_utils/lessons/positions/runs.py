@@ -9,6 +9,7 @@ from course_utils.lessons.runs import stored
 TASKS = ("three before", "the first")
 KINDS = ("none", "sinusoidal", "learned", "rotary", "Shaw", "T5", "ALiBi")
 BEYOND = 20  # the places that count as beyond the trained length: 20 … 63
+LENGTH = {"three before": 16, "the first": 64}  # of the sequences whose maps are shown
 
 
 def cases() -> list[dict]:
@@ -47,4 +48,27 @@ def reading(chapter, *, task: str, kind: str, seed: int, steps: int, farthest_st
         "curves": {
             "right at 64": [[i, round(p, 4)] for i, p in enumerate(at_64.tolist()) if p == p]
         },
+    }
+
+
+@stored(
+    cases=[
+        {"task": task, "kind": kind, "seed": 0}
+        for task, kinds in (
+            ("three before", ("none", "sinusoidal", "learned")),
+            ("the first", ("sinusoidal", "rotary")),
+        )
+        for kind in kinds
+    ],
+    chapter=["train", "tested"],
+    small=True,
+    tolerance=0.2,
+)
+def looking(chapter, *, task: str, kind: str, seed: int) -> dict:
+    """Where the chapter's reader looks: its mean weights, after 300 steps."""
+    right, weights = chapter.tested(chapter.train(kind, seed, task), task, LENGTH[task])
+    rounded = [[round(weight, 2) for weight in row] for row in weights.tolist()]
+    return {
+        "result": {"right": round(right.nanmean().item(), 4)},
+        "examples": [{"weights": rounded}],
     }

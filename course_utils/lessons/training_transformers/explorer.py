@@ -19,7 +19,7 @@ DRAWN = {False: ("norm after", "-", "o", "blue"), True: ("norm before", "--", "s
 
 
 def warmup(runs: list[dict] | None = None) -> Explorer:
-    """Rate, training loss and held-out BLEU over the steps of one training, for both orders of norm.
+    """Rate, training loss and validation BLEU over the steps of one training, for both orders of norm.
 
     Args:
         runs: as `load_training_runs` gives them, its result by default.
@@ -64,7 +64,7 @@ class Curves:
             (self.losses[order],) = left.plot(middles, middles, dash, **style)
             (self.scores[order],) = right.plot(range(6), range(6), dash + marker, **style)
         left.set(xlim=(0, STEPS), ylim=(0, 6), xlabel="step", title="Training loss")
-        right.set(xlim=(0, 5.15), ylim=(-0.03, 1), xlabel="epoch", title="Held-out BLEU")
+        right.set(xlim=(0, 5.15), ylim=(-0.03, 1), xlabel="epoch", title="Validation BLEU")
         left.legend(loc="upper right")
 
     def draw(self, lr: float, warmup: int) -> str:
@@ -82,7 +82,7 @@ class Curves:
 
 
 def factor(step: int, warmup: int) -> float:
-    """The recorded runs' schedule: a ramp, 1, and from the end of the ramp, or step 50, 1/√step."""
+    """The chapter's schedule: a rise, 1, and from the end of the rise, or step 50, a fall as 1/√step."""
     return min(1.0, step / max(warmup, 1), (max(warmup, 50) / step) ** 0.5)
 
 

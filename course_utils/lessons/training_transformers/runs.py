@@ -1,6 +1,6 @@
 """The trainings of *Training transformers* that are made beforehand: `make runs CHAPTER=12`.
 
-About a quarter of a minute of one core each, and some fifty of them.
+Some ten seconds of one quiet core each. Those on real sentences stand in `real`, and are not made yet.
 """
 
 import itertools
@@ -12,6 +12,7 @@ from course_utils.data.text import Vocabulary
 from course_utils.data.translation import PairLoader
 from course_utils.decoding import translate
 from course_utils.lessons.runs import stored, stored_runs
+from course_utils.lessons.training_transformers.inside import evenness, likeness
 from course_utils.lessons.training_transformers.shortcuts import SHORTCUTS, take_shortcut
 from course_utils.lessons.training_transformers.small_spanish import small_spanish
 from course_utils.metrics import bleu as bleu_of
@@ -27,6 +28,10 @@ USUAL = {
     "norm_first": False, "lr": 6e-3, "warmup": 50, "seed": 0,
     "label_smoothing": 0.0, "sentences": 3253, "shortcut": "",
 }  # fmt: skip
+RATE, WARMUP, HALF = 6e-3, 50, 112
+SEEDS = (0, 1, 2)
+WATCHED = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 56, 72, 88, 112)
+DATA = ["translation/grammar_es.tsv"]
 
 
 def cases() -> list[dict]:
@@ -53,7 +58,7 @@ def cases() -> list[dict]:
 
 
 def rate(step: int, warmup: int) -> float:
-    """`inverse_sqrt(warmup)`; below 50 steps the fall begins at step 50, as with 50 steps."""
+    """The chapter's schedule: a rise over `warmup` steps; from step 50, or the end of the rise, a fall as 1/√step."""
     fall = max(warmup, 50)
     return min(1.0, step / max(warmup, 1), (fall / step) ** 0.5)
 
@@ -69,8 +74,11 @@ def small_training(
     sentences: int,
     shortcut: str,
 ) -> dict:
-    """280 steps of a small Transformer, English to Spanish: loss, BLEU by epoch, and scores at the end."""
-    all_train, _, test = small_spanish()
+    """280 steps of a small Transformer, English to Spanish: loss, BLEU by epoch, and scores at the end.
+
+    All scores but `train_bleu` are of the validation sentences.
+    """
+    all_train, validation, _ = small_spanish()
     train = all_train[:sentences]
     vocabularies = [
         Vocabulary(getattr(pair, side) for pair in all_train) for side in ("source", "target")
@@ -98,7 +106,7 @@ def small_training(
         lr=lr,
         schedule=lambda step: rate(step, warmup),
         seed=seed,
-        measure=lambda model: {"bleu": score(test)} if by_epoch else {},
+        measure=lambda model: {"bleu": score(validation)} if by_epoch else {},
         quiet=True,
     ).fit(model, loader)
     parts = [losses[start : start + PER_LOSS] for start in range(0, len(losses), PER_LOSS)]
@@ -110,8 +118,8 @@ def small_training(
     }
     for name in ("bleu", "grad_norm") if by_epoch else ():
         curves[name] = [[row["step"], round(row[name], 4)] for row in history.rows]
-    scores = {"train_bleu": score(train[:200]), "bleu": score(test)}
-    scores |= on_held_out_tokens(model, PairLoader(test, *vocabularies, shuffle=False))
+    scores = {"train_bleu": score(train[:200]), "bleu": score(validation)}
+    scores |= on_held_out_tokens(model, PairLoader(validation, *vocabularies, shuffle=False))
     return {"result": {name: round(value, 4) for name, value in scores.items()}, "curves": curves}
 
 
@@ -133,6 +141,86 @@ def on_held_out_tokens(model: Transformer, batches: PairLoader) -> dict[str, flo
     return {name: value / count for name, value in sums.items()}
 
 
+# With the chapter's own loop ---------------------------------------------------------------------
+
+
+@stored(
+    cases=[{"warmup": warmup, "seed": seed} for seed in SEEDS for warmup in (0, WARMUP)],
+    chapter=["new_model", "train", "world"],
+    data=DATA,
+    small=True,
+    tolerance=0.5,
+)
+def looked_inside(chapter, *, warmup: int, seed: int) -> dict:
+    """The first 112 steps of a training with the norm after: likeness and evenness on the validation sentences."""
+    model, world = chapter.new_model(False, seed), chapter.world
+    batch = world.whole(world.val)
+    curves: dict[str, list] = {"likeness": [], "evenness": []}
+
+    def look(step: int) -> None:
+        if step in WATCHED:
+            curves["likeness"].append([step, round(likeness(model, batch), 4)])
+            curves["evenness"].append([step, round(evenness(model, batch), 4)])
+
+    look(0)
+    batches = world.batches(HALF, seed=seed)
+    losses = chapter.train(model, batches, lambda step: RATE * rate(step, warmup), each_step=look)
+    result = {name: points_of[-1][1] for name, points_of in curves.items()}
+    return {"result": result | {"loss": last(losses)}, "curves": curves}
+
+
+@stored(
+    cases=[
+        {"fresh": fresh, "seed": seed}
+        for seed in SEEDS
+        for fresh in ("nothing", "encoder", "decoder")
+    ],
+    chapter=["new_model", "train", "exchange", "world"],
+    data=DATA,
+)
+def second_try(chapter, *, fresh: str, seed: int) -> dict:
+    """112 steps of the training that fails; a part made anew; 112 steps that begin with a warm-up."""
+    world, model = chapter.world, chapter.new_model(False, seed)
+    chapter.train(model, world.batches(HALF, seed=seed), lambda step: RATE * rate(step, 0))
+    chapter.exchange(model, fresh, seed)
+    batches = world.batches(HALF, seed=seed + 10)
+    losses = chapter.train(model, batches, lambda step: RATE * rate(step, WARMUP))
+    result = {"bleu": round(world.bleu(model, world.val), 4), "loss": last(losses)}
+    return {"result": result, "curves": {"loss": points(losses)}}
+
+
+@stored(
+    cases=[{"adam": adam, "seed": seed} for seed in SEEDS for adam in ("filled", "radam")],
+    chapter=["new_model", "train", "world"],
+    data=DATA,
+)
+def other_adam(chapter, *, adam: str, seed: int) -> dict:
+    """The training that fails, 112 steps, with averages of Adam that have seen 50 batches before, or with RAdam."""
+    world, model = chapter.world, chapter.new_model(False, seed)
+    kind = torch.optim.RAdam if adam == "radam" else torch.optim.Adam
+    optimizer = kind(model.parameters(), betas=(0.9, 0.98))
+    if adam == "filled":
+        chapter.train(model, world.batches(WARMUP, seed=seed), lambda step: 0.0, optimizer)
+    batches = world.batches(HALF, seed=seed)
+    losses = chapter.train(model, batches, lambda step: RATE * rate(step, 0), optimizer)
+    result = {"bleu": round(world.bleu(model, world.val), 4), "loss": last(losses)}
+    return {"result": result, "curves": {"loss": points(losses)}}
+
+
+def last(losses: list[float]) -> float:
+    """The mean of the last 14 steps."""
+    return round(sum(losses[-PER_LOSS:]) / PER_LOSS, 4)
+
+
+def points(losses: list[float]) -> list[list[float]]:
+    """The mean of each 14 steps, at their middle."""
+    parts = [losses[start : start + PER_LOSS] for start in range(0, len(losses), PER_LOSS)]
+    return [
+        [PER_LOSS * (place + 0.5), round(sum(part) / len(part), 4)]
+        for place, part in enumerate(parts)
+    ]
+
+
 # What the chapter reads -------------------------------------------------------------------------
 
 
@@ -152,3 +240,10 @@ def epochs_to(level: float, run: dict) -> float:
             return epoch + (level - before) / (bleu - before)
         before = bleu
     return math.inf
+
+
+def found(runs: list[dict], **chosen) -> list[dict]:
+    """Those with this choice, the chapter's otherwise: one for each seed."""
+    wanted = {key: value for key, value in USUAL.items() if key != "seed"} | chosen
+    some = [run for run in runs if all(run[name] == value for name, value in wanted.items())]
+    return sorted(some, key=lambda run: run["seed"])

@@ -1,195 +1,171 @@
-"""Layer, head and step of a translation, and the word that comes next."""
+"""One token is exchanged: what changes in a Transformer, stage by stage, and how much."""
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
+from torch import Tensor, nn
 
-from course_utils.cache import record_attention
-from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
-from course_utils.data.translation import PairLoader, load_sentences
-from course_utils.decoding import greedy
+from course_utils.attention import causal_mask
+from course_utils.data.text import EOS, PAD
 from course_utils.figures import COLORS, heatmap, subplots
-from course_utils.lessons.explorer import Choice, Explorer, IntRange, outline, still_copy
+from course_utils.lessons.explorer import Choice, Explorer, outline, still_copy
+from course_utils.lessons.transformer.totals import FIRST, HOURS, SIZE, SIZES, batch_of, names
 from course_utils.models.transformer import Transformer
-from course_utils.train.losses import translation_loss
-from course_utils.train.trainer import Trainer
 
-__all__ = ["transformer"]
+__all__ = ["ripple"]
 
-SENTENCE = "i'm home ."
-MAX_STEPS = 10
-SHOWN = 5
-"""Candidates for the next token that are drawn."""
+DIGITS = (3, 4, 4, 2)
+UNCHANGED = 1e-6  # of a token's vector, relative to its size: rounding
 
 
-def transformer(
-    model: Transformer | None = None,
-    source_vocab: Vocabulary | None = None,
-    target_vocab: Vocabulary | None = None,
-    sentence: str = SENTENCE,
-) -> Explorer:
-    """Maps of one layer and head while a sentence is translated greedily, and the next token.
+def ripple(model: nn.Module | None = None, digits: Sequence[int] = DIGITS) -> Explorer:
+    """Relative changes of all tokens' vectors, from the embeddings to the logits, when one token is exchanged.
 
     Args:
-        model, source_vocab, target_vocab: a trained translator. Without them a small one learns a
-            hundred short sentences here, which takes some seconds.
-        sentence: to be translated; the first ten steps are shown.
+        model: a Transformer over the tokens of running totals, in the reader's classes or the package's. An
+            untrained one by default.
+        digits: of the source, two to six; two places of padding follow.
 
     Raises:
-        ValueError: only some of the first three are given.
+        ValueError: another number of digits, or something that is none.
     """
-    given = [each is not None for each in (model, source_vocab, target_vocab)]
-    if any(given) and not all(given):
-        raise ValueError("give model, source_vocab and target_vocab, or none of the three")
-    if model is None:
-        model, source_vocab, target_vocab = _trained()
-    trace = follow(still_copy(model), source_vocab, target_vocab, sentence)
-    layers, heads = trace.cross.shape[0], trace.cross.shape[1] - 1
-    steps = len(trace.said)
-    controls = {
-        "layer": IntRange(1, layers, layers, "Layer"),
-        "head": Choice({"mean": 0} | {str(head): head for head in range(1, heads + 1)}, 0, "Head"),
-        "step": IntRange(1, steps, steps, "Step"),
+    if not 2 <= len(digits) <= 6 or not set(digits) <= set(range(HOURS)):
+        raise ValueError(f"digits={digits!r}; two to six numbers from 0 to 4 are needed")
+    stages = Stages(_trained() if model is None else still_copy(model), digits)
+    source, target = stages.labels
+    changes = {f"source {place}: {name}": place for place, name in enumerate(source[: len(digits)])}
+    changes["source, padding"] = len(digits) + 1
+    changes |= {
+        f"target {place}: {name}": place + 100 for place, name in enumerate(target) if place
     }
-    caption = f"“{sentence}”, one token at a time. Framed: the row of the newest token, from which the next is said."
-    return Explorer("transformer", lambda: Inside(trace), controls, caption=caption)
-
-
-@dataclass(frozen=True)
-class Trace:
-    """One translation, looked at from inside; all maps of layer l and head h, the mean last.
-
-    Attributes:
-        source: source tokens, `<eos>` at the end.
-        said: target tokens that the decoder read, `<bos>` at the beginning.
-        encoder: (layers, heads + 1, source, source).
-        decoder: (layers, heads + 1, steps, steps).
-        cross: (layers, heads + 1, steps, source).
-        likeliest: for each step, `SHOWN` pairs of token and probability.
-    """
-
-    source: list[str]
-    said: list[str]
-    encoder: np.ndarray
-    decoder: np.ndarray
-    cross: np.ndarray
-    likeliest: list[list[tuple[str, float]]]
-
-
-def follow(
-    model: Transformer, source_vocab: Vocabulary, target_vocab: Vocabulary, sentence: str
-) -> Trace:
-    """Translate greedily, then run once more over what was said, and keep the maps.
-
-    Args:
-        model: on the CPU, in eval mode, without gradients.
-    """
-    tokens = tokenize(sentence)
-    source = torch.tensor([[*source_vocab.encode(tokens), EOS]])
-    lens = torch.tensor([source.shape[1]])
-    said = [BOS, *greedy(model, source, lens, max_len=MAX_STEPS - 1)[0]]
-    with record_attention(model) as maps:
-        probabilities = model(source, lens, torch.tensor([said]))[0].softmax(dim=-1)
-    best, ids = probabilities.topk(SHOWN, dim=-1)
-    names = target_vocab.tokens
-    return Trace(
-        source=[*tokens, "<eos>"],
-        said=[names[token] for token in said],
-        encoder=_stacked(maps, ".attention"),
-        decoder=_stacked(maps, ".self_attention"),
-        cross=_stacked(maps, ".cross_attention"),
-        likeliest=[
-            [(names[token], p) for token, p in zip(row, ps, strict=True)]
-            for row, ps in zip(ids.tolist(), best.tolist(), strict=True)
-        ],
+    controls = {
+        "place": Choice(changes, 1, "Exchanged"),
+        "causal": Choice({"with": 1, "without": 0}, 1, "Causal mask"),
+    }
+    caption = (
+        "How much each vector changes, relative to its size. Read upwards, from the embeddings to memory and logits; "
+        "an empty cell does not change at all. Framed: the token that is exchanged."
     )
+    return Explorer("ripple", lambda: Ripple(stages), controls, caption=caption)
 
 
-def _stacked(maps: dict[str, torch.Tensor], kind: str) -> np.ndarray:
-    """The maps of one kind, (layers, heads + 1, queries, keys), the mean of the heads last."""
-    layers = torch.stack([weights[0] for name, weights in maps.items() if name.endswith(kind)])
-    return torch.cat([layers, layers.mean(dim=1, keepdim=True)], dim=1).numpy()
+class Stages:
+    """The vectors of all stages for one pair, and for the same with one token exchanged."""
 
-
-class Inside:
-    """The three kinds of map with the row of the newest token framed, and the likeliest next tokens."""
-
-    def __init__(self, trace: Trace):
-        """Each map as wide as its keys."""
-        self.trace = trace
-        source, said = trace.source, trace.said
-        self.picture, axes = subplots(
-            1, 4, alt="A translation from inside", width=8.5, height=3.0,
-            width_ratios=[len(source), len(said), len(source), 0.8 * len(said)],
-        )  # fmt: skip
-        self.encoder = _map(axes[0], "encoder: self", source, source)
-        self.decoder = _map(axes[1], "decoder: self", said, said)
-        self.cross = _map(axes[2], "decoder: cross", said, source)
-        axes[2].set_yticks([])  # the same as beside it
-        style = {"color": COLORS["vermilion"], "linewidth": 1.6, "clip_on": False}
-        self.frames = [  # each with the width of its map
-            (*axes[1].plot([], [], **style), len(said)),
-            (*axes[2].plot([], [], **style), len(source)),
+    def __init__(self, model: nn.Module, digits: Sequence[int]):
+        """The model is on the CPU, in eval mode, without gradients."""
+        self.model = model
+        row = torch.tensor([[*digits, 0, 0]])
+        self.pair = batch_of(row, torch.tensor([len(digits)]))
+        padding = ["pad"] * 2
+        self.labels = [
+            names(self.pair.source[0]) + padding,
+            names(self.pair.target_in[0]),
         ]
-        self._set_bars(axes[3])
+        self.length = len(self.labels[1])
 
-    def _set_bars(self, ax: Axes) -> None:
-        self.bars = ax.barh(range(SHOWN), [0.0] * SHOWN, color=COLORS["sky"], height=0.8)
-        self.words = [ax.text(0.03, row, "", va="center", fontsize=8.5) for row in range(SHOWN)]
-        ax.set(xlim=(0, 1), ylim=(SHOWN - 0.5, -0.5), xticks=[0, 0.5, 1], yticks=[])
-        ax.set(title="next token")
+    @torch.no_grad()
+    def changed(self, place: int, causal: bool) -> tuple[np.ndarray, np.ndarray]:
+        """(stages, source places) and (stages, target places): relative changes, NaN where there is none."""
+        source, target = self.pair.source.clone(), self.pair.target_in[:, : self.length].clone()
+        ids = target if place >= 100 else source
+        at = (0, place % 100)
+        ids[at] = FIRST + 2 if ids[at] in (PAD, EOS) else FIRST + (ids[at] - FIRST + 2) % HOURS
+        before = self._run(self.pair.source, self.pair.target_in[:, : self.length], causal)
+        after = self._run(source, target, causal)
+        return tuple(_relative(*both) for both in zip(before, after, strict=True))
 
-    def draw(self, layer: int, head: int, step: int) -> str:
-        """Show one layer and head (0: the mean) when the decoder has read `step` tokens."""
-        trace = self.trace
-        chosen = layer - 1, head - 1  # the mean stands last
-        future = np.arange(len(trace.said))[:, None] >= step
-        self.encoder.set_data(trace.encoder[chosen])
-        for image, maps in ((self.decoder, trace.decoder), (self.cross, trace.cross)):
-            rows = maps[chosen]
-            image.set_data(np.ma.masked_array(rows, np.broadcast_to(future, rows.shape)))
-        for frame, width in self.frames:
-            frame.set_data(*outline(-0.5, step - 1.5, width - 0.5, step - 0.5))
-        best = trace.likeliest[step - 1]
-        for bar, word, (token, probability) in zip(self.bars, self.words, best, strict=True):
-            bar.set_width(probability)
-            word.set_text(f"{token}  {probability:.2f}")
-        row = trace.cross[chosen][step - 1]
-        token, probability = best[0]
-        which = "the mean of the heads" if head == 0 else f"head {head}"
+    def _run(self, source: Tensor, target: Tensor, causal: bool) -> tuple[list, list]:
+        model, lens = self.model, self.pair.source_lens
+        memory, memory_mask = model.encode(source, lens)
+        x = model.embed(model.source_embedding, source)
+        read = [x]
+        for block in model.encoder:
+            read.append(x := block(x, memory_mask))
+        y = model.embed(model.target_embedding, target)
+        said = [y]
+        mask = causal_mask(self.length) if causal else None
+        for block in model.decoder:
+            said.append(y := block(y, memory, mask, memory_mask))
+        return [*read[:-1], memory], [*said, model.output(model.decoder_norm(y))]
+
+
+def _relative(before: list[Tensor], after: list[Tensor]) -> np.ndarray:
+    """The last stage in the first row."""
+    rows = []
+    for one, other in zip(before, after, strict=True):
+        change = (other - one)[0].norm(dim=-1) / one[0].norm(dim=-1)
+        rows.append(change.masked_fill(change < UNCHANGED, torch.nan))
+    return torch.stack(rows[::-1]).numpy()
+
+
+class Ripple:
+    """Two maps side by side, the encoder's and the decoder's."""
+
+    def __init__(self, stages: Stages):
+        """Everything is drawn once, as for no change."""
+        self.stages = stages
+        layers = len(stages.model.encoder)
+        blocks = [f"block {number}" for number in range(layers - 2, -1, -1)]
+        decoders = [f"block {number}" for number in range(layers - 1, -1, -1)]
+        rows = [["memory", *blocks, "embedded"], ["logits", *decoders, "embedded"]]
+        source, target = stages.labels
+        self.picture, axes = subplots(
+            1, 2, alt="Changes stage by stage", width=7.8, height=2.9, width_ratios=[len(source), len(target)],
+        )  # fmt: skip
+        titles = ("encoder", "decoder")
+        self.maps = [
+            _map(ax, title, labels, tokens)
+            for ax, title, labels, tokens in zip(axes, titles, rows, (source, target), strict=True)
+        ]
+        style = {"color": COLORS["vermilion"], "linewidth": 1.8, "clip_on": False}
+        self.frames = [ax.plot([], [], **style)[0] for ax in axes]
+        self.numbers = [
+            [[ax.text(x, y, "", ha="center", va="center", fontsize=8) for x in range(len(tokens))]
+             for y in range(len(labels))]
+            for ax, labels, tokens in zip(axes, rows, (source, target), strict=True)
+        ]  # fmt: skip
+
+    def draw(self, place: int, causal: int) -> str:
+        """Show what changes when this token is exchanged: 100 and more are places of the target."""
+        found = self.stages.changed(place, bool(causal))
+        side, at = place >= 100, place % 100
+        for image, table, words in zip(self.maps, found, self.numbers, strict=True):
+            image.set_data(np.ceil(6 * np.nan_to_num(table)) / 6)  # few colors: a light page
+            for row, texts in zip(table, words, strict=True):
+                for value, text in zip(row, texts, strict=True):
+                    text.set_text("" if np.isnan(value) else f"{value:.2f}")
+                    text.set_color("white" if value > 0.6 else "black")
+        for which, frame in enumerate(self.frames):
+            bottom = found[which].shape[0] - 1
+            box = outline(at - 0.5, bottom - 0.5, at + 0.5, bottom + 0.5)
+            frame.set_data(*(box if which == side else ([], [])))
+        memory, logits = (~np.isnan(table[0]) for table in found)
+        name = f"token {at} of the {'target' if side else 'source'}"
+        with_mask = "with" if causal else "without"
         return (
-            f"Layer {layer}, {which}, step {step} of {len(trace.said)}: having read "
-            f"{' '.join(trace.said[:step])!r}, the decoder looks most at {trace.source[row.argmax()]!r}, with "
-            f"weight {row.max():.2f}, and says {token!r} with probability {probability:.2f}."
+            f"{name[0].upper()}{name[1:]} is exchanged, {with_mask} the causal mask. "
+            f"Rows of the memory that change: {_listed(memory)}; rows of the logits: {_listed(logits)}."
         )
 
 
-def _map(ax: Axes, title: str, queries: list[str], keys: list[str]):
-    empty = np.zeros((len(queries), len(keys)))
-    image = heatmap(ax, empty, title=title, queries=queries, keys=keys, xlabel=None, ylabel=None)
-    ax.tick_params(axis="x", rotation=90, labelsize=8)
-    ax.tick_params(axis="y", labelsize=8)
+def _listed(changed: np.ndarray) -> str:
+    return ", ".join(map(str, np.flatnonzero(changed))) or "none"
+
+
+def _map(ax: Axes, title: str, rows: list[str], tokens: list[str]):
+    empty = np.zeros((len(rows), len(tokens)))
+    image = heatmap(ax, empty, title=title, queries=rows, keys=tokens, xlabel=None, ylabel=None)
+    ax.tick_params(labelsize=9)
     return image
 
 
 @functools.cache
-def _trained() -> tuple[Transformer, Vocabulary, Vocabulary]:
-    preferred = {
-        pair.source: pair for pair in reversed(load_sentences("fr")) if len(pair.source) <= 3
-    }
-    four = [tuple(text.split()) for text in ("go .", "i lost .", "he's calm .", SENTENCE)]
-    pairs = [preferred[source] for source in [*four, *sorted(preferred)[:96]]]
-    source_vocab = Vocabulary(pair.source for pair in pairs)
-    target_vocab = Vocabulary(pair.target for pair in pairs)
-    loader = PairLoader(pairs, source_vocab, target_vocab, batch_size=50)
+def _trained() -> Transformer:
+    """Not trained at all: what can change what is the same in any weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = Transformer(
-            len(source_vocab), len(target_vocab), embed_dim=32, ffn_dim=64, dropout=0.0
-        )
-        trainer = Trainer(translation_loss(), epochs=40, lr=0.01, device="cpu", quiet=True)
-        trainer.fit(model, loader)
-    return model, source_vocab, target_vocab
+        return Transformer(SIZE, SIZE, **SIZES | {"num_layers": 2}).eval().requires_grad_(False)

@@ -1,0 +1,61 @@
+"""A task that only a look back can solve: a block of random letters, again and again."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course_utils.lessons.multi_head_attention.lookups import without_head
+from course_utils.models.language import GPT
+from course_utils.runtime import evaluating
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+SHORTEST, LONGEST = 5, 8  # letters of a block
+LENGTH = 24  # letters that a model reads
+
+
+def repeated(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """`count` texts, each a block of different letters that is repeated; and the lengths of the blocks.
+
+    Args:
+        count: how many texts.
+        generator: draws the letters and the lengths, `SHORTEST` to `LONGEST`.
+
+    Returns:
+        Ids (count, LENGTH + 1), and (count,).
+    """
+    lengths = torch.randint(SHORTEST, LONGEST + 1, (count,), generator=generator)
+    letters = torch.rand(count, len(LETTERS), generator=generator).argsort(dim=1)
+    return letters.gather(1, torch.arange(LENGTH + 1) % lengths[:, None]), lengths
+
+
+def tokens_and_targets(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """`count` texts, and the letters that stand one place later."""
+    texts, _ = repeated(count, generator)
+    return texts[:, :-1], texts[:, 1:]
+
+
+@torch.no_grad()
+def losses(model: nn.Module, count: int = 500, seed: int = 1) -> tuple[float, float]:
+    """Mean loss in nats per letter: of the first block, and of what repeats it.
+
+    The first letter that comes again is in neither: nothing tells that the block has ended.
+    """
+    texts, lengths = repeated(count, torch.Generator().manual_seed(seed))
+    with evaluating(model):
+        each = F.cross_entropy(model(texts[:, :-1]).mT, texts[:, 1:], reduction="none")
+    asked = torch.arange(1, LENGTH + 1)
+    new, again = asked < lengths[:, None], asked > lengths[:, None]
+    return each[new].mean().item(), each[again].mean().item()
+
+
+def losses_without(model: GPT) -> list[list[float]]:
+    """What `losses` gives for the repetitions if one head is taken out: a row per layer, a column per head."""
+    found = []
+    for layer in model.layers:
+        whole, row = layer.attention, []
+        for head in range(whole.num_heads):
+            layer.attention = without_head(whole, head)
+            row.append(losses(model)[1])
+        layer.attention = whole
+        found.append(row)
+    return found

@@ -1,0 +1,105 @@
+"""The trainings of *GPT* that are made beforehand: `make runs CHAPTER=13`."""
+
+import functools
+import random
+
+import torch
+from torch import Tensor
+
+from course_utils.data.prose import Subwords, load_english
+from course_utils.data.text import EOS
+from course_utils.lessons.gpt import repeats
+from course_utils.lessons.gpt.ladder import PARTS, rung
+from course_utils.lessons.gpt.real import shakespeare as shakespeare
+from course_utils.lessons.gpt.real import shakespeare_ngrams as shakespeare_ngrams
+from course_utils.lessons.gpt.training import evaluate, train, windows
+from course_utils.lessons.live import save_model
+from course_utils.lessons.runs import stored
+from course_utils.models.language import GPT
+
+SEEDS = (0, 1, 2)
+VOCAB, WIDTH, LENGTH, BATCH, STEPS, RATE = 512, 64, 32, 32, 400, 1e-2
+DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
+COPIER = {"embed_dim": 64, "num_heads": 4, "max_len": repeats.LENGTH, "dropout": 0.0}
+
+
+@functools.cache
+def streams() -> tuple[Tensor, Tensor]:
+    """The course's English sentences as the chapter reads them: training, and held out."""
+    sentences = load_english()
+    random.Random(0).shuffle(sentences)
+    subwords = Subwords(sentences[1000:], size=VOCAB)
+
+    def row(texts: list[str]) -> Tensor:
+        return torch.tensor([i for text in texts for i in [*subwords.encode(text), EOS]])
+
+    return row(sentences[1000:]), row(sentences[:1000])
+
+
+@stored(
+    cases=[
+        {"parts": parts, "steps": STEPS, "lr": RATE, "seed": seed}
+        for seed in SEEDS
+        for parts in PARTS
+    ]
+    + [{"parts": "+ second block", "steps": 3 * STEPS, "lr": RATE, "seed": seed} for seed in SEEDS],
+    data=DATA,
+    small=True,
+    tolerance=0.2,
+)
+def ladder(*, parts: str, steps: int, lr: float, seed: int) -> dict:
+    """Held-out loss of a model that has some of a GPT's parts, trained as the chapter trains its GPT."""
+    stream, unread = streams()
+    torch.manual_seed(seed)
+    model = rung(parts, VOCAB, WIDTH, LENGTH)
+    train(
+        model,
+        lambda generator: windows(stream, LENGTH, BATCH, generator),
+        steps=steps,
+        lr=lr,
+        seed=seed,
+    )
+    return {"result": {"loss": round(evaluate(model, unread, LENGTH, read=LENGTH // 2), 4)}}
+
+
+@stored(
+    cases=[{"layers": layers, "steps": 500, "seed": seed} for layers in (2, 1) for seed in SEEDS],
+)
+def copying(*, layers: int, steps: int, seed: int) -> dict:
+    """Repeated blocks of letters: losses, and those without each head; the first one is the live model."""
+    torch.manual_seed(seed)
+    model = GPT(len(repeats.LETTERS), num_layers=layers, **COPIER)
+    curve: list[list[float]] = []
+
+    def watch(step: int, loss: float) -> None:
+        if step % 50 == 0:
+            curve.append([step, round(repeats.losses(model, 200)[1], 4)])
+
+    train(
+        model,
+        lambda generator: repeats.tokens_and_targets(64, generator),
+        steps=steps,
+        lr=RATE,
+        seed=seed,
+        watch=watch,
+    )
+    if layers == 2 and seed == 0:
+        save_model(
+            "gpt_copier",
+            model,
+            {
+                "vocab_size": len(repeats.LETTERS),
+                "embed_dim": COPIER["embed_dim"],
+                "num_heads": COPIER["num_heads"],
+                "num_layers": layers,
+                "max_len": COPIER["max_len"],
+            },
+        )
+    first, again = repeats.losses(model)
+    result = {"first": first, "again": again}
+    for layer, row in enumerate(repeats.losses_without(model)):
+        result |= {f"without {layer}.{head}": loss for head, loss in enumerate(row)}
+    return {
+        "result": {name: round(loss, 4) for name, loss in result.items()},
+        "curves": {"again": curve},
+    }

@@ -1,0 +1,88 @@
+"""The training loop of *GPT*, as the chapter writes it, for the runs that are made beforehand."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course_utils.runtime import evaluating
+
+
+def windows(
+    stream: Tensor, length: int, count: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """`count` windows from random places of a text: tokens and targets, each (count, length).
+
+    Args:
+        stream: (number of tokens,) ids of the whole text.
+        length: tokens of a window; the target of each is the token behind it.
+        count: how many windows.
+        generator: draws the places.
+    """
+    starts = torch.randint(len(stream) - length, (count, 1), generator=generator)
+    both = stream[starts + torch.arange(length + 1)]
+    return both[:, :-1], both[:, 1:]
+
+
+def rate(step: int, steps: int, warmup: int) -> float:
+    """Rises over the first steps, then falls to 0 on half a cosine; step counts from 0."""
+    return min((step + 1) / warmup, 1.0) * (1 + math.cos(math.pi * step / steps)) / 2
+
+
+def train(
+    model: nn.Module,
+    batch: Callable[[torch.Generator], tuple[Tensor, Tensor]],
+    *,
+    steps: int,
+    lr: float,
+    warmup: int = 30,
+    seed: int = 0,
+    watch: Callable[[int, float], None] | None = None,
+) -> None:
+    """Fit a language model to batches of tokens and targets, with AdamW.
+
+    Args:
+        model: tokens (batch, length) → logits (batch, length, vocabulary).
+        batch: draws tokens and targets, with the generator that it is given.
+        steps, lr, warmup: how many steps, the largest rate, and the steps until it is reached.
+        seed: of the batches.
+        watch: called before each step and after the last with the step and the last loss (NaN at first).
+    """
+    generator = torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lr, betas=(0.9, 0.99), weight_decay=0.1)
+    loss = torch.tensor(math.nan)
+    for step in range(steps):
+        if watch:
+            watch(step, loss.item())
+        tokens, targets = batch(generator)
+        loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+        optimizer.param_groups[0]["lr"] = lr * rate(step, steps, warmup)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    if watch:
+        watch(steps, loss.item())
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, stream: Tensor, length: int, *, read: int = 0) -> float:
+    """Mean loss per token of a text, in windows one behind the other.
+
+    Args:
+        model: as in `train`.
+        stream: (number of tokens,) ids.
+        length: tokens of a window.
+        read: so many tokens at a window's start are read and not counted; the windows overlap by them.
+    """
+    starts = torch.arange(0, len(stream) - length, length - read)[:, None]
+    both = stream[starts + torch.arange(length + 1)]
+    total = 0.0
+    with evaluating(model):
+        for rows in both.split(256):
+            logits = model(rows[:, :-1])[:, read:]
+            targets = rows[:, 1 + read :]
+            total += F.cross_entropy(logits.mT, targets, reduction="sum").item()
+    return total / (len(starts) * (length - read))

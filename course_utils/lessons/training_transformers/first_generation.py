@@ -1,0 +1,194 @@
+"""A Transformer with the simplifications of first-generation teaching code, all in one model.
+
+They are those that the transformer lecture of Kak (2025) prints: heads on slices of the embedding without a matrix
+behind them, scaled after the softmax; unknown words set to zero instead of masked, and in each decoder layer a mask
+along the *features*; layers over the flattened sentence; no residual around the encoder's self-attention and around
+the cross-attention; one pass of the decoder for each word. It is here to be measured, not to be used.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from course_utils.data.text import EOS
+from course_utils.positions import SinusoidalPositions
+
+
+class SlicedHeads(nn.Module):
+    """Each head reads its slice of the embedding; nothing mixes what the heads say.
+
+    Args:
+        embed_dim, num_heads: a slice has `embed_dim / num_heads` features.
+        length: with a number, a head projects the slices of so many tokens as one long vector.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, *, length: int = 1):
+        super().__init__()
+        self.length, self.size = length, embed_dim // num_heads
+        long = length * self.size
+        self.query_proj, self.key_proj, self.value_proj = (
+            nn.ModuleList(nn.Linear(long, long) for _ in range(num_heads)) for _ in range(3)
+        )
+
+    def project(self, maps: nn.ModuleList, x: Tensor) -> Tensor:
+        """(batch, tokens, embed_dim) → (batch, heads, tokens, size)."""
+        slices = x.split(self.size, dim=-1)
+        if self.length > 1:
+            heads = [
+                one(part.flatten(1)).view_as(part) for one, part in zip(maps, slices, strict=True)
+            ]
+        else:
+            heads = [one(part) for one, part in zip(maps, slices, strict=True)]
+        return torch.stack(heads, dim=1)
+
+    def forward(self, queries: Tensor, memory: Tensor) -> Tensor:
+        """(batch, tokens, embed_dim), the same of what is looked at → like the queries."""
+        q = self.project(self.query_proj, queries)
+        k, v = self.project(self.key_proj, memory), self.project(self.value_proj, memory)
+        weights = (q @ k.transpose(-2, -1)).softmax(dim=-1)
+        return (weights @ v / self.size**0.5).transpose(1, 2).flatten(2)  # scaled too late
+
+
+class FlatFeedForward(nn.Sequential):
+    """Two linear layers over all tokens of a sentence as one vector."""
+
+    def __init__(self, embed_dim: int, length: int):
+        flat = length * embed_dim
+        super().__init__(
+            nn.Flatten(1), nn.Linear(flat, 2 * flat), nn.ReLU(), nn.Linear(2 * flat, flat),
+            nn.Unflatten(1, (length, embed_dim)),
+        )  # fmt: skip
+
+
+class FirstEncoderLayer(nn.Module):
+    """norm(attention(x)), without a residual; then norm(x + network(x))."""
+
+    def __init__(self, embed_dim: int, num_heads: int, length: int):
+        super().__init__()
+        self.attention = SlicedHeads(embed_dim, num_heads)
+        self.feed_forward = FlatFeedForward(embed_dim, length)
+        self.norms = nn.ModuleList(nn.LayerNorm(embed_dim) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, length, embed_dim) → the same shape."""
+        x = self.norms[0](self.attention(x, x))
+        return self.norms[1](x + self.feed_forward(x))
+
+
+class FirstDecoderLayer(nn.Module):
+    """Self-attention with a residual, cross-attention without one, the network with one.
+
+    With `feature_mask`, of an input in which `known` words are known, the first `known` *features* of all tokens are
+    kept, as the printed layer does.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, length: int, *, feature_mask: bool):
+        super().__init__()
+        self.attention = SlicedHeads(embed_dim, num_heads)
+        self.cross_attention = SlicedHeads(embed_dim, num_heads, length=length)
+        self.feed_forward = FlatFeedForward(embed_dim, length)
+        self.norms = nn.ModuleList(nn.LayerNorm(embed_dim) for _ in range(3))
+        self.feature_mask = feature_mask
+
+    def forward(self, x: Tensor, memory: Tensor, known: Tensor) -> Tensor:
+        """(batch, length, embed_dim), memory alike, known (batch,) → like x."""
+        if self.feature_mask:
+            kept = torch.arange(x.shape[-1], device=x.device) < known[:, None, None]
+            x = x * kept
+        x = self.norms[0](x + self.attention(x, x))
+        x = self.norms[1](self.cross_attention(x, memory))
+        return self.norms[2](x + self.feed_forward(x))
+
+
+@dataclass
+class WordsSoFar:
+    """A translation under way: the encoded source, and the words said."""
+
+    memory: Tensor
+    words: Tensor
+
+
+class FirstGeneration(nn.Module):
+    """The whole model; its `features`, `start` and `step` are those of `Transformer`.
+
+    Args:
+        source_size, target_size: numbers of tokens in the two vocabularies.
+        embed_dim, num_heads, num_layers: as there.
+        length: tokens of every sentence: shorter ones are filled with padding, and longer ones cannot be read.
+        feature_mask: as in `FirstDecoderLayer`.
+    """
+
+    def __init__(
+        self,
+        source_size: int,
+        target_size: int,
+        *,
+        embed_dim: int = 64,
+        num_heads: int = 4,
+        num_layers: int = 2,
+        length: int = 12,
+        feature_mask: bool = True,
+    ):
+        super().__init__()
+        self.length = length
+        self.source_embedding = nn.Embedding(source_size, embed_dim, padding_idx=0)
+        self.target_embedding = nn.Embedding(target_size, embed_dim, padding_idx=0)
+        self.positions = SinusoidalPositions(embed_dim)
+        self.encoder = nn.ModuleList(
+            FirstEncoderLayer(embed_dim, num_heads, length) for _ in range(num_layers)
+        )
+        self.decoder = nn.ModuleList(
+            FirstDecoderLayer(embed_dim, num_heads, length, feature_mask=feature_mask)
+            for _ in range(num_layers)
+        )
+        self.output = nn.Linear(embed_dim, target_size)
+
+    def embed(self, embedding: nn.Embedding, tokens: Tensor) -> Tensor:
+        """Ids (batch, at most length) → (batch, length, embed_dim)."""
+        filled = F.pad(tokens, (0, self.length - tokens.shape[1]))
+        return self.positions(embedding(filled))
+
+    def encode(self, source: Tensor) -> Tensor:
+        """(batch, tokens) → memory (batch, length, embed_dim)."""
+        x = self.embed(self.source_embedding, source)
+        for layer in self.encoder:
+            x = layer(x)
+        return x
+
+    def decode(self, target: Tensor, memory: Tensor, known: Tensor) -> Tensor:
+        """One pass for one word: words (batch, tokens), of which `known` (batch,) are known → (batch, embed_dim)."""
+        x = self.embed(self.target_embedding, target)
+        places = torch.arange(self.length, device=x.device)
+        x = x * (places < known[:, None])[..., None]  # zeroed, not masked
+        for layer in self.decoder:
+            x = layer(x, memory, known)
+        return x[torch.arange(len(x), device=x.device), known]
+
+    def features(self, source: Tensor, source_lens: Tensor, target: Tensor) -> Tensor:
+        """What `output` turns into logits, (batch, target length, embed_dim): a pass for each word."""
+        batch, words = target.shape
+        known = torch.arange(1, words + 1, device=target.device).repeat(batch)
+        memory = self.encode(source).repeat_interleave(words, dim=0)
+        rows = target.repeat_interleave(words, dim=0)
+        return self.decode(rows, memory, known).view(batch, words, -1)
+
+    def forward(self, source: Tensor, source_lens: Tensor, target: Tensor) -> Tensor:
+        """Logits for teacher forcing, (batch, target length, target_size)."""
+        return self.output(self.features(source, source_lens, target))
+
+    def start(self, source: Tensor, source_lens: Tensor) -> WordsSoFar:
+        """Encode the source once, before the first `step`."""
+        return WordsSoFar(self.encode(source), source[:, :0])
+
+    def step(self, tokens: Tensor, state: WordsSoFar) -> Tensor:
+        """Logits (batch, target_size) of the token after `tokens` (batch,); at the last place only `<eos>`."""
+        state.words = torch.cat([state.words, tokens[:, None]], dim=1)
+        count = state.words.shape[1]
+        if count >= self.length:
+            ended = torch.full((len(tokens), self.output.out_features), -1e9, device=tokens.device)
+            ended[:, EOS] = 0.0
+            return ended
+        known = torch.full_like(tokens, count)
+        return self.output(self.decode(state.words, state.memory, known))

@@ -1,0 +1,91 @@
+"""What a reader of *The Transformer* writes, as the course has it; and PyTorch's names of a block's weights."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+
+def three_sublayers(
+    block: nn.Module,
+    x: Tensor,
+    memory: Tensor,
+    attn_mask: Tensor | None = None,
+    memory_mask: Tensor | None = None,
+) -> Tensor:
+    """Masked self-attention, cross-attention, position-wise network, each inside its residual.
+
+    Args:
+        block: with the parts of `layers.DecoderLayer`.
+        x: (batch, n, embed_dim), the target's tokens.
+        memory: (batch, m, embed_dim), what the encoder made of the source.
+        attn_mask: which target tokens see which.
+        memory_mask: which source tokens may be seen.
+
+    Returns:
+        (batch, n, embed_dim).
+    """
+    x = block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
+    x = block.around_cross(x, lambda y: block.cross_attention(y, memory, memory, memory_mask))
+    return block.around_feed_forward(x, block.feed_forward)
+
+
+PARTS = {
+    "attention": "self_attn",
+    "self_attention": "self_attn",
+    "cross_attention": "multihead_attn",
+    "feed_forward.0": "linear1",
+    "feed_forward.3": "linear2",
+}
+"""Our names of a block's parts, and those of `nn.TransformerEncoderLayer` and `nn.TransformerDecoderLayer`."""
+
+
+def in_torchs_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of one of our blocks by PyTorch's names; it keeps W_Q, W_K, W_V in one table."""
+    norms = [name.removesuffix(".norm.weight") for name in weights if name.endswith("norm.weight")]
+    found = {}
+    for name, weight in weights.items():
+        part, kind = name.rsplit(".", 1)
+        if part.endswith(".norm"):
+            found[f"norm{norms.index(part.removesuffix('.norm')) + 1}.{kind}"] = weight
+        elif part in PARTS:
+            found[f"{PARTS[part]}.{kind}"] = weight
+        elif part.endswith("out_proj"):
+            found[f"{PARTS[part.split('.')[0]]}.out_proj.{kind}"] = weight
+        elif part.endswith("query_proj"):
+            parts = [weights[name.replace("query", role)] for role in ("query", "key", "value")]
+            found[f"{PARTS[part.split('.')[0]]}.in_proj_{kind}"] = torch.cat(parts)
+    return found
+
+
+def random_weights(block: nn.Module) -> list[Tensor]:
+    """A random tensor for each weight of a block, norms and biases among them: none is 0 or 1."""
+    return [one.detach() + 0.2 * torch.randn_like(one) for one in block.parameters()]
+
+
+def by_weights(
+    ours: nn.Module, torchs: nn.Module, padding: Tensor, causal: Tensor | None = None
+) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """A block of ours and PyTorch's layer as functions of inputs and weights, the weights in the order of ours.
+
+    Args:
+        ours, torchs: encoder blocks; with a `causal` mask, decoder blocks.
+        padding: (batch, 1, 1, m), of the source. PyTorch's masks say True = must not be looked at.
+        causal: (n, n), of the target.
+    """
+    names = [name for name, _ in ours.named_parameters()]
+    masks, hidden = {"attn_mask": padding}, {"src_key_padding_mask": ~padding[:, 0, 0]}
+    if causal is not None:
+        masks = {"attn_mask": causal, "memory_mask": padding}
+        hidden = {"tgt_mask": ~causal, "memory_key_padding_mask": ~padding[:, 0, 0]}
+
+    def called(module: nn.Module, masks: dict, rename: Callable[[dict], dict]) -> Callable:
+        def call(*given: Tensor) -> Tensor:
+            weights = dict(zip(names, given[-len(names) :], strict=True))
+            return functional_call(module, rename(weights), given[: -len(names)], masks)
+
+        call.__module__ = type(module).__module__  # so that cu.equal says whose it is
+        return call
+
+    return called(ours, masks, lambda weights: weights), called(torchs, hidden, in_torchs_names)

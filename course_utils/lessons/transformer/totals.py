@@ -1,0 +1,209 @@
+"""Running totals: a task of which each part of a Transformer does something, and models without one part.
+
+The source is a row of digits from 0 to 4, the target what each running total leaves when it is divided by 5:
+3 4 4 2 → 3 2 1 3, as the totals are 3, 7, 11, 13. The next digit follows from the one that was just written and from
+one of the source, by a table of 5 · 5 entries.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from course_utils.data.text import BOS, EOS, PAD
+from course_utils.data.translation import Batch
+from course_utils.models.transformer import Transformer
+from course_utils.runtime import evaluating
+from course_utils.train.losses import translation_loss
+from course_utils.train.schedules import warmup_decay
+
+HOURS = 5
+"""The digits are 0 to 4, and a total that reaches 5 begins again at 0."""
+FIRST, SIZE = 4, 4 + HOURS
+"""Id of digit 0, behind the special tokens; number of tokens in both vocabularies."""
+SHORTEST, LONGEST = 3, 6
+SIZES = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 256, "num_layers": 1, "dropout": 0.0}
+
+# The task ---------------------------------------------------------------------------------------
+
+
+def names(ids: Tensor) -> list[str]:
+    """Ids (length,) → what a reader sees, without padding."""
+    special = {BOS: "<bos>", EOS: "<eos>"}
+    return [special.get(one, str(one - FIRST)) for one in ids.tolist() if one != PAD]
+
+
+def batch_of(digits: Tensor, lengths: Tensor) -> Batch:
+    """The pairs of rows of digits, as the translators of the course get them.
+
+    Args:
+        digits: (batch, longest), 0 to 4; what stands behind a row's length is not read.
+        lengths: (batch,), digits of each row.
+    """
+    places = torch.arange(digits.shape[1] + 1)
+    behind, at_end = places > lengths[:, None], places == lengths[:, None]
+
+    def closed(rows: Tensor) -> Tensor:
+        ids = F.pad(rows + FIRST, (0, 1)).masked_fill(at_end, EOS)
+        return ids.masked_fill(behind, PAD)
+
+    said = closed(digits.cumsum(dim=1) % HOURS)
+    read = F.pad(said[:, :-1], (1, 0), value=BOS).masked_fill(behind, PAD)
+    return Batch(closed(digits), lengths + 1, read, said, lengths + 1)
+
+
+def draw(count: int, *, seed: int | torch.Generator, held_out: bool = False) -> Batch:
+    """Random rows of 3 to 6 digits.
+
+    Held out are those whose first three digits, read as a number with base 5, are a multiple of 7: no row of the
+    test begins like one of the training.
+    """
+    generator = torch.Generator().manual_seed(seed) if isinstance(seed, int) else seed
+    drawn = count * (12 if held_out else 2)
+    digits = torch.randint(HOURS, (drawn, LONGEST), generator=generator)
+    heads = digits[:, :3] @ torch.tensor([25, 5, 1])
+    kept = digits[(heads % 7 == 0) == held_out][:count]
+    lengths = torch.randint(SHORTEST, LONGEST + 1, (len(kept),), generator=generator)
+    return batch_of(kept[:, : int(lengths.max())], lengths)
+
+
+# Training and scores ----------------------------------------------------------------------------
+
+
+def train_totals(
+    model: nn.Module, *, steps: int = 250, lr: float = 0.01, batch: int = 64, seed: int = 0
+) -> list[float]:
+    """Train with Adam, whose rate rises over 50 steps and then falls to 0; the loss per token at each step."""
+    generator = torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: warmup_decay(min(50, steps - 1), steps)(step + 1)
+    )
+    loss, losses = translation_loss(), []
+    model.train()
+    for _ in range(steps):
+        total, count = loss(model, draw(batch, seed=generator))
+        optimizer.zero_grad()
+        (total / count).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        losses.append((total / count).item())
+    return losses
+
+
+@torch.no_grad()
+def score(model: nn.Module, batch: Batch) -> dict[str, float]:
+    """Share of right digits, and of rows that are right to the last token, given the right tokens before."""
+    with evaluating(model):
+        said = model(batch.source, batch.source_lens, batch.target_in).argmax(dim=-1)
+    right, digits = said == batch.target_out, batch.target_out >= FIRST
+    whole = (right | (batch.target_out == PAD)).all(dim=1)
+    return {"digits": right[digits].float().mean().item(), "rows": whole.float().mean().item()}
+
+
+# Models without one part ------------------------------------------------------------------------
+
+KINDS = (
+    "nothing",
+    "norm after the sum",
+    "no positions",
+    "memory is zero",
+    "no position-wise networks",
+    "no residual connections",
+    "no layer norms",
+    "batch norm for layer norm",
+)
+"""What is changed in the model."""
+
+
+class _Nothing(nn.Module):
+    """In the place of positions: the embeddings as they are."""
+
+    def forward(self, x: Tensor, *, start: int = 0) -> Tensor:
+        return x
+
+
+class _Skipped(nn.Module):
+    """In the place of a residual: the sublayer is left out."""
+
+    def forward(self, x: Tensor, sublayer) -> Tensor:
+        return x
+
+
+class _Replaced(nn.Module):
+    """In the place of a residual: f(norm(x)), without x."""
+
+    def __init__(self, norm: nn.Module):
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x: Tensor, sublayer) -> Tensor:
+        return sublayer(self.norm(x))
+
+
+class _BatchNorm(nn.BatchNorm1d):
+    """Each feature over all tokens of the batch, padding included."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.mT).mT
+
+
+class _Blind(Transformer):
+    """The memory is zero, whatever was read."""
+
+    def encode(self, source: Tensor, source_lens: Tensor) -> tuple[Tensor, Tensor]:
+        memory, mask = super().encode(source, source_lens)
+        return 0 * memory, mask
+
+
+def without(kind: str, seed: int) -> Transformer:
+    """The model of the chapter, untrained, with this change.
+
+    Raises:
+        ValueError: `kind` is none of KINDS.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind={kind!r}; one of {', '.join(map(repr, KINDS))} is needed")
+    torch.manual_seed(seed)
+    made = _Blind if kind == "memory is zero" else Transformer
+    model = made(SIZE, SIZE, **SIZES, norm_first=kind != "norm after the sum")
+    if kind == "no positions":
+        model.positions = _Nothing()
+    for block in (*model.encoder, *model.decoder):
+        for name, residual in list(block.named_children()):
+            if name.startswith("around"):
+                _change(block, name, residual, kind)
+    for name in ("encoder_norm", "decoder_norm"):
+        if kind == "no layer norms":
+            setattr(model, name, nn.Identity())
+        elif kind == "batch norm for layer norm":
+            setattr(model, name, _BatchNorm(SIZES["embed_dim"]))
+    return model
+
+
+def _change(block: nn.Module, name: str, residual: nn.Module, kind: str) -> None:
+    if kind == "no residual connections":
+        setattr(block, name, _Replaced(residual.norm))
+    elif kind == "no layer norms":
+        residual.norm = nn.Identity()
+    elif kind == "batch norm for layer norm":
+        residual.norm = _BatchNorm(SIZES["embed_dim"])
+    elif kind == "no position-wise networks" and name == "around_feed_forward":
+        setattr(block, name, _Skipped())
+        block.feed_forward = nn.Identity()
+
+
+@torch.no_grad()
+def run_with(
+    model: nn.Module, one_block: Callable[..., Tensor], batch: Batch
+) -> tuple[float, Tensor]:
+    """Loss per token, and all logits, if each decoder block computes `one_block(block, x, memory, memory_mask)`."""
+    memory, mask = model.encode(batch.source, batch.source_lens)
+    x = model.embed(model.target_embedding, batch.target_in)
+    for block in model.decoder:
+        x = one_block(block, x, memory, mask)
+    logits = model.output(model.decoder_norm(x))
+    targets = batch.target_out.flatten()
+    return F.cross_entropy(logits.flatten(0, 1), targets, ignore_index=PAD).item(), logits

@@ -1,0 +1,303 @@
+"""Transformers on real sentences, trained beforehand: English to French, in whole words and in subwords.
+
+English–French pairs of Tatoeba, from the archive at manythings.org/anki (CC BY 2.0 FR); `data.registry` says how it
+is found. Both runs have the same pairs, the same network and the same number of steps; they differ in what a token
+is. One seed each. `benchmarks/real_translation.py` trains the same recipe from the command line.
+"""
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from course_utils.data.prose import Subwords
+from course_utils.data.text import UNK, Vocabulary
+from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_by_source
+from course_utils.decoding import translate
+from course_utils.figures import COLORS, Picture, subplots
+from course_utils.lessons.runs import StoredRun, stored, stored_runs
+from course_utils.metrics import bleu
+from course_utils.models.transformer import Transformer
+from course_utils.runtime import seed_everything
+from course_utils.train.losses import translation_loss
+from course_utils.train.schedules import warmup_decay
+from course_utils.train.trainer import Trainer
+
+MAX_TOKENS = 10  # of either side, punctuation included
+TRAIN = 40_000  # pairs
+HELD_OUT = 500  # source sentences for validation, and as many for the test
+SHAPE = {"embed_dim": 192, "ffn_dim": 384, "num_heads": 4, "num_layers": 2, "dropout": 0.2}
+EPOCHS, BATCH, RATE, LABEL_SMOOTHING = 8, 128, 2e-3, 0.1
+MIN_FREQ = 2  # rarer words become <unk>
+PIECES = 4000  # subwords of each language
+SHOWN = 12  # sentences of the test whose translations are kept
+
+Vocabularies = tuple[Vocabulary, Vocabulary]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training pairs, and for each held-out source one pair; `references` has all its translations."""
+
+    train: list[Pair]
+    validation: list[Pair]
+    test: list[Pair]
+    references: dict[tuple[str, ...], list[str]]
+
+
+def split(pairs: Sequence[Pair], *, num_train: int, num_held_out: int, seed: int) -> Split:
+    """Disjoint by source sentence; duplicates, which differ in case or spaces alone, count once.
+
+    Raises:
+        ValueError: there are fewer pairs than are asked for.
+    """
+    pairs = list(dict.fromkeys(pairs))
+    rest, *held_out = split_by_source(pairs, [num_held_out, num_held_out], seed=seed)
+    if num_train > len(rest):
+        raise ValueError(f"{num_train} training pairs are asked for; {len(rest)} are there")
+    references: dict[tuple[str, ...], list[str]] = {}
+    for pair in (pair for part in held_out for pair in part):
+        references.setdefault(pair.source, []).append(" ".join(pair.target))
+    train = random.Random(seed).sample(rest, num_train)
+    one_each = ([*{pair.source: pair for pair in reversed(part)}.values()] for part in held_out)
+    return Split(train, *one_each, references)
+
+
+class Pieces(Vocabulary):
+    """Subwords with the methods of a vocabulary, so that loaders and decoders take them for one."""
+
+    def __init__(self, sentences: Iterable[Sequence[str]], *, size: int):
+        self._subwords = Subwords((" ".join(sentence) for sentence in sentences), size=size)
+        self.tokens = tuple(self._subwords.tokens)
+
+    def __contains__(self, token: str) -> bool:
+        return UNK not in self._subwords.encode(token)
+
+    def __repr__(self) -> str:
+        return f"Pieces({len(self)} tokens)"
+
+    def encode(self, tokens: Iterable[str]) -> list[int]:
+        """Ids of the pieces of all words."""
+        return self._subwords.encode(" ".join(tokens))
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """Whole words."""
+        return self._subwords.decode(ids).split()
+
+    def pieces(self, text: str) -> list[str]:
+        """A text's pieces in letters."""
+        return self._subwords.pieces(text)
+
+
+def vocabularies_of(train: Sequence[Pair], tokens: str) -> Vocabularies:
+    """English and French: words that the training pairs have often enough, or subwords."""
+    sides = [pair.source for pair in train], [pair.target for pair in train]
+    if tokens == "subwords":
+        return Pieces(sides[0], size=PIECES), Pieces(sides[1], size=PIECES)
+    return Vocabulary(sides[0], min_freq=MIN_FREQ), Vocabulary(sides[1], min_freq=MIN_FREQ)
+
+
+def new_transformer(vocabularies: Vocabularies, seed: int) -> Transformer:
+    """A French word is read and said by one vector: the output layer has the embedding's weights."""
+    seed_everything(seed)
+    model = Transformer(*map(len, vocabularies), **SHAPE)
+    model.output.weight = model.target_embedding.weight
+    return model
+
+
+def forbid_unknown(model: Transformer) -> None:
+    """From now on the model never says `<unk>`: a translation with a hole in it helps nobody."""
+    with torch.no_grad():
+        model.output.bias[UNK] = -torch.inf
+
+
+@stored(cases=[{"tokens": tokens, "seed": 0} for tokens in ("words", "subwords")])
+def real_transformer(*, tokens: str, seed: int, checkpoint: Path | None = None) -> dict:
+    """English to French: losses and BLEU by epoch, scores of the best epoch, and sentences to look at.
+
+    The epoch is chosen by the validation loss. The test is scored once, greedily and with a beam: against the
+    first translation of each sentence in the archive, and against all of them.
+    """
+    data = split(
+        load_tatoeba("fr", max_tokens=MAX_TOKENS),
+        num_train=TRAIN,
+        num_held_out=HELD_OUT,
+        seed=seed,
+    )
+    vocabularies = vocabularies_of(data.train, tokens)
+    model = new_transformer(vocabularies, seed)
+    rows = _train(model, data, vocabularies, seed, checkpoint)
+    forbid_unknown(model)
+    best = min(rows, key=lambda row: row["val_loss"])
+    result = {
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "source_size": len(vocabularies[0]),
+        "target_size": len(vocabularies[1]),
+        "target_tokens": sum(len(vocabularies[1].encode(pair.target)) for pair in data.train),
+        "unknown": sum(not all(w in vocabularies[0] for w in p.source) for p in data.test),
+        "training_seconds": sum(row["seconds"] for row in rows),
+        "epoch": best["epoch"],
+        "val_loss": best["val_loss"],
+        "val_bleu": best["bleu"],
+    }
+    scores, examples = _scores(model, data, vocabularies)
+    result |= scores
+    return {
+        "result": {name: round(value, 4) for name, value in result.items()},
+        "curves": {
+            name: [[row["epoch"], round(row[name], 4)] for row in rows]
+            for name in ("train_loss", "val_loss", "bleu")
+        },
+        "examples": examples,
+    }
+
+
+def _train(
+    model: nn.Module, data: Split, vocabularies: Vocabularies, seed: int, checkpoint: Path | None
+) -> list[dict]:
+    """A row for each epoch; the model has the weights of the best one."""
+    loader = PairLoader(data.train, *vocabularies, batch_size=BATCH, seed=seed)
+    steps = EPOCHS * len(loader)
+    trainer = Trainer(
+        translation_loss(label_smoothing=LABEL_SMOOTHING),
+        epochs=EPOCHS,
+        lr=RATE,
+        schedule=warmup_decay(steps // 8, steps),
+        keep_best=True,
+        measure=lambda model: {"bleu": bleu(*_said(model, data.validation, vocabularies))},
+        seed=seed,
+        checkpoint=checkpoint,
+        quiet=True,
+    )
+    held_out = PairLoader(data.validation, *vocabularies, shuffle=False)
+    return trainer.fit(model, loader, held_out, resume=checkpoint is not None).rows
+
+
+def _scores(
+    model: nn.Module, data: Split, vocabularies: Vocabularies
+) -> tuple[dict[str, float], list[dict]]:
+    """Scores of the test, greedily and with a beam, against one translation and against all; sentences."""
+    said, right = _said(model, data.test, vocabularies)
+    with_beam, _ = _said(model, data.test, vocabularies, beam_size=4)
+    every = [data.references[pair.source] for pair in data.test]
+    scores = {
+        "test_bleu": bleu(said, right),
+        "test_bleu_beam": bleu(with_beam, right),
+        "test_bleu_all": bleu(said, every),
+        "test_bleu_beam_all": bleu(with_beam, every),
+        "exact": sum(a in b for a, b in zip(with_beam, every, strict=True)) / len(every),
+    }
+    shown = list(zip(data.test, said, with_beam, every, strict=True))[:SHOWN]
+    return scores, [
+        {"source": " ".join(pair.source), "greedy": a, "beam": b, "references": references}
+        for pair, a, b, references in shown
+    ]
+
+
+def _said(
+    model: nn.Module,
+    pairs: Sequence[Pair],
+    vocabularies: Vocabularies,
+    *,
+    beam_size: int = 1,
+) -> tuple[list[str], list[str]]:
+    """Translations, and what the pairs say."""
+    lines = [" ".join(pair.source) for pair in pairs]
+    known = [i for i, p in enumerate(pairs) if any(word in vocabularies[0] for word in p.source)]
+    said = [""] * len(pairs)
+    found = translate(
+        model,
+        [lines[i] for i in known],
+        *vocabularies,
+        beam_size=beam_size,
+        max_len=4 * MAX_TOKENS,
+    )
+    for i, line in zip(known, found, strict=True):
+        said[i] = line
+    return said, [" ".join(pair.target) for pair in pairs]
+
+
+@stored(cases=[{"seed": 0}])
+def translation_memory(*, seed: int) -> dict:
+    """The dullest translator: the French of the training sentence whose English has most words in common.
+
+    Words count by how rare they are (the logarithm of the inverse share of sentences that have them), and the
+    overlap is divided by both sentences' lengths, as in the cosine of two vectors.
+    """
+    pairs = load_tatoeba("fr", max_tokens=MAX_TOKENS)
+    data = split(pairs, num_train=TRAIN, num_held_out=HELD_OUT, seed=seed)
+    english = Vocabulary(pair.source for pair in data.train)
+    counts = [
+        torch.zeros(len(english)).index_add_(0, torch.tensor(ids), torch.ones(len(ids)))
+        for ids in (english.encode(pair.source) for pair in data.test)
+    ]
+    places = [(row, i) for row, p in enumerate(data.train) for i in english.encode(p.source)]
+    read = torch.sparse_coo_tensor(
+        torch.tensor(places).T,
+        torch.ones(len(places)),
+        (len(data.train), len(english)),
+        check_invariants=False,
+    ).coalesce()
+    having = torch.zeros(len(english)).index_add_(
+        0, read.indices()[1], torch.ones(read.indices().shape[1])
+    )
+    rare = (len(data.train) / having.clamp(min=1)).log()
+    rare[UNK] = 0.0
+    norms = torch.zeros(len(data.train)).index_add_(
+        0, read.indices()[0], (read.values() * rare[read.indices()[1]]) ** 2
+    )
+    asked = torch.stack(counts) * rare
+    overlap = torch.sparse.mm(read, (asked * rare).T) / norms.sqrt().clamp(min=1e-6)[:, None]
+    said = [" ".join(data.train[row].target) for row in overlap.argmax(dim=0).tolist()]
+    return {
+        "result": {
+            "test_bleu": round(bleu(said, [" ".join(pair.target) for pair in data.test]), 4),
+            "test_bleu_all": round(
+                bleu(said, [data.references[pair.source] for pair in data.test]), 4
+            ),
+        },
+        "examples": [
+            {"source": " ".join(pair.source), "said": line}
+            for pair, line in list(zip(data.test, said, strict=True))[:SHOWN]
+        ],
+    }
+
+
+# What the chapter shows -------------------------------------------------------------------------
+
+
+def real_run(tokens: str) -> StoredRun:
+    """The stored run in words or in subwords."""
+    (run,) = stored_runs("translating", "real_transformer", tokens=tokens)
+    return run
+
+
+def show_real_curves() -> Picture:
+    """Loss and BLEU of both translators by epoch."""
+    picture, (left, right) = subplots(
+        1, 2, width=8, height=3,
+        alt="Training and validation loss of the translator in words, and BLEU on validation sentences of both "
+        "translators, over ten epochs. BLEU rises to the end, the validation loss falls to the end.",
+    )  # fmt: skip
+    for tokens, color, marker in (("words", "blue", "o"), ("subwords", "vermilion", "s")):
+        curves = real_run(tokens).curves
+        look = {"color": COLORS[color], "marker": marker, "markersize": 4, "label": tokens}
+        if tokens == "words":
+            left.plot(
+                *zip(*curves["train_loss"], strict=True),
+                "--",
+                color=COLORS[color],
+                label="training",
+            )
+            left.plot(
+                *zip(*curves["val_loss"], strict=True), color=COLORS[color], label="validation"
+            )
+        right.plot([e for e, _ in curves["bleu"]], [100 * b for _, b in curves["bleu"]], **look)
+    left.set(xlabel="Epoch", ylabel="Loss per token", title="In words")
+    right.set(xlabel="Epoch", ylabel="BLEU, greedily", title="Validation", ylim=(0, None))
+    left.legend()
+    right.legend(loc="lower right")
+    return picture

@@ -1,0 +1,107 @@
+"""The trainings of *Translating* that are made beforehand: `make runs CHAPTER=11`."""
+
+import statistics
+
+from course_utils.data.translation import collate
+from course_utils.decoding import beam_search, greedy, translate
+from course_utils.lessons.runs import stored
+from course_utils.lessons.sequence_to_sequence.small_world import FOUR
+from course_utils.lessons.translating.alignments import errors
+from course_utils.metrics import bleu
+
+DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
+PARTS = ["new_model", "train", "score", "log_p", "cross_maps", "sizes", "world", "vocabularies"]
+GROUPS = {"exact_5": (4, 5), "exact_6": (6, 6), "exact_7": (7, 7), "exact_10": (8, 10)}
+
+
+@stored(cases=[{"seed": seed} for seed in range(3)], chapter=PARTS, data=DATA)
+def translator(chapter, *, seed: int) -> dict:
+    """The chapter's Transformer: its losses, its translations with several beams, and its maps."""
+    model = chapter.new_model(seed)
+    rows = chapter.train(model, seed).rows
+    score, exact, hits = chapter.score(model, chapter.world.test)
+    said = translate(model, FOUR, *chapter.vocabularies)
+    result = {
+        "parameters": sum(one.numel() for one in model.parameters()),
+        "train_loss": rows[-1]["train_loss"],
+        "val_loss": rows[-1]["val_loss"],
+        "bleu": score,
+        "exact": exact,
+        "four": sum(
+            a in chapter.world.references[line] for line, a in zip(FOUR, said, strict=True)
+        ),
+    }
+    for name, (low, high) in GROUPS.items():
+        group = [
+            hit
+            for pair, hit in zip(chapter.world.test, hits, strict=True)
+            if low <= len(pair.source) <= high
+        ]
+        result[name] = sum(group) / len(group)
+    result |= _beams(chapter, model) | _maps(chapter, model)
+    curves = {name: [[row["epoch"], round(row[name], 4)] for row in rows] for name in ("val_loss",)}
+    return {"result": {name: round(value, 4) for name, value in result.items()}, "curves": curves}
+
+
+def _beams(chapter, model) -> dict[str, float]:
+    """BLEU, exact translations, tokens and log-probabilities of several beams, and whose errors they are."""
+    english, french = chapter.vocabularies
+    pairs = chapter.world.test
+    right = [" ".join(pair.target) for pair in pairs]
+    batch = collate([(english.encode(pair.source), french.encode(pair.target)) for pair in pairs])
+    known = chapter.log_p(model, pairs, [list(pair.target) for pair in pairs])
+    result = {}
+    for name, size, penalty in (
+        ("1", 1, 0.6), ("2", 2, 0.6), ("4", 4, 0.6), ("8", 8, 0.6), ("4, 0", 4, 0.0), ("4, 1.2", 4, 1.2),
+    ):  # fmt: skip
+        if size == 1:
+            decoded = greedy(model, batch.source, batch.source_lens, max_len=20)
+        else:
+            decoded = beam_search(
+                model,
+                batch.source,
+                batch.source_lens,
+                beam_size=size,
+                max_len=20,
+                length_penalty=penalty,
+            )
+        words = [french.decode(ids) for ids in decoded]
+        lines = [" ".join(one) for one in words]
+        given = chapter.log_p(model, pairs, words)
+        wrong = [i for i, line in enumerate(lines) if line != right[i]]
+        result |= {
+            f"bleu, {name}": bleu(lines, right),
+            f"exact, {name}": 1 - len(wrong) / len(pairs),
+            f"tokens, {name}": statistics.mean(map(len, words)),
+            f"log_p, {name}": float(given.mean()),
+            f"right is likelier, {name}": sum(bool(known[i] > given[i]) for i in wrong)
+            / len(wrong),
+        }
+    return result
+
+
+def _maps(chapter, model) -> dict[str, float]:
+    """Alignment error rates: of the mean of all heads, and of the layer and row that validation chose."""
+    val, test = chapter.world.val, chapter.world.test
+    on_val, on_test = (
+        chapter.cross_maps(model, pairs, chapter.vocabularies) for pairs in (val, test)
+    )
+    result = {}
+    for row, cut in (("says", slice(None, -1)), ("reads", slice(1, None))):
+        means = [one[..., cut, :].mean(dim=(0, 1)) for one in on_test]
+        result[f"aer, {row}"], result[f"aer_crossed, {row}"] = errors(means, test)
+        for layer in range(2):
+            chosen = [one[layer, :, cut].mean(dim=0) for one in on_val]
+            result[f"val_aer, {layer}, {row}"] = errors(chosen, val)[0]
+            shown = [one[layer, :, cut].mean(dim=0) for one in on_test]
+            rates = errors(shown, test)
+            result[f"aer, {layer}, {row}"], result[f"aer_crossed, {layer}, {row}"] = rates
+    heads = {
+        (layer, head): errors([one[layer, head, :-1] for one in on_val], val)[0]
+        for layer in range(2)
+        for head in range(4)
+    }
+    layer, head = min(heads, key=lambda place: heads[place])
+    best = errors([one[layer, head, :-1] for one in on_test], test)
+    result |= {"aer, head": best[0], "aer_crossed, head": best[1]}
+    return {name: float(value) for name, value in result.items()} | {"layer": layer, "head": head}
