@@ -109,7 +109,7 @@ counted_on_paper = on_paper(
             "P₂(b | a)",
             (
                 "How often does something follow an a, how many different tokens are they, and how often is it b?",
-                "c(ab) = 2, c(a) = 3, u(a) = 2, and P₁(b) is your answer to (a).",
+                "Here c(ab) = 2, c(a) = 3, u(a) = 2, and P₁(b) is your answer to (a).",
             ),
         ),
         "c": (
@@ -117,7 +117,7 @@ counted_on_paper = on_paper(
             "P₂(a | a)",
             (
                 "The pair never occurred. What is left of the formula?",
-                "u(a) P₁(a) / (c(a) + u(a)), with P₁(a) = (4 + 1) / 10.",
+                "It is u(a) P₁(a) / (c(a) + u(a)), with P₁(a) = (4 + 1) / 10.",
             ),
         ),
         "d": (

@@ -16,7 +16,7 @@ from course_utils.lessons.explorer import Choice, Explorer, Slider
 __all__ = ["sampling"]
 
 TEMPERATURES = (0.0, 0.3, 0.6, 1.0, 1.5, 3.0)
-TOP_K = (1, 2, 3, 5, 10, 0)
+TOP_K = (1, 3, 10, 0)
 """How many tokens may be drawn; 0 stands for all."""
 SHOWN = 10
 LINES = 6

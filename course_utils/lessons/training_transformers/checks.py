@@ -87,7 +87,7 @@ predicted_steps = on_paper(
         "c": (
             3,
             "how far the first step moves the weight",
-            ("What are Adam's two averages after one gradient, corrected?", "g / √g² is ±1."),
+            ("What are Adam's two averages after one gradient, corrected?", "They are g and g², and g / √g² is ±1."),
         ),
         "d": (
             3,

@@ -146,7 +146,7 @@ fixed_block = Check("fixed_block")
 
 @fixed_block.must(
     "the output has the shape of x",
-    hint="x is (batch, length, embed_dim), and the memory has another length. Which of the two is passed on?",
+    hint="Here x is (batch, length, embed_dim), and the memory has another length. Which of the two is passed on?",
 )
 def _(candidate):
     block, x, memory, mask = _decoder()
