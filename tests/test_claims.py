@@ -104,8 +104,14 @@ def test_under_strictness_the_claim_and_the_condition_are_raised(strict, capsys)
     assert capsys.readouterr().out == ""
 
 
-def test_in_a_notebook_the_line_of_the_cell_is_shown(reader, capsys):
-    shell = InteractiveShell.instance()
+@pytest.fixture
+def shell():
+    """IPython in this process, and none of it for the tests after this one."""
+    yield InteractiveShell.instance()
+    InteractiveShell.clear_instance()
+
+
+def test_in_a_notebook_the_line_of_the_cell_is_shown(reader, capsys, shell):
     cell = (
         "import course_utils as cu\n"
         "scores = [1, 2]\n"

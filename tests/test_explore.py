@@ -34,7 +34,15 @@ from course_utils.lessons.page import MAX_BYTES
 from course_utils.runtime import ROOT
 from course_utils.studio.book import explorers
 
-every_explorer = pytest.mark.parametrize("name", dir(cu.explore))
+TRAIN = {"alignment", "class_token", "heads", "pixels"}
+"""These train a network first."""
+every_explorer = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in TRAIN else ())
+        for name in dir(cu.explore)
+    ],
+)
 
 
 @cache
@@ -488,7 +496,8 @@ def _models(given) -> list[torch.nn.Module]:
     return [each for each in given if isinstance(each, torch.nn.Module)]
 
 
-@pytest.mark.parametrize("name", ["alignment", "heads", "transformer", "class_token", "pixels"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*sorted(TRAIN), "transformer"])
 def test_a_model_on_another_device_is_looked_at_and_left_as_it_is(name):
     function = getattr(cu.explore, name)
     trained = sys.modules[function.__module__]._trained()

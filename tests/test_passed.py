@@ -98,6 +98,7 @@ def test_where_nothing_can_be_written_the_session_remembers(reader, monkeypatch,
     assert cu.progress().headline.startswith("1 of ")
 
 
+@pytest.mark.slow
 def test_kernels_that_write_at_the_same_time_lose_nothing(reader):
     script = (
         "import sys, pathlib\n"
@@ -138,6 +139,7 @@ def test_what_has_passed_is_taken_in_this_session_and_in_the_next(reader, monkey
     assert capsys.readouterr().out == "FeedForward: yours, MyBlock\n" * 2
 
 
+@pytest.mark.slow
 def test_the_same_code_counts_as_the_same_in_another_process(reader):
     """Sets are in another order there."""
     script = f"from test_passed import *; print(passed._digest(cell({BLOCK!r})))"
