@@ -3,6 +3,7 @@
 A tiny chapter in a temporary folder serves for the machinery; the chapters of book.toml for the rules.
 """
 
+import ast
 import copy
 import os
 import re
@@ -13,8 +14,10 @@ import time
 
 import nbformat
 import pytest
+from IPython.core.formatters import DisplayFormatter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+import course_utils as cu
 from course_utils.runtime import ROOT
 from course_utils.studio import handout, manifest, notebooks, rules, vary
 from course_utils.studio.__main__ import main
@@ -727,3 +730,35 @@ def test_with_all_marked_numbers_changed_no_cell_ends_in_an_exception(chapter):
 def test_committed_notebooks_are_clean(chapter):
     notebook = nbformat.read(chapter.ipynb, as_version=4)
     assert notebooks.clean(copy.deepcopy(notebook)) == notebook
+
+
+OF_THE_COURSE = {"quiz", "recall", "predict", "course_map", "ways"}
+"""They show what stands elsewhere or beside them, and compute nothing: no kernel is needed to see it."""
+
+
+def _shown_by(code: str):
+    """What a cell shows that is one call of `OF_THE_COURSE`; None for any other."""
+    match ast.parse(code).body:
+        case [ast.Expr(ast.Call(ast.Attribute(ast.Name("cu"), name)) as call)] if (
+            name in OF_THE_COURSE
+        ):
+            return eval(compile(ast.Expression(call), "<cell>", "eval"), {"cu": cu})
+
+
+def _texts(data: dict) -> dict:
+    """The texts of an output, without the pixels of pictures."""
+    texts = {kind: text for kind, text in data.items() if kind.startswith("text/")}
+    return {kind: re.sub(r"(?<=base64,)[\w+/=]*", "", text) for kind, text in texts.items()}
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.notebook)
+def test_committed_questions_and_maps_are_those_of_today(chapter):
+    show = DisplayFormatter().format
+    for cell in nbformat.read(chapter.ipynb, as_version=4).cells:
+        if cell.cell_type == "code" and (shown := _shown_by(cell.source)) is not None:
+            today = _texts(show(shown)[0]) or {"text/plain": repr(shown)}  # a picture shows itself
+            (output,) = cell.outputs
+            kept = _texts(output.data)
+            assert {kind: kept.get(kind) for kind in today} == today, (
+                f"make notebooks CHAPTER={chapter.number}"
+            )
