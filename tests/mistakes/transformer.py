@@ -75,6 +75,30 @@ def asks_with_x_itself(block, x, memory, attn_mask=None, memory_mask=None):
     return block.around_feed_forward(x, block.feed_forward)
 
 
+def calls_the_block(block, x, memory, attn_mask=None, memory_mask=None):
+    """Leaves the work to the block, which in the chapter calls this function."""
+    return block(x, memory, attn_mask, memory_mask)
+
+
+def makes_its_own_mask(block, x, memory, attn_mask=None, memory_mask=None):
+    """Is always causal, whatever it was handed."""
+    return _three(block, x, memory, causal_mask(x.shape[1]), memory_mask)
+
+
+def hands_over_results(block, x, memory, attn_mask=None, memory_mask=None):
+    """Calls the sublayers before the residuals can."""
+    x = block.around_self(x, block.self_attention(x, x, x, attn_mask))
+    x = block.around_cross(x, block.cross_attention(x, memory, memory, memory_mask))
+    return block.around_feed_forward(x, block.feed_forward(x))
+
+
+def one_attention_for_both(block, x, memory, attn_mask=None, memory_mask=None):
+    """Looks at the memory with the weights of the self-attention."""
+    x = block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
+    x = block.around_cross(x, lambda y: block.self_attention(y, memory, memory, memory_mask))
+    return block.around_feed_forward(x, block.feed_forward)
+
+
 # counted ----------------------------------------------------------------------------------------
 
 
@@ -174,6 +198,26 @@ def one_norm_for_all(block, x, memory, memory_mask):
     return x + block.feed_forward(norm(x))
 
 
+def calls_the_whole_block(block, x, memory, memory_mask):
+    """Repairs nothing: it calls the right block."""
+    return block(x, memory, causal_mask(x.shape[1]), memory_mask)
+
+
+def switches_the_mode(block, x, memory, memory_mask):
+    """Is always in training mode, so that the mask is always there."""
+    block.train()
+    return only_the_norm_fixed(block, x, memory, memory_mask)
+
+
+def third_norm_forgotten(block, x, memory, memory_mask):
+    """The norm of the network is still applied to what is passed on."""
+    y = block.around_self.norm(x)
+    x = x + block.self_attention(y, y, y, causal_mask(x.shape[1]))
+    x = x + block.cross_attention(block.around_cross.norm(x), memory, memory, memory_mask)
+    x = block.around_feed_forward.norm(x)
+    return x + block.feed_forward(x)
+
+
 MISTAKES = {
     "my_sublayers": [
         gives_rows_of_the_memory,
@@ -185,6 +229,10 @@ MISTAKES = {
         one_residual_for_all,
         without_the_network,
         asks_with_x_itself,
+        calls_the_block,
+        makes_its_own_mask,
+        hands_over_results,
+        one_attention_for_both,
     ],
     "counted": [
         no_biases,
@@ -203,5 +251,8 @@ MISTAKES = {
         queries_from_the_source,
         norm_after,
         one_norm_for_all,
+        calls_the_whole_block,
+        switches_the_mode,
+        third_norm_forgotten,
     ],
 }

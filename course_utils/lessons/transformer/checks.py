@@ -5,7 +5,7 @@ import torch
 from course_utils.attention import causal_mask, padding_mask
 from course_utils.layers import DecoderLayer
 from course_utils.lessons.answers import on_paper
-from course_utils.lessons.check import Check, expect, expect_close, expect_shape
+from course_utils.lessons.check import Check, Unmet, expect, expect_close, expect_shape
 
 
 def _decoder(*, norm_first: bool = True):
@@ -27,9 +27,28 @@ def _silent(block):
             last.bias.zero_()
 
 
+def _called_whole(*_, **__):
+    """In the place of a block's forward pass: calling it is no answer, and in the chapter a call without end."""
+    raise Unmet("`block(…)` runs the whole block; write out its three sublayers instead")
+
+
 # The three sublayers of a decoder block ---------------------------------------------------------
 
 my_sublayers = Check("my_sublayers")
+
+
+@my_sublayers.must(
+    "it runs with masks and without, and calls the parts of the block, not the block",
+    hint=(
+        "A residual calls its sublayer itself: see `EncoderBlock`. What does yours get, a function or a result?",
+        "`around(x, lambda y: …)`: y is what the sublayer reads. Which mask has 6 rows and 6 columns, which 4 columns?",
+    ),
+)
+def _(candidate):
+    block, x, memory, mask = _decoder()
+    block.forward = _called_whole
+    candidate(block, x, memory, causal_mask(6), mask)
+    candidate(block, x, memory)
 
 
 @my_sublayers.must(
@@ -73,6 +92,21 @@ def _(candidate):
 
 
 @my_sublayers.must(
+    "without masks, later target tokens and the padding of the source are seen",
+    hint="The masks are arguments, and may be None. Does your function make one of its own?",
+)
+def _(candidate):
+    block, x, memory, _ = _decoder()
+    later, other = x.clone(), memory.clone()
+    later[:, 4], other[0, 3] = torch.randn(12), torch.randn(12)
+    before = candidate(block, x, memory)
+    after = candidate(block, later, memory)
+    expect(not torch.allclose(after[:, :4], before[:, :4]), "no causal mask, and yet one works")
+    after = candidate(block, x, other)
+    expect(not torch.allclose(after[0], before[0]), "no mask of the memory, and yet one works")
+
+
+@my_sublayers.must(
     "if every sublayer gives zeros, x passes unchanged (norm before)",
     hint="The residuals add. Is each sublayer called by its own residual, as in `around(x, sublayer)`?",
 )
@@ -86,7 +120,7 @@ def _(candidate):
 @my_sublayers.must(
     "it agrees with PyTorch's order of sublayers, with either place of the norm",
     hint=(
-        "First what was written, then the source, then the network. Has each its own residual?",
+        "First what was written, then the source, then the network. Has each its own weights, and its own residual?",
         "A sublayer gets from its residual what it has to read, normalized or not. Does yours read that, or x itself?",
     ),
 )
@@ -132,7 +166,7 @@ counted = on_paper(
             "the parameters of the whole model",
             (
                 "Three blocks on each side, and what else? Where does a norm stand that belongs to no block?",
-                "An encoder block has 600. Then 2 last norms, 10 and 14 rows of 8, and the output layer with its bias.",
+                "An encoder block has 600. Then 2 last norms, 10 and 14 rows of 8, and the output layer with biases.",
             ),
         ),
     },
@@ -145,8 +179,18 @@ fixed_block = Check("fixed_block")
 
 
 @fixed_block.must(
+    "it runs, and calls the parts of the block, not the block",
+    hint="Begin with her lines. Each has a sublayer, a norm and a sum: which of them are not as in `Residual`?",
+)
+def _(candidate):
+    block, x, memory, mask = _decoder()
+    block.forward = _called_whole
+    candidate(block, x, memory, mask)
+
+
+@fixed_block.must(
     "the output has the shape of x",
-    hint="Here x is (batch, length, embed_dim), and the memory has another length. Which of the two is passed on?",
+    hint="Target and memory have different lengths. Rows of which of the two are passed on?",
 )
 def _(candidate):
     block, x, memory, mask = _decoder()
@@ -159,6 +203,7 @@ def _no_later_token(candidate, training: bool) -> None:
     later = x.clone()
     later[:, 4] = torch.randn(12)
     before, after = (candidate(block, one, memory, mask) for one in (x, later))
+    expect(block.training == training, "the call has switched the block's mode")
     expect_close(after[:, :4], before[:, :4], "token 4 was changed, outputs before it")
     expect(not torch.allclose(after[:, 4], before[:, 4]), "token 4 was changed, its output was not")
 
