@@ -156,7 +156,8 @@
 # ### <a id="dropout"></a>dropout
 #
 # In training, a random share of the numbers is set to 0 and the others are made larger, so that their mean stays.
-# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop).
+# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [Around every
+# sublayer](10_transformer.ipynb#Around-every-sublayer).
 
 # %% [markdown]
 # ## E

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from course_utils.attention import causal_mask
 from course_utils.data.text import BOS, EOS, PAD
 from course_utils.data.translation import Batch
 from course_utils.models.transformer import Transformer
@@ -197,13 +198,15 @@ def _change(block: nn.Module, name: str, residual: nn.Module, kind: str) -> None
 
 @torch.no_grad()
 def run_with(
-    model: nn.Module, one_block: Callable[..., Tensor], batch: Batch
+    model: nn.Module, batch: Batch, one_block: Callable[..., Tensor] | None = None
 ) -> tuple[float, Tensor]:
-    """Loss per token, and all logits, if each decoder block computes `one_block(block, x, memory, memory_mask)`."""
+    """Loss per token, and all logits; `one_block(block, x, memory, memory_mask)` replaces the decoder blocks."""
     memory, mask = model.encode(batch.source, batch.source_lens)
     x = model.embed(model.target_embedding, batch.target_in)
+    causal = causal_mask(x.shape[1], device=x.device)
     for block in model.decoder:
-        x = one_block(block, x, memory, mask)
+        own = one_block is None
+        x = block(x, memory, causal, mask) if own else one_block(block, x, memory, mask)
     logits = model.output(model.decoder_norm(x))
     targets = batch.target_out.flatten()
     return F.cross_entropy(logits.flatten(0, 1), targets, ignore_index=PAD).item(), logits
