@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from bs4 import BeautifulSoup
+from matplotlib.colors import to_hex
 from nbval.plugin import get_sanitize_patterns
 from PIL import Image
 
@@ -72,6 +73,28 @@ def test_annotated_values_are_legible_on_their_cells():
     picture = cu.show_heatmaps(torch.eye(2), alt="Identity with its values", annotate=True)
     texts = {text.get_text(): text.get_color() for text in panels(picture)[0].texts}
     assert texts == {"1.00": "white", "0.00": "black"}
+
+
+def test_annotated_values_of_each_shade_have_contrast():
+    picture = cu.show_heatmaps(torch.linspace(0, 1, 41)[None], alt="All shades", annotate=True)
+    ax = panels(picture)[0]
+    for text, shade in zip(
+        ax.texts, ax.images[0].to_rgba(ax.images[0].get_array())[0], strict=True
+    ):
+        ground = linear(to_hex(shade)) @ [0.2126, 0.7152, 0.0722]
+        contrast = 1.05 / (ground + 0.05) if text.get_color() == "white" else (ground + 0.05) / 0.05
+        assert contrast >= 4.3, text.get_text()
+
+
+@pytest.mark.parametrize(
+    ("keys", "size"), [(["cat", "dog", "cow"], 9), (["giraffe", "elephant", "mouse"], 8)]
+)
+def test_labels_of_columns_that_would_touch_are_smaller(keys, size):
+    maps = torch.rand(5, 2, 3)
+    picture = cu.show_heatmaps(maps, alt="Five maps in a row", keys=keys)
+    assert {label.get_fontsize() for ax in panels(picture) for label in ax.get_xticklabels()} == {
+        size
+    }
 
 
 def test_tensors_of_any_kind_can_be_drawn():

@@ -95,7 +95,7 @@ class DotProducts:
         for (row, column), text in self.weight_texts.items():
             value = weights[row, column].item()
             text.set_text(f"{value:.2f}")
-            text.set_color("white" if value > 0.55 else "black")
+            text.set_color("white" if value > 0.7 else "black")
 
 
 def _texts(ax: Axes) -> dict[tuple[int, int], Text]:

@@ -142,7 +142,7 @@ class CrossAttention:
         for number, row in zip(self.numbers, found.weights, strict=False):
             largest = f"{row.max():.2f}"
             number.set_text(largest if columns < 10 else largest.removeprefix("0"))
-            number.set(x=row.argmax(), color="white" if row.max() > 0.55 else "black")
+            number.set(x=row.argmax(), color="white" if row.max() > 0.7 else "black")
         return f"“{sentence}” becomes “{french}”. {_unknown(found)}{_looks(found)}"
 
 

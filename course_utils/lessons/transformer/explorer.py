@@ -138,7 +138,7 @@ class Ripple:
             for row, texts in zip(table, words, strict=True):
                 for value, text in zip(row, texts, strict=True):
                     text.set_text("" if np.isnan(value) else f"{value:.2f}")
-                    text.set_color("white" if value > 0.6 else "black")
+                    text.set_color("white" if value > 0.7 else "black")
         for which, frame in enumerate(self.frames):
             bottom = found[which].shape[0] - 1
             box = outline(at - 0.5, bottom - 0.5, at + 0.5, bottom + 0.5)
