@@ -105,7 +105,10 @@ def cuts(picture: Picture) -> list[int]:
 
 
 def least_scale(picture: Picture) -> float:
-    """The scale at which the smallest letters of a picture are `LEGIBLE` pixels high, two digits."""
+    """The scale at which the smallest letters of a picture are `LEGIBLE` pixels high, two digits.
+
+    At most 1, since no page shows a picture larger than it is: with letters below `LEGIBLE` it would be cut everywhere.
+    """
     written = (text for text in picture.findobj(Text) if text.get_text() and text.get_visible())
     smallest = min((text.get_fontsize() for text in written), default=10)
-    return round(LEGIBLE / (smallest * picture.dpi / 72), 2)
+    return min(round(LEGIBLE / (smallest * picture.dpi / 72), 2), 1.0)

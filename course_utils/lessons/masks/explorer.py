@@ -55,7 +55,7 @@ class Masked:
         self.score_texts, self.weight_texts = _texts(top), _texts(bottom)
         self.maps = (top, bottom)
         for ax in self.maps:
-            ax.tick_params(labelsize=7)
+            ax.tick_params(labelsize=8)
         self._set_sums(right)
         legend.spines[:].set_visible(False)
         legend.set(xticks=[], yticks=[])
@@ -127,7 +127,7 @@ class Masked:
             text.set_color("white" if dark else "black")
         for place, text in self.weight_texts.items():
             text.set_text("NaN" if np.isnan(weight[place]) else f"{weight[place]:.2f}")
-            text.set_color("white" if weight[place] > 0.55 else "black")
+            text.set_color("white" if weight[place] > 0.7 else "black")
 
 
 def _texts(ax: Axes) -> dict[tuple[int, int], Text]:

@@ -63,7 +63,7 @@ class Memory:
         places = range(STEPS + 1)
         colors = [COLORS["vermilion"], *[COLORS["blue"]] * STEPS]
         self.bars = ax.barh(places, [0.0] * (STEPS + 1), color=colors, height=0.7)
-        self.texts = [ax.text(0, place, "", va="center", fontsize=7) for place in places]
+        self.texts = [ax.text(0, place, "", va="center", fontsize=8) for place in places]
         ax.set(xlim=(0, 1.16), xticks=[0, 0.5, 1], ylim=(STEPS + 0.6, -0.6), xlabel="share")
         ax.set_yticks(places, ["old state", *(f"word {place}" for place in places[1:])], fontsize=8)
         self.title = ax.set_title("The state after step 10")
