@@ -244,6 +244,8 @@ def test_in_lab_the_keys_are_the_forms_and_running_all_cells_waits_for_nobody(br
         expect(page.locator(".cu-said").first).to_contain_text("It averages <some> points.")
         page.get_by_label("A number from 0 to 10").focus()
         page.keyboard.type("1")
+        page.keyboard.press("Enter")
+        expect(page.locator(".cu-said").last).to_contain_text("Is it squared?")
         page.keyboard.press("Tab")
         page.keyboard.press("Tab")
         page.keyboard.press("Space")  # Skip

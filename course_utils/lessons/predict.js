@@ -51,5 +51,10 @@ function predict(root, task) {
     else if (right(given)) say(`<p>Your prediction: ${shown(given)}. Right.</p>${answer()}`, "right");
     else say(`<p>Your prediction: ${shown(given)}. ${reason(given)}</p>${answer()}`, "wrong");
   });
+  form.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.target.type !== "number") return;
+    event.preventDefault(); // in a browser Enter sends the form; inside a notebook Lab lets nothing happen
+    form.requestSubmit();
+  });
   skip.addEventListener("click", () => say(answer()));
 }
