@@ -42,8 +42,8 @@ cu.recall("start_here")
 #
 # *Section 1 of 5*
 #
-# Each animal has two numbers by which it can be found, its size and how much it is at home with people, both from 0 to
-# 1. The third number is what we want to know: the years that it may live, in round figures. The table is yours: add
+# Each animal has two numbers by which it can be found, its size and how much it is at home with people, both from 0 to 1.
+# The third number is what we want to know: the years that it may live, in round figures. The table is yours: add
 # animals, change numbers, move the kitten, and run all cells again. (The numbers in the text are those of the table as
 # it stands here.)
 
@@ -457,6 +457,9 @@ for name, place in zip(names, keys.tolist(), strict=True):
     side = ("right", (-5, 6)) if place[0] > 0.85 else ("left", (5, 6))
     right.annotate(name, place, side[1], textcoords="offset points", ha=side[0], **look)
 right.plot(*kitten[0], "X", color="black", markersize=8)
+right.annotate(
+    "kitten", kitten[0].tolist(), (0, 8), textcoords="offset points", ha="center", **look
+)
 right.set(xlabel="size", ylabel="home", title=soft, xlim=(-0.1, 1.1), ylim=(-0.1, 1.1))
 fig.colorbar(image, ax=right, label="answer (years)")
 fig

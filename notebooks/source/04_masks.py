@@ -179,6 +179,8 @@ for ax, (title, mask) in zip(axes.flat, shown.items(), strict=True):
     cu.heatmap(ax, mask[0, 0].float(), ylabel=None)
     ax.set_title(title, fontsize=9)
     ax.set(xticks=range(4), yticks=range(4))
+    ax.vlines([0.5, 1.5, 2.5], -0.5, 3.5, color="0.75", linewidth=0.8)
+    ax.hlines([0.5, 1.5, 2.5], -0.5, 3.5, color="0.75", linewidth=0.8)
 for ax in axes[:, 0]:
     ax.set_ylabel("Queries")
 fig

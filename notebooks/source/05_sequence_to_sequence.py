@@ -733,8 +733,10 @@ for ax, (title, shown) in zip(axes, panels.items(), strict=True):
             ax.plot(range(4), shares.mean(0), style, color=cu.COLORS[color], label=label)
             ax.plot(range(4), shares.T, "o", color=cu.COLORS[color], markersize=3, alpha=0.5)
     ax.set_xticks(range(4), list(LENGTHS))
+    for label, style in (("solid: sentences read", "-"), ("dashed: new ones", "--")):
+        ax.plot([], [], style, color=cu.COLORS["gray"], label=label)
     ax.set(title=title, xlabel="English tokens", ylim=(0, 1.03))
-    ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+    ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 axes[0].set_ylabel("exactly right")
 fig
 

@@ -90,7 +90,7 @@ class Database:
         )
         self.query = ax.scatter([0], [0], s=80, marker="X", color=COLORS["vermilion"], zorder=3)
         for name, place in zip(self.names, self.keys, strict=True):
-            ax.annotate(name, place, (15, -4), textcoords="offset points", fontsize=9)
+            ax.annotate(name, place, (13, -10), textcoords="offset points", fontsize=9)
         ax.set(title="Query × and keys", xlabel=FEATURES[0], ylabel=FEATURES[1])
         places = np.array([*self.keys, *self.queries.values(), (0, 0), (1, 1)])
         (left, low), (right, high) = places.min(axis=0), places.max(axis=0)
