@@ -81,7 +81,7 @@ ax.set(xlabel="x", ylabel="y", xlim=(-0.1, 5.4), ylim=(y.min() - 0.3, y.max() + 
 fig
 
 # %% [markdown]
-# By eye, you would look at the points around the orange line, and so will we. Lay a **window** over the query: a bump that
+# By eye, you would look at the points around the red line, and so will we. Lay a **window** over the query: a bump that
 # is 1 at the query and falls off to both sides. Such a bump is called a **kernel**. Each point counts as much as the
 # bump is high above it. Divide these numbers by their sum and you have weights; the weighted average of the values is
 # the answer.
@@ -170,7 +170,7 @@ cu.Drawing(
         "v": cu.Cells(1, 3, "values", shape="(3,)", values=[[2, 3, 7]], color="green"),
         "distance": cu.Box("distances: q − k", shape="(1, 3)"),
         "kernel": cu.Box("kernel: exp(−½ (distance / σ)²)"),
-        "K": cu.Cells(1, 3, shape="(1, 3)", values=bumps),
+        "K": cu.Cells(1, 3, "kernel", shape="(1, 3)", values=bumps),
         "norm": cu.Box("normalize: divide by the sum"),
         "A": cu.Cells(1, 3, "weights", shape="(1, 3)", values=shares, color="yellow"),
         "mix": cu.Box("mix: weights × values, summed"),
@@ -314,7 +314,7 @@ by_width.round(2)
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, axes = cu.subplots(
     1, 3, width=9, height=2.9, sharey=True,
-    alt="Twenty fits in gray, the mean of 200 in orange and the true curve dashed, at three widths. At 0.1 "
+    alt="Twenty fits in gray, the mean of 200 in red and the true curve dashed, at three widths. At 0.1 "
     "the gray fits scatter widely around the true curve; at 0.4 they stay near it; at 1.6 they lie "
     "close together and are nearly straight, far from the curve at both edges and at its bends.",
 )  # fmt: skip
@@ -330,7 +330,7 @@ axes[0].set_ylabel("y")
 axes[2].text(
     4.9,
     0.15,
-    "black: true curve\norange: mean of 200 fits\ngray: 20 of them",
+    "black: true curve\nred: mean of 200 fits\ngray: 20 of them",
     ha="right",
     fontsize=9,
 )
