@@ -113,7 +113,7 @@ comes_back
 # %% [markdown]
 # Byte-level pieces give back every text, also in a script that the training text never had. The price: a Chinese character takes three bytes and an emoji four, so that texts in other scripts become longer than in a tokenizer that has learned from them.
 #
-# BERT's **WordPiece** is a near relative. It merges the pair that makes the training text most probable under its own counts, not the most frequent one, and cuts a new word by taking the longest known piece again and again.
+# BERT's **WordPiece** ([Wu et al., 2016](https://arxiv.org/abs/1609.08144)) is a near relative. It merges the pair that raises the probability of the training text most, not the most frequent one, and cuts a new word by taking the longest known piece again and again.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Byte-level pieces give back each text; ours have unknown ones in some."):
@@ -125,7 +125,7 @@ with cu.guard("Byte-level pieces give back each text; ours have unknown ones in 
 #
 # *Section 3 of 6*
 #
-# Perplexities of different tokens cannot be compared: a character is easier to guess than a word. But all tokenizers cut the *same text*, and its whole log-likelihood can be divided by something that they share, its characters. Divided by $\ln 2$, too, it is in **bits per character**. Here are the n-grams of the chapter, with characters and with subwords, the best of one to eight tokens; training text and held-out text are the same for all.
+# Perplexities of different tokens cannot be compared: a character is easier to guess than a word. But all tokenizers cut the *same text*, and its whole log-likelihood can be divided by something that they share, its characters. Divided by $\ln 2$, too, it is in **bits per character**. Here are the n-grams of the chapter, with characters and with subwords, the best of one to eight tokens; training text and held-out text are the same for all, and the best is chosen on the held-out text.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -145,7 +145,7 @@ compared = bits.compare(sentences[::share], sizes=(128, 512, 1024))
 compared.round(2)
 
 # %% [markdown]
-# By perplexity the characters look best by far, with 2.34 against 19.14. In bits per character they come last: 1.23, against 1.16 with 1,024 subwords. A few large steps and many small ones through the same text come out nearly alike, and only in a common unit can that be seen.
+# By perplexity the characters look best by far, with 2.34 against 19.14. In bits per character they come last: 1.23, against 1.16 with 1,024 subwords. Few choices among many tokens and many choices among few come out nearly alike, and only a common unit shows it.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Characters have the smallest perplexity and the most bits per character."):
@@ -209,13 +209,13 @@ with cu.guard("The nucleus of 0.9 has one token of the sure distribution and eig
 #
 # *Section 5 of 6*
 #
-# A cache holds a key and a value for each token, layer and key–value head: $2 \cdot \text{layers} \cdot \text{heads} \cdot \text{head size}$ numbers a token. In half precision each takes two bytes. (In Llama 3, four query heads share one head of keys and values, which makes its cache a quarter of what it would be.)
+# A cache holds a key and a value for each token, layer and key–value head: $2 \cdot \text{layers} \cdot \text{heads} \cdot \text{head size}$ numbers a token. In half precision each takes two bytes. (In Llama 3.1, four query heads share one head of keys and values, which makes its cache a quarter of what it would be.)
 
 # %%
 models_of = {  # layers, heads of keys and values, head size, window
     "the chapter's GPT": (2, 4, 16, 32),
     "GPT-2, small": (12, 12, 64, 1024),
-    "Llama 3, 8B": (32, 8, 128, 131_072),
+    "Llama 3.1, 8B": (32, 8, 128, 131_072),
 }
 weighs = {}
 for name, (layers, heads, head_size, window) in models_of.items():
@@ -227,7 +227,7 @@ for name, (layers, heads, head_size, window) in models_of.items():
 pd.DataFrame(weighs).T
 
 # %% [markdown]
-# A full window of Llama 3 takes 16,384 MiB for a single text, as much as the weights of the model themselves (8 billion of two bytes). Long texts are limited by the cache.
+# A full window of Llama 3.1 takes 16,384 MiB for a single text, more than the weights of the model (8 billion numbers of two bytes are 15,259 MiB). For long texts the cache is what fills the memory.
 #
 # ## What came after
 #
@@ -250,4 +250,5 @@ pd.DataFrame(weighs).T
 # - Shazeer, N. (2020). [GLU variants improve Transformer](https://arxiv.org/abs/2002.05202).
 # - Touvron, H. et al. (2023). [LLaMA: open and efficient foundation language models](https://arxiv.org/abs/2302.13971).
 # - Wettig, A., Gao, T., Zhong, Z. and Chen, D. (2023). [Should you mask 15% in masked language modeling?](https://arxiv.org/abs/2202.08005). EACL.
+# - Wu, Y. et al. (2016). [Google's neural machine translation system: bridging the gap between human and machine translation](https://arxiv.org/abs/1609.08144). Section 4.1: wordpieces.
 # - Zhang, B. and Sennrich, R. (2019). [Root mean square layer normalization](https://arxiv.org/abs/1910.07467). NeurIPS.

@@ -64,6 +64,26 @@ def uses_the_merges_up(word, merges):
     return pieces
 
 
+def joins_text(word, merges):
+    """Replaces in the text of the pieces, and so joins parts of pieces, too."""
+    pieces = " ".join([*word, "␣"])
+    for left, right in merges:
+        pieces = pieces.replace(f"{left} {right}", left + right)
+    return pieces.split(" ")
+
+
+def same_letters(word, merges):
+    """Joins any two pieces with the letters of the merge."""
+    pieces = [*word, "␣"]
+    for left, right in merges:
+        place = 0
+        while place < len(pieces) - 1:
+            if pieces[place] + pieces[place + 1] == left + right:
+                pieces[place : place + 2] = [left + right]
+            place += 1
+    return pieces
+
+
 # counted_on_paper -------------------------------------------------------------------------------
 
 
@@ -87,6 +107,11 @@ def new_pairs_impossible():
     return [0.3, 0.52, 0.0, 4, 512]
 
 
+def lower_order_unsmoothed():
+    """Relative frequencies for P₁ inside P₂."""
+    return [0.3, (2 + 2 * 2 / 7) / 5, 0.2, 4, 512]
+
+
 # fixed_windows ----------------------------------------------------------------------------------
 
 
@@ -102,6 +127,13 @@ def same_token(stream, length, count, generator):
     starts = torch.randint(len(stream) - length, (count, 1), generator=generator)
     tokens = stream[starts + torch.arange(length)]
     return tokens, tokens
+
+
+def next_number(stream, length, count, generator):
+    """Adds 1 to each token: right for the text 0, 1, 2, … of the chapter's test alone."""
+    starts = torch.randint(len(stream) - length, (count, 1), generator=generator)
+    tokens = stream[starts + torch.arange(length)]
+    return tokens, tokens + 1
 
 
 def last_place_left_out(stream, length, count, generator):
@@ -244,6 +276,14 @@ def one_nucleus_for_all(probs, p):
     return torch.zeros_like(probs).scatter(-1, order, kept)
 
 
+def ties_kept(probs, p):
+    """Keeps every token that is as likely as the last one in the nucleus."""
+    ordered = probs.sort(dim=-1, descending=True).values
+    number = (ordered.cumsum(dim=-1) - ordered < p).sum(dim=-1, keepdim=True)
+    kept = probs * (probs >= ordered.gather(-1, number - 1))
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
 MISTAKES = {
     "encode_word": [
         no_end_mark,
@@ -251,16 +291,20 @@ MISTAKES = {
         first_place_only,
         newest_first,
         uses_the_merges_up,
+        joins_text,
+        same_letters,
     ],
     "counted_on_paper": [
         relative_frequencies,
         the_loss_instead,
         mean_of_probabilities,
         new_pairs_impossible,
+        lower_order_unsmoothed,
     ],
     "fixed_windows": [
         not_fixed,
         same_token,
+        next_number,
         last_place_left_out,
         last_start_left_out,
         wrapped,
@@ -282,5 +326,6 @@ MISTAKES = {
         left_sorted,
         likely_enough,
         one_nucleus_for_all,
+        ties_kept,
     ],
 }

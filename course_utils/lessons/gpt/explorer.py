@@ -12,27 +12,15 @@ from torch import Tensor
 from course_utils.decoding import next_token_probs
 from course_utils.figures import COLORS, subplots
 from course_utils.lessons.explorer import Choice, Explorer, Slider
+from course_utils.lessons.runs import stored_runs
 
 __all__ = ["sampling"]
 
-TEMPERATURES = (0.0, 0.3, 0.6, 1.0, 1.5, 3.0)
+TEMPERATURES = (0.0, 0.5, 1.0, 1.5, 3.0)
 TOP_K = (1, 3, 10, 0)
 """How many tokens may be drawn; 0 stands for all."""
 SHOWN = 10
 LINES = 6
-
-WORDS = {
-    "she drinks a cup of": (
-        "tea coffee milk water juice soup wine the her sugar cold my beer hot oil",
-        (5.0, 4.8, 3.1, 3.0, 2.3, 1.6, 1.4, 1.1, 0.7, 0.4, 0.2, 0.0, -0.3, -0.6, -1.5),
-    ),
-    "what time is": (
-        "it the that this your lunch he school now dinner our she my there a",
-        (7.5, 3.4, 2.6, 2.3, 1.9, 1.8, 1.0, 0.9, 0.7, 0.6, 0.3, 0.1, -0.2, -0.4, -1.0),
-    ),
-}
-"""Prompt → tokens and logits, made up, for an explorer without a model."""
-
 
 # Drawing ----------------------------------------------------------------------------------------
 
@@ -44,14 +32,15 @@ def sampling(
     """Temperature and top-k against the probabilities of the next token, and what is then written.
 
     Args:
-        logits: prompt → token → its logit, for at most three prompts; made-up ones by default.
-        write: (prompt, temperature, top_k) → texts; by default draws of the next token alone.
+        logits: prompt → token → its logit, for at most three prompts; by default, in the book for instance, those
+            of a GPT that was trained as the chapter trains its own, with what it wrote.
+        write: (prompt, temperature, top_k) → texts; with `logits` alone, draws of the next token.
 
     Raises:
         ValueError: there is no prompt, there are more than three, or one has fewer than 10 tokens.
     """
     if logits is None:
-        logits = {p: dict(zip(words.split(), ls, strict=True)) for p, (words, ls) in WORDS.items()}
+        logits, write = _stored()
     if not 1 <= len(logits) <= 3 or min(map(len, logits.values())) < SHOWN:
         raise ValueError(f"logits has {len(logits)} prompts; 1 to 3 with {SHOWN} tokens each")
     tables = {prompt: Table.of(prompt, table) for prompt, table in logits.items()}
@@ -64,6 +53,14 @@ def sampling(
     }
     caption = "Outlined: softmax of the logits. Filled: what is drawn from."
     return Explorer("sampling", lambda: Drawing(tables, texts), controls, caption=caption)
+
+
+def _stored() -> tuple[dict[str, dict[str, float]], Callable[[str, float, int | None], list[str]]]:
+    """Logits and texts of the run `written`, as `sampling` takes them."""
+    (run,) = stored_runs("gpt", "written")
+    texts = {one["prompt"]: one["texts"] for one in run.examples}
+    logits = {one["prompt"]: one["logits"] for one in run.examples}
+    return logits, lambda prompt, temperature, top_k: texts[prompt][f"{temperature:g} {top_k or 0}"]
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,8 @@
 """A task that only a look back can solve: a block of random letters, again and again."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -59,3 +62,49 @@ def losses_without(model: GPT) -> list[list[float]]:
         layer.attention = whole
         found.append(row)
     return found
+
+
+@torch.no_grad()
+def block_loss(model: nn.Module, period: int, count: int = 200) -> float:
+    """Mean loss of the repetitions of `count` random blocks of this many letters, in nats per letter."""
+    draws = torch.Generator().manual_seed(1)
+    letters = torch.rand(count, len(LETTERS), generator=draws).argsort(dim=1)
+    texts = letters[:, torch.arange(LENGTH + 1) % period]
+    with evaluating(model):
+        each = F.cross_entropy(model(texts[:, :-1]).mT, texts[:, 1:], reduction="none")
+    return each[:, period:].mean().item()
+
+
+@torch.no_grad()
+def after_match(model: nn.Module, back: int, *, match: bool, count: int = 500) -> float:
+    """Probability of the letter that came after the one `back` places before, in texts of 13 to 21 different letters.
+
+    Args:
+        model: ids (batch, length) → logits (batch, length, 26).
+        back: how many places, at most 12.
+        match: whether the last letter is replaced by the one `back` places before. Nothing else is repeated.
+        count: texts of each length.
+    """
+    draws = torch.Generator().manual_seed(1)
+    letters = torch.rand(count, len(LETTERS), generator=draws).argsort(dim=1)
+    found = []
+    with evaluating(model):
+        for last in range(12, 21):
+            texts = letters[:, : last + 1].clone()
+            if match:
+                texts[:, last] = texts[:, last - back]
+            probs = model(texts)[:, -1].softmax(dim=-1)
+            found.append(probs.gather(1, letters[:, last - back + 1, None]).mean().item())
+    return sum(found) / len(found)
+
+
+def match_table(model: nn.Module, backs: Iterable[int]) -> Any:
+    """A pandas.DataFrame of `after_match`: a row without and one with a match, a column for each distance."""
+    import pandas as pd
+
+    rows = {"nothing comes again": False, "the last letter does": True}
+    found = {
+        f"{back} back": [after_match(model, back, match=match) for match in rows.values()]
+        for back in backs
+    }
+    return pd.DataFrame(found, index=list(rows))
