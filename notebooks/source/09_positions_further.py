@@ -185,7 +185,7 @@ with cu.guard("The pairings agree at offset 0 and after reordering, not elsewher
 #
 # *Section 5 of 7*
 #
-# A decoder writes token by token and keeps the keys and values of earlier tokens in a **cache**; [The Transformer](10_transformer.ipynb) builds one. Each new token has to get *its own* position. A mistake that raises no error: the new token is a sequence of length 1, so `table[:1]` gives it position 0, again and again.
+# A decoder writes token by token and keeps the keys and values of earlier tokens in a **cache**; [Translating](11_translating.ipynb) builds one. Each new token has to get *its own* position. A mistake that raises no error: the new token is a sequence of length 1, so `table[:1]` gives it position 0, again and again.
 #
 # With rotary positions, keys usually go into the cache after they have been turned: then they need not be turned again. Unturned keys work as well, if all are turned at each step; this allows new positions for old keys ([Xiao et al., 2023](https://arxiv.org/abs/2309.17453)).
 
