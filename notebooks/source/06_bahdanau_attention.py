@@ -460,11 +460,13 @@ fig, axes = cu.subplots(
     "the front to four words at the end; below, a negation: n'a and pas look at didn't.",
 )  # fmt: skip
 for ax, pair, words in zip(axes, chosen, cu.word_maps(model, chosen, *vocabularies), strict=True):
-    cu.heatmap(ax, words, queries=pair.target, keys=pair.source, xlabel=None, ylabel=None)
+    image = cu.heatmap(ax, words, queries=pair.target, keys=pair.source, xlabel=None, ylabel=None)
     ax.tick_params(axis="x", rotation=60)
     for s, t in pair.alignment:
-        x, y = [s - 0.45, s + 0.45, s + 0.45, s - 0.45, s - 0.45], [t - 0.45, t - 0.45, t + 0.45, t + 0.45, t - 0.45]  # fmt: skip
-        ax.plot(x, y, color=cu.COLORS["vermilion"], linewidth=1)
+        x, y = [s - 0.42, s + 0.42, s + 0.42, s - 0.42, s - 0.42], [t - 0.42, t - 0.42, t + 0.42, t + 0.42, t - 0.42]  # fmt: skip
+        ax.plot(x, y, color="white", linewidth=3.5)  # on dark cells, too, a frame is seen
+        ax.plot(x, y, color=cu.COLORS["vermilion"], linewidth=1.5)
+fig.colorbar(image, ax=axes, shrink=0.4, label="weight")
 fig
 
 # %% [markdown]

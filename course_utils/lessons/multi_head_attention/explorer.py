@@ -10,6 +10,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 
 from course_utils.cache import record_attention
 from course_utils.figures import COLORS, heatmap, subplots
@@ -33,6 +34,7 @@ SHOWN = ("AB", "BA", "CF", "FC", "DH", "HD", "EG", "GE")
 """Requests in the maps: each drawer stands once first and once second."""
 MARKER = {
     "color": COLORS["vermilion"], "markerfacecolor": "none", "markersize": 6, "markeredgewidth": 1.0,
+    "path_effects": [withStroke(linewidth=2.6, foreground="white")],  # seen on dark cells, too
 }  # fmt: skip
 
 
