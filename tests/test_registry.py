@@ -15,6 +15,7 @@ import zipfile
 
 import pytest
 import requests
+import tqdm
 
 from course_utils.data import registry
 from course_utils.data.registry import DataUnavailable, fetch, read_member, registered
@@ -181,6 +182,8 @@ def test_what_a_killed_process_left_is_swept_away_in_time(entry, tmp_path):
 def test_a_bar_shows_the_download_to_who_watches(entry, monkeypatch, capsys, watched):
     monkeypatch.setattr("sys.stderr.isatty", lambda: watched)
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    # As in a terminal, whichever test was the first to import it.
+    monkeypatch.setattr("pooch.downloaders.tqdm", tqdm.std.tqdm)
     fetch("toy", registry=entry())
     assert ("100%" in capsys.readouterr().err) == watched
 
