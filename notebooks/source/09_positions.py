@@ -683,6 +683,9 @@ def draw_places(task, live, alt, below=()):
         cu.heatmap(ax, weights, xlabel="place of the key", ylabel=None, vmax=0.5)
         ax.set_title("mean weights, dark: 0.5 or more", fontsize=8)
     panels[0, 0].set_ylabel("share right")
+    panels[0, 1].plot([], [], color=cu.COLORS["blue"], label="seed 0")
+    panels[0, 1].plot([], [], "--", color=cu.COLORS["vermilion"], linewidth=1, label="seeds 1, 2")
+    panels[0, 1].legend(loc="center right")
     if below:
         panels[1, 0].set_ylabel("place of the query")
     return picture
