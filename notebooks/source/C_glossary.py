@@ -182,6 +182,11 @@
 # %% [markdown]
 # ## F
 #
+# ### <a id="fine-tuning"></a>fine-tuning
+#
+# Training a pretrained network further, on a task of its own with few labels. *Taught in* [Fifty
+# labels](14_bert_and_transfer.ipynb#Fifty-labels).
+#
 # ### <a id="fixed-context"></a>fixed context
 #
 # One vector of fixed size that has to hold the whole source sentence. *Taught in* [Encoder and
@@ -278,6 +283,11 @@
 #
 # The numbers that a model gives before the softmax turns them into probabilities. *Taught in* [Softmax and the
 # cross-entropy](B_pytorch.ipynb#Softmax-and-the-cross-entropy).
+#
+# ### <a id="lora"></a>LoRA
+#
+# Low-rank adaptation: a linear layer is frozen, and a product of two narrow matrices beside it is trained. *Taught in*
+# [A little is enough: LoRA](14_bert_and_transfer.ipynb#A-little-is-enough:-LoRA).
 
 # %% [markdown]
 # ## M
@@ -295,8 +305,8 @@
 #
 # ### <a id="masked-token-pretraining"></a>masked-token pretraining
 #
-# Training in which some tokens are hidden and the model restores them from both sides. *Taught in* [What came
-# after](13_gpt_further.ipynb#What-came-after).
+# Training in which some tokens are hidden and the model restores them from both sides. *Taught in* [Hide and
+# restore](14_bert_and_transfer.ipynb#Hide-and-restore), [Training it](14_bert_and_transfer.ipynb#Training-it).
 #
 # ### <a id="multi-head-attention"></a>multi-head attention
 #

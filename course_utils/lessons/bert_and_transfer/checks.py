@@ -1,0 +1,293 @@
+"""Checks of *BERT and transfer*: a count on paper, masking with a bug, a LoRA layer, targets in the answer only."""
+
+import torch
+from torch import nn
+
+from course_utils.lessons.answers import on_paper
+from course_utils.lessons.check import (
+    Check,
+    WrongKind,
+    expect,
+    expect_close,
+    expect_equal,
+    expect_shape,
+    unchanged,
+)
+
+# Counting on paper ------------------------------------------------------------------------------
+
+hidden_on_paper = on_paper(
+    "hidden_on_paper",
+    __name__,
+    {
+        "a": (30, "the number of tokens that are asked for", "15 % of 200."),
+        "b": (
+            24,
+            "the number of masks",
+            ("Which share of the picked tokens is masked?", "80 % of your answer to (a)."),
+        ),
+        "c": (
+            173,
+            "the number of tokens that BERT reads as they are in the text",
+            (
+                "Two kinds of token are as in the text: those that were not picked, and which others?",
+                "170 were not picked. Of the 30 that were, 10 % stay.",
+            ),
+        ),
+        "d": (
+            199,
+            "the number of tokens that a GPT is asked for",
+            "Which of the 200 tokens has nothing before it?",
+        ),
+    },
+)
+
+# Masking: find the bug --------------------------------------------------------------------------
+
+fixed_masking = Check("fixed_masking")
+
+MASK, SIZE = 4, 500
+
+
+def _ids():
+    ids = torch.randint(MASK + 1, SIZE, (300, 40))
+    ids[:, 0], ids[:, -1] = 2, 3  # <bos>, <eos>
+    return ids
+
+
+def _masked(candidate, *share):
+    """The ids as they were, the tokens and the targets."""
+    ids = _ids()
+    answer = candidate(ids.clone(), SIZE, *share)
+    pair = isinstance(answer, tuple) and len(answer) == 2
+    expect(pair, "a pair (tokens, targets) is expected")
+    return ids, *(expect_shape(part, (300, 40)) for part in answer)
+
+
+@fixed_masking.must(
+    "targets are the tokens that stood there before",
+    hint="When are the targets read: before or after the ids change?",
+)
+def _(candidate):
+    ids, _, targets = _masked(candidate)
+    picked = targets != -100
+    expect(bool(picked.any()), "all targets are -100")
+    same = torch.equal(targets[picked], ids[picked])
+    expect(same, "a target is not the token that stood there before")
+
+
+@fixed_masking.must(
+    "the input is not changed",
+    hint="Which lines make a new tensor, and which write into the one that was given?",
+)
+def _(candidate):
+    ids = _ids()
+    with unchanged(ids):
+        candidate(ids, SIZE)
+
+
+@fixed_masking.must(
+    "where the target is -100, the token stays",
+    hint="Which tokens may be masked or replaced: all, or the picked ones only?",
+)
+def _(candidate):
+    ids, tokens, targets = _masked(candidate)
+    same = torch.equal(tokens[targets == -100], ids[targets == -100])
+    expect(same, "a token changed where the target is -100")
+
+
+@fixed_masking.must(
+    "15 % are picked; of these 80 % are masked, 10 % random, 10 % kept",
+    hint="Which values of `fate` make a token random? Do the three shares overlap?",
+)
+def _(candidate):
+    ids, tokens, targets = _masked(candidate)
+    _expect_shares(ids, tokens, targets, 0.15)
+
+
+@fixed_masking.must(
+    "another share picks as many",
+    hint="Which number in your function is the share, and is it the one that was given?",
+)
+def _(candidate):
+    _expect_shares(*_masked(candidate, 0.5), 0.5)
+
+
+def _expect_shares(ids, tokens, targets, wanted):
+    picked = targets != -100
+    share = picked[:, 1:-1].float().mean().item()
+    reason = f"{share:.0%} of the ordinary tokens are picked; expected {wanted:.0%}"
+    expect(abs(share - wanted) < 0.02, reason)
+    hidden = (tokens == MASK)[picked].float().mean().item()
+    expect(abs(hidden - 0.8) < 0.04, f"{hidden:.0%} of the picked tokens are masked; expected 80 %")
+    kept = (tokens == ids)[picked].float().mean().item()
+    expect(abs(kept - 0.1) < 0.04, f"{kept:.0%} of the picked tokens are kept; expected 10 %")
+
+
+@fixed_masking.must(
+    "special tokens are neither picked nor drawn",
+    hint="Which ids do ordinary tokens have? Compare them with that of the mask.",
+)
+def _(candidate):
+    ids, tokens, targets = _masked(candidate)
+    expect(bool((targets[ids <= MASK] == -100).all()), "a special token is picked")
+    drawn = tokens[(tokens != ids) & (tokens != MASK)]
+    expect(bool((drawn > MASK).all()), "a token became a special one")
+
+
+# A LoRA layer -----------------------------------------------------------------------------------
+
+my_lora = Check("my_lora")
+
+
+def _layer(candidate, rank=3, alpha=6.0):
+    """A linear layer from 10 to 7 numbers, a copy of its weight and bias, and what the candidate makes of it."""
+    linear = nn.Linear(10, 7)
+    before = linear.weight.detach().clone(), linear.bias.detach().clone()
+    layer = candidate(linear, rank, alpha)
+    if not isinstance(layer, nn.Module):
+        raise WrongKind(f"a module is expected, got {type(layer).__name__}")
+    return linear, before, layer
+
+
+def _trainable(layer):
+    return [one for one in layer.parameters() if one.requires_grad]
+
+
+@my_lora.must(
+    "at the start it gives what the linear layer gives",
+    hint=(
+        "A product of two matrices is zero if one of them is. Which one may be zero at the start?",
+        "B begins as zeros, A at random.",
+    ),
+)
+def _(candidate):
+    linear, _, layer = _layer(candidate)
+    x = torch.randn(4, 5, 10)
+    expect_close(layer(x), linear(x), "before any training, the output")
+
+
+@my_lora.must(
+    "trainable are rank · (inputs + outputs) numbers, and not the linear layer",
+    hint=(
+        "Which parameters stay as they are, and how is a parameter told so? Are A and B parameters?",
+        "`linear.requires_grad_(False)`, and `nn.Parameter(…)` for A and for B.",
+    ),
+)
+def _(candidate):
+    for rank in (1, 3):
+        _, _, layer = _layer(candidate, rank)
+        count = sum(one.numel() for one in _trainable(layer))
+        expect_equal(count, rank * 17, f"rank {rank}, trainable parameters")
+
+
+@my_lora.must(
+    "it learns from its first step on, and leaves the linear layer as it was",
+    hint=(
+        "What is the gradient of B if A is zero, and that of A if B is zero? Can both begin at zero?",
+        "A begins at random, for instance `torch.randn(…)`; B begins as zeros.",
+    ),
+)
+def _(candidate):
+    linear, before, layer = _layer(candidate)
+    x = torch.randn(6, 10)
+    first = layer(x).detach().clone()
+    trained = _trainable(layer)
+    expect(bool(trained), "nothing is trainable")
+    optimizer = torch.optim.SGD(trained, 0.1)
+    for _step in range(2):
+        optimizer.zero_grad()
+        (layer(x) - 1).square().mean().backward()
+        optimizer.step()
+    moved = (layer(x) - first).abs().max().item()
+    expect(moved > 1e-4, "after two steps of training the output is the same as before")
+    same = torch.equal(linear.weight, before[0]) and torch.equal(linear.bias, before[1])
+    expect(same, "the training changed the linear layer")
+
+
+@my_lora.must(
+    "the change is linear, has the rank, and its scale is alpha / rank",
+    hint=(
+        "What is added to the linear layer's output? Does it depend on x alone, without a bias?",
+        "`self.linear(x) + alpha / rank * (x @ A @ B.T)`, with A (inputs, rank) and B (outputs, rank).",
+    ),
+)
+def _(candidate):
+    _, _, layer = _layer(candidate, 2, 6.0)
+    _, _, other = _layer(candidate, 2, 12.0)
+    values = [torch.randn(one.shape) for one in _trainable(layer)]
+    changes = []
+    for one in (layer, other):
+        with torch.no_grad():
+            for parameter, value in zip(_trainable(one), values, strict=True):
+                parameter.copy_(value)
+            linear = next(part for part in one.modules() if isinstance(part, nn.Linear))
+            changes.append(one(torch.eye(10)) - linear(torch.eye(10)))
+    rank = int(torch.linalg.matrix_rank(changes[0], rtol=1e-4))
+    expect_equal(rank, 2, "rank of the change")
+    expect_close(changes[1], 2 * changes[0], "twice the alpha, the change")
+    sizes = sorted(tuple(sorted(one.shape)) for one in _trainable(layer))
+    if sizes == [(2, 7), (2, 10)]:
+        A, B = (next(v for v in values if n in v.shape) for n in (10, 7))
+        A, B = A if A.shape[0] == 10 else A.T, B if B.shape[0] == 7 else B.T
+        expect_close(changes[0], 3 * A @ B.T, "rank 2 and alpha 6, the change", atol=1e-4)
+
+
+# Targets in the answer only ---------------------------------------------------------------------
+
+my_answer_targets = Check("my_answer_targets")
+
+IDS = [[2, 11, 12, 3, 47, 0, 0], [2, 13, 14, 15, 16, 3, 62], [2, 17, 3, 48, 49, 50, 0]]
+LENGTHS = [4, 6, 3]
+WANTED = [
+    [-100, -100, -100, 47, -100, -100],
+    [-100, -100, -100, -100, -100, 62],
+    [-100, -100, 48, 49, 50, -100],
+]
+
+
+def _targets(candidate):
+    ids, lengths = torch.tensor(IDS), torch.tensor(LENGTHS)
+    return expect_shape(candidate(ids, lengths), (3, 6))
+
+
+@my_answer_targets.must(
+    "the first token of the answer is asked for, at the last place of the prompt",
+    hint=(
+        "At which place does a GPT say what comes behind the prompt? It has read the whole prompt there.",
+        "Target i is token i + 1. For a prompt of n tokens the answer begins at token n, so at target n − 1.",
+    ),
+)
+def _(candidate):
+    targets = _targets(candidate)
+    found = [targets[row, n - 1].item() for row, n in enumerate(LENGTHS)]
+    expect_equal(found, [47, 62, 48], "the targets at the last place of each prompt")
+
+
+@my_answer_targets.must(
+    "tokens of the prompt are not asked for",
+    hint="Which targets are tokens of the prompt? They become -100, which the loss leaves out.",
+)
+def _(candidate):
+    targets = _targets(candidate)
+    for row, n in enumerate(LENGTHS):
+        found = targets[row, : n - 1].tolist()
+        expect_equal(found, [-100] * (n - 1), f"row {row}, the targets inside the prompt")
+
+
+@my_answer_targets.must(
+    "a longer answer is asked for to its end, and padding never",
+    hint="The padding has the id 0. Which condition leaves it out, and nothing else?",
+)
+def _(candidate):
+    expect_equal(_targets(candidate).tolist(), WANTED, "the targets")
+
+
+@my_answer_targets.must(
+    "the ids are not changed",
+    hint="`masked_fill` makes a new tensor, `masked_fill_` and `ids[…] = …` write into the old one.",
+)
+def _(candidate):
+    ids, lengths = torch.tensor(IDS), torch.tensor(LENGTHS)
+    with unchanged(ids, lengths):
+        candidate(ids, lengths)

@@ -1,0 +1,124 @@
+"""The trainings of *BERT and transfer* that are made beforehand: `make runs CHAPTER=14`."""
+
+import functools
+
+import torch
+
+from course_utils.lessons.bert_and_transfer import answers, counting
+from course_utils.lessons.bert_and_transfer import pretraining as pretraining
+from course_utils.lessons.bert_and_transfer.tasks import (
+    CLASSES,
+    DATA,
+    Labeled,
+    bag_accuracy,
+    few,
+    task,
+)
+from course_utils.lessons.bert_and_transfer.tuning import accuracy, classifier, fine_tune
+from course_utils.lessons.live import save_model
+from course_utils.lessons.runs import stored
+from course_utils.models.language import LanguageModel
+
+SEEDS = (0, 1, 2)
+LABELS = {"order": (50, 1000), "tense": (50,)}
+STEPS = {50: 120, 1000: 400}
+RATES = {"all": (1e-3, 3e-3), "LoRA": (3e-3, 1e-2), "output": (1e-2, 3e-2)}
+"""Of these the better one on the validation part is taken, for each beginning, seed and number of labels."""
+
+
+@functools.cache
+def begun(name: str, seed: int) -> tuple[LanguageModel, list[list[float]]]:
+    """A pretrained network, once for all runs of a process."""
+    return pretraining.pretrain(name, seed)
+
+
+def tuned(body: LanguageModel, name: str, count: int, seed: int, method: str) -> tuple[float, list]:
+    """Test accuracy at the better rate, and points [step, accuracy on the validation part]."""
+    best: tuple[float, float, list] = (-1.0, 0.0, [])
+    data, (val, test) = few(name, count, seed), task(name)
+    for lr in RATES[method]:
+        torch.manual_seed(seed)
+        model = classifier(body, CLASSES[name], method)
+        curve = fine_tune(model, data, steps=STEPS[count], lr=lr, seed=seed, watch=val)
+        best = max(best, (curve[-1][1], accuracy(model, test), curve), key=lambda one: one[0])
+    return best[1], best[2]
+
+
+@stored(
+    cases=[{"beginning": name, "seed": seed} for seed in SEEDS for name in pretraining.BEGINNINGS],
+    data=DATA,
+)
+def transfer(*, beginning: str, seed: int) -> dict:
+    """Pretrain, then fine-tune all weights on both tasks; seed 0 of one is the live model."""
+    body, curve = begun(beginning, seed)
+    result, curves = {}, {"pretraining": curve}
+    if beginning != "from scratch":
+        result["hidden"] = round(counting.hidden_loss(body), 4)
+    if beginning == "BERT" and seed == 0:
+        sizes = {"vocab_size": body.embedding.num_embeddings} | pretraining.SIZES
+        save_model("bert", body, sizes)
+    for name, amounts in LABELS.items():
+        for count in amounts:
+            score, curves[f"{name} {count}"] = tuned(body, name, count, seed, "all")
+            result[f"{name} {count}"] = round(score, 4)
+    return {"result": result, "curves": curves}
+
+
+@stored(
+    cases=[{"method": method, "seed": seed} for seed in SEEDS for method in ("LoRA", "output")],
+    data=DATA,
+)
+def parts(*, method: str, seed: int) -> dict:
+    """The same BERT with LoRA, or with nothing trained but the new output layer."""
+    body, _ = begun("BERT", seed)
+    scores = {f"order {n}": tuned(body, "order", n, seed, method)[0] for n in LABELS["order"]}
+    return {"result": {name: round(score, 4) for name, score in scores.items()}}
+
+
+@stored(
+    cases=[{"answers_only": only, "seed": seed} for seed in SEEDS for only in (True, False)],
+    data=DATA,
+)
+def answering(*, answers_only: bool, seed: int) -> dict:
+    """A GPT that answers behind the sentence whether it is in order; the loss on all tokens, or on answers only."""
+    data, (_, test) = few("order", 1000, seed), task("order")
+    model = answers.tune(
+        begun("GPT", seed)[0],
+        data,
+        answers_only=answers_only,
+        steps=STEPS[1000],
+        lr=1e-3,
+        seed=seed,
+    )
+    rows = {"in order": test.labels == 0, "exchanged": test.labels == 1}
+    halves = {
+        name: Labeled(test.ids[those], test.lengths[those], test.labels[those], ())
+        for name, those in rows.items()
+    }
+    losses = {f"loss {name}": answers.prompt_loss(model, half) for name, half in halves.items()}
+    result = {"right": answers.answered(model, test)} | losses
+    return {"result": {name: round(value, 4) for name, value in result.items()}}
+
+
+@stored(cases=[{"seed": seed} for seed in SEEDS], data=DATA, small=True, tolerance=0.03)
+def counted(*, seed: int) -> dict:
+    """What needs no network: bags of tokens and of pairs, and counted triples with a threshold."""
+    result = {}
+    for name, amounts in LABELS.items():
+        for count in amounts:
+            for kind, pairs in (("tokens", False), ("pairs", True)):
+                score = bag_accuracy(name, count, seed, neighbors=pairs)
+                result[f"bag of {kind}, {name} {count}"] = score
+    for count in LABELS["order"]:
+        result[f"triples, order {count}"] = counting.counted_accuracy(count, seed)
+    return {"result": {name: round(score, 4) for name, score in result.items()}}
+
+
+@stored(cases=[{"seed": seed} for seed in SEEDS], data=DATA)
+def longer(*, seed: int) -> dict:
+    """From scratch with four times the steps of the others: had it converged?"""
+    data, (val, test) = few("order", 1000, seed), task("order")
+    torch.manual_seed(seed)
+    model = classifier(pretraining.new_model("from scratch"), 2)
+    curve = fine_tune(model, data, steps=4 * STEPS[1000], lr=RATES["all"][0], seed=seed, watch=val)
+    return {"result": {"order 1000": round(accuracy(model, test), 4)}, "curves": {"val": curve}}

@@ -1,0 +1,92 @@
+"""Fine-tuning as *BERT and transfer* does it: all weights, LoRA, or the output layer alone."""
+
+import copy
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course_utils.lessons.bert_and_transfer.tasks import Labeled
+from course_utils.lessons.gpt.training import rate
+from course_utils.models.language import LanguageModel, SentenceClassifier
+from course_utils.runtime import evaluating
+
+BATCH = 32
+
+
+class LoRA(nn.Module):
+    """A linear layer that stays as it is, and a change of low rank that is learned.
+
+    x ↦ linear(x) + alpha / rank · x A Bᵀ with A (inputs, rank) random and B (outputs, rank) zero at the start.
+    Hu et al. (2022), "LoRA: low-rank adaptation of large language models", section 4.1.
+
+    Args:
+        linear: the layer; its weight and bias are frozen.
+        rank: columns of A and B.
+        alpha: scale of the change.
+    """
+
+    def __init__(self, linear: nn.Linear, rank: int = 4, alpha: float = 8.0):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.A = nn.Parameter(torch.randn(linear.in_features, rank) / math.sqrt(rank))
+        self.B = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, inputs) → (…, outputs)."""
+        return self.linear(x) + self.scale * (x @ self.A @ self.B.T)
+
+
+def classifier(body: LanguageModel, classes: int, method: str = "all") -> SentenceClassifier:
+    """A copy of the body with a new output layer, and only what `method` says trainable: all, LoRA or output."""
+    model = SentenceClassifier(copy.deepcopy(body), classes)
+    if method != "all":
+        model.body.requires_grad_(False)
+    if method == "LoRA":
+        for layer in model.body.layers:
+            for place in (0, 3):  # the two linear layers of the position-wise network
+                layer.feed_forward[place] = LoRA(layer.feed_forward[place])
+    return model
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, data: Labeled) -> float:
+    """Share of the sentences whose class is right."""
+    with evaluating(model):
+        right = [
+            model(ids, lengths).argmax(dim=-1) == labels
+            for ids, lengths, labels in zip(
+                data.ids.split(500), data.lengths.split(500), data.labels.split(500), strict=True
+            )
+        ]
+    return torch.cat(right).float().mean().item()
+
+
+def fine_tune(
+    model: nn.Module,
+    data: Labeled,
+    *,
+    steps: int,
+    lr: float,
+    seed: int,
+    watch: Labeled | None = None,
+) -> list[list[float]]:
+    """Train what is trainable; points [step, accuracy on `watch`], eight of them."""
+    generator, curve = torch.Generator().manual_seed(seed), []
+    trained = [one for one in model.parameters() if one.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr, (0.9, 0.99), weight_decay=0.01, fused=True)
+    for step in range(steps):
+        rows = torch.randint(len(data.labels), (BATCH,), generator=generator)
+        longest = data.lengths[rows].max()
+        logits = model(data.ids[rows, :longest], data.lengths[rows])
+        loss = F.cross_entropy(logits, data.labels[rows])
+        optimizer.param_groups[0]["lr"] = lr * rate(step, steps, 30)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(trained, 1.0)
+        optimizer.step()
+        if watch and (step + 1) % (steps // 8) == 0:
+            curve.append([step + 1, round(accuracy(model, watch), 4)])
+    return curve

@@ -1,0 +1,227 @@
+"""Mistakes that the checks of *BERT and transfer* must catch."""
+
+import math
+
+import torch
+from torch import nn
+
+# fixed_masking ----------------------------------------------------------------------------------
+
+
+def _draws(ids, vocab_size, share, mask=4):
+    picked = (torch.rand(ids.shape) < share) & (ids > mask)
+    return picked, torch.rand(ids.shape), torch.randint(mask + 1, vocab_size, ids.shape)
+
+
+def not_fixed(ids, vocab_size, share=0.15, mask=4):
+    """The function as it was."""
+    picked, fate, other = _draws(ids, vocab_size, share)
+    ids[picked & (fate < 0.8)] = mask
+    ids[picked & (fate < 0.9)] = other[picked & (fate < 0.9)]
+    return ids, ids.masked_fill(~picked, -100)
+
+
+def copied_and_no_more(ids, vocab_size, share=0.15, mask=4):
+    """Works on a copy, but still reads the targets from it."""
+    return not_fixed(ids.clone(), vocab_size, share)
+
+
+def masks_still_overwritten(ids, vocab_size, share=0.15, mask=4):
+    """Right targets, but random tokens overwrite the masks."""
+    picked, fate, other = _draws(ids, vocab_size, share)
+    tokens = ids.masked_fill(picked & (fate < 0.8), mask)
+    tokens = torch.where(picked & (fate < 0.9), other, tokens)
+    return tokens, ids.masked_fill(~picked, -100)
+
+
+def still_in_place(ids, vocab_size, share=0.15, mask=4):
+    """Right answers, and the caller's ids are changed."""
+    picked, fate, other = _draws(ids, vocab_size, share)
+    targets = ids.masked_fill(~picked, -100)
+    ids[picked & (fate >= 0.8) & (fate < 0.9)] = other[picked & (fate >= 0.8) & (fate < 0.9)]
+    ids[picked & (fate < 0.8)] = mask
+    return ids, targets
+
+
+def random_everywhere(ids, vocab_size, share=0.15, mask=4):
+    """Random tokens where nothing is asked, too."""
+    picked, fate, other = _draws(ids, vocab_size, share)
+    tokens = ids.masked_fill(picked & (fate < 0.8), mask)
+    tokens = torch.where((fate >= 0.8) & (fate < 0.9), other, tokens)
+    return tokens, ids.masked_fill(~picked, -100)
+
+
+def all_masked(ids, vocab_size, share=0.15, mask=4):
+    """Masks all that is picked."""
+    picked, _, _ = _draws(ids, vocab_size, share)
+    return ids.masked_fill(picked, mask), ids.masked_fill(~picked, -100)
+
+
+def special_tokens_picked(ids, vocab_size, share=0.15, mask=4):
+    """Picks <bos> and <eos> as well."""
+    picked = torch.rand(ids.shape) < share
+    _, fate, other = _draws(ids, vocab_size, share)
+    tokens = ids.masked_fill(picked & (fate < 0.8), mask)
+    tokens = torch.where(picked & (fate >= 0.8) & (fate < 0.9), other, tokens)
+    return tokens, ids.masked_fill(~picked, -100)
+
+
+def share_forgotten(ids, vocab_size, share=0.15, mask=4):
+    """Picks 15 % whatever is asked."""
+    picked, fate, other = _draws(ids, vocab_size, 0.15)
+    tokens = ids.masked_fill(picked & (fate < 0.8), mask)
+    tokens = torch.where(picked & (fate >= 0.8) & (fate < 0.9), other, tokens)
+    return tokens, ids.masked_fill(~picked, -100)
+
+
+# hidden_on_paper --------------------------------------------------------------------------------
+
+
+def all_picked_are_masked():
+    """80 % and the two 10 % forgotten."""
+    return [30, 30, 170, 199]
+
+
+def share_of_all():
+    """80 % of all tokens instead of the picked ones."""
+    return [30, 160, 173, 199]
+
+
+def none_stays():
+    """Forgets that some of the picked tokens stay."""
+    return [30, 24, 170, 200]
+
+
+# my_lora ----------------------------------------------------------------------------------------
+
+
+class _Layer(nn.Module):
+    """A right one, with parts to be changed."""
+
+    def __init__(self, linear, rank, alpha, *, A=1.0, B=0.0, frozen=True, bias=False, scale=None):
+        super().__init__()
+        self.linear = linear.requires_grad_(not frozen)
+        self.scale = alpha / rank if scale is None else scale
+        self.A = nn.Parameter(A * torch.randn(linear.in_features, rank))
+        self.B = nn.Parameter(B * torch.randn(linear.out_features, rank))
+        self.bias = nn.Parameter(torch.zeros(linear.out_features)) if bias else 0.0
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.A @ self.B.T) + self.bias
+
+
+def both_random(linear, rank=4, alpha=8.0):
+    """Begins with another output."""
+    return _Layer(linear, rank, alpha, B=1.0)
+
+
+def both_zero(linear, rank=4, alpha=8.0):
+    """Never learns."""
+    return _Layer(linear, rank, alpha, A=0.0)
+
+
+def nothing_frozen(linear, rank=4, alpha=8.0):
+    """Trains the linear layer, too."""
+    return _Layer(linear, rank, alpha, frozen=False)
+
+
+def with_a_bias(linear, rank=4, alpha=8.0):
+    """Learns a bias as well."""
+    return _Layer(linear, rank, alpha, bias=True)
+
+
+def alpha_alone(linear, rank=4, alpha=8.0):
+    """Does not divide by the rank."""
+    return _Layer(linear, rank, alpha, scale=alpha)
+
+
+def root_of_the_rank(linear, rank=4, alpha=8.0):
+    """Divides by the root of the rank."""
+    return _Layer(linear, rank, alpha, scale=alpha / math.sqrt(rank))
+
+
+def a_matrix_of_its_own(linear, rank=4, alpha=8.0):
+    """A full matrix instead of a product of two."""
+    layer = nn.Linear(linear.in_features, linear.out_features)
+    layer.load_state_dict(linear.state_dict())
+    return layer
+
+
+def only_numbers(linear, rank=4, alpha=8.0):
+    """Gives no module."""
+    return linear(torch.zeros(linear.in_features))
+
+
+# my_answer_targets ------------------------------------------------------------------------------
+
+
+def _where(ids, lengths, shift, padding=True):
+    targets, places = ids[:, 1:], torch.arange(ids.shape[1] - 1)
+    outside = places < lengths[:, None] + shift
+    return targets.masked_fill(outside | ((targets == 0) & padding), -100)
+
+
+def one_place_late(ids, prompt_lens):
+    """Leaves out the first token of the answer."""
+    return _where(ids, prompt_lens, 0)
+
+
+def one_place_early(ids, prompt_lens):
+    """Asks for the last token of the prompt as well."""
+    return _where(ids, prompt_lens, -2)
+
+
+def padding_asked(ids, prompt_lens):
+    """Asks for padding, too."""
+    return _where(ids, prompt_lens, -1, padding=False)
+
+
+def all_asked(ids, prompt_lens):
+    """Asks for the prompt, too."""
+    return ids[:, 1:].masked_fill(ids[:, 1:] == 0, -100)
+
+
+def not_shifted(ids, prompt_lens):
+    """Each place is asked for the token that it has read."""
+    targets, places = ids[:, :-1], torch.arange(ids.shape[1] - 1)
+    return targets.masked_fill((places < prompt_lens[:, None]) | (targets == 0), -100)
+
+
+def ids_overwritten(ids, prompt_lens):
+    """Right, and the caller's ids are changed."""
+    targets = ids[:, 1:]
+    targets[:] = _where(ids, prompt_lens, -1)
+    return targets
+
+
+MISTAKES = {
+    "hidden_on_paper": [all_picked_are_masked, share_of_all, none_stays],
+    "fixed_masking": [
+        not_fixed,
+        copied_and_no_more,
+        masks_still_overwritten,
+        still_in_place,
+        random_everywhere,
+        all_masked,
+        special_tokens_picked,
+        share_forgotten,
+    ],
+    "my_lora": [
+        both_random,
+        both_zero,
+        nothing_frozen,
+        with_a_bias,
+        alpha_alone,
+        root_of_the_rank,
+        a_matrix_of_its_own,
+        only_numbers,
+    ],
+    "my_answer_targets": [
+        one_place_late,
+        one_place_early,
+        padding_asked,
+        all_asked,
+        not_shifted,
+        ids_overwritten,
+    ],
+}
