@@ -182,7 +182,7 @@ cu.Drawing(
 
 # %%
 class BERT(nn.Module):
-    """(batch, n) ids, (batch,) lengths → (batch, n, vocab_size) logits of each token."""
+    """(batch, n) ids, (batch,) lengths → (batch, n, vocab_size) logits of tokens."""
 
     def __init__(self, vocab_size, embed_dim, num_heads, num_layers):
         super().__init__()
