@@ -74,6 +74,38 @@ def share_forgotten(ids, vocab_size, share=0.15, mask=4):
     return tokens, ids.masked_fill(~picked, -100)
 
 
+def _replaced(ids, vocab_size, share, mask, ordinary, other):
+    """Right, but for which tokens are ordinary and what replaces them."""
+    picked, fate = (torch.rand(ids.shape) < share) & ordinary, torch.rand(ids.shape)
+    tokens = ids.masked_fill(picked & (fate < 0.8), mask)
+    tokens = torch.where(picked & (fate >= 0.8) & (fate < 0.9), other, tokens)
+    return tokens, ids.masked_fill(~picked, -100)
+
+
+def padding_picked(ids, vocab_size, share=0.15, mask=4):
+    """Leaves out <bos> and <eos>, and picks padding."""
+    _, _, other = _draws(ids, vocab_size, share)
+    return _replaced(ids, vocab_size, share, mask, (ids != 2) & (ids != 3), other)
+
+
+def drawn_from_outside(ids, vocab_size, share=0.15, mask=4):
+    """Draws ids that the table does not have."""
+    other = torch.randint(vocab_size, ids.shape) + mask + 1
+    return _replaced(ids, vocab_size, share, mask, ids > mask, other)
+
+
+def drawn_once(ids, vocab_size, share=0.15, mask=4):
+    """One and the same random token for all places."""
+    other = torch.randint(mask + 1, vocab_size, ())
+    return _replaced(ids, vocab_size, share, mask, ids > mask, other)
+
+
+def the_next_id(ids, vocab_size, share=0.15, mask=4):
+    """The token with the next id instead of a random one."""
+    other = torch.where(ids + 1 < vocab_size, ids + 1, mask + 1)
+    return _replaced(ids, vocab_size, share, mask, ids > mask, other)
+
+
 # hidden_on_paper --------------------------------------------------------------------------------
 
 
@@ -152,6 +184,40 @@ def a_matrix_of_its_own(linear, rank=4, alpha=8.0):
     return layer
 
 
+def bias_forgotten(linear, rank=4, alpha=8.0):
+    """The linear layer's bias is missing."""
+    layer = _Layer(linear, rank, alpha)
+    layer.forward = lambda x: x @ linear.weight.T + alpha / rank * (x @ layer.A @ layer.B.T)
+    return layer
+
+
+def constant_start(linear, rank=4, alpha=8.0):
+    """A begins as ones, so that all its columns stay alike."""
+    layer = _Layer(linear, rank, alpha)
+    nn.init.ones_(layer.A)
+    return layer
+
+
+def frozen_by_no_grad(linear, rank=4, alpha=8.0):
+    """The linear layer is frozen by no_grad, and so gives no gradient to the layers below."""
+    layer = _Layer(linear, rank, alpha)
+
+    def forward(x):
+        with torch.no_grad():
+            base = layer.linear(x)
+        return base + alpha / rank * (x @ layer.A @ layer.B.T)
+
+    layer.forward = forward
+    return layer
+
+
+def input_detached(linear, rank=4, alpha=8.0):
+    """The change gives no gradient to the layers below."""
+    layer = _Layer(linear, rank, alpha)
+    layer.forward = lambda x: linear(x) + alpha / rank * (x.detach() @ layer.A @ layer.B.T)
+    return layer
+
+
 # my_answer_targets ------------------------------------------------------------------------------
 
 
@@ -194,6 +260,22 @@ def ids_overwritten(ids, prompt_lens):
     return targets
 
 
+def behind_the_first_eos(ids, prompt_lens):
+    """Takes the first <eos> for the end of the prompt."""
+    return _where(ids, (ids == 3).int().argmax(dim=1) + 1, -1)
+
+
+def special_tokens_left_out(ids, prompt_lens):
+    """An <eos> in the answer is not asked for."""
+    targets = _where(ids, prompt_lens, -1)
+    return targets.masked_fill(targets < 5, -100)
+
+
+def in_floats(ids, prompt_lens):
+    """Numbers with a decimal point."""
+    return _where(ids, prompt_lens, -1).float()
+
+
 MISTAKES = {
     "hidden_on_paper": [all_picked_are_masked, share_of_all, none_stays, per_cent_as_a_number],
     "fixed_masking": [
@@ -205,6 +287,10 @@ MISTAKES = {
         all_masked,
         special_tokens_picked,
         share_forgotten,
+        padding_picked,
+        drawn_from_outside,
+        drawn_once,
+        the_next_id,
     ],
     "my_lora": [
         both_random,
@@ -214,6 +300,10 @@ MISTAKES = {
         alpha_alone,
         root_of_the_rank,
         a_matrix_of_its_own,
+        bias_forgotten,
+        constant_start,
+        frozen_by_no_grad,
+        input_detached,
     ],
     "my_answer_targets": [
         one_place_late,
@@ -222,5 +312,8 @@ MISTAKES = {
         all_asked,
         not_shifted,
         ids_overwritten,
+        behind_the_first_eos,
+        special_tokens_left_out,
+        in_floats,
     ],
 }

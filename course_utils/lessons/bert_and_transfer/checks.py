@@ -49,16 +49,17 @@ fixed_masking = Check("fixed_masking")
 MASK, SIZE = 4, 500
 
 
-def _ids():
-    ids = torch.randint(MASK + 1, SIZE, (300, 40))
+def _ids(size=SIZE):
+    ids = torch.randint(MASK + 1, size, (300, 40))
     ids[:, 0], ids[:, -1] = 2, 3  # <bos>, <eos>
+    ids[:100, -5], ids[:100, -4:] = 3, 0  # shorter sentences, and their padding
     return ids
 
 
-def _masked(candidate, *share):
+def _masked(candidate, *share, size=SIZE):
     """The ids as they were, the tokens and the targets."""
-    ids = _ids()
-    answer = candidate(ids.clone(), SIZE, *share)
+    ids = _ids(size)
+    answer = candidate(ids.clone(), size, *share)
     pair = isinstance(answer, tuple) and len(answer) == 2
     expect(pair, "a pair (tokens, targets) is expected")
     return ids, *(expect_shape(part, (300, 40)) for part in answer)
@@ -115,7 +116,7 @@ def _(candidate):
 
 def _expect_shares(ids, tokens, targets, wanted):
     picked = targets != -100
-    share = picked[:, 1:-1].float().mean().item()
+    share = picked[ids > MASK].float().mean().item()
     reason = f"{share:.0%} of the ordinary tokens are picked; expected {wanted:.0%}"
     expect(abs(share - wanted) < 0.02, reason)
     hidden = (tokens == MASK)[picked].float().mean().item()
@@ -133,6 +134,20 @@ def _(candidate):
     expect(bool((targets[ids <= MASK] == -100).all()), "a special token is picked")
     drawn = tokens[(tokens != ids) & (tokens != MASK)]
     expect(bool((drawn > MASK).all()), "a token became a special one")
+
+
+@fixed_masking.must(
+    "random tokens are drawn from all ordinary ones, for each place anew",
+    hint="Which is the smallest and which the largest id that may be drawn, and how often is drawn?",
+)
+def _(candidate):
+    size = 12
+    ids, tokens, targets = _masked(candidate, 0.5, size=size)
+    other = (targets != -100) & (tokens != MASK) & (tokens != ids)
+    reason = f"ids {tokens[other].unique().tolist()} are drawn; expected those from {MASK + 1} to {size - 1}"
+    expect(tokens[other].unique().tolist() == list(range(MASK + 1, size)), reason)
+    kinds = torch.stack((ids[other], tokens[other])).unique(dim=1).shape[1]
+    expect(kinds > 30, "a random token depends on the one that stood there")
 
 
 # A LoRA layer -----------------------------------------------------------------------------------
@@ -154,10 +169,21 @@ def _trainable(layer):
     return [one for one in layer.parameters() if one.requires_grad]
 
 
+def _two_steps(layer, x):
+    """Train what is trainable."""
+    trained = _trainable(layer)
+    expect(bool(trained), "nothing is trainable")
+    optimizer = torch.optim.SGD(trained, 0.1)
+    for _step in range(2):
+        optimizer.zero_grad()
+        (layer(x) - 1).square().mean().backward()
+        optimizer.step()
+
+
 @my_lora.must(
     "at the start it gives what the linear layer gives",
     hint=(
-        "A product of two matrices is zero if one of them is. Which one may be zero at the start?",
+        "Is the linear layer's output whole, bias included? Which of two matrices may be zero, so that the product is?",
         "B begins as zeros, A at random.",
     ),
 )
@@ -192,17 +218,41 @@ def _(candidate):
     linear, before, layer = _layer(candidate)
     x = torch.randn(6, 10)
     first = layer(x).detach().clone()
-    trained = _trainable(layer)
-    expect(bool(trained), "nothing is trainable")
-    optimizer = torch.optim.SGD(trained, 0.1)
-    for _step in range(2):
-        optimizer.zero_grad()
-        (layer(x) - 1).square().mean().backward()
-        optimizer.step()
+    _two_steps(layer, x)
     moved = (layer(x) - first).abs().max().item()
     expect(moved > 1e-4, "after two steps of training the output is the same as before")
     same = torch.equal(linear.weight, before[0]) and torch.equal(linear.bias, before[1])
     expect(same, "the training changed the linear layer")
+
+
+@my_lora.must(
+    "each column of A and of B learns something of its own",
+    hint="Do all columns of A begin alike? Then they get the same gradients, and stay alike.",
+)
+def _(candidate):
+    _, _, layer = _layer(candidate)
+    _two_steps(layer, torch.randn(6, 10))
+    for one in _trainable(layer):
+        if one.ndim == 2:
+            rank = int(torch.linalg.matrix_rank(one.detach(), rtol=1e-4))
+            expect_equal(rank, min(one.shape), "after two steps, the rank of A or of B")
+
+
+@my_lora.must(
+    "the gradient reaches what lies below, through both parts",
+    hint="Which line keeps a gradient from passing, `no_grad` or `detach`? Below there are layers that learn, too.",
+)
+def _(candidate):
+    _, _, layer = _layer(candidate)
+    _two_steps(layer, torch.randn(6, 10))
+    x = torch.zeros(3, 10, requires_grad=True)
+    y = layer(x).sum()
+    expect(y.requires_grad, "the output has no gradient")
+    (found,) = torch.autograd.grad(y, x, allow_unused=True)
+    expect(found is not None, "no gradient reaches the input")
+    with torch.no_grad():
+        slope = (layer(torch.eye(10)) - layer(torch.zeros(1, 10))).sum(dim=1)
+    expect_close(found, slope.expand(3, 10), "the gradient of the input", atol=1e-4)
 
 
 @my_lora.must(
@@ -213,16 +263,15 @@ def _(candidate):
     ),
 )
 def _(candidate):
-    _, _, layer = _layer(candidate, 2, 6.0)
-    _, _, other = _layer(candidate, 2, 12.0)
+    linear, _, layer = _layer(candidate, 2, 6.0)
+    plain, _, other = _layer(candidate, 2, 12.0)
     values = [torch.randn(one.shape) for one in _trainable(layer)]
     changes = []
-    for one in (layer, other):
+    for one, base in ((layer, linear), (other, plain)):
         with torch.no_grad():
             for parameter, value in zip(_trainable(one), values, strict=True):
                 parameter.copy_(value)
-            linear = next(part for part in one.modules() if isinstance(part, nn.Linear))
-            changes.append(one(torch.eye(10)) - linear(torch.eye(10)))
+            changes.append(one(torch.eye(10)) - base(torch.eye(10)))
     rank = int(torch.linalg.matrix_rank(changes[0], rtol=1e-4))
     expect_equal(rank, 2, "rank of the change")
     expect_close(changes[1], 2 * changes[0], "twice the alpha, the change")
@@ -237,12 +286,12 @@ def _(candidate):
 
 my_answer_targets = Check("my_answer_targets")
 
-IDS = [[2, 11, 12, 3, 47, 0, 0], [2, 13, 14, 15, 16, 3, 62], [2, 17, 3, 48, 49, 50, 0]]
+IDS = [[2, 11, 12, 3, 47, 0, 0], [2, 13, 3, 15, 16, 3, 62], [2, 17, 3, 48, 49, 3, 0]]
 LENGTHS = [4, 6, 3]
 WANTED = [
     [-100, -100, -100, 47, -100, -100],
     [-100, -100, -100, -100, -100, 62],
-    [-100, -100, 48, 49, 50, -100],
+    [-100, -100, 48, 49, 3, -100],
 ]
 
 
@@ -277,7 +326,7 @@ def _(candidate):
 
 @my_answer_targets.must(
     "a longer answer is asked for to its end, and padding never",
-    hint="The padding has the id 0. Which condition leaves it out, and nothing else?",
+    hint="The padding has the id 0. Which condition leaves it out, and nothing else? An answer may end with `<eos>`.",
 )
 def _(candidate):
     expect_equal(_targets(candidate).tolist(), WANTED, "the targets")
@@ -291,3 +340,12 @@ def _(candidate):
     ids, lengths = torch.tensor(IDS), torch.tensor(LENGTHS)
     with unchanged(ids, lengths):
         candidate(ids, lengths)
+
+
+@my_answer_targets.must(
+    "targets are whole numbers, as the ids are",
+    hint="Which line makes other numbers of the ids? `masked_fill` keeps their type, and the loss needs it.",
+)
+def _(candidate):
+    dtype = _targets(candidate).dtype
+    expect(dtype == torch.int64, f"the targets are of type {dtype}; expected torch.int64")
