@@ -19,7 +19,7 @@ SOURCE = 4
 KINDS = {
     "decoder-only (GPT)": "gpt",
     "encoder-only (BERT)": "bert",
-    "encoder–decoder": "both",
+    "encoder–decoder, in one picture": "both",
 }
 NOTHING = "–"
 

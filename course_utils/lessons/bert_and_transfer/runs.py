@@ -116,7 +116,7 @@ def counted(*, seed: int) -> dict:
 
 @stored(cases=[{"seed": seed} for seed in SEEDS], data=DATA)
 def longer(*, seed: int) -> dict:
-    """From scratch with four times the steps of the others: had it converged?"""
+    """From scratch with four times the steps of the others: does it still learn?"""
     data, (val, test) = few("order", 1000, seed), task("order")
     torch.manual_seed(seed)
     model = classifier(pretraining.new_model("from scratch"), 2)
