@@ -755,7 +755,7 @@ with cu.guard(
 # - A cache of keys and values gives the same words, and each further word makes a step dearer by $2d$ multiplications a layer, not by all of the work before. What finds its mistakes is the comparison with teacher forcing.
 # - One head alone aligns less well than the mean over all heads, and the rows of a map have to be labelled by what is said.
 #
-# Next: [Training transformers](12_training_transformers.ipynb): where the norm stands, why the rate starts small, and trainings that fail.
+# On real sentences: [further page](11_translating_further.ipynb). Next: [Training transformers](12_training_transformers.ipynb): where the norm stands, why the rate starts small, and trainings that fail.
 #
 # ## Quiz
 

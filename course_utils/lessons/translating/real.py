@@ -280,7 +280,7 @@ def show_real_curves() -> Picture:
     picture, (left, right) = subplots(
         1, 2, width=8, height=3,
         alt="Training and validation loss of the translator in words, and BLEU on validation sentences of both "
-        "translators, over ten epochs. BLEU rises to the end, the validation loss falls to the end.",
+        "translators, over eight epochs. BLEU rises to the end, the validation loss falls to the end.",
     )  # fmt: skip
     for tokens, color, marker in (("words", "blue", "o"), ("subwords", "vermilion", "s")):
         curves = real_run(tokens).curves
