@@ -455,7 +455,7 @@ cu.explore.dot_products()
 # %%
 records = {}
 for scaled, d in itertools.product([False, True], dims):
-    Q, K = torch.randn(1000, 1, d), torch.randn(1000, 16, d)
+    Q, K = torch.randn(1000, 1, d).double(), torch.randn(1000, 16, d).double()
     s = 1 / math.sqrt(d) if scaled else 1.0
     alpha = (s * Q @ K.mT).softmax(dim=-1).squeeze(1)  # (1000, 16)
     J = torch.diag_embed(alpha) - alpha[:, :, None] * alpha[:, None, :]  # (…, 16, 16)
