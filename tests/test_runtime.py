@@ -193,3 +193,35 @@ def test_modes_come_back_after_an_exception():
     with pytest.raises(ZeroDivisionError), evaluating(model):
         1 / 0  # noqa: B018
     assert [module.training for module in model.modules()] == [True, True, False, False]
+
+
+# Optimizers without the compiler ----------------------------------------------------------------
+
+
+_STEPS = """
+import sys, torch
+import course_utils as cu
+if {compiler}: import torch._dynamo
+for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD):
+    weight = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+    optimizer = kind([weight], lr=0.1, weight_decay=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = optimizer.step(lambda: weight.square().sum().backward() or weight.sum().item())
+    optimizer.load_state_dict(optimizer.state_dict())
+    print(weight.tolist(), loss, weight.requires_grad, torch.is_grad_enabled())
+print("torch._dynamo" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_optimizers_step_without_the_compiler_and_as_they_do_with_it():
+    def printed(compiler: bool) -> list[str]:
+        command = [sys.executable, "-c", _STEPS.format(compiler=compiler)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split(
+            "\n"
+        )
+
+    without, with_it = printed(False), printed(True)
+    assert without[:3] == with_it[:3]
+    assert (without[3], with_it[3]) == ("False", "True")
