@@ -5,7 +5,7 @@ how it is found. The two runs differ in nothing but the class of the model. One 
 still improved: a small training. Their seconds are no comparison: other work on the same cores slowed them unequally.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -147,19 +147,25 @@ def real_run(*, attention: bool) -> StoredRun:
 
 
 def show_real_curves() -> Picture:
-    """Loss and BLEU of both translators by epoch; training dashed, held-out sentences solid."""
+    """Loss and BLEU of both translators by epoch."""
+    return show_by_epoch(
+        {"fixed context": real_run(attention=False), "attention": real_run(attention=True)}
+    )
+
+
+def show_by_epoch(runs: Mapping[str, StoredRun]) -> Picture:
+    """Loss and BLEU of two translators by epoch; training dashed, held-out sentences solid."""
     picture, (left, right) = subplots(
         1, 2, width=8, height=3,
         alt="Training and validation loss, and BLEU, of two translators by epoch",
     )  # fmt: skip
-    for attention, color, marker in ((False, "orange", "s"), (True, "blue", "o")):
-        curves = real_run(attention=attention).curves
-        look = {"color": COLORS[color], "marker": marker, "markersize": 4}
-        look["label"] = "attention" if attention else "fixed context"
-        left.plot(*zip(*curves["train_loss"], strict=True), "--", color=COLORS[color])
-        left.plot(*zip(*curves["val_loss"], strict=True), **look)
-        right.plot(*zip(*curves["bleu"], strict=True), **look)
-    epochs = [epoch for epoch, _ in curves["bleu"]]
+    looks = (("orange", "s"), ("blue", "o"))
+    for (label, run), (color, marker) in zip(runs.items(), looks, strict=True):
+        look = {"color": COLORS[color], "marker": marker, "markersize": 4, "label": label}
+        left.plot(*zip(*run.curves["train_loss"], strict=True), "--", color=COLORS[color])
+        left.plot(*zip(*run.curves["val_loss"], strict=True), **look)
+        right.plot(*zip(*run.curves["bleu"], strict=True), **look)
+        epochs = [epoch for epoch, _ in run.curves["bleu"]]
     left.set(xlabel="Epoch", ylabel="Loss per token", title="Dashed: training", xticks=epochs)
     right.set(xlabel="Epoch", ylabel="BLEU", title="Validation", xticks=epochs, ylim=(0, None))
     left.legend()

@@ -14,8 +14,13 @@ from torch import nn
 from course_utils.data.text import Vocabulary
 from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_by_source
 from course_utils.decoding import translate
-from course_utils.figures import COLORS, Picture, subplots
+from course_utils.figures import Picture
 from course_utils.lessons.runs import StoredRun, stored, stored_runs
+from course_utils.lessons.sequence_to_sequence.real import (
+    Vocabularies,
+    show_by_epoch,
+    vocabularies_of,
+)
 from course_utils.metrics import bleu
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything
@@ -26,12 +31,9 @@ from course_utils.train.trainer import Trainer
 MAX_TOKENS = 8  # of either side, punctuation included
 TRAIN = 20_000  # pairs
 HELD_OUT = 500  # source sentences for validation, and as many for the test
-MIN_FREQ = 3  # rarer words become <unk>
 SHAPE = {"embed_dim": 256, "num_heads": 4, "ffn_dim": 512, "num_layers": 4, "dropout": 0.1}
 EPOCHS, BATCH, RATE, WARMUP = 6, 128, 1e-3, 200
 SHOWN = 6  # sentences of the test whose translations are kept
-
-Vocabularies = tuple[Vocabulary, Vocabulary]
 
 
 @stored(cases=[{"norm_first": norm_first, "seed": 0} for norm_first in (False, True)])
@@ -87,14 +89,6 @@ def real_pairs() -> list[list[Pair]]:
     return [train[:TRAIN], validation, test]
 
 
-def vocabularies_of(train: Sequence[Pair]) -> Vocabularies:
-    """The words that the training pairs have at least `MIN_FREQ` times: English, Spanish."""
-    return (
-        Vocabulary((pair.source for pair in train), min_freq=MIN_FREQ),
-        Vocabulary((pair.target for pair in train), min_freq=MIN_FREQ),
-    )
-
-
 def references_of(pairs: Sequence[Pair], vocabulary: Vocabulary) -> dict[str, list[str]]:
     """Each English sentence that has a known word, with all its Spanish translations."""
     references: dict[str, list[str]] = {}
@@ -135,20 +129,7 @@ def real_run(*, norm_first: bool) -> StoredRun:
 
 
 def show_real_curves() -> Picture:
-    """Loss and BLEU of both orders by epoch; training dashed, held-out sentences solid."""
-    picture, (left, right) = subplots(
-        1, 2, width=8, height=3,
-        alt="Training and validation loss, and BLEU on validation sentences, of both orders of norm by epoch",
-    )  # fmt: skip
-    for norm_first, color, marker in ((False, "orange", "s"), (True, "blue", "o")):
-        curves = real_run(norm_first=norm_first).curves
-        look = {"color": COLORS[color], "marker": marker, "markersize": 4}
-        look["label"] = "norm before" if norm_first else "norm after"
-        left.plot(*zip(*curves["train_loss"], strict=True), "--", color=COLORS[color])
-        left.plot(*zip(*curves["val_loss"], strict=True), **look)
-        right.plot(*zip(*curves["bleu"], strict=True), **look)
-    epochs = [epoch for epoch, _ in curves["bleu"]]
-    left.set(xlabel="Epoch", ylabel="Loss per token", title="Dashed: training", xticks=epochs)
-    right.set(xlabel="Epoch", ylabel="BLEU", title="Validation", xticks=epochs, ylim=(0, None))
-    left.legend()
-    return picture
+    """Loss and BLEU of both orders by epoch."""
+    return show_by_epoch(
+        {"norm after": real_run(norm_first=False), "norm before": real_run(norm_first=True)}
+    )
