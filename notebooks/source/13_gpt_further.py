@@ -27,7 +27,7 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Encode a word
 #
-# *Section 1 of 6*
+# *Section 1 of 5*
 #
 # [The chapter](13_gpt.ipynb#Pieces-of-words) found merges by hand and left the cutting of a new word to a library. It takes ten lines.
 #
@@ -79,7 +79,7 @@ print(encode("overparameterized", subwords.merges))
 # %% [markdown]
 # ## Bytes instead of characters
 #
-# *Section 2 of 6*
+# *Section 2 of 5*
 #
 # The pieces of [the chapter](13_gpt.ipynb#Pieces-of-words) begin with the characters of the training text, and any other character is unknown. [Radford et al. (2019)](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf) begin with *bytes* for GPT-2: in UTF-8 every text of every script is a row of bytes,
 # and there are 256 of them. The merges are found as before. There are no end marks: a space belongs to the word behind it, and merges do not cross from one word to the next. The library does both.
@@ -123,7 +123,7 @@ with cu.guard("Byte-level pieces give back each text; ours have unknown ones in 
 # %% [markdown]
 # ## Bits per character
 #
-# *Section 3 of 6*
+# *Section 3 of 5*
 #
 # Perplexities of different tokens cannot be compared: a character is easier to guess than a word. But all tokenizers cut the *same text*, and its whole log-likelihood can be divided by something that they share, its characters. Divided by $\ln 2$, too, it is in **bits per character**. Here are the n-grams of the chapter, with characters and with subwords, the best of one to eight tokens; training text and held-out text are the same for all, and the best is chosen on the held-out text.
 
@@ -155,7 +155,7 @@ with cu.guard("Characters have the smallest perplexity and the most bits per cha
 # %% [markdown]
 # ## The nucleus
 #
-# *Section 4 of 6*
+# *Section 4 of 5*
 #
 # A fixed $k$ is too large where the model is sure, and too small where it is not. **Top-p** or **nucleus sampling** ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751)) keeps the smallest set of best tokens whose probabilities sum to at least $p$. Two distributions over ten tokens, one sure and one not:
 
@@ -207,7 +207,7 @@ with cu.guard("The nucleus of 0.9 has one token of the sure distribution and eig
 # %% [markdown]
 # ## What a cache weighs
 #
-# *Section 5 of 6*
+# *Section 5 of 5*
 #
 # A cache holds a key and a value for each token, layer and key–value head: $2 \cdot \text{layers} \cdot \text{heads} \cdot \text{head size}$ numbers a token. In half precision each takes two bytes. (In Llama 3.1, four query heads share one head of keys and values, which makes its cache a quarter of what it would be.)
 
@@ -229,26 +229,12 @@ pd.DataFrame(weighs).T
 # %% [markdown]
 # A full window of Llama 3.1 takes 16,384 MiB for a single text, more than the weights of the model (8 billion numbers of two bytes are 15,259 MiB). For long texts the cache is what fills the memory.
 #
-# ## What came after
-#
-# *Section 6 of 6*
-#
-# The same blocks *without* the causal mask, asked for tokens that were hidden, are **BERT** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)); how many tokens should be hidden is a question of its own ([Wettig et al., 2023](https://arxiv.org/abs/2202.08005)). It reads on both sides of a place, and so it does not write.
-#
-# Models of the Llama family ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971)) write, and exchange three parts of the chapter's GPT: RMSNorm ([Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467)) in place of layer norm, [rotary positions](09_positions.ipynb) in place of the table, SwiGLU ([Shazeer, 2020](https://arxiv.org/abs/2002.05202)) in place of the network. **Grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)), where several query heads share a head of keys and values, came with the largest model of the second generation. In `cu.GPT` each is an argument.
-#
 # Back to [GPT](13_gpt.ipynb).
 
 # %% [markdown]
 # ## References
 #
-# - Ainslie, J., Lee-Thorp, J., de Jong, M., Zemlyanskiy, Y., Lebrón, F. and Sanghai, S. (2023). [GQA: training generalized multi-query transformer models from multi-head checkpoints](https://arxiv.org/abs/2305.13245). EMNLP.
-# - Devlin, J., Chang, M.-W., Lee, K. and Toutanova, K. (2019). [BERT: pre-training of deep bidirectional transformers for language understanding](https://arxiv.org/abs/1810.04805). NAACL.
 # - Dubey, A. et al. (2024). [The Llama 3 herd of models](https://arxiv.org/abs/2407.21783).
 # - Holtzman, A., Buys, J., Du, L., Forbes, M. and Choi, Y. (2020). [The curious case of neural text degeneration](https://arxiv.org/abs/1904.09751). ICLR.
 # - Radford, A., Wu, J., Child, R., Luan, D., Amodei, D. and Sutskever, I. (2019). [Language models are unsupervised multitask learners](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf). OpenAI. Section 2.2: byte-level pieces.
-# - Shazeer, N. (2020). [GLU variants improve Transformer](https://arxiv.org/abs/2002.05202).
-# - Touvron, H. et al. (2023). [LLaMA: open and efficient foundation language models](https://arxiv.org/abs/2302.13971).
-# - Wettig, A., Gao, T., Zhong, Z. and Chen, D. (2023). [Should you mask 15% in masked language modeling?](https://arxiv.org/abs/2202.08005). EACL.
 # - Wu, Y. et al. (2016). [Google's neural machine translation system: bridging the gap between human and machine translation](https://arxiv.org/abs/1609.08144). Section 4.1: wordpieces.
-# - Zhang, B. and Sennrich, R. (2019). [Root mean square layer normalization](https://arxiv.org/abs/1910.07467). NeurIPS.

@@ -724,7 +724,7 @@ cu.quiz("bert_and_transfer", "whose_loss")
 # - How a network is *used* counts, too: asked as in its pretraining, the BERT was better with 50 labels than with a new layer (once); the GPT that writes its answer was worse than its classifier.
 # - LoRA begins with no change and learns few numbers. In the answer-only loss the prompt is read and not asked for.
 #
-# Next: [Vision transformers](15_vision_transformers.ipynb).
+# Next: [Vision transformers](15_vision_transformers.ipynb). Optional: [its heirs](14_bert_and_transfer_further.ipynb).
 #
 # ## Quiz
 

@@ -220,7 +220,7 @@
 # ### <a id="grouped-query-attention"></a>grouped-query attention
 #
 # Several query heads share one head of keys and values, which makes the cache smaller. *Taught in* [What came
-# after](13_gpt_further.ipynb#What-came-after).
+# after](14_bert_and_transfer_further.ipynb#What-came-after).
 
 # %% [markdown]
 # ## H

@@ -15,15 +15,34 @@ from course_utils.lessons.bert_and_transfer.tasks import (
     task,
 )
 from course_utils.lessons.bert_and_transfer.tuning import accuracy, classifier, fine_tune
+from course_utils.lessons.gpt.runs import BATCH, LENGTH, RATE, VOCAB, WIDTH, streams
+from course_utils.lessons.gpt.runs import STEPS as GPT_STEPS
+from course_utils.lessons.gpt.training import evaluate, train, windows
 from course_utils.lessons.live import save_model
 from course_utils.lessons.runs import stored
-from course_utils.models.language import LanguageModel
+from course_utils.models.language import GPT, LanguageModel
 
 SEEDS = (0, 1, 2)
 LABELS = {"order": (50, 1000), "tense": (50,)}
 STEPS = {50: 120, 1000: 400}
 RATES = {"all": (1e-3, 3e-3), "LoRA": (3e-3, 1e-2), "output": (1e-2, 3e-2)}
 """Of these the better one on the validation part is taken, for each beginning, seed and number of labels."""
+
+VARIANTS: dict[str, dict] = {
+    "RMSNorm": {"norm": "rms"},
+    "rotary": {"rotary": True},
+    "SwiGLU": {"activation": "swiglu"},
+    "GQA": {"num_kv_heads": 2},
+    "MQA": {"num_kv_heads": 1},
+}
+"""Arguments of `GPT` that exchange one part of it for what came later; four heads of queries."""
+VARIANTS["together"] = {
+    "norm": "rms",
+    "rotary": True,
+    "activation": "swiglu",
+    "num_kv_heads": 2,
+    "bias": False,
+}
 
 
 @functools.cache
@@ -122,3 +141,43 @@ def longer(*, seed: int) -> dict:
     model = classifier(pretraining.new_model("from scratch"), 2)
     curve = fine_tune(model, data, steps=4 * STEPS[1000], lr=RATES["all"][0], seed=seed, watch=val)
     return {"result": {"order 1000": round(accuracy(model, test), 4)}, "curves": {"val": curve}}
+
+
+@stored(cases=[{"seed": seed} for seed in SEEDS], data=DATA)
+def autoencoder(*, seed: int) -> dict:
+    """The same budget, asked for every token with none hidden, and the same fine-tuning."""
+    body, curve = begun("autoencoder", seed)
+    result, curves = {"asked": curve[-1][1]}, {"pretraining": curve}
+    for name, amounts in LABELS.items():
+        for count in amounts:
+            score, curves[f"{name} {count}"] = tuned(body, name, count, seed, "all")
+            result[f"{name} {count}"] = round(score, 4)
+    return {"result": result, "curves": curves}
+
+
+@stored(
+    cases=[{"variant": name, "seed": seed} for seed in SEEDS for name in VARIANTS],
+    data=DATA,
+)
+def exchanged(*, variant: str, seed: int) -> dict:
+    """The GPT of the chapter before with one part exchanged, or all: its held-out loss, trained as there."""
+    stream, unread = streams()
+    torch.manual_seed(seed)
+    sizes = {"embed_dim": WIDTH, "num_heads": 4, "num_layers": 2, "max_len": LENGTH, "dropout": 0.0}
+    model = GPT(VOCAB, **sizes, **VARIANTS[variant])
+    curve: list[list[float]] = []
+
+    def watch(step: int, loss: float) -> None:
+        if step and step % 100 == 0:
+            curve.append([step, round(loss, 4)])
+
+    train(
+        model,
+        lambda generator: windows(stream, LENGTH, BATCH, generator),
+        steps=GPT_STEPS,
+        lr=RATE,
+        seed=seed,
+        watch=watch,
+    )
+    loss = evaluate(model, unread, LENGTH, read=LENGTH // 2)
+    return {"result": {"loss": round(loss, 4)}, "curves": {"training": curve}}
