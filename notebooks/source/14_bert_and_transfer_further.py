@@ -216,7 +216,13 @@ variants = {
     "GQA, two heads": {"num_kv_heads": 2},
     "MQA": {"num_kv_heads": 1},
 }
-together = {"norm": "rms", "rotary": True, "activation": "swiglu", "num_kv_heads": 2, "bias": False}
+together = {
+    "norm": "rms",
+    "rotary": True,
+    "activation": "swiglu",
+    "num_kv_heads": 2,
+    "bias": False,
+}
 rows = {}
 for name, options in (variants | {"all, with GQA": together}).items():
     model = cu.GPT(512, embed_dim=64, num_heads=4, num_layers=2, max_len=32, **options)
