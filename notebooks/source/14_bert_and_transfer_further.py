@@ -31,7 +31,7 @@ cu.seed_everything(0)
 
 # %%
 class FirstBERT(nn.Module):
-    """Tokens, segments (batch, n) and lengths (batch,) → logits of tokens, and of "B follows A"."""
+    """Tokens, segments (batch, n), lengths → logits of tokens, and of "B follows A"."""
 
     def __init__(self, vocab_size, embed_dim, num_heads, num_layers, max_len=512):
         super().__init__()
@@ -45,7 +45,8 @@ class FirstBERT(nn.Module):
         self.layers = nn.ModuleList(blocks)
         self.pooler = nn.Linear(embed_dim, embed_dim)  # on [CLS]
         self.follows = nn.Linear(embed_dim, 2)
-        self.dense, self.last_norm = nn.Linear(embed_dim, embed_dim), nn.LayerNorm(embed_dim)
+        self.dense = nn.Linear(embed_dim, embed_dim)
+        self.last_norm = nn.LayerNorm(embed_dim)
         self.output = nn.Linear(embed_dim, vocab_size)
         self.output.weight = self.embedding.weight
 
@@ -77,8 +78,10 @@ segments = torch.tensor([[0] * 5 + [1] * 4])
 first = FirstBERT(len(vocabulary), 32, 4, 2, max_len=16)
 restored, follows = first(tokens, segments, torch.tensor([len(words)]))
 swapped = first(tokens, 1 - segments, torch.tensor([len(words)]))[1]
-print("logits of tokens", tuple(restored.shape), "and of the pair", tuple(follows.shape))
-print(f"segments exchanged, the pair's logits move by {(follows - swapped).abs().max():.2f}")
+shapes = tuple(restored.shape), tuple(follows.shape)
+print("logits of tokens {} and of the pair {}".format(*shapes))
+moved = (follows - swapped).abs().max()
+print(f"segments exchanged, the pair's logits move by {moved:.2f}")
 
 # %% [markdown]
 # 109,482,240: the "110 M" of the paper. The second table of three that are added says to which sentence a token belongs; nothing else does, except `[SEP]`.
@@ -92,7 +95,8 @@ def as_pytorch(x, layer):
     theirs = nn.TransformerEncoderLayer(
         32, 4, 128, dropout=0.0, activation="gelu", batch_first=True, norm_first=False
     )
-    attention, norms = layer.attention, (layer.around_attention, layer.around_feed_forward)
+    attention = layer.attention
+    norms = (layer.around_attention.norm, layer.around_feed_forward.norm)
     three = (attention.query_proj, attention.key_proj, attention.value_proj)
     state = {
         "self_attn.in_proj_weight": torch.cat([one.weight for one in three]),
@@ -101,12 +105,14 @@ def as_pytorch(x, layer):
         "self_attn.out_proj.bias": attention.out_proj.bias,
     }
     for number, place in ((1, 0), (2, 3)):
-        part, norm = layer.feed_forward[place], norms[number - 1].norm
-        state |= {f"linear{number}.weight": part.weight, f"linear{number}.bias": part.bias}
-        state |= {f"norm{number}.weight": norm.weight, f"norm{number}.bias": norm.bias}
+        parts = {"linear": layer.feed_forward[place], "norm": norms[number - 1]}
+        for name, part in parts.items():
+            state[f"{name}{number}.weight"] = part.weight
+            state[f"{name}{number}.bias"] = part.bias
     return torch.func.functional_call(theirs, state, x)
 
 
+# %%
 block = first.layers[0]
 cu.equal(block, lambda x: as_pytorch(x, block), torch.randn(2, 7, 32), tolerance=1e-5)
 
@@ -118,7 +124,7 @@ cu.equal(block, lambda x: as_pytorch(x, block), torch.randn(2, 7, 32), tolerance
 # An **autoencoder** is asked for its own input. It needs no labels either, and it was a beginning for deep networks before BERT ([Erhan et al., 2010](https://jmlr.org/papers/v11/erhan10a.html), study why such a beginning helps). Here is one as a fourth beginning for the two tasks of the chapter: BERT's network, the same sentences, steps and rates, asked for *every* token with none hidden. Three seeds each, lowest and highest accuracy on the test.
 
 # %%
-tasks = {"order 50": "order, 50 labels", "order 1000": "order, 1,000", "tense 50": "tense, 50"}
+tasks = ["order 50", "order 1000", "tense 50"]  # task and number of labels
 beginnings = {
     name: cu.stored_runs("bert_and_transfer", "transfer", beginning=name)
     for name in ("from scratch", "GPT", "BERT")
@@ -131,13 +137,13 @@ def spread(runs, name):
     return f"{min(values):.2f}–{max(values):.2f}"
 
 
-print("loss of the autoencoder:", [run.result["asked"] for run in beginnings["autoencoder"]])
+losses = [run.result["asked"] for run in beginnings["autoencoder"]]
+print("loss of the autoencoder:", losses)
 pd.DataFrame(
-    {
-        name: {title: spread(runs, task) for task, title in tasks.items()}
-        for name, runs in beginnings.items()
-    }
-).T
+    [[spread(runs, task) for task in tasks] for runs in beginnings.values()],
+    index=list(beginnings),
+    columns=tasks,
+)
 
 # %% [markdown]
 # The autoencoder answers without a fault: its loss is 0. It has learned to copy, since each place sees the token that it is asked for. For the tasks this was worth nothing: on order it stays at one half, with 50 labels and with 1,000, and on the tense it is where the network from scratch is.
@@ -168,7 +174,8 @@ def rms_norm(x, gain):
 
 
 def gated(x, network):
-    return (F.silu(x @ network.gate.weight.T) * (x @ network.up.weight.T)) @ network.down.weight.T
+    gate, up, down = (part.weight.T for part in (network.gate, network.up, network.down))
+    return (F.silu(x @ gate) * (x @ up)) @ down
 
 
 print(rms_norm(torch.tensor([3.0, 4.0]), torch.ones(2)))
@@ -187,7 +194,7 @@ full = cu.MultiHeadAttention(32, 4)
 state = grouped.state_dict()
 for name in ("key_proj", "value_proj"):
     for kind in ("weight", "bias"):
-        by_head = state[f"{name}.{kind}"].unflatten(0, (2, 8))  # two heads of 8 features
+        by_head = state[f"{name}.{kind}"].unflatten(0, (2, 8))  # two heads of 8
         state[f"{name}.{kind}"] = by_head.repeat_interleave(2, dim=0).flatten(0, 1)
 full.load_state_dict(state)
 x = torch.randn(2, 6, 32)
@@ -216,13 +223,8 @@ variants = {
     "GQA, two heads": {"num_kv_heads": 2},
     "MQA": {"num_kv_heads": 1},
 }
-together = {
-    "norm": "rms",
-    "rotary": True,
-    "activation": "swiglu",
-    "num_kv_heads": 2,
-    "bias": False,
-}
+together = {"norm": "rms", "rotary": True, "activation": "swiglu",
+            "num_kv_heads": 2, "bias": False}  # fmt: skip
 rows = {}
 for name, options in (variants | {"all, with GQA": together}).items():
     model = cu.GPT(512, embed_dim=64, num_heads=4, num_layers=2, max_len=32, **options)
@@ -243,17 +245,17 @@ pd.DataFrame(rows).T
 # Each variant was trained as the GPT of [the last chapter](13_gpt.ipynb): the same text, 400 steps, the same rate, three seeds. The rate was chosen for the GPT, not for each variant. The lines are counted n-grams.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-losses = {"GPT": cu.stored_runs("gpt", "ladder", parts="+ second block", steps=400)}
+by_variant = {"GPT": cu.stored_runs("gpt", "ladder", parts="+ second block", steps=400)}
 for run in cu.stored_runs("bert_and_transfer", "exchanged"):
-    losses.setdefault(run.config["variant"], []).append(run)
+    by_variant.setdefault(run.config["variant"], []).append(run)
 picture, ax = cu.subplots(
     width=6.4, height=3,
     alt="Held-out losses of seven models, three seeds each, as points beside the losses of counted bigrams, 2.68, and "
     "trigrams, 2.12. Rotary positions alone lie at 1.93 to 1.95 and all exchanges together at 2.00 to 2.01; the others lie beside the GPT, near the trigrams.",
 )  # fmt: skip
-for place, runs in enumerate(losses.values()):
+for place, runs in enumerate(by_variant.values()):
     ax.plot([run.result["loss"] for run in runs], [place] * len(runs), "o", color="C0", alpha=0.7)
-ax.set_yticks(range(len(losses)), losses)
+ax.set_yticks(range(len(by_variant)), by_variant)
 ax.invert_yaxis()
 for loss, name in ((2.68, "bigrams"), (2.12, "trigrams")):
     ax.axvline(loss, color="0.4", linestyle="--", linewidth=1)
@@ -263,8 +265,9 @@ ax.set(xlabel="Held-out loss, nats a token")
 picture
 
 # %%
-ranges = {name: {"held-out loss": spread(runs, "loss")} for name, runs in losses.items()}
-pd.DataFrame(ranges).T
+pd.Series({name: spread(runs, "loss") for name, runs in by_variant.items()}).to_frame(
+    "held-out loss"
+)
 
 # %% [markdown]
 # The GPT ends at 2.10 to 2.11, and RMSNorm and SwiGLU cannot be told from it: their ranges overlap with it. *Rotary positions* are clearly better, 1.93 to 1.95. Is it the turning, or that the table of positions is not there to be learned? This comparison does not say; [Positions](09_positions.ipynb) has tables and rotations side by side on other tasks.
@@ -276,8 +279,8 @@ with cu.guard(
     "In three seeds of 400 steps rotary positions lower the loss of a small GPT, one head of keys and values raises it, and "
     "RMSNorm and SwiGLU are level with the original."
 ):
-    low = {name: min(run.result["loss"] for run in runs) for name, runs in losses.items()}
-    high = {name: max(run.result["loss"] for run in runs) for name, runs in losses.items()}
+    low = {name: min(run.result["loss"] for run in runs) for name, runs in by_variant.items()}
+    high = {name: max(run.result["loss"] for run in runs) for name, runs in by_variant.items()}
     assert high["rotary"] < low["together"] and high["together"] < low["GPT"]
     assert high["GPT"] < low["MQA"]
     level = [(low[name], high[name]) for name in ("RMSNorm", "SwiGLU")]
