@@ -1,0 +1,178 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Data and models: cards
+#
+# What the course's data hold and what they lack, and what its stored models were trained on and get wrong. The form follows *Datasheets for datasets* ([Gebru et al., 2021](https://arxiv.org/abs/1803.09010)) and *Model cards* ([Mitchell et al., 2019](https://arxiv.org/abs/1810.03993)). Licences, files and checksums stand in the folder `data/`, in its README.
+
+# %%
+import pandas as pd
+import torch
+
+import course_utils as cu
+from course_utils.data.translation import load_grammar, load_sentences
+from course_utils.lessons.live import MODELS, load_model
+from course_utils.lessons.translating.larger_world import larger_world
+
+cu.seed_everything(0)
+
+# %% [markdown]
+# ## Sentences and their translations
+#
+# | | |
+# |---|---|
+# | **Made for** | training small translators and language models in seconds, with gold alignments to hold attention against |
+# | **Two parts** | everyday sentences, written by hand with all translations that came to mind; and sentences *generated* from a grammar with a dictionary, each with its links from word to word |
+# | **Languages** | English to French and to Spanish, the same English on both sides |
+# | **Personal data** | none: names are common first names, put in by the grammar |
+# | **Licence** | CC BY 4.0 |
+#
+# How large are they, and how long are their sentences? Each English sentence counts once.
+
+# %%
+parts = {
+    ("generated", "French"): load_grammar("fr"),
+    ("generated", "Spanish"): load_grammar("es"),
+    ("by hand", "French"): load_sentences("fr"),
+    ("by hand", "Spanish"): load_sentences("es"),
+}
+
+
+def described(pairs):
+    english = {pair.source for pair in pairs}
+    lengths = [len(sentence) for sentence in english]
+    return {
+        "pairs": f"{len(pairs):,}",
+        "English sentences": f"{len(english):,}",
+        "English words": len({word for sentence in english for word in sentence}),
+        "foreign words": len({word for pair in pairs for word in pair.target}),
+        "mean length": f"{sum(lengths) / len(lengths):.1f}",
+        "longest": max(lengths),
+    }
+
+
+pd.DataFrame({name: described(pairs) for name, pairs in parts.items()}).T
+
+# %% [markdown]
+# The generated part has 783 English words in 20,050 sentences of at most ten tokens; punctuation counts as a token. By hand, an English sentence has two or three translations, in the mean.
+#
+# Who is spoken of? The share of English sentences that have each of these words:
+
+# %%
+asked = ["i", "you", "he", "she", "we", "they", "his", "her", "?", "not", "because", "if"]
+shares = {}
+for kind in ("generated", "by hand"):
+    english = {pair.source for pair in parts[kind, "French"]}
+    shares[kind] = {word: sum(word in s for s in english) / len(english) for word in asked}
+pd.DataFrame(shares).map("{:.1%}".format).T
+
+# %% [markdown]
+# *He* and *she* are nearly equally frequent. By hand, *I* and *you* lead, as in talk. In the generated part one sentence in seventy has *because* and none has *if*: there are almost no subordinate clauses. So nothing that is measured here speaks of long sentences, of irony, politeness or dialects. The English *you* has several right translations, and one that is missing counts as an error.
+#
+# **Use it** to see how attention aligns, and to compare models that read the same. **Do not use it** to say how good a translator is: a BLEU of 90 on sentences from one grammar is not a BLEU of 90. What real sentences do to the same models is measured in [Translating: real sentences, words and pieces](11_translating_further.ipynb).
+#
+# ## Pictures of clothes
+#
+# | | |
+# |---|---|
+# | **What** | 12,000 of the 70,000 pictures of Fashion-MNIST ([Xiao et al., 2017](https://arxiv.org/abs/1708.07747)), 28 × 28 pixels, grey, in ten classes |
+# | **Chosen** | at random, as many of each class; `indices.csv` says which |
+# | **From** | product pictures of a shop, cut out, scaled and put on black by the authors |
+# | **Licence** | MIT |
+#
+# The mean picture of each class, over its 1,000 training pictures:
+
+# %%
+train = cu.load_fashion_mnist("train")
+pictures = train.images.float() / 255
+means = torch.stack([pictures[train.labels == label].mean(dim=0) for label in range(10)])
+cu.show_images(
+    (255 * means).byte(),
+    titles=train.classes,
+    columns=5,
+    alt="Ten mean pictures of clothes. Trousers, sneakers and ankle boots are sharp; sandals "
+    "and bags are blurs. All shoes point to the left.",
+)
+
+# %% [markdown]
+# Things stand in the middle, upright, one to a picture. All shoes point to the left. How far does that go? Here is the share of pictures that are nearer to the mean of their own class as they are than mirrored.
+
+# %%
+distance = (pictures - means[train.labels]).flatten(1).norm(dim=1)
+mirrored = (pictures.flip(-1) - means[train.labels]).flatten(1).norm(dim=1)
+nearer = [(distance < mirrored)[train.labels == label].float().mean() for label in range(10)]
+pd.DataFrame({"nearer as they are": nearer}, index=train.classes).map("{:.0%}".format).T
+
+# %% [markdown]
+# Of the sneakers and the boots *every* one is nearer as it is, of the sandals nine in ten. A network may learn that shoes point to the left, and will not have seen one that points to the right; mirrored pictures in training are the usual remedy. (The others lie above one half, too: each picture is part of its own mean, and a front has a left side.)
+#
+# **What is missing**: colors, people who wear the clothes, backgrounds, folds, several things in one picture, and every kind of garment that is not among the ten. Some labels are wrong or arguable (shirt, coat and pullover overlap), and nobody has counted how many. A network that is right in nine of ten such pictures has not been tested on a photograph.
+#
+# ## Words with features
+#
+# `words.csv` has 24 words with seven numbers between 0 and 1. They are opinions of the authors, on a scale that they chose, and serve to be multiplied by hand. They measure nothing.
+#
+# ## Sets that are not in the folder
+#
+# | Set | What to know before you believe a number |
+# |---|---|
+# | Tatoeba, English–French and English–Spanish | sentences of volunteers, selected by manythings.org/anki; the same English has up to dozens of translations, so a split must go by English sentence; short sentences, many about *Tom* and *Mary*; the archive changes in place |
+# | CIFAR-10 | 32 × 32 photographs in ten classes, drawn from a collection that was withdrawn for its labels about people; 3.3 % of the test pictures have near-duplicates in the training part ([Barz and Denzler, 2020](https://arxiv.org/abs/1902.00423)) |
+# | Tiny Shakespeare | a million letters by one author of 1600; a loss on it compares models, and says little about other English |
+#
+# ## The stored models
+#
+# They are small enough to answer at once, and are stored in half precision.
+
+# %%
+rows = {}
+for path in sorted(MODELS.glob("*.npz")):
+    stored = load_model(path.stem)
+    rows[path.stem] = {
+        "parameters": f"{sum(tensor.numel() for tensor in stored.state.values()):,}",
+        "kB": round(path.stat().st_size / 1000),
+        "width": stored.config.get("embed_dim", "–"),
+        "layers": stored.config.get("num_layers", "–"),
+    }
+pd.DataFrame(rows).T
+
+# %% [markdown]
+# | Model | Task | Trained on | What it cannot |
+# |---|---|---|---|
+# | `translator_fr`, a `cu.Transformer` | English to French | 14,000 generated sentences, and a hundred everyday ones of at most two words | say that it does not know: a word that it never read becomes `<unk>`, and a sentence unlike the grammar's becomes fluent nonsense |
+# | `gpt_copier`, a `cu.GPT` | the next letter of a text that repeats a block of random letters | such texts, 500 steps | blocks that are longer than those of its training ([GPT](13_gpt.ipynb)) |
+# | `bert`, a `cu.BERT` | hidden tokens of a sentence | the English sentences, 1,200 steps | write; and count better than counts of both neighbors ([BERT and transfer](14_bert_and_transfer.ipynb)) |
+#
+# The translator on generated sentences that it has not read, and on sentences of another kind:
+
+# %%
+kept, world = load_model("translator_fr"), larger_world()
+model = cu.Transformer(**kept.config)
+model.load_state_dict(kept.state)
+model.eval()
+vocabularies = world.source_vocab, world.target_vocab
+unread = world.test[:200]
+said = cu.translate(model, [" ".join(pair.source) for pair in unread], *vocabularies)
+exact = sum(line == " ".join(pair.target) for line, pair in zip(said, unread, strict=True))
+print(f"of {len(unread)} generated sentences, right to the letter: {exact / len(unread):.0%}")
+
+others = ["she is late because the bus was late .", "i don't know .", "sell your house or eat it ."]
+pd.DataFrame({"English": others, "said": cu.translate(model, others, *vocabularies)})
+
+# %% [markdown]
+# Of the unread sentences of its own grammar four in five are right to the letter. None of the three others is. The last answer, *your house eats chicken*, is correct French and has nothing to do with the question.
+#
+# None of them should be used for anything but learning how it works.
+#
+# ## References
+#
+# - Barz, B. and Denzler, J. (2020). [Do we train on test data? Purging CIFAR of near-duplicates](https://arxiv.org/abs/1902.00423). Journal of Imaging 6(6).
+# - Gebru, T., Morgenstern, J., Vecchione, B., Vaughan, J. W., Wallach, H., Daumé III, H. and Crawford, K. (2021). [Datasheets for datasets](https://arxiv.org/abs/1803.09010). Communications of the ACM 64(12).
+# - Mitchell, M., Wu, S., Zaldivar, A., Barnes, P., Vasserman, L., Hutchinson, B., Spitzer, E., Raji, I. D. and Gebru, T. (2019). [Model cards for model reporting](https://arxiv.org/abs/1810.03993). FAT*.
+# - Xiao, H., Rasul, K. and Vollgraf, R. (2017). [Fashion-MNIST: a novel image dataset for benchmarking machine learning algorithms](https://arxiv.org/abs/1708.07747).
