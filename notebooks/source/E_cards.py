@@ -65,11 +65,13 @@ pd.DataFrame({name: described(pairs) for name, pairs in parts.items()}).T
 # Who is spoken of? The share of English sentences that have each of these words:
 
 # %%
-asked = ["i", "you", "he", "she", "we", "they", "his", "her", "?", "not", "because", "if"]
+asked = ["i", "you", "he", "she", "we", "they"]
+asked += ["his", "her", "?", "not", "because", "if"]
 shares = {}
 for kind in ("generated", "by hand"):
     english = {pair.source for pair in parts[kind, "French"]}
-    shares[kind] = {word: sum(word in s for s in english) / len(english) for word in asked}
+    shares[kind] = {word: sum(word in s for s in english) for word in asked}
+    shares[kind] = {word: n / len(english) for word, n in shares[kind].items()}
 pd.DataFrame(shares).map("{:.1%}".format).T
 
 # %% [markdown]
@@ -91,13 +93,14 @@ pd.DataFrame(shares).map("{:.1%}".format).T
 # %%
 train = cu.load_fashion_mnist("train")
 pictures = train.images.float() / 255
-means = torch.stack([pictures[train.labels == label].mean(dim=0) for label in range(10)])
+of_class = [train.labels == label for label in range(10)]
+means = torch.stack([pictures[those].mean(dim=0) for those in of_class])
 cu.show_images(
     (255 * means).byte(),
     titles=train.classes,
     columns=5,
-    alt="Ten mean pictures of clothes. Trousers, sneakers and ankle boots are sharp; sandals "
-    "and bags are blurs. All shoes point to the left.",
+    alt="Ten mean pictures of clothes. Trousers, sneakers and ankle boots are sharp; "
+    "sandals and bags are blurs. All shoes point to the left.",
 )
 
 # %% [markdown]
@@ -106,7 +109,7 @@ cu.show_images(
 # %%
 distance = (pictures - means[train.labels]).flatten(1).norm(dim=1)
 mirrored = (pictures.flip(-1) - means[train.labels]).flatten(1).norm(dim=1)
-nearer = [(distance < mirrored)[train.labels == label].float().mean() for label in range(10)]
+nearer = [(distance < mirrored)[those].float().mean() for those in of_class]
 pd.DataFrame({"nearer as they are": nearer}, index=train.classes).map("{:.0%}".format).T
 
 # %% [markdown]
@@ -159,10 +162,15 @@ model.eval()
 vocabularies = world.source_vocab, world.target_vocab
 unread = world.test[:200]
 said = cu.translate(model, [" ".join(pair.source) for pair in unread], *vocabularies)
-exact = sum(line == " ".join(pair.target) for line, pair in zip(said, unread, strict=True))
-print(f"of {len(unread)} generated sentences, right to the letter: {exact / len(unread):.0%}")
+right = [" ".join(pair.target) for pair in unread]
+exact = sum(a == b for a, b in zip(said, right, strict=True)) / len(unread)
+print(f"of {len(unread)} generated sentences, right to the letter: {exact:.0%}")
 
-others = ["she is late because the bus was late .", "i don't know .", "sell your house or eat it ."]
+others = [
+    "she is late because the bus was late .",
+    "i don't know .",
+    "sell your house or eat it .",
+]
 pd.DataFrame({"English": others, "said": cu.translate(model, others, *vocabularies)})
 
 # %% [markdown]
