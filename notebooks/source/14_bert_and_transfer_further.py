@@ -174,7 +174,8 @@ def rms_norm(x, gain):
 
 
 def gated(x, network):
-    gate, up, down = (part.weight.T for part in (network.gate, network.up, network.down))
+    parts = network.gate, network.up, network.down
+    gate, up, down = (part.weight.T for part in parts)
     return (F.silu(x @ gate) * (x @ up)) @ down
 
 
