@@ -1,0 +1,57 @@
+"""The trainings of *Attention between pixels* that are made beforehand: `make runs CHAPTER=16`."""
+
+import torch
+
+from course_utils.lessons.attention_between_pixels.far_colors import (
+    KINDS,
+    FarPictures,
+    far_pictures,
+    middle,
+)
+from course_utils.lessons.runs import stored
+
+SEEDS = (0, 1, 2)
+STEPS, TRIAL = 800, 400
+HARD = [kind for kind in KINDS if kind.startswith("group norm (8)")]
+QUICK = [kind for kind in KINDS if "layer norm" in kind or "the block" in kind]
+RATES = (1e-3, 3e-3, 1e-2)
+BEST = dict(zip(KINDS, (1e-3, 3e-3, 1e-2, 1e-3, 1e-3, 3e-3), strict=True))  # what `rates` found
+TESTS, VALIDATION = 1_000_001, 1_000_002  # seeds of pictures that no training draws
+
+
+def _train(chapter, kind: str, steps: int, lr: float, seed: int, tests: FarPictures) -> dict:
+    torch.manual_seed(seed)
+    network = chapter.FarNetwork(middle(kind), tests.symbols)
+    curve = chapter.train(network, tests, steps, lr=lr, seed=seed)
+    shares = {f"right after {step}": round(share, 4) for step, share in curve if step % TRIAL == 0}
+    count = sum(parameter.numel() for parameter in network.parameters())
+    return {"result": shares | {"parameters": count}, "curves": {"right": curve}}
+
+
+@stored(
+    cases=[
+        {"kind": kind, "steps": TRIAL, "lr": lr, "seed": 3}
+        for kind in KINDS
+        if kind != "layer norm, no attention"  # which can only guess
+        for lr in RATES
+    ],
+    chapter=["FarNetwork", "train"],
+)
+def rates(chapter, *, kind: str, steps: int, lr: float, seed: int) -> dict:
+    """Which rate? Chosen on other pictures and another seed."""
+    return _train(chapter, kind, steps, lr, seed, far_pictures(500, VALIDATION))
+
+
+@stored(
+    cases=[
+        {"kind": kind, "symbols": symbols, "steps": steps, "lr": BEST[kind], "seed": seed}
+        for seed in SEEDS
+        for symbols, kinds in ((4, KINDS), (8, HARD))
+        for kind in kinds
+        for steps in ((TRIAL,) if symbols == 4 and kind in QUICK else (STEPS,))
+    ],
+    chapter=["FarNetwork", "train"],
+)
+def far_colors(chapter, *, kind: str, symbols: int, steps: int, lr: float, seed: int) -> dict:
+    """Share of right colors on 500 pictures, every 100 steps."""
+    return _train(chapter, kind, steps, lr, seed, far_pictures(500, TESTS, symbols))
