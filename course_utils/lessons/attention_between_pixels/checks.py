@@ -1,11 +1,11 @@
 """Checks of *Attention between pixels*: non-local means, pixels on paper, heads of a line of pixels."""
 
 import torch
-from torch.nn.functional import pad, scaled_dot_product_attention, unfold
+from torch.nn.functional import scaled_dot_product_attention
 
 from course_utils.lessons.answers import on_paper
-from course_utils.lessons.check import Check, expect, expect_close, expect_shape, unchanged
 from course_utils.lessons.attention_between_pixels import far_colors
+from course_utils.lessons.check import Check, expect, expect_close, expect_shape, unchanged
 
 # Non-local means ----------------------------------------------------------------------------------
 

@@ -47,7 +47,9 @@ class Likeness:
         for ax, title in zip(axes, titles, strict=True):
             ax.set(xticks=[], yticks=[])
             ax.set_title(title, fontsize=10)
-            (mark,) = ax.plot([], [], "s", markersize=8, markerfacecolor="none", markeredgewidth=1.6)
+            (mark,) = ax.plot(
+                [], [], "s", markersize=8, markerfacecolor="none", markeredgewidth=1.6
+            )
             mark.set_color(COLORS["vermilion"])
             self.marks.append(mark)
         self.title = axes[1]
