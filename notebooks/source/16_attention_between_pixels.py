@@ -35,7 +35,7 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 import course_utils as cu
-from course_utils.lessons.attention_between_pixels import far_colors
+from course_utils.lessons.attention_between_pixels import far_colors, pixels
 
 cu.seed_everything(0)
 
@@ -78,6 +78,7 @@ cu.recall("vision_transformers", "multi_head_attention", "kernel_regression")
 # Its new value is $0.27 \cdot 0.2 = 0.05$. The pixel that shows something else takes no part. The first two filters in code, for all pixels of several pictures:
 
 # %%
+noise = 0.3  # try 0.1 … 0.6
 places = torch.cartesian_prod(torch.arange(28.0), torch.arange(28.0))  # (784, 2)
 
 
@@ -96,6 +97,11 @@ def bilateral(pictures, s, r):
     values = pictures.flatten(1)[..., None]  # (pictures, 784, 1)
     where = places.expand(len(pictures), -1, -1)
     return smooth(pictures, torch.cat([where / s, values / r], dim=-1))
+
+
+def noisy(pictures, seed):
+    drawn = torch.randn(pictures.shape, generator=torch.Generator().manual_seed(seed))
+    return pictures + noise * drawn
 
 
 # %% [markdown]
@@ -138,26 +144,13 @@ cu.predict(
 )
 
 # %%
-noise = 0.3  # try 0.1 … 0.6
-
-
-def clothes(split, count):
-    loader = cu.ImageLoader(cu.load_fashion_mnist(split), batch_size=count, shuffle=False)
-    return next(iter(loader)).images[:, 0]  # (count, 28, 28), from −1 to 1
-
-
-def noisy(pictures, seed):
-    drawn = torch.randn(pictures.shape, generator=torch.Generator().manual_seed(seed))
-    return pictures + noise * drawn
-
-
-by_likeness = cu.choose(non_local_means, far_colors.non_local_means)
+by_likeness = cu.choose(non_local_means, pixels.non_local_means)
 filters = {
     "blur": (blur, [(0.5,), (0.6,), (0.7,), (0.85,)]),
     "bilateral": (bilateral, list(itertools.product((1.0, 1.5, 2.0), (0.4, 0.6, 0.8)))),
     "non-local means": (by_likeness, [(0.6,), (0.7,), (0.8,), (1.0,)]),
 }
-tests, validation = clothes("test", 12), clothes("train", 8)
+tests, validation = pixels.clothes("test", 12), pixels.clothes("train", 8)
 found, errors, best = [], {}, {}
 for name, (method, widths) in filters.items():
     tried = [(method(noisy(validation, 9), *w) - validation).square().mean() for w in widths]
@@ -173,7 +166,7 @@ print(f"noise alone: {noise**2:.3f}; non-local means before bilateral in {wins} 
 filtered.set_index("filter").round(3)
 
 # %% [markdown]
-# The widths were chosen on eight training pictures, the errors are of twelve test pictures with three draws of the noise each. The noise has 0.090. The blur leaves 0.041, the bilateral filter 0.029 and non-local means 0.022; the first line counts in how many of 36 noisy pictures it is ahead. All three are the same formula. What differs are the keys.
+# The widths were chosen on eight training pictures, the errors are of twelve test pictures with three draws of the noise each. The noise has 0.090. The blur leaves 0.041 to 0.044, the bilateral filter 0.027 to 0.029 and non-local means 0.021 to 0.023; in 31 of 36 noisy pictures the last is ahead of the second. All three are the same formula. What differs are the keys.
 #
 # In the explorer a marked pixel asks. Put it on an edge, then into an even area. Before you move it: for which filter does the map of weights have the same form everywhere?
 
@@ -364,7 +357,9 @@ def buggy_heads(qkv, num_heads):
 random_qkv = torch.randn(2, 36, 10)
 for h in (1, 2, 3):
     thirds = [third.chunk(h, dim=1) for third in random_qkv.chunk(3, dim=1)]
-    each = [F.scaled_dot_product_attention(*(t.mT for t in one)) for one in zip(*thirds)]
+    each = [
+        F.scaled_dot_product_attention(*(t.mT for t in one)) for one in zip(*thirds, strict=True)
+    ]
     difference = (buggy_heads(random_qkv, h) - torch.cat(each, dim=-1).mT).abs().max()
     print(f"heads: {h}; largest difference {difference:.1f}")
 
@@ -392,11 +387,8 @@ def fixed_heads_solution(qkv, num_heads):
 
 cu.checks.fixed_heads(fixed_heads_solution)
 
-# %% [markdown]
-# Both orders exist in one published file: the code of Dhariwal and Nichol has a "legacy" and a "new" order, and weights trained with one are silently wrong in the other. Now the whole block:
-
 # %%
-attend = cu.choose(fixed_heads, far_colors.attend)
+attend = cu.choose(fixed_heads, pixels.attend)
 
 
 class PixelAttention(nn.Module):
@@ -444,7 +436,9 @@ for reference in (cu.PixelAttention(channels, num_heads), ByOperator(channels, n
     cu.equal(mine, reference, picture)
 
 # %% [markdown]
-# Equal to the package's block, with six gradients of weights and that of $x$, and to PyTorch's operator with linear layers. **The last convolution begins at zero**, so that a new block changes nothing and can be put anywhere. Does a layer of zeros ever learn? Two steps of gradient descent on a random target:
+# Equal to the package's block and to PyTorch's operator with linear layers. (The bug above is no invention: the published code of Dhariwal and Nichol has both orders, "legacy" and "new". Weights trained with one give other results in the other, and no error.)
+#
+# **The last convolution begins at zero**, so that a new block changes nothing and can be put anywhere. Does a layer of zeros ever learn? Two steps of gradient descent on a random target:
 
 # %%
 block, target = PixelAttention(channels), torch.randn(2, channels, 5, 7)
@@ -461,17 +455,6 @@ norms.rename_axis("size of the gradient").round(4)
 
 # %% [markdown]
 # In the first step only the last layer has a gradient: behind a weight of zero nothing comes through. After it the weight is no longer zero, and in the second step all learn. When you test code of your own, ask at the *second* step whether every parameter has a gradient.
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "A new block changes nothing; its first step moves the last layer only, its second all."
-):
-    assert unchanged == 0
-    assert norms.loc["step 1", "out_proj"] > 0 and (norms.loc["step 1", ["qkv", "norm"]] == 0).all()
-    assert (norms.loc["step 2"] > 0).all()
-    numbers_by_hand = torch.tensor([[[1.0, 3], [1, 3], [0, 0], [10, 10]]])
-    expected = torch.tensor([[-1.0, 1], [-1, 1], [-1, -1], [1, 1]])
-    assert torch.allclose(F.group_norm(numbers_by_hand, 2)[0], expected, atol=1e-4)
 
 # %% [markdown]
 # ## Two fourth roots
@@ -543,7 +526,7 @@ compared = {
 }
 before = torch.randn(1, channels, 15, 15, dtype=torch.double)
 after = before.clone()
-after[..., 7, 7] += 1  # the pixel in the middle
+after[:, 0, 7, 7] += 1  # one channel of the pixel in the middle
 heard = {}
 for name, layer in compared.items():
     layer = copy.deepcopy(layer).double()
@@ -571,7 +554,7 @@ with cu.guard(
 #
 # *Section 6 of 7*
 #
-# Back to the task of the beginning. Eight input channels: four for the color of a filled symbol, four for the shape. The loss is the cross-entropy of the color at the four empty symbols. The network has three $3\times3$ convolutions, and something in the middle:
+# Back to the task of the beginning. There are eight input channels: four for the color of a filled symbol, four for its shape. The loss is the cross-entropy of the color at the four empty symbols. The network has three $3\times3$ convolutions, and something in the middle:
 
 
 # %%
@@ -637,11 +620,11 @@ cu.seed_everything(0)
 far_network = FarNetwork(PixelAttention(32))
 unseen = far_colors.far_pictures(500, seed=1_000_001)
 untrained = copy.deepcopy(far_network.state_dict())
-expected = (9 * 8 * 32 + 32) + 2 * (9 * 32 * 32 + 32) + (4 * 32**2 + 6 * 32) + (4 * 32 + 4)
+counted_by_hand = (9 * 8 * 32 + 32) + 2 * (9 * 32 * 32 + 32) + (4 * 32**2 + 6 * 32) + (4 * 32 + 4)
 batch = far_colors.far_pictures(32, seed=7)
-ritual = {"expected": expected, "choices": 4, "lr": 3e-3}
+ritual = {"expected": counted_by_hand, "choices": 4, "lr": 1e-3}
 cu.before_training(far_network, batch, far_colors.summed_loss, **ritual)
-for step, share in train(far_network, unseen, steps):
+for step, share in train(far_network, unseen, steps, lr=1e-3):
     print(f"step {step}: {share:.2f} of the colors are right")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -650,7 +633,8 @@ runs = pd.DataFrame(run.config | run.result for run in runs)
 kinds = list(runs["kind"].unique())
 fig, ax = cu.subplots(
     width=7.4, height=3.2,
-    alt="ALT6",
+    alt="Share of right colors, three seeds each, after 400 and 800 steps. Without a way between far pixels a quarter; group norm with "
+    "one group and dilated convolutions about a half; group norm with eight groups between 0.4 and 0.9, then nearly all; attention all after 400.",
 )  # fmt: skip
 for when, face, height in ((400, "none", -0.12), (800, cu.COLORS["blue"], 0.12)):
     ax.plot(
@@ -701,7 +685,16 @@ for symbol, ax in enumerate(axes[1:]):
 fig
 
 # %% [markdown]
-# TEXT6b
+# The lines above the figure are of one run, with the block. The figure has three seeds of each network, from stored runs. The rate is the best of three for each, found with another seed and other pictures.
+#
+# - Without a way between far pixels 0.25 to 0.27 are right: a guess.
+# - Group norm alone, one group: 0.43 to 0.45 after 400 steps, 0.48 to 0.54 after 800. With eight groups: 0.45 to 0.89, and then more than 0.99.
+# - Dilated convolutions have every pixel in view and six times as many parameters in the middle. They reach 0.53 to 0.57.
+# - Attention, with either norm: 0.95 to 1.00 after 400 steps, more than 0.99 after 800 in all six runs.
+#
+# So attention learned this faster in every run, and it does not need what the norm carries. But "only attention can do it" would be wrong: group norm with eight groups gets there, too, in up to twice the steps. A comparison "with the block and without" would have given all the credit to attention.
+#
+# The maps show the trained block of this page, one for each empty symbol (gray); its partner is red. On average, 0.98 of the weight lies on the $3\times3$ pixels around the partner. Untrained it is 0.12, and evenly spread it would be 0.11.
 #
 # ### Exercise 4 · A fair comparison
 #
@@ -715,8 +708,17 @@ fig
 cu.quiz("attention_between_pixels", "which_control")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("TODO"):
-    pass
+with cu.guard(
+    "In three seeds each, attention has over 0.94 after 400 steps, group norm with 8 groups less than 0.9 then and over 0.99 after 800; without a way between far pixels it is a guess."
+):
+    after_400, after_800 = (runs.groupby("kind")[f"right after {n}"] for n in (400, 800))
+    attends = runs["kind"].str.contains(", attention")
+    assert (runs.loc[attends, "right after 400"] > 0.94).all() and attends.sum() == 6
+    assert after_800.max()["layer norm, no attention"] < 0.28
+    assert after_800.max()["group norm (1), no attention"] < 0.55
+    assert after_400.max()["group norm (8), no attention"] < 0.9
+    assert after_800.min()["group norm (8), no attention"] > 0.99
+    assert after_800.max()["dilated convolutions"] < 0.6
 
 # %% [markdown]
 # ## What it costs
@@ -746,10 +748,10 @@ seconds = {name: [] for name in pairs}  # (side, seconds)
 with torch.no_grad():
     for _round in range(4):  # one after the other, again and again
         for side in sides:
-            pixels = torch.randn(1, 32, side, side)
+            large_picture = torch.randn(1, 32, side, side)
             for name, timed in pairs.items():
                 began = time.process_time()
-                timed(pixels)
+                timed(large_picture)
                 seconds[name].append((side, time.process_time() - began))
 fig, (left, right) = cu.subplots(
     1, 2, width=8.6, height=3.0,
@@ -758,8 +760,8 @@ fig, (left, right) = cu.subplots(
 )  # fmt: skip
 for name, mark in (("convolutions", "s--"), ("scores and mixing", "o-")):
     left.plot(sides, costs[name], mark, label=name)
-for (name, found), mark in zip(seconds.items(), "os", strict=True):
-    right.plot(*zip(*found[len(sides) :], strict=True), mark, alpha=0.6, label=name)
+for (name, times), mark in zip(seconds.items(), "os", strict=True):
+    right.plot(*zip(*times[len(sides) :], strict=True), mark, alpha=0.6, label=name)
 left.set(xlabel="Side s in pixels", ylabel=f"Multiplications, C = {wide}")
 right.set(xlabel="Side s in pixels", ylabel="CPU seconds, C = 32")
 for ax in (left, right):
@@ -790,7 +792,7 @@ with cu.guard("Counted and computed operations agree; twice the side is 16 times
 # - Convolutions reach as far as their receptive field. Group norm reaches everywhere, with two numbers a group; attention reaches everywhere with as much as a pixel asks for.
 # - Twice the side costs sixteen times the weights, and so the block stands where pictures are small.
 #
-# TEXTLINK
+# Next comes a network that shrinks a picture, attends on its small levels and enlarges it again: attention in a diffusion model.
 #
 # ## Quiz
 

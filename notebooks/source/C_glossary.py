@@ -144,8 +144,7 @@
 # ### <a id="denoising-diffusion"></a>denoising diffusion
 #
 # A model that learns to predict the noise in a picture, and draws a new one by removing noise step by step. *Taught in*
-# [Into the noise, by formula](16_attention_between_pixels.ipynb#Into-the-noise,-by-formula), [Back, one guess at a
-# time](16_attention_between_pixels.ipynb#Back,-one-guess-at-a-time).
+# [What it costs](16_attention_between_pixels.ipynb#What-it-costs).
 #
 # ### <a id="dot-product"></a>dot product
 #
@@ -216,6 +215,12 @@
 #
 # Decoding that takes the most probable token at each step. *Taught in* [Word by
 # word](05_sequence_to_sequence.ipynb#Word-by-word), [The best sentence](11_translating.ipynb#The-best-sentence).
+#
+# ### <a id="group-norm"></a>group norm
+#
+# Groups of channels brought to mean 0 and variance 1 over all pixels of a picture, so that each pixel hears a little of all
+# others. *Taught in* [The block](16_attention_between_pixels.ipynb#The-block), [Who hears of a changed
+# pixel?](16_attention_between_pixels.ipynb#Who-hears-of-a-changed-pixel?).
 #
 # ### <a id="grouped-query-attention"></a>grouped-query attention
 #
@@ -332,6 +337,12 @@
 #
 # The probability of a text as a product of each token's given those before. *Taught in* [What counting
 # knows](13_gpt.ipynb#What-counting-knows).
+#
+# ### <a id="non-local-means"></a>non-local means
+#
+# A filter that replaces each pixel by the average of all pixels of the picture, weighted by how alike the patches around them
+# are. *Taught in* [Which pixels can help to clean this
+# one?](16_attention_between_pixels.ipynb#Which-pixels-can-help-to-clean-this-one?).
 
 # %% [markdown]
 # ## P
@@ -390,6 +401,11 @@
 
 # %% [markdown]
 # ## R
+#
+# ### <a id="receptive-field"></a>receptive field
+#
+# The pixels of the input that can change an output: for m convolutions of width 3 a square of 2m + 1. *Taught in* [Who hears
+# of a changed pixel?](16_attention_between_pixels.ipynb#Who-hears-of-a-changed-pixel?).
 #
 # ### <a id="recurrent-network"></a>recurrent network
 #

@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from course_utils.lessons.answers import on_paper
-from course_utils.lessons.attention_between_pixels import far_colors
+from course_utils.lessons.attention_between_pixels import pixels
 from course_utils.lessons.check import Check, expect, expect_close, expect_shape, unchanged
 
 # Non-local means ----------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def _(candidate):
     picture = torch.zeros(1, 9, 9)
     picture[0, 1, 1], picture[0, 7, 7] = 1.0, 1.5
     wide = candidate(picture, 0.5)[0]
-    expected = far_colors.non_local_means(picture, 0.5)[0]
+    expected = pixels.non_local_means(picture, 0.5)[0]
     expect_close(wide[1, 1], expected[1, 1], "the left one of two bright pixels", atol=1e-4)
 
 
@@ -66,7 +66,7 @@ def _(candidate):
 def _(candidate):
     for width in (0.3, 1.0, 2.5):
         pictures = torch.rand(2, 6, 6)
-        expected = far_colors.non_local_means(pictures, width)
+        expected = pixels.non_local_means(pictures, width)
         expect_close(candidate(pictures, width), expected, f"width {width}", atol=1e-4)
 
 
@@ -76,7 +76,7 @@ def _(candidate):
 )
 def _(candidate):
     pictures = torch.rand(3, 4, 7)
-    expected = far_colors.non_local_means(pictures, 0.7)
+    expected = pixels.non_local_means(pictures, 0.7)
     expect_close(candidate(pictures, 0.7), expected, "three pictures of 4 × 7", atol=1e-4)
 
 

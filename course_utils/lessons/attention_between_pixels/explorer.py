@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_utils.data.images import load_fashion_mnist
 from course_utils.figures import COLORS, subplots
+from course_utils.lessons.attention_between_pixels.pixels import clothes
 from course_utils.lessons.explorer import Choice, Explorer, Slider
 
 __all__ = ["likeness"]
@@ -17,7 +17,7 @@ FILTERS = ("blur", "bilateral", "non-local means")
 PLACES = (4, 8, 12, 16, 20, 24)
 SIDE, NOISE = 28, 0.3
 PICTURE = 2
-"""The picture shown, of the test set: a pair of trousers."""
+"""The picture shown, of the test set: a shoe."""
 
 
 def likeness() -> Explorer:
@@ -68,7 +68,7 @@ class Likeness:
         near = map_[max(row - 2, 0) : row + 3, max(column - 2, 0) : column + 3].sum()
         self.title.set_title(f"weights: {near:.0%} within 2 pixels", fontsize=10)
         return (
-            f"Trousers cleaned by {method}. The pixel in row {row}, column {column} takes {near:.0%} of its "
+            f"A shoe cleaned by {method}. The pixel in row {row}, column {column} takes {near:.0%} of its "
             f"average from pixels at most two rows and columns away, and {map_[row, column]:.0%} from itself."
         )
 
@@ -76,7 +76,7 @@ class Likeness:
 @functools.cache
 def _filtered() -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Filter → the noisy picture, the cleaned one, and the weights (pixels, pixels)."""
-    clean = load_fashion_mnist("test").images[PICTURE, 0].float() / 127.5 - 1
+    clean = clothes("test", PICTURE + 1)[PICTURE]
     noisy = clean + NOISE * torch.randn(clean.shape, generator=torch.Generator().manual_seed(0))
     found = {}
     for method, keys in zip(FILTERS, _keys(noisy), strict=True):
