@@ -34,7 +34,7 @@ from course_utils.lessons.page import MAX_BYTES
 from course_utils.runtime import ROOT
 from course_utils.studio.book import explorers
 
-TRAIN = {"alignment", "class_token", "heads", "pixels"}
+TRAIN = {"alignment", "class_token", "heads"}
 """These train a network first."""
 every_explorer = pytest.mark.parametrize(
     "name",

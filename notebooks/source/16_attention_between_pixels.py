@@ -258,7 +258,6 @@ def by_linear(x, W, b):
     return F.linear(x.mT, W, b).mT
 
 
-print(F.conv1d(torch.tensor([[[1.0, 0], [3, 4]]]), torch.tensor([[[2.0], [1]]]), torch.ones(1)))
 cu.equal(by_convolution, by_linear, x, W, b)
 
 # %% [markdown]
@@ -289,9 +288,6 @@ def predicted_pixels_solution():
 
 
 cu.checks.predicted_pixels(predicted_pixels_solution)
-
-# %%
-cu.quiz("attention_between_pixels", "line_of_pixels")
 
 # %% [markdown]
 # ## The block
@@ -356,10 +352,9 @@ def buggy_heads(qkv, num_heads):
 
 random_qkv = torch.randn(2, 36, 10)
 for h in (1, 2, 3):
-    thirds = [third.chunk(h, dim=1) for third in random_qkv.chunk(3, dim=1)]
-    each = [
-        F.scaled_dot_product_attention(*(t.mT for t in one)) for one in zip(*thirds, strict=True)
-    ]
+    parts = (third.chunk(h, dim=1) for third in random_qkv.chunk(3, dim=1))
+    heads = zip(*parts, strict=True)
+    each = [F.scaled_dot_product_attention(q.mT, k.mT, v.mT) for q, k, v in heads]
     difference = (buggy_heads(random_qkv, h) - torch.cat(each, dim=-1).mT).abs().max()
     print(f"heads: {h}; largest difference {difference:.1f}")
 
@@ -379,8 +374,7 @@ def fixed_heads_solution(qkv, num_heads):
     """First into queries, keys and values, only then into heads."""
     batch, width, pixels = qkv.shape
     size = width // (3 * num_heads)
-    parts = (part.reshape(batch * num_heads, size, pixels) for part in qkv.chunk(3, dim=1))
-    q, k, v = parts
+    q, k, v = (part.reshape(batch * num_heads, size, -1) for part in qkv.chunk(3, dim=1))
     weights = (q.mT @ k / math.sqrt(size)).softmax(dim=-1)
     return (v @ weights.mT).reshape(batch, -1, pixels)
 
@@ -415,8 +409,6 @@ num_heads = 4  # try 1 | 2 | 4 | 8 | 16
 
 
 class ByOperator(PixelAttention):
-    """The same with linear layers and PyTorch's operator."""
-
     def forward(self, x):
         tokens = self.norm(x).flatten(2).mT  # (batch, pixels, channels)
         thirds = F.linear(tokens, self.qkv.weight[..., 0], self.qkv.bias).chunk(3, dim=-1)
@@ -428,8 +420,7 @@ class ByOperator(PixelAttention):
 
 mine = PixelAttention(channels, num_heads)
 picture = torch.randn(2, channels, 5, 7)
-unchanged = (mine(picture) - picture).abs().max().item()
-print(f"a new block changes its input by {unchanged}")
+print(f"a new block changes its input by {(mine(picture) - picture).abs().max():.1f}")
 nn.init.normal_(mine.out_proj.weight, std=0.3)  # otherwise there is little to compare
 for reference in (cu.PixelAttention(channels, num_heads), ByOperator(channels, num_heads)):
     reference.load_state_dict(mine.state_dict())
@@ -447,8 +438,8 @@ steps_seen = []
 for _step in range(2):
     optimizer.zero_grad()
     (block(picture) - target).square().mean().backward()
-    parts = {"out_proj": block.out_proj, "qkv": block.qkv, "norm": block.norm}
-    steps_seen.append({name: part.weight.grad.norm().item() for name, part in parts.items()})
+    layers = {"out_proj": block.out_proj, "qkv": block.qkv, "norm": block.norm}
+    steps_seen.append({name: layer.weight.grad.norm().item() for name, layer in layers.items()})
     optimizer.step()
 norms = pd.DataFrame(steps_seen, index=["step 1", "step 2"])
 norms.rename_axis("size of the gradient").round(4)
@@ -528,9 +519,9 @@ before = torch.randn(1, channels, 15, 15, dtype=torch.double)
 after = before.clone()
 after[:, 0, 7, 7] += 1  # one channel of the pixel in the middle
 heard = {}
-for name, layer in compared.items():
-    layer = copy.deepcopy(layer).double()
-    moved = (layer(after) - layer(before)).detach().abs().amax(dim=1)[0]
+for name, one in compared.items():
+    doubled = copy.deepcopy(one).double()
+    moved = (doubled(after) - doubled(before)).detach().abs().amax(dim=1)[0]
     heard[name] = [(moved > 0).sum().item(), moved[7, 7].item(), moved[0, 0].item()]
 heard = pd.DataFrame(heard, index=["pixels that change", "change there", "in a corner"]).T
 heard.round(4)
@@ -574,6 +565,7 @@ class FarNetwork(nn.Module):
         return self.output(F.relu(self.after(self.middle(x))))
 
 
+# %%
 def train(model, tests, steps, lr=3e-3, batch=32, seed=0):
     """[[step, share of right colors in `tests`], …], every 100 steps."""
     pictures = far_colors.far_pictures(steps * batch, seed, tests.symbols)
@@ -620,7 +612,8 @@ cu.seed_everything(0)
 far_network = FarNetwork(PixelAttention(32))
 unseen = far_colors.far_pictures(500, seed=1_000_001)
 untrained = copy.deepcopy(far_network.state_dict())
-counted_by_hand = (9 * 8 * 32 + 32) + 2 * (9 * 32 * 32 + 32) + (4 * 32**2 + 6 * 32) + (4 * 32 + 4)
+convolutions = (9 * 8 * 32 + 32) + 2 * (9 * 32 * 32 + 32) + (4 * 32 + 4)
+counted_by_hand = convolutions + 4 * 32**2 + 6 * 32  # and the block
 batch = far_colors.far_pictures(32, seed=7)
 ritual = {"expected": counted_by_hand, "choices": 4, "lr": 1e-3}
 cu.before_training(far_network, batch, far_colors.summed_loss, **ritual)

@@ -52,16 +52,3 @@ def rates(chapter, *, kind: str, steps: int, lr: float, seed: int) -> dict:
 def far_colors(chapter, *, kind: str, steps: int, lr: float, seed: int) -> dict:
     """Share of right colors on 500 pictures, every 100 steps."""
     return _train(chapter, kind, steps, lr, seed, far_pictures(500, TESTS))
-
-
-@stored(
-    cases=[
-        {"kind": kind, "steps": 1600, "lr": BEST[kind], "seed": seed}
-        for kind in ("group norm (8), attention: the block", "group norm (8), no attention")
-        for seed in SEEDS
-    ],
-    chapter=["FarNetwork", "train"],
-)
-def eight_symbols(chapter, *, kind: str, steps: int, lr: float, seed: int) -> dict:
-    """The same with eight pairs in a picture, and twice the steps."""
-    return _train(chapter, kind, steps, lr, seed, far_pictures(500, TESTS, symbols=8))
