@@ -83,8 +83,8 @@ places = torch.cartesian_prod(torch.arange(28.0), torch.arange(28.0))  # (784, 2
 
 
 def smooth(pictures, keys):
-    """Each pixel becomes the average of all, weighted by how near their keys (…, 784, d) are."""
-    scores = -torch.cdist(keys, keys).square() / 2  # score: (…, 784, 784)
+    """Each pixel becomes the average of all, weighted by how near their keys are."""
+    scores = -torch.cdist(keys, keys).square() / 2  # score: (…, n, n), keys (…, n, d)
     weights = scores.softmax(dim=-1)  # normalize
     return (weights @ pictures.flatten(1)[..., None]).view_as(pictures)  # mix
 
@@ -550,7 +550,7 @@ with cu.guard(
 
 # %%
 class FarNetwork(nn.Module):
-    """(batch, 4 + symbols, height, width) → (batch, 4, height, width), logits of the colors."""
+    """(batch, 4 + symbols, height, width) → (batch, 4, height, width), logits."""
 
     def __init__(self, middle, symbols=4, channels=32):
         super().__init__()
@@ -732,7 +732,7 @@ for side in (8, 16, 32, 64):
     counts_of[side] = [n, 4 * n * wide**2, 2 * n**2 * wide, counted, n**2 * 4 / 2**20]
 names = ["pixels n", "convolutions", "scores and mixing", "counted by PyTorch", "weights, MiB"]
 costs = pd.DataFrame(counts_of, index=names).T.rename_axis("side")
-costs.style.format("{:,.0f}").format("{:,.2f}", subset="weights, MiB")
+costs.astype(dict.fromkeys(names[:-1], int)).round(2)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 pairs = {"the block": cu.PixelAttention(32), "3 × 3 convolution": nn.Conv2d(32, 32, 3, padding=1)}
