@@ -114,7 +114,7 @@ def noisy(pictures, seed):
 
 # %% tags=["exercise", "build"]
 def non_local_means(pictures, width):
-    """(pictures, height, width) → the same; keys are 3 × 3 patches divided by `width`."""
+    """(pictures, height, width) → the same; keys: 3 × 3 patches / width."""
     ...
 
 
@@ -153,12 +153,12 @@ filters = {
 tests, validation = pixels.clothes("test", 12), pixels.clothes("train", 8)
 found, errors, best = [], {}, {}
 for name, (method, widths) in filters.items():
-    tried = [(method(noisy(validation, 9), *w) - validation).square().mean() for w in widths]
+    dark = noisy(validation, 9)
+    tried = [(method(dark, *w) - validation).square().mean() for w in widths]
     best[name] = widths[torch.stack(tried).argmin()]
-    errors[name] = torch.stack(
-        [(method(noisy(tests, s), *best[name]) - tests).square().mean((1, 2)) for s in range(3)]
-    )  # (draws of the noise, pictures)
-    found.append([name, best[name], min(tried).item(), *errors[name].mean(dim=1).tolist()])
+    cleaned = [method(noisy(tests, draw), *best[name]) for draw in range(3)]
+    errors[name] = (torch.stack(cleaned) - tests).square().mean((2, 3))  # (3, 12)
+    found.append([name, best[name], min(tried).item(), *errors[name].mean(1).tolist()])
 draws = [f"test, draw {s}" for s in range(3)]
 filtered = pd.DataFrame(found, columns=["filter", "best widths", "validation", *draws])
 wins = (errors["non-local means"] < errors["bilateral"]).sum()
@@ -197,7 +197,7 @@ with cu.guard(
 # Inside a network a picture is (batch, $C$, $H$, $W$): $C$ numbers, its **channels**, for each of $n = HW$ pixels. **The $C$ numbers of a pixel are its embedding**; attention wants (batch, $n$, $C$). In memory channel follows channel, so the axis $C$ has to move behind the pixels. Here each number of a picture with two channels and $2\times3$ pixels:
 
 # %%
-numbers = torch.arange(12).view(1, 2, 2, 3)  # channel 0 holds 0 to 5, channel 1 holds 6 to 11
+numbers = torch.arange(12).view(1, 2, 2, 3)  # channel 0: 0 to 5, channel 1: 6 to 11
 tokens = numbers.flatten(2).mT  # (1, 2, 6) → (1, 6, 2)
 careless = numbers.view(1, 6, 2)  # the right shape
 print("pixels:", tokens[0].tolist())
@@ -386,7 +386,7 @@ attend = cu.choose(fixed_heads, pixels.attend)
 
 
 class PixelAttention(nn.Module):
-    """Every pixel attends to every pixel: (batch, channels, height, width) → the same."""
+    """Every pixel attends to every pixel; (batch, C, height, width) → the same."""
 
     def __init__(self, channels, num_heads=1, groups=8):
         super().__init__()
@@ -411,7 +411,7 @@ num_heads = 4  # try 1 | 2 | 4 | 8 | 16
 class ByOperator(PixelAttention):
     def forward(self, x):
         tokens = self.norm(x).flatten(2).mT  # (batch, pixels, channels)
-        thirds = F.linear(tokens, self.qkv.weight[..., 0], self.qkv.bias).chunk(3, dim=-1)
+        thirds = F.linear(tokens, self.qkv.weight[..., 0], self.qkv.bias).chunk(3, -1)
         q, k, v = (cu.split_heads(third, self.num_heads) for third in thirds)
         heads = cu.merge_heads(F.scaled_dot_product_attention(q, k, v))
         out = F.linear(heads, self.out_proj.weight[..., 0], self.out_proj.bias)
@@ -422,7 +422,8 @@ mine = PixelAttention(channels, num_heads)
 picture = torch.randn(2, channels, 5, 7)
 print(f"a new block changes its input by {(mine(picture) - picture).abs().max():.1f}")
 nn.init.normal_(mine.out_proj.weight, std=0.3)  # otherwise there is little to compare
-for reference in (cu.PixelAttention(channels, num_heads), ByOperator(channels, num_heads)):
+for layer_class in (cu.PixelAttention, ByOperator):
+    reference = layer_class(channels, num_heads)
     reference.load_state_dict(mine.state_dict())
     cu.equal(mine, reference, picture)
 
@@ -439,7 +440,8 @@ for _step in range(2):
     optimizer.zero_grad()
     (block(picture) - target).square().mean().backward()
     layers = {"out_proj": block.out_proj, "qkv": block.qkv, "norm": block.norm}
-    steps_seen.append({name: layer.weight.grad.norm().item() for name, layer in layers.items()})
+    sizes = [(name, layer.weight.grad.norm().item()) for name, layer in layers.items()]
+    steps_seen.append(dict(sizes))
     optimizer.step()
 norms = pd.DataFrame(steps_seen, index=["step 1", "step 2"])
 norms.rename_axis("size of the gradient").round(4)
@@ -466,10 +468,10 @@ fourth = 64**-0.25
 scored = {
     "float32, divided by √d": query @ two_keys.T / 8,
     "float16, divided by √d": query.half() @ two_keys.half().T / 8,
-    "float16, two fourth roots": (query.half() * fourth) @ (two_keys.half() * fourth).T,
+    "float16, two fourth roots": query.half() * fourth @ (two_keys.half() * fourth).T,
     "bfloat16, divided by √d": query.bfloat16() @ two_keys.bfloat16().T / 8,
 }
-halves = {name: [*s[0].tolist(), *s.softmax(dim=-1)[0].tolist()] for name, s in scored.items()}
+halves = {n: [*s[0].tolist(), *s.softmax(-1)[0].tolist()] for n, s in scored.items()}
 heads_of_columns = ["score, key 0", "key 1", "weight, key 0", "weight, key 1"]
 pd.DataFrame(halves, index=heads_of_columns).T.round(2)
 
@@ -523,7 +525,7 @@ for name, one in compared.items():
     doubled = copy.deepcopy(one).double()
     moved = (doubled(after) - doubled(before)).detach().abs().amax(dim=1)[0]
     heard[name] = [(moved > 0).sum().item(), moved[7, 7].item(), moved[0, 0].item()]
-heard = pd.DataFrame(heard, index=["pixels that change", "change there", "in a corner"]).T
+heard = pd.DataFrame(heard, ["pixels that change", "change there", "in a corner"]).T
 heard.round(4)
 
 # %% [markdown]
@@ -573,7 +575,7 @@ def train(model, tests, steps, lr=3e-3, batch=32, seed=0):
     curve = []
     for step in range(1, steps + 1):
         some = pictures[(step - 1) * batch : step * batch]
-        loss = F.cross_entropy(model(some.inputs), some.answers)  # at empty symbols only
+        loss = F.cross_entropy(model(some.inputs), some.answers)  # at empty symbols
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -730,7 +732,8 @@ for side in (8, 16, 32, 64):
         large(torch.randn(1, wide, side, side))
     counted = counter.get_total_flops() // 2  # a product and a sum count as two
     counts_of[side] = [n, 4 * n * wide**2, 2 * n**2 * wide, counted, n**2 * 4 / 2**20]
-names = ["pixels n", "convolutions", "scores and mixing", "counted by PyTorch", "weights, MiB"]
+names = ["pixels n", "convolutions", "scores and mixing"]
+names += ["counted by PyTorch", "weights, MiB"]
 costs = pd.DataFrame(counts_of, index=names).T.rename_axis("side")
 costs.astype(dict.fromkeys(names[:-1], int)).round(2)
 
