@@ -727,9 +727,8 @@ wide = 64  # try 16 | 32 | 64
 counts_of = {}
 for side in (8, 16, 32, 64):
     n = side**2
-    large = PixelAttention(wide)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        large(torch.randn(1, wide, side, side))
+        PixelAttention(wide)(torch.randn(1, wide, side, side))
     counted = counter.get_total_flops() // 2  # a product and a sum count as two
     counts_of[side] = [n, 4 * n * wide**2, 2 * n**2 * wide, counted, n**2 * 4 / 2**20]
 names = ["pixels n", "convolutions", "scores and mixing"]
