@@ -91,7 +91,9 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
         else:
             yield from _tarred(path)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, OSError) as error:
-        raise ValueError(f"{path.name} is no folder, and no .tar or .zip that can be read") from error
+        raise ValueError(
+            f"{path.name} is no folder, and no .tar or .zip that can be read"
+        ) from error
 
 
 def _zipped(path: Path) -> Iterator[tuple[str, bytes]]:

@@ -24,7 +24,6 @@ MAX_IGNORED = 0.30
 MIN_ALT = 20  # characters
 MIN_EXERCISES = 4
 FIRST_EDITION = {
-    "vision_transformers",
     "attention_between_pixels",
 }
 """Slugs of the chapters that do not have the form of the second edition yet: a chapter that is rewritten leaves it."""

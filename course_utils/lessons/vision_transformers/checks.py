@@ -44,7 +44,9 @@ def _(candidate):
 def _(candidate):
     counted = torch.arange(16.0).view(1, 1, 4, 4)
     by_hand = [[[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]]
-    expect_close(candidate(counted, (2, 2)), torch.tensor(by_hand).float(), "0 to 15 in patches of 2 × 2")
+    expect_close(
+        candidate(counted, (2, 2)), torch.tensor(by_hand).float(), "0 to 15 in patches of 2 × 2"
+    )
 
 
 @my_patches.must(
@@ -96,7 +98,10 @@ sizes_on_paper = on_paper(
         "c": (
             24704,
             "the number of parameters of the patch embedding",
-            ("A linear layer from your answer to (a) to 128 features.", "192 · 128, and a bias for each feature."),
+            (
+                "A linear layer from your answer to (a) to 128 features.",
+                "192 · 128, and a bias for each feature.",
+            ),
         ),
         "d": (
             8320,
@@ -106,7 +111,10 @@ sizes_on_paper = on_paper(
         "e": (
             66049,
             "the number of weights in one map with patches of 4 × 4",
-            ("How many tokens are there now?", "16 · 16 patches and one more; each attends to each."),
+            (
+                "How many tokens are there now?",
+                "16 · 16 patches and one more; each attends to each.",
+            ),
         ),
     },
 )
