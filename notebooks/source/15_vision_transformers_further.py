@@ -14,7 +14,6 @@
 # %%
 import math
 
-import pandas as pd
 import torch
 from torch import nn
 from torch.nn import functional as F

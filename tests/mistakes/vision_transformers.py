@@ -130,58 +130,6 @@ def half_the_side_twice_the_patches():
     return [192, 65, 24704, 8320, 129**2]
 
 
-# my_rollout -------------------------------------------------------------------------------------
-
-
-def _mixed(layer):
-    return (layer.mean(1) + torch.eye(layer.shape[-1])) / 2
-
-
-def first_layer_last(maps):
-    """Multiplies in the wrong order."""
-    flow = _mixed(maps[0])
-    for layer in maps[1:]:
-        flow = flow @ _mixed(layer)
-    return flow
-
-
-def without_residual(maps):
-    """Multiplies the maps alone."""
-    flow = maps[0].mean(1)
-    for layer in maps[1:]:
-        flow = layer.mean(1) @ flow
-    return flow
-
-
-def sum_with_the_identity(maps):
-    """Adds the identity and forgets to halve."""
-    flow = 2 * _mixed(maps[0])
-    for layer in maps[1:]:
-        flow = 2 * _mixed(layer) @ flow
-    return flow
-
-
-def last_layer_only(maps):
-    """Looks at the last layer and calls it rollout."""
-    return _mixed(maps[-1])
-
-
-def first_head_only(maps):
-    """Takes one head for all."""
-    flow = _mixed(maps[0][:, :1])
-    for layer in maps[1:]:
-        flow = _mixed(layer[:, :1]) @ flow
-    return flow
-
-
-def one_map_per_head(maps):
-    """Forgets to average over the heads."""
-    flow = torch.eye(maps[0].shape[-1])
-    for layer in maps:
-        flow = (layer + torch.eye(layer.shape[-1])) / 2 @ flow
-    return flow
-
-
 # resized_positions ------------------------------------------------------------------------------
 
 
@@ -276,14 +224,6 @@ MISTAKES = {
         class_token_forgotten,
         biases_forgotten,
         half_the_side_twice_the_patches,
-    ],
-    "my_rollout": [
-        first_layer_last,
-        without_residual,
-        sum_with_the_identity,
-        last_layer_only,
-        first_head_only,
-        one_map_per_head,
     ],
     "resized_positions": [
         class_row_interpolated,

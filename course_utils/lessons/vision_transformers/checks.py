@@ -1,4 +1,4 @@
-"""Checks of *Vision transformers*: cutting patches, sizes on paper, a wrong map, rollout.
+"""Checks of *Vision transformers*: cutting patches, sizes on paper, a wrong map.
 
 On its further page: putting images together, and positions on a finer grid.
 """
@@ -12,10 +12,9 @@ from course_utils.lessons.check import (
     expect,
     expect_close,
     expect_shape,
-    expect_sums_to_one,
     unchanged,
 )
-from course_utils.models.vision import attention_rollout, cut_patches
+from course_utils.models.vision import cut_patches
 
 # Patches ----------------------------------------------------------------------------------------
 
@@ -160,63 +159,6 @@ def _(candidate):
         images = torch.randn(1, 2, height, width)
         found = candidate(cut_patches(images, size), 2, height, width)
         expect_close(found, images, f"{height} × {width} pixels in patches of {size}")
-
-
-# Rollout ----------------------------------------------------------------------------------------
-
-my_rollout = Check("my_rollout")
-
-
-def _maps(layers=3, heads=2):
-    return [torch.randn(2, heads, 5, 5).softmax(-1) for _ in range(layers)]
-
-
-@my_rollout.must(
-    "the result has one map per image, (batch, tokens, tokens)",
-    hint="Over which axis do you average, and which axis must stay?",
-)
-def _(candidate):
-    expect_shape(candidate(_maps()), (2, 5, 5))
-
-
-@my_rollout.must(
-    "rows sum to 1",
-    hint="Do the rows of each layer's matrix sum to 1 before the matrices are multiplied?",
-)
-def _(candidate):
-    expect_sums_to_one(candidate(_maps()), (2, 5, 5))
-
-
-@my_rollout.must(
-    "the example of the text comes out",
-    hint="A later layer reads what earlier layers wrote. On which side of the product does its matrix stand?",
-)
-def _(candidate):
-    first = torch.tensor([[[[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.5, 0.5]]]])
-    second = torch.tensor([[[[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]])
-    expected = torch.tensor([0.375, 0.25, 0.375])
-    class_token = expect_shape(candidate([first, second]), (1, 3, 3))[0, 0]
-    expect_close(class_token, expected, "the class token of the text's example")
-
-
-@my_rollout.must(
-    "a layer in which every token looks at itself changes nothing",
-    hint="What is your matrix of such a layer?",
-)
-def _(candidate):
-    maps, idle = _maps(2), torch.eye(5).expand(2, 2, 5, 5)
-    expect_close(candidate([*maps, idle]), attention_rollout(maps), "an idle layer at the end")
-    expect_close(candidate([idle, *maps]), attention_rollout(maps), "an idle layer at the start")
-
-
-@my_rollout.must(
-    "any number of layers and heads agrees with cu.attention_rollout",
-    hint="Are all layers multiplied, the first one too?",
-)
-def _(candidate):
-    for layers, heads in ((1, 1), (2, 4), (6, 3)):
-        maps = _maps(layers, heads)
-        expect_close(candidate(maps), attention_rollout(maps), f"{layers} layers of {heads} heads")
 
 
 # Positions on a finer grid ----------------------------------------------------------------------

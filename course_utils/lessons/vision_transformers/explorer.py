@@ -111,7 +111,7 @@ class ImageExplorer(Explorer):
             "layer": Choice(range(1, NUM_LAYERS + 1), NUM_LAYERS, label="Layer"),
             "head": Choice(heads, 0, label="Head"),
         }
-        caption = "Blue: the weights of the class token, one square per patch; 1 is the weight if all patches had the same."
+        caption = "The class token's weight on each patch; 1 is the weight if all had the same."
         super().__init__("class_token", lambda: Look(gallery), controls, caption=caption)
 
     def take(self, image) -> None:

@@ -1,4 +1,4 @@
-"""What the class token looks at: maps of many pictures, whether trainings agree, and what happens without the patches."""
+"""What the class token looks at: maps of many pictures, their agreement, and what is left without some patches."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,6 @@ from course_utils.models.vision import cut_patches, join_patches
 from course_utils.runtime import evaluating
 
 PATCH = 7  # pixels, along each side
-BLACKENED = 4  # of 16 patches
 
 
 def maps_of(model: nn.Module, images: Tensor) -> list[Tensor]:
@@ -40,10 +39,10 @@ def agreements(maps: Sequence[Tensor]) -> dict[str, float]:
     }
 
 
-def blackened(images: Tensor, scores: Tensor) -> Tensor:
-    """The pictures, (batch, 1, 28, 28), with the patches of their largest scores (batch, 16) in black."""
+def blackened(images: Tensor, scores: Tensor, count: int) -> Tensor:
+    """The pictures, (batch, 1, 28, 28), with `count` patches of the largest scores (batch, 16) in black."""
     patches = cut_patches(images, PATCH).clone()
-    chosen = scores.topk(BLACKENED, dim=-1).indices
+    chosen = scores.topk(count, dim=-1).indices
     patches.scatter_(1, chosen[:, :, None].expand(-1, -1, patches.shape[-1]), -1.0)
     return join_patches(patches, *images.shape[1:])
 
@@ -54,8 +53,10 @@ def brightness(images: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def right_without(model: nn.Module, images: Tensor, labels: Tensor, scores: Tensor | None) -> float:
-    """Share of right answers when the patches of the largest scores are black; without scores, of the pictures."""
-    seen = images if scores is None else blackened(images, scores)
+def right_without(
+    model: nn.Module, images: Tensor, labels: Tensor, scores: Tensor | None, count: int = 4
+) -> float:
+    """Share of right answers when `count` patches of the largest scores are black; without scores, none is."""
+    seen = images if scores is None else blackened(images, scores, count)
     with evaluating(model):
         return (model(seen).argmax(dim=-1) == labels).float().mean().item()
