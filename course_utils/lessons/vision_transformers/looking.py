@@ -52,6 +52,11 @@ def brightness(images: Tensor) -> Tensor:
     return cut_patches(images, PATCH).mean(dim=-1)
 
 
+def at_random(images: Tensor) -> Tensor:
+    """(batch, 16): random scores, the same at each call."""
+    return torch.rand(len(images), 16, generator=torch.Generator().manual_seed(0))
+
+
 @torch.no_grad()
 def right_without(
     model: nn.Module, images: Tensor, labels: Tensor, scores: Tensor | None, count: int = 4
