@@ -366,7 +366,6 @@ folder, tests = tempfile.TemporaryDirectory(), []
 
 
 def test_file(path):
-    """A new model with the weights of a file, and its share of the validation images."""
     stored = torch.load(path, weights_only=True)
     fresh = ViT(**stored["sizes"])
     fresh.load_state_dict(stored["model"])
@@ -375,7 +374,8 @@ def test_file(path):
 
 def write_and_test(epoch):
     whole, part = Path(folder.name, f"epoch_{epoch}.pt"), Path(folder.name, "part")
-    torch.save({"sizes": {"embed_dim": d, "ffn_dim": f}, "model": vit.state_dict()}, part)
+    held = {"sizes": {"embed_dim": d, "ffn_dim": f}, "model": vit.state_dict()}
+    torch.save(held, part)
     part.replace(whole)
     tests.append(tester.submit(test_file, whole))
 
@@ -385,7 +385,8 @@ with ThreadPoolExecutor(max_workers=1) as tester:
 from_disk = [one.result() for one in tests]
 print("validation, from the files:", *(f"{share:.3f}" for share in from_disk))
 in_memory = training.share_right(vit, validation)
-print(f"in memory: {in_memory:.3f}; test, once: {training.share_right(vit, test):.3f}")
+tested_once = training.share_right(vit, test)
+print(f"in memory: {in_memory:.3f}; test, once: {tested_once:.3f}")
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 short = cu.stored_runs("vision_transformers", "short")
@@ -663,7 +664,7 @@ cu.checks.fixed_class_map(fixed_class_map_solution)
 
 # %% tags=["nbval-ignore-output"]
 def rollout(maps, keep=0.5):
-    """Maps (batch, heads, tokens, tokens), first block first → (batch, tokens, tokens)."""
+    """Maps (batch, heads, tokens, tokens) by block → (batch, tokens, tokens)."""
     flow = identity = torch.eye(maps[0].shape[-1])
     for layer in maps:
         flow = (keep * identity + (1 - keep) * layer.mean(dim=1)) @ flow
