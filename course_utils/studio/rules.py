@@ -23,9 +23,7 @@ MAX_BYTES = 2_000_000
 MAX_IGNORED = 0.30
 MIN_ALT = 20  # characters
 MIN_EXERCISES = 4
-FIRST_EDITION = {
-    "vision_transformers",
-}
+FIRST_EDITION: set[str] = set()
 """Slugs of the chapters that do not have the form of the second edition yet: a chapter that is rewritten leaves it."""
 
 Rule = Callable[[NotebookNode], Iterator[str]]

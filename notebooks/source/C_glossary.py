@@ -98,19 +98,19 @@
 #
 # A file with everything that a training needs to go on as if it had not stopped. *Taught in* [Learns, then
 # breaks](12_training_transformers.ipynb#Learns,-then-breaks), [What a checkpoint must
-# hold](12_training_transformers_further.ipynb#What-a-checkpoint-must-hold), [A saved
-# model](15_vision_transformers.ipynb#A-saved-model).
+# hold](12_training_transformers_further.ipynb#What-a-checkpoint-must-hold), [Training
+# it](15_vision_transformers.ipynb#Training-it).
 #
 # ### <a id="class-token"></a>class token
 #
 # A learned token, put before the patches of a vision transformer. The classifier reads its last state. *Taught in*
-# [Class token and positions](15_vision_transformers.ipynb#Class-token-and-positions), [What does the class token look
-# at?](15_vision_transformers.ipynb#What-does-the-class-token-look-at?).
+# [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class), [What the class token looks
+# at](15_vision_transformers.ipynb#What-the-class-token-looks-at).
 #
 # ### <a id="confusion-matrix"></a>confusion matrix
 #
-# How often each true class was taken for each class. *Taught in* [What is taken for
-# what?](15_vision_transformers.ipynb#What-is-taken-for-what?).
+# How often each true class was taken for each class. *Taught in* [Training
+# it](15_vision_transformers.ipynb#Training-it).
 #
 # ### <a id="consistency"></a>consistency
 #
@@ -359,9 +359,9 @@
 #
 # ### <a id="patch"></a>patch
 #
-# A square of pixels that a vision transformer reads as one token. *Taught in*
-# [Patches](15_vision_transformers.ipynb#Patches), [A convolution does the
-# same](15_vision_transformers.ipynb#A-convolution-does-the-same).
+# A rectangle of pixels that a vision transformer reads as one token. *Taught in*
+# [Patches](15_vision_transformers.ipynb#Patches), [The right shape and the wrong
+# patches](15_vision_transformers_further.ipynb#The-right-shape-and-the-wrong-patches).
 #
 # ### <a id="path-length"></a>path length
 #
@@ -425,8 +425,7 @@
 #
 # ### <a id="rollout"></a>rollout
 #
-# Attention maps multiplied through all layers, with the shortcut counted as attention to oneself. *Taught in* [Rollout:
-# through all layers](15_vision_transformers.ipynb#Rollout:-through-all-layers).
+# Attention maps multiplied through all layers, with the shortcut counted as attention to oneself. *Taught in* [Rollout](15_vision_transformers.ipynb#Rollout).
 #
 # ### <a id="rotary-positions"></a>rotary positions
 #
@@ -500,8 +499,8 @@
 #
 # ### <a id="vision-transformer"></a>vision transformer
 #
-# An encoder over patches of an image, read out at the class token. *Taught in* [The whole
-# model](15_vision_transformers.ipynb#The-whole-model).
+# An encoder over patches of an image, read out at the class token. *Taught in* [The model in
+# one class](15_vision_transformers.ipynb#The-model-in-one-class).
 #
 # ### <a id="vocabulary"></a>vocabulary
 #

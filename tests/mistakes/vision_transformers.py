@@ -47,96 +47,87 @@ def image_flattened(patches, channels, height, width):
     return grid.permute(0, 3, 1, 4, 2, 5).flatten(1)
 
 
-# vit_parameters ---------------------------------------------------------------------------------
+# my_patches --------------------------------------------------------------------------------------
 
 
-def _parts(image_size, patch_size, channels, d, f, classes):
-    m = (image_size // patch_size) ** 2
-    stem = channels * patch_size**2 * d + d
-    block = 4 * (d * d + d) + (d * f + f) + (f * d + d) + 4 * d
-    return m, stem, block, 2 * d + d * classes + classes
+def _windows(images, size):
+    height, width = size
+    return images.unfold(2, height, height).unfold(3, width, width)
 
 
-def no_position_for_the_class_token(image_size, patch_size, channels, d, f, layers, classes):
-    """Counts m positions instead of m + 1."""
-    m, stem, block, end = _parts(image_size, patch_size, channels, d, f, classes)
-    return stem + d + m * d + layers * block + end
+def without_permute(images, size):
+    """The axes as `unfold` leaves them: channels before rows and columns."""
+    length = images.shape[1] * size[0] * size[1]
+    return _windows(images, size).reshape(len(images), -1, length)
 
 
-def one_norm_per_block(image_size, patch_size, channels, d, f, layers, classes):
-    """Forgets the second norm."""
-    m, stem, block, end = _parts(image_size, patch_size, channels, d, f, classes)
-    return stem + d + (m + 1) * d + layers * (block - 2 * d) + end
+def reshape_alone(images, size):
+    """Numbers in the order in which they lie in memory."""
+    return images.reshape(len(images), -1, images.shape[1] * size[0] * size[1])
 
 
-def gray_only(image_size, patch_size, channels, d, f, layers, classes):
-    """Leaves the channels out of the stem."""
-    m, stem, block, end = _parts(image_size, patch_size, 1, d, f, classes)
-    return stem + d + (m + 1) * d + layers * block + end
+def column_after_column(images, size):
+    """Reads patches down the columns."""
+    return _windows(images, size).permute(0, 3, 2, 1, 4, 5).flatten(3).flatten(1, 2)
 
 
-def always_two_layers(image_size, patch_size, channels, d, f, layers, classes):
-    """Has the number of layers written into the code."""
-    m, stem, block, end = _parts(image_size, patch_size, channels, d, f, classes)
-    return stem + d + (m + 1) * d + 2 * block + end
+def pixels_exchanged(images, size):
+    """Exchanges rows and columns within a patch."""
+    return _windows(images, size).permute(0, 2, 3, 1, 5, 4).flatten(3).flatten(1, 2)
 
 
-def always_ten_classes(image_size, patch_size, channels, d, f, layers, classes):
-    """Has the number of classes written into the code."""
-    m, stem, block, end = _parts(image_size, patch_size, channels, d, f, 10)
-    return stem + d + (m + 1) * d + layers * block + end
+def channel_fastest(images, size):
+    """The channel changes fastest within a patch."""
+    return _windows(images, size).permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2)
 
 
-# rollout ----------------------------------------------------------------------------------------
+def squares_only(images, size):
+    """Takes the height of a patch for its width."""
+    high = size[0]
+    if images.shape[3] % high:
+        return torch.zeros(len(images), 1, 1)
+    return _windows(images, (high, high)).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
 
 
-def _mixed(layer):
-    return (layer.mean(1) + torch.eye(layer.shape[-1])) / 2
+def sizes_exchanged(images, size):
+    """Takes the width for the height."""
+    high, wide = size
+    if images.shape[2] % wide or images.shape[3] % high:
+        return torch.zeros(len(images), 1, 1)
+    return _windows(images, (wide, high)).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
 
 
-def first_layer_last(maps):
-    """Multiplies in the wrong order."""
-    flow = _mixed(maps[0])
-    for layer in maps[1:]:
-        flow = flow @ _mixed(layer)
-    return flow
+def grid_kept(images, size):
+    """Leaves rows and columns of patches apart."""
+    return _windows(images, size).permute(0, 2, 3, 1, 4, 5).flatten(3)
 
 
-def without_residual(maps):
-    """Multiplies the maps alone."""
-    flow = maps[0].mean(1)
-    for layer in maps[1:]:
-        flow = layer.mean(1) @ flow
-    return flow
+def cut_off(images, size):
+    """Gives numbers that no gradient passes."""
+    return _windows(images.detach(), size).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
 
 
-def sum_with_the_identity(maps):
-    """Adds the identity and forgets to halve."""
-    flow = 2 * _mixed(maps[0])
-    for layer in maps[1:]:
-        flow = 2 * _mixed(layer) @ flow
-    return flow
+# sizes_on_paper ----------------------------------------------------------------------------------
 
 
-def last_layer_only(maps):
-    """Looks at the last layer and calls it rollout."""
-    return _mixed(maps[-1])
+def one_channel():
+    """Counts a gray patch."""
+    return [64, 65, 64 * 128 + 128, 65 * 128, 257**2]
 
 
-def first_head_only(maps):
-    """Takes one head for all."""
-    flow = _mixed(maps[0][:, :1])
-    for layer in maps[1:]:
-        flow = _mixed(layer[:, :1]) @ flow
-    return flow
+def class_token_forgotten():
+    """Counts patches alone."""
+    return [192, 64, 24704, 64 * 128, 256**2]
 
 
-def one_map_per_head(maps):
-    """Forgets to average over the heads."""
-    flow = torch.eye(maps[0].shape[-1])
-    for layer in maps:
-        flow = (layer + torch.eye(layer.shape[-1])) / 2 @ flow
-    return flow
+def biases_forgotten():
+    """Counts the matrix of the embedding alone."""
+    return [192, 65, 192 * 128, 8320, 66049]
+
+
+def half_the_side_twice_the_patches():
+    """Doubles the number of patches."""
+    return [192, 65, 24704, 8320, 129**2]
 
 
 # resized_positions ------------------------------------------------------------------------------
@@ -217,20 +208,22 @@ MISTAKES = {
         square_grids_only,
         image_flattened,
     ],
-    "vit_parameters": [
-        no_position_for_the_class_token,
-        one_norm_per_block,
-        gray_only,
-        always_two_layers,
-        always_ten_classes,
+    "my_patches": [
+        without_permute,
+        reshape_alone,
+        column_after_column,
+        pixels_exchanged,
+        channel_fastest,
+        squares_only,
+        sizes_exchanged,
+        grid_kept,
+        cut_off,
     ],
-    "rollout": [
-        first_layer_last,
-        without_residual,
-        sum_with_the_identity,
-        last_layer_only,
-        first_head_only,
-        one_map_per_head,
+    "sizes_on_paper": [
+        one_channel,
+        class_token_forgotten,
+        biases_forgotten,
+        half_the_side_twice_the_patches,
     ],
     "resized_positions": [
         class_row_interpolated,

@@ -1,21 +1,126 @@
-"""Checks of *Vision transformers*: rebuilding images, counting parameters, rollout, a finer grid, a wrong map."""
+"""Checks of *Vision transformers*: cutting patches, sizes on paper, a wrong map.
+
+On its further page: putting images together, and positions on a finer grid.
+"""
 
 import torch
 import torch.nn.functional as F
 
+from course_utils.lessons.answers import on_paper
 from course_utils.lessons.check import (
     Check,
     expect,
     expect_close,
     expect_shape,
-    expect_sums_to_one,
-    expect_whole_number,
+    unchanged,
 )
-from course_utils.models.vision import ViT, attention_rollout, cut_patches
+from course_utils.models.vision import cut_patches
+
+# Patches ----------------------------------------------------------------------------------------
+
+my_patches = Check("my_patches")
+
+
+@my_patches.must(
+    "the result is (batch, patches, channels · patch height · patch width)",
+    hint=(
+        "How many patches fit into a row of the image, and how many such rows are there?",
+        "Seven axes become three: batch; rows and columns of patches; channel, row and column within a patch.",
+    ),
+)
+def _(candidate):
+    expect_shape(candidate(torch.randn(2, 1, 6, 9), (3, 3)), (2, 6, 9))
+    expect_shape(candidate(torch.randn(2, 3, 4, 4), (2, 2)), (2, 4, 12))
+
+
+@my_patches.must(
+    "the picture of the text is cut as by hand",
+    hint=(
+        "Rebuild the picture from your patches on paper. What stands where?",
+        "A reshape alone reads whole lines of the image. Which axis has to move in front of which?",
+    ),
+)
+def _(candidate):
+    counted = torch.arange(16.0).view(1, 1, 4, 4)
+    by_hand = [[[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]]
+    expect_close(
+        candidate(counted, (2, 2)), torch.tensor(by_hand).float(), "0 to 15 in patches of 2 × 2"
+    )
+
+
+@my_patches.must(
+    "a patch of a color image has all channels of its place, one after the other",
+    hint=(
+        "Where does the channel's axis stand after the split, and where does it belong?",
+        "Within a patch the channel changes slowest: (batch, rows, columns, channels, height, width) before joining.",
+    ),
+)
+def _(candidate):
+    images = torch.randn(2, 3, 6, 6)
+    expect_close(candidate(images, (3, 3)), cut_patches(images, 3), "three channels")
+
+
+@my_patches.must(
+    "images and patches may be rectangles",
+    hint="Is one side taken for the other, or a number written where a size belongs?",
+)
+def _(candidate):
+    for height, width, size in ((4, 8, (2, 4)), (9, 3, (3, 1)), (6, 8, (2, 8))):
+        images = torch.randn(2, 2, height, width)
+        what = f"{height} × {width} pixels in patches of {size[0]} × {size[1]}"
+        expect_close(candidate(images, size), cut_patches(images, size), what)
+
+
+@my_patches.must(
+    "the images are not changed, and gradients reach them",
+    hint="Do you build the result from the images themselves, without writing into them?",
+)
+def _(candidate):
+    images = torch.randn(1, 2, 4, 4, requires_grad=True)
+    with unchanged(images):
+        cut = candidate(images, (2, 2))
+    expect(cut.requires_grad, "the result does not depend on the images any more")
+
+
+# Sizes on paper ---------------------------------------------------------------------------------
+
+sizes_on_paper = on_paper(
+    "sizes_on_paper",
+    __name__,
+    {
+        "a": (192, "the number of numbers in a patch", "Three channels, and 8 · 8 pixels in each."),
+        "b": (
+            65,
+            "the number of tokens that the blocks get",
+            ("How many patches has a row?", "8 · 8 patches. Which token is no patch?"),
+        ),
+        "c": (
+            24704,
+            "the number of parameters of the patch embedding",
+            (
+                "A linear layer from your answer to (a) to 128 features.",
+                "192 · 128, and a bias for each feature.",
+            ),
+        ),
+        "d": (
+            8320,
+            "the number of parameters of the position table",
+            "One row for each token of (b), with 128 numbers.",
+        ),
+        "e": (
+            66049,
+            "the number of weights in one map with patches of 4 × 4",
+            (
+                "How many tokens are there now?",
+                "16 · 16 patches and one more; each attends to each.",
+            ),
+        ),
+    },
+)
 
 # Rebuilding -------------------------------------------------------------------------------------
 
-rebuild = Check("put the image together again")
+rebuild = Check("rebuild")
 
 
 @rebuild.must(
@@ -56,131 +161,9 @@ def _(candidate):
         expect_close(found, images, f"{height} × {width} pixels in patches of {size}")
 
 
-# Counting ---------------------------------------------------------------------------------------
-
-vit_parameters = Check("count a ViT's parameters")
-
-SIZES = {
-    "image_size": 28,
-    "patch_size": 7,
-    "channels": 1,
-    "embed_dim": 16,
-    "ffn_dim": 24,
-    "num_layers": 2,
-    "num_classes": 10,
-}
-
-
-def _count(candidate, **changes):
-    sizes = SIZES | changes
-    found = expect_whole_number(candidate(*sizes.values()))
-    expected = sum(p.numel() for p in ViT(**sizes, num_heads=2).parameters())
-    which = ", ".join(f"{name}={value}" for name, value in changes.items()) or "a small model"
-    expect(found == expected, f"{which}: {found:,} parameters; expected {expected:,}")
-
-
-@vit_parameters.must(
-    "a small model is counted right",
-    hint="Make a list of the parts from the pixels to the classes. How many positions and norms are there?",
-)
-def _(candidate):
-    _count(candidate)
-
-
-@vit_parameters.must(
-    "each layer is counted, and what stands outside the layers once",
-    hint="Which parts are multiplied by num_layers?",
-)
-def _(candidate):
-    _count(candidate, num_layers=1)
-    _count(candidate, num_layers=5)
-
-
-@vit_parameters.must(
-    "color images and other patches change stem and positions",
-    hint="How many numbers does a patch have, and how many patches are there?",
-)
-def _(candidate):
-    _count(candidate, image_size=32, patch_size=4, channels=3)
-
-
-@vit_parameters.must(
-    "other numbers of classes and other networks are counted right",
-    hint="Is a 10, or 2 · embed_dim, written where an argument belongs?",
-)
-def _(candidate):
-    _count(candidate, num_classes=7, ffn_dim=40)
-
-
-@vit_parameters.must(
-    "ViT-Base has 86,567,656 parameters",
-    hint="All sizes differ here. Compare part by part.",
-)
-def _(candidate):
-    found = candidate(224, 16, 3, 768, 3072, 12, 1000)
-    expect(found == 86_567_656, f"ViT-Base with patches of 16: {found:,}; expected 86,567,656")
-
-
-# Rollout ----------------------------------------------------------------------------------------
-
-rollout = Check("attention rollout")
-
-
-def _maps(layers=3, heads=2):
-    return [torch.randn(2, heads, 5, 5).softmax(-1) for _ in range(layers)]
-
-
-@rollout.must(
-    "the result has one map per image, (batch, tokens, tokens)",
-    hint="Over which axis do you average, and which axis must stay?",
-)
-def _(candidate):
-    expect_shape(candidate(_maps()), (2, 5, 5))
-
-
-@rollout.must(
-    "rows sum to 1",
-    hint="Do the rows of each layer's matrix sum to 1 before the matrices are multiplied?",
-)
-def _(candidate):
-    expect_sums_to_one(candidate(_maps()), (2, 5, 5))
-
-
-@rollout.must(
-    "the example of the text comes out",
-    hint="A later layer reads what earlier layers wrote. On which side of the product does its matrix stand?",
-)
-def _(candidate):
-    first = torch.tensor([[[[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.5, 0.5]]]])
-    second = torch.tensor([[[[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]])
-    expected = torch.tensor([0.375, 0.25, 0.375])
-    class_token = expect_shape(candidate([first, second]), (1, 3, 3))[0, 0]
-    expect_close(class_token, expected, "the class token of the text's example")
-
-
-@rollout.must(
-    "a layer in which every token looks at itself changes nothing",
-    hint="What is your matrix of such a layer?",
-)
-def _(candidate):
-    maps, idle = _maps(2), torch.eye(5).expand(2, 2, 5, 5)
-    expect_close(candidate([*maps, idle]), attention_rollout(maps), "an idle layer at the end")
-    expect_close(candidate([idle, *maps]), attention_rollout(maps), "an idle layer at the start")
-
-
-@rollout.must(
-    "any number of layers and heads agrees with cu.attention_rollout",
-    hint="Are all layers multiplied, the first one too?",
-)
-def _(candidate):
-    for layers, heads in ((1, 1), (2, 4), (6, 3)):
-        maps = _maps(layers, heads)
-        expect_close(candidate(maps), attention_rollout(maps), f"{layers} layers of {heads} heads")
-
-
 # Positions on a finer grid ----------------------------------------------------------------------
 
-resized_positions = Check("positions on a finer grid")
+resized_positions = Check("resized_positions")
 
 
 @resized_positions.must(
@@ -236,7 +219,7 @@ def _(candidate):
 
 # A wrong map: find the bug ----------------------------------------------------------------------
 
-fixed_class_map = Check("fixed map of the class token")
+fixed_class_map = Check("fixed_class_map")
 
 
 @fixed_class_map.must(

@@ -12,25 +12,21 @@ from torch import Tensor
 from course_utils.cache import record_attention
 from course_utils.data.images import (
     FASHION,
-    ImageLoader,
     load_fashion_mnist,
     read_image,
     scaled,
 )
-from course_utils.figures import COLORS, draw_image, image_pixels, overlay, overlay_colors, subplots
+from course_utils.figures import COLORS, draw_image, heatmap, image_pixels, subplots
 from course_utils.lessons.explorer import Choice, Explorer, still_copy
+from course_utils.lessons.live import load_model
 from course_utils.models.vision import ViT
-from course_utils.train.losses import classification_loss
-from course_utils.train.schedules import warmup_decay
-from course_utils.train.trainer import Trainer
 
 __all__ = ["class_token"]
 
-PATCH_SIZES = (14, 7, 4)
 NUM_LAYERS, NUM_HEADS = 2, 4
 SHOWN = ("Ankle boot", "Trouser", "Bag", "Shirt")
 STRONG = 3.0
-"""A patch with so many times its fair share of the weight is drawn with full color."""
+"""The upper end of the scale: so many times the weight that a patch would have if all had the same."""
 
 
 def class_token(
@@ -42,13 +38,13 @@ def class_token(
 
     Args:
         models: patch size → trained model of two layers and four heads, for 28 × 28 gray images and the
-            classes of Fashion-MNIST. Without it small ones are trained here, which takes some seconds.
+            classes of Fashion-MNIST; by default those that are stored.
         images: (4, 1, 28, 28), uint8; by default four of the test set.
 
     Raises:
         ValueError: there is no model, one has other sizes, or `images` has another shape.
     """
-    models = _trained() if models is None else models
+    models = _stored() if models is None else models
     images = _samples() if images is None else images
     if not models:
         raise ValueError("models is empty; one model for each patch size is needed")
@@ -115,7 +111,7 @@ class ImageExplorer(Explorer):
             "layer": Choice(range(1, NUM_LAYERS + 1), NUM_LAYERS, label="Layer"),
             "head": Choice(heads, 0, label="Head"),
         }
-        caption = "Orange: the weights of the class token, one square per patch."
+        caption = "The class token's weight on each patch; 1 is the weight if all had the same."
         super().__init__("class_token", lambda: Look(gallery), controls, caption=caption)
 
     def take(self, image) -> None:
@@ -155,20 +151,25 @@ class ImageExplorer(Explorer):
 
 
 class Look:
-    """The image, the image under the weights, and bars of the classes."""
+    """The image, the weights of its patches beside it, and bars of the classes."""
 
     def __init__(self, gallery: Gallery):
         """Every artist; `draw` fills them."""
         self.gallery = gallery
         self.picture, (plain, seen, right) = subplots(
-            1, 3, alt="What the class token attends to", width=7.6, height=2.7,
-            width_ratios=[1, 1, 1.1],
+            1, 3, alt="What the class token attends to", width=7.8, height=2.7,
+            width_ratios=[1, 1.2, 1.1],
         )  # fmt: skip
         self.picture.get_layout_engine().set(rect=(0, 0, 1, 0.94))  # room for the titles
         pixels = image_pixels(gallery.images[:1])[0]
-        self.images = [draw_image(ax, pixels, title=" ") for ax in (plain, seen)]
+        self.image = draw_image(plain, pixels, title=" ")
+        self.map = heatmap(seen, np.zeros((4, 4)), xlabel=None, ylabel=None, title=" ", vmax=STRONG)
+        self.map.set_extent((-0.5, 27.5, 27.5, -0.5))
+        seen.set(xticks=[], yticks=[], aspect="equal")
+        bar = self.picture.colorbar(self.map, ax=seen, shrink=0.75, extend="max")
+        bar.outline.set_visible(False)
+        bar.ax.tick_params(labelsize=8, length=0)
         self.titles = [plain.title, seen.title]
-        self.colors = overlay(seen, np.zeros((4, 4)), size=(28, 28), vmax=1.0)
         self._set_bars(right, FASHION)
 
     def _set_bars(self, ax: Axes, classes: Sequence[str]) -> None:
@@ -185,9 +186,8 @@ class Look:
         weights = maps.mean(0) if head == 0 else maps[head - 1]
         rows, columns = weights.shape
         pixels = image_pixels(self.gallery.images[image : image + 1])[0, ..., 0]
-        for artist in self.images:
-            artist.set_data(pixels)
-        self.colors.set_data(overlay_colors(weights, vmax=STRONG / weights.numel()))
+        self.image.set_data(pixels)
+        self.map.set_data(weights * weights.numel())
         name = "mean of the heads" if head == 0 else f"head {head}"
         title = self.gallery.titles[image]
         self.titles[0].set_text(title)
@@ -212,21 +212,10 @@ def _samples() -> Tensor:
 
 
 @functools.cache
-def _trained() -> dict[int, ViT]:
+def _stored() -> dict[int, ViT]:
     models = {}
-    with torch.random.fork_rng(devices=[]):
-        for size, count in zip(PATCH_SIZES, (2000, 2000, 1000), strict=True):
-            torch.manual_seed(0)
-            models[size] = ViT(patch_size=size, dropout=0.0)
-            loader = ImageLoader(load_fashion_mnist().take(count), batch_size=64)
-            steps = 4 * len(loader)
-            trainer = Trainer(
-                classification_loss(),
-                epochs=4,
-                lr=2e-3,
-                schedule=warmup_decay(steps // 10, steps),
-                device="cpu",
-                quiet=True,
-            )
-            trainer.fit(models[size], loader)
+    for size, name in ((14, "vit_patch14"), (7, "vit"), (4, "vit_patch4")):
+        stored = load_model(name)
+        models[size] = ViT(**stored.config)
+        models[size].load_state_dict(stored.state)
     return models

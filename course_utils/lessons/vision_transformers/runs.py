@@ -1,0 +1,136 @@
+"""The trainings of *Vision transformers* that are made beforehand: `make runs CHAPTER=15`."""
+
+import torch
+from torch.nn import functional as F
+
+from course_utils.lessons.live import save_model
+from course_utils.lessons.runs import stored
+from course_utils.lessons.vision_transformers.training import (
+    SIZE,
+    alike,
+    distances,
+    parts,
+    share_right,
+    train,
+    variant,
+)
+from course_utils.models.vision import SmallCNN
+
+SEEDS = (0, 1, 2)
+EPOCHS, LONGER, STEPS = 3, 5, 400  # on the page; of the comparisons
+KINDS = ("class token", "mean of the patches", "positions 0.02", "no positions")
+IMAGES = (500, 1000, 2500, 9000)
+TRIED = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
+RATES = {"ViT": 3e-3, "CNN": 3e-2}  # the best of `rates`
+DATA = [
+    f"fashion_mnist/{name}.gz"
+    for name in (
+        "train-images-idx3-ubyte",
+        "train-labels-idx1-ubyte",
+        "t10k-images-idx3-ubyte",
+        "t10k-labels-idx1-ubyte",
+    )
+]
+
+
+def network(name: str, seed: int) -> torch.nn.Module:
+    """The chapter's ViT or the small convolutional network, untrained."""
+    if name == "ViT":
+        return variant("class token", seed)
+    torch.manual_seed(seed)
+    return SmallCNN(dropout=0.0)
+
+
+@stored(
+    cases=[{"name": name, "lr": lr, "seed": 0} for name in RATES for lr in TRIED],
+    data=DATA,
+    small=True,
+)
+def rates(*, name: str, lr: float, seed: int) -> dict:
+    """Share of the validation pictures that are right after a short training at this rate."""
+    images, validation, _ = parts()
+    model = network(name, seed)
+    train(model, images, epochs=EPOCHS, lr=lr, seed=seed)
+    return {"result": {"validation": round(share_right(model, validation), 4)}}
+
+
+@stored(cases=[{"epochs": EPOCHS, "seed": seed} for seed in SEEDS], data=DATA)
+def short(*, epochs: int, seed: int) -> dict:
+    """The training of the page, with each seed."""
+    images, validation, test = parts()
+    model = variant("class token", seed)
+    curves: dict[str, list] = {"loss": [], "validation": []}
+
+    def watch(epoch: int, loss: float) -> None:
+        curves["loss"].append([epoch, round(loss, 4)])
+        curves["validation"].append([epoch, round(share_right(model, validation), 4)])
+
+    train(model, images, epochs=epochs, seed=seed, after_epoch=watch)
+    return {"result": {"test": round(share_right(model, test), 4)}, "curves": curves}
+
+
+@stored(
+    cases=[{"kind": kind, "epochs": LONGER, "seed": seed} for kind in KINDS for seed in SEEDS],
+    data=DATA,
+)
+def longer(*, kind: str, epochs: int, seed: int) -> dict:
+    """More passes, for the chapter's model and with one change; the first kind is stored as live models.
+
+    The result has the mean cosine of position vectors at each distance, and of each with what it was at the
+    start; the example has all cosines.
+    """
+    images, validation, test = parts()
+    model = variant(kind, seed)
+    start = model.positions.table.detach().clone()
+    curves: dict[str, list] = {"loss": [], "validation": []}
+
+    def watch(epoch: int, loss: float) -> None:
+        curves["loss"].append([epoch, round(loss, 4)])
+        curves["validation"].append([epoch, round(share_right(model, validation), 4)])
+
+    train(model, images, epochs=epochs, seed=seed, after_epoch=watch)
+    result, examples = {"test": share_right(model, test)}, []
+    if kind in ("class token", "positions 0.02"):
+        cosines, apart = alike(model), distances(*model.grid)
+        for steps in (1, 2, 3):
+            result[f"alike {steps}"] = cosines[apart == steps].mean().item()
+        moved = F.cosine_similarity(model.positions.table.detach()[1:], start[1:])
+        result["alike start"] = moved.mean().item()
+        examples.append({"alike": [[round(one, 2) for one in row] for row in cosines.tolist()]})
+    if kind == "class token":
+        save_model("vit" if seed == 0 else f"vit_{seed}", model, SIZE)
+    result = {name: round(value, 4) for name, value in result.items()}
+    return {"result": result, "curves": curves, "examples": examples}
+
+
+@stored(
+    cases=[{"patch_size": size, "epochs": LONGER, "seed": 0} for size in (14, 4)],
+    data=DATA,
+)
+def patches(*, patch_size: int, epochs: int, seed: int) -> dict:
+    """The same training with larger and with smaller patches, once; stored for the explorer."""
+    images, _, test = parts()
+    model = variant("class token", seed, patch_size=patch_size)
+    train(model, images, epochs=epochs, seed=seed)
+    save_model(f"vit_patch{patch_size}", model, SIZE | {"patch_size": patch_size})
+    return {"result": {"test": round(share_right(model, test), 4)}}
+
+
+@stored(
+    cases=[
+        {"name": name, "images": images, "budget": budget, "seed": seed}
+        for budget in ("epochs", "steps")
+        for images in IMAGES
+        for name in RATES
+        for seed in SEEDS
+    ],
+    data=DATA,
+)
+def amount(*, name: str, images: int, budget: str, seed: int) -> dict:
+    """Test accuracy after learning from so many pictures: 5 epochs, or 400 steps, for both networks alike."""
+    learned, _, test = parts()
+    some = learned if images == len(learned) else learned.take(images, seed=seed)
+    model = network(name, seed)
+    budgets = {"epochs": {"epochs": LONGER}, "steps": {"steps": STEPS}}
+    steps = train(model, some, **budgets[budget], lr=RATES[name], seed=seed)
+    return {"result": {"test": round(share_right(model, test), 4), "steps": steps}}

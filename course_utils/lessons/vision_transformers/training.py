@@ -1,0 +1,125 @@
+"""The training loop of *Vision transformers*, as the chapter writes it, for the runs that are made beforehand."""
+
+import functools
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course_utils.data.images import ImageLoader, ImageSet, load_fashion_mnist
+from course_utils.metrics import accuracy, predict_classes
+from course_utils.models.vision import ViT
+
+SIZE = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 128, "num_layers": 2, "dropout": 0.0}
+"""Of the chapter's ViT; patches of 7 × 7 and images of 28 × 28 are `ViT`'s own defaults."""
+
+BATCH, RATE, DECAY, WARMUP = 64, 3e-3, 0.05, 0.1
+
+
+@functools.cache
+def parts() -> tuple[ImageSet, ImageSet, ImageSet]:
+    """The course's pictures: 9,000 to train, 1,000 to choose by, 2,000 to test."""
+    train, validation = load_fashion_mnist("train").split(9000)
+    return train, validation, load_fashion_mnist("test")
+
+
+def train(
+    model: nn.Module,
+    images: ImageSet,
+    *,
+    epochs: int | None = None,
+    steps: int | None = None,
+    lr: float = RATE,
+    seed: int = 0,
+    after_epoch: Callable[[int, float], None] | None = None,
+) -> int:
+    """Fit a classifier with AdamW; the rate rises over a tenth of the steps and falls on half a cosine.
+
+    Args:
+        model: (batch, channels, height, width) from -1 to 1 → logits (batch, classes).
+        images: to learn from.
+        epochs, steps: one of them: passes over the images, or batches.
+        lr: the largest rate.
+        seed: of the order of the images.
+        after_epoch: called with the number of the epoch, from 1 on, and its mean loss.
+
+    Returns:
+        How many steps were made.
+    """
+    loader = ImageLoader(images, batch_size=BATCH, seed=seed)
+    total = steps or (epochs or 1) * len(loader)
+    optimizer = torch.optim.AdamW(model.parameters(), lr, weight_decay=DECAY, fused=True)
+    step = epoch = 0
+    while step < total:
+        losses: list[float] = []
+        for batch in loader:
+            if step == total:
+                break
+            rise, fall = (step + 1) / (WARMUP * total), (1 + math.cos(math.pi * step / total)) / 2
+            optimizer.param_groups[0]["lr"] = lr * min(rise, 1.0) * fall
+            loss = F.cross_entropy(model(batch.images), batch.labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+            step += 1
+        epoch += 1
+        if after_epoch:
+            after_epoch(epoch, sum(losses) / len(losses))
+    return total
+
+
+def share_right(model: nn.Module, images: ImageSet) -> float:
+    """Share of the images that the model names right."""
+    return accuracy(*predict_classes(model, ImageLoader(images, batch_size=500, shuffle=False)))
+
+
+class WithoutClassToken(ViT):
+    """The ViT whose output layer reads the mean of the patches' tokens; there is no other token."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(batch, channels, height, width) → logits (batch, num_classes)."""
+        x = self.patch_embedding(images) + self.positions.table[1:]
+        for layer in self.layers:
+            x = layer(x)
+        return self.output(self.norm(x).mean(dim=1))
+
+
+def variant(kind: str, seed: int, **changes) -> ViT:
+    """An untrained model: the chapter's, or with one change.
+
+    Args:
+        kind: "class token", "mean of the patches", "positions 0.02" or "no positions".
+        seed: of its weights.
+        changes: other sizes, such as `patch_size=4`.
+
+    Raises:
+        ValueError: there is no such kind.
+    """
+    torch.manual_seed(seed)
+    if kind == "mean of the patches":
+        return WithoutClassToken(**SIZE, **changes)
+    model = ViT(**SIZE, **changes)
+    if kind == "positions 0.02":
+        nn.init.normal_(model.positions.table, std=0.02)
+    elif kind == "no positions":
+        nn.init.zeros_(model.positions.table)
+        model.positions.table.requires_grad_(False)
+    elif kind != "class token":
+        raise ValueError(f"kind={kind!r} is no variant of the chapter's model")
+    return model
+
+
+def distances(rows: int, columns: int) -> Tensor:
+    """(places, places): steps along rows and columns from one place of a grid to another."""
+    place = torch.arange(rows * columns)
+    row, column = place // columns, place % columns
+    return (row[:, None] - row).abs() + (column[:, None] - column).abs()
+
+
+def alike(model: ViT) -> Tensor:
+    """(patches, patches): the cosines of the position vectors."""
+    table = model.positions.table.detach()[1:]
+    return F.cosine_similarity(table[:, None], table[None], dim=-1)

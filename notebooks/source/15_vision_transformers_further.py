@@ -1,0 +1,259 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Vision transformers: colors, other sizes and relatives
+#
+# Optional, about half an hour. What a wrong order of axes does to color images; a model that goes on with images of another size; the loss of CLIP in ten lines; and what came before and after the ViT of [Vision transformers](15_vision_transformers.ipynb).
+
+# %%
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import course_utils as cu
+from course_utils.lessons.vision_transformers import other_sizes, training
+
+cu.seed_everything(0)
+
+# %% [markdown]
+# ## The right shape and the wrong patches
+#
+# *Section 1 of 5*
+#
+# Leave the `permute` out, and a reshape still gives a tensor of the right shape. What does such a "patch" hold? We put the images together again, as if the patches were right. The boot of Fashion-MNIST is painted for this: red as it is, green darker, blue with a light from the right.
+
+# %%
+images, validation, test = training.parts()
+boot = images.images[(images.labels == 9).nonzero()[3].item()].float() / 127.5 - 1
+ramp = torch.linspace(-1, 1, 28).expand(28, 28)
+red, green, blue = boot[0], 0.6 * boot[0] - 0.4, torch.maximum(boot[0], ramp)
+colored = torch.stack([red, green, blue])[None]
+
+
+def without_permute(images, p):
+    """The axes as `unfold` leaves them: channels before rows and columns."""
+    windows = images.unfold(2, p, p).unfold(3, p, p)
+    return windows.reshape(len(images), -1, images.shape[1] * p * p)
+
+
+def by_reshape(images, p):
+    """Not even unfolded: numbers in the order in which they lie in memory."""
+    return images.reshape(len(images), -1, images.shape[1] * p * p)
+
+
+ways = {"right": cu.cut_patches, "no permute": without_permute}
+ways["reshape alone"] = by_reshape
+for name, way in ways.items():
+    same = torch.equal(way(boot[None], 7), cu.cut_patches(boot[None], 7))
+    print(f"{name:14} {tuple(way(colored, 7).shape)}, right on a gray image: {same}")
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+rebuilt = [cu.join_patches(way(colored, 7), 3, 28, 28) for way in ways.values()]
+cu.show_images(
+    torch.cat([colored, *rebuilt]),
+    titles=["image", *ways],
+    width=6.8,
+    alt="A pink boot on a blue ground; rebuilt from right patches it is the same. Without the permute it falls into squares of "
+    "wrong colors in wrong places. From a reshape alone only stripes are left.",
+)
+
+# %% [markdown]
+# All three have the shape (1, 16, 147). Without the permute a "patch" of 147 numbers holds three patches of *one* color that are side by side. From a reshape alone it holds a few whole lines of one color. No error is raised, and a network still learns something from such tokens, since each still belongs to a place.
+#
+# On a gray image the first mistake is none: with one channel the order is right. So code that was tested on MNIST fails silently on color images. The code printed in Avinash Kak's lecture ([2025](https://engineering.purdue.edu/DeepLearn/)) for its ViT on CIFAR-10 unfolds twice and then reshapes, without a permute; its confusion matrix has a mean of 56.2 % on the diagonal. How much of that is due to the patches, its text does not say.
+#
+# ### Exercise 1 · Put the image together again
+#
+# *build · 8 minutes*
+#
+# Write the inverse of cutting, for square patches. On any new data set, rebuild a few images before you train: it is the test that catches wrong axes.
+
+
+# %% tags=["exercise", "build"]
+def rebuild(patches, channels, height, width):
+    """(batch, patches, channels · p²) → (batch, channels, height, width)."""
+    ...
+
+
+# %% tags=["check"]
+cu.checks.rebuild(rebuild)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def rebuild_solution(patches, channels, height, width):
+    """Split the axes, put rows of patches beside rows within a patch, and join."""
+    p = math.isqrt(patches.shape[-1] // channels)
+    grid = patches.reshape(len(patches), height // p, width // p, channels, p, p)
+    return grid.permute(0, 3, 1, 4, 2, 5).reshape(len(patches), channels, height, width)
+
+
+cu.checks.rebuild(rebuild_solution)
+
+# %% [markdown]
+# ## Images of another size
+#
+# *Section 2 of 5*
+#
+# A trained model for 28 × 28 shall read images of 42 × 42, that is 36 patches instead of 16. All weights fit but the table of positions. Dosovitskiy et al. (section 3.2) stretch it: the class token's row stays, the others are taken for a small image with $d$ channels and are interpolated.
+#
+# ### Exercise 2 · A finer grid
+#
+# *build · 8 minutes*
+#
+# Write it with `F.interpolate`, mode "bilinear", for square grids.
+
+
+# %% tags=["exercise", "build"]
+def resized_positions(table, grid):
+    """(1 + g², embed_dim) → (1 + grid², embed_dim)."""
+    ...
+
+
+# %% tags=["check"]
+cu.checks.resized_positions(resized_positions)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def resized_positions_solution(table, grid):
+    """The places become the last two axes, and the features channels."""
+    old = math.isqrt(len(table) - 1)
+    square = table[1:].T.unflatten(1, (old, old))[None]
+    finer = F.interpolate(square, size=(grid, grid), mode="bilinear")
+    return torch.cat([table[:1], finer[0].flatten(1).T])
+
+
+cu.checks.resized_positions(resized_positions_solution)
+
+# %% tags=["nbval-ignore-output"]
+stored = cu.load_model("vit")
+vit = cu.ViT(**stored.config).eval()
+vit.load_state_dict(stored.state)
+learned = vit.positions.table.detach()
+side = 42  # try 28 | 35 | 42 | 56
+grid = side // 7
+places = 1 + grid * grid
+torch.manual_seed(0)
+drawn = 0.3 * torch.randn(places, 64)
+tables = {
+    "stretched": other_sizes.stretched(learned, grid),
+    "old rows, new ones drawn": torch.cat([learned, drawn])[:places],
+    "no positions": torch.zeros(places, 64),
+}
+large, some = cu.ViT(**stored.config, image_size=side), test[:1000]
+print(f"28 × 28: {training.share_right(vit, some):.2f}")
+for name, table in tables.items():
+    large.load_state_dict(stored.state | {"positions.table": table})
+    print(f"{side} × {side}, {name}: {other_sizes.share_right(large, some, side):.2f}")
+
+# %% [markdown]
+# Of 0.84 right answers, 0.54 are left at 42 × 42 with the stretched table; 0.32 with none, and 0.20 if the old rows are kept and the missing ones drawn, so that all rows but the first few say a wrong place. Stretching is better than that, and far from good. Two things are new for the model: a patch now shows a smaller piece of the clothes, and the vectors between the old places were never trained. Dosovitskiy et al. stretch the table and then *train on*.
+
+# %% [markdown]
+# ## CLIP in ten lines
+#
+# *Section 3 of 5*
+#
+# A ViT with an output layer knows ten names. **CLIP** ([Radford et al., 2021](https://arxiv.org/abs/2103.00020)) learns from pairs of an image and a sentence instead. One network makes a vector of each image, a ViT for example, another of each sentence. In a batch of $n$ pairs all $n^2$ scores are computed, and each image has to find its sentence, each sentence its image: two softmaxes over the same scores, along rows and along columns. A table of scores between queries and keys, as in attention; only that the softmax is a loss, and nothing is mixed.
+
+
+# %%
+def clip_loss(images, sentences, log_temperature):
+    """(n, d) vectors of images and of their sentences → the contrastive loss."""
+    images, sentences = F.normalize(images, dim=-1), F.normalize(sentences, dim=-1)
+    scores = images @ sentences.T * log_temperature.exp()  # (n, n) cosines, scaled
+    pairs = torch.arange(len(scores))  # the right ones stand on the diagonal
+    return (F.cross_entropy(scores, pairs) + F.cross_entropy(scores.T, pairs)) / 2
+
+
+vectors = torch.eye(4)
+for name, order in (("each its own", [0, 1, 2, 3]), ("all the same", [0, 0, 0, 0])):
+    for scale in (1.0, 100.0):
+        value = clip_loss(vectors, vectors[order], torch.tensor(scale).log())
+        print(f"{name}, scale {scale:g}: {value:.2f}")
+
+# %% [markdown]
+# With four orthogonal vectors, each found again in its sentence, the loss is $\ln(1 + 3e^{-s})$ with scale $s$: 0.74 for 1, and 0 for 100. A cosine is at most 1, so without a scale the loss could not come near 0; CLIP learns it, as a logarithm, and keeps it below 100. If all sentences have one vector, the scale does not help: 1.44 and 38.19. A classifier comes for free: write "a photo of a boot", "a photo of a bag" …, and take the sentence with the highest score (**zero-shot**).
+#
+# Here in small: our ViT gives vectors of images, and a sentence is the name of a class. In a batch of one image of each class, its name has to be found.
+
+
+# %% tags=["nbval-ignore-output"]
+torch.manual_seed(0)
+look, read = nn.Linear(64, 16), nn.EmbeddingBag(128, 16)  # a ViT's vector; letters
+log_temperature = nn.Parameter(torch.tensor(10.0).log())
+weights = [*look.parameters(), *read.parameters(), log_temperature]
+optimizer = torch.optim.AdamW(weights, 1e-2)
+letters, starts = other_sizes.letters_of(test.classes)
+known, unread = (other_sizes.class_tokens(vit, part) for part in (images[:2000], some))
+for _ in range(300):
+    rows = other_sizes.one_of_each(images.labels[:2000])
+    found = clip_loss(look(known[rows]), read(letters, starts), log_temperature)
+    optimizer.zero_grad()
+    found.backward()
+    optimizer.step()
+with torch.no_grad():
+    one, two = (F.normalize(x, dim=-1) for x in (look(unread), read(letters, starts)))
+right = ((one @ two.T).argmax(dim=-1) == some.labels).float().mean()
+print(f"last loss {found:.2f}, ln 10 = {math.log(10):.2f}; named right {right:.2f}")
+
+# %% [markdown]
+# The loss falls far below that of a guess, and of 1,000 test images about four of five are named right, nearly as many as by the ViT's own output layer (0.84): its class token had the classes in it. Nothing new was learned here, and no new name works; for that CLIP had 400 million pairs.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Orthogonal pairs have the loss ln(1 + 3/e) at scale 1 and nearly 0 at 100."):
+    at_one = clip_loss(vectors, vectors, torch.tensor(0.0))
+    assert abs(at_one - math.log(1 + 3 / math.e)) < 1e-5
+    assert clip_loss(vectors, vectors, torch.tensor(100.0).log()) < 1e-5
+
+# %% [markdown]
+# ## Before: attention in place of convolutions
+#
+# *Section 4 of 5*
+#
+# The ViT was not the first network of its kind. [Ramachandran et al. (2019)](https://arxiv.org/abs/1906.05909) put attention in place of the convolutions of a ResNet. Each pixel attends to a window around it, with relative positions, and the cost does not explode since the window is small.
+#
+# [Cordonnier et al. (2020)](https://arxiv.org/abs/1911.03584) proved that a layer of attention with $k^2$ heads and suitable relative positions can compute any convolution with a kernel of $k \times k$: each head looks at one pixel of the kernel, wherever the query stands. Their networks in fact learn heads of that kind in the first layers. For their experiments they cut images into patches of 2 × 2: a ViT in all but the size. What a head has to look like for this, the printed lines show: its score depends on the distance of the places alone.
+
+# %%
+i = torch.arange(16)
+place = torch.stack([i // 4, i % 4], dim=-1).float()  # row and column of each pixel
+sharpness = 10.0  # try 0.1 … 30
+to_the_right = place[:, None] + torch.tensor([0.0, 1.0])
+scores = -sharpness * (place[None] - to_the_right).square().sum(dim=-1)  # query, key
+moved = scores.softmax(dim=-1) @ i.float()
+print(moved.view(4, 4)[:2].round(decimals=1))
+
+# %% [markdown]
+# The first two lines of a picture with the values 0 to 15: the head moves each pixel's right neighbor to it. In the last column there is no neighbor, and the pixel itself comes nearest. Nine such heads and $W^O$ make a convolution of 3 × 3, away from the border.
+#
+# ## After: what changed since
+#
+# *Section 5 of 5*
+#
+# **Fewer images.** Dosovitskiy et al. needed 300 million images until their large ViTs beat comparable ResNets. **DeiT** ([Touvron et al., 2021](https://arxiv.org/abs/2012.12877)) reached 83 % on ImageNet with its 1.3 million images alone, by strong augmentation and more regularization, and 85 % with a convolutional teacher whose answers a second token, the *distillation token*, has to give. So "transformers need more images" is also a statement about recipes.
+#
+# **No labels.** **MAE** ([He et al., 2022](https://arxiv.org/abs/2111.06377)) is BERT's idea with patches: 75 % of them are hidden. The encoder reads the visible quarter only, which makes it cheap, and a small decoder has to paint the pixels of the hidden ones. Why so many? With few hidden, the authors argue, what is missing can be painted from its neighbors without understanding anything.
+#
+# **Registers.** In large ViTs some patches of an empty background get tokens of very large norm, and much attention: the model uses their place to keep something about the whole image. [Darcet et al. (2024)](https://arxiv.org/abs/2309.16588) add a few tokens that belong to no patch, so-called *registers*; then the maps become clean. A map with a bright spot in the sky may say no more than that a place was free.
+#
+# Back to the chapter: [Vision transformers](15_vision_transformers.ipynb). Next: [Attention between pixels](16_attention_between_pixels.ipynb).
+
+# %% [markdown]
+# ## References
+#
+# - Cordonnier, J.-B., Loukas, A. and Jaggi, M. (2020). [On the relationship between self-attention and convolutional layers](https://arxiv.org/abs/1911.03584). ICLR.
+# - Darcet, T., Oquab, M., Mairal, J. and Bojanowski, P. (2024). [Vision transformers need registers](https://arxiv.org/abs/2309.16588). ICLR.
+# - Dosovitskiy, A. et al. (2021). [An image is worth 16x16 words: transformers for image recognition at scale](https://arxiv.org/abs/2010.11929). ICLR. Section 3.2: images of other sizes.
+# - He, K., Chen, X., Xie, S., Li, Y., Dollár, P. and Girshick, R. (2022). [Masked autoencoders are scalable vision learners](https://arxiv.org/abs/2111.06377). CVPR.
+# - Kak, A. (2025). [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/). Lecture slides, Purdue University.
+# - Radford, A. et al. (2021). [Learning transferable visual models from natural language supervision](https://arxiv.org/abs/2103.00020). ICML. Figure 3: the loss.
+# - Ramachandran, P., Parmar, N., Vaswani, A., Bello, I., Levskaya, A. and Shlens, J. (2019). [Stand-alone self-attention in vision models](https://arxiv.org/abs/1906.05909). NeurIPS.
+# - Touvron, H., Cord, M., Douze, M., Massa, F., Sablayrolles, A. and Jégou, H. (2021). [Training data-efficient image transformers & distillation through attention](https://arxiv.org/abs/2012.12877). ICML.
