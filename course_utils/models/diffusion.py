@@ -1,6 +1,6 @@
 """A small U-Net that predicts the noise in a picture, with attention among pixels on coarse levels.
 
-Taught in *Inter-pixel attention*; `models.noise` adds the noise and walks back.
+Taught in *Attention in a diffusion model*; `models.noise` adds the noise and walks back.
 """
 
 from collections.abc import Sequence
@@ -121,16 +121,62 @@ class PixelAttention(Attention):
         return x + self.out_proj(attended.transpose(1, 2)).view_as(x)
 
 
-class Stage(nn.Module):
-    """What the U-Net does on one level: a residual block, then attention among its pixels or nothing."""
+class CrossAttention(Attention):
+    """Every pixel attends to tokens, such as words: x + out(Attention(q, k, v)), with q from norm(x), k and v from tokens.
 
-    def __init__(self, block: ResidualBlock, attention: nn.Module):
+    The output layer begins at zero, so that a new block changes nothing. With a single token every weight
+    is 1: then all pixels get the same vector.
+
+    Rombach et al. (2022), "High-resolution image synthesis with latent diffusion models", section 3.3.
+
+    Args:
+        channels: numbers per pixel, in and out.
+        token_dim: numbers per token.
+        num_heads: number of heads; divides `channels`.
+        groups: of the group norm; divides `channels`.
+
+    Raises:
+        ValueError: `num_heads` or `groups` does not divide `channels`, a size is not positive, or,
+            when called, x has another shape.
+    """
+
+    def __init__(self, channels: int, token_dim: int, num_heads: int = 1, *, groups: int = 8):
         super().__init__()
-        self.block, self.attention = block, attention
+        _check_divides("num_heads", num_heads, channels)
+        _check_divides("groups", groups, channels)
+        self.num_heads = num_heads
+        self.norm = nn.GroupNorm(groups, channels)
+        self.query_proj = nn.Linear(channels, channels)
+        self.key_proj = nn.Linear(token_dim, channels)
+        self.value_proj = nn.Linear(token_dim, channels)
+        self.out_proj = _zeroed(nn.Linear(channels, channels))
 
-    def forward(self, x: Tensor, condition: Tensor) -> Tensor:
+    def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
+        """(batch, channels, height, width), (batch, tokens, token_dim) → the shape of x."""
+        _check_pictures(x, self.norm.num_channels)
+        pixels = self.norm(x).flatten(2).transpose(1, 2)  # (batch, pixels, channels)
+        q, k, v = (
+            split_heads(part, self.num_heads)
+            for part in (self.query_proj(pixels), self.key_proj(tokens), self.value_proj(tokens))
+        )  # (batch, heads, pixels or tokens, head_dim)
+        self.note(lambda: dot_product_weights(q, k))
+        attended = merge_heads(scaled_dot_product_attention(q, k, v))  # (batch, pixels, channels)
+        return x + self.out_proj(attended).transpose(1, 2).view_as(x)
+
+
+class Stage(nn.Module):
+    """What the U-Net does on one level: a residual block, then attention among its pixels, and to tokens."""
+
+    def __init__(
+        self, block: ResidualBlock, attention: nn.Module, cross: CrossAttention | None = None
+    ):
+        super().__init__()
+        self.block, self.attention, self.cross = block, attention, cross
+
+    def forward(self, x: Tensor, condition: Tensor, tokens: Tensor | None = None) -> Tensor:
         """(batch, inputs, height, width), (batch, condition_dim) → (batch, outputs, height, width)."""
-        return self.attention(self.block(x, condition))
+        x = self.attention(self.block(x, condition))
+        return x if self.cross is None else self.cross(x, tokens)
 
 
 class UNet(nn.Module):
@@ -144,14 +190,15 @@ class UNet(nn.Module):
         channels: of the pictures.
         widths: channels inside, from the finest level to the coarsest; each level has half the height
             and width of the one before.
-        attention: for each level, whether its two stages end in attention among pixels.
+        attention: for each level, whether its two stages end in attention.
         num_heads: of the attention; divides the widths of those levels.
         num_classes: how many classes there are, of which it is told one; 0: it is told none.
+        token_dim: numbers per token, if it is told tokens, to which the pixels of these levels attend; 0: it is told none.
         groups: of all group norms; divides all widths.
 
     Raises:
         ValueError: `attention` and `widths` differ in length, a width is not divisible, or, when
-            called, the shapes do not fit or labels are missing.
+            called, the shapes do not fit or labels or tokens are missing.
     """
 
     def __init__(
@@ -162,6 +209,7 @@ class UNet(nn.Module):
         attention: Sequence[bool] = (False, True),
         num_heads: int = 2,
         num_classes: int = 0,
+        token_dim: int = 0,
         groups: int = 8,
     ):
         super().__init__()
@@ -169,14 +217,20 @@ class UNet(nn.Module):
             raise ValueError(
                 f"widths={tuple(widths)}, attention={tuple(attention)}; one of each per level is needed"
             )
-        self.channels, self.num_classes = channels, num_classes
+        self.channels, self.num_classes, self.token_dim = channels, num_classes, token_dim
         self.factor = 2 ** (len(widths) - 1)  # from the finest level to the coarsest
         self.time_dim = 4 * widths[0]
 
         def stage(inputs: int, outputs: int, attends: bool) -> Stage:
             block = ResidualBlock(inputs, outputs, self.time_dim, groups=groups)
-            among = PixelAttention(outputs, num_heads, groups=groups) if attends else nn.Identity()
-            return Stage(block, among)
+            if not attends:
+                return Stage(block, nn.Identity())
+            among = PixelAttention(outputs, num_heads, groups=groups)
+            if not token_dim:
+                return Stage(block, among)
+            return Stage(
+                block, among, CrossAttention(outputs, token_dim, num_heads, groups=groups)
+            )
 
         self.time = nn.Sequential(
             nn.Linear(self.time_dim, self.time_dim),
@@ -190,19 +244,23 @@ class UNet(nn.Module):
         for width, attends in zip(widths, attention, strict=True):
             self.down.append(stage(inputs, width, attends))
             inputs = width
-        for width, attends in zip(reversed(widths), reversed(attention), strict=True):
-            # What comes from below is joined with what was kept on the way down.
-            self.up.append(stage(inputs + width, width, attends))
-            inputs = width
+        for level in reversed(range(len(widths))):
+            # What comes from below is joined with what was kept on the way down; below the last is nothing.
+            kept = widths[level] if level < len(widths) - 1 else 0
+            self.up.append(stage(inputs + kept, widths[level], attention[level]))
+            inputs = widths[level]
         self.norm = nn.GroupNorm(groups, widths[0])
         self.output = _zeroed(nn.Conv2d(widths[0], channels, 3, padding=1))
 
-    def forward(self, x: Tensor, t: Tensor, labels: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, t: Tensor, labels: Tensor | None = None, tokens: Tensor | None = None
+    ) -> Tensor:
         """(batch, channels, height, width), step (batch,), class (batch,) → the noise, like x.
 
-        A network that is told no classes takes no notice of `labels`.
+        A network that is told no classes takes no notice of `labels`, nor of `tokens`, (batch, tokens,
+        token_dim), one that is told none.
         """
-        self._check(x, t, labels)
+        self._check(x, t, labels, tokens)
         condition = self.time(time_features(t, self.time_dim).to(x.dtype))
         if self.classes is not None:
             condition = condition + self.classes(labels)
@@ -212,15 +270,18 @@ class UNet(nn.Module):
         for level, stage in enumerate(self.down):
             if level:
                 x = F.avg_pool2d(x, 2)
-            x = stage(x, condition)
+            x = stage(x, condition, tokens)
             kept.append(x)
         for level, stage in enumerate(self.up):
+            below, x = x, kept.pop()
             if level:
-                x = F.interpolate(x, scale_factor=2)
-            x = stage(torch.cat([x, kept.pop()], dim=1), condition)
+                x = torch.cat([F.interpolate(below, scale_factor=2), x], dim=1)
+            x = stage(x, condition, tokens)
         return self.output(F.silu(self.norm(x)))
 
-    def _check(self, x: Tensor, t: Tensor, labels: Tensor | None) -> None:
+    def _check(
+        self, x: Tensor, t: Tensor, labels: Tensor | None, tokens: Tensor | None
+    ) -> None:
         _check_pictures(x, self.channels)
         if x.shape[2] % self.factor or x.shape[3] % self.factor:
             raise ValueError(
@@ -235,6 +296,8 @@ class UNet(nn.Module):
             raise ValueError(
                 f"labels are missing; the network is told one of {self.num_classes} classes"
             )
+        if tokens is None and self.token_dim:
+            raise ValueError(f"tokens are missing; (batch, tokens, {self.token_dim}) is needed")
 
 
 def _zeroed(layer: nn.Module) -> nn.Module:

@@ -1,6 +1,6 @@
 """Noise for pictures: how it is added step by step, what a denoiser is trained for, and the way back.
 
-Taught in *Inter-pixel attention*; `models.diffusion` has a network that predicts the noise.
+Taught in *Attention in a diffusion model*; `models.diffusion` has a network that predicts the noise.
 """
 
 import itertools

@@ -1,0 +1,104 @@
+"""Pictures that hold a garment twice: clean on the left, and mirrored far away on the right, in noise.
+
+Between the two are 16 black columns. The convolutions of the U-Net reach 15 columns, so that what stands on the
+left can be known on the right only through attention, or through the statistics of a group norm.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from course_utils.lessons.diffusion.training import clothes, diffusion, noise_like, some
+from course_utils.models.diffusion import UNet
+
+SIDE, GAP = 8, 16
+WIDTH = 2 * SIDE + GAP
+KINDS = {
+    "alone": "the garment in noise, nothing else",
+    "neither": "both, no attention, each pixel normalized alone",
+    "norm": "both, no attention, group norm",
+    "attention": "both, attention, each pixel normalized alone",
+    "both": "both, attention, group norm",
+    "aligned": "the clean one as a second channel",
+}
+
+
+class PixelNorm(nn.Module):
+    """Normalizes the channels of each pixel alone: nothing passes from pixel to pixel."""
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.norm = nn.LayerNorm(channels)
+        self.num_channels = channels
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, channels, height, width), or (batch, channels, pixels) → the same shape."""
+        return self.norm(x.movedim(1, -1)).movedim(-1, 1)
+
+
+def pixels_alone(network: nn.Module) -> nn.Module:
+    """The network with `PixelNorm` in place of each group norm."""
+    for name, child in network.named_children():
+        if isinstance(child, nn.GroupNorm):
+            setattr(network, name, PixelNorm(child.num_channels))
+        else:
+            pixels_alone(child)
+    return network
+
+
+def new_network(kind: str, seed: int) -> UNet:
+    """An untrained network of one of the KINDS."""
+    torch.manual_seed(seed)
+    attends = kind in ("attention", "both")
+    network = UNet(2 if kind == "aligned" else 1, attention=(False, attends))
+    return network if kind in ("norm", "both") else pixels_alone(network)
+
+
+def canvas(clean: Tensor, noisy: Tensor) -> Tensor:
+    """The clean picture, black between, and the noisy one: (batch, 1, 8, 32)."""
+    between = clean.new_full((*clean.shape[:3], GAP), -1.0)
+    return torch.cat([clean, between, noisy], dim=-1)
+
+
+def denoiser(kind: str, network: nn.Module, clean: Tensor) -> Callable[..., Tensor]:
+    """(noisy, t) → its noise, for garments whose clean copies are given, not mirrored."""
+
+    def guess(noisy: Tensor, t: Tensor, labels: Tensor | None = None) -> Tensor:
+        if kind == "alone":
+            return network(noisy, t)
+        if kind == "aligned":
+            return network(torch.cat([noisy, clean.flip(-1)], dim=1), t)[:, :1]
+        return network(canvas(clean, noisy), t)[..., -SIDE:]
+
+    return guess
+
+
+def loss(kind: str, network: nn.Module, clean: Tensor, t: Tensor, noise: Tensor) -> Tensor:
+    """Squared error of the noise of the right garment: a number for each picture."""
+    noisy = diffusion().add_noise(clean.flip(-1), t, noise)
+    return (denoiser(kind, network, clean)(noisy, t) - noise).square().mean(dim=(1, 2, 3))
+
+
+def drawn_loss(kind: str, network: nn.Module, generator: torch.Generator, batch: int) -> Tensor:
+    """Mean loss of a batch of the training part."""
+    clean, _ = some(batch, generator, SIDE)
+    return loss(kind, network, clean, *noise_like(clean, generator)).mean()
+
+
+@torch.no_grad()
+def held_out_loss(kind: str, network: nn.Module, count: int = 2000) -> float:
+    """Mean loss on the test part, with the same steps and noise for every network."""
+    clean, _ = clothes("test", SIDE)
+    clean = clean[:count]
+    generator = torch.Generator().manual_seed(9)
+    t = torch.arange(count) * diffusion().steps // count + 1
+    noise = torch.randn(clean.shape, generator=generator)
+    return loss(kind, network, clean, t, noise).mean().item()
+
+
+@torch.no_grad()
+def drawn(kind: str, network: nn.Module, clean: Tensor, seed: int = 0) -> Tensor:
+    """The right garments, from noise alone, mirrored back: like `clean`."""
+    guess = denoiser(kind, network, clean)
+    return diffusion().sample(guess, tuple(clean.shape), num_steps=50, seed=seed).flip(-1)

@@ -1,0 +1,162 @@
+"""The trainings of *Attention in a diffusion model* that are made beforehand: `make runs CHAPTER=17`."""
+
+import torch
+from torch import Tensor
+
+from course_utils.lessons.diffusion import captions, copies
+from course_utils.lessons.diffusion.training import (
+    BATCH,
+    clothes,
+    diffusion,
+    noise_like,
+    seconds_per_step,
+    some,
+    train,
+)
+from course_utils.lessons.live import save_model
+from course_utils.lessons.runs import stored
+from course_utils.models.diffusion import UNet
+
+SEEDS = (0, 1, 2)
+DATA = [
+    "fashion_mnist/train-images-idx3-ubyte.gz",
+    "fashion_mnist/train-labels-idx1-ubyte.gz",
+    "fashion_mnist/t10k-images-idx3-ubyte.gz",
+    "fashion_mnist/t10k-labels-idx1-ubyte.gz",
+]
+NO_CLASS = 10
+"""The label of a picture whose class is not told."""
+
+
+@stored(cases=[{"steps": 1500, "seed": 0}], data=DATA)
+def garments(*, steps: int, seed: int) -> dict:
+    """The chapter's network at 14 × 14, trained ten times as long: the live model. One label in ten is withheld."""
+    config = {"widths": [16, 32], "attention": [False, True], "num_classes": 11}
+    torch.manual_seed(seed)
+    network = UNet(**config)
+
+    def loss(generator: torch.Generator) -> Tensor:
+        images, labels = some(BATCH, generator, 14)
+        withheld = torch.rand(len(labels), generator=generator) < 0.1
+        labels = labels.masked_fill(withheld, NO_CLASS)
+        t, noise = noise_like(images, generator)
+        noisy = diffusion().add_noise(images, t, noise)
+        return (network(noisy, t, labels) - noise).square().mean()
+
+    train(network, loss, steps=steps, seed=seed)
+    save_model("clothes_unet", network, config)
+    images, labels = clothes("test", 14)
+    told = diffusion().errors(network, images, labels)[0].mean().item()
+    untold = diffusion().errors(network, images, torch.full_like(labels, NO_CLASS))[0].mean().item()
+    return {"result": {"loss": round(told, 4), "untold": round(untold, 4)}}
+
+
+@stored(
+    cases=[{"kind": kind, "steps": 400, "seed": seed} for seed in SEEDS for kind in
+           ("both", "norm", "neither", "alone", "aligned")]
+    + [{"kind": "norm", "steps": 600, "seed": seed} for seed in SEEDS],
+    data=DATA,
+)  # fmt: skip
+def copying(*, kind: str, steps: int, seed: int) -> dict:
+    """A garment that stands clean on the left is to be found in noise on the right: losses, and drawn garments."""
+    network = copies.new_network(kind, seed)
+    train(
+        network,
+        lambda generator: copies.drawn_loss(kind, network, generator, BATCH),
+        steps=steps,
+        seed=seed,
+    )
+    if kind == "both" and seed == 0:
+        save_model("copier_unet", network, {"attention": [False, True]})
+    clean, _ = clothes("test", copies.SIDE)
+    shown = clean[:40]
+    made = copies.drawn(kind, network, shown)
+    gap = (made - shown).square().mean().item()
+    others = (shown - shown.roll(1, dims=0)).square().mean().item()
+    result = {
+        "loss": copies.held_out_loss(kind, network),
+        "difference": gap,
+        "other garments": others,
+    }
+    examples = []
+    if seed == 0 and steps == 400:
+        examples = [{"drawn": [[round(p, 2) for p in one] for one in made[:10].flatten(1).tolist()]}]
+    return {
+        "result": {name: round(value, 4) for name, value in result.items()},
+        "examples": examples,
+    }
+
+
+@stored(cases=[{"seed": 0}], data=DATA)
+def copying_seconds(*, seed: int) -> dict:
+    """CPU seconds of a training step without and with attention, in turns: the ratio decides what equal seconds are."""
+
+    def step_of(kind: str):
+        network = copies.new_network(kind, seed)
+        generator = torch.Generator().manual_seed(seed)
+
+        def step() -> None:
+            copies.drawn_loss(kind, network, generator, BATCH).backward()
+
+        return step
+
+    spent = seconds_per_step(step_of("norm"), step_of("both"))
+    return {"result": {name: round(value, 4) for name, value in spent.items()}}
+
+
+@stored(
+    cases=[{"kind": kind, "steps": 300, "seed": seed} for seed in SEEDS for kind in captions.KINDS],
+    data=DATA,
+)
+def captioned(*, kind: str, steps: int, seed: int) -> dict:
+    """Two garments and a caption of two words, told in four ways: losses, and how often a drawn garment is the one named."""
+    network = captions.new_network(kind, seed)
+    train(
+        network,
+        lambda generator: captions.drawn_loss(network, generator, BATCH),
+        steps=steps,
+        seed=seed,
+    )
+    every, noisy = captions.held_out_loss(network)
+    result = {"loss": every, "noisy half": noisy, "named": captions.named_right(network, seed)}
+    return {"result": {name: round(value, 4) for name, value in result.items()}}
+
+
+def new_large(attends: bool, seed: int) -> UNet:
+    """A network for 28 × 28 with three levels, the coarser two of which attend, or none."""
+    torch.manual_seed(seed)
+    return UNet(widths=(8, 16, 32), attention=(False, attends, attends), num_classes=10)
+
+
+def large_loss(network: UNet, generator: torch.Generator) -> Tensor:
+    """Mean loss of a batch at full size."""
+    images, labels = some(BATCH, generator, 28)
+    t, noise = noise_like(images, generator)
+    return (network(diffusion().add_noise(images, t, noise), t, labels) - noise).square().mean()
+
+
+@stored(
+    cases=[{"attends": attends, "steps": steps, "seed": seed} for seed in SEEDS
+           for attends, steps in ((False, 150), (True, 150), (False, 280))],
+    data=DATA,
+)  # fmt: skip
+def full_size(*, attends: bool, steps: int, seed: int) -> dict:
+    """28 × 28, with attention at 14 × 14 and 7 × 7 or without: held-out loss on 1,000 pictures."""
+    network = new_large(attends, seed)
+    train(network, lambda generator: large_loss(network, generator), steps=steps, seed=seed)
+    images, labels = clothes("test", 28)
+    errors, _ = diffusion().errors(network, images[:1000], labels[:1000])
+    return {"result": {"loss": round(errors.mean().item(), 4)}}
+
+
+@stored(cases=[{"seed": 0}], data=DATA)
+def full_size_seconds(*, seed: int) -> dict:
+    """CPU seconds of a training step at 28 × 28 without and with attention, in turns."""
+
+    def step_of(attends: bool):
+        network = new_large(attends, seed)
+        generator = torch.Generator().manual_seed(seed)
+        return lambda: large_loss(network, generator).backward()
+
+    spent = seconds_per_step(step_of(False), step_of(True))
+    return {"result": {name: round(value, 4) for name, value in spent.items()}}
