@@ -80,7 +80,7 @@ from course_utils.models.vision import (
     cut_patches,
     join_patches,
 )
-from course_utils.models.diffusion import PixelAttention, UNet, time_features
+from course_utils.models.diffusion import CrossAttention, PixelAttention, UNet, time_features
 from course_utils.models.noise import Diffusion, cosine_schedule, linear_schedule
 from course_utils.data.text import Vocabulary, tokenize
 from course_utils.data.translation import (

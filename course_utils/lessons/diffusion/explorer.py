@@ -1,0 +1,77 @@
+"""What a network guesses behind the noise, told the class or not."""
+
+import functools
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from course_utils.figures import subplots
+from course_utils.lessons.diffusion.training import clothes, diffusion
+from course_utils.lessons.explorer import Choice, Explorer, Slider
+from course_utils.lessons.live import load_model
+from course_utils.models.diffusion import UNet
+
+__all__ = ["guesses"]
+
+NAMES = {"ankle boot": 9, "bag": 8, "sandal": 5, "coat": 4}
+STEPS = (20, 60, 100, 140, 170, 190, 200)
+UNTOLD = 10
+
+
+def guesses(network: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None) -> Explorer:
+    """A held-out garment in noise, and the clean picture that the network guesses, told its class or not.
+
+    Args:
+        network: (x, t, labels) → the noise, for pictures of 14 × 14; by default the stored one.
+    """
+    network = network or _stored()
+    controls = {
+        "garment": Choice(tuple(NAMES), "ankle boot", label="Garment"),
+        "t": Slider(STEPS, 140, label="Noise: step t"),
+    }
+    caption = "Held-out pictures. A guess is a mean of what could be there: in strong noise it is blurred."
+    return Explorer("guesses", lambda: Guesses(network), controls, caption=caption)
+
+
+@functools.cache
+def _stored() -> UNet:
+    stored = load_model("clothes_unet")
+    network = UNet(**stored.config)
+    network.load_state_dict(stored.state)
+    return network.eval()
+
+
+class Guesses:
+    """Four pictures: noisy, two guesses, and what it was."""
+
+    def __init__(self, network: Callable[[Tensor, Tensor, Tensor], Tensor]):
+        """`network` as in `guesses`."""
+        self.network = network
+        self.picture, axes = subplots(1, 4, alt="Guesses", width=8.0, height=2.3)
+        self.images = [ax.imshow(torch.zeros(14, 14), cmap="gray", vmin=-1, vmax=1) for ax in axes]
+        titles = ("in noise", "guess, class told", "guess, not told", "what it was")
+        for ax, title in zip(axes, titles, strict=True):
+            ax.set(xticks=[], yticks=[])
+            ax.set_title(title, fontsize=9)
+            ax.spines[:].set_visible(False)
+
+    def draw(self, garment: str, t: int) -> str:
+        """A garment of this name, with the noise of step t."""
+        images, labels = clothes("test", 14)
+        row = int((labels == NAMES[garment]).nonzero()[1])
+        clean = images[row : row + 1]
+        noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(t))
+        a = diffusion().alpha_bar[t]
+        x = a.sqrt() * clean + (1 - a).sqrt() * noise
+        told = torch.tensor([NAMES[garment], UNTOLD])
+        with torch.no_grad():
+            found = self.network(x.expand(2, -1, -1, -1), torch.full((2,), t), told)
+        guess = ((x - (1 - a).sqrt() * found) / a.sqrt()).clamp(-1, 1)
+        gaps = (guess - clean).square().mean(dim=(1, 2, 3)).tolist()
+        for image, pixels in zip(self.images, (x[0], guess[0], guess[1], clean[0]), strict=True):
+            image.set_data(pixels[0])
+        return (
+            f"A held-out picture, {garment}, with the noise of step {t}: a share of {a:.2f} of the variance is the "
+            f"picture's. The guess is off by {gaps[0]:.2f} per pixel squared if the class is told, else by {gaps[1]:.2f}."
+        )

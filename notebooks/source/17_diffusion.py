@@ -1,0 +1,821 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Attention in a diffusion model
+#
+# In the figure below, noise becomes clothes. Each column begins as a picture of pure noise, at the top. A hundred times a small network guesses what noise is in the picture, and a little of it is taken away. **What does such a network have to know, and does it need attention for it?** Look at the rows before you read on: when is it decided what a picture becomes, and when are its details drawn?
+#
+# After this chapter you can
+#
+# - say how a picture becomes noise, in many steps or in one;
+# - write the sampler that goes back, and the U-Net that guides it, and draw both;
+# - train the network, and look at what it guesses on the way;
+# - name a task in which attention between pixels wins, and one in which it does not, each with its bounds;
+# - tell a network by cross-attention what to draw, and say what that gives beyond one added vector.
+#
+# It needs [Attention between pixels](16_attention_between_pixels.ipynb): pixels as tokens, group norm, the block that begins at zero.
+
+# %%
+import math
+
+import pandas as pd
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import course_utils as cu
+from course_utils.data.images import ImageBatch
+from course_utils.lessons.diffusion import captions, copies, stepping
+from course_utils.lessons.diffusion.training import clothes
+
+cu.seed_everything(0)
+
+# %% tags=["nbval-ignore-output"]
+stored = cu.load_model("clothes_unet")
+painter = cu.UNet(**stored.config)  # this chapter's network, trained beforehand
+painter.load_state_dict(stored.state)
+names = [name.split("/")[0] for name in cu.load_fashion_mnist("test").classes]
+ways = stepping.path(painter, torch.arange(10), shown=(200, 140, 100, 60, 0))
+cu.show_images(
+    ways.flatten(0, 1).clamp(-1, 1), titles=names + 40 * [""], columns=10, width=8.0,
+    alt="Ten columns, a class each. The top row is noise; in the third the outlines can be guessed, the last "
+    "row shows trousers, shoes, a bag and other clothes of 14 by 14 pixels.",
+)  # fmt: skip
+
+# %%
+cu.recall("attention_between_pixels", "gpt", "kernel_regression")
+
+# %% [markdown]
+# ## Into the noise
+#
+# *Section 1 of 7*
+#
+# A **[denoising diffusion](C_glossary.ipynb#denoising-diffusion)** model learns to undo noise ([Ho, Jain and Abbeel, 2020](https://arxiv.org/abs/2006.11239)). The way into the noise is fixed. Step $t$ shrinks the picture $\mathbf x_{t-1}$ a little and adds a little noise, so that a variance of 1 stays 1:
+#
+# $$\mathbf x_t = \sqrt{1 - \beta_t}\;\mathbf x_{t-1} + \sqrt{\beta_t}\;\boldsymbol\varepsilon_t, \qquad \boldsymbol\varepsilon_t \sim \mathcal N(0, \mathbf I).$$
+#
+# One pixel by hand, $x_0 = 0.8$, two steps with $\beta = 0.36$, so $\sqrt{1 - \beta} = 0.8$:
+#
+# | after | mean | variance |
+# |---|---|---|
+# | step 1 | $0.8 \cdot 0.8 = 0.64$ | $0.36$ |
+# | step 2 | $0.8 \cdot 0.64 = 0.512$ | $0.64 \cdot 0.36 + 0.36 = 0.5904 = 1 - 0.64^2$ |
+#
+# The last number shows that all steps together are **one**. With $\bar\alpha_t = \prod_{s \le t} (1 - \beta_s)$, the picture's share of the variance,
+#
+# $$\mathbf x_t = \sqrt{\bar\alpha_t}\;\mathbf x_0 + \sqrt{1 - \bar\alpha_t}\;\boldsymbol\varepsilon .$$
+
+# %%
+beta = 0.36  # try 0.05 … 0.9
+pixel = torch.full((200_000,), 0.8)
+for _ in range(2):
+    pixel = (1 - beta) ** 0.5 * pixel + beta**0.5 * torch.randn_like(pixel)
+left = (1 - beta) ** 2
+print(f"two steps: mean {pixel.mean():.2f}, variance {pixel.var():.2f}")
+print(f"formula:   mean {left**0.5 * 0.8:.2f}, variance {1 - left:.2f}")
+
+# %% [markdown]
+# ### Exercise 1 · Noise on paper
+#
+# *predict · 6 minutes*
+#
+# A pixel $x_0 = 0.8$, two steps with $\beta = 0.75$. (a) Its mean after the first step? (b) After the second? (c) Its variance after the second? (d) $\bar\alpha_2$? (e) Another pixel is $x_t = 1.0$ at a step with $\bar\alpha_t = 0.25$, and a network says that the noise in it is $\varepsilon = 1.617$. Which $x_0$ does that mean?
+
+
+# %% tags=["exercise", "predict"]
+def noised_on_paper():
+    """Five numbers, for (a) to (e), without running anything."""
+    return ...  # such as [0.1, 0.2, 0.3, 0.4, 0.5]
+
+
+# %% tags=["check"]
+cu.checks.noised_on_paper(noised_on_paper)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def noised_on_paper_solution():
+    """0.5 · 0.8; half of that; 0.25 · 0.75 + 0.75; 0.25²; (1 − 0.866 · 1.617) / 0.5."""
+    return [0.4, 0.2, 0.9375, 0.0625, -0.8]
+
+
+cu.checks.noised_on_paper(noised_on_paper_solution)
+
+# %% [markdown]
+# How fast should $\bar\alpha$ fall? We take 200 steps and the **cosine schedule** of [Nichol and Dhariwal (2021)](https://arxiv.org/abs/2102.09672):
+#
+# $$\bar\alpha_t = \frac{f(t)}{f(0)}, \qquad f(t) = \cos^2\Big(\frac\pi2 \cdot \frac{t/T + 0.008}{1.008}\Big), \qquad \beta_t = 1 - \frac{\bar\alpha_t}{\bar\alpha_{t-1}} \le 0.999.$$
+#
+# The bound on $\beta$ leaves a trace of the picture even in the last step; without it $\bar\alpha_T$ would be 0, and the sampler would divide by it.
+
+# %%
+T = 200
+share = (torch.arange(T + 1, dtype=torch.double) / T + 0.008) / 1.008
+f = (math.pi / 2 * share).cos().square()
+betas = (1 - f[1:] / f[:-1]).clamp(max=0.999)
+alpha_bar = torch.cat([torch.ones(1), (1 - betas).cumprod(0)]).float()
+cu.equal(lambda: alpha_bar, lambda: cu.cosine_schedule(T))
+
+train_images, train_labels = clothes("train", 14)  # means of 2 × 2 pixels
+test_images, test_labels = clothes("test", 14)
+boot = test_images[test_labels == 9][:1]
+shown = [0, 40, 80, 120, 160, 200]
+cu.show_images(
+    torch.cat([alpha_bar[t] ** 0.5 * boot + (1 - alpha_bar[t]) ** 0.5 * torch.randn(boot.shape)
+               for t in shown]).clamp(-1, 1),
+    titles=[f"t = {t}, ᾱ = {alpha_bar[t]:.2f}" for t in shown], columns=6, width=8.0,
+    alt="An ankle boot at steps 0, 40, 80, 120, 160 and 200: noisier from picture to picture. At 120 "
+    "it can still be recognized, at 200 it is noise.",
+)  # fmt: skip
+
+# %% [markdown]
+# The share falls evenly, from 1 over 0.49 in the middle to almost nothing. At step 120 an eye still finds the boot, at 160 hardly.
+#
+# ### Exercise 2 · Find the bug
+#
+# *bug · 6 minutes*
+#
+# In training, each picture of a batch gets a step $t$ of its own. A colleague's function adds the noise, and no error appears. Below are seven of 14 pictures, with steps from 0 (left) to 195 (right): from left to right they should become noisier. What happens instead, and why is there no error with 14 pictures? Write `fixed_noisy`; the chapter goes on with it.
+
+
+# %%
+def buggy_noisy(x, t, noise, alpha_bar):
+    """Each picture of a batch with the noise of its own step."""
+    a = alpha_bar[t]
+    return a.sqrt() * x + (1 - a).sqrt() * noise
+
+
+evenly = torch.arange(14) * 15
+garments = test_images[:14]
+noise = torch.randn(garments.shape)
+cu.show_images(
+    buggy_noisy(garments, evenly, noise, alpha_bar)[::2].clamp(-1, 1), columns=7, width=7.0,
+    alt="Seven garments. In each of them the left columns are clean and the right columns are noise.",
+)  # fmt: skip
+
+
+# %% tags=["exercise", "bug"]
+def fixed_noisy(x, t, noise, alpha_bar):
+    """(batch, channels, height, width), t (batch,): each picture with the noise of its own step."""
+    ...
+
+
+# %% tags=["check"]
+cu.checks.fixed_noisy(fixed_noisy)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def fixed_noisy_solution(x, t, noise, alpha_bar):
+    """Shapes are aligned from the right: (14,) fell on the columns, and 14 columns took it."""
+    a = alpha_bar[t][:, None, None, None]
+    return a.sqrt() * x + (1 - a).sqrt() * noise
+
+
+cu.checks.fixed_noisy(fixed_noisy_solution)
+
+# %%
+cu.quiz("diffusion", "share_left")
+
+# %% [markdown]
+# ## Back, one guess at a time
+#
+# *Section 2 of 7*
+#
+# A network gets $\mathbf x_t$ and $t$, and says which noise is in it. The loss is ordinary regression:
+#
+# $$\mathrm{loss} = \big\|\boldsymbol\varepsilon - \mathrm{network}(\mathbf x_t, t)\big\|^2 \text{ per pixel}, \qquad \mathbf x_0,\ t \text{ and } \boldsymbol\varepsilon \text{ drawn at random.}$$
+#
+# Who names the noise names a picture, $\hat{\mathbf x}_0 = (\mathbf x_t - \sqrt{1 - \bar\alpha_t}\;\boldsymbol\varepsilon) / \sqrt{\bar\alpha_t}$. As with any squared error, the best answer is a **mean**: of all pictures that could be behind the noise ([Kernel regression](02_kernel_regression.ipynb)).
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "At step 200 nothing of the picture is left. The network knows the class, ankle boot. What does its best guess look like?",
+    ["noise", "one particular boot", "a blurred boot", "a gray square"],
+    answer="a blurred boot",
+    wrong={
+        "noise": "The guess is of the clean picture. Does a mean of boots look like noise?",
+        "one particular boot": "Which one? Any single choice is far from most boots.",
+        "a gray square": "So it would be if boots had no pixels in common. Where are all boots bright?",
+    },
+    why="The mean of all boots has the smallest squared error when nothing else is known. Details can only come later, step by step.",
+)
+
+# %% [markdown]
+# A case in which the best answer is a formula: a pixel that is $+1$ or $-1$ with equal chances. By Bayes' rule the mean is $\hat x_0 = \tanh\big(\sqrt{\bar\alpha_t}\, x_t / (1 - \bar\alpha_t)\big)$. For $\bar\alpha_t = \tfrac12$ and $x_t = 1$ that is $\tanh(1.414) = 0.89$: probably $+1$, not certainly.
+#
+# With a guess we can go from step $t$ to a step $s$ with less noise. Write $a = \bar\alpha_t$ and $b = \bar\alpha_s$. The **DDPM sampler** of Ho et al. keeps the guess, part of the noise, and adds fresh noise $\mathbf z$:
+#
+# $$\mathbf x_s = \sqrt b\;\hat{\mathbf x}_0 + \sqrt{1 - b - \sigma^2}\;\hat{\boldsymbol\varepsilon} + \sigma\,\mathbf z, \qquad \sigma^2 = \frac{1 - b}{1 - a}\Big(1 - \frac ab\Big).$$
+#
+# The squares of the three factors sum to 1, as they should; with $b = 1$ only the guess is left. Since no pixel is brighter than white, the guess is cut to $[-1, 1]$, and $\hat{\boldsymbol\varepsilon} = (\mathbf x_t - \sqrt a\,\hat{\mathbf x}_0)/\sqrt{1 - a}$ is the noise that belongs to the cut guess.
+#
+# ### Exercise 3 · A step back
+#
+# *build · 9 minutes*
+#
+# Write `my_step_back`. The levels `a` and `b` are tensors with one number, `noise` is what the network says, `fresh` is $\mathbf z$. The chapter draws all its pictures with your step.
+
+
+# %% tags=["exercise", "build"]
+def my_step_back(x, noise, a, b, fresh):
+    """Pictures at level a, the noise in them, new noise → pictures at level b."""
+    ...
+
+
+# %% tags=["check"]
+cu.checks.my_step_back(my_step_back)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def my_step_back_solution(x, noise, a, b, fresh):
+    """Guess, cut, the noise that belongs to it, and three shares."""
+    clean = ((x - (1 - a).sqrt() * noise) / a.sqrt()).clamp(-1, 1)
+    old = (x - a.sqrt() * clean) / (1 - a).sqrt()
+    variance = (1 - b) / (1 - a) * (1 - a / b)
+    kept = (1 - b - variance).clamp(min=0)  # rounding may take it below 0
+    return b.sqrt() * clean + kept.sqrt() * old + variance.sqrt() * fresh
+
+
+cu.checks.my_step_back(my_step_back_solution)
+
+# %%
+step_back = cu.choose(my_step_back, stepping.step_back)
+walks = [torch.randn(2000)]
+for t in range(T, 0, -1):
+    x, a = walks[-1], alpha_bar[t]
+    guess = torch.tanh(a.sqrt() * x / (1 - a))
+    best = (x - a.sqrt() * guess) / (1 - a).sqrt()  # the noise that goes with the guess
+    walks.append(step_back(x, best, a, alpha_bar[t - 1], torch.randn(2000)))
+walks = torch.stack(walks)
+near = ((walks[-1].abs() - 1).abs() < 0.05).float().mean().item()
+print(f"of 2,000 pixels {near:.0%} end at +1 or -1, {(walks[-1] > 0).float().mean():.0%} at +1")
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+fig, ax = cu.subplots(
+    width=7.0, height=2.6,
+    alt="Paths of 24 pixels from noise at step 200 to plus or minus one at step 0: jagged, many change sides in the "
+    "first hundred steps, none in the last fifty.",
+)  # fmt: skip
+for path in walks[:, :24].T:
+    ax.plot(range(T, -1, -1), path, linewidth=0.8,
+            color=cu.COLORS["blue" if path[-1] > 0 else "vermilion"])  # fmt: skip
+ax.set(xlabel="Step t", ylabel="Pixel $x_t$", xlim=(T, 0))
+fig
+
+# %% [markdown]
+# With the best guess at each step, noise ends at $\pm 1$, each about as often as in the data. Look at the paths: the side is chosen early, and the last steps only take noise away.
+
+# %%
+cu.quiz("diffusion", "best_guess")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "With the best guess at each step noise ends at the values of the data, equally often."
+):
+    assert near > 0.97 and abs((walks[-1] > 0).float().mean() - 0.5) < 0.06
+
+# %% [markdown]
+# ## A U-Net in sixty lines
+#
+# *Section 3 of 7*
+#
+# For pictures no formula gives the guess: a network does. A **[U-Net](C_glossary.ipynb#u-net)** ([Ronneberger, Fischer and Brox, 2015](https://arxiv.org/abs/1505.04597)) goes down to a coarser picture, where much is near, and up again. What it saw on the fine level is carried across (a **skip connection**) and joined as further channels.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.Drawing(
+    """
+    x     .      tc     .     eps
+    entry .      cond   .     out
+    d0    .      cat    .     u0
+    pool  .      .      up    .
+    d1    .      u1     .     .
+    """,
+    nodes={
+        "x": cu.Box("noisy picture x_t", shape="(1, 14, 14)"),
+        "tc": cu.Box("step t, class", shape="(2,)"),
+        "eps": cu.Box("noise", shape="(1, 14, 14)"),
+        "entry": cu.Box("3 × 3 convolution", shape="(16, 14, 14)"),
+        "cond": cu.Box("condition c", shape="(64,)", color="orange"),
+        "out": cu.Box("norm, 3 × 3 convolution"),
+        "d0": cu.Box("residual block", shape="(16, 14, 14)", color="green"),
+        "cat": cu.Box("join channels", shape="(48, 14, 14)"),
+        "u0": cu.Box("residual block", shape="(16, 14, 14)", color="green"),
+        "pool": cu.Box("means of 2 × 2"),
+        "up": cu.Box("repeat each pixel", shape="(32, 14, 14)"),
+        "d1": cu.Box("residual block, attention", shape="(32, 7, 7)", color="sky"),
+        "u1": cu.Box("residual block, attention", shape="(32, 7, 7)", color="sky"),
+    },
+    arrows=["x -> entry -> d0 -> pool -> d1 -> u1 -> up -> cat -> u0 -> out -> eps", "d0 -> cat", "tc -> cond"],
+    alt="A noisy picture passes a convolution and a residual block at 14 by 14 pixels, is halved, passes two blocks "
+    "with attention at 7 by 7, is doubled, joined with what was kept on the fine level, and becomes the predicted "
+    "noise. Step and class become the condition c, which enters all four blocks.",
+    gap=(46, 34),
+)  # fmt: skip
+
+# %% [markdown]
+# Each **residual block** has two $3 \times 3$ convolutions with group norms before them; the condition $c$ is added to all pixels alike. It holds the step, as sinusoids ([Positions](09_positions.ipynb)) that pass a small network, and the class, a row of `nn.Embedding`. The block of attention is that of [Attention between pixels](16_attention_between_pixels.ipynb); as there, the last layer of each block begins at zero.
+
+
+# %%
+def time_features(t, dim):
+    """(batch,) → (batch, dim): sines, then cosines."""
+    rates = 10_000 ** (-torch.arange(dim // 2) * 2 / dim)
+    angles = t[:, None] * rates
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+class ResidualBlock(nn.Module):
+    """x + two convolutions, between which the condition is added."""
+
+    def __init__(self, inputs, outputs, dim):
+        super().__init__()
+        self.norm1, self.norm2 = nn.GroupNorm(8, inputs), nn.GroupNorm(8, outputs)
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, padding=1)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1)
+        self.condition = nn.Linear(dim, outputs)
+        alike = inputs == outputs
+        self.carry = nn.Identity() if alike else nn.Conv2d(inputs, outputs, 1)
+
+    def forward(self, x, c):
+        y = self.conv1(F.silu(self.norm1(x))) + self.condition(c)[:, :, None, None]
+        return self.carry(x) + self.conv2(F.silu(self.norm2(y)))
+
+
+class Stage(nn.Module):
+    """A residual block, and attention among its pixels where there are heads."""
+
+    def __init__(self, inputs, outputs, dim, num_heads=0):
+        super().__init__()
+        self.block = ResidualBlock(inputs, outputs, dim)
+        attends = num_heads > 0
+        self.attention = cu.PixelAttention(outputs, num_heads) if attends else nn.Identity()
+
+    def forward(self, x, c):
+        return self.attention(self.block(x, c))
+
+
+# %%
+class UNet(nn.Module):
+    """(batch, 1, height, width), steps and classes (batch,) → the noise."""
+
+    def __init__(self, fine=16, coarse=32, num_heads=2, num_classes=11):
+        super().__init__()
+        self.dim = dim = 4 * fine
+        self.time = nn.Sequential(nn.Linear(dim, dim), nn.SiLU(), nn.Linear(dim, dim))
+        self.classes = nn.Embedding(num_classes, dim)
+        self.entry = nn.Conv2d(1, fine, 3, padding=1)
+        down = [Stage(fine, fine, dim), Stage(fine, coarse, dim, num_heads)]
+        up = [Stage(coarse, coarse, dim, num_heads), Stage(coarse + fine, fine, dim)]
+        self.down, self.up = nn.ModuleList(down), nn.ModuleList(up)
+        self.norm = nn.GroupNorm(8, fine)
+        self.output = nn.Conv2d(fine, 1, 3, padding=1)
+        for layer in (self.output, *(stage.block.conv2 for stage in down + up)):
+            nn.init.zeros_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x, t, labels):
+        c = self.time(time_features(t, self.dim)) + self.classes(labels)
+        c = F.silu(c)
+        fine = self.down[0](self.entry(x), c)
+        coarse = self.down[1](F.avg_pool2d(fine, 2), c)
+        coarse = self.up[0](coarse, c)
+        both = torch.cat([F.interpolate(coarse, scale_factor=2), fine], dim=1)
+        return self.output(F.silu(self.norm(self.up[1](both, c))))
+
+
+cu.seed_everything(0)
+unet = UNet()
+unet.load_state_dict(stored.state)  # trained, so that no part is zero
+some = (test_images[:3], torch.tensor([10, 100, 190]), test_labels[:3])
+cu.equal(unet, painter, *some)
+
+# %% [markdown]
+# It is the package's U-Net, in outputs and gradients. How far does a pixel see without attention? Follow the convolutions: two columns to each side in a fine block, two coarse ones, that is four, in each coarse block, one each in the first and the last convolution, and one more by the means. Together 15 of the 14 columns: in these pictures the convolutions alone see nearly everything.
+
+# %%
+cu.quiz("diffusion", "which_levels")
+
+# %% [markdown]
+# ## Training and drawing
+#
+# *Section 4 of 7*
+#
+# The training is the loop of earlier chapters with another loss. We draw a batch, a step for each picture, and noise; the network is asked for the noise. One label in ten is replaced by 10, "not told", so that the network learns to draw without a class, too.
+
+# %%
+noisy = cu.choose(fixed_noisy, stepping.noisy)
+
+
+def diffusion_loss(network, batch):
+    """Squared error per pixel, summed over the pictures, and how many they are."""
+    x = batch.images
+    t = torch.randint(1, T + 1, (len(x),))
+    noise = torch.randn_like(x)
+    found = network(noisy(x, t, noise, alpha_bar), t, batch.labels)
+    return (found - noise).square().mean(dim=(1, 2, 3)).sum(), len(x)
+
+
+def train(network, steps, lr=6e-3, seed=0):
+    """The loss of each step."""
+    torch.manual_seed(seed)
+    optimizer = torch.optim.Adam(network.parameters(), betas=(0.9, 0.99))
+    losses = []
+    for step in range(steps):
+        rows = torch.randint(len(train_images), (32,))
+        labels = train_labels[rows].masked_fill(torch.rand(32) < 0.1, 10)
+        loss, count = diffusion_loss(network, ImageBatch(train_images[rows], labels))
+        rate = min((step + 1) / 20, 1 - step / steps)
+        optimizer.param_groups[0]["lr"] = lr * rate
+        optimizer.zero_grad()
+        (loss / count).backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.item() / count)
+    return losses
+
+
+# %%
+def block_size(a, b):
+    """Parameters of a residual block from a to b channels."""
+    convolutions = (9 * a + 1) * b + (9 * b + 1) * b + (a != b) * (a + 1) * b
+    return convolutions + 2 * a + 2 * b + (64 + 1) * b  # two norms, the condition
+
+
+blocks = sum(block_size(*ab) for ab in ((16, 16), (16, 32), (32, 32), (48, 16)))
+attention = 2 * (2 * 32 + 4 * (32 + 1) * 32)
+ends = (9 + 1) * 16 + 2 * 16 + (9 * 16 + 1)  # first convolution, norm, last one
+by_hand = blocks + attention + ends + 2 * (64 + 1) * 64 + 11 * 64
+page_net = UNet()
+few = ImageBatch(train_images[:16], train_labels[:16])
+cu.before_training(page_net, few, diffusion_loss, expected=by_hand, lr=6e-3, steps=15)
+
+# %% tags=["nbval-ignore-output"]
+steps = 100  # try 20 … 150
+page_net = UNet()
+losses = train(page_net, steps)
+
+
+@torch.no_grad()
+def sample(network, labels, seed=0):
+    """Pictures on their way, (T + 1, n, 1, 14, 14), and the guess at each step."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(len(labels), 1, 14, 14, generator=generator)
+    path, guesses = [x], []
+    for t in range(T, 0, -1):
+        found = network(x, torch.full((len(x),), t), labels)
+        a, b = alpha_bar[t], alpha_bar[t - 1]
+        guesses.append((x - (1 - a).sqrt() * found) / a.sqrt())
+        x = step_back(x, found, a, b, torch.randn(x.shape, generator=generator))
+        path.append(x)
+    return torch.stack(path), torch.stack(guesses).clamp(-1, 1)
+
+
+ours, _ = sample(page_net, torch.arange(10))
+stored_ways, stored_guesses = sample(painter, torch.arange(10))
+package = cu.Diffusion(alpha_bar).sample(
+    painter, (10, 1, 14, 14), labels=torch.arange(10)
+)
+print(f"loss {losses[0]:.2f} → {sum(losses[-20:]) / 20:.2f}, mean of the last 20 steps")
+print(f"our sampler and the package's differ by {(stored_ways[-1] - package).abs().max():.0e}")
+
+# %% [markdown]
+# Two networks now draw with the same noise and the same classes: ours, after 100 steps before your eyes, and one of the same class after 1,500 steps, stored. (The pictures at the top of the chapter are the stored one's, with other noise.) First the last row of each, below a real picture of each class:
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+real = torch.stack([test_images[test_labels == one][0] for one in range(10)])
+fig, axes = cu.subplots(
+    3, 10, width=8.4, height=2.9,
+    alt="Three rows of ten pictures, a class a column. The first row is real. The second, after 100 steps, has spots "
+    "in which some garments can be guessed. The third, after 1,500 steps, shows clothes like the first, a little rougher.",
+)  # fmt: skip
+for line, pictures in zip(axes, (real, ours[-1], stored_ways[-1]), strict=True):
+    for ax, picture in zip(line, pictures[:, 0], strict=True):
+        ax.imshow(picture, cmap="gray", vmin=-1, vmax=1)
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
+for ax, name in zip(axes[0], names, strict=True):
+    ax.set_title(name, fontsize=8)
+for ax, name in zip(axes[:, 0], ("real", "100 steps", "1,500 steps"), strict=True):
+    ax.set_ylabel(name, fontsize=8)
+fig
+
+# %% [markdown]
+# Then the way to one of them, the stored network's ankle boot: above the picture at step $t$, below what the network guesses is behind it.
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+looked = (200, 180, 160, 140, 120, 80, 40, 1)
+fig, axes = cu.subplots(
+    2, 8, width=8.4, height=2.5,
+    alt="An ankle boot at eight steps, and the guess at each. The first guess, from pure noise, is a gray blur in "
+    "the shape of a boot. From step to step it becomes sharper; the noisy picture shows the boot only later.",
+)  # fmt: skip
+for column, t in zip(axes.T, looked, strict=True):
+    pictures = (stored_ways[T - t, 9, 0], stored_guesses[T - t, 9, 0])
+    for ax, picture in zip(column, pictures, strict=True):
+        ax.imshow(picture.clamp(-1, 1), cmap="gray", vmin=-1, vmax=1)
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
+    column[0].set_title(f"t = {t}", fontsize=9)
+axes[0, 0].set_ylabel("picture", fontsize=9)
+axes[1, 0].set_ylabel("guess", fontsize=9)
+fig
+
+# %% [markdown]
+# Did your prediction hold? The first guess is the blurred boot, and it becomes a particular one while the noise goes. In the explorer the noise is put on *held-out* pictures; "told" and "not told" are the stored network with the class and without. From which step on does the class make a difference?
+
+# %%
+cu.explore.guesses(painter)
+
+# %%
+cu.quiz("diffusion", "first_guess")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("The training loss falls, and the sampler of the page is that of the package."):
+    assert losses[0] > 0.7 and sum(losses[-20:]) / 20 < 0.5 * losses[0]
+    assert (stored_ways[-1] - package).abs().max() < 0.05
+
+# %% [markdown]
+# ## Where attention wins
+#
+# *Section 5 of 7*
+#
+# When does a pixel *have* to ask another one, far away? Take small garments of $8 \times 8$ pixels. The picture has one **clean on the left, and the same one, mirrored, in noise on the right**, with 16 black columns between. The network is to find the noise of the right one. All that it needs is on the left; but its convolutions reach 15 columns. (Image editing has such a task: draw this object once more, elsewhere.)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+clean, _ = clothes("test", 8)
+level = alpha_bar[120]
+right = level.sqrt() * clean[:4].flip(-1) + (1 - level).sqrt() * torch.randn(4, 1, 8, 8)
+cu.show_images(
+    copies.canvas(clean[:4], right).clamp(-1, 1), columns=4, width=8.4,
+    alt="Four pictures of 8 by 32 pixels: a small garment on the left, black between, noise on the right.",
+)  # fmt: skip
+
+# %% [markdown]
+# Two bounds are measured by training, too. **Alone**: a network that gets the noisy garment and nothing else. **Aligned**: one that gets the clean garment as a second channel, mirrored to fit, pixel on pixel. Between them stand three networks for the whole picture. The first normalizes each pixel alone and has no attention, so that nothing can pass from left to right. The second has group norms: their means and variances are taken over the whole picture, so that *they* can bring something across ([Attention between pixels](16_attention_between_pixels.ipynb)). The third has group norms and attention on the coarse level, $4 \times 16$ pixels. All are trained for 400 steps of 32 pictures at the same rate, with three seeds each. The loss is measured on 2,000 held-out garments, with the same noise for all.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "Of the way from alone to aligned, how far does the network with attention come?",
+    ["about a tenth", "about a third", "nearly all of it"],
+    answer="about a third",
+    wrong={
+        "about a tenth": "It is more. Which pixels of the clean garment are worth asking?",
+        "nearly all of it": "Attention works on the coarse level. And in 400 steps it has to learn which pixel is the mirror image of which; nobody tells it.",
+    },
+    why="It has to find the twin, and it sees means of 2 × 2 pixels. The aligned network has nothing to find.",
+)
+
+# %%
+copied = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion", "copying"))
+copied["network"] = copied["kind"].map(copies.KINDS)
+equal_steps = copied[copied["steps"] == 400]
+bounds = equal_steps.groupby("kind")["loss"].mean()
+way = bounds["alone"] - bounds["aligned"]
+table = equal_steps.pivot(index="network", columns="seed", values="loss")
+table["share of the way"] = (bounds["alone"] - table.mean(axis=1)) / way
+table.sort_values("share of the way").round(3)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+pictures = {
+    run.config["kind"]: torch.tensor(run.examples[0]["drawn"]).view(-1, 1, 8, 8)
+    for run in cu.stored_runs("diffusion", "copying")
+    if run.examples
+}
+lines = {"on the left": clean[:10], "alone": pictures["alone"], "group norm": pictures["norm"],
+         "attention": pictures["both"], "aligned": pictures["aligned"]}  # fmt: skip
+fig, axes = cu.subplots(
+    len(lines), 10, width=8.0, height=4.4,
+    alt="Ten garments in the first row. Below, drawn from noise: the network alone draws others, with group norm some "
+    "have the right brightness, with attention most are rough copies, aligned they are exact copies.",
+)  # fmt: skip
+for line, (name, drawn) in zip(axes, lines.items(), strict=True):
+    for ax, picture in zip(line, drawn[:, 0], strict=True):
+        ax.imshow(picture, cmap="gray", vmin=-1, vmax=1)
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
+    line[0].set_ylabel(name, fontsize=8)
+fig
+
+# %% [markdown]
+# Where nothing can pass, the network ends at the bound of *alone*, as it must. TEXT5
+#
+# Attention costs time. **With equal seconds?** Steps of both networks were timed in turns, CPU seconds of one thread, and the network without attention then got more steps than the ratio asks for:
+
+# %%
+(timed,) = cu.stored_runs("diffusion", "copying_seconds")
+longer = copied[copied["steps"] == 600]["loss"]
+with_attention = equal_steps[equal_steps["kind"] == "both"]
+print(f"a step with attention takes {timed.result['ratio']:.2f} times as long")
+print("group norm, 600 steps:", *longer.round(3), "  attention, 400 steps:",
+      *with_attention["loss"].round(3))  # fmt: skip
+
+# %% [markdown]
+# And where does it look? The network of seed 0 is stored. We take a coarse pixel of the right garment and draw what it attends to, in both blocks and both heads:
+
+# %%
+copier = cu.UNet(**cu.load_model("copier_unet").config)
+copier.load_state_dict(cu.load_model("copier_unet").state)
+row, column = 2, 13  # try 8 … 15
+seen = clean[:100]
+pixels = noisy(seen.flip(-1), torch.full((100,), 100), torch.randn(seen.shape), alpha_bar)
+with cu.record_attention(copier) as maps, torch.no_grad():
+    copier(copies.canvas(seen, pixels), torch.full((100,), 100))
+heads = torch.cat([maps[f"{name}.attention"] for name in ("down.1", "up.0")], dim=1)
+heads = heads.mean(dim=0).view(4, 4, 16, 4, 16)  # head, query (row, column), key
+asked = heads[:, :, 12:]  # queries in the right garment
+twins = torch.stack([asked[:, r, c, r, 3 - c] for r in range(4) for c in range(4)], dim=1)
+on_left = asked[..., :4].sum(dim=(-1, -2)).mean(dim=(1, 2))
+for head in range(4):
+    print(f"{('down', 'up')[head // 2]}, head {head % 2}: on the left garment {on_left[head]:.2f}, "
+          f"on the very twin {twins[head].mean():.3f}; spread evenly 0.25 and 0.016")  # fmt: skip
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.show_heatmaps(
+    heads[:, row, column],
+    titles=[f"{stage}, head {head}" for stage in ("down", "up") for head in (0, 1)],
+    xlabel="Column", ylabel="Row", width=8.4, height=2.2,
+    alt="Four maps of 4 by 16 coarse pixels, for a pixel of the right garment.",
+)  # fmt: skip
+
+# %% [markdown]
+# TEXTMAP
+
+# %%
+cu.quiz("diffusion", "norm_leak")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "In three seeds attention lowers the loss below all networks without it, also at more than equal seconds; without norm and attention the bound of one copy holds."
+):
+    by_kind = equal_steps.groupby("kind")["loss"]
+    assert by_kind.max()["both"] < by_kind.min()["norm"] < by_kind.min()["neither"]
+    assert by_kind.max()["both"] < longer.min()
+    assert timed.result["ratio"] < 1.5
+    assert by_kind.min()["neither"] > 0.97 * by_kind.mean()["alone"]
+
+# %% [markdown]
+# ## Where it does not pay
+#
+# *Section 6 of 7*
+#
+# Ordinary pictures: Fashion-MNIST at full size, $28 \times 28$, a U-Net of three levels with 8, 16 and 32 channels, 150 steps of 32 pictures, told the class. With attention on the two coarse levels ($14 \times 14$ and $7 \times 7$), or without; three seeds; the loss on 1,000 held-out pictures with the same noise for all. Since steps with attention are slower, the network without it also got as many steps as fit into the same seconds, and some more.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "Which network has the lowest loss?",
+    ["attention, 150 steps", "none, 150 steps", "none, 280 steps"],
+    answer="none, 280 steps",
+    wrong={
+        "attention, 150 steps": "What does a pixel of a boot need to know that stands far away?",
+        "none, 150 steps": "Is it not the same network with fewer steps than the third?",
+    },
+    why="WHY28",
+)
+
+# %%
+full = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion", "full_size"))
+full["network"] = full["attends"].map({True: "attention, ", False: "none, "}) + full[
+    "steps"
+].astype(str) + " steps"  # fmt: skip
+(full_timed,) = cu.stored_runs("diffusion", "full_size_seconds")
+print(f"a step with attention takes {full_timed.result['ratio']:.2f} times as long")
+full.pivot(index="network", columns="seed", values="loss").round(4)
+
+# %% [markdown]
+# TEXT6
+
+# %%
+cu.quiz("diffusion", "equal_seconds")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "At 28 × 28 and this budget the network without attention is better in the same seconds, in three seeds."
+):
+    losses_of = full.pivot(index="seed", columns="network", values="loss")
+    assert (losses_of["none, 280 steps"] < losses_of["attention, 150 steps"]).all()
+    assert full_timed.result["ratio"] < 280 / 150
+
+# %% [markdown]
+# ## Words for pixels
+#
+# *Section 7 of 7*
+#
+# Our class enters as one vector that is added to all pixels alike. A description has several words, and different parts of a picture need different ones. In **[cross-attention](C_glossary.ipynb#cross-attention)** every pixel asks the words: queries come from the pixels, keys and values from the words. This is how text enters the image generators that followed [Rombach et al. (2022)](https://arxiv.org/abs/2112.10752).
+#
+# ### Exercise 4 · Attend to words
+#
+# *build · 8 minutes*
+#
+# The projections are done. Write *score, scale, normalize, mix* and *merge*, for several heads: `cu.split_heads(x, num_heads)` gives (batch, heads, n, head_dim), and `cu.merge_heads` undoes it. The block below it uses your function.
+
+
+# %% tags=["exercise", "build"]
+def attend_to_words(queries, keys, values, num_heads):
+    """Pixels (batch, pixels, channels), words (batch, words, channels) twice → (batch, pixels, channels)."""
+    ...
+
+
+# %% tags=["check"]
+cu.checks.attend_to_words(attend_to_words)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def attend_to_words_solution(queries, keys, values, num_heads):
+    """The softmax goes over the words."""
+    q, k, v = (cu.split_heads(part, num_heads) for part in (queries, keys, values))
+    scores = q @ k.mT  # score: (batch, heads, pixels, words)
+    scores = scores / q.shape[-1] ** 0.5  # scale
+    weights = scores.softmax(dim=-1)  # normalize
+    return cu.merge_heads(weights @ v)  # mix, merge
+
+
+cu.checks.attend_to_words(attend_to_words_solution)
+
+# %%
+attend = cu.choose(attend_to_words, stepping.attend_to_words)
+
+
+class CrossAttention(nn.Module):
+    """x + out(attention of the pixels to the words)."""
+
+    def __init__(self, channels, token_dim, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.norm = nn.GroupNorm(8, channels)
+        self.query_proj = nn.Linear(channels, channels)
+        self.key_proj = nn.Linear(token_dim, channels)
+        self.value_proj = nn.Linear(token_dim, channels)
+        self.out_proj = nn.Linear(channels, channels)
+
+    def forward(self, x, tokens):
+        pixels = self.norm(x).flatten(2).transpose(1, 2)  # (batch, pixels, channels)
+        q, k, v = self.query_proj(pixels), self.key_proj(tokens), self.value_proj(tokens)
+        found = self.out_proj(attend(q, k, v, self.num_heads))
+        return x + found.transpose(1, 2).view_as(x)
+
+
+cu.seed_everything(1)
+cross, words = CrossAttention(32, 16, num_heads=2), torch.randn(1, 5, 16)
+reference = cu.CrossAttention(32, 16, num_heads=2)
+reference.load_state_dict(cross.state_dict())
+x = torch.randn(1, 32, 7, 7)
+cu.equal(cross, reference, x, words)
+for number in (1, 2, 5):
+    change = cross(x, words[:, :number]) - x
+    print(f"{number} words: from pixel to pixel the change varies by {change.std(dim=(2, 3)).mean():.3f}")
+
+# %% [markdown]
+# With *one* word the change is the same for all pixels, whatever they ask: the softmax of a single score is 1. **Cross-attention to one token is one added vector**, as our class is. It can say more only from two words on.
+#
+# So the test has two garments side by side and a caption of two words, such as *bag, sandal*. Four networks of the same size and 300 steps, three seeds each: without a caption; with both words' vectors added to the time embedding, whichever stands first (a **bag of words**); with a vector for each word *and place* added; and with cross-attention to two tokens, each a word's vector plus a place's. How often is a drawn garment the one that its word names? The judge takes the nearest class mean. It is a weak one: JUDGE of real garments are nearest to the mean of their own class, and a network that drew only class means would have 100 %.
+
+# %%
+told = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion", "captioned"))
+told["caption"] = told["kind"].map(captions.KINDS)
+told.groupby("caption", sort=False)[["loss", "noisy half", "named"]].agg(["min", "max"]).round(3)
+
+# %% [markdown]
+# TEXT7
+#
+# ### Exercise 5 · A task for cross-attention
+#
+# *open · 5 minutes*
+#
+# Think of pictures and captions for which the vectors added at each place *cannot* be enough. Which information must travel from a word to a place that is not known in advance? Which two bounds would you measure, and which result would speak against you?
+
+# %%
+cu.quiz("diffusion", "one_token")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("GUARD7"):
+    assert change.std() > 0
+
+# %% [markdown]
+# ## Take-aways
+#
+# - All steps into the noise together are one: $\mathbf x_t = \sqrt{\bar\alpha_t}\,\mathbf x_0 + \sqrt{1 - \bar\alpha_t}\,\boldsymbol\varepsilon$. A network learns to name the noise, and so the picture behind it: the mean of all that it could be.
+# - The sampler keeps the guess, part of the old noise, and adds new noise; the squares of the three shares sum to 1.
+# - A U-Net goes down, up, and across; the step and the class are added to all pixels alike. Attention stands on the coarse level, where pixels are few.
+# - Attention wins where a pixel needs what stands out of the convolutions' reach, at a place that can be found. It came TAKE5 of the way between what one copy and what the aligned pair allow; group norm alone TAKENORM.
+# - On ordinary small pictures it did not pay in the same seconds.
+# - Cross-attention to one token is one added vector. Words for different places need more tokens than one.
+#
+# Next: [Names, notation and shapes](A_names.ipynb) and [a project of your own](D_capstone.ipynb). Faster samplers, guidance, text and the way to transformers without a U-Net: [Attention in a diffusion model: fewer steps, guidance and DiT](17_diffusion_further.ipynb).
+#
+# ## Quiz
+
+# %%
+cu.quiz("diffusion")
+
+# %% [markdown]
+# ## References
+#
+# - Ho, J., Jain, A. and Abbeel, P. (2020). [Denoising diffusion probabilistic models](https://arxiv.org/abs/2006.11239). NeurIPS.
+# - Nichol, A. and Dhariwal, P. (2021). [Improved denoising diffusion probabilistic models](https://arxiv.org/abs/2102.09672). ICML. Section 3.2.
+# - Rombach, R. et al. (2022). [High-resolution image synthesis with latent diffusion models](https://arxiv.org/abs/2112.10752). CVPR. Section 3.3.
+# - Ronneberger, O., Fischer, P. and Brox, T. (2015). [U-Net: Convolutional networks for biomedical image segmentation](https://arxiv.org/abs/1505.04597). MICCAI.
