@@ -122,7 +122,7 @@ class PixelAttention(Attention):
 
 
 class CrossAttention(Attention):
-    """Every pixel attends to tokens, such as words: x + out(Attention(q, k, v)), with q from norm(x), k and v from tokens.
+    """Every pixel attends to tokens, such as words: x + out(Attention(q, k, v)), q from norm(x), k, v from tokens.
 
     The output layer begins at zero, so that a new block changes nothing. With a single token every weight
     is 1: then all pixels get the same vector.
@@ -193,7 +193,7 @@ class UNet(nn.Module):
         attention: for each level, whether its two stages end in attention.
         num_heads: of the attention; divides the widths of those levels.
         num_classes: how many classes there are, of which it is told one; 0: it is told none.
-        token_dim: numbers per token, if it is told tokens, to which the pixels of these levels attend; 0: it is told none.
+        token_dim: numbers per token, to which the pixels of these levels attend, too; 0: it is told none.
         groups: of all group norms; divides all widths.
 
     Raises:
@@ -228,9 +228,7 @@ class UNet(nn.Module):
             among = PixelAttention(outputs, num_heads, groups=groups)
             if not token_dim:
                 return Stage(block, among)
-            return Stage(
-                block, among, CrossAttention(outputs, token_dim, num_heads, groups=groups)
-            )
+            return Stage(block, among, CrossAttention(outputs, token_dim, num_heads, groups=groups))
 
         self.time = nn.Sequential(
             nn.Linear(self.time_dim, self.time_dim),
@@ -279,9 +277,7 @@ class UNet(nn.Module):
             x = stage(x, condition, tokens)
         return self.output(F.silu(self.norm(x)))
 
-    def _check(
-        self, x: Tensor, t: Tensor, labels: Tensor | None, tokens: Tensor | None
-    ) -> None:
+    def _check(self, x: Tensor, t: Tensor, labels: Tensor | None, tokens: Tensor | None) -> None:
         _check_pictures(x, self.channels)
         if x.shape[2] % self.factor or x.shape[3] % self.factor:
             raise ValueError(

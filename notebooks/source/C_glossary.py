@@ -144,7 +144,9 @@
 # ### <a id="denoising-diffusion"></a>denoising diffusion
 #
 # A model that learns to predict the noise in a picture, and draws a new one by removing noise step by step. *Taught in*
-# [What it costs](16_attention_between_pixels.ipynb#What-it-costs).
+# [What it costs](16_attention_between_pixels.ipynb#What-it-costs),
+# [Into the noise](17_diffusion.ipynb#Into-the-noise), [Back, one guess at a
+# time](17_diffusion.ipynb#Back,-one-guess-at-a-time).
 #
 # ### <a id="dot-product"></a>dot product
 #

@@ -143,9 +143,7 @@ def _compare(candidate, a, b, *, fresh=True, cut=False):
         noise = -3 * noise
     new = new if fresh else torch.zeros_like(new)
     expected, _ = _step(x, noise, a, b, new)
-    found = expect_shape(
-        candidate(x, noise, torch.tensor(a), torch.tensor(b), new), tuple(x.shape)
-    )
+    found = expect_shape(candidate(x, noise, torch.tensor(a), torch.tensor(b), new), tuple(x.shape))
     expect_close(found, expected, f"from {a} to {b}", atol=1e-4)
 
 
@@ -229,7 +227,7 @@ def _(candidate):
     "one head: scaled dot-product attention, pixels ask and words answer",
     hint=(
         "By what are scores divided? By the root of the number of channels of a head.",
-        "softmax over the words, then the weighted mean of the words' values.",
+        "Softmax over the words, then the weighted mean of the words' values.",
     ),
 )
 def _(candidate):

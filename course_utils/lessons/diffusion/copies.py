@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from course_utils.cache import record_attention
 from course_utils.lessons.diffusion.training import clothes, diffusion, noise_like, some
 from course_utils.models.diffusion import UNet
 
@@ -102,3 +103,28 @@ def drawn(kind: str, network: nn.Module, clean: Tensor, seed: int = 0) -> Tensor
     """The right garments, from noise alone, mirrored back: like `clean`."""
     guess = denoiser(kind, network, clean)
     return diffusion().sample(guess, tuple(clean.shape), num_steps=50, seed=seed).flip(-1)
+
+
+@torch.no_grad()
+def looks(network: UNet, step: int = 100, count: int = 100) -> dict[str, Tensor]:
+    """Mean maps over held-out garments, by block and head: queries (4, 16), keys (4, 16)."""
+    clean = clothes("test", SIDE)[0][:count]
+    noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(9))
+    t = torch.full((count,), step)
+    with record_attention(network) as maps:
+        network(canvas(clean, diffusion().add_noise(clean.flip(-1), t, noise)), t)
+    return {
+        f"{name}, head {head}": maps[f"{place}.attention"][:, head]
+        .mean(dim=0)
+        .view(SIDE // 2, WIDTH // 2, SIDE // 2, WIDTH // 2)
+        for name, place in (("down", "down.1"), ("up", "up.0"))
+        for head in range(2)
+    }
+
+
+def on_left(weights: Tensor) -> tuple[float, float]:
+    """How much of a map's weight the right garment puts on the left one, and how much on the mirror image itself."""
+    side = SIDE // 2
+    asked = weights[:, -side:]  # (row, column, row, column)
+    twins = [asked[r, c, r, side - 1 - c] for r in range(side) for c in range(side)]
+    return asked[..., :side].sum(dim=(2, 3)).mean().item(), torch.stack(twins).mean().item()

@@ -73,5 +73,5 @@ class Guesses:
             image.set_data(pixels[0])
         return (
             f"A held-out picture, {garment}, with the noise of step {t}: a share of {a:.2f} of the variance is the "
-            f"picture's. The guess is off by {gaps[0]:.2f} per pixel squared if the class is told, else by {gaps[1]:.2f}."
+            f"picture's. The guess is off by {gaps[0]:.2f} if the class is told, else by {gaps[1]:.2f}."
         )

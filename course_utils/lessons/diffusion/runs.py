@@ -80,7 +80,9 @@ def copying(*, kind: str, steps: int, seed: int) -> dict:
     }
     examples = []
     if seed == 0 and steps == 400:
-        examples = [{"drawn": [[round(p, 2) for p in one] for one in made[:10].flatten(1).tolist()]}]
+        examples = [
+            {"drawn": [[round(p, 2) for p in one] for one in made[:10].flatten(1).tolist()]}
+        ]
     return {
         "result": {name: round(value, 4) for name, value in result.items()},
         "examples": examples,
@@ -109,7 +111,7 @@ def copying_seconds(*, seed: int) -> dict:
     data=DATA,
 )
 def captioned(*, kind: str, steps: int, seed: int) -> dict:
-    """Two garments and a caption of two words, told in four ways: losses, and how often a drawn garment is the one named."""
+    """Two garments and a caption of two words, told in four ways: losses, and how many drawn garments are as named."""
     network = captions.new_network(kind, seed)
     train(
         network,
