@@ -9,7 +9,13 @@ from torch.testing import assert_close
 
 import course_utils as cu
 from course_utils.data.images import ImageBatch
-from course_utils.models.diffusion import PixelAttention, ResidualBlock, UNet, time_features
+from course_utils.models.diffusion import (
+    CrossAttention,
+    PixelAttention,
+    ResidualBlock,
+    UNet,
+    time_features,
+)
 from course_utils.models.noise import Diffusion, cosine_schedule, linear_schedule
 
 
@@ -58,6 +64,30 @@ def test_attention_among_pixels_is_linear_multi_head_attention(num_heads):
     joined = [theirs[0], torch.cat(theirs[1:4])[..., None], theirs[4][..., None]]
     for one, other in zip(ours, joined, strict=True):
         assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
+def test_attention_to_tokens_is_multi_head_attention_of_another_source():
+    cross = awake(CrossAttention(16, 10, 2))
+    attention = torch.nn.MultiheadAttention(16, 2, kdim=10, vdim=10, batch_first=True)
+    with torch.no_grad():
+        for name, layer in (("q", "query"), ("k", "key"), ("v", "value")):
+            getattr(attention, f"{name}_proj_weight").copy_(getattr(cross, f"{layer}_proj").weight)
+        projections = (cross.query_proj, cross.key_proj, cross.value_proj)
+        attention.in_proj_bias.copy_(torch.cat([one.bias for one in projections]))
+        attention.out_proj.load_state_dict(cross.out_proj.state_dict())
+    x, words = torch.randn(2, 16, 3, 5), torch.randn(2, 4, 10)
+    expected, _ = attention(tokens(cross.norm(x)), words, words)
+    assert_close(cross(x, words), x + expected.mT.reshape(x.shape), rtol=1e-4, atol=1e-5)
+    change = cross(x, words[:, :1]) - x
+    assert_close(change, change[..., :1, :1].expand_as(change), rtol=1e-4, atol=1e-5)
+
+
+def test_a_network_that_is_told_tokens_needs_them():
+    network, x, t = awake(UNet(token_dim=6)), torch.randn(2, 1, 4, 4), torch.ones(2)
+    words = torch.randn(2, 3, 6)
+    assert not torch.allclose(network(x, t, tokens=words), network(x, t, tokens=2 * words))
+    with pytest.raises(ValueError, match="tokens are missing"):
+        network(x, t)
 
 
 def test_recorded_maps_are_the_weights_that_were_used():

@@ -125,8 +125,8 @@
 # ### <a id="cross-attention"></a>cross-attention
 #
 # Queries from one sequence, keys and values from another: in the Transformer, from the decoder and from the encoder's
-# output. *Taught in* [The two
-# blocks](10_transformer.ipynb#The-two-blocks).
+# output; in an image generator, from the pixels and from the words. *Taught in* [The two
+# blocks](10_transformer.ipynb#The-two-blocks), [Words for pixels](17_diffusion.ipynb#Words-for-pixels).
 #
 # ### <a id="cross-entropy"></a>cross-entropy
 #
@@ -495,6 +495,14 @@
 # ### <a id="top-k-sampling"></a>top-k sampling
 #
 # Sampling in which the next token is drawn from the k most probable ones. *Taught in* [Writing](13_gpt.ipynb#Writing).
+
+# %% [markdown]
+# ## U
+#
+# ### <a id="u-net"></a>U-Net
+#
+# A convolutional network that goes down to coarser pictures and up again, and carries what it saw on each level across.
+# *Taught in* [A U-Net in sixty lines](17_diffusion.ipynb#A-U-Net-in-sixty-lines).
 
 # %% [markdown]
 # ## V
