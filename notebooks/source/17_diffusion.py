@@ -697,7 +697,7 @@ by_caption = told.groupby("caption", sort=False)
 by_caption[["loss", "named"]].agg(["min", "max"]).round(3)
 
 # %% [markdown]
-# TEXT7
+# Without a caption 8 to 13 % are named right, as by chance. A bag of words brings 23 to 26 %: it does not say which garment stands left. With places 30 to 35 % are right, with cross-attention 36 to 40 %, and in each seed it has the lowest loss of the four (0.127 to 0.128, the others 0.132 or more). So at this budget cross-attention wins, but it adds less than the words themselves did. The added vectors hold the same words and places; which of the two halves of a vector a pixel needs, the network has to learn in its convolutions. Whether that is what costs it, this experiment does not say.
 #
 # ### Exercise 5 · A task for cross-attention
 #
@@ -710,7 +710,7 @@ cu.quiz("diffusion", "one_token")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "In three seeds: attention has a lower loss than all networks without it, at more than equal seconds, too; without norm and attention one copy's bound holds; at 28 × 28 no attention is better in the same seconds. GUARD7"
+    "In three seeds: attention has a lower loss than all networks without it, at more than equal seconds, too; without norm and attention one copy's bound holds; at 28 × 28 no attention is better in the same seconds. Of captioned pictures most are as named with cross-attention, in each seed."
 ):
     by_kind = equal_steps.groupby("kind")["loss"]
     assert by_kind.max()["both"] < by_kind.min()["norm"] < by_kind.min()["neither"]
@@ -718,6 +718,8 @@ with cu.guard(
     assert by_kind.min()["neither"] > 0.97 * bounds["alone"]
     assert (at_full.loc["none, 280 steps"] < at_full.loc["attention, 150 steps"]).all()
     assert full_timed.result["ratio"] < 280 / 150
+    ahead = told.pivot(index="seed", columns="kind", values="named")
+    assert (ahead["cross"] > ahead["added"]).all() and (ahead["added"] > ahead["bag"]).all()
 
 # %% [markdown]
 # ## Take-aways

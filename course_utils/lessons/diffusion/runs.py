@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from course_utils.lessons.diffusion import captions, copies
+from course_utils.lessons.diffusion import captions, copies, guidance
 from course_utils.lessons.diffusion.training import (
     BATCH,
     clothes,
@@ -162,3 +162,18 @@ def full_size_seconds(*, seed: int) -> dict:
 
     spent = seconds_per_step(step_of(False), step_of(True))
     return {"result": {name: round(value, 4) for name, value in spent.items()}}
+
+
+@stored(
+    cases=[{"eta": eta, "num_steps": number, "scale": 1.0, "seed": seed}
+           for eta in (1.0, 0.0) for number in (5, 10, 20, 50) for seed in SEEDS]
+    + [{"eta": 1.0, "num_steps": 20, "scale": scale, "seed": seed}
+       for scale in (0.0, 2.0, 4.0) for seed in SEEDS],
+    data=[*DATA, "models/clothes_unet.npz"],
+)  # fmt: skip
+def sampled(*, eta: float, num_steps: int, scale: float, seed: int) -> dict:
+    """Garments drawn by the live model in few steps, with fresh noise (eta 1) or without, guided or not; the seed is the noise's."""
+    pictures = guidance.drawn(15, num_steps=num_steps, eta=eta, scale=scale, seed=seed)
+    labels = torch.arange(10).repeat_interleave(15)
+    result = guidance.judged(pictures, labels)
+    return {"result": {name: round(value, 4) for name, value in result.items()}}

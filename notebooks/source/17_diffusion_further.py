@@ -1,0 +1,161 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Attention in a diffusion model: fewer steps, guidance and DiT
+#
+# What a first reader of [Attention in a diffusion model](17_diffusion.ipynb) may skip: do pictures need 200 steps? How is a network made to follow its class more closely? And what became of the U-Net in the generators of today? The network is the chapter's, stored after 1,500 steps.
+
+# %%
+import pandas as pd
+import torch
+
+import course_utils as cu
+from course_utils.lessons.diffusion import guidance
+from course_utils.lessons.diffusion.training import clothes, diffusion
+
+cu.seed_everything(0)
+
+# %% [markdown]
+# ## Fewer steps
+#
+# *Section 1 of 3*
+#
+# The sampler of the chapter goes from level $a = \bar\alpha_t$ to $b = \bar\alpha_s$, and nothing says that $s = t - 1$. With $\sigma$ there is a second freedom: [Song, Meng and Ermon (2021)](https://arxiv.org/abs/2010.02502) take
+#
+# $$\mathbf x_s = \sqrt b\;\hat{\mathbf x}_0 + \sqrt{1 - b - \eta^2\sigma^2}\;\hat{\boldsymbol\varepsilon} + \eta\,\sigma\,\mathbf z .$$
+#
+# With $\eta = 1$ this is DDPM. With $\eta = 0$, **DDIM**, no fresh noise is added, and the first noise decides the whole picture. Both can take few, large steps. Two things differ between "DDPM with 200 steps" and "DDIM with 20", and so we compare both at *equal* steps: 150 garments each, with three seeds of the noise. Two numbers: the share that is nearest to the mean of its class, in percent, and the **spread**, the standard deviation of a pixel among garments of one class. The first alone would praise a network that draws class means.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+runs = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion", "sampled"))
+plain = runs[runs["scale"] == 1]
+plain = plain.assign(sampler=plain["eta"].map({1.0: "DDPM", 0.0: "DDIM"}))
+images, labels = clothes("test", 14)
+real = guidance.judged(images, labels)
+print(f"real, held out: named {real['named']:.2f}, spread {real['spread']:.2f}")
+by_steps = plain.groupby(["sampler", "num_steps"])[["named", "spread"]].agg(["min", "mean", "max"])
+by_steps.round(2)
+
+# %% [markdown]
+# TEXT1
+#
+# The same ten noises, DDIM with five, ten, twenty and fifty steps, below one another. Since nothing is drawn on the way, they lead to the same garments, with more and more detail:
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+rows = {
+    f"{n} steps": guidance.drawn(1, num_steps=n, eta=0.0, scale=1.0, seed=3)
+    for n in (5, 10, 20, 50)
+}
+fig, axes = cu.subplots(
+    4, 10, width=8.4, height=3.6,
+    alt="Four rows of ten garments drawn by DDIM from the same noise. Each column shows about the same garment.",
+)  # fmt: skip
+for line, (name, pictures) in zip(axes, rows.items(), strict=True):
+    for ax, picture in zip(line, pictures[:, 0], strict=True):
+        ax.imshow(picture, cmap="gray", vmin=-1, vmax=1)
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
+    line[0].set_ylabel(name, fontsize=8)
+fig
+
+# %% [markdown]
+# ## Guidance
+#
+# *Section 2 of 3*
+#
+# The network was trained with one label in ten withheld, and so it can answer twice: told the class, $\boldsymbol\varepsilon_c$, and not told, $\boldsymbol\varepsilon_\varnothing$. **Classifier-free guidance** ([Ho and Salimans, 2022](https://arxiv.org/abs/2207.12598)) goes further in the direction of the difference:
+#
+# $$\boldsymbol\varepsilon = \boldsymbol\varepsilon_\varnothing + w\,(\boldsymbol\varepsilon_c - \boldsymbol\varepsilon_\varnothing).$$
+#
+# $w = 0$ takes no notice of the class, $w = 1$ is the network itself, and larger $w$ exaggerates what the class changes. It is three lines, and costs a second pass:
+
+
+# %%
+def guided(network, scale):
+    """The network, following its class more closely than it learned to."""
+
+    def guess(x, t, labels):
+        told, untold = network(x, t, labels), network(x, t, torch.full_like(labels, 10))
+        return untold + scale * (told - untold)
+
+    return guess
+
+
+scale = 2.0  # try 0.0 … 6.0
+painter = guidance.painter()
+some = (images[:4], torch.tensor([40, 90, 140, 190]), labels[:4])
+cu.equal(guided(painter, scale), guidance.guided(painter, scale), *some)
+guidance_runs = runs[(runs["eta"] == 1) & (runs["num_steps"] == 20)]
+by_scale = guidance_runs.groupby("scale")[["named", "spread"]].agg(["min", "mean", "max"])
+by_scale.round(2)
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+shown = torch.arange(10).repeat(2)
+fig, axes = cu.subplots(
+    4, 20, width=8.8, height=2.3,
+    alt="Four rows of twenty garments, two of each class, with guidance 0, 1, 2 and 4. In the first row the garments have "
+    "nothing to do with their column; below they are of its class, and become brighter and more alike.",
+)  # fmt: skip
+for line, w in zip(axes, (0.0, 1.0, 2.0, 4.0), strict=True):
+    drawn = diffusion().sample(
+        guidance.guided(painter, w), (20, 1, 14, 14), labels=shown, num_steps=20, seed=1
+    )
+    for ax, picture in zip(line, drawn[:, 0], strict=True):
+        ax.imshow(picture, cmap="gray", vmin=-1, vmax=1)
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
+    line[0].set_ylabel(f"w = {w:.0f}", fontsize=8)
+fig
+
+# %% [markdown]
+# TEXT2
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("GUARD2"):
+    assert by_scale.loc[4.0, ("named", "min")] > by_scale.loc[0.0, ("named", "max")]
+
+# %% [markdown]
+# ## Text, latents and transformers
+#
+# *Section 3 of 3*
+#
+# The chapter's parts are those of the large generators; what was changed, one by one:
+#
+# | | our chapter | later |
+# |---|---|---|
+# | what is told | one of ten classes, or two words | a sentence: a text encoder's vectors are the tokens of cross-attention ([Rombach et al., 2022](https://arxiv.org/abs/2112.10752)) |
+# | where the noise is | in the pixels | in a **latent**: an autoencoder first makes a picture 8 times smaller on each side, so that attention has 64 times fewer places (the same paper) |
+# | the network | a U-Net with attention on its coarse level | **DiT** ([Peebles and Xie, 2023](https://arxiv.org/abs/2212.09748)): patches of the latent are tokens of a transformer, as in [Vision transformers](15_vision_transformers.ipynb) |
+# | how the condition enters | added between two convolutions | it makes scale and shift of each layer norm, and a factor for each residual that begins at zero (the same) |
+#
+# How many weights has a map? A picture of $512 \times 512$ has a latent of $64 \times 64$; with patches of $2 \times 2$ these are 1,024 tokens:
+
+# %%
+side = 512  # try 256 | 512 | 1024
+places = {
+    "pixels": side**2,
+    "latent": (side // 8) ** 2,
+    "latent, patches of 2 × 2": (side // 16) ** 2,
+}
+pd.DataFrame(
+    {"places": places.values(), "weights in a map": [n**2 for n in places.values()]},
+    index=list(places),
+).map("{:,}".format)
+
+# %% [markdown]
+# Attention between all pixels would need 69 billion weights for one map; between patches of the latent it is a million. So the network needs no coarse level to make attention affordable, and no U-Net.
+#
+# Back to the chapter: [Attention in a diffusion model](17_diffusion.ipynb).
+#
+# ## References
+#
+# - Ho, J. and Salimans, T. (2022). [Classifier-free diffusion guidance](https://arxiv.org/abs/2207.12598).
+# - Peebles, W. and Xie, S. (2023). [Scalable diffusion models with transformers](https://arxiv.org/abs/2212.09748). ICCV.
+# - Rombach, R. et al. (2022). [High-resolution image synthesis with latent diffusion models](https://arxiv.org/abs/2112.10752). CVPR. Section 3.
+# - Song, J., Meng, C. and Ermon, S. (2021). [Denoising diffusion implicit models](https://arxiv.org/abs/2010.02502). ICLR. Equations 12 and 16.
