@@ -92,7 +92,8 @@ painter = guidance.painter()
 some = (images[:4], torch.tensor([40, 90, 140, 190]), labels[:4])
 cu.equal(guided(painter, scale), guidance.guided(painter, scale), *some)
 guidance_runs = runs[(runs["eta"] == 1) & (runs["num_steps"] == 20)]
-by_scale = guidance_runs.groupby("scale")[["named", "spread"]].agg(["min", "mean", "max"])
+scores = guidance_runs.groupby("scale")[["named", "spread"]]
+by_scale = scores.agg(["min", "mean", "max"])
 by_scale.round(2)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}

@@ -172,7 +172,7 @@ def full_size_seconds(*, seed: int) -> dict:
     data=[*DATA, "models/clothes_unet.npz"],
 )  # fmt: skip
 def sampled(*, eta: float, num_steps: int, scale: float, seed: int) -> dict:
-    """Garments drawn by the live model in few steps, with fresh noise (eta 1) or without, guided or not; the seed is the noise's."""
+    """Garments drawn by the live model in few steps, with fresh noise (eta 1) or without, guided or not."""
     pictures = guidance.drawn(15, num_steps=num_steps, eta=eta, scale=scale, seed=seed)
     labels = torch.arange(10).repeat_interleave(15)
     result = guidance.judged(pictures, labels)
