@@ -43,7 +43,7 @@ by_steps = plain.groupby(["sampler", "num_steps"])[["named", "spread"]].agg(["mi
 by_steps.round(2)
 
 # %% [markdown]
-# TEXT1
+# Few steps are enough here. With 20 steps DDPM's garments are named right as often as real ones, 0.67, and spread a little less, 0.30 against 0.34; 50 steps bring nothing more. At equal steps DDIM's garments are named right less often (0.45 with 20 steps) and spread wider than real ones, at all four numbers of steps and with each seed. With networks that are trained for longer DDIM is known for good pictures in few steps. Why it is behind with ours, the table does not say.
 #
 # The same ten noises, DDIM with five, ten, twenty and fifty steps, below one another. Since nothing is drawn on the way, they lead to the same garments, with more and more detail:
 
@@ -115,11 +115,16 @@ for line, w in zip(axes, (0.0, 1.0, 2.0, 4.0), strict=True):
 fig
 
 # %% [markdown]
-# TEXT2
+# Without the class 0.08 are named right, as by chance. With $w = 1$ it is 0.67, with 2 and 4 it is 0.85 and 0.87, more than of real garments (0.67). The price stands beside it: the spread falls from 0.30 to 0.21, where real garments have 0.34. Guidance draws what is typical of a class, again and again. A higher score is not a better picture.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("GUARD2"):
-    assert by_scale.loc[4.0, ("named", "min")] > by_scale.loc[0.0, ("named", "max")]
+with cu.guard(
+    "At equal steps DDPM's garments are named right more often than DDIM's; guidance raises the share and lowers the spread, in three seeds of the noise."
+):
+    ddpm, ddim = by_steps.loc["DDPM", "named"], by_steps.loc["DDIM", "named"]
+    assert (ddpm["min"] > ddim["max"]).all()
+    assert by_scale.loc[2.0, ("named", "min")] > by_scale.loc[1.0, ("named", "max")]
+    assert by_scale.loc[4.0, ("spread", "max")] < by_scale.loc[1.0, ("spread", "min")]
 
 # %% [markdown]
 # ## Text, latents and transformers
