@@ -480,7 +480,7 @@ fig, axes = cu.subplots(
     5, 10, width=8.4, height=5.0,
     alt="Five rows of ten pictures. Real clothes, a class a column; after 100 steps: spots in which some garments can be "
     "guessed; after 1,500 steps: clothes, a little rougher than the real ones. Then a boot at ten steps from noise, "
-    "and the guesses: first a gray blur in the shape of a boot, which becomes sharper from step to step.",
+    "and the guesses: speckles, then a blurred boot, which becomes sharper from step to step.",
 )  # fmt: skip
 for line, (name, pictures) in zip(axes, lines.items(), strict=True):
     for ax, picture in zip(line, pictures[:, 0].clamp(-1, 1), strict=True):

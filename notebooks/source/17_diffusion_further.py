@@ -45,7 +45,7 @@ by_steps.round(2)
 # %% [markdown]
 # Few steps are enough here. With 20 steps DDPM's garments are named right as often as real ones, 0.67, and spread a little less, 0.30 against 0.34; 50 steps bring nothing more. At equal steps DDIM's garments are named right less often (0.45 with 20 steps) and spread wider than real ones, at all four numbers of steps and with each seed. With networks that are trained for longer DDIM is known for good pictures in few steps. Why it is behind with ours, the table does not say.
 #
-# The same ten noises, DDIM with five, ten, twenty and fifty steps, below one another. Since nothing is drawn on the way, they lead to the same garments, with more and more detail:
+# The same ten noises, DDIM with five, ten, twenty and fifty steps, below one another. Nothing is drawn on the way, and so they lead to nearly the same garments, even with five steps:
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 rows = {
