@@ -124,9 +124,12 @@ cu.checks.non_local_means(non_local_means)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def non_local_means_solution(pictures, width):
-    """Patches as rows, then as the other two."""
+    """Patches as rows. The last three lines are those of `smooth`, which you may call."""
     padded = F.pad(pictures[:, None], [1] * 4, mode="replicate")
-    return smooth(pictures, F.unfold(padded, 3).mT / width)
+    keys = F.unfold(padded, 3).mT / width
+    scores = -torch.cdist(keys, keys).square() / 2
+    weights = scores.softmax(dim=-1)
+    return (weights @ pictures.flatten(1)[..., None]).view_as(pictures)
 
 
 cu.checks.non_local_means(non_local_means_solution)
@@ -787,7 +790,7 @@ with cu.guard("Counted and computed operations agree; twice the side is 16 times
 # - Convolutions reach as far as their receptive field. Group norm reaches everywhere, with two numbers a group; attention reaches everywhere with as much as a pixel asks for.
 # - Twice the side costs sixteen times the weights, and so the block stands where pictures are small.
 #
-# Next comes a network that shrinks a picture, attends on its small levels and enlarges it again: attention in a diffusion model.
+# Next comes a network that shrinks a picture, attends on its small levels and enlarges it again: [Attention in a diffusion model](17_diffusion.ipynb).
 #
 # ## Quiz
 

@@ -1,4 +1,4 @@
-"""What the class token attends to, by patch size, layer and head, on any image."""
+"""What the class token attends to, by patch size, block and head, on any image."""
 
 import functools
 import html
@@ -104,11 +104,11 @@ class ImageExplorer(Explorer):
         self._gallery = gallery
         self._box = None
         sizes = tuple(gallery.models)
-        heads = {"mean": 0} | {str(head): head for head in range(1, NUM_HEADS + 1)}
+        heads = {"mean": 0} | {str(head): head + 1 for head in range(NUM_HEADS)}
         controls = {
             "image": Choice({name: index for index, name in enumerate(SHOWN)}, 0, label="Image"),
             "patch_size": Choice(sizes, 7 if 7 in sizes else sizes[0], label="Patch"),
-            "layer": Choice(range(1, NUM_LAYERS + 1), NUM_LAYERS, label="Layer"),
+            "block": Choice(range(NUM_LAYERS), NUM_LAYERS - 1, label="Block"),
             "head": Choice(heads, 0, label="Head"),
         }
         caption = "The class token's weight on each patch; 1 is the weight if all had the same."
@@ -179,28 +179,28 @@ class Look:
         ax.set(xlim=(0, 1), ylim=(len(classes) - 0.4, -0.6), xlabel="probability")
         ax.tick_params(labelsize=8, length=0)
 
-    def draw(self, image: int, patch_size: int, layer: int, head: int) -> str:
-        """Look at one image with one model; head 0 is the mean of the heads."""
+    def draw(self, image: int, patch_size: int, block: int, head: int) -> str:
+        """Look at one image with one model; head 0 is the mean of the heads, 1 is head 0."""
         layers, probabilities = self.gallery.look(image, patch_size)
-        maps = layers[layer - 1]
+        maps = layers[block]
         weights = maps.mean(0) if head == 0 else maps[head - 1]
         rows, columns = weights.shape
         pixels = image_pixels(self.gallery.images[image : image + 1])[0, ..., 0]
         self.image.set_data(pixels)
         self.map.set_data(weights * weights.numel())
-        name = "mean of the heads" if head == 0 else f"head {head}"
+        name = "mean of the heads" if head == 0 else f"head {head - 1}"
         title = self.gallery.titles[image]
         self.titles[0].set_text(title)
-        self.titles[1].set_text(f"layer {layer}, {name}")
+        self.titles[1].set_text(f"block {block}, {name}")
         best = int(probabilities.argmax())
         for label, (bar, value) in enumerate(zip(self.bars, probabilities.tolist(), strict=True)):
             bar.set_width(value)
             bar.set_color(COLORS["vermilion"] if label == best else COLORS["sky"])
         row, column = divmod(int(weights.argmax()), columns)
         return (
-            f"{title}, cut into patches of {patch_size} × {patch_size} pixels. In layer {layer}, "
-            f"{name}, the class token gives most weight, {weights.max():.0%}, to the patch in row {row + 1}, "
-            f"column {column + 1} of {rows} × {columns}. The model says "
+            f"{title}, cut into patches of {patch_size} × {patch_size} pixels. In block {block}, "
+            f"{name}, the class token gives most weight, {weights.max():.0%}, to the patch in row {row}, "
+            f"column {column} of {rows} × {columns}, counted from 0. The model says "
             f"{FASHION[best]}, with probability {probabilities[best]:.0%}."
         )
 
