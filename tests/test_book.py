@@ -197,7 +197,7 @@ def test_the_contents_show_the_parts_the_appendices_and_the_back_pages():
     files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
     assert files == [
         *(chapter.notebook for chapter in (*course.chapters, *course.appendices)),
-        *("closing", "moved", "bibliography"),
+        *("moved", "bibliography"),
     ]
 
 

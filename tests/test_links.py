@@ -108,9 +108,9 @@ def test_every_chapter_teaches_some_term():
     assert not [c.notebook for c in COURSE.chapters if f"({c.notebook}.ipynb" not in text]
 
 
-@pytest.mark.parametrize("name", pages.TEXTS)
+@pytest.mark.parametrize("name", ["F_one_formula.ipynb", "moved.md"])
 def test_the_closing_page_and_the_page_of_what_moved_name_every_chapter(name):
-    text = "\n".join(markdown(f"{name}.md"))
+    text = "\n".join(markdown(name))
     assert not [c.notebook for c in COURSE.chapters if f"({c.notebook}.ipynb)" not in text]
 
 

@@ -29,7 +29,6 @@ PARTS = (
     "pyproject.toml",
     "course_utils",
     "data",
-    "notebooks/closing.md",
     "notebooks/references.bib",
     "tools",
 )

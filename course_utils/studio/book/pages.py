@@ -20,7 +20,7 @@ EXTENSIONS = [  # Jupyter Book's own, less those that can talk to other hosts (t
     "sphinxcontrib.bibtex",
 ]
 COVER, BIBLIOGRAPHY = "index", "bibliography"
-TEXTS = ("closing", "moved")  # pages after the notebooks that stand beside them, as Markdown
+TEXTS = ("moved",)  # pages after the notebooks that stand beside them, as Markdown
 BACK = (*TEXTS, BIBLIOGRAPHY)
 REFERENCES = "references.bib"
 BIBLIOGRAPHY_PAGE = """# Bibliography

@@ -1,0 +1,153 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # One formula
+#
+# You began with forty noisy points and a question: what is the value at a place where nobody measured? The answer was an average of what was measured nearby. Every chapter since has kept that average and changed one thing about it.
+#
+# $$\operatorname{Attention}(\mathbf q, \mathcal D) = \sum_{i=1}^{n} \alpha(\mathbf q, \mathbf k_i)\,\mathbf v_i$$
+#
+# Here is the same picture of it six times: a row for each query, a column for each key, dark where the weight is large. The first has nothing to learn. The others are maps of networks that the course has trained and stored.
+
+# %%
+import pandas as pd
+import torch
+
+import course_utils as cu
+from course_utils.data.translation import collate
+from course_utils.lessons.bert_and_transfer.tasks import texts
+from course_utils.lessons.diffusion import copies
+from course_utils.lessons.gpt import repeats
+from course_utils.lessons.translating.larger_world import larger_world
+
+cu.seed_everything(0)
+
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+def revived(network, name, **options):
+    """A network of the course, trained beforehand."""
+    stored = cu.load_model(name)
+    model = network(**stored.config, **options)
+    model.load_state_dict(stored.state)
+    return model.eval()
+
+
+def one_map(module, model, *inputs, head=0):
+    """The weights of one attention module on one input: (queries, keys)."""
+    with torch.no_grad(), cu.record_attention(model) as maps:
+        model(*inputs)
+    return maps[module][0, head]
+
+
+maps = {}
+
+x = torch.linspace(0, 5, 30)  # 30 places ask 30 measured points
+maps["kernel regression"] = (-((x[:, None] - x) ** 2) / 2 / 0.2**2).softmax(dim=-1)
+
+world = larger_world()
+pair = world.test[1]
+batch = collate([(world.source_vocab.encode(pair.source), world.target_vocab.encode(pair.target))])
+translator = revived(cu.Transformer, "translator_fr")
+read = batch.source, batch.source_lens, batch.target_in
+maps["translator"] = one_map("decoder.1.cross_attention", translator, *read, head=1)
+
+letters, _ = repeats.repeated(1, torch.Generator().manual_seed(4))
+maps["GPT"] = one_map("layers.0.attention", revived(cu.GPT, "gpt_copier"), letters[:, :-1])
+
+subwords = texts().subwords
+sentence = torch.tensor([subwords.sentence("the cat is on the sofa .")])
+bert = revived(cu.BERT, "bert", rotary=True)
+maps["BERT"] = one_map("layers.1.attention", bert, sentence, torch.tensor([sentence.shape[1]]))
+
+boot = cu.load_fashion_mnist("test").images[:1].float() / 127.5 - 1
+vit = revived(cu.ViT, "vit")
+with torch.no_grad(), cu.record_attention(vit) as seen:
+    vit(boot)
+maps["ViT"] = list(seen.values())[-1][0, 0]
+
+unet = revived(cu.UNet, "copier_unet")
+maps["U-Net"] = copies.looks(unet)["down, head 1"].flatten(2).flatten(0, 1)
+
+fig, axes = cu.subplots(
+    2, 3, width=8.4, height=5.4,
+    alt="Six maps of weights. Kernel regression: a band along the diagonal. Translator: three steps of a line, then most rows "
+    "on the first word. GPT: a line some places below the diagonal, nothing above it. BERT: a line to the right of the diagonal. "
+    "ViT: two dark columns. U-Net: pieces of slanted lines.",
+)  # fmt: skip
+for ax, (name, weights) in zip(axes.flat, maps.items(), strict=True):
+    drawn = cu.heatmap(ax, weights, xlabel=None, ylabel=None, vmax=0.4)
+    ax.set(title=name, xticks=[], yticks=[], aspect="auto")
+bar = fig.colorbar(drawn, ax=axes, shrink=0.7, extend="max", label="weight")
+bar.outline.set_visible(False)
+fig
+
+# %% [markdown]
+# Whether a query is a place, a French word, a letter, a patch or a pixel: its row is a list of weights, none of them negative, and they add up to 1.
+
+# %%
+pd.DataFrame(
+    {
+        name: {
+            "queries": weights.shape[0],
+            "keys": weights.shape[1],
+            "least sum of a row": f"{weights.sum(dim=1).min():.3f}",
+            "greatest": f"{weights.sum(dim=1).max():.3f}",
+            "largest weight": f"{weights.max():.2f}",
+        }
+        for name, weights in maps.items()
+    }
+).T
+
+# %% [markdown]
+# What differs is where queries, keys and values come from, how a score is made, and who may look at whom:
+#
+# | | query | key | value | score | may look at |
+# |---|---|---|---|---|---|
+# | kernel regression | a place | a place that was measured | what was measured there | minus the squared distance, by the width | all |
+# | translator, cross-attention | the French so far | an English word, read in its sentence | the same, through another matrix | $\mathbf q^\top\mathbf k/\sqrt d$ | all words of the sentence, no padding |
+# | GPT | a token | a token | a token | the same | itself and what stands before |
+# | BERT | a token | a token | a token | the same | the whole sentence |
+# | ViT | a patch, or the class token | likewise | likewise | the same | the whole picture |
+# | U-Net | a pixel of the coarse picture | likewise | likewise | the same | the whole picture |
+#
+# These are single heads of single networks on single inputs, chosen because they show their kind. What such maps can show, and what they cannot, is measured in [Translating](11_translating.ipynb) and [Vision transformers](15_vision_transformers.ipynb).
+
+# %% [markdown]
+# ## What stands where
+#
+# Everything that the course builds runs on a laptop.
+#
+# | chapter | what it builds |
+# |---|---|
+# | [Start here](00_start_here.ipynb) | a translator to ask; how a chapter works; shapes and broadcasting |
+# | [Queries, keys and values](01_queries_keys_values.ipynb) | exact, approximate, top-k and average look-up; softmax and temperature; an answer of nothing |
+# | [Kernel regression](02_kernel_regression.ipynb) | kernel regression with a fixed width, a width chosen by leave-one-out, and a learned width |
+# | [Scoring functions](03_scoring_functions.ipynb) | dot-product and additive scores; scaled dot-product attention |
+# | [Masks](04_masks.ipynb) | padding and causal masks; a masked softmax that survives them; attention for batches, equal to PyTorch's |
+# | [Sequence to sequence](05_sequence_to_sequence.ipynb) | batches; GRU; an encoder–decoder, its loss, its training loop and greedy decoding; BLEU |
+# | [Bahdanau attention](06_bahdanau_attention.ipynb) | recurrent translation with attention; alignment |
+# | [Self-attention](07_self_attention.ipynb) | self-attention, what it finds that an average does not, and what it costs beside convolution and recurrence |
+# | [Multi-head attention](08_multi_head_attention.ipynb) | multi-head attention; sliced, additive and with sizes of their own on its further page |
+# | [Positions](09_positions.ipynb) | sinusoidal, learned, rotary and relative positions; what they do beyond the trained length |
+# | [The Transformer](10_transformer.ipynb) | encoder block, decoder block and the whole model; who can see whom; what a residual connection keeps |
+# | [Translating](11_translating.ipynb) | a translator; beam search; a decoder with a cache; what its maps can show |
+# | [Training transformers](12_training_transformers.ipynb) | norm after and before; a failed training and what broke it; warm-up; BLEU by checkpoint; English→Spanish |
+# | [GPT](13_gpt.ipynb) | subwords, n-grams, a GPT written, trained and sampled, and the rule that it did not learn |
+# | [BERT and transfer](14_bert_and_transfer.ipynb) | masking, a BERT; what pretraining brings beside bags of words and counts; LoRA; a loss on answers only |
+# | [Vision transformers](15_vision_transformers.ipynb) | patches, a ViT written and trained; against a CNN with equal budgets; what its maps show, and their controls |
+# | [Attention between pixels](16_attention_between_pixels.ipynb) | filters as attention; a block of attention between pixels; what group norm, dilated filters and a linear cost can do instead |
+# | [Attention in a diffusion model](17_diffusion.ipynb) | noise and the sampler; a U-Net; a task in which attention wins, and one in which it does not; cross-attention to words |
+
+# %% [markdown]
+# ## Where to go from here
+#
+# - **Ask a question of your own.** [A project of your own](D_capstone.ipynb) says what convinces: a baseline, three seeds on both sides, and the number that would refute you.
+# - **Change one thing and measure.** Change a size, a mask or a score, predict what a number will do, and run the cell.
+# - **Read the papers with the code beside you.** [Names, notation and shapes](A_names.ipynb) translates their names, the book has a bibliography of all that the chapters cite, and the [glossary](C_glossary.ipynb) says where each word was explained.
+# - **Go where the laptop ends.** Cells that want a GPU say so; `make gpu` runs them at full size, and `torchrun` shares a training among several.
