@@ -758,11 +758,11 @@ adds = {n: [cu.multiply_adds(f, texts[n]) for f in layers.values()] for n in tex
 costs = pd.DataFrame(adds, index=list(layers)).T
 waits = {n: [cu.waiting_products(f(texts[n])) for f in layers.values()] for n in texts}
 paths = {n: [path(n, kernel), path(n, kernel, grow=k)] for n in lengths[:3]}
-print("multiply-adds, n = 96:", costs.loc[96].to_dict())
-print("products that wait:", waits)
-print("layers of convolution; the same with growing dilation:", paths)
+print(pd.DataFrame(waits, index=list(layers)).rename_axis("products that wait"), "\n")
+print(pd.DataFrame(paths, index=["convolution", "dilated"]).rename_axis("layers"))
 twice = {f"{n} → {2 * n}": costs.loc[2 * n] / costs.loc[n] for n in (16, 96, 384)}
-pd.DataFrame(twice).rename_axis("multiply-adds, times").round(2)
+twice = pd.DataFrame(twice).map("× {:.2f}".format)
+pd.concat([costs.loc[[16, 96, 384]].T, twice], axis=1).rename_axis("multiply-adds")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = cu.stored_runs("self_attention", "milliseconds")

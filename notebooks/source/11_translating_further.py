@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Translating: real sentences, words and pieces
 #
-# Optional, about a quarter of an hour. The sentences of [Translating](11_translating.ipynb) come from a grammar. Here the same class has read 40,000 sentence pairs that people wrote: what it reaches, what it says, whether subwords help,
+# Optional, about ten minutes. The sentences of [Translating](11_translating.ipynb) come from a grammar. Here the same class has read 40,000 sentence pairs that people wrote: what it reaches, what it says, whether subwords help,
 # and what the score leaves out. The trainings were made beforehand.
 
 # %%
