@@ -121,8 +121,8 @@ def test_every_declared_run_is_stored_and_fresh(slug):
 
 @pytest.mark.parametrize("path", sorted(runs.RUNS.glob("*.json")), ids=lambda path: path.stem)
 def test_every_stored_run_is_declared_or_belongs_to_a_gpu_cell(path):
-    chapter = next(c for c in COURSE.chapters if c.slug == path.stem)
-    code = "\n".join(gpu_code(chapter))
+    page = next(page for page in COURSE.notebooks if page.slug == path.stem)
+    code = "\n".join(gpu_code(page))
     known = {
         (one.name, json.dumps(case, sort_keys=True))
         for one in runs.declared(path.stem).values()
@@ -207,15 +207,15 @@ def test_without_a_gpu_the_command_says_so_and_fails():
 
 @pytest.mark.parametrize("chapter", COURSE.chapters, ids=lambda chapter: chapter.slug)
 def test_the_manifest_says_which_chapters_have_gpu_cells(chapter):
-    assert chapter.gpu is bool(gpu_code(chapter))
+    assert chapter.gpu is any(gpu_code(page) for page in chapter.pages())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "chapter", [c for c in COURSE.chapters if c.gpu], ids=lambda chapter: chapter.slug
+    "page", [page for page in COURSE.notebooks if gpu_code(page)], ids=lambda page: page.slug
 )
-def test_gpu_cells_run_in_small_on_a_cpu(chapter, monkeypatch):
+def test_gpu_cells_run_in_small_on_a_cpu(page, monkeypatch):
     monkeypatch.setenv("COURSE_QUICK", "1")
     monkeypatch.setenv("COURSE_OFFLINE", "1")
-    results = run_gpu_cells(chapter)
+    results = run_gpu_cells(page)
     assert results and all(run.result for run in results)

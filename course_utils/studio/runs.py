@@ -24,21 +24,23 @@ from course_utils.studio.manifest import Chapter, ManifestError
 from course_utils.studio.notebooks import NotebookError, choose
 
 
-def gpu_code(chapter: Chapter) -> list[str]:
-    """The first code cell of a chapter and its cells tagged `gpu`, in order; nothing if it has none."""
-    notebook = jupytext.read(chapter.source, fmt="py:percent")
+def gpu_code(page: Chapter) -> list[str]:
+    """The first code cell of a page and its cells tagged `gpu`, in order; nothing if it has none."""
+    if not page.source.is_file():
+        return []
+    notebook = jupytext.read(page.source, fmt="py:percent")
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     tagged = [cell.source for cell in code if "gpu" in cell.metadata.get("tags", [])]
     return [code[0].source, *tagged] if tagged else []
 
 
-def run_gpu_cells(chapter: Chapter) -> list[StoredRun]:
-    """Run a chapter's gpu cells and return what each of them gave."""
-    names: dict = {"__name__": f"gpu_cells_of_{chapter.notebook}"}
+def run_gpu_cells(page: Chapter) -> list[StoredRun]:
+    """Run a page's gpu cells and return what each of them gave."""
+    names: dict = {"__name__": f"gpu_cells_of_{page.notebook}"}
     results = []
-    for number, code in enumerate(gpu_code(chapter)):
+    for number, code in enumerate(gpu_code(page)):
         *body, last = ast.parse(code).body
-        where = f"<{chapter.notebook}, gpu cell {number}>"
+        where = f"<{page.notebook}, gpu cell {number}>"
         if not number:
             body, last = [*body, last], None
         exec(compile(ast.Module(body, []), where, "exec"), names)
@@ -85,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _gpu(chapters: Sequence[Chapter], *, quick: bool) -> int:
+def _gpu(pages: Sequence[Chapter], *, quick: bool) -> int:
     if not quick and not has_gpu():
         print(
             "There is no GPU here, so nothing was run; `--quick` tries the code on this CPU.",
@@ -94,8 +96,8 @@ def _gpu(chapters: Sequence[Chapter], *, quick: bool) -> int:
         return 1
     os.environ["COURSE_QUICK" if quick else "COURSE_RECORD"] = "1"
     leads = os.environ.get("RANK", "0") == "0"
-    for chapter in chapters:
-        for result in run_gpu_cells(chapter) if chapter.gpu else []:
+    for page in pages:
+        for result in run_gpu_cells(page):
             if leads:
                 print(result, flush=True)
     return 0

@@ -478,8 +478,9 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# Descent makes the leave-one-out error smaller, from 1.59 to 0.98, and finds the width of the table, 0.32. This is not
-# always so: far to the right the error is flat, and on other points it falls outward or has two valleys. (Try a start of
+# Descent makes the leave-one-out error smaller, from 1.59 to 0.98, and finds the width of the table, 0.32. (What that
+# changes: set the first explorer's width to 1.6, then to 0.4, and move the query.) It does not
+# always find it: far to the right the error is flat, and on other points it falls outward or has two valleys. (Try a start of
 # 5 with a noise of 2 or 3.) Look at the table when you can.
 #
 # ### Exercise 3 · Find the bug

@@ -10,8 +10,9 @@
 # # Sequence to sequence
 #
 # Read this sentence once, then cover it and write it in another language: *the old woman gave the red book to my
-# brother near the station yesterday*. **Can a
-# network translate a sentence of any length if all that it keeps of it is one vector of fixed size?**
+# brother near the station yesterday*. All pictures of a set can be
+# scaled to one size; a sentence can not. **Can a network translate a sentence of any length if all that it keeps of it
+# is one vector of fixed size?**
 #
 # ```
 # i'm home . <eos>   →   [ one vector ]   →   je suis chez moi . <eos>

@@ -20,14 +20,15 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import course_utils as cu
 from course_utils.data.text import UNK
-from course_utils.lessons.gpt import bits, writing
+from course_utils.lessons.gpt import bits, real, writing
+from course_utils.lessons.gpt.training import evaluate, train, windows
 
 cu.seed_everything(0)
 
 # %% [markdown]
 # ## Encode a word
 #
-# *Section 1 of 5*
+# *Section 1 of 6*
 #
 # [The chapter](13_gpt.ipynb#Pieces-of-words) found merges by hand and left the cutting of a new word to a library. It takes ten lines.
 #
@@ -79,7 +80,7 @@ print(encode("overparameterized", subwords.merges))
 # %% [markdown]
 # ## Bytes instead of characters
 #
-# *Section 2 of 5*
+# *Section 2 of 6*
 #
 # The pieces of [the chapter](13_gpt.ipynb#Pieces-of-words) begin with the characters of the training text, and any other character is unknown. [Radford et al. (2019)](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf) begin with *bytes* for GPT-2: in UTF-8 every text of every script is a row of bytes,
 # and there are 256 of them. The merges are found as before. There are no end marks: a space belongs to the word behind it, and merges do not cross from one word to the next. The library does both.
@@ -123,7 +124,7 @@ with cu.guard("Byte-level pieces give back each text; ours have unknown ones in 
 # %% [markdown]
 # ## Bits per character
 #
-# *Section 3 of 5*
+# *Section 3 of 6*
 #
 # Perplexities of different tokens cannot be compared: a character is easier to guess than a word. But all tokenizers cut the *same text*, and its whole log-likelihood can be divided by something that they share, its characters. Divided by $\ln 2$, too, it is in **bits per character**. Here are the n-grams of the chapter, with characters and with subwords, the best of one to eight tokens; training text and held-out text are the same for all, and the best is chosen on the held-out text.
 
@@ -155,7 +156,7 @@ with cu.guard("Characters have the smallest perplexity and the most bits per cha
 # %% [markdown]
 # ## The nucleus
 #
-# *Section 4 of 5*
+# *Section 4 of 6*
 #
 # A fixed $k$ is too large where the model is sure, and too small where it is not. **Top-p** or **nucleus sampling** ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751)) keeps the smallest set of best tokens whose probabilities sum to at least $p$. Two distributions over ten tokens, one sure and one not:
 
@@ -207,7 +208,7 @@ with cu.guard("The nucleus of 0.9 has one token of the sure distribution and eig
 # %% [markdown]
 # ## What a cache weighs
 #
-# *Section 5 of 5*
+# *Section 5 of 6*
 #
 # A cache holds a key and a value for each token, layer and key–value head: $2 \cdot \text{layers} \cdot \text{heads} \cdot \text{head size}$ numbers a token. In half precision each takes two bytes. (In Llama 3.1, four query heads share one head of keys and values, which makes its cache a quarter of what it would be.)
 
@@ -228,6 +229,37 @@ pd.DataFrame(weighs).T
 
 # %% [markdown]
 # A full window of Llama 3.1 takes 16,384 MiB for a single text, more than the weights of the model (8 billion numbers of two bytes are 15,259 MiB). For long texts the cache is what fills the memory.
+
+# %% [markdown]
+# ## At full size
+#
+# *Section 6 of 6*
+#
+# The chapter's run on Shakespeare has the size that [nanoGPT](https://github.com/karpathy/nanoGPT) takes for a CPU. For a GPU it takes 6 layers, 6 heads, 384 features, windows of 256 characters, 64 of them a step, dropout 0.2 and 5,000 steps, and reports a validation loss of 1.47. The cell does this where there is a GPU, and needs the file of the plays then ([README](../README.md) says how files are fetched). Elsewhere it shows the run that is stored, or says that there is none.
+
+
+# %% tags=["gpu"]
+def full_size(*, quick=False):
+    """nanoGPT's size for a GPU; `quick`: five steps of a tiny one on random letters."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if quick:
+        shape = {"embed_dim": 16, "num_heads": 2, "num_layers": 1, "max_len": 16}
+        alphabet, text, unread = range(65), *torch.randint(65, (2, 300))
+    else:
+        shape = {"embed_dim": 384, "num_heads": 6, "num_layers": 6, "max_len": 256}
+        alphabet, text, unread = real.characters()
+    network = cu.GPT(len(alphabet), dropout=0.2, **shape).to(device)
+    train(
+        network, lambda drawn: windows(text.to(device), shape["max_len"], 64, drawn),
+        steps=5 if quick else 5000, lr=1e-3, warmup=1 if quick else 100,
+    )  # fmt: skip
+    return {"val_loss": evaluate(network, unread.to(device), shape["max_len"])}
+
+
+cu.stored_run("gpt_further", full_size)
+
+# %% [markdown]
+# With 10.8 million parameters it is thirteen times as large as the run of the chapter, and reads four times as far.
 #
 # Back to [GPT](13_gpt.ipynb).
 
@@ -236,5 +268,6 @@ pd.DataFrame(weighs).T
 #
 # - Dubey, A. et al. (2024). [The Llama 3 herd of models](https://arxiv.org/abs/2407.21783).
 # - Holtzman, A., Buys, J., Du, L., Forbes, M. and Choi, Y. (2020). [The curious case of neural text degeneration](https://arxiv.org/abs/1904.09751). ICLR.
+# - Karpathy, A. (2022). [nanoGPT](https://github.com/karpathy/nanoGPT). The file config/train_shakespeare_char.py.
 # - Radford, A., Wu, J., Child, R., Luan, D., Amodei, D. and Sutskever, I. (2019). [Language models are unsupervised multitask learners](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf). OpenAI. Section 2.2: byte-level pieces.
 # - Wu, Y. et al. (2016). [Google's neural machine translation system: bridging the gap between human and machine translation](https://arxiv.org/abs/1609.08144). Section 4.1: wordpieces.
