@@ -66,7 +66,7 @@ cu.show_images(
 )
 
 # %% [markdown]
-# All three have the shape (1, 16, 147). Without the permute a "patch" of 147 numbers holds three patches of *one* color that are side by side. From a reshape alone it holds a few whole lines of one color. No error is raised, and a network still learns something from such tokens, since each still belongs to a place.
+# All three have the shape (1, 16, 147). Without the permute a "patch" of 147 numbers holds three patches that follow one another, nearly always of *one* color. From a reshape alone it holds five lines and a quarter, nearly always of one color. No error is raised, and a network still learns something from such tokens, since each still belongs to a place.
 #
 # On a gray image the first mistake is none: with one channel the order is right. So code that was tested on MNIST fails silently on color images. The code printed in Avinash Kak's lecture ([2025](https://engineering.purdue.edu/DeepLearn/)) for its ViT on CIFAR-10 unfolds twice and then reshapes, without a permute; its confusion matrix has a mean of 56.2 % on the diagonal. How much of that is due to the patches, its text does not say.
 #
@@ -102,7 +102,7 @@ cu.checks.rebuild(rebuild_solution)
 #
 # *Section 2 of 5*
 #
-# A trained model for 28 × 28 shall read images of 42 × 42, that is 36 patches instead of 16. All weights fit but the table of positions. Dosovitskiy et al. (section 3.2) stretch it: the class token's row stays, the others are taken for a small image with $d$ channels and are interpolated.
+# A model that was trained on 28 × 28 is given images of 42 × 42, that is 36 patches instead of 16. All weights fit but the table of positions. Dosovitskiy et al. (section 3.2) stretch it: the class token's row stays, the others are taken for a small image with $d$ channels and are interpolated.
 #
 # ### Exercise 2 · A finer grid
 #
@@ -220,7 +220,7 @@ with cu.guard("Orthogonal pairs have the loss ln(1 + 3/e) at scale 1 and nearly 
 #
 # The ViT was not the first network of its kind. [Ramachandran et al. (2019)](https://arxiv.org/abs/1906.05909) put attention in place of the convolutions of a ResNet. Each pixel attends to a window around it, with relative positions, and the cost does not explode since the window is small.
 #
-# [Cordonnier et al. (2020)](https://arxiv.org/abs/1911.03584) proved that a layer of attention with $k^2$ heads and suitable relative positions can compute any convolution with a kernel of $k \times k$: each head looks at one pixel of the kernel, wherever the query stands. Their networks in fact learn heads of that kind in the first layers. For their experiments they cut images into patches of 2 × 2: a ViT in all but the size. What a head has to look like for this, the printed lines show: its score depends on the distance of the places alone.
+# [Cordonnier et al. (2020)](https://arxiv.org/abs/1911.03584) proved that a layer of attention with $k^2$ heads and suitable relative positions can compute any convolution with a kernel of $k \times k$: each head looks at one pixel of the kernel, wherever the query stands. Their networks in fact learn heads of that kind in the first layers. For their experiments they cut images into patches of 2 × 2: a ViT in all but the size. What a head has to look like for this, the printed lines show: its score depends only on where the key stands, seen from the query.
 
 # %%
 i = torch.arange(16)

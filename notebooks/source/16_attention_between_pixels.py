@@ -10,7 +10,7 @@
 # # Attention between pixels
 #
 # Words attend to words, patches to patches. **What can one pixel learn from another that stands far away?** In the picture below an empty symbol has to get the color of the filled symbol of the same shape. The three convolutions of a small network see at most three pixels far, and no pair is that near.
-# At the end of this chapter we train it, with attention in the middle and without.
+# Later we train it, with attention and without.
 #
 # After this chapter you can
 #
@@ -143,7 +143,7 @@ cu.predict(
         "the blur": "At the edge of a sleeve, which pixels does it average?",
         "the bilateral filter": "It compares single noisy pixels. How sure can it be, compared with nine?",
     },
-    why="Clothes have large even areas and long edges, so that many pixels look alike; a patch of nine noisy pixels tells better than one which these are.",
+    why="Clothes have large even areas and long edges. Nine noisy pixels tell better than one which other pixels show the same.",
 )
 
 # %%
@@ -152,16 +152,16 @@ filters = {
     "blur": (blur, [(0.5,), (0.6,), (0.7,), (0.85,)]),
     "bilateral": (bilateral, list(itertools.product((1.0, 1.5, 2.0), (0.4, 0.6, 0.8)))),
     "non-local means": (by_likeness, [(0.6,), (0.7,), (0.8,), (1.0,)]),
+    "patch and place": (pixels.patches_and_places, [(3, 0.8), (5, 0.8), (8, 0.7)]),
 }
 tests, validation = pixels.clothes("test", 12), pixels.clothes("train", 8)
-found, errors, best = [], {}, {}
+dark, found, errors = noisy(validation, 9), [], {}
 for name, (method, widths) in filters.items():
-    dark = noisy(validation, 9)
     tried = [(method(dark, *w) - validation).square().mean() for w in widths]
-    best[name] = widths[torch.stack(tried).argmin()]
-    cleaned = [method(noisy(tests, draw), *best[name]) for draw in range(3)]
+    best = widths[torch.stack(tried).argmin()]
+    cleaned = [method(noisy(tests, draw), *best) for draw in range(3)]
     errors[name] = (torch.stack(cleaned) - tests).square().mean((2, 3))  # (3, 12)
-    found.append([name, best[name], min(tried).item(), *errors[name].mean(1).tolist()])
+    found.append([name, best, min(tried).item(), *errors[name].mean(1).tolist()])
 draws = [f"test, draw {s}" for s in range(3)]
 filtered = pd.DataFrame(found, columns=["filter", "best widths", "validation", *draws])
 wins = (errors["non-local means"] < errors["bilateral"]).sum()
@@ -171,7 +171,9 @@ filtered.set_index("filter").round(3)
 # %% [markdown]
 # The widths were chosen on eight training pictures, the errors are of twelve test pictures with three draws of the noise each. The noise has 0.090. The blur leaves 0.041 to 0.044, the bilateral filter 0.027 to 0.029 and non-local means 0.021 to 0.023; in 31 of 36 noisy pictures the last is ahead of the second. All three are the same formula. What differs are the keys.
 #
-# In the explorer a marked pixel asks. Put it on an edge, then into an even area. Before you move it: for which filter does the map of weights have the same form everywhere?
+# Is it the patch that wins, or that far pixels count like near ones? The last row is a control, with patch *and* place as the key. It leaves least in each draw, 0.020 to 0.021. So here the patch wins, and a little nearness helps.
+#
+# In the explorer, put the marked pixel on an edge, then into an even area. Before you move it: for which filter does the map of weights have the same form everywhere?
 
 # %%
 cu.explore.likeness()
@@ -188,7 +190,7 @@ with cu.guard(
     means = {name: error.mean(dim=1) for name, error in errors.items()}
     assert (means["non-local means"] < 0.85 * means["bilateral"]).all()
     assert (means["bilateral"] < 0.85 * means["blur"]).all()
-    assert wins >= 25
+    assert wins >= 25 and (means["patch and place"] < means["non-local means"]).all()
 
 # %% [markdown]
 # What can learning add? Better queries and keys than raw patches, and better values than raw pixels. [Wang et al. (2018)](https://arxiv.org/abs/1711.07971) made this step, and named their block after the filter: the *non-local block*.
@@ -304,27 +306,28 @@ cu.checks.predicted_pixels(predicted_pixels_solution)
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
     """
-    x     .     .
-    .     norm  norm
-    .     qkv   qkv
-    .     q     k
-    .     att   att
-    .     out   out
-    add   .     .
-    y     .     .
+    x     .     .     .
+    .     norm  norm  norm
+    .     qkv   qkv   qkv
+    .     q     k     v
+    .     att   att   att
+    .     out   out   out
+    add   .     .     .
+    y     .     .     .
     """,
     nodes={
         "x": cu.Box("pixels", shape="(C, H, W)", color="gray"),
         "norm": cu.Box("group norm, then flatten", shape="(C, n), n = H · W"),
         "qkv": cu.Box("convolution, width 1", shape="(3C, n)", color="orange"),
-        "q": cu.Box("q, k, v split into heads", shape="3 × (h, C/h, n)"),
-        "k": cu.Box("q, k, v split into heads", shape="3 × (h, C/h, n)"),
+        "q": cu.Box("queries", shape="(h, C/h, n)"),
+        "k": cu.Box("keys", shape="(h, C/h, n)"),
+        "v": cu.Box("values", shape="(h, C/h, n)"),
         "att": cu.Box("score, scale, normalize, mix", shape="weights (h, n, n)", color="sky"),
         "out": cu.Box("convolution, width 1, begins at 0", shape="(C, n)", color="orange"),
         "add": cu.Circle("+"),
         "y": cu.Box("pixels", shape="(C, H, W)", color="gray"),
     },
-    arrows=["x -> add -> y", "x -> norm -> qkv -> q -> att -> out -> add"],
+    arrows=["x -> add -> y", "x -> norm -> qkv", "qkv -> q -> att", "qkv -> k -> att", "qkv -> v -> att", "att -> out -> add"],
     alt="The picture goes straight down to a plus. Beside it: group norm, flattened to a line of pixels, one convolution of "
     "width 1 to three times as many channels, split into queries, keys, values and heads, attention, a convolution that begins at zero; the result is added.",
     gap=(40, 24),
@@ -335,6 +338,8 @@ cu.Drawing(
 #
 # $$\begin{pmatrix}1&3\\1&3\end{pmatrix} \text{ has mean 2, variance 1} \;\mapsto\; \begin{pmatrix}-1&1\\-1&1\end{pmatrix}, \qquad
 # \begin{pmatrix}0&0\\10&10\end{pmatrix} \text{ has mean 5, variance 25} \;\mapsto\; \begin{pmatrix}-1&-1\\1&1\end{pmatrix}.$$
+#
+# Then each channel is multiplied by a learned number, and another learned number is added.
 #
 # ### Exercise 3 · Find the bug
 #
@@ -466,7 +471,7 @@ norms.rename_axis("size of the gradient").round(4)
 # %%
 entry = 40.0  # try 10 … 60
 query, two_keys = torch.full((1, 64), entry), torch.full((2, 64), entry)
-two_keys[1] -= entry / 40
+two_keys[1] *= 0.9625
 fourth = 64**-0.25
 scored = {
     "float32, divided by √d": query @ two_keys.T / 8,
@@ -479,9 +484,9 @@ heads_of_columns = ["score, key 0", "key 1", "weight, key 0", "weight, key 1"]
 pd.DataFrame(halves, index=heads_of_columns).T.round(2)
 
 # %% [markdown]
-# Divided afterwards, float16 gives ∞, and ∞ − ∞ makes the weights nan. Scaled first, both scores are finite and the weights right. bfloat16 reaches as far as float32, and pays with digits.
+# Divided afterwards, float16 gives ∞, and ∞ − ∞ makes the weights nan. Scaled first, both scores are finite and the weights right. bfloat16 reaches as far as float32, and pays with digits: 12,288 for 12,320.
 #
-# So $d^{-1/4}$ is for float16, and for code that writes the product out. The comment in Dhariwal and Nichol's code says as much: "More stable with f16 than dividing afterwards". Others do without: the code of Ho et al. multiplies the scores by $d^{-1/2}$, once. PyTorch's operator takes $q$ and $k$ unscaled.
+# So $d^{-1/4}$ is for float16, and for code that writes the product out. The comment in Dhariwal and Nichol's code says as much: "More stable with f16 than dividing afterwards". Others do without: the code of Ho et al. multiplies the scores by $d^{-1/2}$, once. PyTorch's operator takes $q$ and $k$ unscaled, and scales itself.
 
 # %%
 cu.quiz("attention_between_pixels", "scale_first")
@@ -532,7 +537,7 @@ heard = pd.DataFrame(heard, ["pixels that change", "change there", "in a corner"
 heard.round(4)
 
 # %% [markdown]
-# A convolution of width 3 reaches one pixel far, and $m$ of them $m$ pixels: a square of $2m+1$, here 49 pixels. This is the **[receptive field](C_glossary.ipynb#receptive-field)**, and it ends sharply. The group norm reaches all 225, by a little. So a network with group norms is *not* local, attention or not, and who compares attention with convolutions has to take care of the norm, too. We do in the next section.
+# A convolution of width 3 reaches one pixel far, and $m$ of them $m$ pixels: a square of $2m+1$, here 49 pixels. This is the **[receptive field](C_glossary.ipynb#receptive-field)**, and it ends sharply. The group norm reaches all 225, by a little; so does the block, whose attention is not trained yet. So a network with group norms is *not* local, attention or not, and who compares attention with convolutions has to take care of the norm, too.
 #
 # No position is added anywhere. Permute the pixels, and the output of the block is permuted, as in [Self-attention](07_self_attention.ipynb). Image networks know places from the convolutions around the block, which see the zeros beyond the border ([Islam et al., 2020](https://arxiv.org/abs/2001.08248)).
 
@@ -550,7 +555,7 @@ with cu.guard(
 #
 # *Section 6 of 7*
 #
-# Back to the task of the beginning. There are eight input channels: four for the color of a filled symbol, four for its shape. The loss is the cross-entropy of the color at the four empty symbols. The network has three $3\times3$ convolutions, and something in the middle:
+# There are eight input channels: four for the color of a filled symbol, four for its shape. The loss is the cross-entropy of the color at the four empty symbols. The network has three $3\times3$ convolutions, and something in the middle:
 
 
 # %%
@@ -601,14 +606,14 @@ def train(model, tests, steps, lr=3e-3, batch=32, seed=0):
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "Group norm with 8 groups and no attention: which share of the colors will be right after 800 steps?",
-    ["¼, a guess", "about half", "more than 0.9"],
-    answer="more than 0.9",
+    "Group norm with 8 groups and no attention, six trainings of 800 steps: which share of the colors will be right?",
+    ["¼ in all, a guess", "about half in all", "nearly all in some, about half in others"],
+    answer="nearly all in some, about half in others",
     wrong={
-        "¼, a guess": "That is the bound if pixels hear nothing. What does the table of section 5 say about group norm?",
-        "about half": "With one group it stays there. How many numbers do eight groups carry, and how many (symbol, color) are there?",
+        "¼ in all, a guess": "That is the bound if nothing gets from pixel to pixel. What does the table of section 5 say about group norm?",
+        "about half in all": "With one group it stays there. How many numbers do eight groups carry, and how many pairs of a symbol and a color are there?",
     },
-    why="There are 4 × 4 pairs of a symbol and a color. Eight means and eight variances can carry which of these are in the picture. It is nearly always enough.",
+    why="Eight means and eight variances can carry the colors: three trainings end above 0.99. The other three do not find out how.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -631,8 +636,8 @@ runs = pd.DataFrame(run.config | run.result for run in runs)
 kinds = list(runs["kind"].unique())
 fig, ax = cu.subplots(
     width=7.4, height=3.2,
-    alt="Share of right colors, three seeds each, after 400 and 800 steps. Without a way between far pixels a quarter; group norm with "
-    "one group and dilated convolutions about a half; group norm with eight groups between 0.4 and 0.9, then nearly all; attention all after 400.",
+    alt="Share of right colors, six seeds each, after 400 and 800 steps. Without a way between far pixels a quarter; group norm with "
+    "one group and dilated convolutions about a half; group norm with eight groups in three seeds nearly all, in three much less; attention nearly all in each.",
 )  # fmt: skip
 for when, face, height in ((400, "none", -0.12), (800, cu.COLORS["blue"], 0.12)):
     ax.plot(
@@ -665,34 +670,39 @@ for name, state in (("untrained", untrained), ("trained", trained)):
     asking = maps[torch.arange(500)[:, None], holes]  # (500, 4, 64)
     near = far_colors.near(dots)  # (500, 4, 64): at most one pixel away from the dot
     on_dots[name] = (asking * near).sum(dim=-1).mean().item()
-    print(
-        f"{name}: weight of empty symbols on the 3 × 3 pixels around their partner {on_dots[name]:.2f}"
-    )
+    print(f"{name}: weight on the 3 × 3 pixels around the partner {on_dots[name]:.2f}")
 print(f"evenly spread it would be {near.sum(dim=-1).float().mean() / 64:.2f}")
 fig, axes = cu.subplots(
-    1, 5, width=8.8, height=2.2,
-    alt="One picture, and beside it where its four empty symbols look, one map each.",
+    1, 5, width=9.0, height=2.1,
+    alt="One picture, and beside it where each of its four empty symbols looks. Each map is dark at the filled symbol of the same shape, and pale elsewhere.",
 )  # fmt: skip
 far_colors.draw_pixels(axes[0], unseen, 0)
 for symbol, ax in enumerate(axes[1:]):
-    ax.imshow(asking[0, symbol].view(8, 8), cmap="Blues", vmin=0, vmax=0.3)
+    drawn_map = ax.imshow(asking[0, symbol].view(8, 8), cmap="Blues", vmin=0, vmax=1)
     hole, dot = holes[0, symbol].item(), dots[0, symbol].item()
-    ax.plot(hole % 8, hole // 8, far_colors.MARKS[symbol], color="0.35", markerfacecolor="none")
-    ax.plot(dot % 8, dot // 8, far_colors.MARKS[symbol], color=cu.COLORS["vermilion"], markersize=5)
+    ink = far_colors.INKS[unseen.answers[0].flatten()[hole]]
+    shape = {"marker": far_colors.MARKS[symbol], "markersize": 8}
+    ax.plot(hole % 8, hole // 8, color="0.35", markerfacecolor="none", **shape)
+    ax.plot(dot % 8, dot // 8, color=ink, markeredgecolor="white", **shape)
     ax.set(xticks=[], yticks=[])
+    ax.spines[:].set_color("0.85")
+    ax.spines[:].set_visible(True)
+fig.colorbar(drawn_map, ax=axes[1:], label="weight", shrink=0.8).outline.set_visible(False)
 fig
 
 # %% [markdown]
-# The lines above the figure are of one run, with the block. The figure has three seeds of each network, from stored runs. The rate is the best of three for each, found with another seed and other pictures.
+# The lines above the figure are of one run, with the block. The figure has six seeds of each network, from stored runs. The rate is the best of three for each, found with another seed and other pictures. After 800 steps:
 #
 # - Without a way between far pixels 0.25 to 0.27 are right: a guess.
-# - Group norm alone, one group: 0.43 to 0.45 after 400 steps, 0.48 to 0.54 after 800. With eight groups: 0.45 to 0.89, and then more than 0.99.
+# - Group norm alone, one group: 0.46 to 0.54. With eight groups: more than 0.99 in three runs, 0.53 to 0.72 in the others.
 # - Dilated convolutions have every pixel in view and six times as many parameters in the middle. They reach 0.53 to 0.57.
-# - Attention, with either norm: 0.95 to 1.00 after 400 steps, more than 0.99 after 800 in all six runs.
+# - Attention, with either norm: more than 0.99 in all twelve runs. (After 400 steps it was 0.59 to 1.00.)
 #
-# So attention learned this faster in every run, and it does not need what the norm carries. But "only attention can do it" would be wrong: group norm with eight groups gets there, too, in up to twice the steps. A comparison "with the block and without" would have given all the credit to attention.
+# So attention learned this in every run, and it does not need what the norm carries. But "only attention can do it" would be wrong: group norm with eight groups can, in half of its runs. A comparison "with the block and without" would have given all the credit to attention.
 #
-# The maps show the trained block of this page, one for each empty symbol (gray); its partner is red. On average, 0.98 of the weight lies on the $3\times3$ pixels around the partner. Untrained it is 0.12, and evenly spread it would be 0.11.
+# The three runs in which group norm succeeds are the first three, seeds 0, 1 and 2: **three seeds can be too few.** And attention is sensitive to the rate: at 0.01, the best one for that group norm, it had less than 0.6 after 400 steps (once, with either norm).
+#
+# The maps show the trained block of this page, one for each empty symbol (gray), with its partner in color. The lines above them say how much weight lies on the $3\times3$ pixels around the partner: before the training little more than evenly spread, afterwards most of it.
 #
 # ### Exercise 4 · A fair comparison
 #
@@ -707,16 +717,20 @@ cu.quiz("attention_between_pixels", "which_control")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "In three seeds each, attention has over 0.94 after 400 steps, group norm with 8 groups less than 0.9 then and over 0.99 after 800; without a way between far pixels it is a guess."
+    "After 800 steps attention has over 0.99 in each of six seeds with either norm, group norm with 8 groups in three of six; without a way between far pixels it is a guess."
 ):
-    after_400, after_800 = (runs.groupby("kind")[f"right after {n}"] for n in (400, 800))
+    ended = runs.groupby("kind")["right after 800"]
     attends = runs["kind"].str.contains(", attention")
-    assert (runs.loc[attends, "right after 400"] > 0.94).all() and attends.sum() == 6
-    assert after_800.max()["layer norm, no attention"] < 0.28
-    assert after_800.max()["group norm (1), no attention"] < 0.55
-    assert after_400.max()["group norm (8), no attention"] < 0.9
-    assert after_800.min()["group norm (8), no attention"] > 0.99
-    assert after_800.max()["dilated convolutions"] < 0.6
+    assert (runs.loc[attends, "right after 800"] > 0.99).all() and attends.sum() == 12
+    assert ended.max()["layer norm, no attention"] < 0.28
+    assert ended.max()["group norm (1), no attention"] < 0.55
+    of_eight = runs.loc[runs["kind"] == "group norm (8), no attention", "right after 800"]
+    assert ((of_eight > 0.99).tolist() == [True] * 3 + [False] * 3) and of_eight.min() > 0.5
+    assert ended.max()["dilated convolutions"] < 0.6
+    by_rate = cu.stored_runs("attention_between_pixels", "rates")
+    by_rate = [run for run in by_rate if ", attention" in run.config["kind"]]
+    fast = [run.result["right after 400"] for run in by_rate if run.config["lr"] == 0.01]
+    assert len(fast) == 2 and max(fast) < 0.6
 
 # %% [markdown]
 # ## What it costs
@@ -740,13 +754,16 @@ costs = pd.DataFrame(counts_of, index=names).T.rename_axis("side")
 costs.astype(dict.fromkeys(names[:-1], int)).round(2)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-pairs = {"the block": cu.PixelAttention(32), "3 × 3 convolution": nn.Conv2d(32, 32, 3, padding=1)}
+pairs = {
+    "the block": cu.PixelAttention(wide),
+    "3 × 3 convolution": nn.Conv2d(wide, wide, 3, padding=1),
+}
 sides = [8, 16, 32, 64]
 seconds = {name: [] for name in pairs}  # (side, seconds)
 with torch.no_grad():
     for _round in range(4):  # one after the other, again and again
         for side in sides:
-            large_picture = torch.randn(1, 32, side, side)
+            large_picture = torch.randn(1, wide, side, side)
             for name, timed in pairs.items():
                 began = time.process_time()
                 timed(large_picture)
@@ -761,7 +778,7 @@ for name, mark in (("convolutions", "s--"), ("scores and mixing", "o-")):
 for (name, times), mark in zip(seconds.items(), "os", strict=True):
     right.plot(*zip(*times[len(sides) :], strict=True), mark, alpha=0.6, label=name)
 left.set(xlabel="Side s in pixels", ylabel=f"Multiplications, C = {wide}")
-right.set(xlabel="Side s in pixels", ylabel="CPU seconds, C = 32")
+right.set(xlabel="Side s in pixels", ylabel=f"CPU seconds, C = {wide}")
 for ax in (left, right):
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
@@ -770,9 +787,9 @@ for ax in (left, right):
 fig
 
 # %% [markdown]
-# What PyTorch counts is the sum of both formulas. From 32 to 64 the convolutions become 4 times as expensive, scores, mixing and weights 16 times. At $C = 64$ both are equal at $n = 128$, a side of 11. (Right: CPU seconds on the machine that made this page, three rounds; a first one is left out. A fused operator need not keep all weights at once, but it computes them.)
+# What PyTorch counts is the sum of both formulas. From 32 to 64 the convolutions become 4 times as expensive, scores, mixing and weights 16 times. At $C = 64$ both are equal at $n = 128$, a side of 11. Right: CPU seconds, three rounds. At side 64 the block takes more than ten times as long as a $3\times3$ convolution. (A fused operator need not keep all weights at once, but it computes them.)
 #
-# So image networks put the block where pictures are small. The first denoising models have it at $16\times16$ only ([Ho et al., 2020](https://arxiv.org/abs/2006.11239)), later ones at $32\times32$, $16\times16$ and $8\times8$ ([Dhariwal and Nichol, 2021](https://arxiv.org/abs/2105.05233)), in networks that shrink a picture step by step and enlarge it again. Such a network is built next.
+# So image networks put the block where pictures are small. The first denoising models have it at $16\times16$ only ([Ho et al., 2020](https://arxiv.org/abs/2006.11239)), later ones at $32\times32$, $16\times16$ and $8\times8$ ([Dhariwal and Nichol, 2021](https://arxiv.org/abs/2105.05233)), in networks that shrink a picture step by step and enlarge it again.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Counted and computed operations agree; twice the side is 16 times the weights."):

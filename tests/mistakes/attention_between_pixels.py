@@ -75,6 +75,22 @@ def without_exponential(pictures, width):
     return (weights @ pictures.flatten(1)[..., None]).view_as(pictures)
 
 
+def pictures_for_channels(pictures, width):
+    """Pads and unfolds without the axis of channels: a patch holds the pixels of all pictures."""
+    padded = F.pad(pictures, [1] * 4, mode="replicate")
+    return _smooth(pictures, F.unfold(padded, 3).mT / width)
+
+
+def not_halved(pictures, width):
+    """Forgets the 2 below the squared distance."""
+    return _smooth(pictures, _patches(pictures) * 2**0.5 / width)
+
+
+def mean_of_nine(pictures, width):
+    """Takes the mean of the nine squares, not their sum."""
+    return _smooth(pictures, _patches(pictures) / (3 * width))
+
+
 # predicted_pixels ---------------------------------------------------------------------------------
 
 
@@ -186,6 +202,9 @@ MISTAKES = {
         patches_averaged,
         across_the_batch,
         without_exponential,
+        pictures_for_channels,
+        not_halved,
+        mean_of_nine,
     ],
     "predicted_pixels": [
         columns_first,

@@ -49,18 +49,32 @@ def _(candidate):
     hint="Does a key contain the place of its pixel? It should not.",
 )
 def _(candidate):
-    picture = torch.zeros(1, 9, 9)
-    picture[0, 1, 1], picture[0, 7, 7] = 1.0, 1.5
-    wide = candidate(picture, 0.5)[0]
-    expected = pixels.non_local_means(picture, 0.5)[0]
-    expect_close(wide[1, 1], expected[1, 1], "the left one of two bright pixels", atol=1e-4)
+    near, far = torch.zeros(2, 1, 9, 9)
+    near[0, 2, 2], near[0, 2, 5] = 1.0, 1.5
+    far[0, 2, 2], far[0, 6, 6] = 1.0, 1.5
+    same = candidate(far, 0.5)[0, 2, 2], candidate(near, 0.5)[0, 2, 2]
+    expect_close(*same, "one of two bright pixels, after the other moved away", atol=1e-4)
+
+
+@non_local_means.must(
+    "a picture does not see the other pictures of the batch",
+    hint=(
+        "Which pixels stand along the axis of the softmax?",
+        "`F.pad` and `F.unfold` want (pictures, 1, height, width). What do they take for channels otherwise?",
+    ),
+)
+def _(candidate):
+    pictures = torch.rand(2, 5, 5)
+    changed = torch.stack([pictures[0], pictures[1] + 1])
+    same = candidate(changed, 0.5)[0], candidate(pictures, 0.5)[0]
+    expect_close(*same, "the first picture, after the second was changed", atol=1e-6)
 
 
 @non_local_means.must(
     "it divides the difference of two patches by the width",
     hint=(
-        "With which width do you compare, and is it squared twice or not at all?",
-        "`smooth` compares keys as they are. By what do you divide them first?",
+        "Two patches by hand: the squared distance of all nine numbers, over 2. Where does the width come in?",
+        "`smooth` squares and halves the distance of keys as they are. By what do you divide them first?",
     ),
 )
 def _(candidate):
@@ -78,17 +92,6 @@ def _(candidate):
     pictures = torch.rand(3, 4, 7)
     expected = pixels.non_local_means(pictures, 0.7)
     expect_close(candidate(pictures, 0.7), expected, "three pictures of 4 × 7", atol=1e-4)
-
-
-@non_local_means.must(
-    "a picture does not see the other pictures of the batch",
-    hint="Which pixels stand along the axis of the softmax?",
-)
-def _(candidate):
-    pictures = torch.rand(2, 5, 5)
-    changed = torch.stack([pictures[0], pictures[1] + 1])
-    same = candidate(changed, 0.5)[0], candidate(pictures, 0.5)[0]
-    expect_close(*same, "the first picture, after the second was changed", atol=1e-6)
 
 
 # Pixels on paper ----------------------------------------------------------------------------------

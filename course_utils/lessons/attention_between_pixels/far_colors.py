@@ -190,3 +190,4 @@ def draw_pixels(ax, pictures: FarPictures, which: int) -> None:
     ax.set_yticks([place - 0.5 for place in range(SIDE + 1)], [])
     ax.grid(color="0.85", linewidth=0.6)
     ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)

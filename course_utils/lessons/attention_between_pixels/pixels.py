@@ -27,6 +27,16 @@ def non_local_means(pictures: Tensor, width: float) -> Tensor:
     return (weights @ pictures.flatten(1)[..., None]).view_as(pictures)
 
 
+def patches_and_places(pictures: Tensor, reach: float, width: float) -> Tensor:
+    """As `non_local_means`, but the place of a pixel, divided by `reach`, is part of its key: far pixels count less."""
+    patches = F.unfold(F.pad(pictures[:, None], [1] * 4, mode="replicate"), 3).mT / width
+    rows, columns = (torch.arange(float(side)) for side in pictures.shape[1:])
+    places = torch.cartesian_prod(rows, columns).expand(len(pictures), -1, -1) / reach
+    keys = torch.cat([patches, places], dim=-1)
+    weights = (-torch.cdist(keys, keys).square() / 2).softmax(dim=-1)
+    return (weights @ pictures.flatten(1)[..., None]).view_as(pictures)
+
+
 def attend(qkv: Tensor, num_heads: int) -> Tensor:
     """Joined heads of (batch, 3 · channels, pixels): queries, keys, values, in each the heads side by side."""
     q, k, v = (split_heads(part.mT, num_heads) for part in qkv.chunk(3, dim=1))

@@ -10,7 +10,7 @@ from course_utils.lessons.attention_between_pixels.far_colors import (
 )
 from course_utils.lessons.runs import stored
 
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1, 2, 4, 5, 6)  # 3 chose the rates
 STEPS, TRIAL = 800, 400
 RATES = (1e-3, 3e-3, 1e-2)
 BEST = dict(zip(KINDS, (1e-3, 3e-3, 1e-2, 1e-3, 1e-3, 1e-3), strict=True))

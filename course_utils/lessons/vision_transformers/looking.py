@@ -1,6 +1,6 @@
 """What the class token looks at: maps of many pictures, their agreement, and what is left without some patches."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -39,11 +39,11 @@ def agreements(maps: Sequence[Tensor]) -> dict[str, float]:
     }
 
 
-def blackened(images: Tensor, scores: Tensor, count: int) -> Tensor:
-    """The pictures, (batch, 1, 28, 28), with `count` patches of the largest scores (batch, 16) in black."""
+def painted(images: Tensor, scores: Tensor, count: int, shade: float = -1.0) -> Tensor:
+    """The pictures, (batch, 1, 28, 28), with `count` patches of the largest scores (batch, 16) in one shade."""
     patches = cut_patches(images, PATCH).clone()
     chosen = scores.topk(count, dim=-1).indices
-    patches.scatter_(1, chosen[:, :, None].expand(-1, -1, patches.shape[-1]), -1.0)
+    patches.scatter_(1, chosen[:, :, None].expand(-1, -1, patches.shape[-1]), shade)
     return join_patches(patches, *images.shape[1:])
 
 
@@ -59,9 +59,30 @@ def at_random(images: Tensor) -> Tensor:
 
 @torch.no_grad()
 def right_without(
-    model: nn.Module, images: Tensor, labels: Tensor, scores: Tensor | None, count: int = 4
-) -> float:
-    """Share of right answers when `count` patches of the largest scores are black; without scores, none is."""
-    seen = images if scores is None else blackened(images, scores, count)
+    model: nn.Module,
+    images: Tensor,
+    labels: Tensor,
+    chosen: Mapping[str, Tensor | None],
+    count: int = 4,
+    shade: float = -1.0,
+) -> dict[str, float]:
+    """Share of right answers when `count` patches of the largest scores are painted; without scores, none is.
+
+    Args:
+        model: images → logits.
+        images: (batch, 1, 28, 28), from -1, black, to 1.
+        labels: (batch,).
+        chosen: name → scores of the patches, (batch, 16) or the same for all, (1, 16); or None.
+        count: patches that are painted.
+        shade: of the paint.
+
+    Returns:
+        Name → share.
+    """
+    found = {}
     with evaluating(model):
-        return (model(seen).argmax(dim=-1) == labels).float().mean().item()
+        for name, scores in chosen.items():
+            here = None if scores is None else scores.expand(len(images), -1)
+            seen = images if here is None else painted(images, here, count, shade)
+            found[name] = (model(seen).argmax(dim=-1) == labels).float().mean().item()
+    return found
