@@ -400,8 +400,8 @@ ax_loss.set(xlabel="step", ylabel="training loss", ylim=(0, None))
 ax_loss.legend()
 ax_share.plot(range(1, epochs + 1), from_disk, "o-", color="black", label="this page")
 for run, style in zip(short, ("s--", "^-.", "v:"), strict=True):
-    name = f"seed {run.config['seed']}, test {run.result['test']:.3f}"
-    ax_share.plot(*zip(*run.curves["validation"], strict=True), style, label=name)
+    of_seed = f"seed {run.config['seed']}, test {run.result['test']:.3f}"
+    ax_share.plot(*zip(*run.curves["validation"], strict=True), style, label=of_seed)
 ax_share.set(xlabel="epoch", ylabel="validation, share right", xticks=[1, 2, 3])
 ax_share.legend()
 training_picture
