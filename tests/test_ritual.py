@@ -161,6 +161,19 @@ def test_a_rate_far_too_large_is_noticed(capsys, batch):
     assert "update" in questions(lines(capsys, Model(), batch, loss, lr=0.3))
 
 
+@pytest.mark.parametrize(("lr", "asked"), [(0.003, []), (0.3, ["update"])])
+def test_behind_an_output_layer_of_zeros_the_step_is_that_of_a_layer_that_moves(
+    capsys, batch, lr, asked
+):
+    model = Model()
+    with torch.no_grad():
+        model.output.weight.zero_()
+        model.output.bias.zero_()
+    found = lines(capsys, model, batch, loss, lr=lr)
+    assert "in step 2, the first that moves it" in found["update"]
+    assert [row for row in questions(found) if row == "update"] == asked
+
+
 def test_a_model_that_cannot_learn_the_batch_is_noticed(capsys, batch):
     assert questions(lines(capsys, Model(), batch, loss, lr=1e-5)) == ["by heart"]
 

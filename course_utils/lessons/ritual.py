@@ -232,7 +232,7 @@ def _learning(
     trainable = [one for one in model.parameters() if one.requires_grad]
     if not trainable:
         return [Row("learning", "no parameter is trainable", "what is to learn?")]
-    ratio = 0.0
+    ratio, moved_at = 0.0, 1
     optimizer = torch.optim.AdamW(trainable, lr=lr, weight_decay=0.0)
     model.train()
     for step in range(steps):
@@ -241,12 +241,16 @@ def _learning(
             total, count = loss(model, batch)
             (total / count).backward()
         optimizer.step()
-        if step == 0:
-            ratio = _update_ratio(model, before)
+        if not ratio:  # behind a layer that begins at zero nothing moves in the first step
+            ratio, moved_at = _update_ratio(model, before), step + 1
     with evaluating(model), torch.no_grad():
         last = _mean(loss, model, batch)
     still = [name for name, one in model.named_parameters() if torch.equal(one, before[name])]
-    return [_by_heart(first, last, steps), _moved(still, len(before)), _step_size(ratio, lr)]
+    return [
+        _by_heart(first, last, steps),
+        _moved(still, len(before)),
+        _step_size(ratio, lr, moved_at),
+    ]
 
 
 def _by_heart(first: float, last: float, steps: int) -> Row:
@@ -273,8 +277,9 @@ def _update_ratio(model: nn.Module, before: dict[str, Tensor]) -> float:
     return torch.tensor(ratios or [0.0]).median().item()
 
 
-def _step_size(ratio: float, lr: float) -> Row:
-    found = f"{ratio:.1%} of the weight in the first step, at rate {lr:g}"
+def _step_size(ratio: float, lr: float, step: int) -> Row:
+    which = "the first step" if step == 1 else f"step {step}, the first that moves it"
+    found = f"{ratio:.1%} of the weight in {which}, at rate {lr:g}"
     if ratio > 0.1:
         return Row("update", found, "is the rate too large?")
     return Row("update", found)

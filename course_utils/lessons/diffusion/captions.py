@@ -11,6 +11,7 @@ KINDS = {
     "nothing": "no caption",
     "bag": "both words added, whichever stands first",
     "added": "words with their places added",
+    "empty": "words with their places added, cross-attention to two empty tokens",
     "cross": "cross-attention to words with their places",
 }
 
@@ -21,12 +22,15 @@ class Captioned(nn.Module):
     def __init__(self, kind: str):
         super().__init__()
         self.kind = kind
-        self.network = UNet(num_classes=0, token_dim=TOKEN if kind == "cross" else 0)
+        crosses = kind in ("cross", "empty")
+        self.network = UNet(num_classes=0, token_dim=TOKEN if crosses else 0)
         if kind == "cross":
             self.words, self.places = nn.Embedding(WORDS, TOKEN), nn.Embedding(2, TOKEN)
         elif kind != "nothing":
             rows = WORDS if kind == "bag" else 2 * WORDS  # a row for each word, or word and place
             self.network.classes = nn.EmbeddingBag(rows, self.network.time_dim, mode="sum")
+        if kind == "empty":  # the parameters of "cross", and no word in its tokens
+            self.places = nn.Embedding(2, TOKEN)
 
     def forward(self, x: Tensor, t: Tensor, words: Tensor) -> Tensor:
         """(batch, 1, 8, 16), (batch,), (batch, 2) → the noise."""
@@ -36,6 +40,9 @@ class Captioned(nn.Module):
             return self.network(x, t, words)
         if self.kind == "added":
             return self.network(x, t, words + torch.tensor([0, WORDS]))
+        if self.kind == "empty":
+            tokens = self.places.weight.expand(len(x), -1, -1)
+            return self.network(x, t, words + torch.tensor([0, WORDS]), tokens)
         return self.network(x, t, tokens=self.words(words) + self.places.weight)
 
 

@@ -19,8 +19,9 @@ KINDS = {
     "alone": "the garment in noise, nothing else",
     "neither": "both, no attention, each pixel normalized alone",
     "norm": "both, no attention, group norm",
-    "attention": "both, attention, each pixel normalized alone",
+    "deep": "both, no attention, group norm, a third level",
     "both": "both, attention, group norm",
+    "attention": "both, attention, each pixel normalized alone",
     "aligned": "the clean one as a second channel",
 }
 
@@ -51,6 +52,8 @@ def pixels_alone(network: nn.Module) -> nn.Module:
 def new_network(kind: str, seed: int) -> UNet:
     """An untrained network of one of the KINDS."""
     torch.manual_seed(seed)
+    if kind == "deep":  # its convolutions reach from one garment to the other
+        return UNet(widths=(16, 32, 32), attention=(False, False, False))
     attends = kind in ("attention", "both")
     network = UNet(2 if kind == "aligned" else 1, attention=(False, attends))
     return network if kind in ("norm", "both") else pixels_alone(network)

@@ -16,6 +16,7 @@ from course_utils.lessons.diffusion.training import (
 from course_utils.lessons.live import save_model
 from course_utils.lessons.runs import stored
 from course_utils.models.diffusion import UNet
+from course_utils.models.noise import Diffusion
 
 SEEDS = (0, 1, 2)
 DATA = [
@@ -53,8 +54,9 @@ def garments(*, steps: int, seed: int) -> dict:
 
 @stored(
     cases=[{"kind": kind, "steps": 400, "seed": seed} for seed in SEEDS for kind in
-           ("both", "norm", "neither", "alone", "aligned")]
-    + [{"kind": "norm", "steps": 600, "seed": seed} for seed in SEEDS],
+           ("both", "attention", "norm", "deep", "neither", "alone", "aligned")]
+    + [{"kind": kind, "steps": steps, "seed": seed}
+       for kind, steps in (("norm", 600), ("deep", 540)) for seed in SEEDS],
     data=DATA,
 )  # fmt: skip
 def copying(*, kind: str, steps: int, seed: int) -> dict:
@@ -91,7 +93,10 @@ def copying(*, kind: str, steps: int, seed: int) -> dict:
 
 @stored(cases=[{"seed": 0}], data=DATA)
 def copying_seconds(*, seed: int) -> dict:
-    """CPU seconds of a training step without and with attention, in turns: the ratio decides what equal seconds are."""
+    """CPU seconds of a training step without and with attention, in turns; then those of three levels and with it.
+
+    The ratios decide what equal seconds are.
+    """
 
     def step_of(kind: str):
         network = copies.new_network(kind, seed)
@@ -103,6 +108,7 @@ def copying_seconds(*, seed: int) -> dict:
         return step
 
     spent = seconds_per_step(step_of("norm"), step_of("both"))
+    spent["ratio, three levels"] = seconds_per_step(step_of("deep"), step_of("both"))["ratio"]
     return {"result": {name: round(value, 4) for name, value in spent.items()}}
 
 
@@ -111,7 +117,7 @@ def copying_seconds(*, seed: int) -> dict:
     data=DATA,
 )
 def captioned(*, kind: str, steps: int, seed: int) -> dict:
-    """Two garments and a caption of two words, told in four ways: losses, and how many drawn garments are as named."""
+    """Two garments and a caption of two words, told in five ways: losses, and how many drawn garments are as named."""
     network = captions.new_network(kind, seed)
     train(
         network,
@@ -139,7 +145,7 @@ def large_loss(network: UNet, generator: torch.Generator) -> Tensor:
 
 @stored(
     cases=[{"attends": attends, "steps": steps, "seed": seed} for seed in SEEDS
-           for attends, steps in ((False, 150), (True, 150), (False, 280))],
+           for attends, steps in ((False, 150), (True, 150), (False, 225))],
     data=DATA,
 )  # fmt: skip
 def full_size(*, attends: bool, steps: int, seed: int) -> dict:
@@ -177,3 +183,22 @@ def sampled(*, eta: float, num_steps: int, scale: float, seed: int) -> dict:
     labels = torch.arange(10).repeat_interleave(15)
     result = guidance.judged(pictures, labels)
     return {"result": {name: round(value, 4) for name, value in result.items()}}
+
+
+@stored(
+    cases=[{"eta": eta, "num_steps": 20, "seed": seed} for eta in (1.0, 0.0) for seed in SEEDS],
+    data=[*DATA, "models/clothes_unet.npz"],
+    small=True,
+)
+def begun_later(*, eta: float, num_steps: int, seed: int) -> dict:
+    """As `sampled`, but the noise is taken for that of step 190, where a little of a picture would be left."""
+    labels = torch.arange(10).repeat_interleave(15)
+    shorter = Diffusion(diffusion().alpha_bar[:191])
+    pictures = shorter.sample(
+        guidance.painter(), (150, 1, 14, 14), labels=labels, num_steps=num_steps, eta=eta, seed=seed
+    )
+    return {
+        "result": {
+            name: round(value, 4) for name, value in guidance.judged(pictures, labels).items()
+        }
+    }
