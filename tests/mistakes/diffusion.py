@@ -103,6 +103,21 @@ def sigma_for_its_square(x, noise, a, b, fresh):
     return _step(x, noise, a, b, fresh, root=False)
 
 
+def over_what_was_given(x, noise, a, b, fresh):
+    """Right, but written over the pictures it was given: a list of the way would hold the last one only."""
+    return x.copy_(_step(x, noise, a, b, fresh))
+
+
+def variance_of_the_way_in(x, noise, a, b, fresh):
+    """Takes β = 1 − a/b for σ²."""
+    return _step(x, noise, a, b, fresh, variance=1 - a / b, kept=0 * a)
+
+
+def cut_at_the_end(x, noise, a, b, fresh):
+    """Cuts the new picture in place of the guess."""
+    return _step(x, noise, a, b, fresh, cut=False).clamp(-1, 1)
+
+
 def wrong_level(x, noise, a, b, fresh):
     """Makes the guess with level b."""
     return _step(x, noise, b, b, fresh, variance=0 * a) if b < 1 else x
@@ -145,6 +160,13 @@ def heads_mixed_up(q, k, v, num_heads):
     return (weights @ v2).reshape(q.shape)
 
 
+def heads_cut_by_view(q, k, v, num_heads):
+    """Splits the heads across pixels: a view where a transpose is needed."""
+    q2, k2, v2 = (p.reshape(p.shape[0], num_heads, p.shape[1], -1) for p in (q, k, v))
+    weights = (q2 @ k2.mT / q2.shape[-1] ** 0.5).softmax(dim=-1)
+    return (weights @ v2).reshape(q.shape)
+
+
 def words_ask(q, k, v, num_heads):
     """Words as queries, pixels as keys: an output for each word."""
     q, k = split_heads(q, num_heads), split_heads(k, num_heads)
@@ -160,6 +182,9 @@ MISTAKES = {
         no_fresh_noise,
         too_much_noise,
         sigma_for_its_square,
+        over_what_was_given,
+        variance_of_the_way_in,
+        cut_at_the_end,
         wrong_level,
     ],
     "attend_to_words": [
@@ -168,6 +193,7 @@ MISTAKES = {
         over_pixels,
         one_head_only,
         heads_mixed_up,
+        heads_cut_by_view,
         words_ask,
     ],
 }

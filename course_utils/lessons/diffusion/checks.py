@@ -191,6 +191,17 @@ def _(candidate):
     _compare(candidate, 0.3, 0.5, cut=True)
 
 
+@my_step_back.must(
+    "nothing given is changed",
+    hint="The chapter keeps all pictures on the way. Does a line work in place, with `*=`, `clamp_` or `copy_`?",
+)
+def _(candidate):
+    x, noise, fresh = torch.randn(3, 2, 1, 4, 4)
+    a, b = torch.tensor(0.3), torch.tensor(0.5)
+    with unchanged(x, noise, a, b, fresh):
+        candidate(x, noise, a, b, fresh)
+
+
 # Attention to words -----------------------------------------------------------------------------
 
 attend_to_words = Check("attend_to_words")

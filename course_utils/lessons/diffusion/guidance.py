@@ -23,7 +23,7 @@ def painter() -> UNet:
 def guided(network: Callable[..., Tensor], scale: float) -> Callable[..., Tensor]:
     """The network's noise without a class, plus `scale` times what the class changes: 1 is the network itself.
 
-    Ho and Salimans (2022), "Classifier-free diffusion guidance", equation 6.
+    Ho and Salimans (2022), "Classifier-free diffusion guidance", equation 6, whose w is `scale` − 1.
     """
 
     def guess(x: Tensor, t: Tensor, labels: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from course_utils.attention import merge_heads, split_heads
+from course_utils.figures import COLORS, Picture, subplots
 from course_utils.lessons.diffusion.training import STEPS, diffusion
 
 
@@ -47,6 +48,32 @@ def attend_to_words(queries: Tensor, keys: Tensor, values: Tensor, num_heads: in
     q, k, v = (split_heads(part, num_heads) for part in (queries, keys, values))
     scores = q @ k.mT / q.shape[-1] ** 0.5
     return merge_heads(scores.softmax(dim=-1) @ v)
+
+
+def walk_picture(walks: Tensor, shown: int = 24) -> Picture:
+    """Paths of single pixels from noise to +1 or −1, and how many are on the side where they end.
+
+    Args:
+        walks: (steps + 1, pixels), from the last step to step 0.
+        shown: how many of them are drawn.
+    """
+    last = len(walks) - 1
+    settled = ((walks > 0) == (walks[-1] > 0)).float().mean(dim=1)
+    picture, ax = subplots(
+        width=7.0,
+        height=2.8,
+        alt=f"Paths of {shown} pixels from noise at step {last} to plus or minus one at step 0: jagged; many change "
+        "sides in the first hundred steps, a few later, none near the end. Above: the share of all paths that are "
+        "on the side where they end.",
+    )
+    for walk in walks[:, :shown].T:
+        color = COLORS["blue" if walk[-1] > 0 else "vermilion"]
+        ax.plot(range(last, -1, -1), walk, linewidth=0.8, color=color)
+    for t in (150, 100, 50):
+        ax.axvline(t, color="black", linewidth=0.8, linestyle=":")
+        ax.text(t, 3.0, f"{settled[last - t]:.0%} on their side", ha="center", fontsize=8)
+    ax.set(xlabel="Step t", ylabel="Pixel $x_t$", xlim=(last, 0), ylim=(-2.9, 2.9))
+    return picture
 
 
 @torch.no_grad()
