@@ -339,7 +339,7 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# Each **residual block** has two $3 \times 3$ convolutions with group norms before them; the condition $c$ is added to all pixels alike. It holds the step, as sinusoids ([Positions](09_positions.ipynb)) that pass a small network, and the class, a row of `nn.Embedding`. The block of attention is that of [Attention between pixels](16_attention_between_pixels.ipynb); as there, the last layer of each block begins at zero.
+# Each **residual block** has two $3 \times 3$ convolutions, before each a group norm and SiLU (a number times its sigmoid); the condition $c$ is added to all pixels alike. It holds the step, as sinusoids ([Positions](09_positions.ipynb)) that pass a small network, and the class, a row of `nn.Embedding`. The block of attention is that of [Attention between pixels](16_attention_between_pixels.ipynb); as there, the last layer of each block begins at zero.
 
 
 # %%
@@ -530,7 +530,7 @@ fig
 cu.explore.guesses(painter)
 
 # %% [markdown]
-# ## Where attention wins, and where not
+# ## Where attention helps, and where not
 #
 # *Section 5 of 6*
 #

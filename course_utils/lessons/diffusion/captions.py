@@ -11,7 +11,7 @@ KINDS = {
     "nothing": "no caption",
     "bag": "both words added, whichever stands first",
     "added": "words with their places added",
-    "empty": "words with their places added, cross-attention to two empty tokens",
+    "empty": "words with their places added, empty tokens",
     "cross": "cross-attention to words with their places",
 }
 

@@ -16,13 +16,13 @@ from course_utils.models.diffusion import UNet
 SIDE, GAP = 8, 16
 WIDTH = 2 * SIDE + GAP
 KINDS = {
-    "alone": "the garment in noise, nothing else",
-    "neither": "both, no attention, each pixel normalized alone",
-    "norm": "both, no attention, group norm",
-    "deep": "both, no attention, group norm, a third level",
-    "both": "both, attention, group norm",
-    "attention": "both, attention, each pixel normalized alone",
-    "aligned": "the clean one as a second channel",
+    "alone": "alone",
+    "neither": "each pixel normalized alone",
+    "norm": "group norm",
+    "deep": "group norm, a third level",
+    "both": "group norm, attention",
+    "attention": "attention, no group norm",
+    "aligned": "aligned",
 }
 
 
