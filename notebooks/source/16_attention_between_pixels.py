@@ -492,7 +492,7 @@ pd.DataFrame(halves, index=heads_of_columns).T.round(2)
 cu.quiz("attention_between_pixels", "scale_first")
 
 # %% [markdown]
-# ## Who hears of a changed pixel?
+# ## What one changed pixel changes
 #
 # *Section 5 of 7*
 #

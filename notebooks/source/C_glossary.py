@@ -220,9 +220,9 @@
 #
 # ### <a id="group-norm"></a>group norm
 #
-# Groups of channels brought to mean 0 and variance 1 over all pixels of a picture, so that each pixel hears a little of all
-# others. *Taught in* [The block](16_attention_between_pixels.ipynb#The-block), [Who hears of a changed
-# pixel?](16_attention_between_pixels.ipynb#Who-hears-of-a-changed-pixel?).
+# Groups of channels brought to mean 0 and variance 1 over all pixels of a picture, so that each pixel changes all others a
+# little. *Taught in* [The block](16_attention_between_pixels.ipynb#The-block), [What one changed pixel
+# changes](16_attention_between_pixels.ipynb#What-one-changed-pixel-changes).
 #
 # ### <a id="grouped-query-attention"></a>grouped-query attention
 #
@@ -406,8 +406,8 @@
 #
 # ### <a id="receptive-field"></a>receptive field
 #
-# The pixels of the input that can change an output: for m convolutions of width 3 a square of 2m + 1. *Taught in* [Who hears
-# of a changed pixel?](16_attention_between_pixels.ipynb#Who-hears-of-a-changed-pixel?).
+# The pixels of the input that can change an output: for m convolutions of width 3 a square of 2m + 1. *Taught in* [What one
+# changed pixel changes](16_attention_between_pixels.ipynb#What-one-changed-pixel-changes).
 #
 # ### <a id="recurrent-network"></a>recurrent network
 #
