@@ -10,7 +10,7 @@
 # # Training transformers
 #
 # Two trainings, with the same model, the same first weights, the same sentences in the same order. The loss of both falls. After 280 steps one model
-# translates most new sentences, the other translates none. **What went wrong, how do you notice it, and which experiment shows the cause?**
+# translates most new sentences, the other hardly any. **What went wrong, how do you notice it, and which experiment shows the cause?**
 #
 # After this chapter you can
 #
@@ -50,7 +50,7 @@ cu.recall("translating", "bahdanau_attention")
 #
 # Call the two trainings A and B. From step 50 on they have the same learning rate. Before, A has the full rate at once, and in B it rises from a small one.
 #
-# The data: 3,253 English–Spanish pairs, generated from a grammar. They have the 200 commonest English words and at most 8 Spanish tokens. 200 more English
+# The data: 3,253 English–Spanish pairs, generated from a grammar. They use only the 200 commonest English words (not all occur), and at most 8 Spanish tokens. 200 more English
 # sentences are for **validation**: by them we choose. Another 200 are the **test** part, which we score once, at the end. No English sentence is in two parts. The model is the one of [The Transformer](10_transformer.ipynb), without dropout.
 
 # %%
@@ -214,7 +214,7 @@ fig
 # %% [markdown]
 # The dotted lines are the dull models, the curves three seeds of each training. At step 112 the three losses of A are 3.41, 2.24 and 2.29 (stored): one is just below what the *place* of a word tells (3.57), and none of them is below the bigram model (2.15), which sees nothing but the word before. At step 280 they are 2.46, 1.71 and 1.81. B is below all lines by then, at 0.12 to 0.15: that is possible only with the English sentence.
 #
-# And A says the same few things to 200 different sentences. Its falling loss is one that a poor **language model** of Spanish could have. It reads a little of the English, as questions get another answer than statements. You would not see this from the curve alone; you see it from the lines beside it, or from BLEU: 0.00 to 0.02 at the end, where B has 0.82 to 0.87.
+# And A says the same few things to 200 different sentences. Its falling loss is one that a poor **language model** of Spanish could have. It reads a little of the English, as questions get another answer than statements. The curve alone does not show this; the lines beside it do, and BLEU: 0.00 to 0.02 at the end, where B has 0.82 to 0.87.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -338,7 +338,7 @@ cu.predict(
 
 
 # %%
-def gradient_sizes(norm_first, seed, height):
+def gradient_sizes(norm_first, seed, height, through_f=True):
     """Size of the gradient on the residual stream, from the bottom to the top."""
     cu.seed_everything(seed)
     x = torch.randn(8, 10, 64, requires_grad=True)
@@ -348,7 +348,11 @@ def gradient_sizes(norm_first, seed, height):
         for weight in f.parameters():
             if weight.ndim == 2:
                 nn.init.xavier_uniform_(weight)
-        read = f if place % 2 else lambda x, f=f: f(x, x, x)
+
+        def read(x, f=f, alone=place % 2):
+            said = f(x) if alone else f(x, x, x)
+            return said if through_f else said.detach()  # no gradient comes back through f
+
         streams.append(Sublayer(64, norm_first)(streams[-1], read))
     top = nn.LayerNorm(64)(streams[-1]) if norm_first else streams[-1]
     gradients = torch.autograd.grad((top * torch.randn_like(top)).sum(), streams)
@@ -358,25 +362,29 @@ def gradient_sizes(norm_first, seed, height):
 # %%
 height = 24  # try 2 … 32
 flows, flow_table = {}, {}
-for order, norm_first in (("after", False), ("before", True)):
-    measured = [gradient_sizes(norm_first, seed, height) for seed in range(3)]
+for order in ("after", "before", "after, around f only"):
+    kind = order == "before", order != "after, around f only"
+    measured = [gradient_sizes(kind[0], seed, height, kind[1]) for seed in range(3)]
     flows[order] = torch.tensor(measured)
     for seed, row in enumerate(measured):
         flow_table[f"norm {order}", f"seed {seed}"] = row[0], row[height // 2], row[-1]
-pd.DataFrame(flow_table, index=["bottom", "middle", "top"]).T.round(0)
+pd.DataFrame(flow_table, index=["bottom", "middle", "top"]).T.round(1)
 
 # %% [markdown]
-# With the norm after, the gradient at the bottom is 46 to 81, against 71 or 72 at the top, with a hollow of 22 to 27 between. Nothing vanishes: what comes back through $f$ makes up for what the norms take. With the norm before, it is 66 to 87 at the bottom and only 19 or 20 at the top, because the last norm divides by the standard deviation of a stream to which 24 sublayers have added. So what differs most is the *top*: its gradient is more than three times larger with the norm after.
+# With the norm after, the gradient at the bottom is 46 to 81, against 71 or 72 at the top, with a hollow of 22 to 27 between. Nothing vanishes. In the last rows no gradient comes back through $f$: 0.3 to 0.4 arrive at the bottom, about 1/200. So what comes back through $f$ makes up for what the norms take. With the norm before, it is 66 to 87 at the bottom and only 19 or 20 at the top, because the last norm divides by the standard deviation of a stream to which 24 sublayers have added. So what differs most is the *top*: its gradient is more than three times larger with the norm after.
 # [Xiong et al. (2020)](https://arxiv.org/abs/2002.04745) prove bounds of this kind for the weights of the last layer: $O(d\sqrt{\ln d})$ after, and $O(d\sqrt{\ln d / L})$ before, with $L$ layers.
 #
 # A large gradient alone does not explain a failure, though: Adam divides each gradient by its size. For an explanation we have to intervene.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("At the start the orders differ at the top of the stack; at the bottom hardly."):
+with cu.guard(
+    "At the start the orders differ at the top of the stack, hardly at the bottom; around f alone little arrives."
+):
     ratio = flows["after"] / flows["before"]
     assert (ratio[:, -1] > 3).all()
     assert (ratio[:, 0] > 0.5).all() and (ratio[:, 0] < 1.5).all()
     assert (flows["after"][:, 0] > 0.5 * flows["after"][:, -1]).all()
+    assert (flows["after, around f only"][:, 0] < 0.01 * flows["after"][:, -1]).all()
 
 # %% [markdown]
 # ## What broke?
@@ -394,8 +402,8 @@ looked = {
 }
 fig, axes = cu.subplots(
     1, 2, width=8.4, height=2.9,
-    alt="Likeness of the encoder's outputs and evenness of the cross-attention over 112 steps, three seeds of A and of B. In A likeness jumps to 1 and "
-    "evenness stays at 1; in B likeness rises to 0.8 or 0.9, falls to 0.1, and evenness falls to 0.5.",
+    alt="Likeness of the encoder's outputs and evenness of the cross-attention over 112 steps, three seeds of A and of B. In A likeness jumps to nearly 1, "
+    "comes down to 0.65 and 0.70 in two seeds, and evenness stays at 1; in B likeness rises to 0.8 or 0.9, falls to 0.1, and evenness falls to 0.5.",
 )  # fmt: skip
 for ax, name in zip(axes, ("likeness", "evenness"), strict=True):
     for letter, dash in (("A", "-"), ("B", "--")):
@@ -407,7 +415,7 @@ axes[1].legend(loc="lower left")
 fig
 
 # %% [markdown]
-# In A the likeness rises from 0.3 to 0.98 within three steps: nearly one vector for all words. But this alone is not the failure. In B it rises as well, to 0.82, 0.92 and 0.80 after 12 or 16 steps, and then falls to less than 0.1. And in two seeds of A it comes down, too, to 0.65 and 0.70, while the evenness stays at 1.00 in all three: the words have different vectors again, and the decoder does not choose among them. In B it begins to choose at step 40, and ends at 0.50 to 0.53.
+# In A the likeness rises from 0.3 to 0.98 within three steps: nearly one vector for all words. But this alone is not the failure. In B it rises as well, to 0.82, 0.92 and 0.80 after 12 or 16 steps, and then falls to less than 0.1. And in two seeds of A it comes down, too, to 0.65 and 0.70, while the evenness stays at 1.00 in all three: the words have different vectors again, and the decoder does not choose among them. In B it begins to choose around step 30, and ends at 0.50 to 0.53.
 #
 # So which half holds the damage, if any? An **intervention**: we take the weights of A after 112 steps, give the encoder, the decoder or nothing new random weights, and train 112 steps more, now with the warm-up of B. The control is B itself, where both halves are new.
 
@@ -453,7 +461,7 @@ again = again.rename_axis("new weights for").loc[
 again.round(2)
 
 # %% [markdown]
-# With nothing new, a warm-up comes too late: BLEU stays at 0.00 to 0.02. With a new decoder, too (0.00 to 0.02). With a new *encoder* it learns in two of three seeds, to 0.46 and 0.54, more than B in as many steps: the old decoder knows some Spanish already. In seed 0 that is not enough; there the decoder had learned little, as its loss of 3.4 to 3.6 says.
+# With nothing new, a warm-up comes too late: BLEU stays at 0.00 to 0.02. With a new decoder, too (0.00 to 0.02). With a new *encoder* it learns in two of three seeds, to 0.46 and 0.54, more than B in as many steps, perhaps because the old decoder knows some Spanish already. In seed 0 that is not enough; there the decoder had learned little, as its loss of 3.4 to 3.6 says.
 #
 # So in all three seeds the failed encoder is an obstacle that the next 112 steps do not remove, although in two of them its outputs are no longer alike; and in one seed the decoder is one, too. What we have not tested: whether many more steps would help.
 
@@ -496,7 +504,7 @@ adam_step.round(4)
 
 # %% [markdown]
 # All three move by 0.006, also the one whose gradient is ten thousand times smaller. **Gradient clipping** has made all gradients a hundred times shorter ([Pascanu et al., 2013](https://arxiv.org/abs/1211.5063)), and no step smaller. (What it is good for: [further page](12_training_transformers_further.ipynb#What-clipping-protects).) A weight of a 64 × 64 matrix
-# begins at about $1/\sqrt{3\cdot 64} = 0.07$, so this is a twelfth of it, for all weights that have a gradient, on the evidence of one batch.
+# begins at about $1/\sqrt{3\cdot 64} = 0.07$, so this is a twelfth of it, on the evidence of one batch.
 #
 # ### Exercise 2 · Steps on paper
 #
@@ -526,7 +534,7 @@ def predicted_steps_solution():
 cu.checks.predicted_steps(predicted_steps_solution)
 
 # %% [markdown]
-# `schedule`, of section 1, is the rate of the exercise as a share of its peak; with 50 or more steps of warm-up it is the paper's formula, divided by its peak. So a warm-up makes the first steps small. **Why does that help?** Two explanations. One: at the start Adam's averages come from few gradients, and so its steps have unreliable sizes; **RAdam** corrects this with a factor that begins near 0.1 and rises to 1 over some hundred steps
+# `schedule`, of section 1, is the rate of the exercise as a share of its peak; with 50 or more steps of warm-up it is the paper's formula, divided by its peak. So a warm-up makes the first steps small. **Why does that help?** Two explanations. One: at the start Adam's averages come from few gradients, and so its steps have unreliable sizes; **RAdam** corrects this with a factor that rises from about 0.1 to 1 over a few hundred steps
 # ([Liu et al., 2020a](https://arxiv.org/abs/1908.03265)). The other: with the norm after, the output of the whole stack changes too much when all weights move at once ([Liu et al., 2020b](https://arxiv.org/abs/2004.08249)). To separate them we fill Adam's averages *before* A begins, with 50 batches at rate 0. Then the averages come from 50 batches, and the first step is still 0.6 of the rate (once).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -569,7 +577,7 @@ compared = pd.DataFrame(
 compared.round(2)
 
 # %% [markdown]
-# With averages filled first, A still fails, in three seeds: BLEU is 0.00, 0.00 and 0.01, the loss 2.4 to 2.8. So poor averages are not all of the cause. RAdam does learn, in all three seeds, to 0.25 to 0.35. It corrects the averages *and* begins with small steps, so on its own it would not decide between the explanations; together with the row above it speaks for the second. And the norm before learns without any warm-up, at the same rate: what the first steps destroy depends on where the norm stands.
+# With averages filled first, A still fails, in three seeds: BLEU is 0.00, 0.00 and 0.01, the loss 2.4 to 2.8. So poor averages are not all of the cause. RAdam does learn, in all three seeds, to 0.25 to 0.35. It corrects the averages *and* begins with small steps (in PyTorch the first five are not even divided by $\sqrt{\hat s}$), so on its own it would not decide between the explanations; together with the row above it speaks for the second. And the norm before learns without any warm-up, at the same rate: what the first steps destroy depends on where the norm stands.
 #
 # How large is too large? Each setting of the explorer was trained once. Begin without a warm-up at 0.006, move the warm-up to the right, then look at the other rates.
 
@@ -577,7 +585,7 @@ compared.round(2)
 cu.explore.warmup()
 
 # %% [markdown]
-# 32 trainings, one for each setting and order, so read the large differences only. At 0.0015 and 0.003 nobody needs a warm-up; the smaller rate is behind after 280 steps. At 0.006 the norm after needs one, of ten steps, and the norm before needs none. At 0.012 both need it: with 0 and 10 steps BLEU is at most 0.21, with 50 and 100 the norm after has 0.41 and 0.69, the norm before 0.81 and 0.78.
+# 32 trainings, one for each setting and order, so read the large differences only. At 0.0015 and 0.003 neither order needs a warm-up; the smaller rate is behind after 280 steps. At 0.006 the norm after needs one, of ten steps, and the norm before needs none. At 0.012 both need it: with 0 and 10 steps BLEU is at most 0.21, with 50 and 100 the norm after has 0.41 and 0.69, the norm before 0.81 and 0.78.
 # So a warm-up is not what makes a Post-LN model trainable. It makes a *larger rate* bearable, and each order has a rate up to which it needs none. (It does not visibly pay here: at 0.003 without a warm-up the norm after has 0.83, as B.)
 #
 # ### Exercise 3 · Forty epochs or a hundred?
@@ -605,7 +613,7 @@ with cu.guard(
 #
 # *Section 5 of 6*
 #
-# Trainings also get worse late, when a model translates already. Here is a way to provoke it that is useful by itself. The rate does not fall; it rises in a line, from 0 to 0.02. This is a **range test** of the rate ([Smith, 2017](https://arxiv.org/abs/1506.01186)): it shows in one short run which rates a model bears. Who trains for days does not look at every step. So every 28 steps the weights go into a file.
+# Trainings also get worse late, when a model translates already. Here is a way to provoke it that is useful by itself. The rate does not fall; it rises in a line, from 0 to 0.02. This is a **range test** of the rate ([Smith, 2017](https://arxiv.org/abs/1506.01186)): it shows in one short run which rates a model bears. Every 28 steps the weights go into a file.
 
 # %% tags=["nbval-ignore-output"]
 top_rate = 0.02  # try 0.002 … 0.05
@@ -648,7 +656,7 @@ print(f"best by validation: {best}; its BLEU on the test: {on_test:.2f}")
 pd.Series(scores, name="validation BLEU").round(2).to_frame().T
 
 # %% [markdown]
-# The mean loss falls, changes little from step 140 on, and is higher at the end. BLEU shows it more clearly: when this page was made it was 0.30 at steps 112 and 140, and 0.14 at the end; the best file has 0.39 on the test, whose sentences seem to be easier. So the last file is not the best one; without the earlier files those weights would be lost. The best file is chosen by the *validation* sentences, and only it is scored on the test. Were all eight scored on the test and the best one reported, its score would be too high: part of being the best of eight is luck. And `weights_only=True`: an ordinary pickle may run code.
+# The mean loss falls, changes little from step 140 on, and is higher at the end. BLEU shows it more clearly: when this page was made it was 0.30 at steps 112 and 140, and 0.14 at the end; the best file has 0.39 on the test, whose sentences seem to be easier. So the last file is not the best one; without the earlier files those weights would be lost. The best file is chosen by the *validation* sentences, and only it is scored on the test. The best of eight test scores would be too high: part of being the best is luck. And `weights_only=True`: an ordinary pickle may run code.
 #
 # One run of one seed shows that this *can* happen. It does not show at which rate: for that, three seeds and finer steps.
 
@@ -746,8 +754,8 @@ cu.quiz("training_transformers")
 #
 # - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 5.3: the schedule.
 # - Xiong, R. et al. (2020). [On layer normalization in the Transformer architecture](https://arxiv.org/abs/2002.04745). ICML.
-# - Liu, L. et al. (2020). [Understanding the difficulty of training transformers](https://arxiv.org/abs/2004.08249). EMNLP.
-# - Liu, L. et al. (2020). [On the variance of the adaptive learning rate and beyond](https://arxiv.org/abs/1908.03265). ICLR. RAdam.
+# - Liu, L. et al. (2020a). [On the variance of the adaptive learning rate and beyond](https://arxiv.org/abs/1908.03265). ICLR. RAdam.
+# - Liu, L. et al. (2020b). [Understanding the difficulty of training transformers](https://arxiv.org/abs/2004.08249). EMNLP.
 # - Pascanu, R., Mikolov, T. and Bengio, Y. (2013). [On the difficulty of training recurrent neural networks](https://arxiv.org/abs/1211.5063). ICML.
 # - Kingma, D. P. and Ba, J. (2015). [Adam: a method for stochastic optimization](https://arxiv.org/abs/1412.6980). ICLR.
 # - Glorot, X. and Bengio, Y. (2010). [Understanding the difficulty of training deep feedforward neural networks](https://proceedings.mlr.press/v9/glorot10a.html). AISTATS.

@@ -9,9 +9,11 @@
 # %% [markdown]
 # # BERT and transfer: the original and its heirs
 #
-# Optional, about half an hour. It belongs to [BERT and transfer](14_bert_and_transfer.ipynb), and needs nothing that comes later.
+# Optional, about twenty minutes. It belongs to [BERT and transfer](14_bert_and_transfer.ipynb), and needs nothing that comes later.
 
 # %%
+from functools import partial
+
 import pandas as pd
 import torch
 from torch import nn
@@ -84,9 +86,9 @@ moved = (follows - swapped).abs().max()
 print(f"segments exchanged, the pair's logits move by {moved:.2f}")
 
 # %% [markdown]
-# 109,482,240: the "110 M" of the paper. The second table of three that are added says to which sentence a token belongs; nothing else does, except `[SEP]`.
+# 109,482,240: the "110 M" of the paper. Of the three tables that are added, the one of segments says to which sentence a token belongs; nothing else does, except `[SEP]`.
 #
-# For next-sentence prediction, half of the pairs in training stand so in a text, and in the other half B is drawn at random. Random sentences often have another subject, and words then say enough: *order* within a text is hardly needed. [Liu et al. (2019)](https://arxiv.org/abs/1907.11692) left this task out and lost nothing. And the blocks are PyTorch's encoder layers with the norm after:
+# For next-sentence prediction, half of the pairs in training stand so in a text, and in the other half B is drawn at random. A random sentence often has another subject, and then single words may say enough: [Lan et al. (2020)](https://arxiv.org/abs/1909.11942) suspect that this makes the task too easy, and ask for the *order* of two neighbouring pieces of text instead. [Liu et al. (2019)](https://arxiv.org/abs/1907.11692) left the task out and lost nothing. And the blocks are PyTorch's encoder layers with the norm after:
 
 
 # %%
@@ -114,7 +116,7 @@ def as_pytorch(x, layer):
 
 # %%
 block = first.layers[0]
-cu.equal(block, lambda x: as_pytorch(x, block), torch.randn(2, 7, 32), tolerance=1e-5)
+cu.equal(block, partial(as_pytorch, layer=block), torch.randn(2, 7, 32), tolerance=1e-5)
 
 # %% [markdown]
 # ## Before masks: the autoencoder
@@ -237,13 +239,13 @@ for name, options in (variants | {"all, with GQA": together}).items():
 pd.DataFrame(rows).T
 
 # %% [markdown]
-# Five norms lose 64 numbers each, and rotary positions save the table of 32 rows. SwiGLU has nearly the same number of parameters. With two heads of keys and values the cache is a half, with one a quarter.
+# Five norms lose 64 numbers each, and rotary positions save the table of 32 rows. SwiGLU has nearly the same number of parameters. With two heads of keys and values the cache is a half, with one a quarter. The last row has the first three exchanges, two heads of keys and values, and no biases, as Llama has none.
 #
 # ## What the exchanges bring
 #
 # *Section 4 of 4*
 #
-# Each variant was trained as the GPT of [the last chapter](13_gpt.ipynb): the same text, 400 steps, the same rate, three seeds. The rate was chosen for the GPT, not for each variant. The lines are counted n-grams.
+# Each variant was trained as the GPT of [the last chapter](13_gpt.ipynb): the same text, 400 steps, the same rate, three seeds. The rate was chosen for the GPT, not for each variant. The line is what counted trigrams have, 2.12; bigrams have 2.68. (*Together* is the last row of the table above.)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 by_variant = {"GPT": cu.stored_runs("gpt", "ladder", parts="+ second block", steps=400)}
@@ -251,17 +253,16 @@ for run in cu.stored_runs("bert_and_transfer", "exchanged"):
     by_variant.setdefault(run.config["variant"], []).append(run)
 picture, ax = cu.subplots(
     width=6.4, height=3,
-    alt="Held-out losses of seven models, three seeds each, as points beside the losses of counted bigrams, 2.68, and "
-    "trigrams, 2.12. Rotary positions alone lie at 1.93 to 1.95 and all exchanges together at 2.00 to 2.01; the others lie beside the GPT, near the trigrams.",
+    alt="Held-out losses of seven models, three seeds each, as points beside the loss of counted trigrams, 2.12. "
+    "Rotary positions alone lie at 1.93 to 1.95 and all exchanges together at 2.00 to 2.01; the others lie beside the GPT, near the trigrams.",
 )  # fmt: skip
 for place, runs in enumerate(by_variant.values()):
     ax.plot([run.result["loss"] for run in runs], [place] * len(runs), "o", color="C0", alpha=0.7)
 ax.set_yticks(range(len(by_variant)), by_variant)
 ax.invert_yaxis()
-for loss, name in ((2.68, "bigrams"), (2.12, "trigrams")):
-    ax.axvline(loss, color="0.4", linestyle="--", linewidth=1)
-    ax.annotate(name, (loss, 1), (3, 3), xycoords=("data", "axes fraction"),
-                textcoords="offset points", color="0.3")  # fmt: skip
+ax.axvline(2.12, color="0.4", linestyle="--", linewidth=1)
+ax.annotate("trigrams", (2.12, 1), (3, 3), xycoords=("data", "axes fraction"),
+            textcoords="offset points", color="0.3")  # fmt: skip
 ax.set(xlabel="Held-out loss, nats a token")
 picture
 
@@ -271,9 +272,9 @@ pd.Series({name: spread(runs, "loss") for name, runs in by_variant.items()}).to_
 )
 
 # %% [markdown]
-# The GPT ends at 2.10 to 2.11, and RMSNorm and SwiGLU cannot be told from it: their ranges overlap with it. *Rotary positions* are clearly better, 1.93 to 1.95. Is it the turning, or that the table of positions is not there to be learned? This comparison does not say; [Positions](09_positions.ipynb) has tables and rotations side by side on other tasks.
+# The GPT ends at 2.10 to 2.11, and RMSNorm and SwiGLU cannot be distinguished from it: their ranges overlap with its range. *Rotary positions* are clearly better, 1.93 to 1.95. Is it the turning, or that the table of positions is not there to be learned? This comparison does not say; [Positions](09_positions.ipynb) has tables and rotations side by side on other tasks.
 #
-# Sharing heads costs a little or nothing: with two heads 2.10 to 2.13, with a single one 2.13 to 2.18, for a cache of a quarter. All together are better than the GPT and worse than rotary positions alone. None of this decides what large models should do: it is 400 steps of a network with 0.13 million weights, at one rate.
+# Sharing heads costs a little or nothing: with two heads 2.10 to 2.13, with a single one 2.13 to 2.18, for a cache of a quarter. All together (and without biases) are better than the GPT and worse than rotary positions alone. None of this decides what large models should do: it is 400 steps of a network with 0.13 million weights, at one rate.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -297,6 +298,7 @@ with cu.guard(
 # - Ainslie, J., Lee-Thorp, J., de Jong, M., Zemlyanskiy, Y., Lebrón, F. and Sanghai, S. (2023). [GQA: training generalized multi-query transformer models from multi-head checkpoints](https://arxiv.org/abs/2305.13245). EMNLP.
 # - Devlin, J., Chang, M.-W., Lee, K. and Toutanova, K. (2019). [BERT: pre-training of deep bidirectional transformers for language understanding](https://arxiv.org/abs/1810.04805). NAACL.
 # - Erhan, D., Bengio, Y., Courville, A., Manzagol, P.-A., Vincent, P. and Bengio, S. (2010). [Why does unsupervised pre-training help deep learning?](https://jmlr.org/papers/v11/erhan10a.html) Journal of Machine Learning Research 11.
+# - Lan, Z. et al. (2020). [ALBERT: a lite BERT for self-supervised learning of language representations](https://arxiv.org/abs/1909.11942). ICLR.
 # - Liu, Y. et al. (2019). [RoBERTa: a robustly optimized BERT pretraining approach](https://arxiv.org/abs/1907.11692).
 # - Shazeer, N. (2019). [Fast transformer decoding: one write-head is all you need](https://arxiv.org/abs/1911.02150).
 # - Shazeer, N. (2020). [GLU variants improve Transformer](https://arxiv.org/abs/2002.05202).
