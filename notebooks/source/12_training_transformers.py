@@ -351,7 +351,7 @@ def gradient_sizes(norm_first, seed, height, through_f=True):
 
         def read(x, f=f, alone=place % 2):
             said = f(x) if alone else f(x, x, x)
-            return said if through_f else said.detach()  # no gradient comes back through f
+            return said if through_f else said.detach()  # no way back through f
 
         streams.append(Sublayer(64, norm_first)(streams[-1], read))
     top = nn.LayerNorm(64)(streams[-1]) if norm_first else streams[-1]
@@ -362,9 +362,10 @@ def gradient_sizes(norm_first, seed, height, through_f=True):
 # %%
 height = 24  # try 2 … 32
 flows, flow_table = {}, {}
-for order in ("after", "before", "after, around f only"):
-    kind = order == "before", order != "after, around f only"
-    measured = [gradient_sizes(kind[0], seed, height, kind[1]) for seed in range(3)]
+ways = {"after": (False, True), "before": (True, True)}  # norm_first, through_f
+ways["after, around f only"] = False, False
+for order, (norm_first, through_f) in ways.items():
+    measured = [gradient_sizes(norm_first, s, height, through_f) for s in range(3)]
     flows[order] = torch.tensor(measured)
     for seed, row in enumerate(measured):
         flow_table[f"norm {order}", f"seed {seed}"] = row[0], row[height // 2], row[-1]
