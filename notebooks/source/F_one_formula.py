@@ -142,7 +142,7 @@ pd.DataFrame(
 # | [BERT and transfer](14_bert_and_transfer.ipynb) | masking, a BERT; what pretraining brings beside bags of words and counts; LoRA; a loss on answers only |
 # | [Vision transformers](15_vision_transformers.ipynb) | patches, a ViT written and trained; against a CNN with equal budgets; what its maps show, and their controls |
 # | [Attention between pixels](16_attention_between_pixels.ipynb) | filters as attention; a block of attention between pixels; what group norm, dilated filters and a linear cost can do instead |
-# | [Attention in a diffusion model](17_diffusion.ipynb) | noise and the sampler; a U-Net; a task in which attention wins, and one in which it does not; cross-attention to words |
+# | [Attention in a diffusion model](17_diffusion.ipynb) | noise and the sampler; a U-Net; what attention brings to a task that needs it, and to one that does not; cross-attention to words |
 
 # %% [markdown]
 # ## Where to go from here
