@@ -88,7 +88,7 @@ print(f"segments exchanged, the pair's logits move by {moved:.2f}")
 # %% [markdown]
 # 109,482,240: the "110 M" of the paper. Of the three tables that are added, the one of segments says to which sentence a token belongs; nothing else does, except `[SEP]`.
 #
-# For next-sentence prediction, half of the pairs in training stand so in a text, and in the other half B is drawn at random. A random sentence often has another subject, and then single words may say enough: [Lan et al. (2020)](https://arxiv.org/abs/1909.11942) suspect that this makes the task too easy, and ask for the *order* of two neighbouring pieces of text instead. [Liu et al. (2019)](https://arxiv.org/abs/1907.11692) left the task out and lost nothing. And the blocks are PyTorch's encoder layers with the norm after:
+# For next-sentence prediction, half of the pairs in training stand so in a text, and in the other half B is drawn at random. A random sentence often has another subject, and then single words may say enough: [Lan et al. (2020)](https://arxiv.org/abs/1909.11942) suspect that this makes the task too easy, and ask for the *order* of two neighboring pieces of text instead. [Liu et al. (2019)](https://arxiv.org/abs/1907.11692) left the task out and lost nothing. And the blocks are PyTorch's encoder layers with the norm after:
 
 
 # %%
@@ -123,7 +123,7 @@ cu.equal(block, partial(as_pytorch, layer=block), torch.randn(2, 7, 32), toleran
 #
 # *Section 2 of 4*
 #
-# An **autoencoder** is asked for its own input. It needs no labels either, and it was a beginning for deep networks before BERT ([Erhan et al., 2010](https://jmlr.org/papers/v11/erhan10a.html), study why such a beginning helps). Here is one as a fourth beginning for the two tasks of the chapter: BERT's network, the same sentences, steps and rates, asked for *every* token with none hidden. Three seeds each, lowest and highest accuracy on the test.
+# A classifier learns $P(\text{label} \mid \text{text})$ alone; a language model also learns which texts there are, and needs no labels for it. An **autoencoder** is asked for its own input. It needs no labels either, and it was a beginning for deep networks before BERT ([Erhan et al., 2010](https://jmlr.org/papers/v11/erhan10a.html), study why such a beginning helps). Here is one as a fourth beginning for the two tasks of the chapter: BERT's network, the same sentences, steps and rates, asked for *every* token with none hidden. Three seeds each, lowest and highest accuracy on the test.
 
 # %%
 tasks = ["order 50", "order 1000", "tense 50"]  # task and number of labels
