@@ -1,7 +1,7 @@
-"""Live models: trained networks that the course brings along, small enough to answer at once.
+"""Trained networks in files: `make runs` trains one with its chapter's own class and saves it in data/models/<name>.npz.
 
-`make runs` trains one with its chapter's own class and saves it in data/models/<name>.npz: the tensors of its
-state_dict in half precision, its configuration, and its vocabularies. They load into the reader's class, too.
+A file holds the tensors of the state_dict in half precision, the configuration, and the vocabularies. They load
+into the reader's class, too.
 """
 
 import hashlib

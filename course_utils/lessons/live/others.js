@@ -1,0 +1,158 @@
+// The course's other networks, on the parts of engine.js: GPT and BERT, the vision transformer, Bahdanau's GRU.
+(() => {
+  "use strict";
+  const { Network, tools } = globalThis.live_engine;
+  const { range, plus, dot, mix, softmax, emptyCache } = tools;
+
+  // The error function, to 1.5e-7: Abramowitz and Stegun (1964), 7.1.26.
+  function erf(x) {
+    const t = 1 / (1 + 0.3275911 * Math.abs(x));
+    const factors = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592];
+    const sum = factors.reduce((value, factor) => (value + factor) * t, 0);
+    return Math.sign(x) * (1 - sum * Math.exp(-x * x));
+  }
+
+  const sigmoid = (x) => 1 / (1 + Math.exp(-x));
+  const activations = {
+    relu: (x) => Math.max(0, x),
+    gelu: (x) => (x * (1 + erf(x / Math.SQRT2))) / 2,
+    swiglu: (x) => x * sigmoid(x),
+  };
+
+  // What later models changed in the blocks.
+  class Later extends Network {
+    // Rotary positions: columns 2j and 2j + 1 turn together.
+    place(head, position) {
+      if (!this.config.rotary) return head;
+      return head.map((value, j) => {
+        const angle = position / 10000 ** ((j - (j % 2)) / head.length);
+        const other = j % 2 ? head[j - 1] : -head[j + 1];
+        return value * Math.cos(angle) + other * Math.sin(angle);
+      });
+    }
+
+    feedForward(name, x) {
+      const kind = this.config.activation ?? "gelu";
+      const activated = (part) =>
+        this.linear(`${name}.${part}`, x).map((row) => row.map(activations[kind]));
+      if (kind !== "swiglu") return this.linear(`${name}.3`, activated("0"));
+      const up = this.linear(`${name}.up`, x);
+      const gated = activated("gate").map((row, i) => row.map((gate, j) => gate * up[i][j]));
+      return this.linear(`${name}.down`, gated);
+    }
+  }
+
+  // Language models -----------------------------------------------------------------------------
+
+  class GPT extends Later {
+    causal = true;
+
+    start() {
+      return { caches: this.layers("layers").map(emptyCache), length: 0 };
+    }
+
+    // Reads ids: for each of them the logits of the token after it. The state moves on.
+    step(ids, state) {
+      const table = this.p["positions.weight"];
+      const embedded = ids.map((id) => Array.from(this.p["embedding.weight"][id]));
+      let x = table ? embedded.map((row, i) => plus(row, table[state.length + i])) : embedded;
+      this.layers("layers").forEach((name, i) => {
+        x = this.encoderLayer(name, x, { causal: this.causal, cache: state.caches[i] });
+      });
+      state.length += ids.length;
+      return this.linear("output", this.norm("norm", x));
+    }
+  }
+
+  // The same, but each token sees the whole text: all ids in one step.
+  class BERT extends GPT {
+    causal = false;
+  }
+
+  // Vision --------------------------------------------------------------------------------------
+
+  class ViT extends Later {
+    // An image, channels × rows × columns → its patches, row by row; in a patch the channel changes slowest.
+    cutPatches(image, size) {
+      const [height, width] = [image[0].length / size, image[0][0].length / size];
+      const cut = (line, column) => line.slice(column * size, (column + 1) * size);
+      const patch = (row, column) => image.flatMap((channel) =>
+        range(size).flatMap((i) => cut(channel[row * size + i], column)));
+      return range(height).flatMap((row) => range(width).map((column) => patch(row, column)));
+    }
+
+    // Logits of the classes.
+    logits(image) {
+      const patches = this.cutPatches(image, this.config.patch_size ?? 7);
+      const tokens = this.linear("patch_embedding.proj", patches);
+      let x = [Array.from(this.p.class_token[0]), ...tokens];
+      x = x.map((row, i) => plus(row, this.p["positions.table"][i]));
+      for (const name of this.layers("layers")) x = this.encoderLayer(name, x);
+      return this.linear("output", this.norm("norm", x.slice(0, 1)))[0];
+    }
+  }
+
+  // Bahdanau's translator -----------------------------------------------------------------------
+
+  class AttentionTranslator extends Network {
+    // One step of a GRU: its weights stand in three blocks, for reset, update and the new state.
+    gru(name, ending, x, h) {
+      const block = (kind, row) => {
+        const bias = this.p[`${name}.bias_${kind}_${ending}`];
+        return this.p[`${name}.weight_${kind}_${ending}`].map((w, j) => dot(w, row) + bias[j]);
+      };
+      const [inner, outer] = [block("ih", x), block("hh", h)];
+      const size = h.length;
+      return h.map((old, j) => {
+        const reset = sigmoid(inner[j] + outer[j]);
+        const update = sigmoid(inner[size + j] + outer[size + j]);
+        const fresh = Math.tanh(inner[2 * size + j] + reset * outer[2 * size + j]);
+        return (1 - update) * fresh + update * old;
+      });
+    }
+
+    embed(name, id) {
+      return Array.from(this.p[`${name}.weight`][id]);
+    }
+
+    start(ids) {
+      const size = this.p["encoder.weight_hh_l0"][0].length;
+      let x = ids.map((id) => this.embed("source_embedding", id));
+      let last = [];
+      const hidden = range(this.config.num_layers ?? 1).map((layer) => {
+        const read = (rows, ending) => {
+          let h = Array(size).fill(0);
+          return rows.map((row) => (h = this.gru("encoder", ending, row, h)));
+        };
+        const right = read(x, `l${layer}`);
+        const left = read([...x].reverse(), `l${layer}_reverse`).reverse();
+        last = [...right.at(-1), ...left[0]];
+        x = right.map((row, i) => [...row, ...left[i]]);
+        return this.linear("bridge", [last])[0].map(Math.tanh);
+      });
+      return { memory: x, keys: this.linear("attention.key_proj", x), hidden };
+    }
+
+    // Reads target ids: for each of them the logits of the token after it. The state moves on.
+    step(ids, state) {
+      this.maps.attention = [[]];
+      return ids.map((id) => {
+        const [query] = this.linear("attention.query_proj", [state.hidden.at(-1)]);
+        const added = state.keys.map((key) => plus(key, query).map(Math.tanh));
+        const weights = softmax(this.linear("attention.score_proj", added).map(([score]) => score));
+        this.maps.attention[0].push(weights);
+        const context = mix(weights, state.memory);
+        let x = [...this.embed("target_embedding", id), ...context];
+        state.hidden = state.hidden.map((h, layer) => (x = this.gru("decoder", `l${layer}`, x, h)));
+        const combined = this.linear("combine", [[...x, ...context]])[0].map(Math.tanh);
+        return this.linear("output", [combined])[0];
+      });
+    }
+
+    fork(state) {
+      return { ...state };
+    }
+  }
+
+  Object.assign(globalThis.live_engine, { GPT, BERT, ViT, AttentionTranslator });
+})();
