@@ -136,7 +136,7 @@ from course_utils.metrics import (
     waiting_products,
     word_maps,
 )
-from course_utils.lessons import checks, explore
+from course_utils.lessons import checks, explore, live
 from course_utils.lessons.claims import guard
 from course_utils.lessons.equality import equal
 from course_utils.lessons.live import load_model

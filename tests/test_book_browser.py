@@ -194,3 +194,40 @@ def test_pictures_stand_on_white_in_the_dark(browser, address, name: str):
         expect(picture).to_have_css("background-color", "rgb(255, 255, 255)")
         expect(picture).to_have_css("filter", "none")
     context.close()
+
+
+# Live models --------------------------------------------------------------------------------------
+
+LIVE = [
+    notebook.notebook
+    for notebook in COURSE.notebooks
+    if "cu.live." in notebook.source.read_text(encoding="utf-8")
+]
+
+COMPARE = """() => {
+    const { answers } = live_bundles.translator_fr;
+    const model = new live_engine.Transformer(live_bundles.translator_fr);
+    return answers.map(({ source, said, logits }) => {
+        const state = model.start(source);
+        const last = model.step([live_engine.ids.BOS, ...said], state).at(-1);
+        const far = Math.max(...logits.map(([id, logit]) => Math.abs(last[id] - logit)));
+        return [live_engine.greedy(model, source).join() === said.join(), far];
+    });
+}"""
+
+
+@pytest.mark.parametrize("way", ["http", "file"])
+@pytest.mark.parametrize("name", LIVE)
+def test_a_live_model_answers_as_pytorch_did(browser, address, book, way: str, name: str):
+    """Three sentences of its bundle, and one that is written; no script is there before a reader comes near."""
+    with opened(browser, address) as page:
+        page.goto(f"/{name}.html" if way == "http" else (book / f"{name}.html").as_uri())
+        assert page.locator("script[src*='live/']").count() == 0
+        form = page.locator("article form.cu-live").first
+        form.scroll_into_view_if_needed()
+        expect(form).to_have_attribute("data-ready", "true", timeout=30_000)
+        answers = page.evaluate(COMPARE)
+        assert len(answers) == 3
+        assert all(same and far < 1e-4 for same, far in answers)
+        form.get_by_role("textbox").fill("He's calm.")
+        expect(form.locator("[data-part=said]")).to_have_text("il est calme .")

@@ -50,6 +50,7 @@ class Echo:
 Explorer("echo", Echo, {"line": Text(["one", "two"], "one", "Your line")})
 """
 QUIZ = "cu.quiz('start_here')"
+LIVE = "cu.live.translator()"
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 TRAINING = """
 import course_utils as cu
@@ -65,7 +66,7 @@ history = trainer.fit(model, cu.PairLoader(pairs, source, target, batch_size=16)
 def lab(chromium, tmp_path_factory):
     """Opens a notebook of Lab and runs all its cells; shared, so that Lab starts once."""
     folder = tmp_path_factory.mktemp("lab")
-    write_notebook(folder / "explorers.ipynb", COURSE, MADE, MOVED, WRITTEN, QUIZ)
+    write_notebook(folder / "explorers.ipynb", COURSE, MADE, MOVED, WRITTEN, QUIZ, LIVE)
     write_notebook(folder / "training.ipynb", TRAINING, "history.stopped, len(history) > 2")
     with jupyterlab(folder) as address, one_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=[*FLAGS, OFFLINE])
@@ -97,6 +98,22 @@ def says(explorer, text: str) -> None:
 def test_set_in_another_cell_moves_the_controls_and_the_picture(made):
     says(made, "number 1, kind g, on False")
     expect(made.get_by_role("combobox", name="Kind")).to_have_value("6", timeout=WAIT)
+
+
+def test_a_live_model_answers_as_one_writes_and_keys_are_the_readers(notebook):
+    form = notebook.locator("form.cu-live[data-ready]")
+    form.wait_for(timeout=WAIT)
+    cells = notebook.locator(".jp-Notebook .jp-Cell").count()
+    box = form.get_by_role("textbox", name="English")
+    box.fill("")
+    box.press_sequentially("He's calm.")  # a letter that is a command of Lab's would move cells
+    says = form.locator("[data-part=said]")
+    expect(says).to_have_text("il est calme .", timeout=WAIT)
+    form.get_by_role("button", name="layer 0, head 1").press("d")
+    form.get_by_role("button", name="layer 0, head 1").press("d")
+    form.get_by_role("button", name="layer 0, head 1").press("Enter")
+    expect(form.locator("caption")).to_contain_text("layer 0, head 1")
+    assert notebook.locator(".jp-Notebook .jp-Cell").count() == cells
 
 
 def test_a_key_press_on_the_slider_moves_the_picture(notebook):

@@ -662,7 +662,7 @@ cu.quiz("translating", "cached_step")
 #
 # *Section 4 of 4*
 #
-# The translator has four heads in each of two layers, of three kinds: encoder, decoder and cross-attention. Here are the eight maps of the cross-attention for a test sentence whose words change their order, under teacher forcing, drawn without `<eos>` and each row made to sum to 1 again. Row $t$ is the step that *says* French word $t$; it has *read* the word before. Below them, an explorer shows all three kinds, step by step. There a row has the name of the word that is *read*: the framed one is the newest word, and the bars are what it may be followed by. Move the step first; then keep it, and change layer and head.
+# The translator has four heads in each of two layers, of three kinds: encoder, decoder and cross-attention. Here are the eight maps of the cross-attention for a test sentence whose words change their order, under teacher forcing, drawn without `<eos>` and each row made to sum to 1 again. Row $t$ is the step that *says* French word $t$; it has *read* the word before. Below them, the same translator is live: write any sentence, and look at all three kinds of map, step by step. There a row has both names, of the word that is *read* and of the word that is *said*. The framed row is the chosen step, and the bars are the likeliest next words. Move the step first; then keep it, and change layer and head. (In JupyterLab, `cu.explore.transformer(model, *vocabularies)` shows the network that you trained.)
 
 
 # %%
@@ -690,10 +690,10 @@ cu.show_heatmaps(
 )  # fmt: skip
 
 # %%
-cu.explore.transformer(translator, *words_of, "i'm home .")
+cu.live.translator("i'm home .")
 
 # %% [markdown]
-# One sentence, eight different maps. Head 1 of layer 1 goes from *eat* to *a* to *pizza* and then looks at *please* for *, s'il te*, and also for the full stop. Head 0 of the same layer looks at the full stop for *te*. For *plaît* both give much of their weight to `<eos>`, which is not drawn here: 0.52 and 0.90. With this sentence in its call the explorer shows it, in the row that it calls *te*. In layer 0, head 1 says *mange* while looking at *please*. In the explorer the bars stay when you change the head, and the maps differ.
+# One sentence, eight different maps. Head 1 of layer 1 goes from *eat* to *a* to *pizza* and then looks at *please* for *, s'il te*, and also for the full stop. Head 0 of the same layer looks at the full stop for *te*. For *plaît* both give much of their weight to `<eos>`, which is not drawn here: 0.52 and 0.90. The live translator draws it: choose the second example there. (Its weights are rounded to 8 bits.) In layer 0, head 1 says *mange* while looking at *please*. There, the bars stay when you change the head, and the maps differ.
 #
 # ### Measured
 #
@@ -733,7 +733,7 @@ alignment_table
 # %% [markdown]
 # The *mean* over all eight heads aligns words: AER 0.12 to 0.16, below the recurrent model's 0.16 to 0.18 and the diagonal's 0.26. (Where links cross, the ranges overlap: 0.19 to 0.25, and 0.24 to 0.26. And this is a mean of eight maps against one.) One head alone is weaker, even the best one, chosen on other sentences: 0.23 to 0.25 is hardly better than the diagonal guess. It stands in layer 0 in two seeds and in layer 1 in one. So do not speak of "the alignment head" after one map.
 #
-# The last row is a warning: the same maps, labelled one row off, have 0.81 to 0.87, like equal weights. Before you read a map of a decoder, find out whether a row has the name of the word that is read, as in the explorer, or of the word that is said, as in the eight maps.
+# The last row is a warning: the same maps, labelled one row off, have 0.81 to 0.87, like equal weights. Before you read a map of a decoder, find out whether a row has the name of the word that is read, or of the word that is said, as in the eight maps.
 #
 # ### Exercise 4 · An explanation to test
 #

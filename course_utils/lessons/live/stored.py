@@ -1,7 +1,7 @@
-"""Trained networks in files: `make runs` trains one with its chapter's own class and saves it in data/models/<name>.npz.
+"""Trained networks in files.
 
-A file holds the tensors of the state_dict in half precision, the configuration, and the vocabularies. They load
-into the reader's class, too.
+`make runs` trains one with its chapter's own class and saves it in data/models/<name>.npz: the tensors of its
+state_dict in half precision, its configuration, and its vocabularies. They load into the reader's class, too.
 """
 
 import hashlib

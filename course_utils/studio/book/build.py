@@ -14,6 +14,7 @@ from nbformat import NotebookNode
 from course_utils.studio.book import links, pages
 from course_utils.studio.book.check import check
 from course_utils.studio.book.explorers import with_pages
+from course_utils.studio.book.live import scripts, with_widgets
 from course_utils.studio.book.transforms import PictureError, Places, for_the_book, lead
 from course_utils.studio.manifest import Chapter, Manifest
 
@@ -70,6 +71,12 @@ def _build(course: Manifest, out: Path) -> Path:
         if file.is_file() and file.name not in texts:
             file.unlink()
     _render(source, out)
+    if any("cu-live" in text for text in texts.values()):
+        for (
+            name,
+            text,
+        ) in scripts().items():  # beside the pages: Sphinx puts what is in _static into all
+            _write(html / name, text)
     if problems := check(html, course):
         raise BookError("\n".join(problems))
     print(f"The book took {time.perf_counter() - start:.0f} s.")
@@ -99,7 +106,7 @@ def _chapter(course: Manifest, chapter: Chapter, places: Places, folder: Path) -
             f"{chapter.notebook}: cell {never[0]} was never executed; make notebooks CHAPTER={chapter.number}"
         )
     try:
-        return for_the_book(with_pages(notebook, folder), places, course.repository)
+        return for_the_book(with_widgets(with_pages(notebook, folder)), places, course.repository)
     except PictureError as error:
         raise BookError(f"{chapter.notebook}: {error}.") from None
 

@@ -1,4 +1,4 @@
-"""Bundles: a stored model as plain data, which a page loads by a script tag and `engine.js` unpacks.
+"""A model as plain data, a bundle: a page loads it by a script tag, and `engine.js` unpacks it.
 
 A matrix of some size is kept as whole numbers of 8 bits, with a scale for each row; all else in half precision.
 What a page computes with are these rounded weights; `restored` gives them to PyTorch.
@@ -12,23 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_utils.lessons.live.stored import load_model
-
 LARGE = 1024
 """From so many numbers on a matrix is rounded to 8 bits: below, it would save too little."""
 
 MAX_BYTES = 700_000
 """Of one bundle, as a script."""
-
-
-def bundle(name: str, *, eight_bits: bool = True) -> dict:
-    """A stored model as `pack` packs it.
-
-    Raises:
-        ValueError: there is no model of this name.
-    """
-    kept = load_model(name)
-    return pack(kept.config, kept.state, kept.vocabularies, eight_bits=eight_bits)
 
 
 def pack(

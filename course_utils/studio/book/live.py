@@ -1,0 +1,47 @@
+"""Live models in the book: a committed output says which widget it is, and the page loads its scripts.
+
+`live.translator("i'm home .")` in an output becomes the widget, and a folder beside the pages holds the engine, the
+widgets and the bundles. New weights do not make the pages new, and a page without a widget loads none of them.
+"""
+
+import ast
+import copy
+
+from nbformat import NotebookNode
+
+from course_utils.lessons import live
+from course_utils.lessons.live import widget
+from course_utils.lessons.live.bundles import ABOUT
+from course_utils.lessons.live.packing import script
+from course_utils.lessons.page import asset
+
+FOLDER = "live"
+
+
+def widget_of(output: NotebookNode) -> widget.Translator | None:
+    """The widget that an output shows; None for any other output."""
+    text = "".join(output.get("data", {}).get("text/plain", ""))
+    if not text.startswith("live."):
+        return None
+    call = ast.parse(text, mode="eval").body
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    return getattr(live, call.func.attr)(*map(ast.literal_eval, call.args))
+
+
+def with_widgets(notebook: NotebookNode) -> NotebookNode:
+    """The notebook with a live widget in each output that shows one."""
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if found := widget_of(output):
+                output.data = NotebookNode({"text/html": found.page(FOLDER)})
+                output.metadata = NotebookNode()
+    return notebook
+
+
+def scripts() -> dict[str, str]:
+    """File in the book → its text: what widgets load when a reader comes near."""
+    names = {*widget.SCRIPTS, "others.js"}
+    files = {f"{FOLDER}/{name}": asset(f"live/{name}") for name in sorted(names)}
+    return files | {f"{FOLDER}/{name}.js": script(name, live.bundle(name)) for name in ABOUT}

@@ -1,0 +1,305 @@
+"""The live translator: what is written first, and what a page makes of it, from a file, by keys, on a phone."""
+
+import re
+
+import pytest
+import torch
+from browsing import one_playwright
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+from playwright.sync_api import Page, expect
+
+import course_utils as cu
+from course_utils.data.text import BOS
+from course_utils.lessons.live.bundles import translator_of
+from course_utils.studio.book import live as book
+
+SENTENCE = "i'm home ."
+PARTS = "said", "maps", "table", "next", "step"
+
+
+# In Python --------------------------------------------------------------------------------------
+
+
+def test_the_widget_says_how_it_is_made_again():
+    made = cu.live.translator("he's calm .")
+    assert repr(made) == """live.translator("he's calm .")"""
+    data, _ = made._repr_mimebundle_()
+    assert data["text/plain"] == repr(made)
+    assert "il est calme ." in data["text/html"]
+    assert "application/vnd.jupyter.widget-view+json" in data
+
+
+@pytest.mark.parametrize("sentence", ["", "   ", "colorless green ideas ."])
+def test_a_first_sentence_with_unknown_words_is_refused(sentence):
+    with pytest.raises(ValueError, match="a known word is needed"):
+        cu.live.translator(sentence)
+
+
+def test_print_and_pages_without_scripts_have_the_first_translation_and_its_map():
+    html = cu.live.translator(SENTENCE).form()
+    assert "<fieldset disabled" in html, "controls that do nothing yet do not pretend to"
+    assert "je suis chez moi ." in html
+    assert html.count("<svg") == 2 * 4 + 1
+    assert html.count('<th scope="row"') == 2 * 6  # reads and says, for five words and <eos>
+    assert "<script" not in html
+
+
+def shown(text: str):
+    return new_output("execute_result", data={"text/plain": text, "text/html": "<form></form>"})
+
+
+def test_the_book_makes_the_widget_anew_and_loads_its_scripts():
+    output = shown(repr(cu.live.translator(SENTENCE)))
+    given = new_notebook(cells=[new_code_cell("cu.live.translator()", outputs=[output])])
+    made = book.with_widgets(given).cells[0].outputs[0]
+    assert list(made.data) == ["text/html"]
+    assert given.cells[0].outputs[0].data["text/html"] == "<form></form>"
+    loaded = re.findall(r"live/\w+\.js", made.data["text/html"])
+    assert loaded == ["live/engine.js", "live/translator.js", "live/translator_fr.js"]
+    assert set(loaded) <= book.scripts().keys()
+
+
+@pytest.mark.parametrize("text", ["3", "alive.x()", "live.translator", "liver"])
+def test_other_outputs_are_no_widgets(text):
+    assert book.widget_of(shown(text)) is None
+
+
+# In a page --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """A page with two widgets, opened from a file, as a book without a server."""
+    folder = tmp_path_factory.mktemp("book")
+    for name, text in book.scripts().items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    forms = [cu.live.translator(line).page(book.FOLDER) for line in (SENTENCE, "he's calm .")]
+    divs = "".join(f"<div>{form}</div>" for form in forms)
+    head = "<meta charset=utf-8><meta name=viewport content='width=device-width'>"
+    text = f"<!doctype html><html lang=en>{head}<body>{divs}"
+    (folder / "page.html").write_text(text, encoding="utf-8")
+    return folder / "page.html"
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    with one_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, file):
+    page, errors = browser.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text))
+    page.goto(file.as_uri())
+    expect(page.locator("form[data-ready]")).to_have_count(2)
+    yield page
+    page.close()
+    assert errors == []
+
+
+def part(page: Page, name: str):
+    return page.locator(f"form >> nth=0 >> [data-part={name}]")
+
+
+def write(page: Page, sentence: str) -> None:
+    page.get_by_role("textbox", name="English").first.fill(sentence)
+
+
+def test_a_page_that_comes_alive_shows_what_it_showed_before(browser, file):
+    before, after = browser.new_context(java_script_enabled=False).new_page(), browser.new_page()
+    for page in (before, after):
+        page.goto(file.as_uri())
+    after.locator("form[data-ready]").first.wait_for()
+    html = "part => part.innerHTML"
+    for name in PARTS:
+        assert part(before, name).evaluate(html) == part(after, name).evaluate(html), name
+    assert before.locator("input:enabled, button:enabled").count() == 0
+    before.context.close()
+    after.close()
+
+
+def test_a_sentence_is_translated_as_it_is_written(page: Page):
+    write(page, "Please eat a pizza.")
+    expect(part(page, "said")).to_have_text("mange une pizza , s'il te plaît .")
+    columns = part(page, "table").locator("thead th").all_text_contents()
+    assert columns == ["reads", "says", "please", "eat", "a", "pizza", ".", "<eos>"]
+    second = page.locator("form >> nth=1 >> [data-part=said]")
+    expect(second).to_have_text("il est calme .")
+    region = page.locator("form").first.locator("[aria-live=polite]")
+    expect(region).to_contain_text("mange une pizza")
+
+
+def test_enter_leaves_the_page_as_it_is(page: Page):
+    write(page, "he's calm .")
+    page.keyboard.press("Enter")
+    expect(part(page, "said")).to_have_text("il est calme .")
+    assert page.url.endswith("page.html")
+
+
+def test_unknown_words_are_named_and_known_ones_like_them_offered(page: Page):
+    write(page, "The old wuman <b>is</b> sleeping.")
+    unknown = part(page, "unknown")
+    expect(unknown).to_contain_text("It does not know wuman. Words it knows: woman")
+    expect(unknown).to_contain_text("<b>is</b>")
+    unknown.get_by_role("button", name="woman", exact=True).click()
+    expect(page.get_by_role("textbox").first).to_have_value("the old woman <b>is</b> sleeping .")
+    expect(page.get_by_role("textbox").first).to_be_focused()
+    write(page, "xyzzy qwrtp")
+    expect(part(page, "inside")).to_be_hidden()
+    expect(part(page, "said")).to_have_text("–")
+    write(page, "")
+    expect(unknown).to_have_text("Write an English sentence.")
+    write(page, SENTENCE)
+    expect(part(page, "inside")).to_be_visible()
+    expect(unknown).to_be_empty()
+
+
+def test_examples_are_two_right_and_one_wrong_that_is_called_so(page: Page):
+    form = page.locator("form").first
+    for index, wrong in enumerate([False, False, True]):
+        form.locator(f"[data-example='{index}']").click()
+        example = cu.live.bundle("translator_fr")["examples"][index]
+        expect(part(page, "said")).to_have_text(example["said"])
+        expect(part(page, "right")).to_have_text(
+            f"Wrong. Right is: {example['right']}" if wrong else ""
+        )
+
+
+def test_every_control_answers_to_keys(page: Page):
+    form = page.locator("form").first
+    table, caption = part(page, "table"), part(page, "table").locator("caption")
+    head = form.get_by_role("button", name="layer 0, head 2")
+    expect(form.locator("button[aria-pressed=true]")).to_have_text("layer 1, head 0")
+    head.focus()
+    page.keyboard.press("Enter")
+    expect(head).to_have_attribute("aria-pressed", "true")
+    expect(head).to_be_focused()
+    expect(form.locator("button[aria-pressed=true]")).to_have_count(1)
+    expect(caption).to_contain_text("Cross-attention, layer 0, head 2")
+    form.get_by_role("button", name="mean of all heads").press("Space")
+    expect(caption).to_contain_text("Cross-attention, mean of all heads")
+
+    form.get_by_role("radio", name="French to English").focus()
+    page.keyboard.press("ArrowRight")
+    expect(caption).to_contain_text("Self-attention of the decoder")
+    assert table.locator("thead th").all_text_contents()[2:4] == ["<bos>", "je"]
+    page.keyboard.press("ArrowRight")
+    expect(caption).to_contain_text("Self-attention of the encoder")
+    assert table.locator("tbody th").all_text_contents() == ["i'm", "home", ".", "<eos>"]
+    page.keyboard.press("ArrowRight")
+
+    slider = form.get_by_role("slider", name="Step")
+    slider.press("End")
+    expect(slider).to_have_attribute("aria-valuetext", "6 of 6: <eos>")
+    expect(table.locator("tr[aria-current=step] th").first).to_have_text(".")
+    expect(part(page, "next")).to_contain_text("it says <eos>")
+    expect(part(page, "next").locator("li").first).to_contain_text(re.compile(r"<eos>\s*\d+ %"))
+
+    search = form.get_by_role("combobox", name="Search")
+    search.select_option("beam of 4")
+    expect(part(page, "said")).to_have_text("je suis chez moi .")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("cross", "decoder.1.cross_attention"),
+        ("decoder", "decoder.1.self_attention"),
+        ("encoder", "encoder.1.attention"),
+    ],
+)
+def test_the_large_map_is_that_of_pytorch(page: Page, kind, name):
+    write(page, "please eat a pizza .")
+    form = page.locator("form").first
+    form.locator(f"input[value={kind}]").check()
+    form.get_by_role("button", name="layer 1, head 3").click()
+    rows = part(page, "table").locator("tbody tr").all()
+    found = [[int(text) for text in row.locator("td").all_text_contents()] for row in rows]
+
+    model, english, _ = translator_of("translator_fr")
+    answer = cu.live.bundle("translator_fr")["answers"][1]
+    source = torch.tensor([answer["source"]])
+    assert english.decode(answer["source"]) == ["please", "eat", "a", "pizza", "."]
+    with cu.record_attention(model) as maps:
+        model(source, torch.tensor([source.shape[1]]), torch.tensor([[BOS, *answer["said"]]]))
+    torch.testing.assert_close(torch.tensor(found).float(), 100 * maps[name][0, 3], atol=0.51, rtol=0)  # fmt: skip
+
+
+# For everyone -----------------------------------------------------------------------------------
+
+CONTRAST = """form => {
+    const channels = (color) => {
+        const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+        canvas.fillStyle = color;
+        canvas.fillRect(0, 0, 1, 1);
+        const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+        return [r, g, b, a / 255];
+    };
+    const over = ([r, g, b, a], [R, G, B]) => [r * a + R * (1 - a), g * a + G * (1 - a), b * a + B * (1 - a)];
+    const behind = (node) => {
+        if (!node) return [255, 255, 255];
+        const style = getComputedStyle(node);
+        let ground = over(channels(style.backgroundColor), behind(node.parentElement));
+        if (node.matches("li")) ground = over(channels(`rgb(${style.getPropertyValue("--heat")})`), ground);
+        return ground;
+    };
+    const light = (color) => {
+        const [r, g, b] = color.map(c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const written = node => [...node.childNodes].some(child => child.nodeType === 3 && child.data.trim());
+    const seen = node => node.checkVisibility() && !["STYLE", "OPTION"].includes(node.tagName);
+    const texts = [...form.querySelectorAll("*")].filter(node => seen(node) && written(node));
+    return Math.min(...texts.map(node => {
+        const ground = behind(node), text = over(channels(getComputedStyle(node).color), ground);
+        const [a, b] = [light(text), light(ground)];
+        return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    }));
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_can_be_read_on_its_ground(page: Page, theme):
+    page.evaluate(
+        """theme => {
+            document.documentElement.dataset.theme = theme;
+            const [text, ground] = theme === "dark" ? ["#ced6dd", "#121212"] : ["#323232", "#ffffff"];
+            document.documentElement.style.setProperty("--pst-color-text-base", text);
+            document.documentElement.style.background = ground;
+        }""",
+        theme,
+    )
+    write(page, "the old wuman is sleeping near the theater .")
+    page.locator("form").first.get_by_role("slider").press("End")
+    assert page.locator("form").first.evaluate(CONTRAST) >= 4.5
+
+
+def test_on_a_phone_nothing_is_wider_than_the_page_and_all_can_be_touched(browser, file):
+    page = browser.new_page(viewport={"width": 360, "height": 740})
+    page.goto(file.as_uri())
+    page.locator("form[data-ready]").first.wait_for()
+    write(page, "there were three mirrors near the window and the old woman is sleeping .")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    form = page.locator("form").first
+    touched = form.locator("button:visible, select:visible, label:visible, input[type=text]")
+    assert min(each.bounding_box()["height"] for each in touched.all()) >= 24
+    region = form.get_by_role("region", name="The chosen map")
+    assert region.evaluate("node => node.scrollWidth > node.clientWidth && node.tabIndex === 0")
+    page.close()
+
+
+def test_a_screen_reader_finds_names_and_roles(page: Page):
+    form = page.locator("form").first
+    expect(form).to_have_attribute("aria-label", "Live translator")
+    expect(form.get_by_role("group", name="Maps by layer and head")).to_be_visible()
+    expect(form.get_by_role("group", name="Attention")).to_be_visible()
+    assert form.get_by_role("button", name=re.compile(r"^layer \d, head \d$")).count() == 8
+    assert form.locator("svg:not([aria-hidden=true])").count() == 0
+    table = form.get_by_role("table")
+    assert table.locator("th:not([scope])").count() == 0
+    assert {node.get_attribute("lang") for node in table.locator("tbody th").all()} == {"fr"}
