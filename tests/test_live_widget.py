@@ -55,7 +55,9 @@ def test_the_book_makes_the_widget_anew_and_loads_its_scripts():
     assert list(made.data) == ["text/html"]
     assert given.cells[0].outputs[0].data["text/html"] == "<form></form>"
     loaded = re.findall(r"live/\w+\.js", made.data["text/html"])
-    assert loaded == ["live/engine.js", "live/translator.js", "live/translator_fr.js"]
+    assert loaded == [
+        f"live/{name}.js" for name in ("unpack", "engine", "translator", "translator_fr")
+    ]
     assert set(loaded) <= book.scripts().keys()
 
 

@@ -54,7 +54,7 @@
     // Reads ids: for each of them the logits of the token after it. The state moves on.
     step(ids, state) {
       const table = this.p["positions.weight"];
-      const embedded = ids.map((id) => Array.from(this.p["embedding.weight"][id]));
+      const embedded = ids.map((id) => this.p["embedding.weight"][id]);
       let x = table ? embedded.map((row, i) => plus(row, table[state.length + i])) : embedded;
       this.layers("layers").forEach((name, i) => {
         x = this.encoderLayer(name, x, { causal: this.causal, cache: state.caches[i] });
@@ -85,7 +85,7 @@
     logits(image) {
       const patches = this.cutPatches(image, this.config.patch_size ?? 7);
       const tokens = this.linear("patch_embedding.proj", patches);
-      let x = [Array.from(this.p.class_token[0]), ...tokens];
+      let x = [this.p.class_token[0], ...tokens];
       x = x.map((row, i) => plus(row, this.p["positions.table"][i]));
       for (const name of this.layers("layers")) x = this.encoderLayer(name, x);
       return this.linear("output", this.norm("norm", x.slice(0, 1)))[0];
@@ -112,7 +112,7 @@
     }
 
     embed(name, id) {
-      return Array.from(this.p[`${name}.weight`][id]);
+      return this.p[`${name}.weight`][id];
     }
 
     start(ids) {

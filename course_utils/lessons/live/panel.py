@@ -3,6 +3,7 @@
 import anywidget
 from traitlets import Dict, Unicode
 
+from course_utils.lessons.live.widget import SCRIPTS
 from course_utils.lessons.page import asset
 
 RENDER = """
@@ -22,6 +23,6 @@ class Panel(anywidget.AnyWidget):
         bundle: the model, as `packing.pack` packs it, with its examples.
     """
 
-    _esm = asset("live/engine.js") + asset("live/translator.js") + RENDER
+    _esm = "\n".join([*(asset(f"live/{name}") for name in SCRIPTS), RENDER])
     form = Unicode().tag(sync=True)
     bundle = Dict().tag(sync=True)

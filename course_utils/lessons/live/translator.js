@@ -33,12 +33,23 @@ globalThis.live_translator = (() => {
     maps.cross = stacked(model, KINDS.cross);
     const next = logits.map((row) => {
       const p = tools.softmax(row);
-      const best = range(p.length).sort((a, b) => p[b] - p[a]).slice(0, SHOWN);
-      return best.map((id) => [words.target[id], p[id]]);
+      return largest(p, SHOWN).map((id) => [words.target[id], p[id]]);
     });
     const french = said.map((id) => words.target[id]);
     const ended = said.length < LONGEST ? "<eos>" : "…";
     return { source: [...tokens, "<eos>"], read: ["<bos>", ...french], says: [...french, ended], maps, next };
+  }
+
+  // The places of the largest numbers, the largest first.
+  function largest(numbers, count) {
+    const best = [];
+    numbers.forEach((number, place) => {
+      if (best.length === count && number <= numbers[best.at(-1)]) return;
+      best.push(place);
+      best.sort((a, b) => numbers[b] - numbers[a]);
+      best.length = Math.min(best.length, count);
+    });
+    return best;
   }
 
   // The maps of one kind, layer by layer, and their mean.
@@ -46,10 +57,8 @@ globalThis.live_translator = (() => {
     const names = Object.keys(model.maps).filter((name) => name.endsWith(kind));
     const layers = names.map((name) => model.maps[name]);
     const every = layers.flat();
-    const mean = every[0].map((row, i) => row.map((_, j) => {
-      const sum = every.reduce((total, map) => total + map[i][j], 0);
-      return sum / every.length;
-    }));
+    const mean = every[0].map((row, i) => row.map((_, j) =>
+      every.reduce((total, map) => total + map[i][j], 0) / every.length));
     return { layers, mean };
   }
 
@@ -100,7 +109,7 @@ globalThis.live_translator = (() => {
     const heads = columns.map((text) => word("th", "col", across, text)).join("");
     const lines = rows.map((text, i) => {
       const says = english ? "" : word("th", "row", "fr", trace.says[i]);
-      const cells = weights[i].map((weight) => {
+      const cells = Array.from(weights[i], (weight) => {
         const share = percent(weight);
         return share ? `<td style="--w: ${share / 100}">${share}</td>` : "<td>0</td>";
       });

@@ -18,7 +18,7 @@ from course_utils.lessons.live.bundles import bundle, translator_of
 from course_utils.lessons.page import asset
 
 MODEL = "translator_fr"
-SCRIPTS = ("engine.js", "translator.js")
+SCRIPTS = ("unpack.js", "engine.js", "translator.js")
 """What a page loads before the bundle, from the folder of this file."""
 
 OURS = 'data-lm-suppress-shortcuts="true"'
