@@ -16,6 +16,8 @@ from course_utils.lessons.live.packing import MAX_BYTES, pack, script
 from course_utils.lessons.page import asset
 from course_utils.lessons.translating.larger_world import larger_world
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("live/unpack.js", "live/engine.js", "live/others.js")
 CLOSE = 1e-4
 RUN = """() => cases.map(({ kind, packed, source, target, parts }) => {
@@ -156,7 +158,6 @@ def worst(page, asked: list) -> list[float]:
     ]
 
 
-@pytest.mark.slow
 def test_every_logit_and_every_weight_is_that_of_pytorch(page, asked):
     assert max(worst(page, asked)) < CLOSE
 
@@ -197,7 +198,6 @@ MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_the_engine_is_found(page, asked, mistake):
     load(page, MISTAKES[mistake])
@@ -271,7 +271,6 @@ def said(page):
     return ask
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("eight_bits", "size", "count"), [(True, 1, 500), (False, 1, 100), (True, 4, 60)])  # fmt: skip
 def test_translations_are_those_of_pytorch(said, eight_bits, size, count):
     lines = [" ".join(pair.source) for pair in larger_world().test[:count]]

@@ -11,7 +11,11 @@ from playwright.sync_api import Page, expect
 import course_utils as cu
 from course_utils.data.text import BOS
 from course_utils.lessons.live.bundles import translator_of
+from course_utils.studio import manifest
 from course_utils.studio.book import live as book
+from course_utils.studio.book.check import check
+
+pytestmark = pytest.mark.slow
 
 SENTENCE = "i'm home ."
 PARTS = "said", "maps", "table", "next", "step"
@@ -64,6 +68,18 @@ def test_the_book_makes_the_widget_anew_and_loads_its_scripts():
 @pytest.mark.parametrize("text", ["3", "alive.x()", "live.translator", "liver"])
 def test_other_outputs_are_no_widgets(text):
     assert book.widget_of(shown(text)) is None
+
+
+def test_a_book_without_a_script_that_a_page_needs_is_not_whole(tmp_path):
+    course = manifest.load(files=False)
+    form = cu.live.translator(SENTENCE).page(book.FOLDER)
+    (tmp_path / "index.html").write_text(form, encoding="utf-8")
+    problems = "\n".join(check(tmp_path, course))
+    assert "index.html: live/engine.js is missing, a live model needs it: make book" in problems
+    for name, text in book.scripts().items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert "a live model needs it" not in "\n".join(check(tmp_path, course))
 
 
 # In a page --------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from course_utils.studio.manifest import Manifest
 OF_SPHINX = {"search", "genindex"}
 FAR = re.compile(r"^(https?:)?//")
 FAR_IN_CSS = re.compile(r"(@import\s+|url\()\s*[\"']?(https?:)?//[^)\"']+")
+LIVE = re.compile(r"'(live/\w+\.js)'")  # what boot.js of a live model loads
 
 
 def check(html: Path, course: Manifest) -> list[str]:
@@ -25,6 +26,11 @@ def check(html: Path, course: Manifest) -> list[str]:
     for name in sorted(found):
         text = (html / f"{name}.html").read_text(encoding="utf-8")
         problems += [f"{name}.html: {problem}" for problem in page_problems(text)]
+        for script in sorted(set(LIVE.findall(text))):
+            if not (html / script).is_file():
+                problems.append(
+                    f"{name}.html: {script} is missing, a live model needs it: make book"
+                )
     for sheet in sorted((html / "_static").rglob("*.css")):
         if far := FAR_IN_CSS.search(sheet.read_text(encoding="utf-8")):
             problems.append(f"{sheet.relative_to(html)} asks another host: {far[0]}")
