@@ -100,22 +100,6 @@ def test_set_in_another_cell_moves_the_controls_and_the_picture(made):
     expect(made.get_by_role("combobox", name="Kind")).to_have_value("6", timeout=WAIT)
 
 
-def test_a_live_model_answers_as_one_writes_and_keys_are_the_readers(notebook):
-    form = notebook.locator("form.cu-live[data-ready]")
-    form.wait_for(timeout=WAIT)
-    cells = notebook.locator(".jp-Notebook .jp-Cell").count()
-    box = form.get_by_role("textbox", name="English")
-    box.fill("")
-    box.press_sequentially("He's calm.")  # a letter that is a command of Lab's would move cells
-    says = form.locator("[data-part=said]")
-    expect(says).to_have_text("il est calme .", timeout=WAIT)
-    form.get_by_role("button", name="layer 0, head 1").press("d")
-    form.get_by_role("button", name="layer 0, head 1").press("d")
-    form.get_by_role("button", name="layer 0, head 1").press("Enter")
-    expect(form.locator("caption")).to_contain_text("layer 0, head 1")
-    assert notebook.locator(".jp-Notebook .jp-Cell").count() == cells
-
-
 def test_a_key_press_on_the_slider_moves_the_picture(notebook):
     explorer = notebook.locator(".cu-explorer").first
     slider = explorer.get_by_role("slider", name="Temperature T")
@@ -227,6 +211,22 @@ def test_a_quiz_is_answered_by_keyboard(notebook):
     before = question.locator(".reason").inner_text()
     notebook.keyboard.press("ArrowDown")
     expect(question.locator(".reason")).not_to_have_text(before, timeout=WAIT)
+
+
+def test_a_live_model_answers_as_one_writes_and_keys_are_the_readers(notebook):
+    form = notebook.locator("form.cu-live[data-ready]")
+    form.wait_for(timeout=WAIT)
+    cells = notebook.locator(".jp-Notebook .jp-Cell").count()
+    box = form.get_by_role("textbox", name="English")
+    box.fill("")
+    box.press_sequentially("He's calm.")  # a letter that is a command of Lab's would move cells
+    says = form.locator("[data-part=said]")
+    expect(says).to_have_text("il est calme .", timeout=WAIT)
+    form.get_by_role("button", name="layer 0, head 1").press("d")
+    form.get_by_role("button", name="layer 0, head 1").press("d")
+    form.get_by_role("button", name="layer 0, head 1").press("Enter")
+    expect(form.locator("caption")).to_contain_text("layer 0, head 1")
+    assert notebook.locator(".jp-Notebook .jp-Cell").count() == cells
 
 
 def test_training_shows_a_bar_and_a_curve_and_the_interrupt_button_ends_it(lab):
