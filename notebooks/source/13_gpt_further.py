@@ -28,7 +28,7 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Encode a word
 #
-# *Section 1 of 6*
+# *Section 1 of 5*
 #
 # [The chapter](13_gpt.ipynb#Pieces-of-words) found merges by hand and left the cutting of a new word to a library. It takes ten lines.
 #
@@ -80,7 +80,7 @@ print(encode("overparameterized", subwords.merges))
 # %% [markdown]
 # ## Bytes instead of characters
 #
-# *Section 2 of 6*
+# *Section 2 of 5*
 #
 # The pieces of [the chapter](13_gpt.ipynb#Pieces-of-words) begin with the characters of the training text, and any other character is unknown. [Radford et al. (2019)](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf) begin with *bytes* for GPT-2: in UTF-8 every text of every script is a row of bytes,
 # and there are 256 of them. The merges are found as before. There are no end marks: a space belongs to the word behind it, and merges do not cross from one word to the next. The library does both.
@@ -124,7 +124,7 @@ with cu.guard("Byte-level pieces give back each text; ours have unknown ones in 
 # %% [markdown]
 # ## Bits per character
 #
-# *Section 3 of 6*
+# *Section 3 of 5*
 #
 # Perplexities of different tokens cannot be compared: a character is easier to guess than a word. But all tokenizers cut the *same text*, and its whole log-likelihood can be divided by something that they share, its characters. Divided by $\ln 2$, too, it is in **bits per character**. Here are the n-grams of the chapter, with characters and with subwords, the best of one to eight tokens; training text and held-out text are the same for all, and the best is chosen on the held-out text.
 
@@ -156,7 +156,7 @@ with cu.guard("Characters have the smallest perplexity and the most bits per cha
 # %% [markdown]
 # ## The nucleus
 #
-# *Section 4 of 6*
+# *Section 4 of 5*
 #
 # A fixed $k$ is too large where the model is sure, and too small where it is not. **Top-p** or **nucleus sampling** ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751)) keeps the smallest set of best tokens whose probabilities sum to at least $p$. Two distributions over ten tokens, one sure and one not:
 
@@ -208,7 +208,7 @@ with cu.guard("The nucleus of 0.9 has one token of the sure distribution and eig
 # %% [markdown]
 # ## What a cache weighs
 #
-# *Section 5 of 6*
+# *Section 5 of 5*
 #
 # A cache holds a key and a value for each token, layer and key–value head: $2 \cdot \text{layers} \cdot \text{heads} \cdot \text{head size}$ numbers a token. In half precision each takes two bytes. (In Llama 3.1, four query heads share one head of keys and values, which makes its cache a quarter of what it would be.)
 
@@ -231,11 +231,9 @@ pd.DataFrame(weighs).T
 # A full window of Llama 3.1 takes 16,384 MiB for a single text, more than the weights of the model (8 billion numbers of two bytes are 15,259 MiB). For long texts the cache is what fills the memory.
 
 # %% [markdown]
-# ## At full size
+# ### A larger run
 #
-# *Section 6 of 6*
-#
-# The chapter's run on Shakespeare has the size that [nanoGPT](https://github.com/karpathy/nanoGPT) takes for a CPU. For a GPU it takes 6 layers, 6 heads, 384 features, windows of 256 characters, 64 of them a step, dropout 0.2 and 5,000 steps, and reports a validation loss of 1.47. The cell does this where there is a GPU, and needs the file of the plays then ([README](../README.md) says how files are fetched). Elsewhere it shows the run that is stored, or says that there is none.
+# The chapter's run on Shakespeare has the size that [nanoGPT](https://github.com/karpathy/nanoGPT) takes for a CPU. For a GPU it takes 6 layers, 6 heads, 384 features, windows of 256 characters, 64 of them a step, dropout 0.2 and 5,000 steps, and reports a validation loss of 1.47. The cell does this where there is a GPU; it then fetches the plays, and says where to put the file if there is no network. Elsewhere it shows the run that is stored, or says that there is none.
 
 
 # %% tags=["gpu"]
