@@ -119,7 +119,7 @@ def test_controls_move_by_keyboard_and_the_picture_follows(chapter: Page):
     explorers = chapter.locator("article .cu-explorer")
     name = Path(urlsplit(chapter.url).path).stem
     made = (ROOT / "notebooks" / "source" / f"{name}.py").read_text(encoding="utf-8")
-    assert bool(explorers.count()) == ("cu.explore." in made)
+    assert bool(explorers.count()) == ("\ncu.explore." in made)
     for explorer in explorers.all():
         sliders, picture = explorer.locator("input[type=range]"), explorer.locator("img")
         before, alt = picture.get_attribute("src"), picture.get_attribute("alt")
