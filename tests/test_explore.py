@@ -159,15 +159,10 @@ def webp(text: str) -> Image.Image:
 
 
 @every_explorer
-def test_repr_is_one_line_of_name_and_values(name):
+def test_the_first_picture_has_its_size_and_alt_text_and_repr_is_one_line(name):
     explorer = make(name)
     listed = ", ".join(f"{key}={value!r}" for key, value in explorer.values.items())
     assert repr(explorer) == f"{name}({listed})"
-
-
-@every_explorer
-def test_the_first_picture_has_its_size_and_alt_text(name):
-    explorer = make(name)
     data, _ = explorer._repr_mimebundle_()
     png, alt = explorer.frame()
     assert data["text/plain"] == repr(explorer)
@@ -179,6 +174,7 @@ def test_the_first_picture_has_its_size_and_alt_text(name):
     assert width <= 864
 
 
+@pytest.mark.slow
 @every_explorer
 def test_a_picture_may_be_cut_between_its_panels(name):
     explorer = make(name)

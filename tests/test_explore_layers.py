@@ -9,6 +9,8 @@ from PIL import Image
 import course_utils as cu
 from course_utils.lessons.painting import Layers
 
+pytestmark = pytest.mark.slow
+
 
 def playground():
     """A picture with one of each: a line under another, an image under tick marks, bars, titles."""
@@ -54,7 +56,6 @@ def check(sequence: list[tuple[str, int]]) -> None:
     np.testing.assert_array_equal(np.asarray(painted), np.asarray(expected))
 
 
-@pytest.mark.slow
 @settings(max_examples=8)
 @given(moves)
 def test_layers_give_the_pixels_of_a_whole_drawing(sequence):

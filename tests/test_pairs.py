@@ -218,6 +218,7 @@ ORDERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "shown", "kept"), [pytest.param(*row, id=_name(row[0])) for row in ORDERS]
 )
