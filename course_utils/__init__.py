@@ -102,6 +102,7 @@ from course_utils.data.prose import (
     next_token,
     same_token,
 )
+from course_utils.data.folders import load_image_folder
 from course_utils.data.images import (
     ImageLoader,
     ImageSet,

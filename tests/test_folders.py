@@ -6,7 +6,7 @@ import zipfile
 import pytest
 from PIL import Image
 
-from course_utils.data.folders import load_image_folder
+import course_utils as cu
 
 
 @pytest.fixture
@@ -25,11 +25,11 @@ def folder(tmp_path):
 
 
 def test_classes_and_images_come_in_alphabetical_order(folder):
-    found = load_image_folder(folder, 4, inside="train")
+    found = cu.load_image_folder(folder, 4, inside="train")
     assert found.classes == ("cat", "dog") and found.labels.tolist() == [0, 0, 1, 1]
     assert found.images.shape == (4, 3, 4, 4)
     assert found.images[:, 0, 0, 0].tolist() == [100, 101, 200, 201]
-    assert load_image_folder(folder / "test", 4, channels=1).images.shape == (4, 1, 4, 4)
+    assert cu.load_image_folder(folder / "test", 4, channels=1).images.shape == (4, 1, 4, 4)
 
 
 @pytest.mark.parametrize("kind", ["tar.xz", "tar", "zip"])
@@ -42,22 +42,22 @@ def test_an_archive_gives_the_same(folder, tmp_path, kind):
     else:
         with tarfile.open(archive, "w:xz" if kind == "tar.xz" else "w") as file:
             file.add(folder, arcname=".")
-    read, right = (load_image_folder(one, 4, inside="train") for one in (archive, folder))
+    read, right = (cu.load_image_folder(one, 4, inside="train") for one in (archive, folder))
     assert (read.images == right.images).all() and (read.labels == right.labels).all()
     assert read.classes == right.classes
 
 
 def test_what_cannot_be_read_is_named(folder, tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
-        load_image_folder(tmp_path / "nowhere")
+        cu.load_image_folder(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="is inside='val' right"):
-        load_image_folder(folder, inside="val")
+        cu.load_image_folder(folder, inside="val")
     with pytest.raises(ValueError, match="no image in a folder of its class"):
-        load_image_folder(folder)
+        cu.load_image_folder(folder)
     (folder / "train" / "cat" / "bad.jpg").write_bytes(b"no image")
     with pytest.raises(ValueError, match=r"cat/bad.jpg in pets: it is no image"):
-        load_image_folder(folder, inside="train")
+        cu.load_image_folder(folder, inside="train")
     no_archive = tmp_path / "text.tar"
     no_archive.write_bytes(b"a text and no archive")
     with pytest.raises(ValueError, match="text.tar is no folder, and no .tar or .zip"):
-        load_image_folder(no_archive)
+        cu.load_image_folder(no_archive)

@@ -1,7 +1,4 @@
-"""A folder of images by class, as photographs are usually handed over: read into an `ImageSet`.
-
-Taught in *Vision transformers*, on its further page.
-"""
+"""A folder of images by class, as photographs are usually handed over: read into an `ImageSet`."""
 
 import tarfile
 import zipfile
