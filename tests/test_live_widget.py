@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 import course_utils as cu
 from course_utils.data.text import BOS
-from course_utils.lessons.live.bundles import translator_of
+from course_utils.lessons.live.widgets.translator import pytorch
 from course_utils.studio import manifest
 from course_utils.studio.book import live as book
 from course_utils.studio.book.check import check
@@ -58,9 +58,10 @@ def test_the_book_makes_the_widget_anew_and_loads_its_scripts():
     made = book.with_widgets(given).cells[0].outputs[0]
     assert list(made.data) == ["text/html"]
     assert given.cells[0].outputs[0].data["text/html"] == "<form></form>"
-    loaded = re.findall(r"live/\w+\.js", made.data["text/html"])
+    loaded = re.findall(r"live/[\w/]+\.js", made.data["text/html"])
     assert loaded == [
-        f"live/{name}.js" for name in ("unpack", "engine", "translator", "translator_fr")
+        f"live/{name}.js"
+        for name in ("parts", "unpack", "engine", "widgets/translator", "translator_fr")
     ]
     assert set(loaded) <= book.scripts().keys()
 
@@ -77,7 +78,7 @@ def test_a_book_without_a_script_that_a_page_needs_is_not_whole(tmp_path):
     problems = "\n".join(check(tmp_path, course))
     assert "index.html: live/engine.js is missing, a live model needs it: make book" in problems
     for name, text in book.scripts().items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert "a live model needs it" not in "\n".join(check(tmp_path, course))
 
@@ -90,7 +91,7 @@ def file(tmp_path_factory):
     """A page with two widgets, opened from a file, as a book without a server."""
     folder = tmp_path_factory.mktemp("book")
     for name, text in book.scripts().items():
-        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).parent.mkdir(exist_ok=True, parents=True)
         (folder / name).write_text(text, encoding="utf-8")
     forms = [cu.live.translator(line).page(book.FOLDER) for line in (SENTENCE, "he's calm .")]
     divs = "".join(f"<div>{form}</div>" for form in forms)
@@ -239,7 +240,7 @@ def test_the_large_map_is_that_of_pytorch(page: Page, kind, name):
     rows = part(page, "table").locator("tbody tr").all()
     found = [[int(text) for text in row.locator("td").all_text_contents()] for row in rows]
 
-    model, english, _ = translator_of("translator_fr")
+    model, english, _ = pytorch()
     answer = cu.live.bundle("translator_fr")["answers"][1]
     source = torch.tensor([answer["source"]])
     assert english.decode(answer["source"]) == ["please", "eat", "a", "pizza", "."]

@@ -1,13 +1,14 @@
 """Live models: trained networks that the course brings along, small enough to answer at once.
 
 `stored` keeps them in data/models. `packing` and `bundles` make a script of one, `engine.js` and `others.js` compute
-with it in a page, and a widget, such as `cu.live.translator()`, asks and shows. What Lab needs stands in `panel`.
+with it in a page, and each file in `widgets` is a widget, `cu.live.translator()`, that asks and shows; `widget` is
+what all have in common, `parts` what they are drawn with, `panel` what Lab needs.
 """
 
 from course_utils.lessons.live.bundles import bundle
 from course_utils.lessons.live.packing import restored
 from course_utils.lessons.live.stored import MODELS, StoredModel, load_model, save_model
-from course_utils.lessons.live.widget import translator
+from course_utils.lessons.live.widgets.translator import translator
 
 __all__ = [
     "MODELS",

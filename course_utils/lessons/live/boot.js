@@ -7,7 +7,7 @@
   }));
   const start = async () => {
     for (const src of SOURCES) await load(src);
-    globalThis.live_translator(form, globalThis.live_bundles[MODEL]);
+    globalThis.live_widgets[KIND](form, ...MODELS.map((name) => globalThis.live_bundles[name]));
   };
   new IntersectionObserver((entries, observer) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;

@@ -1,28 +1,30 @@
-"""A live model in JupyterLab: the form and the bundle are handed over once, and the page does the rest."""
+"""A live widget in JupyterLab: the form and the bundles are handed over once, and the page does the rest."""
+
+from collections.abc import Sequence
 
 import anywidget
-from traitlets import Dict, Unicode
+from traitlets import List, Unicode
 
-from course_utils.lessons.live.widget import SCRIPTS
 from course_utils.lessons.page import asset
 
 RENDER = """
 function render({ model, el }) {
   el.innerHTML = model.get("form");
-  globalThis.live_translator(el.querySelector("form"), model.get("bundle"));
+  globalThis.live_widgets[model.get("kind")](el.querySelector("form"), ...model.get("bundles"));
 }
 export default { render };
 """
 
 
 class Panel(anywidget.AnyWidget):
-    """A live translator: the JavaScript of the book, without its kernel.
+    """The JavaScript of the book, without its kernel."""
 
-    Args:
-        form: HTML of its first state.
-        bundle: the model, as `packing.pack` packs it, with its examples.
-    """
-
-    _esm = "\n".join([*(asset(f"live/{name}") for name in SCRIPTS), RENDER])
+    _esm = Unicode().tag(sync=True)
+    kind = Unicode().tag(sync=True)
     form = Unicode().tag(sync=True)
-    bundle = Dict().tag(sync=True)
+    bundles = List().tag(sync=True)
+
+    def __init__(self, kind: str, form: str, files: Sequence[str], bundles: Sequence[dict]):
+        """`files`: the scripts, from the folder of this file; `bundles`: the models, as they are packed."""
+        esm = "\n".join([*(asset(f"live/{name}") for name in files), RENDER])
+        super().__init__(kind=kind, form=form, bundles=list(bundles), _esm=esm)

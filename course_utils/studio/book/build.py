@@ -72,10 +72,8 @@ def _build(course: Manifest, out: Path) -> Path:
             file.unlink()
     _render(source, out)
     if any("cu-live" in text for text in texts.values()):
-        for (
-            name,
-            text,
-        ) in scripts().items():  # beside the pages: Sphinx puts what is in _static into all
+        # Beside the pages: Sphinx puts what is in _static into all of them.
+        for name, text in scripts().items():
             _write(html / name, text)
     if problems := check(html, course):
         raise BookError("\n".join(problems))

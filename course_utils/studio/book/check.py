@@ -12,7 +12,7 @@ from course_utils.studio.manifest import Manifest
 OF_SPHINX = {"search", "genindex"}
 FAR = re.compile(r"^(https?:)?//")
 FAR_IN_CSS = re.compile(r"(@import\s+|url\()\s*[\"']?(https?:)?//[^)\"']+")
-LIVE = re.compile(r"'(live/\w+\.js)'")  # what boot.js of a live model loads
+LIVE = re.compile(r'"(live/[\w/]+\.js)"')  # what boot.js of a live model loads
 
 
 def check(html: Path, course: Manifest) -> list[str]:

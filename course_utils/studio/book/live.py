@@ -6,19 +6,20 @@ widgets and the bundles. New weights do not make the pages new, and a page witho
 
 import ast
 import copy
+from pathlib import Path
 
 from nbformat import NotebookNode
 
 from course_utils.lessons import live
-from course_utils.lessons.live import widget
 from course_utils.lessons.live.bundles import ABOUT
 from course_utils.lessons.live.packing import script
-from course_utils.lessons.page import asset
+from course_utils.lessons.live.widget import Live
 
 FOLDER = "live"
+SCRIPTS = Path(live.__file__).parent
 
 
-def widget_of(output: NotebookNode) -> widget.Translator | None:
+def widget_of(output: NotebookNode) -> Live | None:
     """The widget that an output shows; None for any other output."""
     text = "".join(output.get("data", {}).get("text/plain", ""))
     if not text.startswith("live."):
@@ -42,6 +43,9 @@ def with_widgets(notebook: NotebookNode) -> NotebookNode:
 
 def scripts() -> dict[str, str]:
     """File in the book → its text: what widgets load when a reader comes near."""
-    names = {*widget.SCRIPTS, "others.js"}
-    files = {f"{FOLDER}/{name}": asset(f"live/{name}") for name in sorted(names)}
-    return files | {f"{FOLDER}/{name}.js": script(name, live.bundle(name)) for name in ABOUT}
+    files = sorted(path for path in SCRIPTS.rglob("*.js") if path.name != "boot.js")
+    texts = {
+        f"{FOLDER}/{path.relative_to(SCRIPTS).as_posix()}": path.read_text(encoding="utf-8")
+        for path in files
+    }
+    return texts | {f"{FOLDER}/{name}.js": script(name, live.bundle(name)) for name in ABOUT}

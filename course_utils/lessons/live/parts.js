@@ -1,0 +1,143 @@
+// What live models are shown with, as HTML: small maps, a map as a table, bars. parts.py writes the same in Python.
+globalThis.live_parts = (() => {
+  "use strict";
+  const OURS = 'data-lm-suppress-shortcuts="true"'; // keys are the reader's, not Lab's
+  const escaped = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+  const safe = (text) => String(text).replace(/[&<>"]/g, (letter) => escaped[letter]);
+  const percent = (p) => Math.floor(100 * p + 0.5);
+  const range = (length) => Array.from({ length }, (_, i) => i);
+
+  // The places of the largest numbers, the largest first.
+  function largest(numbers, count) {
+    const best = [];
+    numbers.forEach((number, place) => {
+      if (best.length === count && number <= numbers[best.at(-1)]) return;
+      best.push(place);
+      best.sort((a, b) => numbers[b] - numbers[a]);
+      best.length = Math.min(best.length, count);
+    });
+    return best;
+  }
+
+  // Maps ----------------------------------------------------------------------------------------
+
+  // A small map: for each tenth of weight one path of squares.
+  function svg(weights) {
+    const tenths = Array.from({ length: 11 }, () => "");
+    weights.forEach((row, i) => row.forEach((weight, j) => {
+      tenths[Math.floor(10 * weight + 0.5)] += `M${j} ${i}h1v1h-1z`;
+    }));
+    const paths = range(11).filter((tenth) => tenth && tenths[tenth])
+      .map((tenth) => `<path fill-opacity="${tenth / 10}" d="${tenths[tenth]}"></path>`);
+    const box = `0 0 ${weights[0].length} ${weights.length}`;
+    return `<svg aria-hidden="true" viewBox="${box}" preserveAspectRatio="none">${paths.join("")}</svg>`;
+  }
+
+  // The mean of all heads of all layers: maps are layers × heads × queries × keys.
+  function mean(maps) {
+    const every = maps.flat();
+    return every[0].map((row, i) => Array.from(row, (_, j) =>
+      every.reduce((total, map) => total + map[i][j], 0) / every.length));
+  }
+
+  // A place among the maps is "1.0", layer 1 and head 0, or "mean".
+  const named = (place) =>
+    place === "mean" ? "mean of all heads" : `layer ${place.split(".")[0]}, head ${place.split(".")[1]}`;
+  const mapAt = (maps, place) =>
+    place === "mean" ? mean(maps) : maps[place.split(".")[0]][place.split(".")[1]];
+
+  // All maps as buttons; the chosen one is pressed.
+  function gallery(maps, chosen) {
+    const places = maps.flatMap((heads, layer) => heads.map((_, head) => `${layer}.${head}`));
+    const buttons = [...places, "mean"].map((place) =>
+      `<button type="button" ${OURS} aria-pressed="${place === chosen}" data-map="${place}">` +
+        `${svg(mapAt(maps, place))}<span>${named(place)}</span></button>`);
+    return buttons.join("");
+  }
+
+  // A map in percent. corner: a name for each column of words at the left; rows: those words, row by row; columns:
+  // words over the numbers; languages: of rows and of columns; now: the row that is marked.
+  function table({ caption, corner, rows, columns, weights, languages = ["en", "en"], now = -1 }) {
+    const word = (scope, language, text) => `<th scope="${scope}" lang="${language}">${safe(text)}</th>`;
+    const names = corner.map((text) => `<th scope="col">${text}</th>`).join("");
+    const heads = columns.map((text) => word("col", languages[1], text)).join("");
+    const lines = rows.map((words, i) => {
+      const begins = words.map((text) => word("row", languages[0], text)).join("");
+      const cells = Array.from(weights[i], (weight) => {
+        const share = percent(weight);
+        return share ? `<td style="--w: ${share / 100}">${share}</td>` : "<td>0</td>";
+      });
+      return `<tr${i === now ? ' aria-current="step"' : ""}>${begins}${cells.join("")}</tr>`;
+    });
+    return `<table><caption>${caption}</caption><thead><tr>${names}${heads}</tr></thead>` +
+      `<tbody>${lines.join("")}</tbody></table>`;
+  }
+
+  // [word, probability] as bars.
+  function bars(items, language = "en") {
+    const lines = items.map(([text, p]) =>
+      `<li style="--w: ${percent(p) / 100}"><span lang="${language}">${safe(text)}</span> <span>${percent(p)} %</span></li>`);
+    return `<ol>${lines.join("")}</ol>`;
+  }
+
+  // Words that are not known --------------------------------------------------------------------
+
+  // How many letters have to be changed, added or left out.
+  function distance(a, b) {
+    let row = range(b.length + 1);
+    for (let i = 1; i <= a.length; i += 1) {
+      const before = row;
+      row = [i];
+      for (let j = 1; j <= b.length; j += 1) {
+        const same = before[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1);
+        row.push(Math.min(same, before[j] + 1, row[j - 1] + 1));
+      }
+    }
+    return row.at(-1);
+  }
+
+  // Known words like this one; the first four of a vocabulary are no words.
+  function suggestions(unknown, vocabulary) {
+    const rated = vocabulary.slice(4).map((word) => {
+      const begins = unknown.length > 2 && word.startsWith(unknown.slice(0, 3));
+      return { word, far: distance(unknown, word) - (begins ? 0.5 : 0), begins };
+    });
+    const near = rated.filter(({ far, begins }) => begins || far <= Math.min(2, unknown.length / 2));
+    return near.sort((a, b) => a.far - b.far).slice(0, 3).map(({ word }) => word);
+  }
+
+  // "It does not know wuman. Words it knows: woman", each known one a button.
+  function unknownWord(token, vocabulary) {
+    const others = suggestions(token, vocabulary).map((word) =>
+      `<button type="button" ${OURS} data-for="${safe(token)}">${safe(word)}</button>`);
+    const like = others.length ? ` Words it knows: ${others.join(" ")}` : "";
+    return `<span>It does not know <q>${safe(token)}</q>.${like}</span>`;
+  }
+
+  // The form ------------------------------------------------------------------------------------
+
+  // All that a reader chose stands in named controls, a map in a hidden one: `draw` follows them.
+  // Written by the widget itself, a value is followed when it says so by `set`.
+  function follow(form, draw) {
+    const set = (name, value) => {
+      form.elements[name].value = value;
+      form.elements[name].dispatchEvent?.(new Event("input", { bubbles: true }));
+    };
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("input", ({ target }) => draw(target.name));
+    form.addEventListener("click", ({ target }) => {
+      const button = target.closest("button[data-map]");
+      if (!button) return;
+      form.querySelectorAll("button[data-map]").forEach((each) => each.setAttribute("aria-pressed", each === button));
+      set("map", button.dataset.map);
+    });
+    draw();
+    form.querySelector("fieldset").disabled = false;
+    form.dataset.ready = "true";
+    return set;
+  }
+
+  return {
+    OURS, safe, percent, range, largest, svg, mean, named, mapAt, gallery, table, bars, suggestions, unknownWord, follow,
+  };
+})();

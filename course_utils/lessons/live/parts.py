@@ -1,0 +1,115 @@
+"""What live models are shown with, as HTML: small maps, a map as a table, bars. `parts.js` writes the same in a page.
+
+So what a reader sees first, in print or without scripts, is what a page goes on from.
+"""
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+
+from torch import Tensor
+
+OURS = 'data-lm-suppress-shortcuts="true"'
+"""Keys on a control are the reader's, not Lab's."""
+
+
+def safe(text: str) -> str:
+    """Text as it is written in HTML and in an attribute."""
+    return html.escape(text, quote=False).replace('"', "&quot;")
+
+
+def percent(p: float) -> int:
+    """A share in whole percent, halves up."""
+    return math.floor(100 * p + 0.5)
+
+
+def share(p: float) -> str:
+    """Whole percent as a part of one, written as JavaScript writes it."""
+    return f"{percent(p) / 100:g}"
+
+
+def svg(weights: Tensor) -> str:
+    """A small map of weights (queries, keys): for each tenth of weight one path of squares."""
+    tenths = [""] * 11
+    for i, row in enumerate(weights.tolist()):
+        for j, weight in enumerate(row):
+            tenths[math.floor(10 * weight + 0.5)] += f"M{j} {i}h1v1h-1z"
+    paths = "".join(
+        f'<path fill-opacity="{tenth / 10:g}" d="{squares}"></path>'
+        for tenth, squares in enumerate(tenths)
+        if tenth and squares
+    )
+    box = f"0 0 {weights.shape[1]} {weights.shape[0]}"
+    return f'<svg aria-hidden="true" viewBox="{box}" preserveAspectRatio="none">{paths}</svg>'
+
+
+def named(place: str) -> str:
+    """A place among maps, "1.0" for layer 1 and head 0, or "mean", in words."""
+    layer, _, head = place.partition(".")
+    return f"layer {layer}, head {head}" if head else "mean of all heads"
+
+
+def gallery(maps: Tensor, chosen: str) -> str:
+    """All maps (layers, heads, queries, keys) as buttons; the chosen one is pressed."""
+    layers, heads = maps.shape[:2]
+    every = [
+        (f"{layer}.{head}", maps[layer, head]) for layer in range(layers) for head in range(heads)
+    ]
+    every.append(("mean", maps.flatten(0, 1).mean(dim=0)))
+    return "".join(
+        f'<button type="button" {OURS} aria-pressed="{"true" if place == chosen else "false"}" '
+        f'data-map="{place}">{svg(weights)}<span>{named(place)}</span></button>'
+        for place, weights in every
+    )
+
+
+def table(
+    caption: str,
+    corner: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    columns: Sequence[str],
+    weights: Tensor,
+    *,
+    languages: tuple[str, str] = ("en", "en"),
+    now: int = -1,
+) -> str:
+    """A map in percent.
+
+    Args:
+        caption: over the table, as HTML.
+        corner: a name for each column of words at the left.
+        rows: those words, row by row.
+        columns: words over the numbers.
+        weights: (rows, columns).
+        languages: of rows and of columns.
+        now: the row that is marked.
+    """
+    names = "".join(f'<th scope="col">{text}</th>' for text in corner)
+    heads = "".join(f'<th scope="col" lang="{languages[1]}">{safe(text)}</th>' for text in columns)
+    lines = []
+    for i, (words, line) in enumerate(zip(rows, weights.tolist(), strict=True)):
+        begins = "".join(
+            f'<th scope="row" lang="{languages[0]}">{safe(text)}</th>' for text in words
+        )
+        cells = "".join(
+            f'<td style="--w: {share(weight)}">{percent(weight)}</td>'
+            if percent(weight)
+            else "<td>0</td>"
+            for weight in line
+        )
+        current = ' aria-current="step"' if i == now else ""
+        lines.append(f"<tr{current}>{begins}{cells}</tr>")
+    return (
+        f"<table><caption>{caption}</caption><thead><tr>{names}{heads}</tr></thead>"
+        f"<tbody>{''.join(lines)}</tbody></table>"
+    )
+
+
+def bars(items: Iterable[tuple[str, float]], language: str = "en") -> str:
+    """Words and their probabilities as bars."""
+    lines = "".join(
+        f'<li style="--w: {share(p)}"><span lang="{language}">{safe(text)}</span> '
+        f"<span>{percent(p)} %</span></li>"
+        for text, p in items
+    )
+    return f"<ol>{lines}</ol>"
