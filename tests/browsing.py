@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -11,9 +12,10 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import nbformat
-from playwright.sync_api import Playwright, sync_playwright
+from playwright.sync_api import Page, Playwright, sync_playwright
 
 from course_utils.runtime import ROOT
 from course_utils.studio import lab
@@ -111,6 +113,29 @@ def run_all(page) -> None:
     page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=WAIT)
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+
+
+@contextmanager
+def opened(browser, address: str, **options) -> Iterator[Page]:
+    """A page of the book that must ask no other host and report no error by the end."""
+    size = {"width": 1380, "height": 900}
+    context = browser.new_context(**{"base_url": address, "viewport": size} | options)
+    far, errors = [], []
+
+    def gate(route):
+        if urlsplit(route.request.url).hostname == "127.0.0.1":
+            return route.continue_()
+        far.append(route.request.url)
+        return route.abort()
+
+    context.route(re.compile("^(http|ws)"), gate)
+    page = context.new_page()
+    page.on("console", lambda message: message.type == "error" and errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    context.close()
+    assert far == [], "the book asks another host"
+    assert errors == []
 
 
 _open: list[Playwright] = []

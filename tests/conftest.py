@@ -2,10 +2,19 @@
 
 import os
 import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
+from browsing import FLAGS, one_playwright
 from hypothesis import settings
+
+from course_utils.runtime import ROOT
+from course_utils.studio import manifest
+from course_utils.studio.book.__main__ import listen
+from course_utils.studio.book.build import build
 
 os.environ["COURSE_STRICT"] = "1"  # a claim that does not hold is an error here
 
@@ -13,13 +22,14 @@ settings.register_profile("course", deadline=None, derandomize=True, max_example
 settings.load_profile("course")
 
 
+BROWSERS = {"chromium", "firefox", "book"}
 MARKS = {"slow", "notebook", "browser"}  # what `make quick` leaves out
 
 
 def pytest_collection_modifyitems(items):
     """Mark what opens a browser or is a notebook's cell, and put the quick tests first."""
     for item in items:
-        if "chromium" in getattr(item, "fixturenames", ()):
+        if not BROWSERS.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("browser")
         if item.path.suffix == ".ipynb":
             item.add_marker("notebook")
@@ -37,7 +47,44 @@ def chromium() -> str:
     for name in ("chromium", "chromium-browser", "google-chrome", "chrome"):
         if path := shutil.which(name):
             return path
-    reason = "no Chromium found on PATH; install it to run the browser tests"
+    return _none("Chromium")
+
+
+@pytest.fixture(scope="session")
+def firefox() -> str:
+    """Path of the system's Firefox; without one the test is skipped, in CI it fails."""
+    for name in ("firefox-esr", "firefox"):
+        if path := shutil.which(name):
+            return path
+    return _none("Firefox")
+
+
+def _none(browser: str):
+    reason = f"no {browser} found on PATH; install it to run the browser tests"
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def book() -> Path:
+    """The folder of the book: what an earlier run has rendered is not done again."""
+    return build(manifest.load(files=False), ROOT / "_build").parent
+
+
+@pytest.fixture(scope="session")
+def address(book) -> Iterator[str]:
+    """Where a server on this machine shows the book."""
+    with listen(book, 8100) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    """A Chromium that the tests of a module share."""
+    with one_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield browser
+        browser.close()

@@ -1,22 +1,18 @@
 """The built book in a real browser whose network ends at this machine."""
 
 import re
-import threading
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from browsing import one_playwright
+from browsing import opened
 from bs4 import BeautifulSoup
 from playwright.sync_api import Page, expect
 
 from course_utils.runtime import ROOT
 from course_utils.studio import manifest
 from course_utils.studio.book import pages
-from course_utils.studio.book.__main__ import listen
-from course_utils.studio.book.build import build
 from course_utils.studio.book.check import check
 
 pytestmark = pytest.mark.browser
@@ -25,50 +21,6 @@ COURSE = manifest.load(files=False)
 NAMES = pages.names(COURSE)
 CHAPTERS = [chapter.notebook for chapter in COURSE.chapters]
 FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-
-
-@pytest.fixture(scope="session")
-def book():
-    """The folder of the book: what an earlier run has executed or rendered is not done again."""
-    return build(COURSE, ROOT / "_build").parent
-
-
-@pytest.fixture(scope="module")
-def address(book):
-    with listen(book, 8100) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with one_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS.split())
-        yield browser
-        browser.close()
-
-
-@contextmanager
-def opened(browser, address):
-    """A page that must ask no other host and report no error by the end."""
-    context = browser.new_context(base_url=address, viewport={"width": 1380, "height": 900})
-    far, errors = [], []
-
-    def gate(route):
-        if urlsplit(route.request.url).hostname == "127.0.0.1":
-            return route.continue_()
-        far.append(route.request.url)
-        return route.abort()
-
-    context.route(re.compile("^(http|ws)"), gate)
-    page = context.new_page()
-    page.on("console", lambda message: message.type == "error" and errors.append(message.text))
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    yield page
-    context.close()
-    assert far == [], "the book asks another host"
-    assert errors == []
 
 
 @pytest.fixture
@@ -194,40 +146,3 @@ def test_pictures_stand_on_white_in_the_dark(browser, address, name: str):
         expect(picture).to_have_css("background-color", "rgb(255, 255, 255)")
         expect(picture).to_have_css("filter", "none")
     context.close()
-
-
-# Live models --------------------------------------------------------------------------------------
-
-LIVE = [
-    notebook.notebook
-    for notebook in COURSE.notebooks
-    if "cu.live." in notebook.source.read_text(encoding="utf-8")
-]
-
-COMPARE = """() => {
-    const { answers } = live_bundles.translator_fr;
-    const model = new live_engine.Transformer(live_bundles.translator_fr);
-    return answers.map(({ source, said, logits }) => {
-        const state = model.start(source);
-        const last = model.step([live_engine.ids.BOS, ...said], state).at(-1);
-        const far = Math.max(...logits.map(([id, logit]) => Math.abs(last[id] - logit)));
-        return [live_engine.greedy(model, source).join() === said.join(), far];
-    });
-}"""
-
-
-@pytest.mark.parametrize("way", ["http", "file"])
-@pytest.mark.parametrize("name", LIVE)
-def test_a_live_model_answers_as_pytorch_did(browser, address, book, way: str, name: str):
-    """Three sentences of its bundle, and one that is written; no script is there before a reader comes near."""
-    with opened(browser, address) as page:
-        page.goto(f"/{name}.html" if way == "http" else (book / f"{name}.html").as_uri())
-        assert page.locator("script[src*='live/']").count() == 0
-        form = page.locator("article form.cu-live").first
-        form.scroll_into_view_if_needed()
-        expect(form).to_have_attribute("data-ready", "true", timeout=30_000)
-        answers = page.evaluate(COMPARE)
-        assert len(answers) == 3
-        assert all(same and far < 1e-4 for same, far in answers)
-        form.get_by_role("textbox").fill("He's calm.")
-        expect(form.locator("[data-part=said]")).to_have_text("il est calme .")

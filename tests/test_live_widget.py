@@ -4,7 +4,6 @@ import re
 
 import pytest
 import torch
-from browsing import one_playwright
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from playwright.sync_api import Page, expect
 
@@ -99,14 +98,6 @@ def file(tmp_path_factory):
     text = f"<!doctype html><html lang=en>{head}<body>{divs}"
     (folder / "page.html").write_text(text, encoding="utf-8")
     return folder / "page.html"
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with one_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from browsing import FLAGS, WAIT, jupyterlab, one_playwright, open_notebook, write_notebook
+from browsing import WAIT, jupyterlab, open_notebook, write_notebook
 from playwright.sync_api import Page, expect
 
 import course_utils as cu
@@ -81,14 +81,6 @@ def test_the_plain_text_holds_the_question_and_not_the_answer():
 
 
 # In a browser -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with one_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

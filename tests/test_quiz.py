@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jupytext
 import pytest
-from browsing import WAIT, jupyterlab, one_playwright, open_notebook, run_all, write_notebook
+from browsing import WAIT, jupyterlab, open_notebook, run_all, write_notebook
 from playwright.sync_api import Page, expect
 
 from course_utils.lessons.quiz import FOLDER, QuizError, quiz, recall
@@ -253,16 +253,6 @@ def _tags(page: str) -> list[tuple[str, dict]]:
 
 
 # In a browser ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with one_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--no-first-run"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -1,0 +1,118 @@
+"""Live models on the pages of the built book: in Chromium and Firefox, from a server and from a file."""
+
+import json
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browsing import WAIT, opened
+from firefox import running
+from playwright.sync_api import expect
+
+from course_utils.lessons.live.bundles import ABOUT
+
+pytestmark = pytest.mark.browser
+
+FORMS = "article form.cu-live"
+
+ANSWERS = {
+    "translator_fr": """bundle => {
+        const model = new live_engine.Transformer(bundle);
+        return bundle.answers.map(({ source, said, logits }) => {
+            const state = model.start(source);
+            const last = model.step([live_engine.ids.BOS, ...said], state).at(-1);
+            const far = Math.max(...logits.map(([id, logit]) => Math.abs(last[id] - logit)));
+            return [live_engine.greedy(model, source).join() === said.join(), far];
+        });
+    }""",
+}
+"""Model → a function of its bundle: for each stored answer, whether the page gives it, and how far its logits are."""
+
+COMPARE = "Object.entries(live_bundles).map(([name, bundle]) => [name, ({%s})[name](bundle)])"
+COMPARE %= ", ".join(f"{name}: {function}" for name, function in ANSWERS.items())
+
+COME_NEAR = """(async () => {
+    for (const form of document.querySelectorAll("article form.cu-live")) {
+        form.scrollIntoView();
+        while (!form.dataset.ready) await new Promise((done) => setTimeout(done, 20));
+    }
+    return document.querySelectorAll("article form.cu-live").length;
+})()"""
+
+
+@pytest.fixture(scope="module")
+def live(book) -> list[str]:
+    """The pages with a live model, by their files' names."""
+    found = [
+        file.name
+        for file in sorted(book.glob("*.html"))
+        if re.search(r'<form class="cu-live"', file.read_text(encoding="utf-8"))
+    ]
+    assert "11_translating.html" in found
+    return found
+
+
+def same(answers: list) -> None:
+    assert answers, "a page without a bundle"
+    for name, found in answers:
+        assert len(found) == 3, name
+        assert all(equal and far < 1e-4 for equal, far in found), (name, found)
+
+
+def test_every_bundle_is_compared():
+    assert ANSWERS.keys() == ABOUT.keys()
+
+
+@pytest.mark.parametrize("way", ["http", "file"])
+def test_a_live_model_answers_as_pytorch_did_in_chromium(browser, address, book, live, way: str):
+    """Three stored answers of each bundle; no script is there before a reader comes near."""
+    for name in live:
+        with opened(browser, address) as page:
+            page.goto(f"/{name}" if way == "http" else (book / name).as_uri())
+            if page.locator(FORMS).first.bounding_box()["y"] > 3000:
+                assert page.locator("script[src*='live/']").count() == 0
+            assert page.evaluate(COME_NEAR) == page.locator(FORMS).count()
+            if page.evaluate("'live_bundles' in globalThis"):
+                same(page.evaluate(COMPARE))
+
+
+def test_a_sentence_that_is_written_is_translated(browser, address):
+    with opened(browser, address) as page:
+        page.goto("/11_translating.html")
+        form = page.locator(f"{FORMS}[data-live=translator]").first
+        form.scroll_into_view_if_needed()
+        expect(form).to_have_attribute("data-ready", "true", timeout=WAIT)
+        form.get_by_role("textbox").fill("He's calm.")
+        expect(form.locator("[data-part=said]")).to_have_text("il est calme .")
+
+
+@pytest.fixture(scope="module")
+def fox(firefox, tmp_path_factory):
+    with running(firefox, tmp_path_factory.mktemp("profile")) as fox:
+        yield fox
+
+
+@pytest.mark.parametrize("way", ["http", "file"])
+def test_a_live_model_answers_as_pytorch_did_in_firefox(fox, address, book, live, way: str):
+    fox.errors.clear()
+    for name in live:
+        fox.open(f"{address}/{name}" if way == "http" else (book / name).as_uri())
+        assert fox.evaluate(COME_NEAR) >= 1
+        if fox.evaluate("'live_bundles' in globalThis"):
+            same(fox.evaluate(COMPARE))
+        assert fox.errors == [], name
+
+
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_live_models_are_for_everyone(browser, address, live, scheme):
+    """WCAG 2.1 AA, as far as axe-core can tell."""
+    for name in live:
+        with opened(browser, address, color_scheme=scheme) as page:
+            page.goto(f"/{name}")
+            page.evaluate(COME_NEAR)
+            found = Axe().run(page, context=FORMS, options=RULES).response["violations"]
+            told = [(rule["id"], node["html"][:200]) for rule in found for node in rule["nodes"]]
+            assert told == [], f"{name}: {json.dumps(told, indent=1)}"
