@@ -134,8 +134,8 @@ def opened(browser, address: str, **options) -> Iterator[Page]:
     page.on("pageerror", lambda error: errors.append(str(error)))
     yield page
     context.close()
-    assert far == [], "the book asks another host"
-    assert errors == []
+    assert far == [], f"the book asks another host: {far}"
+    assert errors == [], errors
 
 
 _open: list[Playwright] = []
