@@ -1,4 +1,4 @@
-"""A real JupyterLab with a Chromium before it, for the browser tests and for the benchmark."""
+"""A real JupyterLab with a Chromium before it, for the browser tests and for the benchmark; and pages of widgets."""
 
 import contextlib
 import json
@@ -17,6 +17,10 @@ from urllib.parse import urlsplit
 import nbformat
 from playwright.sync_api import Page, Playwright, sync_playwright
 
+from course_utils.lessons import live
+from course_utils.lessons.live.packing import script
+from course_utils.lessons.live.widget import Live
+from course_utils.lessons.page import asset
 from course_utils.runtime import ROOT
 from course_utils.studio import lab
 
@@ -153,3 +157,80 @@ def one_playwright() -> Iterator[Playwright]:
             yield playwright
         finally:
             _open.clear()
+
+
+# Live widgets -----------------------------------------------------------------------------------
+
+CONTRAST = """form => {
+    const channels = (color) => {
+        const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+        canvas.fillStyle = color;
+        canvas.fillRect(0, 0, 1, 1);
+        const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+        return [r, g, b, a / 255];
+    };
+    const over = ([r, g, b, a], [R, G, B]) => [r * a + R * (1 - a), g * a + G * (1 - a), b * a + B * (1 - a)];
+    const behind = (node) => {
+        if (!node) return [255, 255, 255];
+        const style = getComputedStyle(node);
+        let ground = over(channels(style.backgroundColor), behind(node.parentElement));
+        if (node.matches("li")) ground = over(channels(`rgb(${style.getPropertyValue("--heat")})`), ground);
+        return ground;
+    };
+    const light = (color) => {
+        const [r, g, b] = color.map(c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const written = node => [...node.childNodes].some(child => child.nodeType === 3 && child.data.trim());
+    const seen = node => node.checkVisibility() && !["STYLE", "OPTION"].includes(node.tagName);
+    const texts = [...form.querySelectorAll("*")].filter(node => seen(node) && written(node));
+    return Math.min(...texts.map(node => {
+        const ground = behind(node), text = over(channels(getComputedStyle(node).color), ground);
+        const [a, b] = [light(text), light(ground)];
+        return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    }));
+}"""
+"""The smallest contrast between a text of a form and its ground."""
+
+
+def in_theme(page, theme: str) -> None:
+    """Give a page the colors of the book, "light" or "dark"."""
+    page.evaluate(
+        """theme => {
+            document.documentElement.dataset.theme = theme;
+            const [text, ground] = theme === "dark" ? ["#ced6dd", "#121212"] : ["#323232", "#ffffff"];
+            document.documentElement.style.setProperty("--pst-color-text-base", text);
+            document.documentElement.style.background = ground;
+        }""",
+        theme,
+    )
+
+
+def write_page(folder: Path, *widgets: Live) -> Path:
+    """A page with live widgets and all that it loads, to be opened from a file; gives the file."""
+    names = {name for widget in widgets for name in widget.files}
+    texts = {name: asset(f"live/{name}") for name in names}
+    models = {name for widget in widgets for name in widget.models}
+    texts |= {f"{name}.js": script(name, live.bundle(name)) for name in models}
+    for name, text in texts.items():
+        path = folder / "live" / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_text(text, encoding="utf-8")
+    divs = "".join(f"<div>{widget.page('live')}</div>" for widget in widgets)
+    head = "<meta charset=utf-8><meta name=viewport content='width=device-width'>"
+    page = folder / "page.html"
+    page.write_text(f"<!doctype html><html lang=en>{head}<body>{divs}", encoding="utf-8")
+    return page
+
+
+@contextmanager
+def live_page(browser, file: Path, **options) -> Iterator[Page]:
+    """A page whose widgets are alive; any error or message on its console is one of the test."""
+    page, errors = browser.new_page(**options), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text))
+    page.goto(file.as_uri())
+    page.wait_for_function("() => [...document.forms].every(form => form.dataset.ready)")
+    yield page
+    page.close()
+    assert errors == []

@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from browsing import CONTRAST, in_theme
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from playwright.sync_api import Page, expect
 
@@ -242,48 +243,10 @@ def test_the_large_map_is_that_of_pytorch(page: Page, kind, name):
 
 # For everyone -----------------------------------------------------------------------------------
 
-CONTRAST = """form => {
-    const channels = (color) => {
-        const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-        canvas.fillStyle = color;
-        canvas.fillRect(0, 0, 1, 1);
-        const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
-        return [r, g, b, a / 255];
-    };
-    const over = ([r, g, b, a], [R, G, B]) => [r * a + R * (1 - a), g * a + G * (1 - a), b * a + B * (1 - a)];
-    const behind = (node) => {
-        if (!node) return [255, 255, 255];
-        const style = getComputedStyle(node);
-        let ground = over(channels(style.backgroundColor), behind(node.parentElement));
-        if (node.matches("li")) ground = over(channels(`rgb(${style.getPropertyValue("--heat")})`), ground);
-        return ground;
-    };
-    const light = (color) => {
-        const [r, g, b] = color.map(c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-    };
-    const written = node => [...node.childNodes].some(child => child.nodeType === 3 && child.data.trim());
-    const seen = node => node.checkVisibility() && !["STYLE", "OPTION"].includes(node.tagName);
-    const texts = [...form.querySelectorAll("*")].filter(node => seen(node) && written(node));
-    return Math.min(...texts.map(node => {
-        const ground = behind(node), text = over(channels(getComputedStyle(node).color), ground);
-        const [a, b] = [light(text), light(ground)];
-        return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    }));
-}"""
-
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_text_can_be_read_on_its_ground(page: Page, theme):
-    page.evaluate(
-        """theme => {
-            document.documentElement.dataset.theme = theme;
-            const [text, ground] = theme === "dark" ? ["#ced6dd", "#121212"] : ["#323232", "#ffffff"];
-            document.documentElement.style.setProperty("--pst-color-text-base", text);
-            document.documentElement.style.background = ground;
-        }""",
-        theme,
-    )
+    in_theme(page, theme)
     write(page, "the old wuman is sleeping near the theater .")
     page.locator("form").first.get_by_role("slider").press("End")
     assert page.locator("form").first.evaluate(CONTRAST) >= 4.5

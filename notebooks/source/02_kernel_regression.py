@@ -86,8 +86,9 @@ fig
 # bump is high above it. Divide these numbers by their sum and you have weights; the weighted average of the values is
 # the answer.
 #
-# In the next picture the query moves, and the average draws a curve from where it began. Before you move it: the true
-# curve starts at 0 on the left edge and rises.
+# In the next picture you can drag the query, and the average draws a curve from where it began. You can also drag points, or click to
+# add one. The disks are as large as the weights; the bars below them, under the window, are the weights. Before you move
+# anything: the true curve starts at 0 on the left edge and rises.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -102,11 +103,11 @@ cu.predict(
 )
 
 # %%
-cu.explore.moving_query(x, y, truth=forty.truth)
+cu.live.kernel_regression(noise)
 
 # %% [markdown]
 # Move the query, then the width. At which width does the average jump from point to point, and at which does it
-# hardly move? Narrow, few points count; wide, all count nearly alike.
+# hardly move? Narrow, few points count; wide, all count nearly alike. (*Learn the width* is for section 5.)
 #
 # ### By hand
 #
@@ -478,9 +479,9 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# Descent makes the leave-one-out error smaller, from 1.59 to 0.98, and finds the width of the table, 0.32. (What that
-# changes: set the first explorer's width to 1.6, then to 0.4, and move the query.) It does not
-# always find it: far to the right the error is flat, and on other points it falls outward or has two valleys. (Try a start of
+# Descent makes the leave-one-out error smaller, from 1.59 to 0.98, and finds the width of the table, 0.32. You can watch
+# it: open *Learn the width* in the live picture of section 1, set the width to 2, and press *Play*. Descent does not
+# always find this width: far to the right the error is flat, and on other points it falls outward or has two valleys. (Try a start of
 # 5 with a noise of 2 or 3.) Look at the table when you can.
 #
 # ### Exercise 3 · Find the bug

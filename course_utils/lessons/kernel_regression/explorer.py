@@ -1,4 +1,4 @@
-"""One query with its window; and the fit, the weights behind it and the leave-one-out error, side by side."""
+"""The fit, the weights behind it and the leave-one-out error, side by side."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from course_utils.figures import COLORS, heatmap, subplots, to_numpy
 from course_utils.lessons.explorer import Choice, Explorer, Slider
 from course_utils.pooling import kernel_weights, leave_one_out_error
 
-__all__ = ["kernel_width", "moving_query"]
+__all__ = ["kernel_width"]
 
 KERNELS = ("gaussian", "boxcar", "triangular", "epanechnikov")
 WIDTHS = (
@@ -169,101 +169,3 @@ def _sentence(kernel: str, width: float, weights: Tensor, error: float) -> str:
 
 
 # The window -------------------------------------------------------------------------------------
-
-MIDDLE = 2.4
-"""Where the query begins, and the curve of averages with it: no edge is shown before the query goes there."""
-
-
-def moving_query(
-    x: Tensor | None = None,
-    y: Tensor | None = None,
-    *,
-    truth: Callable[[Tensor], Tensor] | None = None,
-) -> Explorer:
-    """One query that moves, its kernel over the data, each point as large as its weight, and their average.
-
-    Args:
-        x, y: (n,) each; by default the 40 points of *Kernel regression*.
-        truth: the function without noise, if it is known.
-    """
-    if x is None or y is None:
-        data = noisy_sine(40)
-        x, y, truth = data.x, data.y, data.truth
-    controls = {
-        "query": Slider([3 * i / 10 for i in range(17)], MIDDLE, label="Query q", format="{:g}"),
-        "width": Slider([0.1, 0.4, 1.6], 0.4, label="Width σ", format="{:g}"),
-    }
-    return Explorer("moving_query", lambda: Window(x, y, truth), controls)
-
-
-class Window:
-    """The data with the average of one query above, its kernel below, over the same axis."""
-
-    def __init__(self, x: Tensor, y: Tensor, truth: Callable[[Tensor], Tensor] | None):
-        """The curve of averages is drawn where the query has been, out of 101 places from 0 to 5."""
-        self.x, self.y = x, y
-        self.places = torch.linspace(0, 5, 101)
-        self.picture, (above, below) = subplots(
-            2, 1, alt="A window", width=3.5, height=3.6, height_ratios=[2.5, 1], sharex=True
-        )
-        self._set_data(above, truth)
-        self._set_kernel(below)
-
-    def _set_data(self, ax: Axes, truth: Callable[[Tensor], Tensor] | None) -> None:
-        if truth is not None:
-            ax.plot(
-                self.places,
-                truth(self.places),
-                "--",
-                color="black",
-                linewidth=1.2,
-                label="true curve",
-            )
-        (self.curve,) = ax.plot([], [], color=COLORS["vermilion"], label="average")
-        ax.plot(self.x, self.y, ".", color="0.55", markersize=3)
-        color = COLORS["blue"]
-        sizes = torch.ones(len(self.x))
-        self.points = ax.scatter(self.x, self.y, s=sizes, color=color, alpha=0.55, linewidths=0)
-        self.line = ax.axvline(0, color="0.4", linewidth=0.9)
-        (self.dot,) = ax.plot(
-            [], [], "o", color=COLORS["vermilion"], markersize=10, markeredgecolor="white", zorder=5
-        )
-        low, high = self.y.min().item(), self.y.max().item()
-        margin = 0.1 * (high - low) + 0.1
-        ax.set(ylabel="y", xlim=(-0.15, 5.15), ylim=(low - margin, high + 3 * margin))
-        ax.legend(loc="upper center", ncols=2, fontsize=8, columnspacing=1.2)
-        self.title = ax.set_title("q = 0.00, σ = 0.00: the average is 0.00")
-
-    def _set_kernel(self, ax: Axes) -> None:
-        (self.bump,) = ax.plot([], [], color=COLORS["blue"])
-        (self.stems,) = ax.plot([], [], color=COLORS["blue"], linewidth=0.8)
-        (self.tips,) = ax.plot([], [], "o", color=COLORS["blue"], markersize=3.5)
-        self.center = ax.axvline(0, color="0.4", linewidth=0.9)
-        ax.set(xlabel="x", ylabel="kernel", ylim=(0, 1.1), yticks=[0, 1])
-
-    def draw(self, query: float, width: float) -> str:
-        """The window of this width over this query."""
-        x, y = self.x, self.y
-        weights = kernel_weights(torch.tensor([query]), x, width=width)[0]
-        average, used = (weights @ y).item(), (1 / weights.square().sum()).item()
-        fit = kernel_weights(self.places, x, width=width) @ y
-        low, high = sorted((query, MIDDLE))
-        seen = (low - 1e-6 <= self.places) & (self.places <= high + 1e-6)
-        self.curve.set_data(self.places[seen], fit[seen])
-        self.points.set_sizes((1500 * weights).clamp(max=400).numpy())
-        self.dot.set_data([query], [average])
-        heights = torch.exp(-(((query - x) / width) ** 2) / 2)
-        self.bump.set_data(self.places, torch.exp(-(((query - self.places) / width) ** 2) / 2))
-        nothing = torch.full_like(x, math.nan)
-        self.stems.set_data(
-            torch.stack([x, x, nothing], dim=1).flatten(),
-            torch.stack([torch.zeros_like(x), heights, nothing], dim=1).flatten(),
-        )
-        self.tips.set_data(x, heights)
-        for line in (self.line, self.center):
-            line.set_xdata([query, query])
-        self.title.set_text(f"q = {query:g}, σ = {width:g}: the average is {average:.2f}")
-        return (
-            f"The window of width {width:g} over the query {query:g}: the points in it, as large as their "
-            f"weights, have the average {average:.2f}, as if {used:.1f} points shared the weight equally."
-        )

@@ -8,12 +8,14 @@ what all have in common, `parts` what they are drawn with, `panel` what Lab need
 from course_utils.lessons.live.bundles import bundle
 from course_utils.lessons.live.packing import restored
 from course_utils.lessons.live.stored import MODELS, StoredModel, load_model, save_model
+from course_utils.lessons.live.widgets.kernel_regression import kernel_regression
 from course_utils.lessons.live.widgets.translator import translator
 
 __all__ = [
     "MODELS",
     "StoredModel",
     "bundle",
+    "kernel_regression",
     "load_model",
     "restored",
     "save_model",
