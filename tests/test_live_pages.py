@@ -26,6 +26,19 @@ ANSWERS = {
         });
     }""",
 }
+ANSWERS |= dict.fromkeys(
+    ("vit", "vit_patch14", "vit_patch4"),
+    """bundle => {
+        const model = new live_engine.ViT(bundle);
+        return bundle.examples.map(({ pixels, said }, i) => {
+            const values = Array.from(atob(pixels), letter => letter.charCodeAt(0) / 127.5 - 1);
+            const rows = Array.from({ length: 28 }, (_, row) => values.slice(28 * row, 28 * (row + 1)));
+            const logits = [...model.logits([rows])], right = bundle.answers[i];
+            const far = Math.max(...logits.map((logit, kind) => Math.abs(logit - right[kind])));
+            return [bundle.kinds[logits.indexOf(Math.max(...logits))] === said, far];
+        });
+    }""",
+)
 """Model → a function of its bundle: for each stored answer, whether the page gives it, and how far its logits are."""
 
 COMPARE = "Object.entries(live_bundles).map(([name, bundle]) => [name, ({%s})[name](bundle)])"

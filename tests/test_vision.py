@@ -1,19 +1,14 @@
 """The vision transformer: its patches, its class token, its parameters, and what its attention says."""
 
-import datetime
-import io
-
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 from torch import nn
 from torch.testing import assert_close
 
 from course_utils.cache import record_attention
 from course_utils.data.images import ImageLoader, load_fashion_mnist
-from course_utils.lessons.vision_transformers.explorer import class_token
 from course_utils.metrics import multiply_adds
 from course_utils.models.vision import (
     PatchEmbedding,
@@ -279,51 +274,3 @@ def test_rows_of_a_rollout_sum_to_one_and_no_layer_is_looked_at_in_vain(layers, 
 def test_a_rollout_of_nothing_is_refused():
     with pytest.raises(ValueError, match="maps is empty"):
         attention_rollout([])
-
-
-# The explorer -----------------------------------------------------------------------------------
-
-
-def explorer():
-    models = {size: ViT(patch_size=size, dropout=0.0) for size in (14, 7, 4)}
-    return class_token(models)
-
-
-def upload(content: bytes) -> tuple[dict]:
-    when = datetime.datetime(2026, 1, 1)
-    return (
-        {"name": "a", "type": "", "size": 1, "content": memoryview(content), "last_modified": when},
-    )
-
-
-def test_an_uploaded_image_takes_the_place_of_the_chosen_one():
-    shown, other = explorer(), explorer()
-    before, elsewhere = shown.frame()[0], shown.frame(image=1)[0]
-    buffer = io.BytesIO()
-    Image.new("RGBA", (50, 30), (200, 10, 10, 128)).save(buffer, "PNG")
-    shown.panel()
-    shown._upload.value = upload(buffer.getvalue())
-    assert "28 × 28" in shown._answer.value
-    assert shown.frame()[0] != before
-    assert shown.frame()[1].startswith("Your image, cut into patches of 7 × 7")
-    assert shown.frame(image=1)[0] == elsewhere
-    assert other.frame()[1].startswith("Ankle boot")
-
-
-def test_an_upload_that_is_no_image_is_refused_in_words_and_changes_nothing():
-    shown = explorer()
-    before = shown.frame()
-    shown.panel()
-    shown._upload.value = upload(b"<b>hello</b>")
-    assert 'role="alert"' in shown._answer.value
-    assert "no image of a kind that can be read" in shown._answer.value
-    assert shown.frame() == before
-
-
-def test_models_and_images_that_do_not_fit_the_explorer_are_named():
-    with pytest.raises(ValueError, match="models is empty"):
-        class_token({})
-    with pytest.raises(ValueError, match=r"models\[7\] has 1 layers of 4 heads; 2 layers of 4"):
-        class_token({7: ViT(num_layers=1)})
-    with pytest.raises(ValueError, match=r"dtype torch\.float32"):
-        class_token({7: ViT()}, torch.zeros(4, 1, 28, 28))

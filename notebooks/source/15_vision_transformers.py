@@ -733,10 +733,10 @@ damage.round(2)
 #
 # *open · 5 minutes*
 #
-# In the explorer, choose a picture, the size of the patches, the block and the head. Before the first move: will one head look at the same part of all pictures? In JupyterLab you can upload a picture of your own; it is made gray and square, 28 × 28. (The models know light clothes on black, and nothing else.) Then: somebody shows you a ViT's map of an X-ray whose darkest square lies on the lung. Which two controls do you ask for, and which results would make you stop believing it?
+# Choose a picture below, the size of the patches, the block and the head; rollout is there, too. Before the first move: will one head look at the same part of all pictures? You can draw or upload a picture; it is made gray and square, 28 × 28. (The models know light clothes on black, and nothing else.) Then: somebody shows you a ViT's map of an X-ray whose darkest square lies on the lung. Which two controls do you ask for, and which results would make you stop believing it?
 
 # %%
-cu.explore.class_token()
+cu.live.vit()
 
 # %%
 cu.quiz("vision_transformers", "rows_of_a_map")

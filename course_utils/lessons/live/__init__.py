@@ -10,6 +10,7 @@ from course_utils.lessons.live.packing import restored
 from course_utils.lessons.live.stored import MODELS, StoredModel, load_model, save_model
 from course_utils.lessons.live.widgets.kernel_regression import kernel_regression
 from course_utils.lessons.live.widgets.translator import translator
+from course_utils.lessons.live.widgets.vit import vit
 
 __all__ = [
     "MODELS",
@@ -20,4 +21,5 @@ __all__ = [
     "restored",
     "save_model",
     "translator",
+    "vit",
 ]

@@ -1,0 +1,187 @@
+// The vision transformer in a page: a picture is drawn, uploaded or chosen; every change is answered at once. What is
+// seen is written by vit.py, too, for pages without scripts.
+(globalThis.live_widgets ??= {}).vit = (() => {
+  "use strict";
+  const { OURS, percent, range, svg, bars, follow } = globalThis.live_parts;
+  const SIDE = 28; // pixels
+  const STRONG = 3; // so many times the mean weight is drawn as strong as possible
+  const PEN = 1.4; // pixels from the pen's middle to its edge
+
+  // A picture is SIDE × SIDE numbers from 0, black, to 255; in the form it stands as base64.
+  const parsed = (text) => Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const written = (pixels) => btoa(String.fromCharCode(...pixels));
+  const inRows = (numbers, width) =>
+    range(numbers.length / width).map((i) => numbers.slice(i * width, (i + 1) * width));
+  const within = (low, number, high) => Math.min(high, Math.max(low, number));
+
+  // What a model makes of a picture -------------------------------------------------------------
+
+  const meanOf = (heads) =>
+    heads[0].map((row, i) => Array.from(row, (_, j) => heads.reduce((sum, map) => sum + map[i][j], 0) / heads.length));
+
+  // The class token's row of R₁ R₀, where R = (mean of the heads + identity) / 2.
+  function rolledOut(layers) {
+    const halves = layers.map((heads) =>
+      meanOf(heads).map((row, i) => row.map((weight, j) => (weight + (i === j ? 1 : 0)) / 2)));
+    return halves.reduceRight((flow, half) =>
+      half[0].map((_, j) => flow.reduce((sum, share, i) => sum + share * half[i][j], 0)),
+    [1, ...Array(halves[0].length - 1).fill(0)]);
+  }
+
+  function look(model, pixels) {
+    const image = inRows(pixels.map((value) => value / 127.5 - 1), SIDE);
+    const p = globalThis.live_engine.tools.softmax(model.logits([image]));
+    const layers = Object.values(model.maps);
+    const width = SIDE / (model.config.patch_size ?? 7);
+    const onPatches = (row) => inRows(Array.from(row).slice(1), width);
+    const maps = layers.map((heads) => [...heads, meanOf(heads)].map((map) => onPatches(map[0])));
+    return { p, maps, rollout: onPatches(rolledOut(layers)) };
+  }
+
+  // HTML ----------------------------------------------------------------------------------------
+
+  // A place among the maps: "1.4" is block 1, after its four heads, their mean; or "rollout".
+  function mapAt(seen, place) {
+    const [block, head] = place.split(".");
+    return place === "rollout" ? seen.rollout : seen.maps[block][head];
+  }
+
+  function titleOf(seen, place) {
+    const [block, head] = place.split(".");
+    if (place === "rollout") return "rollout";
+    const mean = Number(head) === seen.maps[0].length - 1;
+    return `block ${block}, ${mean ? "mean of the heads" : `head ${head}`}`;
+  }
+
+  const strength = (weights) =>
+    weights.map((row) => row.map((weight) => Math.min(1, (weight * weights.length * row.length) / STRONG)));
+  const photo = (pixels) => svg(inRows(pixels.map((value) => value / 255), SIDE));
+
+  function gallery(seen, chosen) {
+    const places = seen.maps.flatMap((heads, block) => heads.map((_, head) => `${block}.${head}`));
+    return [...places, "rollout"].map((place) =>
+      `<button type="button" ${OURS} aria-pressed="${place === chosen}" data-map="${place}">` +
+        `${svg(strength(mapAt(seen, place)))}<span>${titleOf(seen, place)}</span></button>`).join("");
+  }
+
+  function whereText(seen, place) {
+    const weights = mapAt(seen, place);
+    const all = weights.flat();
+    const most = all.indexOf(Math.max(...all));
+    const title = titleOf(seen, place);
+    const width = weights[0].length;
+    return `${title[0].toUpperCase()}${title.slice(1)}: most weight, ${percent(all[most])} %, is on row ` +
+      `${Math.floor(most / width)}, column ${most % width} of ${weights.length} × ${width} patches, from 0.`;
+  }
+
+  // A picture from a file: cut to a square, made gray and small, on black. A light ground is made dark.
+  async function read(file) {
+    const bitmap = await createImageBitmap(file);
+    const side = Math.min(bitmap.width, bitmap.height);
+    const canvas = Object.assign(document.createElement("canvas"), { width: SIDE, height: SIDE });
+    const context = canvas.getContext("2d");
+    context.imageSmoothingQuality = "high";
+    context.fillRect(0, 0, SIDE, SIDE);
+    const corner = [(bitmap.width - side) / 2, (bitmap.height - side) / 2];
+    context.drawImage(bitmap, ...corner, side, side, 0, 0, SIDE, SIDE);
+    const { data } = context.getImageData(0, 0, SIDE, SIDE);
+    const gray = range(SIDE * SIDE).map((i) =>
+      Math.round(0.299 * data[4 * i] + 0.587 * data[4 * i + 1] + 0.114 * data[4 * i + 2]));
+    const edge = gray.filter((_, i) => i < SIDE || i >= SIDE * (SIDE - 1) || i % SIDE % (SIDE - 1) === 0);
+    const light = edge.reduce((sum, value) => sum + value, 0) / edge.length > 127;
+    return { pixels: light ? gray.map((value) => 255 - value) : gray, light };
+  }
+
+  // The widget ----------------------------------------------------------------------------------
+
+  return function vit(form, ...bundles) {
+    const models = new Map(bundles.map((bundle) => {
+      const model = new globalThis.live_engine.ViT(bundle);
+      return [String(bundle.config.patch_size ?? 7), model];
+    }));
+    const { kinds, examples } = bundles[0];
+    const field = form.elements;
+    const part = (name) => form.querySelector(`[data-part="${name}"]`);
+    const show = (name, html) => {
+      part(name).innerHTML = html;
+    };
+    let [pixels, seen] = [[], null];
+
+    // `changed`: the control that a reader moved. The model is asked again unless only another map is shown.
+    function draw(changed) {
+      if (changed === "") return;
+      const { image, map, patch } = { image: field.image.value, map: field.map.value, patch: field.patch.value };
+      if (changed !== "map") {
+        pixels = parsed(examples[image]?.pixels ?? image);
+        seen = look(models.get(patch), pixels);
+        answer(examples[image]);
+        show("maps", gallery(seen, map));
+        show("board", photo(pixels));
+      }
+      show("seen", photo(pixels) + svg(strength(mapAt(seen, map))));
+      part("where").textContent = whereText(seen, map);
+    }
+
+    function answer(example) {
+      const best = seen.p.indexOf(Math.max(...seen.p));
+      part("said").textContent = `${kinds[best]}, ${percent(seen.p[best])} %`;
+      const wrong = example && example.right !== kinds[best];
+      part("right").textContent = wrong ? `Wrong. Right is: ${example.right}` : "";
+      show("bars", bars(kinds.map((kind, i) => [kind, seen.p[i]])));
+    }
+
+    const set = follow(form, draw);
+    form.addEventListener("click", ({ target }) => {
+      const { example } = target.closest("button")?.dataset ?? {};
+      if (example) set("image", example);
+    });
+    part("clear").addEventListener("click", () => set("image", written(Array(SIDE * SIDE).fill(0))));
+    part("file").addEventListener("change", async ({ target }) => {
+      try {
+        const found = await read(target.files[0]);
+        set("image", written(found.pixels));
+        part("right").textContent = found.light ? "Its ground is light: it was inverted." : "";
+      } catch {
+        part("right").textContent = "This is no picture that your browser can read.";
+      }
+    });
+
+    // The pen -----------------------------------------------------------------------------------
+
+    let [pen, down] = [[SIDE / 2, SIDE / 2], false]; // where it is, in pixels, and whether it draws
+
+    function dot(x, y) {
+      const painted = pixels.map((value, i) => {
+        const far = Math.hypot((i % SIDE) + 0.5 - x, Math.floor(i / SIDE) + 0.5 - y);
+        return Math.max(value, Math.round(255 * within(0, PEN + 0.5 - far, 1)));
+      });
+      set("image", written(painted));
+    }
+
+    function place({ clientX, clientY }) {
+      const box = part("board").getBoundingClientRect();
+      return [clientX - box.left, clientY - box.top].map((far) => (SIDE * far) / box.width);
+    }
+
+    const board = part("board");
+    board.addEventListener("pointerdown", (event) => {
+      board.setPointerCapture(event.pointerId);
+      dot(...place(event));
+    });
+    board.addEventListener("pointermove", (event) => {
+      if (event.buttons) dot(...place(event));
+    });
+    board.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+      if (!step && event.key !== " ") return;
+      event.preventDefault();
+      if (step) pen = pen.map((at, i) => within(0.5, at + step[i], SIDE - 0.5));
+      else down = !down;
+      board.style.setProperty("--x", pen[0] / SIDE);
+      board.style.setProperty("--y", pen[1] / SIDE);
+      board.dataset.pen = down ? "down" : "up";
+      if (down) dot(...pen);
+    });
+    board.addEventListener("blur", () => delete board.dataset.pen);
+  };
+})();

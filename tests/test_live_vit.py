@@ -1,0 +1,213 @@
+"""The live vision transformer: what it says is what PyTorch says; draw, upload, choose, with a mouse and by keys."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+from browsing import CONTRAST, in_theme, live_page, write_page
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+import course_utils as cu
+from course_utils.data.images import FASHION, load_fashion_mnist
+from course_utils.lessons.live.widgets.vit import MODELS, look, pixels_of, pytorch
+from course_utils.lessons.page import asset
+
+pytestmark = pytest.mark.slow
+
+PARTS = "board", "seen", "where", "said", "bars", "maps"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("book"), cu.live.vit())
+
+
+@pytest.fixture
+def page(browser, file):
+    with live_page(browser, file) as page:
+        yield page
+
+
+def part(page: Page, name: str):
+    return page.locator(f"[data-part={name}]")
+
+
+def pixels(page: Page) -> torch.Tensor:
+    return pixels_of(page.locator("[name=image]").input_value())
+
+
+# Numbers ----------------------------------------------------------------------------------------
+
+RUN = """([name, pictures]) => {
+    const model = new live_engine.ViT(live_bundles[name]);
+    return pictures.map(pixels => {
+        const { p, maps, rollout } = live_look(model, pixels);
+        return { p: [...p], maps, rollout };
+    });
+}"""
+
+
+def load(page: Page, changed: tuple[str, str] | None = None) -> None:
+    """The widget's script anew, what is inside it in reach, with one piece of it changed."""
+    text = asset("live/widgets/vit.js")
+    if changed:
+        assert changed[0] in text, f"{changed[0]} is gone"
+        text = text.replace(*changed)
+    text = text.replace(
+        "  return function vit(", "  globalThis.live_look = look;\n  return function vit("
+    )
+    page.evaluate(f"() => {{{text}}}")
+
+
+def deviation(page: Page, size: int) -> float:
+    pictures = load_fashion_mnist("test").images[:3, 0]
+    found = page.evaluate(RUN, [MODELS[size], pictures.flatten(1).tolist()])
+    worst = 0.0
+    for mine, picture in zip(found, pictures, strict=True):
+        seen = look(pytorch(size), picture)
+        for name in ("p", "maps", "rollout"):
+            got, right = torch.tensor(mine[name]), getattr(seen, name)
+            if got.shape != right.shape:
+                return float("inf")
+            worst = max(worst, (got - right).abs().max().item())
+    return worst
+
+
+def test_probabilities_maps_and_rollout_are_those_of_pytorch(page: Page):
+    load(page)
+    for size in MODELS:
+        assert deviation(page, size) < 1e-4
+
+
+MISTAKES = {
+    "pixels from 0 to 2": ("value / 127.5 - 1", "value / 127.5"),
+    "what all tokens give to the class token": ("onPatches(map[0])", "onPatches(map.map((row) => row[0]))"),
+    "no residual in the rollout": ("(weight + (i === j ? 1 : 0)) / 2", "weight"),
+    "the blocks multiplied in the other order": ("halves.reduceRight(", "halves.reduce("),
+    "the class token's weight on itself is shown": ("slice(1), width", "slice(0, -1), width"),
+    "the sum of the heads": ("/ heads.length)", ")"),
+}  # fmt: skip
+
+
+def test_each_mistake_is_found(page: Page):
+    for mistake, changed in MISTAKES.items():
+        load(page, changed)
+        assert not deviation(page, 7) < 1e-4, mistake
+
+
+# What is seen -----------------------------------------------------------------------------------
+
+
+def test_the_first_state_is_there_without_scripts_and_stays_as_it_was(browser, file):
+    assert repr(cu.live.vit()) == "live.vit()"
+    html = cu.live.vit().form()
+    assert "Ankle boot, 99 %" in html and "<fieldset disabled" in html and "<script" not in html
+    before, after = browser.new_context(java_script_enabled=False).new_page(), browser.new_page()
+    for page in (before, after):
+        page.goto(file.as_uri())
+    after.locator("form[data-ready]").wait_for()
+    for name in PARTS:
+        texts = [part(page, name).evaluate("node => node.innerHTML") for page in (before, after)]
+        assert texts[0] == texts[1], name
+    before.context.close()
+    after.close()
+
+
+def test_examples_are_two_right_and_one_wrong_that_is_called_so(page: Page):
+    for i, example in enumerate(cu.live.bundle("vit")["examples"]):
+        page.get_by_role("button", name=f"Example {i}").click()
+        expect(part(page, "said")).to_contain_text(example["said"])
+        wrong = f"Wrong. Right is: {example['right']}" if i == 2 else ""
+        expect(part(page, "right")).to_have_text(wrong)
+        assert (example["said"] == example["right"]) == (i < 2)
+
+
+def test_the_note_says_how_often_it_is_right():
+    loader = cu.ImageLoader(load_fashion_mnist("test"), batch_size=500, shuffle=False)
+    share = cu.accuracy(*cu.predict_classes(pytorch(7), loader))
+    assert f"{100 * share:.0f} % (patches of 7 × 7)" in cu.live.vit().form()
+
+
+def test_every_map_can_be_chosen_and_every_size_of_patch(page: Page):
+    first = "Block 1, mean of the heads: most weight, 43 %, is on row 1, column 3 of 4 × 4 patches"
+    expect(part(page, "where")).to_contain_text(first)
+    rollout = page.get_by_role("button", name="rollout")
+    rollout.press("Enter")
+    expect(rollout).to_have_attribute("aria-pressed", "true")
+    expect(part(page, "where")).to_contain_text("Rollout: most weight")
+    radio = page.get_by_role("radio", name="7 × 7")
+    radio.press("ArrowRight")
+    expect(part(page, "where")).to_contain_text("of 2 × 2 patches")
+    expect(part(page, "maps").locator("button")).to_have_count(11)
+    page.get_by_role("radio", name="4 × 4").check()
+    page.get_by_role("button", name="block 0, head 2").click()
+    expect(part(page, "where")).to_contain_text("of 7 × 7 patches")
+
+
+def test_a_picture_is_drawn_with_the_mouse(page: Page):
+    page.get_by_role("button", name="Clear").click()
+    assert pixels(page).sum() == 0
+    box = part(page, "board").bounding_box()
+
+    def at(column: int, row: int) -> tuple[float, float]:
+        return box["x"] + box["width"] * column / 28, box["y"] + box["width"] * row / 28
+
+    page.mouse.move(*at(5, 10))
+    page.mouse.down()
+    page.mouse.move(*at(20, 10), steps=15)
+    page.mouse.up()
+    drawn = pixels(page)
+    assert (drawn[10, 5:20] > 200).all() and drawn[:7].sum() == 0 and drawn[13:].sum() == 0
+    seen = look(pytorch(7), drawn)
+    best = int(seen.p.argmax())
+    expect(part(page, "said")).to_contain_text(FASHION[best])
+
+
+def test_a_picture_is_drawn_by_keys(page: Page):
+    page.get_by_role("button", name="Clear").click()
+    board = part(page, "board")
+    board.focus()
+    for key in ("ArrowUp", " ", "ArrowRight", "ArrowRight", " ", "ArrowDown"):
+        page.keyboard.press(key)
+    drawn = pixels(page)
+    assert drawn[13, 14] == drawn[13, 16] == 255 and drawn[16].sum() == 0
+    expect(board).to_have_attribute("data-pen", "up")
+
+
+@pytest.mark.parametrize("ground", [0, 255])
+def test_a_picture_is_uploaded_and_a_light_ground_is_made_dark(page: Page, ground):
+    image = np.full((84, 168), ground, dtype=np.uint8)
+    image[28:56, 70:98] = 255 - ground
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, "PNG")
+    given = {"name": "a.png", "mimeType": "image/png", "buffer": buffer.getvalue()}
+    part(page, "file").set_input_files(given)
+    told = "Its ground is light: it was inverted." if ground else ""
+    expect(part(page, "right")).to_have_text(told)
+    page.wait_for_function("() => document.querySelector('[name=image]').value.length > 9")
+    found = pixels(page).float()
+    assert found[0].max() == 0 and found[12:16, 12:16].min() > 250
+
+
+def test_a_file_that_is_no_picture_is_refused_in_words(page: Page):
+    part(page, "file").set_input_files({"name": "a.png", "mimeType": "image/png", "buffer": b"no"})
+    expect(part(page, "right")).to_have_text("This is no picture that your browser can read.")
+    assert page.locator("[name=image]").input_value() == "0"
+
+
+# For everyone -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_can_be_read_on_its_ground(page: Page, theme):
+    in_theme(page, theme)
+    assert page.locator("form").evaluate(CONTRAST) >= 4.5
+
+
+def test_on_a_phone_nothing_is_wider_than_the_page_and_all_can_be_touched(browser, file):
+    with live_page(browser, file, viewport={"width": 360, "height": 740}) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        touched = page.locator("button:visible, label:visible")
+        assert min(each.bounding_box()["height"] for each in touched.all()) >= 24
