@@ -17,12 +17,12 @@
 # ```
 #
 # For the first line you know what people like to say. For the second you look back in the line itself: *v*. **Can a network learn both from a single task, to predict the next token?
-# And how does it come to write?** Below the next cell stands what one network wrote at six steps of its training on Shakespeare's plays, read character by character: first random letters, then strings that look like words, then words and speakers' names, at last lines in the manner of a play. The number before a line, where it was measured, is
+# And how does it come to write?** Below the next cell stands what one network wrote at six steps of its training on Shakespeare's plays, read character by character: first random letters, at last lines in the manner of a play. The number before a line, where it was measured, is
 # the loss on the last tenth of the text, which was not trained on.
 #
 # After this chapter you can
 #
-# - cut words into subwords by hand, and get the library's pieces;
+# - cut words into subwords by hand;
 # - say what counting neighbors knows about a text, as a loss to be beaten;
 # - write a GPT as one class, with its training loop, and see what each part is good for;
 # - write text with it: temperature, top-k, and a cache;
@@ -64,7 +64,7 @@ cu.recall("training_transformers", "positions", "multi_head_attention")
 #
 # *Section 1 of 6*
 #
-# With one id for each word, a word that was never seen has none. With one for each character hardly anything is unknown, but texts become more than four
+# With one id for each word, a word that was never seen has none. With one for each character texts become more than four
 # times as long. **Subwords** are between: frequent words stay whole, rare words fall into pieces. **[Byte-pair encoding](C_glossary.ipynb#byte-pair-encoding)**
 # ([Sennrich et al., 2016](https://arxiv.org/abs/1508.07909)) finds the pieces by counting. Begin with characters, and an end mark `␣` behind each word. Then, again and again:
 # *count all pairs of neighbors, and **merge** the most frequent pair.*
@@ -78,7 +78,7 @@ cu.recall("training_transformers", "positions", "multi_head_attention")
 # | `l a` | play, played, lay | 6 + 4 + 3 = 13 |
 # | `p l` | play, played | 6 + 4 = 10 |
 #
-# The first merge makes `ay`. Then `ay ␣` has 14, and is the next: `ay␣` is an ending, and `ay` a stem that can go on. Then come `p l` with 10 and `s t` with 7. After that there are ties, and every implementation breaks them in its own way. A **tokenizer** is the list of these merges; a new word is cut by applying them *in this order*. ([Further page](13_gpt_further.ipynb#Encode-a-word): write it yourself.)
+# The first merge makes `ay`. Then `ay ␣` has 14, and is the next: `ay␣` is an ending, and `ay` a stem that can go on. Then come `p l` with 10 and `s t` with 7. After that there are ties. A **tokenizer** is the list of these merges; a new word is cut by applying them *in this order*. ([Further page](13_gpt_further.ipynb#Encode-a-word): write it yourself.)
 
 # %%
 five = ["play"] * 6 + ["played"] * 4 + ["lay"] * 3 + ["stay"] * 5 + ["stayed"] * 2
@@ -117,8 +117,8 @@ pd.DataFrame(
 ).T
 
 # %% [markdown]
-# `cu.Subwords` learns merges with the library `tokenizers`; the first line has those of the hand example. Then comes the course's text: 21,248 English sentences, of which 1,000 are held out. Rare words fall into pieces, down to letters. With 512 subwords a word of the held-out sentences has 1.45 tokens on average, with characters 4.69. A word vocabulary has one token for each, but does not know 19 % of the words of a short story; our pieces fail only where a
-# character is unknown (3 %). GPT-2 and its successors begin with the 256 *bytes* instead, so that nothing is ever unknown. BERT's WordPiece chooses its merges by another score, and cuts a word by its longest known pieces.
+# `cu.Subwords` learns merges with the library `tokenizers`; the first line has those of the hand example. Then comes the course's text: 21,248 English sentences, of which 1,000 are held out. With 512 subwords a word of the held-out sentences has 1.45 tokens on average, with characters 4.69. A word vocabulary has one token for each, but does not know 19 % of the words of a short story; our pieces fail only where a
+# character is unknown (3 %). GPT-2 begins with *bytes* instead, and BERT chooses its merges by another score ([further page](13_gpt_further.ipynb#Bytes-instead-of-characters)).
 
 # %%
 cu.quiz("gpt", "new_word")
@@ -216,7 +216,7 @@ marks.index = ["nothing", *(f"{n}-grams" for n in range(1, order + 1))]
 marks.T.round(2)
 
 # %% [markdown]
-# Frequencies alone (1-grams) have 5.17, one token before brings 2.68, and two bring 2.12: the model then chooses among 8.3 tokens instead of 512. Longer n-grams are worse: their histories are rarer. **2.12 is the number to beat** (and the best $n$ was chosen on these very sentences, in favor of counting). A network that is worse has not yet learned more than a table of counts.
+# Frequencies alone (1-grams) have 5.17, one token before brings 2.68, and two bring 2.12: the model then chooses among 8.3 tokens instead of 512. Longer n-grams are worse: their histories are rarer. **2.12 is the number to beat** (and the best $n$ was chosen on these very sentences, in favor of counting).
 
 # %%
 cu.quiz("gpt", "three_halves")
@@ -342,7 +342,7 @@ package.load_state_dict(gpt.state_dict())
 cu.equal(gpt, package, probe[:2, :-1])
 
 # %% [markdown]
-# With the large embedding the first loss is 59, with ours 7, near the $\ln 512 = 6.2$ of a uniform guess. The stream still holds the embedding of the token that was read. Its dot product with itself is near 64, with others about 0: so at first the model is sure that every token follows itself. And the class equals the package's, in the logits and in the gradients of all parameters.
+# With the large embedding the first loss is 59, with ours 7, near the $\ln 512 = 6.2$ of a uniform guess. The stream still holds the embedding of the token that was read. Its dot product with itself is near 64, with others about 0: so at first the model is sure that every token follows itself. And the class equals the package's.
 
 # %%
 cu.quiz("gpt", "who_sees")
@@ -607,9 +607,9 @@ print(f"of 200 others, {len(set(many) - known)} different ones were not read")
 # %% [markdown]
 # Many are sentences in the manner of the text, some make no sense. Reading on a cache changes the logits by rounding only. The last line counts sentences that were not simply read.
 #
-# The lines at the beginning were written like this, at temperature 0.8, by a GPT with 809,856 parameters on the 65 characters of [Tiny Shakespeare](https://github.com/karpathy/char-rnn), with the split and the sizes of [nanoGPT](https://github.com/karpathy/nanoGPT)'s run for a CPU: 4 blocks, 4 heads, 128 features, 12 windows of 64 a step. It was trained once, 3,000 steps in 281 s of one core. Its validation loss is 1.66 nats a character; the aim was 1.80. nanoGPT reports 1.88 after 2,000 steps at a third of our rate. And counting? Bigrams have 2.49, 4-grams 1.77, and the best, 5-grams, 1.67. That looks level, but the first characters of a window have little before them; on those with 32 or more the GPT has 1.62, a little ahead. Text that sounds right is no proof of much more than counting.
+# The lines at the beginning were written like this, at temperature 0.8, by a GPT with 809,856 parameters on the 65 characters of [Tiny Shakespeare](https://github.com/karpathy/char-rnn), with the split and the sizes of [nanoGPT](https://github.com/karpathy/nanoGPT)'s run for a CPU: 4 blocks, 128 features, 12 windows of 64 a step. It was trained once, 3,000 steps in 281 s of one core. Its validation loss is 1.66 nats a character (nanoGPT reports 1.88 after 2,000 steps at a third of our rate). The best n-grams, those of 5 characters, have 1.67. On characters with 32 or more before them in their window the GPT has 1.62, a little less. Text that sounds right is no proof of much more than counting.
 #
-# In the explorer, move the temperature to both ends, then limit $k$ at a high temperature. When do the sentences become all alike, when do they fall apart, and what does top-k repair? (In the book it shows a stored model with the same training.)
+# In the explorer, move the temperature to both ends, then limit $k$ at a high temperature. What does top-k repair? (In the book it shows a stored model with the same training.)
 
 
 # %% tags=["nbval-ignore-output"]
@@ -735,7 +735,7 @@ with cu.guard(
 # - A language model's loss is the mean of $-\ln P(\text{next token})$, and perplexity its exponential. Both are comparable only for the same tokens, and mean something beside the n-grams of the same text.
 # - A GPT is two tables, blocks of causal attention and a position-wise network, each added to the stream, and an output layer that shares the embedding's weights. At all places of a window the next token is predicted at once.
 # - It writes by drawing a token and reading it. Temperature and top-k are our choice; the cache changes no result, and each token passes through the network once.
-# - A model can copy what it has never seen from earlier in the text. Ours compares letters over the distances of its training and no further: a small loss on texts like those of the training does not tell this from the rule.
+# - A model can copy what it has never seen from earlier in the text. Ours compares letters over the distances of its training and no further.
 #
 # Next: [BERT and transfer](14_bert_and_transfer.ipynb). Bytes, bits per character, the nucleus and what a cache weighs: [GPT: bytes, bits and the nucleus](13_gpt_further.ipynb).
 #

@@ -28,7 +28,7 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Encode a word
 #
-# *Section 1 of 5*
+# *Section 1 of 6*
 #
 # [The chapter](13_gpt.ipynb#Pieces-of-words) found merges by hand and left the cutting of a new word to a library. It takes ten lines.
 #
@@ -80,7 +80,7 @@ print(encode("overparameterized", subwords.merges))
 # %% [markdown]
 # ## Bytes instead of characters
 #
-# *Section 2 of 5*
+# *Section 2 of 6*
 #
 # The pieces of [the chapter](13_gpt.ipynb#Pieces-of-words) begin with the characters of the training text, and any other character is unknown. [Radford et al. (2019)](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf) begin with *bytes* for GPT-2: in UTF-8 every text of every script is a row of bytes,
 # and there are 256 of them. The merges are found as before. There are no end marks: a space belongs to the word behind it, and merges do not cross from one word to the next. The library does both.
@@ -124,7 +124,7 @@ with cu.guard("Byte-level pieces give back each text; ours have unknown ones in 
 # %% [markdown]
 # ## Bits per character
 #
-# *Section 3 of 5*
+# *Section 3 of 6*
 #
 # Perplexities of different tokens cannot be compared: a character is easier to guess than a word. But all tokenizers cut the *same text*, and its whole log-likelihood can be divided by something that they share, its characters. Divided by $\ln 2$, too, it is in **bits per character**. Here are the n-grams of the chapter, with characters and with subwords, the best of one to eight tokens; training text and held-out text are the same for all, and the best is chosen on the held-out text.
 
@@ -156,7 +156,7 @@ with cu.guard("Characters have the smallest perplexity and the most bits per cha
 # %% [markdown]
 # ## The nucleus
 #
-# *Section 4 of 5*
+# *Section 4 of 6*
 #
 # A fixed $k$ is too large where the model is sure, and too small where it is not. **Top-p** or **nucleus sampling** ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751)) keeps the smallest set of best tokens whose probabilities sum to at least $p$. Two distributions over ten tokens, one sure and one not:
 
@@ -206,9 +206,94 @@ with cu.guard("The nucleus of 0.9 has one token of the sure distribution and eig
     assert kept == {"sure": 1, "unsure": 8}
 
 # %% [markdown]
+# ## Size and data
+#
+# *Section 5 of 6*
+#
+# How does the loss depend on the size of a network, and on the amount of text? [Kaplan et al. (2020)](https://arxiv.org/abs/2001.08361) trained language models over many orders of magnitude of both, and found power laws, straight lines on log axes, as long as nothing else sets the limit. Here are three sizes and three amounts, three seeds each: GPTs of two blocks with 16, 32 and 64 features, on all of the chapter's training text, on a quarter and on a sixteenth of it. All make the chapter's 400 steps at the chapter's rate, which was chosen for 64 features. So they read all of the text twice, the quarter 8 times and the sixteenth 33 times.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "A sixteenth of the text, 12,241 tokens, and 400 steps. Which network has the smallest held-out loss?",
+    [
+        "16 features, 15,296 parameters",
+        "32 features, 42,880 parameters",
+        "64 features, 134,912 parameters",
+    ],
+    answer="32 features, 42,880 parameters",
+    wrong={
+        "16 features, 15,296 parameters": "It learns least by heart. But can it learn enough?",
+        "64 features, 134,912 parameters": "With all of the text, yes. What can it do with ten times as many parameters as there are tokens?",
+    },
+    why="In each of three seeds. The largest network learns the text by heart, and the smallest learns too little.",
+)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+sized = pd.DataFrame(run.config | run.result for run in cu.stored_runs("gpt", "size_and_data"))
+counts = pd.DataFrame(run.result for run in cu.stored_runs("gpt", "counted")).set_index("tokens")
+best_counts = counts.min(axis=1).sort_index()
+size_picture, size_axes = cu.subplots(
+    1, 2, width=8.4, height=3.2, sharey=True,
+    alt="Held-out loss on log axes, three seeds each. Left, over parameters: with all of the text and with a quarter it falls from 3.2 to "
+    "2.1 or 2.2; with a sixteenth it falls to 3.0 and rises again. Right, over tokens: the line of the smallest network is nearly "
+    "level, that of the largest falls steeply from a sixteenth to a quarter and then little, and ends on the line of counted n-grams.",
+)  # fmt: skip
+looks = (("blue", "o-"), ("orange", "s--"), ("green", "^-."))
+names_of = {16: "a sixteenth", 4: "a quarter", 1: "all of the text"}
+for ax, x, by, name_of in (
+    (size_axes[0], "parameters", "share", names_of.get),
+    (size_axes[1], "tokens", "width", "{} features".format),
+):
+    for (color, look), (value, group) in zip(looks, sized.groupby(by, sort=False), strict=True):
+        middle = group.groupby(x)["loss"].mean()
+        ax.plot(middle.index, middle, look, color=cu.COLORS[color], label=name_of(value))
+        ax.plot(group[x], group["loss"], ".", color=cu.COLORS[color], markersize=4)
+    ax.set(xscale="log", yscale="log", xlabel=x.capitalize())
+    ticks = sorted(int(one) for one in sized[x].unique())
+    ax.set_xticks(ticks, [f"{one:,}" for one in ticks])
+size_axes[1].plot(best_counts.index, best_counts, ":", color="0.4", label="best n-grams")
+size_axes[0].set(ylabel="Held-out loss, nats a token")
+size_axes[0].set_yticks([2, 2.5, 3, 3.5], ["2", "2.5", "3", "3.5"])
+for ax in size_axes:
+    ax.margins(x=0.12)
+    ax.minorticks_off()
+    ax.legend(fontsize=8)
+size_picture
+
+
+# %%
+def between(values):
+    return f"{values.min():.2f}–{values.max():.2f}"
+
+
+said = {"loss": "held out", "read_loss": "on text that was read"} | names_of
+sized.pivot_table(
+    index="width", columns="share", values=["loss", "read_loss"],
+    aggfunc=between, sort=False,
+).rename(columns=said).rename_axis(columns=[None, None], index="features")  # fmt: skip
+
+# %% [markdown]
+# With all of the text, and with a quarter of it, the larger network is better in each seed: from 3.2 nats to 2.1 or 2.2. **On a sixteenth it is not.** There 32 features have 3.01 to 3.04, and 64 features 3.17 to 3.22: this network has learned much of its text by heart, with a loss of 0.85 to 0.92 on the tokens that it read. And more text helps the more, the larger the network is: from a sixteenth to all of it the loss of 16 features falls by about 0.1, that of 64 features by 1.1. Nearly all of this comes with the first quarter. The counted n-grams have 2.93, 2.42 and 2.12: with a sixteenth they are ahead of all networks, with a quarter 64 features are clearly ahead of them, with all of the text level.
+#
+# Three points do not show whether a line is straight. Nor would it have to be: here the 400 steps set a limit, too, and nothing was tuned for a size. What the large studies ask is how to spend a given amount of *computation*. [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) find that parameters and tokens should grow in about the same proportion.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "In three seeds of 400 steps more features lower the held-out loss with all of the text and with a quarter; with a sixteenth the largest "
+    "network learns by heart and is behind the middle one."
+):
+    low, high = (sized.groupby(["share", "width"])["loss"].agg(one) for one in ("min", "max"))
+    for part in (1, 4):
+        assert high[part, 64] < low[part, 32] and high[part, 32] < low[part, 16]
+    assert high[16, 32] < low[16, 64] < high[16, 64] < low[16, 16]
+    assert sized.query("share == 16 and width == 64")["read_loss"].max() < 1
+    assert low[16, 64] - high[1, 64] > 1 > 0.25 > high[16, 16] - low[1, 16]
+    assert abs(best_counts.iloc[-1] - high[1, 64]) < 0.03
+
+# %% [markdown]
 # ## What a cache weighs
 #
-# *Section 5 of 5*
+# *Section 6 of 6*
 #
 # A cache holds a key and a value for each token, layer and key–value head: $2 \cdot \text{layers} \cdot \text{heads} \cdot \text{head size}$ numbers a token. In half precision each takes two bytes. (In Llama 3.1, four query heads share one head of keys and values, which makes its cache a quarter of what it would be.)
 
@@ -265,7 +350,9 @@ cu.stored_run("gpt_further", full_size)
 # ## References
 #
 # - Dubey, A. et al. (2024). [The Llama 3 herd of models](https://arxiv.org/abs/2407.21783).
+# - Hoffmann, J. et al. (2022). [Training compute-optimal large language models](https://arxiv.org/abs/2203.15556). NeurIPS.
 # - Holtzman, A., Buys, J., Du, L., Forbes, M. and Choi, Y. (2020). [The curious case of neural text degeneration](https://arxiv.org/abs/1904.09751). ICLR.
+# - Kaplan, J. et al. (2020). [Scaling laws for neural language models](https://arxiv.org/abs/2001.08361).
 # - Karpathy, A. (2022). [nanoGPT](https://github.com/karpathy/nanoGPT). The file config/train_shakespeare_char.py.
 # - Radford, A., Wu, J., Child, R., Luan, D., Amodei, D. and Sutskever, I. (2019). [Language models are unsupervised multitask learners](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf). OpenAI. Section 2.2: byte-level pieces.
 # - Wu, Y. et al. (2016). [Google's neural machine translation system: bridging the gap between human and machine translation](https://arxiv.org/abs/1609.08144). Section 4.1: wordpieces.

@@ -11,6 +11,7 @@ from course_utils.data.text import EOS
 from course_utils.lessons.gpt import repeats
 from course_utils.lessons.gpt.explorer import LINES, TEMPERATURES, TOP_K
 from course_utils.lessons.gpt.ladder import PARTS, rung
+from course_utils.lessons.gpt.ngrams import ngram_losses
 from course_utils.lessons.gpt.real import shakespeare as shakespeare
 from course_utils.lessons.gpt.real import shakespeare_ngrams as shakespeare_ngrams
 from course_utils.lessons.gpt.training import evaluate, train, windows
@@ -23,6 +24,7 @@ SEEDS = (0, 1, 2)
 VOCAB, WIDTH, LENGTH, BATCH, STEPS, RATE = 512, 64, 32, 32, 400, 1e-2
 PROMPTS = ("she wants to", "the dog")
 DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
+WIDTHS, SHARES = (16, 32, 64), (16, 4, 1)  # features; the text, or one of so many parts of it
 COPIER = {"embed_dim": 64, "num_heads": 4, "max_len": repeats.LENGTH, "dropout": 0.0}
 
 
@@ -63,6 +65,51 @@ def ladder(*, parts: str, steps: int, lr: float, seed: int) -> dict:
         seed=seed,
     )
     return {"result": {"loss": round(evaluate(model, unread, LENGTH, read=LENGTH // 2), 4)}}
+
+
+@stored(
+    cases=[
+        {"width": width, "share": share, "steps": STEPS, "lr": RATE, "seed": seed}
+        for seed in SEEDS
+        for share in SHARES
+        for width in WIDTHS
+    ],
+    data=DATA,
+    small=True,
+    tolerance=0.2,
+)
+def size_and_data(*, width: int, share: int, steps: int, lr: float, seed: int) -> dict:
+    """Losses of a GPT of two blocks with so many features that has read the first part of the text, steps alike.
+
+    `loss` is of the held-out sentences, `read_loss` of the first tokens that it was trained on.
+    """
+    stream, unread = streams()
+    stream = stream[: len(stream) // share]
+    torch.manual_seed(seed)
+    model = rung("+ second block", VOCAB, width, LENGTH)
+    train(
+        model,
+        lambda generator: windows(stream, LENGTH, BATCH, generator),
+        steps=steps,
+        lr=lr,
+        seed=seed,
+    )
+    losses = {
+        name: round(evaluate(model, text, LENGTH, read=LENGTH // 2), 4)
+        for name, text in (("loss", unread), ("read_loss", stream[: len(unread)]))
+    }
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return {"result": losses | {"parameters": parameters, "tokens": len(stream)}}
+
+
+@stored(cases=[{"share": share} for share in SHARES], data=DATA, small=True, tolerance=0.001)
+def counted(*, share: int) -> dict:
+    """Held-out losses of n-grams that were counted in the first part of the text."""
+    stream, unread = streams()
+    stream = stream[: len(stream) // share]
+    losses = ngram_losses(stream.tolist(), unread.tolist(), 4, VOCAB)
+    result = {str(n): round(loss, 4) for n, loss in enumerate(losses, start=1)}
+    return {"result": result | {"tokens": len(stream)}}
 
 
 @stored(cases=[{"steps": STEPS, "seed": 0}], data=DATA)
