@@ -565,8 +565,10 @@ def test_changed_inputs_are_noticed():
 def test_an_unknown_name_suggests_close_ones():
     with pytest.raises(AttributeError, match=r"cu\.checks has no 'sofmax'; did you mean .*softmax"):
         _ = cu.checks.sofmax
-    with pytest.raises(AttributeError, match=r"cu\.explore has no 'temprature'; did you mean temp"):
-        _ = cu.explore.temprature
+    with pytest.raises(
+        AttributeError, match=r"cu\.explore has no 'kernel_widht'; did you mean kernel_w"
+    ):
+        _ = cu.explore.kernel_widht
     with pytest.raises(AttributeError, match=r"no 'xyz'; it has .*average_weights.*without_head"):
         _ = cu.checks.xyz
 

@@ -223,23 +223,10 @@ def test_importing_the_course_imports_no_widgets():
     assert done.stdout.strip() == "[]"
 
 
-def test_the_table_of_animals_may_be_the_readers_own():
-    explorer = cu.explore.temperature(
-        {"pig": (0.6, 0.7, 3), "whale": (1.6, 0, 90)}, {"calf": (0.6, 0.7)}
-    )
-    assert set(explorer.controls["query"].values) == {"calf", "pig"}
-    _, alt = explorer.frame(query="calf", temperature=0.001)
-    assert "pig 1.00" in alt and "the answer is 3.0 years" in alt
-    many = {f"query {n}": (0.1 * n, 0.5) for n in range(20)}
-    assert len(cu.explore.temperature(None, many).controls["query"].values) == 9
-    with pytest.raises(ValueError, match="animals={} is empty"):
-        cu.explore.temperature({})
-
-
 def test_the_file_of_an_explorer_does_not_hide_its_function():
-    import course_utils.lessons.queries_keys_values.explorer  # noqa: F401
+    import course_utils.lessons.kernel_regression.explorer  # noqa: F401
 
-    assert repr(make("temperature")).startswith("temperature(")
+    assert repr(make("kernel_width")).startswith("kernel_width(")
 
 
 # In Lab

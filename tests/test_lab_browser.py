@@ -13,7 +13,7 @@ from course_utils.runtime import ROOT
 from course_utils.studio import lab as starting
 from course_utils.studio import manifest
 
-COURSE = "import course_utils as cu\ncu.explore.temperature()"
+COURSE = "import course_utils as cu\ncu.explore.kernel_width()"
 MADE = """
 from course_utils.lessons.explorer import Choice, Explorer, IntRange, Text, Toggle
 
@@ -102,7 +102,7 @@ def test_set_in_another_cell_moves_the_controls_and_the_picture(made):
 
 def test_a_key_press_on_the_slider_moves_the_picture(notebook):
     explorer = notebook.locator(".cu-explorer").first
-    slider = explorer.get_by_role("slider", name="Temperature T")
+    slider = explorer.get_by_role("slider", name="Width σ")
     image, caption = explorer.locator("img"), explorer.locator(".cu-caption")
     before, said, box = image.get_attribute("src"), caption.text_content(), image.bounding_box()
     value = slider.get_attribute("aria-valuetext")
@@ -146,7 +146,7 @@ def test_a_line_is_sent_with_enter(notebook):
 
 def test_radio_buttons_have_a_common_name(notebook):
     explorer = notebook.locator(".cu-explorer").first
-    group = explorer.get_by_role("group", name="Query")
+    group = explorer.get_by_role("group", name="Kernel")
     said = explorer.locator(".cu-caption").text_content()
     group.get_by_role("radio").first.focus()
     notebook.keyboard.press("ArrowRight")

@@ -15,7 +15,7 @@ from course_utils.lessons.check import Check
 
 
 class Collection:
-    """What all lessons offer in files of one name: `cu.checks.masked_softmax`, `cu.explore.temperature`.
+    """What all lessons offer in files of one name: `cu.checks.masked_softmax`, `cu.explore.kernel_width`.
 
     The files are imported when a name is first asked for.
 

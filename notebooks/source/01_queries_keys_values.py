@@ -77,7 +77,7 @@ pd.DataFrame(table.tolist(), index=names, columns=["size", "home", "years"]).rou
 # are nearer to the query. The answer is the sum of *weight times value*: a weighted average. Entries with large weights
 # are those that the look-up *pays attention* to. Hence the name **attention**, and [attention weights](C_glossary.ipynb#attention-weights).
 #
-# Next comes this look-up as a toy. One number can be turned, the [temperature](C_glossary.ipynb#temperature) $T$. The lower
+# Next comes this look-up as a toy. You can drag the query, and one number can be turned, the [temperature](C_glossary.ipynb#temperature) $T$. The lower
 # it is, the larger is the share of the nearest key.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -94,13 +94,14 @@ cu.predict(
 )
 
 # %%
-cu.explore.temperature(animals, strangers)
+cu.live.look_up(animals, strangers)
 
 # %% [markdown]
-# Left, the query is a cross, and the disk of a key is as large as its weight (the gray ring is a weight of 1). On the right, the dark part of a bar is
-# *weight times value*, and the red line is their sum. At $T = 0.1$ the kitten gets 13.8 years, mostly from cat and dog.
-# At the coldest end all is taken from the cat; at the hottest end each entry weighs 0.2, and the answer is 24.4 whatever
-# you ask.
+# The query is a cross, and the disk of a key is as large as its weight (the ring is a weight of 1). In the table, *weight times
+# value* is the share of each entry, and their sum is the answer; the score comes in the next section. At $T = 0.1$ the
+# kitten gets 13.8 years, mostly from cat and dog. At the coldest end all is taken from the cat; at the hottest end each
+# entry weighs 0.2, and the answer is 24.4 whatever you ask. Now drag the query anywhere: does the answer ever exceed
+# 65, or fall below 2?
 
 # %%
 cu.quiz("queries_keys_values", "very_hot")

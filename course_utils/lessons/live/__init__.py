@@ -9,6 +9,7 @@ from course_utils.lessons.live.bundles import bundle
 from course_utils.lessons.live.packing import restored
 from course_utils.lessons.live.stored import MODELS, StoredModel, load_model, save_model
 from course_utils.lessons.live.widgets.kernel_regression import kernel_regression
+from course_utils.lessons.live.widgets.look_up import look_up
 from course_utils.lessons.live.widgets.translator import translator
 from course_utils.lessons.live.widgets.vit import vit
 
@@ -18,6 +19,7 @@ __all__ = [
     "bundle",
     "kernel_regression",
     "load_model",
+    "look_up",
     "restored",
     "save_model",
     "translator",

@@ -1,0 +1,168 @@
+"""The live look-up: scores, weights and answers are PyTorch's, and the query moves by mouse and by keys."""
+
+import pytest
+import torch
+from browsing import CONTRAST, in_theme, live_page, write_page
+from playwright.sync_api import Page, expect
+
+import course_utils as cu
+from course_utils.lessons.live.widgets.look_up import ANIMALS, QUERIES
+from course_utils.lessons.page import asset
+
+pytestmark = pytest.mark.slow
+
+PARTS = "keys", "table", "size", "home", "temperature", "said"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("book"), cu.live.look_up())
+
+
+@pytest.fixture
+def page(browser, file):
+    with live_page(browser, file) as page:
+        yield page
+
+
+def part(page: Page, name: str):
+    return page.locator(f"[data-part={name}]")
+
+
+def column(page: Page, number: int) -> list[float]:
+    """A column of the table, without its sum."""
+    rows = part(page, "table").locator("tbody tr").all()[:-1]
+    return [float(row.locator("td").nth(number).text_content()) for row in rows]
+
+
+# Numbers ----------------------------------------------------------------------------------------
+
+
+def load(page: Page, changed: tuple[str, str] | None = None) -> None:
+    """The script anew, what is inside it in reach, with one piece of it changed."""
+    text = asset("live/widgets/look_up.js")
+    if changed:
+        assert changed[0] in text, f"{changed[0]} is gone"
+        text = text.replace(*changed)
+    inside = "  globalThis.live_inside = { weightsOf, answerOf };\n  return function lookUp("
+    page.evaluate(f"() => {{{text.replace('  return function lookUp(', inside)}}}")
+
+
+def deviation(page: Page) -> float:
+    torch.manual_seed(0)
+    worst = 0.0
+    for temperature in (1e-3, 0.1, 7.0):
+        rows, query = torch.randn(6, 3).double(), torch.randn(2).double()
+        found = page.evaluate(
+            """([query, rows, temperature]) => {
+                const found = live_inside.weightsOf(query, rows, temperature);
+                return [found.scores, found.weights, [live_inside.answerOf(rows, found.weights)]];
+            }""",
+            [query.tolist(), rows.tolist(), temperature],
+        )
+        scores = -(query - rows[:, :2]).square().sum(1) / 2
+        weights = (scores / temperature).softmax(0)
+        for mine, right in zip(found, (scores, weights, weights @ rows[:, 2:]), strict=True):
+            far = (torch.tensor(mine).double() - right).abs().max().item()
+            worst = max(worst, far if far == far else float("inf"))
+    return worst
+
+
+def test_scores_weights_and_the_answer_are_those_of_pytorch(page: Page):
+    load(page)
+    assert deviation(page) < 1e-4
+
+
+MISTAKES = {
+    "the whole square": ("** 2) / 2 + 0", "** 2) + 0"),
+    "nearer is less": ("-((query[0] - x)", "((query[0] - x)"),
+    "hotter is sharper": ("(score - most) / temperature", "(score - most) * temperature"),
+    "the largest is not taken away": ("(score - most)", "(score + 900)"),
+    "the answer is a key": ("weights[i] * row[2], 0)", "weights[i] * row[1], 0)"),
+}
+
+
+def test_each_mistake_is_found(page: Page):
+    for mistake, changed in MISTAKES.items():
+        load(page, changed)
+        assert not deviation(page) < 1e-4, mistake
+
+
+# What is seen -----------------------------------------------------------------------------------
+
+
+def test_the_widget_says_how_it_is_made_again_and_takes_the_readers_own_table():
+    made = cu.live.look_up({"pig": (0.6, 0.7, 3), "whale": (1.6, 0, 90)}, {"calf": (0.6, 0.7)})
+    expected = (
+        "live.look_up({'pig': (0.6, 0.7, 3.0), 'whale': (1.6, 0.0, 90.0)}, {'calf': (0.6, 0.7)})"
+    )
+    assert repr(made) == expected
+    assert 'max="1.7"' in made.form() and "calf, size 0.60" in made.form()
+    assert "kitten, size 0.20, home 0.90, T = 0.1: the answer is 13.8 years." in cu.live.look_up().form()  # fmt: skip
+    for given in ({"animals": {}}, {"queries": {}}):
+        with pytest.raises(ValueError, match="is empty; one entry is needed"):
+            cu.live.look_up(**given)
+
+
+def test_a_page_that_comes_alive_shows_what_it_showed_before(browser, file):
+    before, after = browser.new_context(java_script_enabled=False).new_page(), browser.new_page()
+    for page in (before, after):
+        page.goto(file.as_uri())
+    after.locator("form[data-ready]").wait_for()
+    for name in PARTS:
+        texts = [part(page, name).evaluate("node => node.innerHTML") for page in (before, after)]
+        assert texts[0] == texts[1], name
+    before.context.close()
+    after.close()
+
+
+def test_each_word_is_asked_for(page: Page):
+    for word, place in (ANIMALS | QUERIES).items():
+        page.get_by_role("button", name=word, exact=True).press("Enter")
+        size, home = place[:2]
+        expect(part(page, "said")).to_contain_text(f"{word}, size {size:.2f}, home {home:.2f}")
+    keys = torch.tensor(list(ANIMALS.values()))
+    scores = -(torch.tensor([1.0, 1.0]) - keys[:, :2]).square().sum(1) / 2
+    assert column(page, 0) == pytest.approx(scores.tolist(), abs=6e-4)
+    assert column(page, 1) == pytest.approx((scores / 0.1).softmax(0).tolist(), abs=6e-3)
+
+
+def test_the_query_is_moved_by_keys_and_the_temperature_turned(page: Page):
+    page.get_by_role("slider", name="size").press("ArrowRight")
+    expect(part(page, "said")).to_contain_text("Your query, size 0.21, home 0.90")
+    temperature = page.get_by_role("slider", name="Temperature T")
+    temperature.press("Home")
+    expect(temperature).to_have_attribute("aria-valuetext", "0.001")
+    expect(part(page, "said")).to_contain_text("the answer is 15.0 years.")
+    temperature.press("End")
+    expect(part(page, "said")).to_contain_text("the answer is 24.4 years.")
+    assert column(page, 1) == [0.2] * 5
+
+
+def test_the_query_is_dragged_onto_a_key(page: Page):
+    plane = part(page, "plane")
+    plane.scroll_into_view_if_needed()
+    box, ring = plane.bounding_box(), plane.locator("circle.cu-live-ring").nth(3).bounding_box()
+    page.mouse.move(box["x"] + 100, box["y"] + 100)
+    page.mouse.down()
+    page.mouse.move(ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2, steps=4)
+    page.mouse.up()
+    page.get_by_role("slider", name="Temperature T").press("Home")
+    expect(part(page, "said")).to_contain_text("the answer is 28.0 years.")  # of the horse
+    assert float(page.locator("[name=size]").input_value()) == pytest.approx(0.8, abs=0.02)
+
+
+# For everyone -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_can_be_read_on_its_ground(page: Page, theme):
+    in_theme(page, theme)
+    assert page.locator("form").evaluate(CONTRAST) >= 4.5
+
+
+def test_on_a_phone_nothing_is_wider_than_the_page_and_all_can_be_touched(browser, file):
+    with live_page(browser, file, viewport={"width": 360, "height": 740}) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        touched = page.locator("button:visible, label:visible")
+        assert min(each.bounding_box()["height"] for each in touched.all()) >= 24
