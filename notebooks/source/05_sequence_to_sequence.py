@@ -11,7 +11,7 @@
 #
 # Read this sentence once, then cover it and write it in another language: *the old woman gave the red book to my
 # brother near the station yesterday*. All pictures of a set can be
-# scaled to one size; a sentence can not. **Can a network translate a sentence of any length if all that it keeps of it
+# scaled to one size; a sentence cannot. **Can a network translate a sentence of any length if all that it keeps of it
 # is one vector of fixed size?**
 #
 # ```
@@ -243,7 +243,7 @@ cu.explore.gated_memory()
 
 # %% [markdown]
 # Our step equals PyTorch's in the new state and in six gradients, of `x`, `h` and the four weights; `nn.GRU` repeats it for token after token. Below it are ten steps of a
-# single feature, with the same gates at each. On the right stands what the state is made of: after $n$ steps $z^n$ of it is the old state, and $(1-z)z^{n-t}$ is the proposal of word $t$. At 0.75 the old state has
+# single feature, with the same gates at each. On the right stands what the state is made of: after $T$ steps $z^T$ of it is the old state, and $(1-z)z^{T-t}$ is the proposal of word $t$. At 0.75 the old state has
 # 0.056 after ten steps, at 0.95 still 0.599, but then each word moves the state little. The reset gate changes the proposals, not these shares. In a network the gates
 # are computed at each step, so that one feature can be kept for long and another overwritten.
 
@@ -625,7 +625,7 @@ pd.DataFrame(columns | {"one right answer": expected})
 # The share of sentences that agree exactly is a hard measure. **BLEU**
 # ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)) counts **n-grams**, runs of $n$ neighboring tokens. For $n$ = 1 to 4 the
 # precision $p_n$ is the share of the translations' n-grams that the references have, too. A token counts at most as often as in
-# the reference: *the the the the the the the* against *the cat is on the mat* has $p_1 = 2/7$. With $c$ tokens said and $r$ in the references,
+# the reference: *the the the the the the the* against *the cat is on the mat* has $p_1 = 2/7$. With $c$ tokens said and $r$ in the references (the paper's letters),
 #
 # $$\mathrm{BLEU} = \min\big(1, e^{1 - r/c}\big)\cdot(p_1\,p_2\,p_3\,p_4)^{1/4}.$$
 #
@@ -733,7 +733,7 @@ for ax, (title, shown) in zip(axes, panels.items(), strict=True):
             shares, label = by_length(variant, measure), variant if style == "-" else None
             ax.plot(range(4), shares.mean(0), style, color=cu.COLORS[color], label=label)
             ax.plot(range(4), shares.T, "o", color=cu.COLORS[color], markersize=3, alpha=0.5)
-    ax.set_xticks(range(4), list(LENGTHS))
+    ax.set_xticks(range(4), ["≤ 5", "6", "7", "8–10"])
     for label, style in (("solid: sentences read", "-"), ("dashed: new ones", "--")):
         ax.plot([], [], style, color=cu.COLORS["gray"], label=label)
     ax.set(title=title, xlabel="English tokens", ylim=(0, 1.03))
@@ -748,7 +748,7 @@ fig
 #   are harder French explains little: told nothing, the decoder goes from 2.05 to 2.33.
 # - After three times the passes *all* sentences that were read come back. New ones gain at both ends: of the longest 23 % are right.
 # - Twice the width helps at neither end, with 8 passes (of the longest: read 62 %, new 11 %) or with 24 (*both*: 100 % and 19 %). Half the width
-#   costs much, but may simply learn more slowly.
+#   costs much, but may simply learn more slowly. All at one rate, 0.009.
 #
 # So: the longer the sentence, the worse; and **that the vector is too small is not shown**. For up to ten tokens the controls speak
 # against it. (That known sentences come back is weak evidence: the vector must only say *which* of 3,900 it is.) New ones may fail since long ones are rare. [Cho et al. (2014b)](https://arxiv.org/abs/1409.1259)

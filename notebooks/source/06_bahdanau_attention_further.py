@@ -10,7 +10,7 @@
 # # Bahdanau attention: relatives and details
 #
 # What a first reader of [Bahdanau attention](06_bahdanau_attention.ipynb) may skip: its maps of real sentences; who let a decoder look before, and how far a window gets that can only move
-# forward; a decoder that looks at its own past; which parts of the chapter's model are Bahdanau's, Luong's and PyTorch's; and what Och and Ney count. Each section stands on
+# forward; a decoder that looks at its own past; which parts of the chapter's model are Bahdanau's and which Luong's; and what Och and Ney count. Each section stands on
 # its own.
 
 # %%
@@ -27,7 +27,7 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Maps of real sentences
 #
-# *Section 1 of 6*
+# *Section 1 of 5*
 #
 # The chapter's sentences come from a grammar. Two translators were also trained on 25,000 real pairs ([Tatoeba](https://www.manythings.org/anki/), up to ten tokens), one with a fixed context and one that looks back, alike in all else:
 # two layers of 256, one seed each, and four epochs only, after which both still improved. Four long test sentences, and what each makes of them:
@@ -63,7 +63,7 @@ with cu.guard(
 # %% [markdown]
 # ## A window that moves forward
 #
-# *Section 2 of 6*
+# *Section 2 of 5*
 #
 # A year before Bahdanau's first version, [Graves (2013)](https://arxiv.org/abs/1308.0850) let a network write by hand what it was given as text. His window is
 # **location-based**: it does not compare the state with the letters. The network says how far to move, how wide and how strong to look:
@@ -134,7 +134,7 @@ shares.astype({"sentences": int})
 
 # %% [markdown]
 # The links of 126 of the 400 sentences cross. There such a window hits at most 0.870 of the words, and 0.955 over all. The chapter's networks, which may look anywhere, hit 0.78 to 0.82 of
-# all words (section 5 there has this column). So for these English and French sentences going back is needed for at most one word in twenty, and our small networks, which can go back, miss more than that.
+# all words (section 5 there has this column), and its diagonal guess 0.813. So for these English and French sentences going back is needed for at most one word in twenty, and our small networks, which can go back, miss more than that.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("A window that only moves forward misses links that cross, and no others."):
@@ -144,7 +144,7 @@ with cu.guard("A window that only moves forward misses links that cross, and no 
 # %% [markdown]
 # ## A decoder that looks at its own past
 #
-# *Section 3 of 6*
+# *Section 3 of 5*
 #
 # A recurrent decoder squeezes what it has *written* into one vector, as the encoder of [Sequence to sequence](05_sequence_to_sequence.ipynb) did with what it has read. It may look
 # back there, too: at step $t$ the keys are its own states $s_0,\dots,s_{t-1}$ (Cheng et al., 2016, for a language model; Daniluk et al., 2017, find that such
@@ -206,7 +206,7 @@ with cu.guard(
 # %% [markdown]
 # ## Whose decoder is it?
 #
-# *Section 4 of 6*
+# *Section 4 of 5*
 #
 # | part | Bahdanau et al. (2015) | Luong et al. (2015) | the chapter |
 # |---|---|---|---|
@@ -217,7 +217,8 @@ with cu.guard(
 # | the decoder begins with | the backward encoder's state at the first word | the encoder's last state | both directions' last states |
 # | where it may look | everywhere | everywhere, or near a place $p_t$ ("local") | everywhere |
 #
-# So the chapter's translator is Bahdanau's in what matters here, the look, and Luong's at the output. Luong's local attention predicts a place $p_t$ from the state and multiplies the
+# So the chapter's translator is Bahdanau's in what matters here, the look, and Luong's at the output. (Their GRUs differ from PyTorch's, too:
+# [The papers' models](05_sequence_to_sequence_further.ipynb#The-papers'-models).) Luong's local attention predicts a place $p_t$ from the state and multiplies the
 # weights by a Gaussian around it: content and location at once, as in section 2, but free to go back.
 #
 # What do the scores cost? For states of 64 numbers, a memory of 128 numbers a token, ten source tokens and eight steps:
@@ -251,47 +252,9 @@ with cu.guard("The parameters are those of the package's additive attention."):
     assert sum(one.numel() for one in layer.parameters()) == cost["additive"][0]
 
 # %% [markdown]
-# ## Two GRUs
-#
-# *Section 5 of 6*
-#
-# [Cho et al. (2014)](https://arxiv.org/abs/1406.1078) and PyTorch do not mean the same by GRU. With rows, and biases left out,
-#
-# $$\text{Cho:}\quad n = \tanh\big(xW_n + (r\odot h)U_n\big),\qquad\text{PyTorch:}\quad n = \tanh\big(xW_n + r\odot(hU_n)\big).$$
-#
-# The reset gate acts before the product or after it; PyTorch's order needs one product with $h$ for all three. The gate $z$ keeps the old state in both of these, $h' = (1-z)\odot n + z\odot h$;
-# in Cho's later papers, and in Bahdanau's appendix, $z$ and $1 - z$ have changed places. Do the two give the same numbers?
-
-# %%
-gru = nn.GRUCell(4, 3, bias=False)
-
-
-def gru_step(x, h, before):
-    """One step; `before`: the reset gate acts before the product."""
-    W_r, W_z, W_n = gru.weight_ih.T.chunk(3, dim=1)
-    U_r, U_z, U_n = gru.weight_hh.T.chunk(3, dim=1)
-    r, z = (x @ W_r + h @ U_r).sigmoid(), (x @ W_z + h @ U_z).sigmoid()
-    n = (x @ W_n + ((r * h) @ U_n if before else r * (h @ U_n))).tanh()
-    return (1 - z) * n + z * h
-
-
-some_x, some_h = torch.randn(2, 4), torch.randn(2, 3)
-cu.equal(lambda x, h: gru_step(x, h, before=False), gru, some_x, some_h)
-gap = (gru_step(some_x, some_h, before=True) - gru(some_x, some_h)).abs().max()
-print(f"Cho's order, largest difference from PyTorch: {gap:.3f}")
-
-# %% [markdown]
-# The second formula is PyTorch's, in outputs and gradients; the first differs with the same weights. So weights of one cannot be loaded into the other. That is all we claim: which of the
-# two learns better is not measured here.
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The two orders of the reset gate give different states for the same weights."):
-    assert gap > 1e-3
-
-# %% [markdown]
 # ## Sure and possible links
 #
-# *Section 6 of 6*
+# *Section 5 of 5*
 #
 # [Och and Ney (2003)](https://aclanthology.org/J03-1002/) let two people link words by hand, and mark links as **sure** ($S$) or merely **possible** ($P\supseteq S$): a function word may go with several.
 # Their rate does not punish a possible link that is found, and does not ask for it either:
@@ -376,7 +339,6 @@ with cu.guard("A possible link costs nothing, and a guess's rate depends on the 
 # - Bahdanau, D., Cho, K. and Bengio, Y. (2015). [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473). ICLR. Appendix A: the decoder's formulas.
 # - Chan, W., Jaitly, N., Le, Q. V. and Vinyals, O. (2015). [Listen, attend and spell](https://arxiv.org/abs/1508.01211).
 # - Cheng, J., Dong, L. and Lapata, M. (2016). [Long short-term memory-networks for machine reading](https://arxiv.org/abs/1601.06733). EMNLP.
-# - Cho, K. et al. (2014). [Learning phrase representations using RNN encoder–decoder for statistical machine translation](https://arxiv.org/abs/1406.1078). EMNLP.
 # - Chorowski, J., Bahdanau, D., Serdyuk, D., Cho, K. and Bengio, Y. (2015). [Attention-based models for speech recognition](https://arxiv.org/abs/1506.07503). NeurIPS.
 # - Daniluk, M., Rocktäschel, T., Welbl, J. and Riedel, S. (2017). [Frustratingly short attention spans in neural language modeling](https://arxiv.org/abs/1702.04521). ICLR.
 # - Graves, A. (2013). [Generating sequences with recurrent neural networks](https://arxiv.org/abs/1308.0850). Section 5.1: the window.

@@ -652,7 +652,7 @@ cu.predict(
     },
     why="The average of girl and boat holds one person and one thing, and the readout has a score for each person as subject and each thing "
     "as object. Of girl and king equal weights lose which was the subject. With unequal ones a linear score finds the noun that has more "
-    "weight, and never the other one. Weights that are different for each pair of words would be a way out, and a hard one to find.",
+    "weight, and not the other one. Weights that are different for each pair of words would be a way out, and a hard one to find.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -698,7 +698,7 @@ fig
 
 # %% [markdown]
 # The lines are trained here, the table is stored: the share of 500 sentences, not trained on, in which both nouns are right. (They start from other random numbers.) With *things* one head is right in all runs, as are two, and in the
-# first line its weight is divided between both nouns. With *people* two heads are right in all ten runs. One head finds both in 0.96 of the sentences in one run, and in 0.12 to 0.40 in the nine others. The one that is trained here has nearly all its weight on the subject: it knows who, and finds whom little more often than by a guess among the seven other people, 0.14.
+# first line its weight is divided between both nouns. With *people* two heads are right in all ten runs. One head finds both in 0.96 of the sentences in one run, and in 0.12 to 0.40 in the nine others. When this page was made, the one trained here had nearly all its weight on the subject: it knew who, and found whom little more often than by a guess among the seven other people, 0.14.
 # With 1,500 steps it is one run in three. So one head *can*, but rarely does, and section 1 does not forbid it: a drawer does not show its ball, but here key and value come from the same *word*, and the weights may depend on
 # which two words they are.
 #

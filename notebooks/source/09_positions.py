@@ -734,10 +734,11 @@ for kind, weights in looks_64.items():
     print(f"{kind:10} {row}")
 print(f"learned, trained here: {first_right[20:].mean():.2f} right beyond")
 deviation = 1.0  # try 0.0 … 1.0
-loud = copy.deepcopy(first_reader)
-loud.positions.table.data[16:] = deviation * torch.randn(48, 64)
-louder = tested(loud, "the first", 64)[0][20:].mean()
-print(f"the same, rows 16 to 63 drawn again with {deviation}: {louder:.2f}")
+loud, louder = copy.deepcopy(first_reader), []
+for _ in range(5):
+    loud.positions.table.data[16:] = deviation * torch.randn(48, 64)
+    louder.append(tested(loud, "the first", 64)[0][20:].mean().item())
+print(f"rows 16 to 63 drawn again with {deviation}, five times:", [round(x, 2) for x in louder])
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig = draw_places(
@@ -752,8 +753,8 @@ fig = draw_places(
 fig
 
 # %% [markdown]
-# The order is reversed, and the maps show why. **Learned** positions look for row 0 and find it. The rows that were never trained do little harm *because they begin small*: with deviation
-# 1 in place of 0.02 the share falls to less than half (last two lines). **Sinusoidal** ones give key 0 no more than 0.11: the query takes keys that it never met for row 0, above all 56, in gray, too. How many differs by seed. **Rotary** ones cannot look for a
+# The order is reversed, and the maps show why. **Learned** positions look for row 0 and find it. The rows that were never trained do little harm *because they begin small*: drawn with deviation
+# 1 in place of 0.02 the share falls in each of five draws (last two lines). **Sinusoidal** ones give key 0 no more than 0.11: the query takes keys that it never met for row 0, above all 56, in gray, too. How far differs by seed: one of three is right nearly nine times in ten. **Rotary** ones cannot look for a
 # place: "as far to the left as possible" was learned as an offset, and ends near 16. Places 0 to 8, in gray, look at keys near 60, at offsets to the right that were never trained.
 # Each kind continues *something*; the task decides whether it is right.
 #
@@ -800,7 +801,7 @@ with cu.guard("Rotary goes on with three before, learned with the first; starts 
     on_offsets = [*befores["rotary"], at_64[20:].mean()]
     assert min(on_offsets) > 0.8 and max(befores["sinusoidal"] + befores["learned"]) < 0.3
     assert first_right[20:].mean() > 0.75
-    assert deviation < 1 or louder < first_right[20:].mean() / 2
+    assert deviation < 1 or max(louder) < first_right[20:].mean() - 0.2
     near = looks_64["rotary"][24:].argmax(dim=1)
     assert ((torch.arange(24, 64) - near).float().mean() - 16).abs() < 4
     moved_too = ("learned", 900, 48)

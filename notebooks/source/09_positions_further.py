@@ -162,7 +162,7 @@ picked = {n: s[[0, 5, 19], [0, 3, 0]].tolist() for n, s in scores_of.items()}
 pd.DataFrame(picked, index=["offset 0", "offset 2", "offset 19"]).T.round(3)
 
 # %% [markdown]
-# The paper pairs neighboring columns; many libraries pair column $j$ with column $j + d/2$, because halves are faster to slice. The two differ by an order of columns, which a dot product does not notice *if both sides have it* (lines 2 and 3). Weights that were trained with one kind and
+# The paper pairs neighboring columns; many libraries pair column $j$ with column $j + d/2$. The two differ by an order of columns, which a dot product does not notice *if both sides have it* (lines 2 and 3). Weights that were trained with one kind and
 # run with the other raise no error, agree at offset 0, and are wrong elsewhere (lines 1 and 2). Converted checkpoints therefore come with reordered $W_Q$ and $W_K$.
 #
 # Sinusoids and rotary positions are the same movement. Turn the constant vector $(1, 0, 1, 0, \dots)$: out comes the pair (cosine, sine), the table $P$ with the columns of each pair exchanged. This is why the minus stands in the other corner.

@@ -8,7 +8,7 @@ import torch
 from course_utils.decoding import translate
 from course_utils.lessons.runs import stored
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR
-from course_utils.metrics import word_maps
+from course_utils.metrics import alignment_error_rate, links_of, word_maps
 from course_utils.models.recurrent import RecurrentTranslator
 
 DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
@@ -94,6 +94,27 @@ def _looks(chapter, model) -> dict[str, float]:
             f"blind_{name}": means["p, not looking"],
         }
     return {key: float(value) for key, value in result.items()}
+
+
+@stored(
+    cases=[{"seed": seed} for seed in range(3)],
+    chapter=["new_model", "train", "sizes", "world", "vocabularies", "crossings"],
+    data=DATA,
+)
+def first_rule(chapter, *, seed: int) -> dict:
+    """The translator that looks back: its alignments by the first rule alone, the largest weight of each word."""
+    model = chapter.new_model(seed)
+    chapter.train(model, seed)
+    test = chapter.world.test
+    found = [links_of(words) for words in word_maps(model, test, *chapter.vocabularies)]
+    crossed = [place for place, pair in enumerate(test) if chapter.crossings(pair)]
+    result = {
+        "aer": alignment_error_rate(found, [pair.alignment for pair in test]),
+        "aer_crossed": alignment_error_rate(
+            [found[place] for place in crossed], [test[place].alignment for place in crossed]
+        ),
+    }
+    return {"result": {name: round(value, 4) for name, value in result.items()}}
 
 
 @stored(cases=[{}], chapter=["new_model", "train", "sizes", "world"], data=DATA)
