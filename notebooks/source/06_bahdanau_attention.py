@@ -379,10 +379,10 @@ ranges = pd.DataFrame(
         "parameters": table["parameters"].groupby("kind", sort=False).first().map("{:,.0f}".format),
         "seconds an epoch": pd.Series({kind: f"{clock[kind]:.1f}" for kind in three.index}),
         **{
-            name: [f"{low:.2f} – {high:.2f}" for low, high in three[name].to_numpy()]
+            name: [f"{low:.2f}–{high:.2f}" for low, high in three[name].to_numpy()]
             for name in ("train_loss", "val_loss", "bleu", "exact")
         },
-        "four": [f"{low:.0f} – {high:.0f}" for low, high in three["four"].to_numpy()],
+        "four": [f"{low:.0f}–{high:.0f}" for low, high in three["four"].to_numpy()],
     }
 )
 control = cu.stored_runs("bahdanau_attention", "longer")[0].result
