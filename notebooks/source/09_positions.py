@@ -738,7 +738,7 @@ loud, louder = copy.deepcopy(first_reader), []
 for _ in range(5):
     loud.positions.table.data[16:] = deviation * torch.randn(48, 64)
     louder.append(tested(loud, "the first", 64)[0][20:].mean().item())
-print(f"rows 16 to 63 drawn again with {deviation}, five times:", [round(x, 2) for x in louder])
+print(f"rows 16 to 63 drawn with {deviation}:", [round(x, 2) for x in louder])
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig = draw_places(
