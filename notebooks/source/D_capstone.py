@@ -104,7 +104,8 @@ table.index.name = "seed"
 table.round(3)
 
 # %%
-parts = {"the first 5 seeds": slice(0, 5), "the 15 added": slice(5, 20), "all 20": slice(0, 20)}
+added, every = slice(5, 20), slice(0, 20)
+parts = {"the first 5 seeds": slice(0, 5), "the 15 added": added, "all 20": every}
 for name, part in parts.items():
     some = table["difference"][part]
     print(f"{name:18} mean difference {some.mean():.3f} ± {some.sem():.3f}")
