@@ -25,6 +25,14 @@ ANSWERS = {
             return [live_engine.greedy(model, source).join() === said.join(), far];
         });
     }""",
+    "gpt": """bundle => {
+        const model = new live_engine.GPT(bundle);
+        return bundle.answers.map(({ ids, logits }) => {
+            const last = model.step(ids, model.start()).at(-1);
+            const far = Math.max(...logits.map(([id, logit]) => Math.abs(last[id] - logit)));
+            return [live_engine.tools.argmax(last) === logits[0][0], far];
+        });
+    }""",
 }
 ANSWERS |= dict.fromkeys(
     ("vit", "vit_patch14", "vit_patch4"),

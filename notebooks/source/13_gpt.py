@@ -609,21 +609,10 @@ print(f"of 200 others, {len(set(many) - known)} different ones were not read")
 #
 # The lines at the beginning were written like this, at temperature 0.8, by a GPT with 809,856 parameters on the 65 characters of [Tiny Shakespeare](https://github.com/karpathy/char-rnn), with the split and the sizes of [nanoGPT](https://github.com/karpathy/nanoGPT)'s run for a CPU: 4 blocks, 128 features, 12 windows of 64 a step. It was trained once, 3,000 steps in 281 s of one core. Its validation loss is 1.66 nats a character (nanoGPT reports 1.88 after 2,000 steps at a third of our rate). The best n-grams, those of 5 characters, have 1.67. On characters with 32 or more before them in their window the GPT has 1.62, a little less. Text that sounds right is no proof of much more than counting.
 #
-# In the explorer, move the temperature to both ends, then limit $k$ at a high temperature. What does top-k repair? (In the book it shows a stored model with the same training.)
+# The live GPT is our class after 1,200 steps, stored. Bars: what a token is drawn from; lines: the softmax alone. Write with the temperature at both ends, then with top-k. What does top-k repair?
 
-
-# %% tags=["nbval-ignore-output"]
-def next_logits(prompt):
-    """Token → its logit behind the prompt."""
-    with torch.no_grad():
-        last = gpt(torch.tensor([[EOS, *subwords.encode(prompt)]]))[0, -1]
-    return {subwords.tokens[i]: last[i].item() for i in last.argsort(descending=True)}
-
-
-cu.explore.sampling(
-    {one: next_logits(one) for one in ("she wants to", "the dog")},
-    lambda prompt, temperature, top_k: write(prompt, 6, temperature, top_k, seed=3),
-)
+# %%
+cu.live.gpt("she wants to", 0.7, 1)
 
 # %%
 cu.quiz("gpt", "cache_reads")

@@ -9,20 +9,17 @@ from torch import Tensor
 from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import EOS
 from course_utils.lessons.gpt import repeats
-from course_utils.lessons.gpt.explorer import LINES, TEMPERATURES, TOP_K
 from course_utils.lessons.gpt.ladder import PARTS, rung
 from course_utils.lessons.gpt.ngrams import ngram_losses
 from course_utils.lessons.gpt.real import shakespeare as shakespeare
 from course_utils.lessons.gpt.real import shakespeare_ngrams as shakespeare_ngrams
 from course_utils.lessons.gpt.training import evaluate, train, windows
-from course_utils.lessons.gpt.writing import generate
 from course_utils.lessons.live import save_model
 from course_utils.lessons.runs import stored
 from course_utils.models.language import GPT
 
 SEEDS = (0, 1, 2)
 VOCAB, WIDTH, LENGTH, BATCH, STEPS, RATE = 512, 64, 32, 32, 400, 1e-2
-PROMPTS = ("she wants to", "the dog")
 DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
 WIDTHS, SHARES = (16, 32, 64), (16, 4, 1)  # features; the text, or one of so many parts of it
 COPIER = {"embed_dim": 64, "num_heads": 4, "max_len": repeats.LENGTH, "dropout": 0.0}
@@ -112,15 +109,16 @@ def counted(*, share: int) -> dict:
     return {"result": result | {"tokens": len(stream)}}
 
 
-@stored(cases=[{"steps": STEPS, "seed": 0}], data=DATA)
-def written(*, steps: int, seed: int) -> dict:
-    """What the explorer `sampling` shows where no model runs: next logits, and texts for each temperature and k."""
+@stored(cases=[{"steps": 3 * STEPS, "seed": 0}], data=DATA)
+def writer(*, steps: int, seed: int) -> dict:
+    """The chapter's GPT after three times as many steps: the live model, with the subwords that it reads."""
     stream, unread = streams()
     sentences = load_english()
     random.Random(0).shuffle(sentences)
     subwords = Subwords(sentences[1000:], size=VOCAB)
+    sizes = {"embed_dim": WIDTH, "num_heads": 4, "num_layers": 2, "max_len": LENGTH}
     torch.manual_seed(seed)
-    model = rung("+ second block", VOCAB, WIDTH, LENGTH)
+    model = GPT(VOCAB, **sizes, dropout=0.0)
     train(
         model,
         lambda generator: windows(stream, LENGTH, BATCH, generator),
@@ -128,29 +126,13 @@ def written(*, steps: int, seed: int) -> dict:
         lr=RATE,
         seed=seed,
     )
-
-    def texts(start: Tensor, temperature: float, top_k: int) -> list[str]:
-        draws = torch.Generator().manual_seed(3)
-        number = LENGTH - start.shape[1]
-        ids = generate(model, start.expand(LINES, -1), number, temperature, top_k or None, draws)
-        rows = [row[1:] for row in ids.tolist()]
-        return [subwords.decode(row[: [*row, EOS].index(EOS)]) for row in rows]
-
-    examples = []
-    for prompt in PROMPTS:
-        start = torch.tensor([[EOS, *subwords.encode(prompt)]])
-        with torch.no_grad():
-            logits = model(start)[0, -1].tolist()
-        settings = [(temperature, top_k) for temperature in TEMPERATURES for top_k in TOP_K]
-        examples.append(
-            {
-                "prompt": prompt,
-                "logits": {subwords.tokens[i]: round(one, 2) for i, one in enumerate(logits)},
-                "texts": {f"{t:g} {k}": texts(start, t, k) for t, k in settings},
-            }
-        )
-    loss = evaluate(model, unread, LENGTH, read=LENGTH // 2)
-    return {"result": {"loss": round(loss, 4)}, "examples": examples}
+    vocabularies = {
+        "tokens": subwords.tokens,
+        "merges": [" ".join(merge) for merge in subwords.merges],
+        "words": sorted(set(" ".join(sentences[1000:]).split())),
+    }
+    save_model("gpt", model, {"vocab_size": VOCAB} | sizes, vocabularies)
+    return {"result": {"loss": round(evaluate(model, unread, LENGTH, read=LENGTH // 2), 4)}}
 
 
 @stored(

@@ -80,6 +80,30 @@ globalThis.live_parts = (() => {
     return `<ol>${lines.join("")}</ol>`;
   }
 
+  // Candidates as bars, each a button: a bar for the probability, a line below it for the one before the limits.
+  // items: { text, choice, before, after }; a choice that is null cannot be taken. now: the one that was taken.
+  function choices(items, now = null) {
+    const lines = items.map(({ text, choice, before, after }) => {
+      const both = percent(before) === percent(after) ? "" : `${percent(before)} → `;
+      return `<li style="--w: ${percent(after) / 100}; --before: ${percent(before) / 100}"` +
+        `${choice !== null && choice === now ? ' aria-current="true"' : ""}>` +
+        `<button type="button" ${OURS} ${choice === null ? 'disabled=""' : `data-choice="${choice}"`}>${safe(text)}` +
+        `</button> <span>${both}${percent(after)} %</span></li>`;
+    });
+    return `<ol class="cu-live-choices">${lines.join("")}</ol>`;
+  }
+
+  // A text, each piece on a ground that is as dark as its weight; "␣" ends a word. now: the piece that is marked.
+  function weighted(pieces, weights, now) {
+    const spans = pieces.map((piece, i) => {
+      const space = /[␣>_]$/.test(piece) ? " " : "";
+      const shown = safe(piece.replace("␣", ""));
+      const current = i === now ? ' aria-current="true"' : "";
+      return `<span data-place="${i}"${current} style="--w: ${percent(weights[i] ?? 0) / 100}">${shown}</span>${space}`;
+    });
+    return spans.join("").trim();
+  }
+
   // Words that are not known --------------------------------------------------------------------
 
   // How many letters have to be changed, added or left out.
@@ -138,6 +162,7 @@ globalThis.live_parts = (() => {
   }
 
   return {
-    OURS, safe, percent, range, largest, svg, mean, named, mapAt, gallery, table, bars, suggestions, unknownWord, follow,
+    OURS, safe, percent, range, largest, svg, mean, named, mapAt, gallery, table, bars, choices, weighted,
+    suggestions, unknownWord, follow,
   };
 })();

@@ -113,3 +113,35 @@ def bars(items: Iterable[tuple[str, float]], language: str = "en") -> str:
         for text, p in items
     )
     return f"<ol>{lines}</ol>"
+
+
+def choices(items: Iterable[tuple[str, int | None, float, float]], now: int | None = None) -> str:
+    """Candidates as bars, each a button: a bar for the probability, a line for the one before the limits.
+
+    Args:
+        items: word, what is chosen by it (None cannot be), probability before and after the limits.
+        now: the one that was chosen.
+    """
+    lines = []
+    for text, choice, before, after in items:
+        both = "" if percent(before) == percent(after) else f"{percent(before)} → "
+        taken = ' aria-current="true"' if choice is not None and choice == now else ""
+        does = 'disabled=""' if choice is None else f'data-choice="{choice}"'
+        lines.append(
+            f'<li style="--w: {share(after)}; --before: {share(before)}"{taken}>'
+            f'<button type="button" {OURS} {does}>{safe(text)}</button> '
+            f"<span>{both}{percent(after)} %</span></li>"
+        )
+    return f'<ol class="cu-live-choices">{"".join(lines)}</ol>'
+
+
+def weighted(pieces: Sequence[str], weights: Sequence[float], now: int) -> str:
+    """A text, each piece on a ground as dark as its weight; "␣" ends a word. `now`: the piece that is marked."""
+    spans = []
+    for i, piece in enumerate(pieces):
+        space = " " if piece.endswith(("␣", ">", "_")) else ""
+        p = weights[i] if i < len(weights) else 0.0
+        shown = safe(piece.replace("␣", ""))
+        mark = ' aria-current="true"' if i == now else ""
+        spans.append(f'<span data-place="{i}"{mark} style="--w: {share(p)}">{shown}</span>{space}')
+    return "".join(spans).strip()

@@ -1,0 +1,357 @@
+"""The live GPT: its subwords, draws and logits are Python's; it writes and is restored, by keys, on a phone."""
+
+import json
+import random
+import re
+
+import pytest
+import torch
+from browsing import CONTRAST, in_theme, live_page, write_page
+from playwright.sync_api import Page, expect
+
+import course_utils as cu
+from course_utils.data.text import EOS
+from course_utils.lessons.gpt.training import evaluate
+from course_utils.lessons.live.subwords import Pieces
+from course_utils.lessons.live.widgets import gpt
+from course_utils.lessons.page import asset
+
+pytestmark = pytest.mark.slow
+
+PROMPT, TEMPERATURE, SEED = "she wants to", 0.7, 1
+PARTS = "text", "next", "maps", "table", "step", "temperature", "status"
+LETTERS = "abcdehilmnorstuwzéÉßσΣç'’.,!?␣ \t\xa0-3ab the she"
+SUBWORDS = ("live/parts.js", "live/engine.js", "live/subwords.js")
+
+
+# In Python --------------------------------------------------------------------------------------
+
+
+def test_the_widget_says_how_it_is_made_again():
+    made = cu.live.gpt(PROMPT, TEMPERATURE, SEED)
+    assert repr(made) == "live.gpt('she wants to', 0.7, 1)"
+    html = made.form()
+    assert "<fieldset disabled" in html and "<script" not in html
+    assert html.count("<svg") == 2 * 4 + 1
+    assert "Written: she wants to visit the museum ." in html
+
+
+@pytest.mark.parametrize(("prompt", "temperature"), [("a", -0.1), ("a", 2.1), ("word " * 40, 1.0)])
+def test_what_cannot_be_begun_is_refused(prompt, temperature):
+    with pytest.raises(ValueError, match="temperature=|prompt="):
+        cu.live.gpt(prompt, temperature)
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """The subwords as the chapter learns them, and the sentences that it holds out."""
+    sentences = cu.load_english()
+    random.Random(0).shuffle(sentences)
+    return cu.Subwords(sentences[1000:], size=512), sentences
+
+
+@pytest.fixture(scope="module")
+def texts(learned) -> list[str]:
+    draw = random.Random(0)
+    letters = ["".join(draw.choices(LETTERS, k=draw.randint(0, 20))) for _ in range(1000)]
+    words = sorted({word for line in learned[1] for word in line.split()})
+    return letters + [" ".join(draw.choices(words, k=draw.randint(1, 8))) for _ in range(1500)]
+
+
+def test_the_stored_subwords_are_those_of_the_chapter(learned, texts):
+    subwords, sentences = learned
+    packed = cu.live.bundle("gpt")
+    pieces = Pieces(packed["vocabularies"])
+    assert tuple(pieces.tokens) == subwords.tokens
+    ids = [subwords.encode(text) for text in texts]
+    assert [pieces.encode(text) for text in texts] == ids
+    assert [pieces.decode(each) for each in ids] == [subwords.decode(each) for each in ids]
+    assert packed["read"] == len(sentences) - 1000
+    assert packed["vocabularies"]["words"] == sorted(set(" ".join(sentences[1000:]).split()))
+
+
+def test_the_loss_that_is_said_is_that_of_the_rounded_weights(learned):
+    subwords, sentences = learned
+    ids = [i for text in sentences[:1000] for i in [*subwords.encode(text), EOS]]
+    loss = evaluate(gpt.pytorch()[0], torch.tensor(ids), 32, read=16)
+    assert abs(loss - cu.live.bundle("gpt")["loss"]) < 0.02
+
+
+# In a page --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("book")
+    return write_page(folder, cu.live.gpt(PROMPT, TEMPERATURE, SEED))
+
+
+@pytest.fixture
+def page(browser, file):
+    """A page for readers who do not want movement: a text is written at once."""
+    with live_page(browser, file, reduced_motion="reduce") as page:
+        yield page
+
+
+def part(page: Page, name: str):
+    return page.locator(f"[data-part={name}]")
+
+
+def begin(page: Page, prompt: str) -> None:
+    page.get_by_role("textbox", name="Beginning").fill(prompt)
+
+
+def press(page: Page, name: str) -> None:
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+def ids_of(page: Page) -> list[int]:
+    return [int(i) for i in page.locator("[name=written]").input_value().split("|")[0].split()]
+
+
+def test_a_page_that_comes_alive_shows_what_it_showed_before(browser, file, page: Page):
+    before = browser.new_context(java_script_enabled=False).new_page()
+    before.goto(file.as_uri())
+    for name in PARTS:
+        html = [part(each, name).evaluate("part => part.innerHTML") for each in (before, page)]
+        assert html[0] == html[1], name
+    assert before.locator("input:enabled, button:enabled").count() == 0
+    before.context.close()
+
+
+ENCODE = """([vocabularies, texts]) => {
+    const subwords = new live_subwords.Subwords(vocabularies);
+    const ids = texts.map(text => subwords.encode(text));
+    return JSON.stringify([ids, ids.map(each => subwords.decode(each))]);
+}"""
+
+
+@pytest.fixture(scope="module")
+def encoded(browser, learned, texts):
+    """A change of the scripts → whether a page still cuts every text as Python does, and puts it together again."""
+    subwords = learned[0]
+    vocabularies = cu.live.bundle("gpt")["vocabularies"]
+    ids = [subwords.encode(text) for text in texts]
+    right = [ids, [subwords.decode(each) for each in ids]]
+    page = browser.new_page()
+
+    def same(old: str = "", new: str = "") -> bool:
+        for name in SUBWORDS:
+            page.evaluate(f"() => {{{asset(name).replace(old, new) if old else asset(name)}}}")
+        return json.loads(page.evaluate(ENCODE, [vocabularies, texts])) == right
+
+    return same
+
+
+def test_the_subwords_of_a_page_are_pythons(encoded):
+    assert encoded()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[...word, END]", "[...word]"),
+        ("Math.min(...ranks)", "(ranks.find(rank => rank < Infinity) ?? Infinity)"),
+        ("ranks.indexOf(first)", "ranks.lastIndexOf(first)"),
+        ("pieces.splice(place, 2,", "pieces.splice(place + 1, 2,"),
+        ("?? UNK", "?? 0"),
+        ('text.replaceAll(END, " ")', "text"),
+        ('letters.replaceAll(END, " ")', "letters"),
+    ],
+)
+def test_a_mistake_in_the_subwords_is_found(encoded, old, new):
+    assert old in asset("live/subwords.js")
+    assert not encoded(old, new)
+
+
+def test_a_text_is_written_as_python_writes_it(page: Page):
+    subwords = gpt.pytorch()[1]
+    for prompt, temperature, top_k, seed in [
+        ("the dog", 0.7, None, 3),
+        ("", 1.0, 10, 4),
+        ("he", 2.0, 3, 5),
+        ("i think that the old woman", 0.0, None, 6),
+    ]:
+        begin(page, prompt)
+        page.get_by_role("slider", name="Temperature").fill(str(temperature))
+        page.get_by_role("combobox", name="Top k").select_option(str(top_k or "all"))
+        page.get_by_role("spinbutton", name="Seed").fill(str(seed))
+        press(page, "Write")
+        right = gpt.written(prompt, temperature, seed, top_k)
+        assert [EOS, *subwords.encode(prompt), *ids_of(page)] == right
+        if right[-1] == EOS:
+            expect(part(page, "status")).to_have_text(f"Written: {subwords.decode(right)}")
+
+
+def test_a_greedy_text_is_that_of_the_package(page: Page):
+    subwords = gpt.pytorch()[1]
+    page.get_by_role("slider", name="Temperature").fill("0")
+    for prompt in ("we", "the old woman is", "did you"):
+        begin(page, prompt)
+        press(page, "Write")
+        start = torch.tensor([[EOS, *subwords.encode(prompt)]])
+        (right,) = cu.sample(gpt.pytorch()[0], start, max_new=32 - start.shape[1], temperature=0.0)
+        assert [i for i in ids_of(page) if i != EOS] == right
+
+
+READ = """ids => {
+    const model = new live_engine.GPT(live_bundles.gpt), state = model.start();
+    const logits = ids.map(id => [...model.step([id], state)[0]]);
+    const last = model.layers("layers").map(name => model.maps[`${name}.attention`].map(rows => [...rows.at(-1)]));
+    return JSON.stringify([logits, last]);
+}"""
+
+
+def test_logits_and_weights_token_by_token_are_pytorchs(page: Page):
+    model = gpt.pytorch()[0]
+    ids = [EOS, *torch.randint(5, 512, (31,), generator=torch.Generator().manual_seed(0)).tolist()]
+    logits, last = map(torch.tensor, json.loads(page.evaluate(READ, ids)))
+    with torch.no_grad(), cu.record_attention(model) as maps:
+        right = model(torch.tensor([ids]))[0]
+    torch.testing.assert_close(logits, right, atol=1e-4, rtol=0)
+    weights = torch.cat(list(maps.values()))[:, :, -1]
+    torch.testing.assert_close(last, weights, atol=1e-4, rtol=0)
+
+
+def test_the_answers_of_the_bundle_are_what_the_page_says(page: Page):
+    for answer in cu.live.bundle("gpt")["answers"]:
+        logits = json.loads(page.evaluate(READ, answer["ids"]))[0][-1]
+        assert max(abs(logits[i] - value) for i, value in answer["logits"]) < 1e-4
+
+
+def test_temperature_and_top_k_act_on_the_logits_that_are_kept(page: Page):
+    model, subwords = gpt.pytorch()
+    press(page, "Begin again")
+    logits = model(torch.tensor([[EOS, *subwords.encode(PROMPT)]]))[0, -1]
+    for temperature, top_k in ((0.5, None), (1.5, 3), (0.0, None)):
+        page.get_by_role("slider", name="Temperature").fill(str(temperature))
+        page.get_by_role("combobox", name="Top k").select_option(str(top_k or "all"))
+        before = logits.softmax(dim=-1)
+        after = cu.next_token_probs(logits, temperature=temperature, top_k=top_k)
+        items = part(page, "next").locator("li").all()
+        best = logits.topk(len(items)).indices.tolist()
+        assert len(items) == gpt.SHOWN
+        for item, token in zip(items, best, strict=True):
+            expect(item.get_by_role("button")).to_have_text(subwords.tokens[token])
+            shares = [100 * float(p) for p in (before[token], after[token])]
+            found = [int(text) for text in re.findall(r"\d+", item.locator("span").inner_text())]
+            assert abs(found[-1] - shares[1]) < 0.51 and abs(found[0] - shares[0]) < 0.51
+    assert ids_of(page) == []
+
+
+def test_one_token_a_chosen_one_and_back(page: Page):
+    subwords = gpt.pytorch()[1]
+    press(page, "Begin again")
+    expect(part(page, "status")).to_be_empty()
+    press(page, "One token")
+    assert len(ids_of(page)) == 1
+    slider = page.get_by_role("slider", name="Token")
+    begun = 1 + len(subwords.encode(PROMPT))
+    expect(slider).to_have_attribute("max", str(begun + 1))
+    slider.press("ArrowLeft")
+    expect(part(page, "next")).to_contain_text("Here came")
+    chosen = part(page, "next").get_by_role("button").nth(4)
+    text = chosen.inner_text()
+    chosen.press("Enter")
+    assert [subwords.tokens[i] for i in ids_of(page)] == [text]
+    slider.press("Home")  # within the beginning nothing can be chosen
+    assert part(page, "next").locator("button:enabled").count() == 0
+    expect(slider).to_have_attribute("aria-valuetext", f"1 of {begun + 1}: <eos>")
+    begin(page, "the dog")
+    assert ids_of_text(page) == ["<eos>", "the", "dog"]
+
+
+def ids_of_text(page: Page) -> list[str]:
+    return part(page, "text").locator("span").all_inner_texts()
+
+
+def test_the_row_of_a_map_colors_the_text(page: Page):
+    page.get_by_role("button", name="layer 0, head 2").press("Enter")
+    slider = page.get_by_role("slider", name="Token")
+    slider.press("End")
+    row = part(page, "table").locator("tr[aria-current] td").all_inner_texts()
+    spans = part(page, "text").locator("span").all()
+    shares = [float(s.evaluate("s => s.style.getPropertyValue('--w')")) for s in spans]
+    assert [round(100 * share) for share in shares][: len(row)] == list(map(int, row))
+    assert 99 - len(row) <= sum(map(int, row)) <= 101 + len(row)
+    spans[2].click()
+    expect(slider).to_have_js_property("value", "3")
+    expect(part(page, "text").locator("[aria-current]")).to_have_text("wants")
+
+
+def test_without_a_wish_for_calm_it_writes_token_by_token(browser, file):
+    with live_page(browser, file) as page:
+        press(page, "Begin again")
+        press(page, "Write")
+        lengths = set()
+        while part(page, "status").inner_text() == "":
+            lengths.add(len(ids_of(page)))
+        assert len(lengths) >= 3
+        expect(part(page, "status")).to_have_text("Written: she wants to visit the museum .")
+
+
+def test_a_full_window_says_so(page: Page):
+    begin(page, "z " * 30)
+    press(page, "Write")
+    expect(part(page, "full")).to_be_visible()
+    assert len(ids_of_text(page)) == 33
+    begin(page, "z " * 49)
+    expect(part(page, "full")).to_be_hidden()
+    press(page, "One token")
+    expect(part(page, "full")).to_be_visible()
+
+
+def test_words_that_it_never_read_are_named(page: Page):
+    begin(page, "the wuman <b>is</b>")
+    unread = part(page, "unread")
+    expect(unread).to_contain_text("It has never read wuman, and reads it in pieces: w u man␣.")
+    expect(unread).to_contain_text("<b>is</b>")
+    unread.get_by_role("button", name="woman", exact=True).click()
+    expect(page.get_by_role("textbox")).to_have_value("the woman <b>is</b>")
+
+
+def test_its_state_stands_in_the_controls(page: Page):
+    """What was written is put back by the control that holds it; one of another beginning, or nonsense, is ignored."""
+    written = page.locator("[name=written]")
+    put = "(node, text) => { node.value = text; node.dispatchEvent(new Event('input', { bubbles: true })); }"
+    held = written.input_value()
+    begin(page, "the dog")
+    assert ids_of_text(page) == ["<eos>", "the", "dog"]
+    begin(page, PROMPT)
+    written.evaluate(put, held)
+    expect(part(page, "status")).to_have_text("Written: she wants to visit the museum .")
+    for nonsense in (f"x 1e9 -4 0.5|{PROMPT}", "7 8|another", "|||", ""):
+        written.evaluate(put, nonsense)
+        assert ids_of_text(page)[:4] == ["<eos>", "she", "wants", "to"]
+        assert len(ids_of_text(page)) == 4
+
+
+# For everyone -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_can_be_read_on_its_ground(page: Page, theme):
+    in_theme(page, theme)
+    begin(page, "the wuman")
+    press(page, "One token")
+    assert page.locator("form").evaluate(CONTRAST) >= 4.5
+
+
+def test_on_a_phone_nothing_is_wider_than_the_page_and_all_can_be_touched(browser, file):
+    size = {"width": 360, "height": 740}
+    with live_page(browser, file, viewport=size, reduced_motion="reduce") as page:
+        begin(page, "the old woman is sleeping behind the")
+        press(page, "Write")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        touched = page.locator("button:visible, select:visible, label:visible, input[type=text]")
+        assert min(each.bounding_box()["height"] for each in touched.all()) >= 24
+
+
+def test_a_screen_reader_finds_names_and_roles(page: Page):
+    form = page.locator("form")
+    expect(form).to_have_attribute("aria-label", "Live GPT")
+    expect(form.get_by_role("group", name="Maps by layer and head")).to_be_visible()
+    for name in ("Temperature", "Token"):
+        expect(form.get_by_role("slider", name=name)).to_be_visible()
+    assert form.locator("svg:not([aria-hidden=true])").count() == 0
+    expect(part(page, "status")).to_have_attribute("aria-live", "polite")
