@@ -335,6 +335,21 @@ def _timed(name: str, function: Callable[[], Mapping], config: dict, digest: str
     )
 
 
+def cpu_meter() -> Callable[[], float]:
+    """A function that gives the CPU seconds since its last call: other work on the machine does not count.
+
+    Called after each epoch, and kept with the history, it counts a run that was cut, too.
+    """
+    before = time.process_time()
+
+    def since() -> float:
+        nonlocal before
+        before, last = time.process_time(), before
+        return before - last
+
+    return since
+
+
 def cpu_model() -> str:
     """The model of this machine's processor, as far as the system tells it."""
     try:
