@@ -46,6 +46,8 @@ function connect(form, moved) {
 
   return {
     image: () => form.querySelector(".cu-stage img"),
+    positions: () => groups.map(position),
+    fits: (positions) => groups.length === positions.length && groups.every(({ dataset }, i) => Number.isInteger(positions[i]) && positions[i] >= 0 && positions[i] < Number(dataset.count)),
     index: (positions) => groups.reduce((index, group, i) => index * group.dataset.count + positions[i], 0),
     move(positions) {
       sent = "";
@@ -152,4 +154,31 @@ function page(form) {
     observer.disconnect();
     idle(() => preload(0));
   }, { rootMargin: "600px" }).observe(form);
+  addressed(form, explorer, (positions) => explorer.show(load(explorer.index(positions))));
+}
+
+// "#explorer=kernel_width.0&at=2.1" in the address: the first explorer of this name, its controls at these places.
+function addressed(form, explorer, show) {
+  const same = [...document.querySelectorAll(`form[data-explorer="${form.dataset.explorer}"]`)];
+  const name = `${form.dataset.explorer}.${same.indexOf(form)}`;
+  const restore = () => {
+    const asked = new URLSearchParams(location.hash.slice(1)), positions = (asked.get("at") ?? "").split(".").map(Number);
+    if (asked.get("explorer") !== name || !explorer.fits(positions)) return;
+    explorer.move(positions);
+    show(positions);
+    form.scrollIntoView();
+  };
+  for (const event of ["load", "hashchange"]) addEventListener(event, restore);
+
+  const line = document.createElement("div");
+  line.className = "cu-link";
+  line.innerHTML = '<button type="button">Copy link</button> <span role="status"></span>';
+  line.firstChild.addEventListener("click", () => {
+    const state = `#explorer=${name}&at=${explorer.positions().join(".")}`;
+    const say = (text) => { line.lastChild.textContent = text; };
+    const copied = () => say("Copied: the link opens this picture.");
+    const refused = () => { location.hash = state; say("The link stands in the address bar."); };
+    (navigator.clipboard?.writeText(location.href.split("#")[0] + state) ?? Promise.reject()).then(copied, refused);
+  });
+  form.append(line);
 }

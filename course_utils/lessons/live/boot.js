@@ -1,17 +1,25 @@
 (() => {
   const form = document.currentScript.parentElement.querySelector("form.cu-live:not([data-met])");
   form.dataset.met = "true";
+  const same = [...document.querySelectorAll(`form[data-live="${KIND}"]`)];
+  form.dataset.address = `${KIND}.${same.indexOf(form)}`;
   const known = (globalThis.live_loading ??= {}); // a script that two widgets need is loaded once
   const load = (src) => (known[src] ??= new Promise((done, fail) => {
-    document.head.append(Object.assign(document.createElement("script"), { src, onload: done, onerror: fail }));
+    const script = document.createElement("script"); // all are asked for at once, and run in this order
+    document.head.append(Object.assign(script, { src, async: false, onload: done, onerror: fail }));
   }));
   const start = async () => {
-    for (const src of SOURCES) await load(src);
+    await Promise.all(SOURCES.map(load));
     globalThis.live_widgets[KIND](form, ...MODELS.map((name) => globalThis.live_bundles[name]));
   };
-  new IntersectionObserver((entries, observer) => {
+  const observer = new IntersectionObserver((entries) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
     observer.disconnect();
     start();
-  }, { rootMargin: "1000px" }).observe(form);
+  }, { rootMargin: "1000px" });
+  observer.observe(form);
+  const asked = () => new URLSearchParams(location.hash.slice(1)).get("live") === form.dataset.address;
+  const come = () => asked() && form.scrollIntoView(); // then it is near
+  for (const event of ["hashchange", "load"]) addEventListener(event, come);
+  come();
 })();

@@ -65,6 +65,7 @@ globalThis.live_engine = (() => {
       this.p = globalThis.live_unpack(tensors);
       this.config = config;
       this.maps = {}; // name of an attention → its latest weights, heads × queries × keys
+      this.inside = {}; // … → what they were computed from, and what was computed with them
     }
 
     // How many layers there are under a name.
@@ -122,6 +123,7 @@ globalThis.live_engine = (() => {
       // merge
       const at = (i, j) => mixed[Math.floor(j / dim)][i][j % dim];
       const merged = queries.map((_, i) => vector(heads * dim, (j) => at(i, j)));
+      this.inside[name] = { queries, ...cache, mixed, merged, causal, start, group };
       return this.linear(`${name}.out_proj`, merged);
     }
 
@@ -219,19 +221,23 @@ globalThis.live_engine = (() => {
   }
 
   // The `size` best beginnings; a finished one of n tokens is ranked by log p / ((5 + n) / 6)^penalty.
-  function beamSearch(model, source, size = 4, maxLen = 50, penalty = 0.6) {
+  // `watch` is told the candidates of each length, the best first, and those that end.
+  function beamSearch(model, source, size = 4, maxLen = 50, penalty = 0.6, watch = () => {}) {
     let best = { score: -Infinity, said: [] };
     let beams = [{ score: 0, said: [], state: model.start(source) }];
     for (let length = 1; length <= maxLen; length += 1) {
+      const ended = [];
       const grown = beams.flatMap(({ score, said, state }) => {
         const p = softmax(next(model, said.at(-1) ?? BOS, state));
         const logP = p.map((each) => score + Math.log(each));
         const rank = logP[EOS] / ((5 + length) / 6) ** penalty;
         if (rank > best.score) best = { score: rank, said };
+        ended.push({ score: logP[EOS], rank, said });
         const words = range(p.length).filter((id) => id !== EOS).sort((a, b) => p[b] - p[a]);
         return words.slice(0, size).map((id) => ({ score: logP[id], said: [...said, id], state }));
       });
       grown.sort((a, b) => b.score - a.score);
+      watch(grown, ended);
       beams = grown.slice(0, size).map((beam) => ({ ...beam, state: model.fork(beam.state) }));
       if (best.score >= beams[0].score / ((5 + maxLen) / 6) ** penalty) break;
     }

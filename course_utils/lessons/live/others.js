@@ -136,12 +136,19 @@
     // Reads target ids: for each of them the logits of the token after it. The state moves on.
     step(ids, state) {
       this.maps.attention = [[]];
+      const [keys, values] = [state.keys, state.memory].map((rows) => rows.map((row) => [row]));
+      const [weigh] = this.p["attention.score_proj.weight"];
+      const terms = (query, key) => plus(query, key).map((sum, d) => weigh[d] * Math.tanh(sum));
+      const inside = { queries: [], keys, values, mixed: [[]], terms, scale: 1, group: 1 };
+      this.inside.attention = inside;
       return ids.map((id) => {
         const [query] = this.linear("attention.query_proj", [state.hidden.at(-1)]);
+        inside.queries.push([query]);
         const added = state.keys.map((key) => plus(key, query).map(Math.tanh));
         const weights = softmax(this.linear("attention.score_proj", added).map(([score]) => score));
         this.maps.attention[0].push(weights);
         const context = mix(weights, state.memory);
+        inside.mixed[0].push(context);
         let x = [...this.embed("target_embedding", id), ...context];
         state.hidden = state.hidden.map((h, layer) => (x = this.gru("decoder", `l${layer}`, x, h)));
         const combined = this.linear("combine", [[...x, ...context]])[0].map(Math.tanh);

@@ -141,21 +141,23 @@ globalThis.live_parts = (() => {
   // The form ------------------------------------------------------------------------------------
 
   // All that a reader chose stands in named controls, a map in a hidden one: `draw` follows them.
-  // Written by the widget itself, a value is followed when it says so by `set`.
-  function follow(form, draw) {
+  // Written by the widget itself, a value is followed when it says so by `set`. written: the first state, which Python
+  // wrote, is drawn anew only where the address asks for another.
+  function follow(form, draw, { written = false } = {}) {
     const set = (name, value) => {
       form.elements[name].value = value;
       form.elements[name].dispatchEvent?.(new Event("input", { bubbles: true }));
     };
     form.addEventListener("submit", (event) => event.preventDefault());
-    form.addEventListener("input", ({ target }) => draw(target.name));
+    form.addEventListener("input", ({ target }) => target.name && draw(target.name));
     form.addEventListener("click", ({ target }) => {
       const button = target.closest("button[data-map]");
       if (!button) return;
       form.querySelectorAll("button[data-map]").forEach((each) => each.setAttribute("aria-pressed", each === button));
       set("map", button.dataset.map);
     });
-    draw();
+    const restored = globalThis.live_address?.connect(form, draw);
+    if (!written && !restored) draw();
     form.querySelector("fieldset").disabled = false;
     form.dataset.ready = "true";
     return set;

@@ -145,3 +145,23 @@ def weighted(pieces: Sequence[str], weights: Sequence[float], now: int) -> str:
         mark = ' aria-current="true"' if i == now else ""
         spans.append(f'<span data-place="{i}"{mark} style="--w: {share(p)}">{shown}</span>{space}')
     return "".join(spans).strip()
+
+
+OPERATIONS = ("project", "score", "scale", "mask", "normalize", "mix", "merge")
+"""What attention does, one after the other."""
+
+
+def explained(chosen: str = "normalize") -> str:
+    """The place below a table where `explain.js` shows how one of its numbers was computed, and its controls."""
+    operations = "".join(
+        f'<label><input type="radio" {OURS} name="operation" value="{name}"'
+        f"{' checked' if name == chosen else ''}> {name}</label>"
+        for name in OPERATIONS
+    )
+    return (
+        '<input type="hidden" name="cell" value=""><div class="cu-live-explain" data-part="explain">'
+        '<p data-part="of">Choose a number of the table: the page shows how it was computed.</p>'
+        '<fieldset class="cu-live-kinds" data-part="operations" hidden=""><legend>Operation</legend> '
+        f"{operations}</fieldset>"
+        '<div data-part="work"></div></div>'
+    )

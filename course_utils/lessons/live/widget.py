@@ -51,7 +51,7 @@ class Live:
 
     def page(self, folder: str) -> str:
         """The same for a page of the book, with a script that loads what it needs from a folder."""
-        names = [*self.files, *(f"{model}.js" for model in self.models)]
+        names = ["address.js", *self.files, *(f"{model}.js" for model in self.models)]
         boot = asset("live/boot.js")
         for name, value in {
             "SOURCES": [f"{folder}/{name}" for name in names],

@@ -36,20 +36,31 @@
   }
 
   // The maps of one kind, layer by layer.
-  const layersOf = (model, kind) =>
-    Object.keys(model.maps).filter((name) => name.endsWith(kind)).map((name) => model.maps[name]);
+  const namesOf = (model, kind) => Object.keys(model.maps).filter((name) => name.endsWith(kind));
+  const layersOf = (model, kind) => namesOf(model, kind).map((name) => model.maps[name]);
+
+  // Which tokens stand at the rows and columns of a map, and their languages.
+  function wordsOf(trace, kind) {
+    const english = kind === "encoder";
+    return {
+      queries: english ? trace.source : trace.read,
+      keys: kind === "decoder" ? trace.read : trace.source,
+      languages: [english ? "en" : "fr", kind === "decoder" ? "fr" : "en"],
+    };
+  }
 
   // HTML ----------------------------------------------------------------------------------------
 
   function tableHTML(trace, { kind, map, step }) {
     const english = kind === "encoder";
+    const { keys, languages } = wordsOf(trace, kind);
     return table({
       caption: `${TITLES[kind]}, ${named(map)}: each row in percent`,
       corner: english ? ["word"] : ["reads", "says"],
       rows: english ? trace.source.map((text) => [text]) : trace.read.map((text, i) => [text, trace.says[i]]),
-      columns: kind === "decoder" ? trace.read : trace.source,
+      columns: keys,
       weights: mapAt(trace.maps[kind], map),
-      languages: [english ? "en" : "fr", kind === "decoder" ? "fr" : "en"],
+      languages,
       now: english ? -1 : step,
     });
   }
@@ -65,6 +76,7 @@
 
   return function translator(form, bundle) {
     const model = new globalThis.live_engine.Transformer(bundle);
+    const { explain, listen } = globalThis.live_explain;
     const { source, target } = bundle.vocabularies;
     const words = { source, target, ids: new Map(source.map((word, id) => [word, id])) };
     const field = form.elements;
@@ -101,21 +113,30 @@
       show("right", wrong ? `Wrong. Right is: <span lang="fr">${safe(example.right)}</span>` : "");
     }
 
-    // `changed`: the control that a reader moved; at first, and with a new sentence, all is drawn.
+    // `changed`: the control that a reader moved; without it all is drawn.
     function draw(changed) {
-      const whole = !["kind", "map", "step"].includes(changed);
-      if (whole) ask();
+      const anew = !["kind", "map", "step", "cell", "operation"].includes(changed);
+      if (anew || !trace) ask();
       if (part("inside").hidden) return;
       const { kind, map, step } = view();
-      if (whole || changed === "kind") show("maps", gallery(trace.maps[kind], map));
-      show("table", tableHTML(trace, view()));
+      if (anew || changed === "kind") show("maps", gallery(trace.maps[kind], map));
+      if (changed !== "cell" && changed !== "operation") show("table", tableHTML(trace, view()));
+      explain(form, model, attentions(kind, map), wordsOf(trace, kind));
       show("next", nextHTML(trace, view()));
       const text = `${step + 1} of ${trace.read.length}: ${trace.says[step]}`;
       field.step.setAttribute("aria-valuetext", text);
       part("step").textContent = text;
     }
 
-    const set = follow(form, draw);
+    // What the chosen map shows, as `explain` takes it: one head, or all.
+    function attentions(kind, map) {
+      const every = namesOf(model, KINDS[kind]).flatMap((name, layer) =>
+        model.maps[name].map((_, head) => ({ name, head, place: `${layer}.${head}` })));
+      return map === "mean" ? every : every.filter(({ place }) => place === map);
+    }
+
+    const set = follow(form, draw, { written: true });
+    listen(part("table"), set);
     form.addEventListener("click", ({ target: clicked }) => {
       const { example, for: unknown } = clicked.closest("button")?.dataset ?? {};
       if (example) set("sentence", bundle.examples[Number(example)].sentence);

@@ -11,7 +11,7 @@ from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
 from course_utils.decoding import greedy, translate
 from course_utils.lessons.live.bundles import about, bundle
 from course_utils.lessons.live.packing import restored
-from course_utils.lessons.live.parts import OURS, bars, gallery, named, safe, table
+from course_utils.lessons.live.parts import OURS, bars, explained, gallery, named, safe, table
 from course_utils.lessons.live.widget import Live
 from course_utils.models.transformer import Transformer
 
@@ -34,7 +34,7 @@ class Translator(Live):
     """A live translator, shown as the last line of a cell."""
 
     kind = "translator"
-    scripts = ("unpack.js", "engine.js")
+    scripts = ("unpack.js", "engine.js", "explain.js")
     models = (MODEL,)
 
     def __init__(self, sentence: str):
@@ -148,6 +148,7 @@ name="sentence" maxlength="100" value="{safe(sentence)}" spellcheck="false" auto
 {gallery(trace.cross, chosen)}</div>
 <div class="cu-live-table" role="region" aria-label="The chosen map" tabindex="0" {OURS} data-part="table">\
 {large}</div>
+{explained()}
 <label class="cu-live-step"><span class="cu-live-label">Step</span> <input type="range" {OURS} \
 name="step" min="1" max="{len(trace.says)}" value="1" aria-valuetext="{step}"> <output aria-live="off" \
 data-part="step">{step}</output></label>
