@@ -193,7 +193,7 @@ MISTAKES = {
     "the class token at the end": ("x.slice(0, 1)", "x.slice(-1)"),
     "the reset gate before the product": ("+ reset * outer[2 * size + j]", "+ outer[2 * size + j]"),
     "update the other way round": ("(1 - update) * fresh + update * old", "update * fresh + (1 - update) * old"),
-    "the scale of the row before": ("steps[rows.length]", "steps[Math.max(rows.length - 1, 0)]"),
+    "the scale of the row before": ("(scale, row) => {", "(_, row, all) => { const scale = all[Math.max(row - 1, 0)];"),
     "whole numbers without a sign": ("new Int8Array(", "new Uint8Array("),
 }  # fmt: skip
 

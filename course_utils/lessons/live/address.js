@@ -5,7 +5,8 @@ globalThis.live_address = (() => {
   "use strict";
   const LONGEST = 2000; // characters of one value
   const asked = () => new URLSearchParams(location.hash.slice(1));
-  const chosen = (form) => [...form.elements].filter(({ name, type }) => name && !/button|file|submit/.test(type));
+  const OTHERS = /button|file|submit|output|fieldset/;
+  const chosen = (form) => [...form.elements].filter(({ name, type }) => name && !OTHERS.test(type));
   const names = (form) => [...new Set(chosen(form).map(({ name }) => name))];
   const controls = (form, name) => [...form.elements].filter((control) => control.name === name);
 

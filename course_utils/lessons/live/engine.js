@@ -209,8 +209,7 @@ globalThis.live_engine = (() => {
   const argmax = (a) => a.reduce((best, value, i) => (value > a[best] ? i : best), 0);
   const next = (model, id, state) => speakable(model.step([id], state).at(-1));
 
-  function greedy(model, source, maxLen = 50) {
-    const state = model.start(source);
+  function greedy(model, source, maxLen = 50, state = model.start(source)) {
     const said = [];
     while (said.length < maxLen) {
       const token = argmax(next(model, said.at(-1) ?? BOS, state));

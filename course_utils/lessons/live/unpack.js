@@ -3,6 +3,7 @@ globalThis.live_unpack = (() => {
   "use strict";
 
   function bytesOf(base64) {
+    if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64).buffer; // browsers since 2025
     const letters = atob(base64);
     const bytes = new Uint8Array(letters.length);
     for (let i = 0; i < bytes.length; i += 1) bytes[i] = letters.charCodeAt(i);
@@ -18,20 +19,23 @@ globalThis.live_unpack = (() => {
   }
 
   // Whole numbers of 8 bits, each row with its scale; or numbers in half precision, without.
-  function unpack({ shape, scales, data }) {
+  function numbersOf({ shape, scales, data }) {
+    if (!scales) return Float64Array.from(new Uint16Array(bytesOf(data)), half);
     const size = shape.at(-1);
-    const steps = scales && new Float32Array(bytesOf(scales));
-    const numbers = scales
-      ? new Int8Array(bytesOf(data))
-      : Float64Array.from(new Uint16Array(bytesOf(data)), half);
-    const rows = [];
-    for (let start = 0; start < numbers.length; start += size) {
-      const scale = steps ? steps[rows.length] : 1;
-      const row = new Float64Array(size);
-      for (let j = 0; j < size; j += 1) row[j] = Math.fround(numbers[start + j] * scale);
-      rows.push(row);
-    }
-    return shape.length === 1 ? rows[0] : rows;
+    const steps = new Int8Array(bytesOf(data));
+    const numbers = new Float64Array(steps.length);
+    new Float32Array(bytesOf(scales)).forEach((scale, row) => {
+      for (let j = row * size; j < (row + 1) * size; j += 1) numbers[j] = Math.fround(steps[j] * scale);
+    });
+    return numbers;
+  }
+
+  function unpack(packed) {
+    const numbers = numbersOf(packed);
+    if (packed.shape.length === 1) return numbers;
+    const size = packed.shape.at(-1);
+    const row = (_, i) => numbers.subarray(i * size, (i + 1) * size);
+    return Array.from({ length: numbers.length / size }, row);
   }
 
   return (tensors) =>

@@ -36,7 +36,7 @@ class Live:
     @property
     def files(self) -> list[str]:
         """Every script but the bundles, in the order in which they are loaded."""
-        return ["parts.js", *self.scripts, f"widgets/{self.kind}.js"]
+        return ["address.js", "parts.js", *self.scripts, f"widgets/{self.kind}.js"]
 
     def form(self) -> str:
         """The widget as HTML in its first state, its controls disabled: `framed` around what is seen."""
@@ -51,7 +51,7 @@ class Live:
 
     def page(self, folder: str) -> str:
         """The same for a page of the book, with a script that loads what it needs from a folder."""
-        names = ["address.js", *self.files, *(f"{model}.js" for model in self.models)]
+        names = [*self.files, *(f"{model}.js" for model in self.models)]
         boot = asset("live/boot.js")
         for name, value in {
             "SOURCES": [f"{folder}/{name}" for name in names],

@@ -18,11 +18,13 @@
     const { tokenize, greedy, beamSearch, ids: { BOS, EOS, UNK }, tools } = globalThis.live_engine;
     const tokens = tokenize(sentence);
     const source = [...tokens.map((token) => words.ids.get(token) ?? UNK), EOS];
-    const said = beams > 1
-      ? beamSearch(model, source, beams, LONGEST)
-      : greedy(model, source, LONGEST);
     const state = model.start(source);
     const maps = { encoder: layersOf(model, KINDS.encoder) };
+    const watched = [];
+    const watch = (grown, ended) => watched.push({ grown, ended });
+    const said = beams > 1
+      ? beamSearch(model, source, beams, LONGEST, 0.6, watch)
+      : greedy(model, source, LONGEST, model.fork(state));
     const logits = model.step([BOS, ...said], state);
     maps.decoder = layersOf(model, KINDS.decoder);
     maps.cross = layersOf(model, KINDS.cross);
@@ -32,7 +34,8 @@
     });
     const french = said.map((id) => words.target[id]);
     const ended = said.length < LONGEST ? "<eos>" : "…";
-    return { source: [...tokens, "<eos>"], read: ["<bos>", ...french], says: [...french, ended], maps, next };
+    const tree = beams > 1 && globalThis.live_tree.grow(watched, beams, said);
+    return { source: [...tokens, "<eos>"], read: ["<bos>", ...french], says: [...french, ended], maps, next, tree };
   }
 
   // The maps of one kind, layer by layer.
@@ -72,6 +75,84 @@
       bars(trace.next[step], "fr");
   }
 
+  // The tour --------------------------------------------------------------------------------------
+
+  const said = (form, name) => form.querySelector(`[data-part="${name}"]`).textContent;
+  const CARDS = [
+    {
+      title: "Any sentence",
+      text: "Here you write in English, and below you read the French. The network runs in this page.",
+      mark: ".cu-live-ask",
+      open: { search: "1", kind: "cross" },
+      task: "Write: he's calm .",
+      done: ({ elements }) => globalThis.live_engine.tokenize(elements.sentence.value).join(" ") === "he's calm .",
+    },
+    {
+      title: "Words that it does not know",
+      text: "A word that it did not learn is read as <unk>. The page names it, and offers words that are spelled alike.",
+      mark: '[data-part="unknown"]',
+      open: { sentence: "the old wuman is sleeping ." },
+      task: "Put the known word in its place.",
+      done: (form) => said(form, "unknown") === "",
+    },
+    {
+      title: "Step by step",
+      text: "The network says one word at a time. The bars show its likeliest next words, with their probabilities.",
+      mark: ".cu-live-step, .cu-live-next",
+      task: "Move the step to the end. What does the network say after the full stop?",
+      done: ({ elements }) => elements.step.value === elements.step.max,
+    },
+    {
+      title: "A row of weights",
+      text: "Each row of the table is one step: the weights of the English words in percent.",
+      mark: '[data-part="table"]',
+      task: "Choose the largest number of a row, with the mouse, or with the arrow keys and Enter.",
+      done: ({ elements }) => elements.cell.value !== "",
+    },
+    {
+      title: "Where a number comes from",
+      text: "Query and key of the number that you chose, and how its weight is computed, operation by operation.",
+      mark: '[data-part="explain"]',
+      open: { operation: "project" },
+      task: "Go from project to normalize. Where does the sum of the row stand?",
+      done: ({ elements }) => elements.operation.value === "normalize",
+    },
+    {
+      title: "Eight heads",
+      text: "Two layers have four heads each, and each head has a map of its own. The last picture is their mean.",
+      mark: '[data-part="maps"]',
+      open: { map: "1.0" },
+      task: "Choose another head. Do the bars change? Why not?",
+      done: ({ elements }) => elements.map.value !== "1.0",
+    },
+    {
+      title: "The decoder's own words",
+      text: "In this self-attention no word may attend to a later one: above the diagonal all weights are 0.",
+      mark: '[data-part="table"]',
+      open: { kind: "decoder", map: "0.0", cell: "", operation: "mask" },
+      task: "Choose a number above the diagonal, and read what is said about the mask.",
+      done: ({ elements }) => {
+        const [query, key] = elements.cell.value.split(".").map(Number);
+        return key > query;
+      },
+    },
+    {
+      title: "Beam search",
+      text: "A beam keeps the four best beginnings of each length. The tree shows these, and what was dropped.",
+      mark: '[data-part="tree"]',
+      open: { search: "4", kind: "cross" },
+      task: "Find a beginning that was kept and did not win. What does its log-probability say?",
+    },
+    {
+      title: "It is often wrong",
+      text: "Of the three examples the third is translated wrongly. The page then says what would be right.",
+      mark: ".cu-live-examples, [data-part=right]",
+      open: { search: "1" },
+      task: "Choose the third example. Which word is wrong?",
+      done: (form) => said(form, "right") !== "",
+    },
+  ];
+
   // The widget ----------------------------------------------------------------------------------
 
   return function translator(form, bundle) {
@@ -102,6 +183,7 @@
       if (none) return;
       trace = translated(model, words, field.sentence.value, Number(field.search.value));
       part("said").textContent = trace.says.slice(0, -1).join(" ");
+      show("tree", trace.tree ? globalThis.live_tree.html(trace.tree, words.target) : "");
       field.step.max = trace.says.length;
       compare(tokens.join(" "));
     }
@@ -115,6 +197,11 @@
 
     // `changed`: the control that a reader moved; without it all is drawn.
     function draw(changed) {
+      if (changed !== "tour") drawAll(changed);
+      tour.draw();
+    }
+
+    function drawAll(changed) {
       const anew = !["kind", "map", "step", "cell", "operation"].includes(changed);
       if (anew || !trace) ask();
       if (part("inside").hidden) return;
@@ -135,6 +222,7 @@
       return map === "mean" ? every : every.filter(({ place }) => place === map);
     }
 
+    const tour = globalThis.live_tour(form, CARDS);
     const set = follow(form, draw, { written: true });
     listen(part("table"), set);
     form.addEventListener("click", ({ target: clicked }) => {

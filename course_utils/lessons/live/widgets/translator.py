@@ -34,7 +34,7 @@ class Translator(Live):
     """A live translator, shown as the last line of a cell."""
 
     kind = "translator"
-    scripts = ("unpack.js", "engine.js", "explain.js")
+    scripts = ("unpack.js", "engine.js", "explain.js", "tree.js", "tour.js")
     models = (MODEL,)
 
     def __init__(self, sentence: str):
@@ -142,6 +142,7 @@ name="sentence" maxlength="100" value="{safe(sentence)}" spellcheck="false" auto
 <p data-part="right"></p>
 <p class="cu-live-unknown" data-part="unknown"></p></div>
 <div data-part="inside">
+<div data-part="tree"></div>
 <fieldset class="cu-live-kinds"><legend>Attention</legend> {kinds}</fieldset>
 <input type="hidden" name="map" value="{chosen}">
 <div class="cu-live-maps" role="group" aria-label="Maps by layer and head" data-part="maps">\
