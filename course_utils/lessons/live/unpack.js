@@ -25,7 +25,8 @@ globalThis.live_unpack = (() => {
     const steps = new Int8Array(bytesOf(data));
     const numbers = new Float64Array(steps.length);
     new Float32Array(bytesOf(scales)).forEach((scale, row) => {
-      for (let j = row * size; j < (row + 1) * size; j += 1) numbers[j] = Math.fround(steps[j] * scale);
+      const end = (row + 1) * size;
+      for (let j = row * size; j < end; j += 1) numbers[j] = Math.fround(steps[j] * scale);
     });
     return numbers;
   }
