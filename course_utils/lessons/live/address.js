@@ -71,19 +71,20 @@ globalThis.live_address = (() => {
   function offer(form) {
     const line = document.createElement("p");
     line.className = "cu-live-link";
-    line.innerHTML = '<button type="button">Copy link</button> <span role="status"></span>' +
-      '<input type="text" readonly aria-label="Link to what is shown" hidden>';
-    const [button, said, field] = line.children;
+    line.innerHTML = '<button type="button">Copy link</button> <span role="status"></span>';
+    const [button, said] = line.children;
+    const field = Object.assign(document.createElement("input"), { type: "text", readOnly: true });
+    field.setAttribute("aria-label", "Link to what is shown");
     button.addEventListener("click", async () => {
       field.value = link(form);
       try {
         await navigator.clipboard.writeText(field.value);
-        field.hidden = true;
+        field.remove();
         said.textContent = "Copied: the link opens this page as it is now.";
       } catch {
-        field.hidden = false;
-        field.select();
         said.textContent = "Copy it from here:";
+        line.append(field);
+        field.select();
       }
     });
     form.querySelector("fieldset").append(line);
