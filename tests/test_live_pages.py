@@ -25,6 +25,14 @@ ANSWERS = {
             return [live_engine.greedy(model, source).join() === said.join(), far];
         });
     }""",
+    "bert": """bundle => {
+        const model = new live_engine.BERT(bundle);
+        return bundle.answers.map(({ ids, place, logits }) => {
+            const found = model.step(ids, model.start())[place];
+            const far = Math.max(...logits.map(([id, logit]) => Math.abs(found[id] - logit)));
+            return [live_engine.tools.argmax(found) === logits[0][0], far];
+        });
+    }""",
     "gpt": """bundle => {
         const model = new live_engine.GPT(bundle);
         return bundle.answers.map(({ ids, logits }) => {

@@ -364,8 +364,11 @@ gaps = ["she wants to ___ .", "she wants to ___ a novel .", "the cat is ___ the 
 for text in [*gaps, yours]:
     print(text, "→", fill(text))
 
+# %%
+cu.live.bert("she wants to ___ a novel .")
+
 # %% [markdown]
-# What stands behind the gap changes the answer: compare the first two lines. *See*, *follow* and *watch* are possible before *a novel*, but *read* is only the fourth. The network fills in one subword, so that rare words, which fall into pieces, cannot come. Change `yours`: where is it wrong?
+# What stands behind the gap changes the answer: compare the first two lines. *See*, *follow* and *watch* are possible before *a novel*, but *read* is only the fourth. The network fills in one subword, so that rare words, which fall into pieces, cannot come. Write into the live BERT: where is it wrong?
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(

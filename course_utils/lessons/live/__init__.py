@@ -8,6 +8,7 @@ what all have in common, `parts` what they are drawn with, `panel` what Lab need
 from course_utils.lessons.live.bundles import bundle
 from course_utils.lessons.live.packing import restored
 from course_utils.lessons.live.stored import MODELS, StoredModel, load_model, save_model
+from course_utils.lessons.live.widgets.bert import bert
 from course_utils.lessons.live.widgets.gpt import gpt
 from course_utils.lessons.live.widgets.kernel_regression import kernel_regression
 from course_utils.lessons.live.widgets.look_up import look_up
@@ -17,6 +18,7 @@ from course_utils.lessons.live.widgets.vit import vit
 __all__ = [
     "MODELS",
     "StoredModel",
+    "bert",
     "bundle",
     "gpt",
     "kernel_regression",

@@ -1,0 +1,240 @@
+"""The live BERT: gaps and their fillings are PyTorch's; by keys, on a phone, for every reader."""
+
+import json
+import re
+
+import pytest
+import torch
+from browsing import CONTRAST, in_theme, live_page, write_page
+from playwright.sync_api import Page, expect
+
+import course_utils as cu
+from course_utils.data.text import BOS, EOS, MASK
+from course_utils.lessons.bert_and_transfer.tasks import texts
+from course_utils.lessons.live.widgets import bert
+from course_utils.lessons.page import asset
+
+pytestmark = pytest.mark.slow
+
+SENTENCE = "she wants to ___ a novel ."
+PARTS = "text", "next", "maps", "table", "place"
+
+
+# In Python --------------------------------------------------------------------------------------
+
+
+def test_the_widget_says_how_it_is_made_again():
+    made = cu.live.bert(SENTENCE)
+    assert repr(made) == "live.bert('she wants to ___ a novel .')"
+    html = made.form()
+    assert "<fieldset disabled" in html and "<script" not in html
+    assert html.count("<svg") == 2 * 4 + 1
+    assert html.count("data-choice") == 8
+
+
+def test_a_first_sentence_without_a_gap_is_refused():
+    with pytest.raises(ValueError, match="write ___ where a word is missing"):
+        cu.live.bert("she wants to read .")
+
+
+def test_gaps_are_cut_out_before_the_words():
+    ids = bert.encoded("___ wants to <mask> a novel______.")
+    assert [i for i in ids if i in (BOS, MASK, EOS)] == [BOS, MASK, MASK, MASK, EOS]
+    assert ids[0] == BOS and ids[1] == MASK and ids[-1] == EOS
+
+
+def test_examples_are_what_the_model_says_two_right_and_one_wrong():
+    packed, (model, pieces) = cu.live.bundle("bert"), bert.pytorch()
+    assert tuple(pieces.tokens) == texts().subwords.tokens
+    unread = set(texts().test)
+    for example in packed["examples"]:
+        ids = bert.encoded(example["sentence"])
+        guess = int(model(torch.tensor([ids]))[0, ids.index(MASK)].argmax())
+        assert pieces.tokens[guess] == example["said"]
+        word = example["right"].removesuffix("␣")
+        assert example["sentence"].replace("___", word) in unread
+    right = [each["said"] == each["right"] for each in packed["examples"]]
+    assert right == [True, True, False]
+    good, count = packed["score"]
+    assert count == 750 and 0.55 < good / count < 0.7
+
+
+# In a page --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("book"), cu.live.bert(SENTENCE))
+
+
+@pytest.fixture
+def page(browser, file):
+    with live_page(browser, file) as page:
+        yield page
+
+
+def part(page: Page, name: str):
+    return page.locator(f"[data-part={name}]")
+
+
+def write(page: Page, sentence: str) -> None:
+    page.get_by_role("textbox", name="Sentence").fill(sentence)
+
+
+def words_of(page: Page) -> list[str]:
+    return part(page, "text").locator("span").all_inner_texts()
+
+
+def test_a_page_that_comes_alive_shows_what_it_showed_before(browser, file, page: Page):
+    before = browser.new_context(java_script_enabled=False).new_page()
+    before.goto(file.as_uri())
+    for name in PARTS:
+        html = [part(each, name).evaluate("part => part.innerHTML") for each in (before, page)]
+        assert html[0] == html[1], name
+    assert before.locator("input:enabled, button:enabled").count() == 0
+    before.context.close()
+
+
+READ = """lines => {
+    const model = new live_engine.BERT(live_bundles.bert);
+    const found = lines.map(ids => {
+        const logits = model.step(ids, model.start()).map(row => [...row]);
+        const plain = name => model.maps[`${name}.attention`].map(rows => rows.map(row => [...row]));
+        const maps = model.layers("layers").map(plain);
+        return [logits, maps];
+    });
+    return JSON.stringify(found);
+}"""
+
+
+def worst(page: Page) -> float:
+    """The largest difference of a logit or a weight from PyTorch's, over sentences with gaps."""
+    model = bert.pytorch()[0]
+    lines = [bert.encoded(line) for line in (SENTENCE, "___", "is ___ sick or ___ ?")]
+    largest = 0.0
+    for ids, found in zip(lines, json.loads(page.evaluate(READ, lines)), strict=True):
+        with torch.no_grad(), cu.record_attention(model) as maps:
+            logits = model(torch.tensor([ids]))[0]
+        for mine, right in zip(found, (logits, torch.cat(list(maps.values()))), strict=True):
+            largest = max(largest, (torch.tensor(mine) - right).abs().max().item())
+    return largest
+
+
+def test_logits_and_weights_are_pytorchs(page: Page):
+    assert worst(page) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("others", "causal = false", "causal = true"),
+        ("others", "if (!this.config.rotary) return head", "return head"),
+        ("others", "value * Math.cos(angle) + other", "value * Math.cos(angle) - other"),
+        ("engine", 'this.norm(`${name}.norm`, x)', "x"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_found(page: Page, name, old, new):
+    for each in ("engine", "others"):
+        text = asset(f"live/{each}.js")
+        assert each != name or old in text
+        page.evaluate(f"() => {{{text.replace(old, new) if each == name else text}}}")
+    assert not worst(page) < 1e-4
+
+
+def test_the_answers_of_the_bundle_are_what_the_page_says(page: Page):
+    for answer in cu.live.bundle("bert")["answers"]:
+        ((logits, _),) = json.loads(page.evaluate(READ, [answer["ids"]]))
+        found = logits[answer["place"]]
+        assert max(abs(found[i] - value) for i, value in answer["logits"]) < 1e-4
+
+
+def test_the_bars_are_the_probabilities_of_the_gap(page: Page):
+    model, pieces = bert.pytorch()
+    for sentence in ("the cat is ___ the sofa .", "they ___ want to sleep ."):
+        write(page, sentence)
+        ids = bert.encoded(sentence)
+        p = model(torch.tensor([ids]))[0, ids.index(MASK)].softmax(dim=-1)
+        shares, best = p.topk(bert.SHOWN)
+        items = part(page, "next").locator("li").all()
+        names = [item.get_by_role("button").inner_text() for item in items]
+        assert names == [pieces.tokens[i] for i in best]
+        for item, share in zip(items, shares.tolist(), strict=True):
+            shown = int(re.findall(r"\d+", item.locator("span").inner_text())[-1])
+            assert abs(shown - 100 * share) < 0.51
+
+
+def test_gaps_are_filled_one_after_the_other_by_keys(page: Page):
+    write(page, "the ___ is ___ the sofa .")
+    slider = page.get_by_role("slider", name="Token")
+    expect(slider).to_have_attribute("aria-valuetext", "3 of 10: ___")
+    slider.press("ArrowRight")
+    expect(part(page, "next")).to_contain_text("which it reads")
+    assert part(page, "next").locator("button:enabled").count() == 0
+    slider.press("ArrowRight")
+    expect(slider).to_have_attribute("aria-valuetext", "5 of 10: ___")
+    choice = part(page, "next").locator("button:enabled").first
+    word = choice.inner_text().removesuffix("␣")
+    choice.press("Enter")
+    line = f"the ___ is {word} the sofa ."
+    expect(page.get_by_role("textbox")).to_have_value(line)
+    expect(part(page, "status")).to_have_text(f"Filled: {line}")
+    expect(slider).to_have_attribute("aria-valuetext", "3 of 10: ___")  # the gap that is left
+    part(page, "next").locator("button:enabled").first.press("Enter")
+    assert "___" not in page.get_by_role("textbox").input_value()
+    expect(part(page, "unread")).to_contain_text("Write ___ where a word is missing.")
+
+
+def test_examples_are_read(page: Page):
+    for index, example in enumerate(cu.live.bundle("bert")["examples"]):
+        page.locator(f"[data-example='{index}']").click()
+        first = part(page, "next").get_by_role("button").first
+        expect(first).to_have_text(example["said"])
+
+
+def test_a_map_colors_the_text_and_is_a_table(page: Page):
+    page.get_by_role("button", name="layer 0, head 2").press("Enter")
+    expect(part(page, "table").locator("caption")).to_contain_text("layer 0, head 2")
+    row = part(page, "table").locator("tr[aria-current] td").all_inner_texts()
+    spans = part(page, "text").locator("span").all()
+    shares = [float(s.evaluate("s => s.style.getPropertyValue('--w')")) for s in spans]
+    assert [round(100 * share) for share in shares] == list(map(int, row))
+    spans[1].click()
+    expect(part(page, "text").locator("[aria-current]")).to_have_text("she")
+
+
+def test_words_that_it_never_read_are_named(page: Page):
+    write(page, "the wuman ___ <b>here</b>")
+    unread = part(page, "unread")
+    expect(unread).to_contain_text("It has never read wuman, and reads it in pieces:")
+    expect(unread).to_contain_text("<b>here</b>")
+    unread.get_by_role("button", name="woman", exact=True).click()
+    expect(page.get_by_role("textbox")).to_have_value("the woman ___ <b>here</b>")
+    write(page, "")
+    assert words_of(page) == ["<bos>", "<eos>"]
+
+
+# For everyone -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_can_be_read_on_its_ground(page: Page, theme):
+    in_theme(page, theme)
+    write(page, "the wuman is ___ .")
+    assert page.locator("form").evaluate(CONTRAST) >= 4.5
+
+
+def test_on_a_phone_nothing_is_wider_than_the_page_and_all_can_be_touched(browser, file):
+    with live_page(browser, file, viewport={"width": 360, "height": 740}) as page:
+        write(page, "the old woman is ___ behind the house near the old church .")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        touched = page.locator("button:visible, label:visible, input[type=text]")
+        assert min(each.bounding_box()["height"] for each in touched.all()) >= 24
+
+
+def test_a_screen_reader_finds_names_and_roles(page: Page):
+    form = page.locator("form")
+    expect(form).to_have_attribute("aria-label", "Live BERT")
+    expect(form.get_by_role("group", name="Maps by layer and head")).to_be_visible()
+    expect(form.get_by_role("slider", name="Token")).to_be_visible()
+    expect(part(page, "status")).to_have_attribute("aria-live", "polite")
+    assert form.locator("svg:not([aria-hidden=true])").count() == 0
