@@ -10,6 +10,7 @@ from course_utils.lessons.live.packing import restored
 from course_utils.lessons.live.stored import MODELS, StoredModel, load_model, save_model
 from course_utils.lessons.live.widgets.bert import bert
 from course_utils.lessons.live.widgets.gpt import gpt
+from course_utils.lessons.live.widgets.heads import heads
 from course_utils.lessons.live.widgets.kernel_regression import kernel_regression
 from course_utils.lessons.live.widgets.look_up import look_up
 from course_utils.lessons.live.widgets.translator import translator
@@ -21,6 +22,7 @@ __all__ = [
     "bert",
     "bundle",
     "gpt",
+    "heads",
     "kernel_regression",
     "load_model",
     "look_up",

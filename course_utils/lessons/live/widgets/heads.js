@@ -1,0 +1,115 @@
+// Heads in a page: the reader's own look-ups, by weights that are written down. heads.py writes the same in Python.
+(globalThis.live_widgets ??= {}).heads = (() => {
+  "use strict";
+  const { percent, range, table, follow } = globalThis.live_parts;
+  const DRAWERS = [..."ABCDEFGH"];
+  const MOST = 4; // letters of a request
+  const FILLINGS = range(256).map((number) => DRAWERS.map((_, i) => ((number >> i) & 1 ? 1 : -1)));
+
+  // Heads × drawers: look-up j is done by head j mod h; its drawers have the score sharpness / √8, the others 0.
+  function weightsOf(request, heads, sharpness) {
+    return range(heads).map((head) => {
+      const asked = request.filter((_, place) => place % heads === head);
+      const powers = DRAWERS.map((letter) => (asked.includes(letter) ? Math.exp(sharpness / Math.sqrt(8)) : 1));
+      const sum = powers.reduce((a, b) => a + b);
+      return powers.map((power) => power / sum);
+    });
+  }
+
+  const numbersOf = (weights, balls) =>
+    weights.map((row) => row.reduce((sum, weight, i) => sum + weight * balls[i], 0));
+
+  // What a linear readout makes of the heads' numbers: of r look-ups that share a head, number t is white if more
+  // than t of them are.
+  function answersOf(request, heads, numbers) {
+    return request.map((_, place) => {
+      const shared = request.filter((__, other) => other % heads === place % heads).length;
+      const cut = (2 * Math.floor(place / heads) + 1 - shared) / shared;
+      return numbers[place % heads] > cut;
+    });
+  }
+
+  // Over all fillings: how often each answer is right, and how often all are.
+  function sharesOf(request, heads, sharpness) {
+    const weights = weightsOf(request, heads, sharpness);
+    const right = FILLINGS.map((balls) =>
+      answersOf(request, heads, numbersOf(weights, balls)).map((white, i) =>
+        white === (balls[DRAWERS.indexOf(request[i])] > 0)));
+    const share = (count) => count.length / FILLINGS.length;
+    return {
+      each: request.map((_, i) => share(right.filter((row) => row[i]))),
+      every: share(right.filter((row) => row.every(Boolean))),
+    };
+  }
+
+  // Of the 2ᵏ cases, so many pieces have h cuts at most.
+  function mostRight(k, heads) {
+    let [choices, sum] = [1, 0];
+    for (let i = 0; i <= Math.min(k, heads); i += 1) {
+      sum += choices;
+      choices = (choices * (k - i)) / (i + 1);
+    }
+    return sum / 2 ** k;
+  }
+
+  return function heads(form) {
+    const field = form.elements;
+    const part = (name) => form.querySelector(`[data-part="${name}"]`);
+    const color = (white) => (white ? "white" : "black");
+
+    function view() {
+      const request = [...field.request.value.toUpperCase()].filter((letter) => letter.trim());
+      const fits = request.every((letter, i) => DRAWERS.includes(letter) && request.indexOf(letter) === i);
+      return {
+        request: fits && request.length <= MOST ? request : [],
+        count: Number(field.heads.value),
+        sharpness: Number(field.sharpness.value),
+        white: [...field.balls.value].map((ball) => ball === "1"),
+      };
+    }
+
+    function tableHTML({ request, count }, weights, numbers) {
+      const asked = (head) => request.filter((_, place) => place % count === head).join("") || "–";
+      return table({
+        caption: "Weights of each head on the drawers, in percent",
+        corner: ["head", "asks for", "returns"],
+        rows: range(count).map((head) => [head, asked(head), numbers[head].toFixed(2)]),
+        columns: DRAWERS,
+        weights,
+      });
+    }
+
+    function draw() {
+      const { request, count, sharpness, white } = view();
+      part("sharpness").textContent = sharpness;
+      form.querySelectorAll("[data-ball]").forEach((button, i) => {
+        button.textContent = `${DRAWERS[i]} ${color(white[i])}`;
+      });
+      part("table").hidden = !request.length;
+      part("shares").textContent = "";
+      part("said").textContent = "Write one to four different letters from A to H.";
+      if (!request.length) return;
+      const weights = weightsOf(request, count, sharpness);
+      const numbers = numbersOf(weights, white.map((each) => (each ? 1 : -1)));
+      part("table").innerHTML = tableHTML({ request, count }, weights, numbers);
+      const said = answersOf(request, count, numbers).map((answer, i) => {
+        const right = answer === white[DRAWERS.indexOf(request[i])];
+        return `${request[i]} ${color(answer)}${right ? "" : " (wrong)"}`;
+      });
+      part("said").textContent = `The readout says: ${said.join(", ")}.`;
+      const { each, every } = sharesOf(request, count, sharpness);
+      const listed = each.map((share, i) => `${request[i]} ${percent(share)} %`).join(", ");
+      part("shares").textContent = `Over all 256 fillings, right: ${listed}; all at once ${percent(every)} %. ` +
+        `No linear readout of as many heads has more than ${percent(mostRight(request.length, count))} %.`;
+    }
+
+    const set = follow(form, draw);
+    form.addEventListener("click", ({ target }) => {
+      const { ball } = target.closest("button")?.dataset ?? {};
+      if (!ball) return;
+      const balls = [...field.balls.value];
+      balls[ball] = balls[ball] === "1" ? "0" : "1";
+      set("balls", balls.join(""));
+    });
+  };
+})();

@@ -1,0 +1,184 @@
+"""Live heads: weights and shares are PyTorch's, for every number of look-ups and of heads."""
+
+import pytest
+import torch
+from browsing import CONTRAST, in_theme, live_page, write_page
+from playwright.sync_api import Page, expect
+
+import course_utils as cu
+from course_utils.lessons.live.widgets.heads import DRAWERS, most_right, shares_of
+from course_utils.lessons.page import asset
+
+pytestmark = pytest.mark.slow
+
+PARTS = "balls", "table", "said", "shares", "sharpness"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("book"), cu.live.heads())
+
+
+@pytest.fixture
+def page(browser, file):
+    with live_page(browser, file) as page:
+        yield page
+
+
+def part(page: Page, name: str):
+    return page.locator(f"[data-part={name}]")
+
+
+# Numbers ----------------------------------------------------------------------------------------
+
+
+def layer_by_hand(request: str, num_heads: int, sharpness: float) -> cu.MultiHeadAttention:
+    """The further page's weights, for any number of heads: each compares a block of 8 features with the label."""
+    layer = cu.MultiHeadAttention(8 * num_heads, num_heads).double()
+    copied = torch.zeros(8 * num_heads, 8 * num_heads)
+    copied[:8] = torch.eye(8).repeat(1, num_heads)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.zero_()
+        layer.query_proj.weight.copy_(sharpness * torch.eye(8 * num_heads))
+        layer.key_proj.weight.copy_(copied.T)
+    return layer
+
+
+def right_weights(request: str, num_heads: int, sharpness: float) -> torch.Tensor:
+    query = torch.zeros(num_heads, 8).double()
+    for place, letter in enumerate(request):
+        query[place % num_heads, DRAWERS.index(letter)] = 1
+    keys = torch.cat([torch.eye(8), torch.zeros(8, 8 * num_heads - 8)], dim=1).double()[None]
+    layer = layer_by_hand(request, num_heads, sharpness)
+    with cu.record_attention(layer) as maps:
+        layer(query.view(1, 1, -1), keys, keys)
+    return next(iter(maps.values()))[0, :, 0]
+
+
+def load(page: Page, changed: tuple[str, str] | None = None) -> None:
+    """The script anew, what is inside it in reach, with one piece of it changed."""
+    text = asset("live/widgets/heads.js")
+    if changed:
+        assert changed[0] in text, f"{changed[0]} is gone"
+        text = text.replace(*changed)
+    inside = (
+        "  globalThis.live_inside = { weightsOf, sharesOf, mostRight };\n  return function heads("
+    )
+    page.evaluate(f"() => {{{text.replace('  return function heads(', inside)}}}")
+
+
+def deviation(page: Page) -> float:
+    worst = 0.0
+    for request in ("C", "CF", "GAB", "HDCA"):
+        for num_heads in (1, 2, 3, 4):
+            for sharpness in (4.0, 30.0):
+                weights, each, every, most = page.evaluate(
+                    """([request, heads, sharpness]) => {
+                        const asked = [...request], { each, every } = live_inside.sharesOf(asked, heads, sharpness);
+                        const most = live_inside.mostRight(asked.length, heads);
+                        return [live_inside.weightsOf(asked, heads, sharpness), each, every, most];
+                    }""",
+                    [request, num_heads, sharpness],
+                )
+                right = right_weights(request, num_heads, sharpness)
+                worst = max(worst, (torch.tensor(weights).double() - right).abs().max().item())
+                theirs = shares_of(request, num_heads, sharpness)
+                mine = [*each, every, most]
+                theirs = [*theirs[0], theirs[1], most_right(len(request), num_heads)]
+                worst = max(worst, *(abs(a - b) for a, b in zip(mine, theirs, strict=True)))
+    return worst
+
+
+def test_weights_and_shares_are_those_of_pytorch(page: Page):
+    load(page)
+    assert deviation(page) < 1e-4
+
+
+MISTAKES = {
+    "not scaled": ("sharpness / Math.sqrt(8)", "sharpness"),
+    "each look-up by the first head": ("place % heads === head)", "head === 0)"),
+    "the cut of another look-up": ("2 * Math.floor(place / heads) + 1 - shared", "1 - shared"),
+    "one filling is forgotten": ("range(256)", "range(255)"),
+    "one piece too few": ("i <= Math.min(k, heads)", "i < Math.min(k, heads)"),
+}
+
+
+def test_each_mistake_is_found(page: Page):
+    for mistake, changed in MISTAKES.items():
+        load(page, changed)
+        assert not deviation(page) < 1e-4, mistake
+
+
+def test_as_many_heads_as_look_ups_are_always_right_and_fewer_never_beat_the_bound():
+    for request in ("C", "CF", "GAB", "HDCA"):
+        for num_heads in (1, 2, 3, 4):
+            _, every = shares_of(request, num_heads, 30.0)
+            assert every <= most_right(len(request), num_heads)
+            assert (every == 1) == (num_heads >= len(request))
+    assert shares_of("CF", 1, 30.0)[1] == 0.75 == most_right(2, 1)
+
+
+# What is seen -----------------------------------------------------------------------------------
+
+
+def test_the_widget_says_how_it_is_made_again_and_refuses_what_it_cannot_show():
+    assert repr(cu.live.heads("GAB", 1)) == "live.heads('GAB', 1)"
+    html = cu.live.heads().form()
+    assert "all at once 100 %" in html and "<fieldset disabled" in html and "<script" not in html
+    for request in ("", "CC", "ABCDE", "cf"):
+        with pytest.raises(ValueError, match="one to four different letters"):
+            cu.live.heads(request)
+    with pytest.raises(ValueError, match="num_heads=5"):
+        cu.live.heads("CF", 5)
+
+
+def test_a_page_that_comes_alive_shows_what_it_showed_before(browser, file):
+    before, after = browser.new_context(java_script_enabled=False).new_page(), browser.new_page()
+    for page in (before, after):
+        page.goto(file.as_uri())
+    after.locator("form[data-ready]").wait_for()
+    for name in PARTS:
+        texts = [part(page, name).evaluate("node => node.innerHTML") for page in (before, after)]
+        assert texts[0] == texts[1], name
+    before.context.close()
+    after.close()
+
+
+def test_one_head_for_two_look_ups_is_right_in_three_of_four_cases(page: Page):
+    page.get_by_role("radio", name="2").press("ArrowLeft")
+    told = "all at once 75 %. No linear readout of as many heads has more than 75 %."
+    expect(part(page, "shares")).to_contain_text(told)
+    page.get_by_role("button", name="C white").press("Enter")
+    page.get_by_role("button", name="F black").press("Enter")
+    expect(part(page, "said")).to_have_text("The readout says: C white (wrong), F black (wrong).")
+    assert part(page, "table").locator("tbody tr").count() == 1
+
+
+def test_a_request_is_written_and_a_wrong_one_refused_in_words(page: Page):
+    field = page.get_by_role("textbox", name="Request")
+    field.fill("hdc")
+    page.get_by_role("radio", name="3").check()
+    expect(part(page, "shares")).to_contain_text("H 100 %, D 100 %, C 100 %; all at once 100 %")
+    page.get_by_role("slider", name="Number in W_Q").press("Home")
+    expect(part(page, "shares")).not_to_contain_text("all at once 100 %")
+    for wrong in ("CC", "XY", ""):
+        field.fill(wrong)
+        expect(part(page, "said")).to_have_text("Write one to four different letters from A to H.")
+        expect(part(page, "table")).to_be_hidden()
+
+
+# For everyone -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_can_be_read_on_its_ground(page: Page, theme):
+    in_theme(page, theme)
+    assert page.locator("form").evaluate(CONTRAST) >= 4.5
+
+
+def test_on_a_phone_nothing_is_wider_than_the_page_and_all_can_be_touched(browser, file):
+    with live_page(browser, file, viewport={"width": 360, "height": 740}) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        touched = page.locator("button:visible, label:visible")
+        assert min(each.bounding_box()["height"] for each in touched.all()) >= 24
