@@ -300,3 +300,12 @@ def test_a_key_is_answered_at_once(page: Page):
         }"""
     )
     assert seconds < 0.05
+
+
+def test_an_address_that_holds_nonsense_leaves_the_first_state(browser, file):
+    page = browser.new_page()
+    page.goto(f"{file.as_uri()}#live=kernel_regression.0&points=1%202,x%203")
+    page.locator("form[data-ready]").wait_for()
+    assert page.locator("[name=points]").input_value() != "1%202,x%203".replace("%20", " ")
+    assert part(page, "said").text_content()
+    page.close()

@@ -211,3 +211,12 @@ def test_on_a_phone_nothing_is_wider_than_the_page_and_all_can_be_touched(browse
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
         touched = page.locator("button:visible, label:visible")
         assert min(each.bounding_box()["height"] for each in touched.all()) >= 24
+
+
+def test_an_address_that_holds_nonsense_leaves_the_first_state(browser, file):
+    page = browser.new_page()
+    page.goto(f"{file.as_uri()}#live=vit.0&image=junk")
+    page.locator("form[data-ready]").wait_for()
+    assert page.locator("[name=image]").input_value() != "junk".replace("%20", " ")
+    assert part(page, "said").text_content()
+    page.close()

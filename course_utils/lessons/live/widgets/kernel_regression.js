@@ -75,6 +75,9 @@
 
     function view() {
       const points = parsed(field.points.value);
+      const numbers = [...points.flat(), Number(field.width.value)]; // an address may hold anything
+      const fits = points.length >= FEWEST && points.length <= MOST && points.every((pair) => pair.length === 2);
+      if (!fits || !numbers.every(Number.isFinite) || numbers.at(-1) <= 0) throw new RangeError("no such points");
       return {
         points,
         kernel: field.kernel.value,

@@ -113,6 +113,7 @@
       const { image, map, patch } = { image: field.image.value, map: field.map.value, patch: field.patch.value };
       if (changed !== "map") {
         pixels = parsed(examples[image]?.pixels ?? image);
+        if (pixels.length !== SIDE * SIDE) throw new RangeError("no such picture"); // an address may hold anything
         seen = look(models.get(patch), pixels);
         answer(examples[image]);
         show("maps", gallery(seen, map));
