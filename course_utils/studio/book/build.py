@@ -11,10 +11,11 @@ import nbformat
 from filelock import FileLock
 from nbformat import NotebookNode
 
+from course_utils.lessons.live import translator
 from course_utils.studio.book import links, pages
 from course_utils.studio.book.check import check
 from course_utils.studio.book.explorers import with_pages
-from course_utils.studio.book.live import scripts, with_widgets
+from course_utils.studio.book.live import FOLDER, scripts, with_widgets
 from course_utils.studio.book.transforms import PictureError, Places, for_the_book, lead
 from course_utils.studio.manifest import Chapter, Manifest
 
@@ -45,7 +46,6 @@ def _build(course: Manifest, out: Path) -> Path:
     texts = {
         "_config.yml": pages.configuration(course),
         "_toc.yml": pages.contents(course),
-        f"{pages.COVER}.md": pages.cover(course),
         f"{pages.BIBLIOGRAPHY}.md": pages.BIBLIOGRAPHY_PAGE,
         pages.REFERENCES: pages.references(course),
     }
@@ -63,6 +63,10 @@ def _build(course: Manifest, out: Path) -> Path:
         f"_static/{file.name}": file.read_text(encoding="utf-8")
         for file in sorted(pages.STATIC.iterdir())
     }
+    # A course that shows live models shows one on its cover, too.
+    alive = any("cu-live" in text for text in texts.values())
+    shown = translator().page(FOLDER) if alive else ""
+    texts[f"{pages.COVER}.md"] = pages.cover(course, shown)
     if any(_differs(source / name, texts[name]) for name in texts if name[0] == "_"):
         _forget(out)  # other pages, another look: nothing of the last book is right
     for name, text in texts.items():
@@ -71,7 +75,7 @@ def _build(course: Manifest, out: Path) -> Path:
         if file.is_file() and file.name not in texts:
             file.unlink()
     _render(source, out)
-    if any("cu-live" in text for text in texts.values()):
+    if alive:
         # Beside the pages: Sphinx puts what is in _static into all of them.
         for name, text in scripts().items():
             _write(html / name, text)

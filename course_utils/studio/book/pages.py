@@ -23,6 +23,16 @@ COVER, BIBLIOGRAPHY = "index", "bibliography"
 TEXTS = ("moved",)  # pages after the notebooks that stand beside them, as Markdown
 BACK = (*TEXTS, BIBLIOGRAPHY)
 REFERENCES = "references.bib"
+TRY_IT = """
+## Try it
+
+This translator was trained by the code of the course. It answers here, in your browser. Choose a map, then a number in
+the table: it shows how it was computed.
+
+````{{raw}} html
+{live}
+````
+"""
 BIBLIOGRAPHY_PAGE = """# Bibliography
 
 ```{bibliography}
@@ -124,8 +134,12 @@ def _yaml(value: dict) -> str:
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
 
 
-def cover(course: Manifest) -> str:
-    """The first page: what the course is, its chapters, the ways through them, and how to run it."""
+def cover(course: Manifest, live: str = "") -> str:
+    """The first page: what the course is, its chapters, the ways through them, and how to run it.
+
+    `live`: HTML of a live model that answers there; without it the page shows none.
+    """
+    try_it = TRY_IT.format(live=live) if live else ""
     table = tables.chapter_table(course).replace("](notebooks/", "](")
     clone = f"git clone {course.repository}\n" if course.repository else ""
     return f"""# {course.title}
@@ -133,7 +147,7 @@ def cover(course: Manifest) -> str:
 A course that you step through. Each chapter builds its idea from a few lines of code, proves every
 claim with a number that a cell computes, and lets you move the numbers yourself: the sliders on
 these pages work as they stand, without Python and without a network.
-
+{try_it}
 ## Chapters
 
 {table}
