@@ -1,8 +1,8 @@
 """Both orders of norm on real sentences, trained beforehand.
 
 English–Spanish pairs of Tatoeba, from the archive at manythings.org/anki (CC BY 2.0 FR); `data.registry` says
-how it is found. The runs differ in the place of the norm and in nothing else. One seed each: a small training.
-Their seconds are no comparison: other work on the same cores slowed them unequally.
+how it is found. The runs differ in the place of the norm; with the norm before, both halves end with one more.
+One seed each: a small training. Their seconds are no comparison: other work on the same cores slowed them unequally.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from course_utils.data.text import Vocabulary
 from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_by_source
 from course_utils.decoding import translate
 from course_utils.figures import Picture
-from course_utils.lessons.runs import StoredRun, stored, stored_runs
+from course_utils.lessons.runs import StoredRun, cpu_meter, stored, stored_runs
 from course_utils.lessons.sequence_to_sequence.real import (
     Vocabularies,
     show_by_epoch,
@@ -46,13 +46,13 @@ def real_spanish(*, norm_first: bool, seed: int, checkpoint: Path | None = None)
     vocabularies = vocabularies_of(train)
     seed_everything(seed)
     model = Transformer(*map(len, vocabularies), norm_first=norm_first, **SHAPE)
-    loader = PairLoader(train, *vocabularies, batch_size=BATCH, seed=seed)
+    loader, since = PairLoader(train, *vocabularies, batch_size=BATCH, seed=seed), cpu_meter()
     history = Trainer(
         translation_loss(),
         epochs=EPOCHS,
         lr=RATE,
         schedule=warmup_decay(WARMUP, EPOCHS * len(loader)),
-        measure=lambda model: {"bleu": score(model, validation, vocabularies)},
+        measure=lambda model: {"bleu": score(model, validation, vocabularies), "cpu": since()},
         seed=seed,
         checkpoint=checkpoint,
         quiet=True,
@@ -71,6 +71,7 @@ def real_spanish(*, norm_first: bool, seed: int, checkpoint: Path | None = None)
         "val_bleu": last["bleu"],
         "seen_bleu": score(model, train[:HELD_OUT], vocabularies),
         "test_bleu": score(model, test, vocabularies),
+        "cpu_seconds": sum(row["cpu"] for row in history.rows),
     }
     return {
         "result": {name: round(value, 4) for name, value in result.items()},

@@ -1,6 +1,6 @@
 """The trainings of *Training transformers* that are made beforehand: `make runs CHAPTER=12`.
 
-Some ten seconds of one quiet core each. Those on real sentences stand in `real`, and are not made yet.
+Some ten seconds of one quiet core each; those on real sentences, in `real`, a quarter of an hour.
 """
 
 import itertools
@@ -14,6 +14,7 @@ from course_utils.decoding import translate
 from course_utils.lessons.runs import stored, stored_runs
 from course_utils.lessons.training_transformers.first_generation import FirstGeneration
 from course_utils.lessons.training_transformers.inside import evenness, likeness
+from course_utils.lessons.training_transformers.real import real_spanish as real_spanish
 from course_utils.lessons.training_transformers.shortcuts import SHORTCUTS, take_shortcut
 from course_utils.lessons.training_transformers.small_spanish import small_spanish, spanish_world
 from course_utils.metrics import bleu as bleu_of
