@@ -123,6 +123,7 @@ def test_a_teachers_link_hides_controls_and_keeps_them_hidden(at):
         {"sentence": "<b>he's</b> <script>alert(1)</script>", "cell": "1.1"},
         {"sentence": "x" * 3000, "toString": "1", "elements": "2"},
         {"step": "1e9", "cell": "999999.0"},
+        {"sentence": "xyzzy", "map": "9.9"},
     ],
 )
 def test_a_bad_address_does_no_harm(at, state):

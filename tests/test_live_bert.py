@@ -189,6 +189,20 @@ def test_examples_are_read(page: Page):
         page.locator(f"[data-example='{index}']").click()
         first = part(page, "next").get_by_role("button").first
         expect(first).to_have_text(example["said"])
+        wrong = example["said"] != example["right"]
+        told = f"Wrong. Right is: {example['right'].removesuffix('␣')}" if wrong else ""
+        expect(part(page, "right")).to_have_text(told)
+    first.click()
+    expect(part(page, "right")).to_have_text("")
+    expect(page.get_by_role("slider", name="Token")).to_be_focused()
+
+
+def test_an_address_that_cannot_be_shown_is_taken_back_as_a_whole(browser, file):
+    page = browser.new_page()
+    page.goto(f"{file.as_uri()}#live=bert.0&sentence=____&place=99&map=9.9")
+    page.locator("form[data-ready]").first.wait_for()
+    expect(page.locator("form").first.get_by_role("slider", name="Token")).to_have_value("5")
+    page.close()
 
 
 def test_a_map_colors_the_text_and_is_a_table(page: Page):

@@ -219,6 +219,10 @@ def test_a_number_is_chosen_by_keys_and_stepped_operation_by_operation(widget):
         expect(operations.get_by_role("radio", name=name)).to_be_checked()
         expect(work.locator("p strong").first).to_have_text(name)
         rows.append(work.locator("tr, th[scope=col]").count())
+        if name == "normalize":
+            numbers = work.get_by_role("region", name="All keys of this row")
+            expect(numbers.get_by_role("columnheader").last).to_have_text("weight")
+            expect(numbers.locator("tr").last).to_contain_text("sum")
     assert rows == sorted(set(rows)), "each operation adds to what is shown"
 
 

@@ -253,6 +253,7 @@ def test_one_token_a_chosen_one_and_back(page: Page):
     chosen = part(page, "next").get_by_role("button").nth(4)
     text = chosen.inner_text()
     chosen.press("Enter")
+    expect(slider).to_be_focused()
     assert [subwords.tokens[i] for i in ids_of(page)] == [text]
     slider.press("Home")  # within the beginning nothing can be chosen
     assert part(page, "next").locator("button:enabled").count() == 0

@@ -146,7 +146,8 @@ def test_every_map_can_be_chosen_and_every_size_of_patch(page: Page):
     expect(part(page, "where")).to_contain_text("of 7 × 7 patches")
 
 
-def test_a_picture_is_drawn_with_the_mouse(page: Page):
+@pytest.mark.parametrize("steps", [15, 2])
+def test_a_picture_is_drawn_with_the_mouse(page: Page, steps):
     page.get_by_role("button", name="Clear").click()
     assert pixels(page).sum() == 0
     box = part(page, "board").bounding_box()
@@ -156,7 +157,7 @@ def test_a_picture_is_drawn_with_the_mouse(page: Page):
 
     page.mouse.move(*at(5, 10))
     page.mouse.down()
-    page.mouse.move(*at(20, 10), steps=15)
+    page.mouse.move(*at(20, 10), steps=steps)
     page.mouse.up()
     drawn = pixels(page)
     assert (drawn[10, 5:20] > 200).all() and drawn[:7].sum() == 0 and drawn[13:].sum() == 0
@@ -195,6 +196,9 @@ def test_a_file_that_is_no_picture_is_refused_in_words(page: Page):
     part(page, "file").set_input_files({"name": "a.png", "mimeType": "image/png", "buffer": b"no"})
     expect(part(page, "right")).to_have_text("This is no picture that your browser can read.")
     assert page.locator("[name=image]").input_value() == "0"
+    page.get_by_role("button", name="Clear").click()
+    part(page, "file").set_input_files([])  # the dialog, left without a choice
+    expect(part(page, "right")).to_have_text("")
 
 
 # For everyone -----------------------------------------------------------------------------------

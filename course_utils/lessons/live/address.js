@@ -52,6 +52,7 @@ globalThis.live_address = (() => {
     } catch {
       fill(before);
       draw();
+      if (fill(before)) draw();
     }
     hide(form, (wanted.get("hide") ?? "").split(","));
     form.scrollIntoView();

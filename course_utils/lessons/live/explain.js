@@ -107,7 +107,7 @@ globalThis.live_explain = (() => {
       ["may attend", allowed.map((yes) => (yes ? "yes" : "no")), ""],
       ["exp", powers.map(four), four(sum)],
       ["weight", weights.map(four), "1"],
-    ].slice(0, reached);
+    ].slice(0, reached < 4 ? reached : 5); // to normalize gives exp and weight at once
     const heads = columns.map(([name]) => `<th scope="col">${name}</th>`).join("");
     const lines = words.keys.map((word, key) => {
       const cells = columns.map(([, texts]) => `<td>${texts[key]}</td>`).join("");
@@ -115,7 +115,7 @@ globalThis.live_explain = (() => {
       return `<tr${key === j ? ' aria-current="true"' : ""}>${begin}${cells}</tr>`;
     });
     const sums = columns.map(([, , text]) => `<td>${text}</td>`).join("");
-    const foot = reached > 4 ? `<tr><th scope="row">sum</th>${sums}</tr>` : "";
+    const foot = reached > 3 ? `<tr><th scope="row">sum</th>${sums}</tr>` : "";
     return regionHTML("All keys of this row", `<tr><th scope="col">key</th>${heads}</tr>`, lines.join("") + foot);
   }
 

@@ -149,12 +149,16 @@ globalThis.live_parts = (() => {
       form.elements[name].dispatchEvent?.(new Event("input", { bubbles: true }));
     };
     form.addEventListener("submit", (event) => event.preventDefault());
-    form.addEventListener("input", ({ target }) => target.name && draw(target.name));
+    const press = (map) => form.querySelectorAll("button[data-map]")
+      .forEach((each) => each.setAttribute("aria-pressed", each.dataset.map === map));
+    form.addEventListener("input", ({ target }) => {
+      if (!target.name) return;
+      if (target.name === "map") press(target.value);
+      draw(target.name);
+    });
     form.addEventListener("click", ({ target }) => {
       const button = target.closest("button[data-map]");
-      if (!button) return;
-      form.querySelectorAll("button[data-map]").forEach((each) => each.setAttribute("aria-pressed", each === button));
-      set("map", button.dataset.map);
+      if (button) set("map", button.dataset.map);
     });
     const restored = globalThis.live_address?.connect(form, draw);
     if (!written && !restored) draw();

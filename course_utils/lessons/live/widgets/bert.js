@@ -72,6 +72,9 @@
       const unread = subwords.unread(known).map((word) => subwords.unreadWord(word)).join(" ");
       show("unread", unread + (ids.includes(MASK) ? "" : " Write ___ where a word is missing."));
       show("maps", parts.gallery(maps, field.map.value));
+      const example = bundle.examples.find((each) => each.sentence === sentence);
+      const wrong = example && example.said !== example.right;
+      part("right").textContent = wrong ? `Wrong. Right is: ${example.right.replace("␣", "")}` : "";
     }
 
     // `changed`: the control that a reader moved; at first, and with a new sentence, all is drawn.
@@ -95,6 +98,7 @@
       const gap = ids.slice(0, place).filter((id) => id === MASK).length;
       set("sentence", filled(field.sentence.value, gap, tokens[choice].replace("␣", "")));
       part("status").textContent = `Filled: ${field.sentence.value}`;
+      field.place.focus(); // the button is gone
     }
 
     const set = parts.follow(form, draw);
@@ -103,7 +107,9 @@
       if (choice) fill(Number(choice));
       if (place) set("place", Number(place) + 1);
       if (example) set("sentence", bundle.examples[Number(example)].sentence);
-      if (word) set("sentence", replaced(field.sentence.value, word, target.textContent));
+      if (!word) return;
+      set("sentence", replaced(field.sentence.value, word, target.textContent));
+      field.sentence.focus();
     });
   };
 })();

@@ -136,12 +136,14 @@ name="sentence" maxlength="100" value="{safe(sentence)}" spellcheck="false" auto
 name="place" min="1" max="{len(ids)}" value="{place + 1}" aria-valuetext="{name}"> <output aria-live="off" \
 data-part="place">{name}</output></label>
 <div class="cu-live-next" data-part="next"><p>In this gap it expects:</p>{choices(items)}</div>
+<p aria-live="polite" data-part="right"></p>
 <input type="hidden" name="map" value="{CHOSEN}">
 <div class="cu-live-maps" role="group" aria-label="Maps by layer and head" data-part="maps">\
 {gallery(reading.maps, CHOSEN)}</div>
 <div class="cu-live-table" role="region" aria-label="The chosen map" tabindex="0" {OURS} data-part="table">\
 {large}</div>
-<p class="cu-live-note">The darker a piece of the text, the more the marked token looks at it. A gap is one token: \
+<p class="cu-live-note">The stronger the color behind a piece of the text, the larger its weight for the \
+marked token. A gap is one token: \
 words that fall into pieces cannot come. Of {count} tokens hidden in sentences that it has not read, its first guess \
 is right for {percent(right / count)} %. The third example is one of the others.</p>"""
 

@@ -188,9 +188,14 @@
       const { act, choice, place, for: word } = target.closest("button, [data-place]")?.dataset ?? {};
       stop();
       if (act) does[act]();
-      if (choice) remember([...text().slice(0, Number(field.step.value)), Number(choice)]);
+      if (choice) {
+        remember([...text().slice(0, Number(field.step.value)), Number(choice)]);
+        field.step.focus(); // the button is gone
+      }
       if (place) set("step", Number(place) + 1);
-      if (word) set("prompt", replaced(field.prompt.value, word, target.textContent));
+      if (!word) return;
+      set("prompt", replaced(field.prompt.value, word, target.textContent));
+      field.prompt.focus();
     });
   };
 })();

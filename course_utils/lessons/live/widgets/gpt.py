@@ -184,7 +184,8 @@ data-part="step">{name}</output></label>
 {gallery(text.maps, CHOSEN)}</div>
 <div class="cu-live-table" role="region" aria-label="The chosen map" tabindex="0" {OURS} data-part="table">\
 {large}</div>
-<p class="cu-live-note">The darker a piece of the text, the more the marked token looks at it. This GPT has read \
+<p class="cu-live-note">The stronger the color behind a piece of the text, the larger its weight for the \
+marked token. This GPT has read \
 the course's {packed["read"]:,} English sentences, with {len(packed["vocabularies"]["words"]):,} different words, and \
 nothing else. On sentences that it has not read its perplexity is {math.exp(packed["loss"]):.1f}. What it writes often \
 makes no sense.</p>"""

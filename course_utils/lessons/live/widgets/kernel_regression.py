@@ -80,7 +80,7 @@ def _content(noise: float) -> str:
         f"the weight equally. The longest bar is a weight of {weights.max():.2f}."
     )
     learned = f"Step 0: width {WIDTH:.3f}, leave-one-out error {error:.3f}, its slope in log σ {slope:.4f}."
-    return f"""<p>Drag a point or the query (red line). Click on an empty place to add a point.</p>
+    return f"""<p>Drag a point or the query (the upright line). Click on an empty place to add a point.</p>
 <input type="hidden" name="points" value="{points}"><input type="hidden" name="width" value="{
         WIDTH:g}">
 <div class="cu-live-ask"><label><span class="cu-live-label">Kernel</span> <select {
@@ -190,7 +190,8 @@ window and the weights" viewBox="0 0 440 370" data-part="plot" data-low="{low}" 
 <g class="cu-live-points" data-part="points">{circles}</g>
 <circle class="cu-live-answer" data-part="answer" cx="{_across(QUERY):.1f}" cy="{height(answer):.1f}" r="6"></circle>
 <g aria-hidden="true"><path class="cu-live-truth" d="M44 20H70"></path><text x="76" y="25">true curve</text>
-<path class="cu-live-fit" d="M160 20H186"></path><text x="192" y="25">average</text></g></svg>"""
+<path class="cu-live-fit" d="M160 20H186"></path><circle class="cu-live-answer" cx="173" cy="20" r="6"></circle>
+<text x="192" y="25">average</text></g></svg>"""
 
 
 def _error(x: Tensor, y: Tensor) -> tuple[float, float]:

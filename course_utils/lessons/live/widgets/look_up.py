@@ -93,7 +93,7 @@ def _content(animals: dict, queries: dict) -> str:
         f'<output aria-live="off" data-part="{label}">{query[i]:.2f}</output></label> '
         for i, label in enumerate(("size", "home"))
     )
-    return f"""<p>Drag the query (red cross), or begin at a word.</p>
+    return f"""<p>Drag the query (the cross), or begin at a word.</p>
 <p class="cu-live-examples">Ask for: {words}</p>
 <div class="cu-live-ask">{sliders}<label class="cu-live-slider"><span class="cu-live-label">Temperature T</span> \
 <input type="range" {OURS} name="temperature" min="0" max="{len(TEMPERATURES) - 1}" step="1" value="{FIRST}" \

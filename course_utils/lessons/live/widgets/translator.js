@@ -107,7 +107,11 @@
       text: "Each row of the table is one step: the weights of the English words in percent.",
       mark: '[data-part="table"]',
       task: "Choose the largest number of a row, with the mouse, or with the arrow keys and Enter.",
-      done: ({ elements }) => elements.cell.value !== "",
+      done: (form) => {
+        const cell = form.querySelector('[data-part="table"] [aria-selected="true"]');
+        const row = cell ? [...cell.parentElement.querySelectorAll("td")] : [];
+        return Boolean(cell) && Number(cell.textContent) === Math.max(...row.map((each) => Number(each.textContent)));
+      },
     },
     {
       title: "Where a number comes from",
@@ -176,6 +180,7 @@
       const tokens = globalThis.live_engine.tokenize(field.sentence.value);
       const unknown = [...new Set(tokens)].filter((token) => !words.ids.has(token));
       const none = tokens.every((token) => unknown.includes(token));
+      if (!part("maps").querySelector(`[data-map="${CSS.escape(field.map.value)}"]`)) throw new RangeError("no such map");
       const named = unknown.map((token) => unknownWord(token, source)).join(" ");
       show("unknown", named + (tokens.length ? "" : "Write an English sentence."));
       part("inside").hidden = none;

@@ -157,7 +157,8 @@ data-part="step">{step}</output></label>
 </div>
 <p class="cu-live-note">It knows {len(packed["vocabularies"]["source"]) - 4} English words, and is often wrong: of \
 {count} test sentences it gets about {math.floor(5 * right / count + 0.5)} in 5 right, word for word. The third \
-example is one of the others.</p>"""
+example is one of the others. The test sentences are made by the same rules as most of those that it has read: of \
+other sentences fewer are right.</p>"""
 
 
 # The bundle ---------------------------------------------------------------------------------------

@@ -138,6 +138,7 @@
     });
     part("clear").addEventListener("click", () => set("image", written(Array(SIDE * SIDE).fill(0))));
     part("file").addEventListener("change", async ({ target }) => {
+      if (!target.files.length) return; // the dialog was left without a choice
       try {
         const found = await read(target.files[0]);
         set("image", written(found.pixels));
@@ -150,10 +151,16 @@
     // The pen -----------------------------------------------------------------------------------
 
     let [pen, down] = [[SIDE / 2, SIDE / 2], false]; // where it is, in pixels, and whether it draws
+    let last = null; // where a pointer was that draws
 
-    function dot(x, y) {
+    // A stroke from a place to another; from a place to itself it is a dot.
+    function stroke([x0, y0], [x1, y1]) {
+      const [across, along] = [x1 - x0, y1 - y0];
+      const length = across ** 2 + along ** 2 || 1;
       const painted = pixels.map((value, i) => {
-        const far = Math.hypot((i % SIDE) + 0.5 - x, Math.floor(i / SIDE) + 0.5 - y);
+        const [x, y] = [(i % SIDE) + 0.5 - x0, Math.floor(i / SIDE) + 0.5 - y0];
+        const share = within(0, (x * across + y * along) / length, 1);
+        const far = Math.hypot(x - share * across, y - share * along);
         return Math.max(value, Math.round(255 * within(0, PEN + 0.5 - far, 1)));
       });
       set("image", written(painted));
@@ -167,11 +174,16 @@
     const board = part("board");
     board.addEventListener("pointerdown", (event) => {
       board.setPointerCapture(event.pointerId);
-      dot(...place(event));
+      last = place(event);
+      stroke(last, last);
     });
     board.addEventListener("pointermove", (event) => {
-      if (event.buttons) dot(...place(event));
+      if (!event.buttons || !last) return;
+      const next = place(event);
+      stroke(last, next);
+      last = next;
     });
+    for (const end of ["pointerup", "pointercancel"]) board.addEventListener(end, () => (last = null));
     board.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
       if (!step && event.key !== " ") return;
@@ -181,7 +193,7 @@
       board.style.setProperty("--x", pen[0] / SIDE);
       board.style.setProperty("--y", pen[1] / SIDE);
       board.dataset.pen = down ? "down" : "up";
-      if (down) dot(...pen);
+      if (down) stroke(pen, pen);
     });
     board.addEventListener("blur", () => delete board.dataset.pen);
   };
