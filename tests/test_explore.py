@@ -34,7 +34,7 @@ from course_utils.lessons.page import MAX_BYTES
 from course_utils.runtime import ROOT
 from course_utils.studio.book import explorers
 
-TRAIN = {"alignment", "heads"}
+TRAIN = {"heads"}
 """These train a network first."""
 every_explorer = pytest.mark.parametrize(
     "name",
@@ -481,7 +481,7 @@ def _models(given) -> list[torch.nn.Module]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["alignment", "heads", "transformer"])
+@pytest.mark.parametrize("name", ["heads"])
 def test_a_model_on_another_device_is_looked_at_and_left_as_it_is(name):
     function = getattr(cu.explore, name)
     lesson = sys.modules[function.__module__]

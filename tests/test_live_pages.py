@@ -15,16 +15,19 @@ pytestmark = pytest.mark.browser
 
 FORMS = "article form.cu-live"
 
+TRANSLATE = """bundle => {
+    const model = new live_engine.KIND(bundle);
+    return bundle.answers.map(({ source, said, logits }) => {
+        const state = model.start(source);
+        const last = model.step([live_engine.ids.BOS, ...said], state).at(-1);
+        const far = Math.max(...logits.map(([id, logit]) => Math.abs(last[id] - logit)));
+        return [live_engine.greedy(model, source).join() === said.join(), far];
+    });
+}"""
+
 ANSWERS = {
-    "translator_fr": """bundle => {
-        const model = new live_engine.Transformer(bundle);
-        return bundle.answers.map(({ source, said, logits }) => {
-            const state = model.start(source);
-            const last = model.step([live_engine.ids.BOS, ...said], state).at(-1);
-            const far = Math.max(...logits.map(([id, logit]) => Math.abs(last[id] - logit)));
-            return [live_engine.greedy(model, source).join() === said.join(), far];
-        });
-    }""",
+    "translator_fr": TRANSLATE.replace("KIND", "Transformer"),
+    "bahdanau_fr": TRANSLATE.replace("KIND", "AttentionTranslator"),
     "bert": """bundle => {
         const model = new live_engine.BERT(bundle);
         return bundle.answers.map(({ ids, place, logits }) => {

@@ -32,8 +32,8 @@ import pandas as pd
 import torch
 
 import course_utils as cu
-from course_utils.lessons.start_here.explorer import translate
 from course_utils.lessons.start_here.shapes import shapes
+from course_utils.lessons.start_here.translation import translate
 
 cu.seed_everything(0)
 
@@ -47,7 +47,7 @@ cu.seed_everything(0)
 #
 # For each French word that it writes, the network gives every English word a **[weight](C_glossary.ipynb#attention-weights)**. The weights for one French word
 # are never negative, and sum to 1. It does so several times at once, in two layers of four **[heads](C_glossary.ipynb#head)**
-# each. The picture shows the second layer, and in it the mean of its four heads.
+# each. Each head has a small map below; choose one, and its weights stand below in percent.
 #
 # First a question, a **prediction**: choose an answer before you know. Nothing is stored. The network knows 833
 # words and signs, and *little* is none of them.
@@ -62,34 +62,33 @@ cu.predict(
         "it leaves little out": "It can leave words out: see below what becomes of black. Here it does not.",
     },
     why="An unknown word comes to it as the sign <unk>, the same for all of them. It has to write some French word next, "
-    "and has none for “I do not know”. Choose the sentence below, and look.",
+    "and has none for “I do not know”. Write the sentence below, and look.",
 )
 
 # %%
-cu.explore.translator()
+cu.live.translator("She has a red car.")
 
 # %%
 asked = "She has a red car."  # try "She has a red car." | "The cat drinks milk."
 told = translate(asked)
-means = pd.DataFrame(told.weights, index=told.target, columns=told.source)
-four = [f"{told.target[2]}, head {head}" for head in range(4)]
-by_head = pd.DataFrame(told.heads[:, 2], index=four, columns=told.source)
+heads = told.cross[1]  # of layer 1: (heads, French, English)
+means = pd.DataFrame(heads.mean(dim=0), index=told.says, columns=told.source)
+four = [f"{told.says[2]}, head {head}" for head in range(4)]
+by_head = pd.DataFrame(heads[:, 2], index=four, columns=told.source)
 as_numbers = pd.concat([means, by_head])
 as_numbers["sum"] = as_numbers.sum(axis=1)
 as_numbers.round(2)
 
 # %% [markdown]
-# One row for each French word, one column for each English word. The picture shows the largest weight of each row, the table
-# shows all. (`<eos>` is the sign for the end of a sentence.) *Voiture* is the car and has 0.93 on *car*; *rouge* has 0.87 on *red*: French turns
-# these two words around, and so do the dark cells. *Une* has 0.22 on *car*. This is a mean, as the last four rows say: one head has
+# One row for each French word, one column for each English word; this table has the mean of the four heads of layer 1. (`<eos>` is the sign for the end of a sentence.) *Voiture* is the car and has 0.93 on *car*; *rouge* has 0.87 on *red*: French turns
+# these two words around, and so do the large weights. *Une* has 0.22 on *car*. This is a mean, as the last four rows say: one head has
 # 0.89 there, and the three others look at *a*.
 #
-# **Now write a sentence of your own** above the picture, and press Enter, or choose an example. An unknown word
-# turns red; known ones of similar spelling stand below the picture.
+# **Now write a sentence of your own**, with a full stop, or choose an example: it is translated while you write. Words that it does not know are
+# named, and known ones of similar spelling offered.
 #
-# Of the six examples, three come out wrong. *The little girl eats the red apple* becomes: the **shy** girl eats the red **church**,
-# and *timide*, shy, looks at *eats*. *The
-# black cat* loses its color. *She found a key and hid it* becomes *… l'a mangée*: she **ate** it, and the row of *mangée* has 0.59 on
+# Three that come out wrong: *The little girl eats the red apple.* becomes: the **shy** girl eats the red **church**. *The
+# black cat drinks milk.* loses its color. *She found a key and hid it.* becomes *… l'a mangée*: she **ate** it, and in layer 1 the row of *mangée* has 0.59 on
 # *hid*, the right word to look at. The map shows where a network looks, not whether it is right.
 #
 # Nor does it say why. In French the noun decides between *un* and *une*: does one head look at *car* for that? The full stop looks at *red* as much
@@ -102,7 +101,7 @@ cu.quiz("start_here", "one_row")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Rows sum to 1; car and red are looked at in French order; une is a mean."):
-    assert " ".join(told.target[:-1]) == "elle a une voiture rouge ."
+    assert " ".join(told.says[:-1]) == "elle a une voiture rouge ."
     assert as_numbers["sum"].sub(1).abs().max() < 1e-5
     assert as_numbers.loc["voiture", "car"] > 0.9 and as_numbers.loc["rouge", "red"] > 0.8
     assert round(means.loc["une", "car"], 2) == 0.22

@@ -352,10 +352,6 @@ print("tokens: shape of the context", room)
 # %%
 cu.quiz("sequence_to_sequence", "context")
 
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The context has two states' numbers, whatever the length of the source."):
-    assert room[4] == room[50] == (1, 2 * hidden_dim)
-
 # %% [markdown]
 # ## What counts as an error, and the training loop
 #
@@ -616,9 +612,13 @@ expected = ["", *known, *(" ".join(p.target) for p in some)]
 columns = {"English": asked_for, "our network": translate(translator, asked_for)}
 pd.DataFrame(columns | {"one right answer": expected})
 
+# %%
+cu.live.translator("we lost the book .")
+
 # %% [markdown]
-# First your own sentence (change `mine`; a word that the vocabulary lacks, such as *key*, becomes `<unk>`); then four that are in the training
-# part. If they come back (*va !* is right, too), the network has stored them, which says nothing about sentences it has not read. The last six are test sentences: compare word by word.
+# First your sentence (change `mine`; unknown words become `<unk>`), then four from the training
+# part. If they come back (*va !* is right, too), the network has stored them, which says nothing about unread sentences. The last six are test sentences.
+# Below, a finished model answers, the stored Transformer of [Translating](11_translating.ipynb): *Step* shows its likeliest next words.
 #
 # ### A number for translations
 #

@@ -472,11 +472,12 @@ fig
 # %% [markdown]
 # Above, *please* stands in front and *s'il te plaît* at the end, and the dark cells follow the frames. But when this page was made, the full stop looked at *please*, too, and below, where *n'a* and *pas* look at *didn't*, *dernière* at the full stop.
 #
-# At which steps does most of the weight lie on *home*? Decide, then move the step. (In the book, a smaller network answers here.) `mine_too` may be any English sentence of known words; not every translation is right.
+# Now any sentence. Two stored translators answer, this chapter's and, beside it, the Transformer of [Start here](00_start_here.ipynb), after 14,000 sentences. Where will *mange* look,
+# where *s'il te plaît*? Decide, then read. Known gold links are framed.
 
 # %%
-mine_too = "we read the book ."  # try "we read the book ." | "is your sister here ?"
-cu.explore.alignment(model, world, (*FOUR[1:], mine_too))
+mine_too = "please eat a pizza ."  # try "please eat a pizza ." | "i'm home ."
+cu.live.alignment(mine_too)
 
 # %% [markdown]
 # ### Alignment error rate

@@ -619,8 +619,7 @@ cu.checks.counted(counted_solution)
 
 # %% [markdown]
 # The base model of the paper has 6 + 6 blocks and about 37,000 tokens that both languages share. It uses *one* matrix as both embeddings and as output layer (**weight tying**, [Press and Wolf, 2017](https://arxiv.org/abs/1608.05859)): $44.1 + 18.9 = 63$ million parameters by our count, 44.1 in the blocks; the paper's table says 65. Our models have three matrices.
-
-# %% [markdown]
+#
 # ## Who can see whom?
 #
 # *Section 6 of 7*
@@ -664,6 +663,11 @@ tested.astype(float).T.map("{:.2f}".format).replace("nan", "–")
 
 # %% [markdown]
 # Changes of logits are 0.00 where none is allowed. So writing step by step gives the same as all at once, a token changes no logit before its own place, in both modes, and what stands in the padding does not matter. From its own place on a changed token moves each logit vector, by 0.09 at least. These three tests are worth a run on every decoder: a mask that lets one token too many through, or is left out in eval mode, fails the second.
+#
+# Such a model that has learned French answers below ([Translating](11_translating.ipynb) trains one): its maps are the weights of your three orange boxes. Choose *French to French* and a number above the diagonal: what does *mask* say?
+
+# %%
+cu.live.translator("she has a red car .")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("No later token and no padding changes a logit that it may not, in either mode."):
@@ -676,7 +680,7 @@ with cu.guard("No later token and no padding changes a logit that it may not, in
 # *Section 7 of 7*
 #
 # Now the task of the first page, with the model that you have written: one encoder block and one decoder block, $d = 64$, the norm before. Rows of 3 to 6 digits are drawn at random. Those whose first three digits, read as a number with base 5, are a multiple of 7 (such as 0 1 2) never occur in training: they are
-# the test. First the usual questions. By hand, with the table above, there are 49,984 + 66,752 parameters in the blocks, 256 in the last norms, 1,152 in the embeddings and 585 in the output layer: 118,729. (The question mark is Adam's first step; so the rate rises over 50 steps.) *Rows right* counts rows in which each token is right if those before it are right; then the row that is written step by step is right, too. In the maps a row is the token that was read, from which the next one is written, and dark is a weight near 1. Dashed is ln 5, a guess among the digits.
+# the test. First the usual questions. By hand, with the table above, there are 49,984 + 66,752 parameters in the blocks, 256 in the last norms, 1,152 in the embeddings and 585 in the output layer: 118,729. (The question mark is Adam's first step; so the rate rises over 50 steps.) *Rows right* counts rows in which each token is right if those before it are right; then the row that is written step by step is right, too. In the maps a row is the token that was read, from which the next one is written. Dashed is ln 5, a guess among the digits.
 
 # %% tags=["nbval-ignore-output"]
 steps = 250  # try 50 … 300
@@ -755,9 +759,9 @@ taken
 # Are all three needed? Without the memory the decoder knows nothing of the source, and without positions the source is a bag of digits. But without residual connections single runs of 750 steps (above the table) give 0.28 of the digits at rate 0.01, and 0.87 at 0.003 and at 0.001: most of the task can be learned. **A comparison at one rate shows what a part does at that rate.**
 #
 # Where the norm stands, and whether there is one at all, makes no difference to the digits here, and batch norm
-# does as well (in eval mode, where its collected averages let nothing leak). Without the networks the model has less than half of the parameters and gets 0.88 to 0.99 of the digits right, after 750 steps 1.00 (once): what is left can learn this table, too.
+# does as well. Without the networks the model has less than half of the parameters and gets 0.88 to 0.99 of the digits right, after 750 steps 1.00 (once).
 #
-# So on this toy memory and positions are needed, and with residual connections the model learns at a rate at which it does not without them. It does *not* show that norms and networks are superfluous: one block on each side, five digits and rows of nearly the same length are an easy case.
+# The toy does *not* show that norms and networks are superfluous: one block on each side, five digits and rows of nearly the same length are an easy case.
 #
 # ### Exercise 3 · Find the bug
 #

@@ -8,6 +8,7 @@ what all have in common, `parts` what they are drawn with, `panel` what Lab need
 from course_utils.lessons.live.bundles import bundle
 from course_utils.lessons.live.packing import restored
 from course_utils.lessons.live.stored import MODELS, StoredModel, load_model, save_model
+from course_utils.lessons.live.widgets.alignment import alignment
 from course_utils.lessons.live.widgets.bert import bert
 from course_utils.lessons.live.widgets.gpt import gpt
 from course_utils.lessons.live.widgets.heads import heads
@@ -19,6 +20,7 @@ from course_utils.lessons.live.widgets.vit import vit
 __all__ = [
     "MODELS",
     "StoredModel",
+    "alignment",
     "bert",
     "bundle",
     "gpt",

@@ -56,16 +56,18 @@ globalThis.live_parts = (() => {
   }
 
   // A map in percent. corner: a name for each column of words at the left; rows: those words, row by row; columns:
-  // words over the numbers; languages: of rows and of columns; now: the row that is marked.
-  function table({ caption, corner, rows, columns, weights, languages = ["en", "en"], now = -1 }) {
+  // words over the numbers; languages: of rows and of columns; now: the row that is marked; framed: cells in a frame, by
+  // "row.column".
+  function table({ caption, corner, rows, columns, weights, languages = ["en", "en"], now = -1, framed = [] }) {
     const word = (scope, language, text) => `<th scope="${scope}" lang="${language}">${safe(text)}</th>`;
     const names = corner.map((text) => `<th scope="col">${text}</th>`).join("");
     const heads = columns.map((text) => word("col", languages[1], text)).join("");
     const lines = rows.map((words, i) => {
       const begins = words.map((text) => word("row", languages[0], text)).join("");
-      const cells = Array.from(weights[i], (weight) => {
+      const cells = Array.from(weights[i], (weight, j) => {
         const share = percent(weight);
-        return share ? `<td style="--w: ${share / 100}">${share}</td>` : "<td>0</td>";
+        const frame = framed.includes(`${i}.${j}`) ? ' data-framed=""' : "";
+        return share ? `<td${frame} style="--w: ${share / 100}">${share}</td>` : `<td${frame}>0</td>`;
       });
       return `<tr${i === now ? ' aria-current="step"' : ""}>${begins}${cells.join("")}</tr>`;
     });

@@ -5,7 +5,7 @@ So what a reader sees first, in print or without scripts, is what a page goes on
 
 import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from torch import Tensor
 
@@ -72,6 +72,7 @@ def table(
     *,
     languages: tuple[str, str] = ("en", "en"),
     now: int = -1,
+    framed: Collection[tuple[int, int]] = (),
 ) -> str:
     """A map in percent.
 
@@ -83,6 +84,7 @@ def table(
         weights: (rows, columns).
         languages: of rows and of columns.
         now: the row that is marked.
+        framed: (row, column) of cells in a frame.
     """
     names = "".join(f'<th scope="col">{text}</th>' for text in corner)
     heads = "".join(f'<th scope="col" lang="{languages[1]}">{safe(text)}</th>' for text in columns)
@@ -91,17 +93,20 @@ def table(
         begins = "".join(
             f'<th scope="row" lang="{languages[0]}">{safe(text)}</th>' for text in words
         )
-        cells = "".join(
-            f'<td style="--w: {share(weight)}">{percent(weight)}</td>'
-            if percent(weight)
-            else "<td>0</td>"
-            for weight in line
-        )
+        cells = "".join(_cell(weight, (i, j) in framed) for j, weight in enumerate(line))
         current = ' aria-current="step"' if i == now else ""
         lines.append(f"<tr{current}>{begins}{cells}</tr>")
     return (
         f"<table><caption>{caption}</caption><thead><tr>{names}{heads}</tr></thead>"
         f"<tbody>{''.join(lines)}</tbody></table>"
+    )
+
+
+def _cell(weight: float, framed: bool) -> str:
+    frame = ' data-framed=""' if framed else ""
+    shown = percent(weight)
+    return (
+        f'<td{frame} style="--w: {share(weight)}">{shown}</td>' if shown else f"<td{frame}>0</td>"
     )
 
 

@@ -1,5 +1,9 @@
 """How the stored translator was trained: the chapter's network and loop on the sentences of `larger_world`."""
 
+from collections.abc import Mapping
+
+from torch import nn
+
 from course_utils.decoding import translate
 from course_utils.lessons.live import save_model
 from course_utils.lessons.runs import stored
@@ -40,14 +44,23 @@ def live_translator(*, seed: int) -> dict:
         .fit(model, loader, held_out)
         .rows
     )
+    return kept("translator_fr", model, SHAPE, rows[-1]["val_loss"])
+
+
+def kept(name: str, model: nn.Module, shape: Mapping, val_loss: float) -> dict:
+    """Save a translator of `larger_world` as a live model; give its scores on the sentences that it has not read."""
+    world = larger_world()
+    vocabularies = world.source_vocab, world.target_vocab
     sizes = {"source_size": len(vocabularies[0]), "target_size": len(vocabularies[1])}
     tokens = {"source": vocabularies[0].tokens, "target": vocabularies[1].tokens}
-    save_model("translator_fr", model, {**sizes, **SHAPE}, tokens)
+    save_model(name, model, {**sizes, **shape}, tokens)
     said = translate(model, [" ".join(pair.source) for pair in world.test], *vocabularies)
+    right = [" ".join(pair.target) for pair in world.test]
     four = translate(model, FOUR, *vocabularies)
     result = {
-        "bleu": bleu(said, [" ".join(pair.target) for pair in world.test]),
+        "bleu": bleu(said, right),
+        "exact": sum(a == b for a, b in zip(said, right, strict=True)) / len(right),
         "four": sum(a in world.references[line] for line, a in zip(FOUR, four, strict=True)),
-        "val_loss": rows[-1]["val_loss"],
+        "val_loss": val_loss,
     }
-    return {"result": {name: round(value, 4) for name, value in result.items()}}
+    return {"result": {key: round(value, 4) for key, value in result.items()}}

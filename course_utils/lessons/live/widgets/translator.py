@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import torch
+from torch import nn
 
 from course_utils.cache import record_attention
 from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
@@ -40,7 +41,7 @@ class Translator(Live):
     def __init__(self, sentence: str):
         """Raises what `translator` says."""
         super().__init__(sentence)
-        self._trace = _follow(sentence)
+        self._trace = follow(sentence)
 
     def form(self) -> str:
         """The widget as HTML in its first state."""
@@ -60,18 +61,30 @@ def translator(sentence: str = "i'm home .") -> Translator:
 
 
 @dataclass(frozen=True)
-class _Trace:
-    """A translation from inside: tokens that are read and said, cross-attention, the likeliest next words."""
+class Trace:
+    """A translation from inside.
+
+    Attributes:
+        source: English tokens, `<eos>` at the end.
+        read, says: French tokens at each step, from `<bos>` on, and up to `<eos>`.
+        cross: (layers, heads, steps, source), the weights of the cross-attention.
+        next: for each step the likeliest words and their probabilities.
+    """
 
     source: list[str]
     read: list[str]
     says: list[str]
-    cross: torch.Tensor  # (layers, heads, steps, source)
+    cross: torch.Tensor
     next: list[list[tuple[str, float]]]
 
 
 @torch.no_grad()
-def _follow(sentence: str) -> _Trace:
+def follow(sentence: str) -> Trace:
+    """Translate greedily, then run once more over what was said, and keep the weights.
+
+    Raises:
+        ValueError: a word of `sentence` is not in the vocabulary, or there is none.
+    """
     model, source_vocab, target_vocab = pytorch()
     tokens = tokenize(sentence)
     unknown = [token for token in tokens if token not in source_vocab]
@@ -85,7 +98,7 @@ def _follow(sentence: str) -> _Trace:
     best, ids = logits.softmax(dim=-1).topk(SHOWN, dim=-1)
     names = target_vocab.tokens
     french = [names[token] for token in said]
-    return _Trace(
+    return Trace(
         source=[*tokens, "<eos>"],
         read=["<bos>", *french],
         says=[*french, "<eos>"],
@@ -100,7 +113,7 @@ def _follow(sentence: str) -> _Trace:
 # The first state, as HTML: the same as translator.js writes ---------------------------------------
 
 
-def _content(sentence: str, trace: _Trace) -> str:
+def _content(sentence: str, trace: Trace) -> str:
     packed = bundle(MODEL)
     chosen = f"{len(trace.cross) - 1}.0"
     right, count = packed["score"]
@@ -167,11 +180,12 @@ other sentences fewer are right.</p>"""
 @cache
 def pytorch() -> tuple[Transformer, Vocabulary, Vocabulary]:
     """The translator that a page sees, as PyTorch's, and its vocabularies."""
-    return _revived(bundle(MODEL))
+    return revived(Transformer, bundle(MODEL))
 
 
-def _revived(packed: dict) -> tuple[Transformer, Vocabulary, Vocabulary]:
-    model = Transformer(**packed["config"])
+def revived(kind: type, packed: dict) -> tuple:
+    """The translator of a bundle, of this class, and its vocabularies."""
+    model = kind(**packed["config"])
     model.load_state_dict(restored(packed))
     words = packed["vocabularies"]
     source, target = (Vocabulary.of_tokens(words[side]) for side in ("source", "target"))
@@ -180,11 +194,15 @@ def _revived(packed: dict) -> tuple[Transformer, Vocabulary, Vocabulary]:
 
 @about(MODEL)
 def _examples(packed: dict) -> dict:
+    return examples_of(Transformer, packed)
+
+
+def examples_of(kind: type, packed: dict) -> dict:
     """`examples`: sentence, what is said, what is right. `score`: how many of how many are right. `answers`."""
     # Only here: a bundle of another model needs no sentences.
     from course_utils.lessons.translating.larger_world import larger_world
 
-    model, source, target = _revived(packed)
+    model, source, target = revived(kind, packed)
     pairs = larger_world().test
     lines = [" ".join(pair.source) for pair in pairs]
     right = [" ".join(pair.target) for pair in pairs]
@@ -203,7 +221,7 @@ def _examples(packed: dict) -> dict:
 
 
 @torch.no_grad()
-def _answer(model: Transformer, vocabulary: Vocabulary, sentence: str) -> dict:
+def _answer(model: nn.Module, vocabulary: Vocabulary, sentence: str) -> dict:
     """Ids of a sentence and of its translation, and the ten largest logits after it, for a page to compare with."""
     ids = torch.tensor([[*vocabulary.encode(tokenize(sentence)), EOS]])
     lens = torch.tensor([ids.shape[1]])

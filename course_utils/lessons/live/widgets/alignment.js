@@ -1,0 +1,154 @@
+// Alignments in a page: where Bahdanau's translator and the Transformer look for each word of their French. What is
+// written first is written by alignment.py, too: both write the same.
+(globalThis.live_widgets ??= {}).alignment = (() => {
+  "use strict";
+  const { safe, named, mapAt, largest, gallery, table, unknownWord, follow } = globalThis.live_parts;
+  const LONGEST = 40; // tokens of a translation
+  const NAMES = { attention: "Bahdanau", cross: "Transformer" };
+  const LOOKS = /(^|\.cross_)attention$/; // an attention from French to English
+
+  // What a translator says to ids of English, and where it looks: for its own French, or for French that is given.
+  function looked(model, source, words, given = null) {
+    const { greedy, ids: { BOS, UNK } } = globalThis.live_engine;
+    const state = model.start(source);
+    const said = greedy(model, source, LONGEST, model.fork(state));
+    const read = given?.map((word) => Math.max(words.indexOf(word), 0) || UNK) ?? said;
+    model.step([BOS, ...read], state);
+    const own = said.map((id) => words[id]);
+    const ended = given || said.length < LONGEST ? "<eos>" : "…";
+    const names = Object.keys(model.maps).filter((name) => LOOKS.test(name));
+    return { own, says: [...(given ?? own), ended], names, maps: names.map((name) => model.maps[name]) };
+  }
+
+  // Gold links, "0-1" for English 0 and French 1, as places of a map: row.column, "1.0".
+  const placesOf = (links) => links.split(" ").map((link) => link.split("-").reverse().join("."));
+
+  // How many French words have their largest weight on a gold link; <eos> does not count.
+  function hitsOf(weights, places) {
+    const words = Array.from(weights).slice(0, -1);
+    return words.filter((row, i) => places.includes(`${i}.${largest(Array.from(row).slice(0, -1), 1)[0]}`)).length;
+  }
+
+  // HTML ----------------------------------------------------------------------------------------
+
+  function saidHTML(which, own, gold) {
+    const said = own.join(" ");
+    const other = gold && `The corpus has: <span lang="fr">${safe(gold.french)}</span>`;
+    const verdict = gold?.french === said ? "This is the corpus's French." : other ?? "";
+    return `<p class="cu-live-said"><span class="cu-live-label">${NAMES[which]}</span> ` +
+      `<strong lang="fr">${safe(said)}</strong></p><p>${verdict}</p>`;
+  }
+
+  function goldHTML(tokens, gold) {
+    if (!gold) return "The course's corpus does not have this sentence: its gold links are not known.";
+    const french = gold.french.split(" ");
+    const linked = tokens.map((_, s) => french.filter((_, t) => gold.places.includes(`${t}.${s}`)).join(" "));
+    const said = tokens.map((word, s) =>
+      linked[s] && /^[\p{L}\d]/u.test(word) && `<q>${safe(word)}</q> – <span lang="fr">${safe(linked[s])}</span>`);
+    return `Gold links of the corpus, framed where a map has its French: ${said.filter(Boolean).join("; ")}.`;
+  }
+
+  // The widget ----------------------------------------------------------------------------------
+
+  return function alignment(form, bahdanau, transformer) {
+    const { tokenize, AttentionTranslator, Transformer, ids: { UNK, EOS } } = globalThis.live_engine;
+    const models = { attention: new AttentionTranslator(bahdanau), cross: new Transformer(transformer) };
+    const { source, target } = bahdanau.vocabularies; // the other's are the same
+    const ids = new Map(source.map((word, id) => [word, id]));
+    const known = new Map(bahdanau.gold.map(([english, french, links]) =>
+      [english, { french, places: placesOf(links) }]));
+    const field = form.elements;
+    const part = (name) => form.querySelector(`[data-part="${name}"]`);
+    const inside = (which, name) => part(which).querySelector(`[data-part="${name}"]`);
+    let tokens;
+    let gold;
+    let looks;
+
+    function ask() {
+      tokens = tokenize(field.sentence.value);
+      const unknown = [...new Set(tokens)].filter((token) => !ids.has(token));
+      const words = unknown.map((token) => unknownWord(token, source)).join(" ");
+      part("unknown").innerHTML = words + (tokens.length ? "" : "Write an English sentence.");
+      part("inside").hidden = tokens.every((token) => unknown.includes(token));
+      if (part("inside").hidden) return;
+      gold = known.get(tokens.join(" "));
+      const given = field.french.value === "corpus" && gold ? gold.french.split(" ") : null;
+      const english = [...tokens.map((token) => ids.get(token) ?? UNK), EOS];
+      looks = {};
+      for (const which of Object.keys(models)) {
+        looks[which] = looked(models[which], english, target, given);
+        inside(which, "said").innerHTML = saidHTML(which, looks[which].own, gold);
+      }
+      part("gold").innerHTML = goldHTML(tokens, gold);
+      part("maps").innerHTML = gallery(looks.cross.maps, field.map.value);
+    }
+
+    function side(which) {
+      const { says, maps } = looks[which];
+      const framed = says.slice(0, -1).join(" ") === gold?.french ? gold.places : [];
+      const weights = which === "cross" ? mapAt(maps, field.map.value) : maps[0][0];
+      const title = which === "cross" ? `Cross-attention, ${named(field.map.value)}` : "Attention";
+      inside(which, "table").innerHTML = table({
+        caption: `${title}, in percent`,
+        corner: ["says"],
+        rows: says.map((word) => [word]),
+        columns: [...tokens, "<eos>"],
+        weights,
+        languages: ["fr", "en"],
+        framed,
+      });
+      const hits = `Largest weight on a gold link: ${hitsOf(weights, framed)} of ${says.length - 1} words.`;
+      inside(which, "counted").textContent = framed.length ? hits : "";
+    }
+
+    // How the chosen number was computed; `cell` holds whose it is, and where: "cross:2.0".
+    function explained() {
+      const [chosen, cell] = field.cell.value.split(":");
+      const order = Object.keys(models).sort((a, b) => (a === chosen) - (b === chosen)); // the chosen one is the last
+      for (const which of order) {
+        const { names, says, maps } = looks[which];
+        const map = which === "attention" ? "0.0" : field.map.value;
+        const every = names.flatMap((name, layer) =>
+          maps[layer].map((_, head) => ({ name, head, place: `${layer}.${head}` })));
+        const shown = map === "mean" ? every : every.filter(({ place }) => place === map);
+        globalThis.live_explain.explain(
+          {
+            querySelector: (selector) => part(which).querySelector(selector) ?? form.querySelector(selector),
+            elements: { cell: { value: which === chosen ? cell ?? "" : "" }, operation: field.operation },
+          },
+          models[which],
+          Object.assign(shown, { names, map }),
+          { queries: says, keys: [...tokens, "<eos>"], languages: ["fr", "en"] },
+        );
+      }
+    }
+
+    // `changed`: the control that a reader moved; without it all is drawn.
+    function draw(changed) {
+      if (!["map", "cell", "operation"].includes(changed) || !looks) ask();
+      if (part("inside").hidden) return;
+      const isThere = part("maps").querySelector(`[data-map="${CSS.escape(field.map.value)}"]`);
+      if (!isThere) throw new RangeError("no such map");
+      if (changed !== "operation" && changed !== "cell") Object.keys(models).forEach(side);
+      explained();
+    }
+
+    const set = follow(form, draw, { written: true });
+    for (const which of Object.keys(models)) {
+      globalThis.live_explain.listen(inside(which, "table"), (_, place) => set("cell", `${which}:${place}`));
+    }
+    form.addEventListener("click", ({ target: clicked }) => {
+      const { example, next, for: unknown } = clicked.closest("button")?.dataset ?? {};
+      if (example) set("sentence", bahdanau.examples[Number(example)].sentence);
+      if (next !== undefined) {
+        const lines = [...known.keys()];
+        set("sentence", lines[(lines.indexOf(tokenize(field.sentence.value).join(" ")) + 1) % lines.length]);
+      }
+      if (unknown) {
+        const words = tokenize(field.sentence.value);
+        set("sentence", words.map((word) => (word === unknown ? clicked.textContent : word)).join(" "));
+        field.sentence.focus();
+      }
+    });
+  };
+})();
