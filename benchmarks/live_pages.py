@@ -27,6 +27,7 @@ from course_utils.studio.book import live as book  # noqa: E402
 
 KINDS = {
     "translator": ("[name=sentence]", "x"),
+    "alignment": ("[name=sentence]", "x"),
     "gpt": ("[name=prompt]", "e"),
     "bert": ("[name=sentence]", "."),
     "vit": ("button[data-map]", "Enter"),
