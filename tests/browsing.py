@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import nbformat
-from playwright.sync_api import Page, Playwright, sync_playwright
+from playwright.sync_api import Locator, Page, Playwright, sync_playwright
 
 from course_utils.lessons import live
 from course_utils.lessons.live.packing import script
@@ -224,13 +224,34 @@ def write_page(folder: Path, *widgets: Live) -> Path:
 
 
 @contextmanager
-def live_page(browser, file: Path, **options) -> Iterator[Page]:
+def live_page(browser, file: Path, fragment: str = "", **options) -> Iterator[Page]:
     """A page whose widgets are alive; any error or message on its console is one of the test."""
     page, errors = browser.new_page(**options), []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text))
-    page.goto(file.as_uri())
+    page.goto(file.as_uri() + fragment)
     page.wait_for_function("() => [...document.forms].every(form => form.dataset.ready)")
     yield page
     page.close()
     assert errors == []
+
+
+def part(page: Page, name: str) -> Locator:
+    """A part of the first widget of a page."""
+    return page.locator(f"form >> nth=0 >> [data-part={name}]")
+
+
+def load(page: Page, name: str, changed: tuple[str, str] = ("", ""), *, inside: str = "") -> None:
+    """A script of live widgets anew, with one piece of it changed.
+
+    `inside`: names of its functions that are in reach then, as `live_inside`.
+    """
+    text = asset(f"live/{name}.js")
+    if changed[0]:
+        assert changed[0] in text, f"{changed[0]} is gone"
+        text = text.replace(*changed)
+    if inside:
+        begin = "\n  return function "
+        assert begin in text
+        text = text.replace(begin, f"\n  globalThis.live_inside = {{ {inside} }};{begin}", 1)
+    page.evaluate(f"() => {{{text}}}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from browsing import FLAGS, one_playwright
+from browsing import FLAGS, live_page, one_playwright, write_page
 from hypothesis import settings
 
 from course_utils.runtime import ROOT
@@ -88,3 +88,16 @@ def browser(chromium):
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def file(request, tmp_path_factory) -> Path:
+    """A page of the live widget that `widget()` of the test's module makes."""
+    return write_page(tmp_path_factory.mktemp("book"), request.module.widget())
+
+
+@pytest.fixture
+def page(browser, file):
+    """That page, its widget alive."""
+    with live_page(browser, file) as page:
+        yield page

@@ -4,15 +4,13 @@ import re
 
 import pytest
 import torch
-from browsing import one_playwright
+from browsing import live_page, load, one_playwright, write_page
 from playwright.sync_api import Error, expect
 from test_live_engine import CLOSE, loud
 
 import course_utils as cu
 from course_utils.lessons.live import restored
 from course_utils.lessons.live.packing import pack
-from course_utils.lessons.page import asset
-from course_utils.studio.book import live as book
 
 pytestmark = pytest.mark.slow
 
@@ -37,19 +35,15 @@ def page(chromium):
     with one_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_context().new_page()
-        load(page)
+        load_all(page)
         yield page
         browser.close()
 
 
-def load(page, changed: tuple[str, str] = ("", "")) -> None:
+def load_all(page, changed: tuple[str, str] = ("", "")) -> None:
     """The scripts anew, with one piece of `explain.js` changed."""
     for name in NAMES:
-        text = asset(f"live/{name}.js")
-        if name == "explain":
-            assert changed[0] in text, f"{changed[0]} is gone"
-            text = text.replace(*changed) if changed[0] else text
-        page.evaluate(f"() => {{{text}}}")
+        load(page, name, changed if name == "explain" else ("", ""))
 
 
 @torch.no_grad()
@@ -148,13 +142,13 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_an_operation_is_found(page, asked, mistake):
-    load(page, MISTAKES[mistake])
+    load_all(page, MISTAKES[mistake])
     try:
         found = worst(page, asked)
     except Error:
         found = float("inf")
     finally:
-        load(page)
+        load_all(page)
     assert not found < CLOSE
 
 
@@ -163,27 +157,13 @@ def test_a_mistake_in_an_operation_is_found(page, asked, mistake):
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("book")
-    for name, text in book.scripts().items():
-        (folder / name).parent.mkdir(exist_ok=True, parents=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    head = "<meta charset=utf-8><meta name=viewport content='width=device-width'>"
-    form = cu.live.translator("i'm home .").page(book.FOLDER)
-    text = f"<!doctype html><html lang=en>{head}<body><div>{form}</div>"
-    (folder / "page.html").write_text(text, encoding="utf-8")
-    return folder / "page.html"
+    return write_page(tmp_path_factory.mktemp("book"), cu.live.translator("i'm home ."))
 
 
 @pytest.fixture
 def widget(page, file):
-    opened, errors = page.context.new_page(), []
-    opened.on("pageerror", lambda error: errors.append(str(error)))
-    opened.on("console", lambda message: errors.append(message.text))
-    opened.goto(file.as_uri())
-    opened.locator("form[data-ready]").wait_for()
-    yield opened
-    opened.close()
-    assert errors == []
+    with live_page(page.context, file) as opened:
+        yield opened
 
 
 def test_a_number_is_chosen_by_keys_and_stepped_operation_by_operation(widget):

@@ -2,31 +2,20 @@
 
 import pytest
 import torch
-from browsing import CONTRAST, in_theme, live_page, write_page
+from browsing import load, part
 from playwright.sync_api import Page, expect
 
 import course_utils as cu
+from course_utils.lessons.live.widget import Live
 from course_utils.lessons.live.widgets.look_up import ANIMALS, QUERIES
-from course_utils.lessons.page import asset
 
 pytestmark = pytest.mark.slow
 
-PARTS = "keys", "table", "size", "home", "temperature", "said"
+SCRIPT, INSIDE = "widgets/look_up", "weightsOf, answerOf"
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    return write_page(tmp_path_factory.mktemp("book"), cu.live.look_up())
-
-
-@pytest.fixture
-def page(browser, file):
-    with live_page(browser, file) as page:
-        yield page
-
-
-def part(page: Page, name: str):
-    return page.locator(f"[data-part={name}]")
+def widget() -> Live:
+    return cu.live.look_up()
 
 
 def column(page: Page, number: int) -> list[float]:
@@ -36,16 +25,6 @@ def column(page: Page, number: int) -> list[float]:
 
 
 # Numbers ----------------------------------------------------------------------------------------
-
-
-def load(page: Page, changed: tuple[str, str] | None = None) -> None:
-    """The script anew, what is inside it in reach, with one piece of it changed."""
-    text = asset("live/widgets/look_up.js")
-    if changed:
-        assert changed[0] in text, f"{changed[0]} is gone"
-        text = text.replace(*changed)
-    inside = "  globalThis.live_inside = { weightsOf, answerOf };\n  return function lookUp("
-    page.evaluate(f"() => {{{text.replace('  return function lookUp(', inside)}}}")
 
 
 def deviation(page: Page) -> float:
@@ -69,7 +48,7 @@ def deviation(page: Page) -> float:
 
 
 def test_scores_weights_and_the_answer_are_those_of_pytorch(page: Page):
-    load(page)
+    load(page, SCRIPT, inside=INSIDE)
     assert deviation(page) < 1e-4
 
 
@@ -84,7 +63,7 @@ MISTAKES = {
 
 def test_each_mistake_is_found(page: Page):
     for mistake, changed in MISTAKES.items():
-        load(page, changed)
+        load(page, SCRIPT, changed, inside=INSIDE)
         assert not deviation(page) < 1e-4, mistake
 
 
@@ -102,18 +81,6 @@ def test_the_widget_says_how_it_is_made_again_and_takes_the_readers_own_table():
     for given in ({"animals": {}}, {"queries": {}}):
         with pytest.raises(ValueError, match="is empty; one entry is needed"):
             cu.live.look_up(**given)
-
-
-def test_a_page_that_comes_alive_shows_what_it_showed_before(browser, file):
-    before, after = browser.new_context(java_script_enabled=False).new_page(), browser.new_page()
-    for page in (before, after):
-        page.goto(file.as_uri())
-    after.locator("form[data-ready]").wait_for()
-    for name in PARTS:
-        texts = [part(page, name).evaluate("node => node.innerHTML") for page in (before, after)]
-        assert texts[0] == texts[1], name
-    before.context.close()
-    after.close()
 
 
 def test_each_word_is_asked_for(page: Page):
@@ -150,19 +117,3 @@ def test_the_query_is_dragged_onto_a_key(page: Page):
     page.get_by_role("slider", name="Temperature T").press("Home")
     expect(part(page, "said")).to_contain_text("the answer is 28.0 years.")  # of the horse
     assert float(page.locator("[name=size]").input_value()) == pytest.approx(0.8, abs=0.02)
-
-
-# For everyone -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_text_can_be_read_on_its_ground(page: Page, theme):
-    in_theme(page, theme)
-    assert page.locator("form").evaluate(CONTRAST) >= 4.5
-
-
-def test_on_a_phone_nothing_is_wider_than_the_page_and_all_can_be_touched(browser, file):
-    with live_page(browser, file, viewport={"width": 360, "height": 740}) as page:
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360
-        touched = page.locator("button:visible, label:visible")
-        assert min(each.bounding_box()["height"] for each in touched.all()) >= 24

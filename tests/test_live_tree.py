@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from browsing import load
 from playwright.sync_api import Error
 from test_live_engine import CLOSE, loud
 
@@ -10,7 +11,6 @@ from course_utils.data.text import BOS, EOS, PAD
 from course_utils.decoding import beam_search
 from course_utils.lessons.live import restored
 from course_utils.lessons.live.packing import pack
-from course_utils.lessons.page import asset
 
 pytestmark = pytest.mark.slow
 
@@ -31,18 +31,15 @@ RUN = """([packed, lines, size, longest]) => lines.map(source => {
 @pytest.fixture(scope="module")
 def page(browser):
     page = browser.new_page()
-    load(page)
+    load_all(page)
     yield page
     page.close()
 
 
-def load(page, changed: tuple[str, str] = ("", "")) -> None:
+def load_all(page, changed: tuple[str, str] = ("", "")) -> None:
+    """The scripts anew, with one piece of `tree.js` changed."""
     for name in NAMES:
-        text = asset(f"live/{name}.js")
-        if name == "tree":
-            assert changed[0] in text, f"{changed[0]} is gone"
-            text = text.replace(*changed) if changed[0] else text
-        page.evaluate(f"() => {{{text}}}")
+        load(page, name, changed if name == "tree" else ("", ""))
 
 
 @pytest.fixture(scope="module")
@@ -106,13 +103,13 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_the_tree_is_found(page, asked, mistake):
-    load(page, MISTAKES[mistake])
+    load_all(page, MISTAKES[mistake])
     try:
         assert problems(page, asked)
     except Error:
         pass
     finally:
-        load(page)
+        load_all(page)
 
 
 def test_the_list_holds_every_node_and_no_html_of_words(page, asked):

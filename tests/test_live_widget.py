@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from browsing import CONTRAST, in_theme
+from browsing import part, write_page
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from playwright.sync_api import Page, expect
 
@@ -92,53 +92,21 @@ def test_a_book_without_a_script_that_a_page_needs_is_not_whole(tmp_path):
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     """A page with two widgets, opened from a file, as a book without a server."""
-    folder = tmp_path_factory.mktemp("book")
-    for name, text in book.scripts().items():
-        (folder / name).parent.mkdir(exist_ok=True, parents=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    forms = [cu.live.translator(line).page(book.FOLDER) for line in (SENTENCE, "he's calm .")]
-    divs = "".join(f"<div>{form}</div>" for form in forms)
-    head = "<meta charset=utf-8><meta name=viewport content='width=device-width'>"
-    text = f"<!doctype html><html lang=en>{head}<body>{divs}"
-    (folder / "page.html").write_text(text, encoding="utf-8")
-    return folder / "page.html"
-
-
-@pytest.fixture
-def page(browser, file):
-    page, errors = browser.new_page(), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text))
-    page.goto(file.as_uri())
-    expect(page.locator("form[data-ready]")).to_have_count(2)
-    yield page
-    page.close()
-    assert errors == []
-
-
-def part(page: Page, name: str):
-    return page.locator(f"form >> nth=0 >> [data-part={name}]")
+    made = map(cu.live.translator, (SENTENCE, "he's calm ."))
+    return write_page(tmp_path_factory.mktemp("book"), *made)
 
 
 def write(page: Page, sentence: str) -> None:
     page.get_by_role("textbox", name="English").first.fill(sentence)
 
 
-def test_a_page_that_comes_alive_shows_what_it_showed_before(browser, file):
-    before, after = browser.new_context(java_script_enabled=False).new_page(), browser.new_page()
-    for page in (before, after):
-        page.goto(file.as_uri())
-    after.locator("form[data-ready]").first.wait_for()
+def test_what_a_page_draws_anew_is_what_it_showed_before(page: Page):
     html = 'part => part.innerHTML.replaceAll(/ (role|tabindex|aria-selected)="[^"]*"/g, \'\')'
-    written = {name: part(before, name).evaluate(html) for name in PARTS}
-    assert {name: part(after, name).evaluate(html) for name in PARTS} == written
+    written = {name: part(page, name).evaluate(html) for name in PARTS}
+    part(page, "table").evaluate("part => part.replaceChildren()")
     drawn = "field => field.dispatchEvent(new Event('input', { bubbles: true }))"
-    part(after, "table").evaluate("part => part.replaceChildren()")
-    after.get_by_role("textbox", name="English").first.evaluate(drawn)  # the same sentence again
-    assert {name: part(after, name).evaluate(html) for name in PARTS} == written
-    assert before.locator("input:enabled, button:enabled").count() == 0
-    before.context.close()
-    after.close()
+    page.get_by_role("textbox", name="English").first.evaluate(drawn)  # the same sentence again
+    assert {name: part(page, name).evaluate(html) for name in PARTS} == written
 
 
 def test_a_sentence_is_translated_as_it_is_written(page: Page):
@@ -251,28 +219,12 @@ def test_the_large_map_is_that_of_pytorch(page: Page, kind, name):
 # For everyone -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_text_can_be_read_on_its_ground(page: Page, theme):
-    in_theme(page, theme)
-    write(page, "the old wuman is sleeping near the theater .")
-    page.locator("form").first.get_by_role("slider").press("End")
-    part(page, "table").locator("td").nth(4).click()
-    page.locator("form").first.get_by_role("radio", name="merge").check()
-    assert page.locator("form").first.evaluate(CONTRAST) >= 4.5
-
-
-def test_on_a_phone_nothing_is_wider_than_the_page_and_all_can_be_touched(browser, file):
+def test_a_wide_map_scrolls_on_a_phone(browser, file):
     page = browser.new_page(viewport={"width": 360, "height": 740})
     page.goto(file.as_uri())
     page.locator("form[data-ready]").first.wait_for()
     write(page, "there were three mirrors near the window and the old woman is sleeping .")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    form = page.locator("form").first
-    touched = form.locator(
-        "button:visible, select:visible, label:visible, input[type=text]:visible"
-    )
-    assert min(each.bounding_box()["height"] for each in touched.all()) >= 24
-    region = form.get_by_role("region", name="The chosen map")
+    region = page.locator("form").first.get_by_role("region", name="The chosen map")
     assert region.evaluate("node => node.scrollWidth > node.clientWidth && node.tabIndex === 0")
     page.close()
 
