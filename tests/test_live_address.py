@@ -1,5 +1,6 @@
 """The state of a live widget or an explorer in the address: restored, copied, hidden, and bad ones without harm."""
 
+import re
 from urllib.parse import urlencode
 
 import pytest
@@ -8,6 +9,7 @@ from playwright.sync_api import expect
 from test_explore_browser import explorer
 
 import course_utils as cu
+from course_utils.runtime import ROOT
 from course_utils.studio.book import live as book
 
 pytestmark = pytest.mark.slow
@@ -112,6 +114,21 @@ def test_a_teachers_link_hides_controls_and_keeps_them_hidden(at):
     assert page.evaluate("form => live_address.link(form)", form.element_handle()).endswith(
         "hide=search%2Ckind%2Cmap"
     )
+
+
+def test_the_link_that_the_readme_gives_to_teachers_does_what_it_says(at):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (fragment,) = re.findall(r"^11_translating\.html(#\S+)$", readme, re.M)
+    form = at(fragment).locator("form.cu-live").first
+    expect(form.get_by_role("textbox", name="English")).to_have_value("he's calm .")
+    expect(form.locator("caption").first).to_contain_text("Cross-attention, layer 0, head 2")
+    for hidden in (
+        form.get_by_role("combobox", name="Search"),
+        form.get_by_role("group", name="Attention"),
+        form.get_by_role("button", name="Take the tour"),
+    ):
+        expect(hidden).to_be_hidden()
+    expect(form.get_by_role("slider", name="Step")).to_be_visible()
 
 
 @pytest.mark.parametrize(

@@ -221,3 +221,45 @@ def test_a_shorter_sentence_forgets_a_place_that_it_does_not_have(widget):
     expect(widget.locator("[data-part=of]")).to_contain_text("the weight is")
     widget.get_by_role("textbox", name="English").fill("go .")
     expect(widget.locator("[data-part=of]")).to_contain_text("Choose a number")
+
+
+# Of a language model ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["gpt", "bert"])
+def test_every_number_of_a_text_is_explained(page, tmp_path, kind):
+    """The GPT's text is read token by token as it is written: the first row is explained as well as the last."""
+    file = write_page(tmp_path, getattr(cu.live, kind)())
+    with live_page(page.context, file) as opened:
+        part = opened.locator("[data-part=of]")
+        expect(part).to_contain_text("Choose a number")
+        if kind == "gpt":
+            opened.get_by_role("button", name="Begin again").click()
+            for _ in range(3):
+                opened.get_by_role("button", name="One token").click()
+        grid, work = opened.get_by_role("grid"), opened.locator("[data-part=work]")
+        words = grid.locator("thead th").all_text_contents()[1:]
+        assert len(words) == grid.locator("tbody tr").count() >= 6
+        for query, key in ((0, 0), (2, 1), (len(words) - 1, 3), (1, len(words) - 1)):
+            cell = grid.locator("tbody tr").nth(query).locator("td").nth(key)
+            cell.press("Enter")
+            expect(cell).to_have_attribute("aria-selected", "true")
+            expect(grid.locator("[aria-selected]")).to_have_count(1)
+            expect(part).to_contain_text(f"Query {words[query]}, key {words[key]}:")
+            weight = float(re.search(r"the weight is (\d\.\d{4})", part.inner_text())[1])
+            assert abs(100 * weight - float(cell.inner_text())) <= 0.51
+        opened.get_by_role("radio", name="mask").check()
+        masked = "comes later: its weight is 0" if kind == "gpt" else "Nothing is masked"
+        expect(work).to_contain_text(masked)
+        opened.get_by_role("button", name="mean of all heads").click()
+        expect(part).to_contain_text("the mean of 8 heads")
+        opened.get_by_role("textbox").first.fill("go")
+        expect(part).to_contain_text("Choose a number")  # there is no such place any more
+
+
+def test_what_was_explained_is_restored_from_the_address(page, tmp_path):
+    file = write_page(tmp_path, cu.live.gpt())
+    address = "#live=gpt.0&prompt=we&written=|we&map=0.1&cell=1.0&operation=mix"
+    with live_page(page.context, file, address) as opened:
+        expect(opened.locator("[data-part=of]")).to_contain_text("Query we␣, key <eos>")
+        expect(opened.locator("[data-part=work] strong").first).to_have_text("mix")

@@ -290,6 +290,8 @@ def test_words_that_it_never_read_are_named(page: Page):
     expect(unread).to_contain_text("<b>is</b>")
     unread.get_by_role("button", name="woman", exact=True).click()
     expect(page.get_by_role("textbox")).to_have_value("the woman <b>is</b>")
+    begin(page, "le")
+    expect(unread).to_contain_text("It has never read le, and reads it as one piece: le␣.")
 
 
 def test_its_state_stands_in_the_controls(page: Page):

@@ -137,6 +137,7 @@ def test_the_widget_says_how_it_is_made_again_and_its_first_state_is_there_witho
     made = cu.live.kernel_regression(0.5)
     assert repr(made) == "live.kernel_regression(0.5)"
     html = cu.live.kernel_regression().form()
+    assert not re.search(r">[^<]*-\d", html.split("</style>")[1]), "a hyphen for a minus sign"
     assert html.count("<circle") == 40 + 3
     assert "the average is 3.85" in html
     with pytest.raises(ValueError, match="noise"):

@@ -31,22 +31,28 @@ def file(kind, tmp_path_factory):
 # A widget that shows all it can -------------------------------------------------------------------
 
 
+def explained(page: Page) -> None:
+    part(page, "table").locator("td").nth(4).click()
+    page.get_by_role("radio", name="merge").check()
+
+
 def gpt(page: Page) -> None:
     page.get_by_role("textbox", name="Beginning").fill("the old wuman is sleeping behind the")
     page.get_by_role("button", name="Write", exact=True).click()
+    explained(page)
 
 
 def bert(page: Page) -> None:
     line = "the old wuman is ___ behind the house near the old church ."
     page.get_by_role("textbox", name="Sentence").fill(line)
+    explained(page)
 
 
 def translator(page: Page) -> None:
     line = "there were three mirrors near the window and the old wuman is sleeping ."
     page.get_by_role("textbox", name="English").fill(line)
     page.get_by_role("slider", name="Step").press("End")
-    part(page, "table").locator("td").nth(4).click()
-    page.get_by_role("radio", name="merge").check()
+    explained(page)
 
 
 FULL = {"gpt": gpt, "bert": bert, "translator": translator}
@@ -88,14 +94,31 @@ def test_a_page_that_comes_alive_shows_what_it_showed_before(browser, kind, file
 
 def test_an_address_that_holds_nonsense_does_no_harm(browser, kind, file):
     with live_page(browser, file) as page:
-        controls = "form => [...form.elements].map(({ name }) => name).filter(Boolean)"
-        names = page.locator("form").evaluate(controls)
-        for name in dict.fromkeys(names):
-            for junk in ("<img src=x>", "-1", "1e9", "9.9", ""):
+        named = "form => [...form.elements].filter(each => each.name).map(each => [each.name, each.type])"
+        controls = dict(page.locator("form").evaluate(named))
+        for name, sort in controls.items():
+            texts = () if sort == "number" else ("<img src=x>",)  # the browser itself says so
+            for junk in (*texts, "-1", "1e9", "9.9", ""):
                 page.goto(f"{file.as_uri()}#live={kind}.0&{name}={junk}")
         assert page.locator("form img").count() == 0
-        page.goto(f"{file.as_uri()}#live={kind}.0&hide={names[0]}")
+        page.goto(f"{file.as_uri()}#live={kind}.0&hide={next(iter(controls))}")
         assert page.locator("form [data-away]").count() >= 1
+
+
+def test_what_does_not_fit_into_a_field_is_said_to_be_left_out(browser, kind, file):
+    with live_page(browser, file) as page:
+        for field in page.locator("input[maxlength]").all():
+            told = field.locator("xpath=ancestor::label/following-sibling::*[@role='status'][1]")
+            most = int(field.get_attribute("maxlength"))
+            field.fill("a" * (most - 1))
+            field.press("End")
+            field.press("b")
+            expect(told).to_be_empty()
+            field.press("c")
+            expect(told).to_contain_text(f"At most {most} characters")
+            assert field.input_value() == "a" * (most - 1) + "b"
+            field.press("Backspace")
+            expect(told).to_be_empty()
 
 
 # For everyone -------------------------------------------------------------------------------------

@@ -21,7 +21,8 @@ def widget() -> Live:
 def column(page: Page, number: int) -> list[float]:
     """A column of the table, without its sum."""
     rows = part(page, "table").locator("tbody tr").all()[:-1]
-    return [float(row.locator("td").nth(number).text_content()) for row in rows]
+    texts = [row.locator("td").nth(number).text_content() for row in rows]
+    return [float(text.replace("−", "-")) for text in texts]
 
 
 # Numbers ----------------------------------------------------------------------------------------
@@ -76,6 +77,7 @@ def test_the_widget_says_how_it_is_made_again_and_takes_the_readers_own_table():
         "live.look_up({'pig': (0.6, 0.7, 3.0), 'whale': (1.6, 0.0, 90.0)}, {'calf': (0.6, 0.7)})"
     )
     assert repr(made) == expected
+    assert "<td>−0.745</td>" in made.form(), "no hyphen for a minus sign"
     assert 'max="1.7"' in made.form() and "calf, size 0.60" in made.form()
     assert "kitten, size 0.20, home 0.90, T = 0.1: the answer is 13.8 years." in cu.live.look_up().form()  # fmt: skip
     for given in ({"animals": {}}, {"queries": {}}):

@@ -1,77 +1,116 @@
-"""The tour of the translator, from the first card to the last, by keyboard."""
+"""The tours, from the first card to the last, by keyboard."""
 
 import pytest
 from browsing import live_page, write_page
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 import course_utils as cu
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def page(browser, tmp_path):
-    with live_page(browser, write_page(tmp_path, cu.live.translator())) as page:
-        yield page
+def file(folder, kind: str):
+    return write_page(folder, getattr(cu.live, kind)())
 
 
-def test_each_card_opens_and_marks_what_it_speaks_of_and_sees_its_task_done(page):
-    form, tour = page.locator("form"), page.get_by_role("region", name="Tour")
-    expect(tour).to_be_hidden()
-    form.get_by_role("button", name="Take the tour").press("Enter")
-    title, done = tour.locator("strong"), tour.locator("span, p[role=status]")
-    slider, grid = form.get_by_role("slider"), form.get_by_role("grid")
+def largest(page: Page) -> None:
+    cells = page.get_by_role("grid").locator("tbody tr").first.locator("td")
+    numbers = [int(text) for text in cells.all_text_contents()]
+    cells.nth(numbers.index(min(numbers))).press("Enter")
+    expect(page.locator(".cu-live-tour [role=status]")).to_be_empty()
+    cells.nth(numbers.index(max(numbers))).press("Enter")
 
-    def radio(name: str):
-        form.get_by_role("radio", name=name).check()
 
-    def largest():
-        cells = grid.locator("tbody tr").first.locator("td")
-        numbers = [int(text) for text in cells.all_text_contents()]
-        cells.nth(numbers.index(min(numbers))).press("Enter")
-        expect(done).to_be_empty()
-        cells.nth(numbers.index(max(numbers))).press("Enter")
+def above_the_diagonal(page: Page) -> None:
+    page.get_by_role("grid").locator("tbody tr").first.locator("td").last.press("Enter")
 
-    tasks = [
-        lambda: form.get_by_role("textbox", name="English").fill("He's calm."),
-        lambda: form.get_by_role("button", name="woman", exact=True).press("Enter"),
-        lambda: slider.press("End"),
+
+def button(page: Page, name: str) -> None:
+    page.get_by_role("button", name=name, exact=True).press("Enter")
+
+
+def operation(page: Page, name: str) -> None:
+    page.get_by_role("radio", name=name).check()
+
+
+def gpt_writes_from_another_seed(page: Page) -> None:
+    page.get_by_role("spinbutton", name="Seed").fill("5")
+    button(page, "Write")
+
+
+TASKS = {
+    "translator": [
+        lambda page: page.get_by_role("textbox", name="English").fill("He's calm."),
+        lambda page: button(page, "woman"),
+        lambda page: page.get_by_role("slider", name="Step").press("End"),
         largest,
-        lambda: radio("normalize"),
-        lambda: form.get_by_role("button", name="layer 0, head 2").press("Enter"),
-        lambda: grid.locator("tbody tr").first.locator("td").last.click(),
+        lambda page: operation(page, "normalize"),
+        lambda page: button(page, "layer 0, head 2"),
+        above_the_diagonal,
         None,
-        lambda: form.locator("[data-example='2']").press("Enter"),
-    ]
-    for number, task in enumerate(tasks, 1):
-        expect(title).to_contain_text(f"{number} of 9: ")
-        expect(title).to_be_focused()
-        pressed, caption = (
-            form.locator("[data-part=maps] [aria-pressed=true]"),
-            grid.locator("caption"),
-        )
-        expect(caption).to_contain_text(pressed.inner_text())
-        assert form.locator(".cu-live-marked").count() >= 1
-        assert form.locator(".cu-live-marked").first.is_visible()
-        expect(done).to_be_empty()
-        if task:
-            task()
-            expect(done).to_have_text("Done.")
-        if number < 9:
-            tour.get_by_role("button", name="Next").press("Enter")
-    expect(tour.get_by_role("button", name="Next")).to_be_disabled()
-    tour.get_by_role("button", name="Back").press("Enter")
-    expect(title).to_contain_text("8 of 9: Beam search")
-    expect(form.get_by_role("region", name="The beam as a tree")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(tour).to_be_hidden()
-    expect(form.get_by_role("button", name="Take the tour")).to_be_focused()
-    assert form.locator(".cu-live-marked").count() == 0
+        lambda page: page.locator("[data-example='2']").press("Enter"),
+    ],
+    "gpt": [
+        lambda page: page.get_by_role("textbox", name="Beginning").fill("The old woman"),
+        lambda page: [button(page, "One token") for _ in range(3)],
+        lambda page: button(page, "woman"),
+        lambda page: page.locator("[data-choice]").nth(3).press("Enter"),
+        lambda page: page.get_by_role("slider", name="Temperature").press("End"),
+        lambda page: page.get_by_role("combobox", name="Top k").select_option("3"),
+        gpt_writes_from_another_seed,
+        lambda page: button(page, "layer 0, head 2"),
+        above_the_diagonal,
+        lambda page: operation(page, "merge"),
+    ],
+}
+"""Kind → what a reader does at each card; None where a card sets no task that the page can see done."""
 
 
-def test_an_address_opens_a_card_and_a_bad_number_none(page):
-    page.goto(page.url + "#live=translator.0&tour=6")
-    tour = page.get_by_role("region", name="Tour")
-    expect(tour.locator("strong")).to_contain_text("6 of 9: Eight heads")
-    page.goto(page.url.replace("tour=6", "tour=99"))
-    expect(tour).to_be_hidden()
+@pytest.mark.parametrize("kind", TASKS)
+def test_each_card_opens_and_marks_what_it_speaks_of_and_sees_its_task_done(
+    browser, tmp_path, kind
+):
+    tasks = TASKS[kind]
+    with live_page(browser, file(tmp_path, kind), reduced_motion="reduce") as page:
+        form, tour = page.locator("form"), page.get_by_role("region", name="Tour")
+        expect(tour).to_be_hidden()
+        button(page, "Take the tour")
+        title, done = tour.locator("strong"), tour.locator("[role=status]")
+        for number, task in enumerate(tasks, 1):
+            expect(title).to_contain_text(f"{number} of {len(tasks)}: ")
+            expect(title).to_be_focused()
+            pressed = form.locator("[data-part=maps] [aria-pressed=true]")
+            expect(page.get_by_role("grid").locator("caption")).to_contain_text(
+                pressed.inner_text()
+            )
+            assert form.locator(".cu-live-marked").count() >= 1
+            assert form.locator(".cu-live-marked").first.is_visible()
+            expect(done).to_be_empty()
+            if task:
+                task(page)
+                expect(done).to_have_text("Done.")
+            if number < len(tasks):
+                button(page, "Next")
+        expect(tour.get_by_role("button", name="Next")).to_be_disabled()
+        button(page, "Back")
+        expect(title).to_contain_text(f"{len(tasks) - 1} of {len(tasks)}: ")
+        page.keyboard.press("Escape")
+        expect(tour).to_be_hidden()
+        expect(form.get_by_role("button", name="Take the tour")).to_be_focused()
+        assert form.locator(".cu-live-marked").count() == 0
+
+
+def test_the_card_on_beam_search_opens_the_tree(browser, tmp_path):
+    with live_page(browser, file(tmp_path, "translator"), "#live=translator.0&tour=8") as page:
+        title = page.locator(".cu-live-tour strong")
+        expect(title).to_contain_text("8 of 9: Beam search")
+        expect(page.get_by_role("region", name="The beam as a tree")).to_be_visible()
+
+
+def test_an_address_opens_a_card_and_a_bad_number_none(browser, tmp_path):
+    made = file(tmp_path, "translator")
+    with live_page(browser, made, "#live=translator.0&tour=6") as page:
+        tour = page.get_by_role("region", name="Tour")
+        expect(tour.locator("strong")).to_contain_text("6 of 9: Eight heads")
+        page.goto(page.url.replace("tour=6", "tour=99"))
+        expect(tour).to_be_hidden()

@@ -2,7 +2,7 @@
 // operation by operation. For every widget whose model is a Network of engine.js: `inside` holds what was computed.
 globalThis.live_explain = (() => {
   "use strict";
-  const { OURS, safe, percent, range, named } = globalThis.live_parts;
+  const { OURS, safe, percent, range, fixed, named } = globalThis.live_parts;
   const OPERATIONS = ["project", "score", "scale", "mask", "normalize", "mix", "merge"];
   const HINT = "Choose a number of the table: the page shows how it was computed.";
 
@@ -37,9 +37,8 @@ globalThis.live_explain = (() => {
 
   // What is said about it -------------------------------------------------------------------------
 
-  const minus = (text) => text.replace("-", "−");
-  const two = (number) => minus((Math.abs(number) < 0.005 ? 0 : number).toFixed(2));
-  const four = (number) => minus((Math.abs(number) < 0.00005 ? 0 : number).toFixed(4));
+  const two = (number) => fixed(number, 2);
+  const four = (number) => fixed(number, 4);
 
   // One sentence or two for an operation; query and key are words, as HTML.
   const SAYS = {
@@ -147,36 +146,40 @@ globalThis.live_explain = (() => {
 
   // The large table -------------------------------------------------------------------------------
 
-  const cells = (table) => [...table.tBodies[0].rows].map((row) => [...row.querySelectorAll("td")]);
+  const cellsOf = (row) => [...(row?.querySelectorAll("td") ?? [])];
+  const cellAt = (table, i, j) => cellsOf(table.tBodies[0].rows[i])[j];
 
   // A place in the table: "2.0" is row 2, column 0. What is no place gives null.
   function placeIn(table, value) {
     const [i, j] = value.split(".").map(Number);
-    return value.includes(".") && cells(table)[i]?.[j] ? [i, j] : null;
+    return value.includes(".") && cellAt(table, i, j) ? [i, j] : null;
   }
 
-  // One stop of the tab key for all numbers; the chosen one is selected.
+  // All numbers are one stop of the tab key.
+  function stopAt(cell) {
+    cell.closest("table").querySelector('td[tabindex="0"]')?.setAttribute("tabindex", "-1");
+    cell.tabIndex = 0;
+  }
+
+  // The chosen number is selected; none is where `place` is null.
   function mark(table, place) {
+    if (table.getAttribute("role") !== "grid") for (const each of table.querySelectorAll("td")) each.tabIndex = -1;
     table.setAttribute("role", "grid");
-    cells(table).forEach((row, i) => row.forEach((cell, j) => {
-      const chosen = place !== null && place[0] === i && place[1] === j;
-      cell.tabIndex = chosen || (place === null && i === 0 && j === 0) ? 0 : -1;
-      cell.setAttribute("aria-selected", chosen);
-    }));
+    const cell = cellAt(table, ...(place ?? [0, 0]));
+    table.querySelector("[aria-selected]")?.removeAttribute("aria-selected");
+    stopAt(cell);
+    if (place) cell.setAttribute("aria-selected", "true");
   }
 
   // Keys and clicks in the table: arrows move, Enter and Space choose by `set("cell", "2.0")`.
   function listen(region, set) {
     if (!region.querySelector('[role="grid"]')) mark(region.querySelector("table"), null);
     const placed = (cell) => {
-      const i = cell.parentElement.sectionRowIndex;
-      return [i, cells(cell.closest("table"))[i].indexOf(cell)];
+      const row = cell.parentElement;
+      return [row.sectionRowIndex, cellsOf(row).indexOf(cell)];
     };
     const focus = (cell) => {
-      region.querySelectorAll('td[tabindex="0"]').forEach((each) => {
-        each.tabIndex = -1;
-      });
-      cell.tabIndex = 0;
+      stopAt(cell);
       cell.focus();
     };
     region.addEventListener("click", ({ target }) => {
@@ -189,17 +192,16 @@ globalThis.live_explain = (() => {
       const cell = event.target.closest("tbody td");
       if (!cell) return;
       const [i, j] = placed(cell);
-      const every = cells(cell.closest("table"));
       const moved = {
         ArrowUp: [i - 1, j],
         ArrowDown: [i + 1, j],
         ArrowLeft: [i, j - 1],
         ArrowRight: [i, j + 1],
         Home: [i, 0],
-        End: [i, every[i].length - 1],
+        End: [i, cellsOf(cell.parentElement).length - 1],
       }[event.key];
       if (moved) {
-        const next = every[moved[0]]?.[moved[1]];
+        const next = cellAt(cell.closest("table"), ...moved);
         if (next) focus(next);
       } else if (event.key === "Enter" || event.key === " ") {
         set("cell", `${i}.${j}`);
@@ -213,9 +215,15 @@ globalThis.live_explain = (() => {
 
   // The form ------------------------------------------------------------------------------------
 
+  // The heads that a map shows: one, or all those whose mean it is. names: of the attentions, layer by layer.
+  function headsOf(model, names, map) {
+    const every = names.flatMap((name, layer) =>
+      model.maps[name].map((_, head) => ({ name, head, place: `${layer}.${head}` })));
+    return map === "mean" ? every : every.filter(({ place }) => place === map);
+  }
+
   // Shows how the number was computed that the control `cell` names, up to the operation in the control of that name.
-  // attentions: { name, head, place } of the map that is shown, or of all those whose mean it is; words: queries and
-  // keys, the tokens, and `languages` of the two.
+  // attentions: what `headsOf` gives; words: queries and keys, the tokens, and `languages` of the two.
   function explain(form, model, attentions, words) {
     const part = (name) => form.querySelector(`[data-part="${name}"]`);
     const table = part("table").querySelector("table");
@@ -234,5 +242,5 @@ globalThis.live_explain = (() => {
     if (every.length === 1) part("work").innerHTML = html(every[0], words, word, form.elements.operation.value);
   }
 
-  return { OPERATIONS, work, explain, listen };
+  return { OPERATIONS, work, headsOf, explain, listen };
 })();

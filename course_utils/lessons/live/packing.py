@@ -7,16 +7,19 @@ What a page computes with are these rounded weights; `restored` gives them to Py
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 LARGE = 1024
 """From so many numbers on a matrix is rounded to 8 bits: below, it would save too little."""
 
 MAX_BYTES = 700_000
 """Of one bundle, as a script."""
+
+Network = TypeVar("Network", bound=nn.Module)
 
 
 def pack(
@@ -45,6 +48,13 @@ def pack(
 def restored(packed: Mapping) -> dict[str, Tensor]:
     """The state_dict that a page sees: the weights of a bundle, to the last bit."""
     return {name: _unpacked(tensor) for name, tensor in packed["tensors"].items()}
+
+
+def network_of(kind: type[Network], packed: Mapping) -> Network:
+    """The network that a page sees, as PyTorch's, in eval mode; it is not trained further."""
+    network = kind(**packed["config"])
+    network.load_state_dict(restored(packed))
+    return network.eval().requires_grad_(False)
 
 
 def script(name: str, packed: Mapping) -> str:

@@ -7,6 +7,9 @@ globalThis.live_parts = (() => {
   const percent = (p) => Math.floor(100 * p + 0.5);
   const range = (length) => Array.from({ length }, (_, i) => i);
 
+  // A number with so many digits after the point, and a real minus sign; what is rounded to 0 has none.
+  const fixed = (number, digits) => number.toFixed(digits).replace(/^-(?=[0.]*$)/, "").replace("-", "−");
+
   // The places of the largest numbers, the largest first.
   function largest(numbers, count) {
     const best = [];
@@ -25,9 +28,10 @@ globalThis.live_parts = (() => {
   function svg(weights) {
     const tenths = Array.from({ length: 11 }, () => "");
     weights.forEach((row, i) => row.forEach((weight, j) => {
-      tenths[Math.floor(10 * weight + 0.5)] += `M${j} ${i}h1v1h-1z`;
+      const tenth = Math.floor(10 * weight + 0.5);
+      if (tenth) tenths[tenth] += `M${j} ${i}h1v1h-1z`;
     }));
-    const paths = range(11).filter((tenth) => tenth && tenths[tenth])
+    const paths = range(11).filter((tenth) => tenths[tenth])
       .map((tenth) => `<path fill-opacity="${tenth / 10}" d="${tenths[tenth]}"></path>`);
     const box = `0 0 ${weights[0].length} ${weights.length}`;
     return `<svg aria-hidden="true" viewBox="${box}" preserveAspectRatio="none">${paths.join("")}</svg>`;
@@ -122,11 +126,12 @@ globalThis.live_parts = (() => {
     return row.at(-1);
   }
 
-  // Known words like this one; the first four of a vocabulary are no words.
+  // Known words like this one, for "am" also "i'm"; the first four of a vocabulary are no words.
   function suggestions(unknown, vocabulary) {
     const rated = vocabulary.slice(4).map((word) => {
       const begins = unknown.length > 2 && word.startsWith(unknown.slice(0, 3));
-      return { word, far: distance(unknown, word) - (begins ? 0.5 : 0), begins };
+      const short = /^(am|are|is)$/.test(unknown) && word.endsWith(`'${unknown.slice(1)}`);
+      return { word, far: short ? 0 : distance(unknown, word) - (begins ? 0.5 : 0), begins };
     });
     const near = rated.filter(({ far, begins }) => begins || far <= Math.min(2, unknown.length / 2));
     return near.sort((a, b) => a.far - b.far).slice(0, 3).map(({ word }) => word);
@@ -140,7 +145,28 @@ globalThis.live_parts = (() => {
     return `<span>It does not know <q>${safe(token)}</q>.${like}</span>`;
   }
 
+  // The text with another word in place of an unknown one; "i'm" for "am" takes the place of "i am".
+  function replaced(text, unknown, word) {
+    const tokens = globalThis.live_engine.tokenize(text);
+    const inside = (token, i) => tokens[i + 1] === unknown && word.startsWith(`${token}'`);
+    return tokens.filter((token, i) => !inside(token, i)).map((token) => (token === unknown ? word : token)).join(" ");
+  }
+
   // The form ------------------------------------------------------------------------------------
+
+  // What does not fit into a field is left out: that is said.
+  function sayLimits(form) {
+    for (const field of form.querySelectorAll("[maxlength]")) {
+      const told = document.createElement("small");
+      told.setAttribute("role", "status");
+      (field.closest("label") ?? field).after(told);
+      field.addEventListener("beforeinput", ({ data }) => {
+        const kept = field.value.length - (field.selectionEnd - field.selectionStart);
+        const fits = kept + (data ?? "").length <= field.maxLength;
+        told.textContent = fits ? "" : `At most ${field.maxLength} characters: the rest is left out.`;
+      });
+    }
+  }
 
   // All that a reader chose stands in named controls, a map in a hidden one: `draw` follows them.
   // Written by the widget itself, a value is followed when it says so by `set`. written: the first state, which Python
@@ -151,6 +177,7 @@ globalThis.live_parts = (() => {
       form.elements[name].dispatchEvent?.(new Event("input", { bubbles: true }));
     };
     form.addEventListener("submit", (event) => event.preventDefault());
+    sayLimits(form);
     const press = (map) => form.querySelectorAll("button[data-map]")
       .forEach((each) => each.setAttribute("aria-pressed", each.dataset.map === map));
     form.addEventListener("input", ({ target }) => {
@@ -170,7 +197,7 @@ globalThis.live_parts = (() => {
   }
 
   return {
-    OURS, safe, percent, range, largest, svg, mean, named, mapAt, gallery, table, bars, choices, weighted,
-    suggestions, unknownWord, follow,
+    OURS, safe, percent, range, fixed, largest, svg, mean, named, mapAt, gallery, table, bars, choices, weighted,
+    suggestions, unknownWord, replaced, follow,
   };
 })();

@@ -28,6 +28,12 @@ def share(p: float) -> str:
     return f"{percent(p) / 100:g}"
 
 
+def fixed(number: float, digits: int) -> str:
+    """A number with so many digits after the point, and a real minus sign; what is rounded to 0 has none."""
+    text = f"{number:.{digits}f}"
+    return text.removeprefix("-") if float(text) == 0 else text.replace("-", "−")
+
+
 def svg(weights: Tensor) -> str:
     """A small map of weights (queries, keys): for each tenth of weight one path of squares."""
     tenths = [""] * 11

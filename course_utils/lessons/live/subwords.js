@@ -45,22 +45,18 @@ globalThis.live_subwords = (() => {
       return [...new Set(words)].filter((word) => !this.words.includes(word));
     }
 
-    // "It has never read wuman, and reads it in pieces: w u man␣. Words it knows: woman", each known one a button.
+    // "It has never read wuman, and reads it in pieces: w u man␣. Words it knows: woman", each known one a button. A
+    // word may be one piece, as a part of other words was.
     unreadWord(word) {
       const { OURS, safe, suggestions } = globalThis.live_parts;
       const like = suggestions(word, ["", "", "", "", ...this.words]).map((each) =>
         `<button type="button" ${OURS} data-for="${safe(word)}">${safe(each)}</button>`);
       const pieces = this.pieces(word).map((piece) => (this.ids.has(piece) ? piece : this.tokens[UNK]));
-      return `<span>It has never read <q>${safe(word)}</q>, and reads it in pieces: ${safe(pieces.join(" "))}.` +
+      const cut = pieces.length > 1 ? "in pieces" : "as one piece";
+      return `<span>It has never read <q>${safe(word)}</q>, and reads it ${cut}: ${safe(pieces.join(" "))}.` +
         `${like.length ? ` Words it knows: ${like.join(" ")}` : ""}</span>`;
     }
   }
 
-  // The text with another word in place of an unknown one.
-  function replaced(text, word, other) {
-    const words = globalThis.live_engine.tokenize(text);
-    return words.map((each) => (each === word ? other : each)).join(" ");
-  }
-
-  return { Subwords, replaced };
+  return { Subwords };
 })();

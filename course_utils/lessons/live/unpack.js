@@ -39,6 +39,21 @@ globalThis.live_unpack = (() => {
     return Array.from({ length: numbers.length / size }, row);
   }
 
-  return (tensors) =>
-    Object.fromEntries(Object.entries(tensors).map(([name, packed]) => [name, unpack(packed)]));
+  // Each tensor is unpacked when it is first asked for, or when the page has nothing else to do.
+  return (tensors) => {
+    const found = {};
+    for (const [name, packed] of Object.entries(tensors)) {
+      Object.defineProperty(found, name, {
+        configurable: true,
+        enumerable: true,
+        get() {
+          const value = unpack(packed);
+          Object.defineProperty(found, name, { value });
+          return value;
+        },
+      });
+    }
+    globalThis.requestIdleCallback?.(() => Object.values(found));
+    return found;
+  };
 })();

@@ -43,10 +43,10 @@ class Live:
         raise NotImplementedError
 
     def framed(self, content: str, label: str) -> str:
-        """The form around a widget's content; a script enables it."""
+        """The form around a widget's content, its style before it; a script enables it."""
         return (
             f'<form class="cu-live" data-live="{self.kind}" aria-label="{label}" autocomplete="off">'
-            f'<fieldset disabled="">{content}</fieldset><style>{asset("live/live.css")}</style></form>'
+            f'<style>{asset("live/live.css")}</style><fieldset disabled="">{content}</fieldset></form>'
         )
 
     def page(self, folder: str) -> str:

@@ -2,7 +2,7 @@
 // written first is written by alignment.py, too: both write the same.
 (globalThis.live_widgets ??= {}).alignment = (() => {
   "use strict";
-  const { safe, named, mapAt, largest, gallery, table, unknownWord, follow } = globalThis.live_parts;
+  const { safe, named, mapAt, largest, gallery, table, unknownWord, replaced, follow } = globalThis.live_parts;
   const LONGEST = 40; // tokens of a translation
   const NAMES = { attention: "Bahdanau", cross: "Transformer" };
   const LOOKS = /(^|\.cross_)attention$/; // an attention from French to English
@@ -106,18 +106,15 @@
       const [chosen, cell] = field.cell.value.split(":");
       const order = Object.keys(models).sort((a, b) => (a === chosen) - (b === chosen)); // the chosen one is the last
       for (const which of order) {
-        const { names, says, maps } = looks[which];
+        const { names, says } = looks[which];
         const map = which === "attention" ? "0.0" : field.map.value;
-        const every = names.flatMap((name, layer) =>
-          maps[layer].map((_, head) => ({ name, head, place: `${layer}.${head}` })));
-        const shown = map === "mean" ? every : every.filter(({ place }) => place === map);
         globalThis.live_explain.explain(
           {
             querySelector: (selector) => part(which).querySelector(selector) ?? form.querySelector(selector),
             elements: { cell: { value: which === chosen ? cell ?? "" : "" }, operation: field.operation },
           },
           models[which],
-          Object.assign(shown, { names, map }),
+          globalThis.live_explain.headsOf(models[which], names, map),
           { queries: says, keys: [...tokens, "<eos>"], languages: ["fr", "en"] },
         );
       }
@@ -145,8 +142,7 @@
         set("sentence", lines[(lines.indexOf(tokenize(field.sentence.value).join(" ")) + 1) % lines.length]);
       }
       if (unknown) {
-        const words = tokenize(field.sentence.value);
-        set("sentence", words.map((word) => (word === unknown ? clicked.textContent : word)).join(" "));
+        set("sentence", replaced(field.sentence.value, unknown, clicked.textContent));
         field.sentence.focus();
       }
     });

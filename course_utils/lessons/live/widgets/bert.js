@@ -51,9 +51,10 @@
 
   return function bert(form, bundle) {
     const model = new globalThis.live_engine.BERT(bundle);
-    const { Subwords, replaced } = globalThis.live_subwords;
-    const { softmax } = globalThis.live_engine.tools;
-    const subwords = new Subwords(bundle.vocabularies);
+        const { softmax } = globalThis.live_engine.tools;
+    const { headsOf, explain, listen } = globalThis.live_explain;
+    const names = model.layers("layers").map((name) => `${name}.attention`);
+    const subwords = new globalThis.live_subwords.Subwords(bundle.vocabularies);
     const { tokens } = subwords;
     const field = form.elements;
     const part = (name) => form.querySelector(`[data-part="${name}"]`);
@@ -66,27 +67,34 @@
       const sentence = field.sentence.value;
       ids = encoded(subwords, sentence);
       logits = model.step(ids, model.start());
-      maps = model.layers("layers").map((name) => model.maps[`${name}.attention`]);
+      maps = names.map((name) => model.maps[name]);
       field.place.max = ids.length;
+      show("maps", parts.gallery(maps, field.map.value));
+      tell(sentence);
+    }
+
+    // What is new to it, and what an example should have been.
+    function tell(sentence) {
       const known = sentence.split(GAP).join(" ");
       const unread = subwords.unread(known).map((word) => subwords.unreadWord(word)).join(" ");
-      show("unread", unread + (ids.includes(MASK) ? "" : " Write ___ where a word is missing."));
-      show("maps", parts.gallery(maps, field.map.value));
+      show("unread", unread + (GAP.test(sentence) ? "" : " Write ___ where a word is missing."));
       const example = bundle.examples.find((each) => each.sentence === sentence);
       const wrong = example && example.said !== example.right;
       part("right").textContent = wrong ? `Wrong. Right is: ${example.right.replace("␣", "")}` : "";
     }
 
-    // `changed`: the control that a reader moved; at first, and with a new sentence, all is drawn.
+    // `changed`: the control that a reader moved; the first time, and with a new sentence, all is drawn.
     function draw(changed) {
-      const whole = [undefined, "sentence"].includes(changed);
+      const whole = [undefined, "sentence"].includes(changed) || !ids.length;
       if (whole) read();
       if (changed === "sentence") field.place.value = Math.max(ids.indexOf(MASK), 0) + 1;
       const place = Math.min(Number(field.place.value), ids.length) - 1;
       const pieces = ids.map((id) => (id === MASK ? "___" : tokens[id]));
       show("text", parts.weighted(pieces, mapAt(maps, field.map.value)[place], place));
       show("next", nextHTML(softmax(logits[place]), tokens, ids[place]));
-      show("table", tableHTML(maps, field.map.value, pieces, place));
+      if (changed !== "cell" && changed !== "operation") show("table", tableHTML(maps, field.map.value, pieces, place));
+      const heads = headsOf(model, names, field.map.value);
+      explain(form, model, heads, { queries: pieces, keys: pieces, languages: ["en", "en"] });
       const name = `${place + 1} of ${ids.length}: ${pieces[place]}`;
       field.place.setAttribute("aria-valuetext", name);
       part("place").textContent = name;
@@ -94,6 +102,7 @@
 
     // The gap of the chosen place, and its likeliest token: for those who hear the page.
     function fill(choice) {
+      if (!ids.length) read();
       const place = Number(field.place.value) - 1;
       const gap = ids.slice(0, place).filter((id) => id === MASK).length;
       set("sentence", filled(field.sentence.value, gap, tokens[choice].replace("␣", "")));
@@ -101,14 +110,16 @@
       field.place.focus(); // the button is gone
     }
 
-    const set = parts.follow(form, draw);
+    const set = parts.follow(form, draw, { written: true });
+    tell(field.sentence.value);
+    listen(part("table"), set);
     form.addEventListener("click", ({ target }) => {
       const { choice, place, example, for: word } = target.closest("button, [data-place]")?.dataset ?? {};
       if (choice) fill(Number(choice));
       if (place) set("place", Number(place) + 1);
       if (example) set("sentence", bundle.examples[Number(example)].sentence);
       if (!word) return;
-      set("sentence", replaced(field.sentence.value, word, target.textContent));
+      set("sentence", parts.replaced(field.sentence.value, word, target.textContent));
       field.sentence.focus();
     });
   };

@@ -9,10 +9,11 @@ import torch
 from course_utils.cache import record_attention
 from course_utils.data.text import BOS, EOS, MASK
 from course_utils.lessons.live.bundles import about, bundle
-from course_utils.lessons.live.packing import restored
+from course_utils.lessons.live.packing import network_of
 from course_utils.lessons.live.parts import (
     OURS,
     choices,
+    explained,
     gallery,
     named,
     percent,
@@ -42,7 +43,7 @@ class Filler(Live):
     """A live BERT, shown as the last line of a cell."""
 
     kind = "bert"
-    scripts = ("unpack.js", "engine.js", "others.js", "subwords.js")
+    scripts = ("unpack.js", "engine.js", "others.js", "subwords.js", "explain.js")
     models = (MODEL,)
 
     def __init__(self, sentence: str):
@@ -142,6 +143,7 @@ data-part="place">{name}</output></label>
 {gallery(reading.maps, CHOSEN)}</div>
 <div class="cu-live-table" role="region" aria-label="The chosen map" tabindex="0" {OURS} data-part="table">\
 {large}</div>
+{explained()}
 <p class="cu-live-note">The stronger the color behind a piece of the text, the larger its weight for the \
 marked token. A gap is one token: \
 words that fall into pieces cannot come. Of {count} tokens hidden in sentences that it has not read, its first guess \
@@ -158,9 +160,7 @@ def pytorch() -> tuple[BERT, Pieces]:
 
 
 def _revived(packed: dict) -> tuple[BERT, Pieces]:
-    model = BERT(**packed["config"])
-    model.load_state_dict(restored(packed))
-    return model.eval().requires_grad_(False), Pieces(packed["vocabularies"])
+    return network_of(BERT, packed), Pieces(packed["vocabularies"])
 
 
 @about(MODEL)

@@ -20,10 +20,11 @@
 
   // softmax(logits / temperature) over the k best; towards temperature 0 the best gets all. k = 0 stands for all.
   function probabilities(logits, temperature, k) {
-    const kept = new Set(largest(logits, temperature === 0 ? 1 : k || logits.length));
+    const count = temperature === 0 ? 1 : k;
+    const kept = count && new Set(largest(logits, count));
     const best = Math.max(...logits);
     const powers = Array.from(logits, (logit, id) =>
-      (kept.has(id) ? Math.exp((logit - best) / (temperature || 1)) : 0));
+      (!kept || kept.has(id) ? Math.exp((logit - best) / (temperature || 1)) : 0));
     const sum = powers.reduce((a, b) => a + b);
     return powers.map((power) => power / sum);
   }
@@ -61,6 +62,13 @@
         heads.forEach((rows, head) => this.maps[layer][head].push(...rows));
       });
       this.ids = ids;
+      this.atOnce = fresh.length === ids.length;
+    }
+
+    // Reads all once more in one step: then the model has the inside of every row, to be explained.
+    again() {
+      if (!this.atOnce) this.model.step(this.ids, this.model.start());
+      this.atOnce = true;
     }
 
     // Layers × heads × queries × keys; no token attends to a later one.
@@ -97,15 +105,108 @@
     });
   }
 
+  // The tour ------------------------------------------------------------------------------------
+
+  const BEGUN = { prompt: "she wants to", written: "|she wants to" };
+  const PLAIN = { temperature: "1", top_k: "0", seed: "0" };
+  const said = (form, name) => form.querySelector(`[data-part="${name}"]`).textContent;
+  const drawnIn = ({ elements }) => elements.written.value.split("|")[0].split(" ").filter(Boolean).length;
+  const CARDS = [
+    {
+      title: "A beginning",
+      text: "Here you write how a text begins. The network runs in this page, and goes on.",
+      mark: ".cu-live-sentence",
+      open: PLAIN,
+      task: "Write: the old woman",
+      done: ({ elements }) => globalThis.live_engine.tokenize(elements.prompt.value).join(" ") === "the old woman",
+    },
+    {
+      title: "Token by token",
+      text: "The network draws one token, reads the text with it, and draws the next. <eos> ends the text.",
+      mark: ".cu-live-examples, [data-part=text]",
+      open: BEGUN,
+      task: "Press “One token” three times.",
+      done: (form) => drawnIn(form) > 2,
+    },
+    {
+      title: "Subwords",
+      text: "A token is a word or a piece of one; ␣ ends a word. A word that it has never read often falls into pieces.",
+      mark: '[data-part="unread"]',
+      open: { prompt: "the old wuman" },
+      task: "Put the known word in its place. How many tokens has the text now?",
+      done: (form) => said(form, "unread") === "",
+    },
+    {
+      title: "What comes next",
+      text: "The bars show the likeliest next tokens with their probabilities. Each of them is a button.",
+      mark: '[data-part="next"]',
+      open: BEGUN,
+      task: "Choose one that you did not expect. How does the text go on?",
+      done: (form) => drawnIn(form) > 0,
+    },
+    {
+      title: "Temperature",
+      text: "The logits are divided by the temperature before the softmax. At 0 the likeliest token gets all.",
+      mark: ".cu-live-short, [data-part=next]",
+      open: { ...BEGUN, temperature: "1" },
+      task: "Turn it to 0, then to 2. Among how many tokens is the choice as open?",
+      done: ({ elements }) => elements.temperature.value === "2",
+    },
+    {
+      title: "Top k",
+      text: "Only the k likeliest tokens may be drawn. The line below a bar is the probability before this limit.",
+      mark: "[name=top_k], [data-part=next]",
+      open: { temperature: "1", top_k: "0" },
+      task: "Choose 3. Which tokens are left, and what is their sum?",
+      done: ({ elements }) => elements.top_k.value === "3",
+    },
+    {
+      title: "The seed",
+      text: "The same seed, beginning and limits draw the same text. Another seed may draw another one.",
+      mark: "[name=seed], .cu-live-examples",
+      open: { ...BEGUN, ...PLAIN },
+      task: "Take another seed, and press “Write”.",
+      done: (form) => form.elements.seed.value !== "0" && said(form, "status") !== "",
+    },
+    {
+      title: "What a token attends to",
+      text: "The color behind each piece of the text is its weight for the marked token, in the chosen map.",
+      mark: "[data-part=text], [data-part=maps]",
+      open: { map: "1.0" },
+      task: "Choose other maps. Is there one in which the token before gets most of the weight?",
+      done: ({ elements }) => elements.map.value !== "1.0",
+    },
+    {
+      title: "No look ahead",
+      text: "No token may attend to a later one: above the diagonal of the table all weights are 0.",
+      mark: '[data-part="table"]',
+      open: { map: "0.0", cell: "", operation: "mask" },
+      task: "Choose a number above the diagonal, with the mouse, or with the arrow keys and Enter.",
+      done: ({ elements }) => {
+        const [query, key] = elements.cell.value.split(".").map(Number);
+        return key > query;
+      },
+    },
+    {
+      title: "Where a number comes from",
+      text: "Query and key of the number that you choose, and how its weight is computed, operation by operation.",
+      mark: '[data-part="explain"]',
+      open: { map: "0.0", cell: "1.0", operation: "project" },
+      task: "Go from project to merge. Where does the sum of the row stand?",
+      done: ({ elements }) => elements.cell.value !== "" && elements.operation.value === "merge",
+    },
+  ];
+
   // The widget ----------------------------------------------------------------------------------
 
   return function gpt(form, bundle) {
     const model = new globalThis.live_engine.GPT(bundle);
-    const { Subwords, replaced } = globalThis.live_subwords;
-    const subwords = new Subwords(bundle.vocabularies);
+    const subwords = new globalThis.live_subwords.Subwords(bundle.vocabularies);
     const { tokens } = subwords;
     const window = bundle.config.max_len;
     const reading = new Reading(model);
+    const { headsOf, explain, listen } = globalThis.live_explain;
+    const names = model.layers("layers").map((name) => `${name}.attention`);
     const field = form.elements;
     const part = (name) => form.querySelector(`[data-part="${name}"]`);
     const show = (name, html) => {
@@ -143,18 +244,23 @@
       remember(next);
     }
 
-    // `changed`: the control that a reader moved; at first all is drawn.
     function draw(changed) {
+      if (changed !== "tour") drawAll(changed);
+      tour.draw();
+    }
+
+    // `changed`: the control that a reader moved; the first time all is drawn.
+    function drawAll(changed) {
       if (changed !== "written") stop();
-      const whole = [undefined, "prompt", "written"].includes(changed);
+      const whole = [undefined, "prompt", "written"].includes(changed) || !squares;
       const all = text();
       const read = all.slice(0, ended(all) ? -1 : window);
       if (whole) {
         reading.read(read);
         squares = reading.squares();
         field.step.max = read.length;
-        if (changed) field.step.value = read.length;
-        show("unread", subwords.unread(field.prompt.value).map((word) => subwords.unreadWord(word)).join(" "));
+        if (changed === "prompt" || changed === "written") field.step.value = read.length;
+        nameUnread();
         show("maps", parts.gallery(squares, field.map.value));
         if (!timer) part("status").textContent = ended(all) ? `Written: ${subwords.decode(all)}` : "";
         part("full").hidden = all.length <= window;
@@ -167,10 +273,17 @@
       show("text", parts.weighted(all.map((id) => tokens[id]), row, step));
       if (whole || ["step", "map"].includes(changed)) show("table", tableHTML(squares, field.map.value, pieces, step));
       show("next", nextHTML(reading.logits[step], tokens, view));
+      if (field.cell.value) reading.again();
+      const heads = headsOf(model, names, field.map.value);
+      explain(form, model, heads, { queries: pieces, keys: pieces, languages: ["en", "en"] });
       part("temperature").textContent = limits()[0].toFixed(1);
       const name = `${step + 1} of ${read.length}: ${pieces[step]}`;
       field.step.setAttribute("aria-valuetext", name);
       part("step").textContent = name;
+    }
+
+    function nameUnread() {
+      show("unread", subwords.unread(field.prompt.value).map((word) => subwords.unreadWord(word)).join(" "));
     }
 
     function stop() {
@@ -183,7 +296,10 @@
       one: () => !ended(text()) && remember(longer(text())),
       again: () => remember(begun()),
     };
-    const set = parts.follow(form, draw);
+    const tour = globalThis.live_tour(form, CARDS);
+    const set = parts.follow(form, draw, { written: true });
+    nameUnread();
+    listen(part("table"), set);
     form.addEventListener("click", ({ target }) => {
       const { act, choice, place, for: word } = target.closest("button, [data-place]")?.dataset ?? {};
       stop();
@@ -194,7 +310,7 @@
       }
       if (place) set("step", Number(place) + 1);
       if (!word) return;
-      set("prompt", replaced(field.prompt.value, word, target.textContent));
+      set("prompt", parts.replaced(field.prompt.value, word, target.textContent));
       field.prompt.focus();
     });
   };

@@ -10,8 +10,17 @@ from course_utils.cache import record_attention
 from course_utils.data.text import EOS
 from course_utils.decoding import next_token_probs
 from course_utils.lessons.live.bundles import about, bundle
-from course_utils.lessons.live.packing import restored
-from course_utils.lessons.live.parts import OURS, choices, gallery, named, safe, table, weighted
+from course_utils.lessons.live.packing import network_of
+from course_utils.lessons.live.parts import (
+    OURS,
+    choices,
+    explained,
+    gallery,
+    named,
+    safe,
+    table,
+    weighted,
+)
 from course_utils.lessons.live.subwords import Pieces
 from course_utils.lessons.live.widget import Live
 from course_utils.lessons.runs import stored_runs
@@ -33,7 +42,7 @@ class Writer(Live):
     """A live GPT, shown as the last line of a cell."""
 
     kind = "gpt"
-    scripts = ("unpack.js", "engine.js", "others.js", "subwords.js")
+    scripts = ("unpack.js", "engine.js", "others.js", "subwords.js", "explain.js", "tour.js")
     models = (MODEL,)
 
     def __init__(self, prompt: str, temperature: float, seed: int):
@@ -184,6 +193,7 @@ data-part="step">{name}</output></label>
 {gallery(text.maps, CHOSEN)}</div>
 <div class="cu-live-table" role="region" aria-label="The chosen map" tabindex="0" {OURS} data-part="table">\
 {large}</div>
+{explained()}
 <p class="cu-live-note">The stronger the color behind a piece of the text, the larger its weight for the \
 marked token. This GPT has read \
 the course's {packed["read"]:,} English sentences, with {len(packed["vocabularies"]["words"]):,} different words, and \
@@ -201,9 +211,7 @@ def pytorch() -> tuple[GPT, Pieces]:
 
 
 def _revived(packed: dict) -> tuple[GPT, Pieces]:
-    model = GPT(**packed["config"])
-    model.load_state_dict(restored(packed))
-    return model.eval().requires_grad_(False), Pieces(packed["vocabularies"])
+    return network_of(GPT, packed), Pieces(packed["vocabularies"])
 
 
 @about(MODEL)

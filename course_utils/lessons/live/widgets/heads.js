@@ -1,7 +1,7 @@
 // Heads in a page: the reader's own look-ups, by weights that are written down. heads.py writes the same in Python.
 (globalThis.live_widgets ??= {}).heads = (() => {
   "use strict";
-  const { percent, range, table, follow } = globalThis.live_parts;
+  const { percent, range, fixed, table, follow } = globalThis.live_parts;
   const DRAWERS = [..."ABCDEFGH"];
   const MOST = 4; // letters of a request
   const FILLINGS = range(256).map((number) => DRAWERS.map((_, i) => ((number >> i) & 1 ? 1 : -1)));
@@ -73,7 +73,7 @@
       return table({
         caption: "Weights of each head on the drawers, in percent",
         corner: ["head", "asks for", "returns"],
-        rows: range(count).map((head) => [head, asked(head), numbers[head].toFixed(2)]),
+        rows: range(count).map((head) => [head, asked(head), fixed(numbers[head], 2)]),
         columns: DRAWERS,
         weights,
       });

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from course_utils.lessons.live.parts import OURS, percent, table
+from course_utils.lessons.live.parts import OURS, fixed, percent, table
 from course_utils.lessons.live.widget import Live
 
 DRAWERS = "ABCDEFGH"
@@ -95,7 +95,7 @@ def _content(request: str, num_heads: int) -> str:
     weights = weights_of(request, num_heads, SHARPNESS)
     numbers = colors @ weights.T
     rows = [
-        [str(head), request[head::num_heads] or "–", f"{numbers[0, head]:.2f}"]
+        [str(head), request[head::num_heads] or "–", fixed(numbers[0, head].item(), 2)]
         for head in range(num_heads)
     ]
     maps = table(

@@ -2,7 +2,7 @@
 // the axes that kernel_regression.py drew; the paths in them are written by both.
 (globalThis.live_widgets ??= {}).kernel_regression = (() => {
   "use strict";
-  const { range, follow } = globalThis.live_parts;
+  const { range, fixed, follow } = globalThis.live_parts;
   const { weights, average, leaveOneOut, Adam } = globalThis.live_pooling;
   const MIDDLE = 2.4; // from here the curve is drawn, to where the query stands
   const PLACES = range(101).map((i) => i / 20);
@@ -104,8 +104,8 @@
       part("answer").setAttribute("cx", pixel(across(query)));
       part("answer").setAttribute("cy", pixel(reached ? height(answer) : -50));
       const used = 1 / shares.reduce((sum, share) => sum + share * share, 0);
-      part("said").textContent = `Query ${query.toFixed(2)}, width ${width.toFixed(3)}: ` + (reached
-        ? `the average is ${answer.toFixed(2)}, as if ${used.toFixed(1)} points shared the weight equally. ` +
+      part("said").textContent = `Query ${fixed(query, 2)}, width ${width.toFixed(3)}: ` + (reached
+        ? `the average is ${fixed(answer, 2)}, as if ${used.toFixed(1)} points shared the weight equally. ` +
           `The longest bar is a weight of ${Math.max(...shares).toFixed(2)}.`
         : "no point is in reach, so there is no average.");
     }
@@ -125,7 +125,7 @@
       part("ball").setAttribute("cy", pixel(Number.isFinite(error) ? heightOf(error) : -50));
       part("top").textContent = top.toFixed(1);
       part("learned").textContent = `Step ${adam.steps}: width ${width.toFixed(3)}, ` + (Number.isFinite(error)
-        ? `leave-one-out error ${error.toFixed(3)}, its slope in log σ ${slope.toFixed(4)}.`
+        ? `leave-one-out error ${error.toFixed(3)}, its slope in log σ ${fixed(slope, 4)}.`
         : "no leave-one-out error: a point has no other in reach.");
     }
 
@@ -135,7 +135,7 @@
       part("slider").value = Math.log(width);
       part("x").value = x;
       part("y").value = y;
-      const texts = { slider: width.toFixed(3), query: query.toFixed(2), x: x.toFixed(2), y: y.toFixed(2) };
+      const texts = { slider: fixed(width, 3), query: fixed(query, 2), x: fixed(x, 2), y: fixed(y, 2) };
       for (const [name, text] of Object.entries(texts)) {
         const control = name === "query" ? field.query : part(name);
         control.setAttribute("aria-valuetext", text);

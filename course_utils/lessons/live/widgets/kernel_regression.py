@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from course_utils.data import noisy_sine
-from course_utils.lessons.live.parts import OURS
+from course_utils.lessons.live.parts import OURS, fixed
 from course_utils.lessons.live.widget import Live
 from course_utils.pooling import kernel_weights, leave_one_out_error
 
@@ -76,10 +76,10 @@ def _content(noise: float) -> str:
         f"<option{' selected' if rate == '0.05' else ''}>{rate}</option>" for rate in RATES
     )
     said = (
-        f"Query {QUERY:.2f}, width {WIDTH:.3f}: the average is {answer:.2f}, as if {used:.1f} points shared "
+        f"Query {QUERY:.2f}, width {WIDTH:.3f}: the average is {fixed(answer, 2)}, as if {used:.1f} points shared "
         f"the weight equally. The longest bar is a weight of {weights.max():.2f}."
     )
-    learned = f"Step 0: width {WIDTH:.3f}, leave-one-out error {error:.3f}, its slope in log σ {slope:.4f}."
+    learned = f"Step 0: width {WIDTH:.3f}, leave-one-out error {error:.3f}, its slope in log σ {fixed(slope, 4)}."
     return f"""<p>Drag a point or the query (the upright line). Click on an empty place to add a point.</p>
 <input type="hidden" name="points" value="{points}"><input type="hidden" name="width" value="{
         WIDTH:g}">
@@ -110,14 +110,14 @@ def _content(noise: float) -> str:
 <p aria-live="polite" data-part="said">{said}</p>
 <div class="cu-live-ask" role="group" aria-label="One point">\
 {_slider("Point", f'name="point" min="1" max="{len(x)}" step="1"', "1", "point", f"1 of {len(x)}")}
-{_slider("x", 'data-part="x" min="0" max="5" step="0.05"', f"{x[0]:g}", "x", f"{x[0]:.2f}")}
+{_slider("x", 'data-part="x" min="0" max="5" step="0.05"', f"{x[0]:g}", "x", fixed(x[0].item(), 2))}
 {
         _slider(
             "y",
             f'data-part="y" min="{low}" max="{high}" step="0.05"',
             f"{y[0]:g}",
             "y",
-            f"{y[0]:.2f}",
+            fixed(y[0].item(), 2),
         )
     }
 <button type="button" {OURS} data-part="add">Add at the query</button>
@@ -175,13 +175,15 @@ def _plot(
         for tick in range(6)
     )
     ticks += "".join(
-        f'<text x="28" y="{height(tick) + 5:.1f}" text-anchor="end">{tick}</text>'
+        f'<text x="28" y="{height(tick) + 5:.1f}" text-anchor="end">{fixed(tick, 0)}</text>'
         for tick in range(low, high + 1)
         if tick % (2 if high - low < 16 else 4) == 0
     )
     return f"""<svg class="cu-live-plot" role="img" aria-label="Points with the fitted curve and one query; below, the \
-window and the weights" viewBox="0 0 440 370" data-part="plot" data-low="{low}" data-high="{high}">
+window and the weights" viewBox="0 0 440 388" data-part="plot" data-low="{low}" data-high="{high}">
 <path class="cu-live-axis" d="M34 10V250H430M34 345H430"></path>{ticks}
+<text x="2" y="135">y</text><text x="430" y="382" text-anchor="end">x</text>
+<text x="22" y="342" transform="rotate(-90 22 342)">weight</text>
 <path class="cu-live-truth" d="{curve}"></path>
 <path class="cu-live-window" data-part="window" d="{_line(edge)}L430.0 345L34.0 345Z"></path>
 <path class="cu-live-bars" data-part="bars" d="{bars}"></path>
@@ -219,6 +221,7 @@ def _errors(x: Tensor, y: Tensor, error: float) -> str:
 viewBox="0 0 440 190">
 <path class="cu-live-axis" d="M34 14V150H430"></path>{ticks}
 <text x="430" y="186" text-anchor="end">width σ</text><text x="28" y="155" text-anchor="end">0</text>
+<text x="22" y="110" transform="rotate(-90 22 110)">error</text>
 <text x="28" y="24" text-anchor="end" data-part="top">{top:.1f}</text>
 <path class="cu-live-errors" data-part="errors" d="{curve}"></path>
 <path class="cu-live-fit" data-part="trail" d=""></path>

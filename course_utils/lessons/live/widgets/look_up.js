@@ -1,7 +1,7 @@
 // A look-up in a page: the query is dragged, and scores, weights and the answer follow. look_up.py writes the same.
 (globalThis.live_widgets ??= {}).look_up = (() => {
   "use strict";
-  const { safe, follow } = globalThis.live_parts;
+  const { safe, fixed, follow } = globalThis.live_parts;
   const [LEFT, RIGHT, TOP, BOTTOM] = [30, 390, 10, 370];
   const RING = 20;
 
@@ -20,10 +20,10 @@
     const heads = ["key", "score a", "weight α", "years v", "α × years"];
     const head = heads.map((text) => `<th scope="col">${text}</th>`).join("");
     const lines = rows.map((row, i) =>
-      `<tr><th scope="row">${safe(names[i])}</th><td>${scores[i].toFixed(3)}</td>` +
-        `<td style="--w: ${weights[i].toFixed(2)}">${weights[i].toFixed(2)}</td>` +
-        `<td>${row[2]}</td><td>${(weights[i] * row[2]).toFixed(2)}</td></tr>`);
-    const sum = answerOf(rows, weights).toFixed(2);
+      `<tr><th scope="row">${safe(names[i])}</th><td>${fixed(scores[i], 3)}</td>` +
+        `<td style="--w: ${weights[i].toFixed(2)}">${fixed(weights[i], 2)}</td>` +
+        `<td>${row[2]}</td><td>${fixed(weights[i] * row[2], 2)}</td></tr>`);
+    const sum = fixed(answerOf(rows, weights), 2);
     return `<table><thead><tr>${head}</tr></thead><tbody>${lines.join("")}` +
       `<tr><th scope="row">sum</th><td></td><td>1.00</td><td></td><td>${sum}</td></tr></tbody></table>`;
   }
@@ -63,12 +63,12 @@
       part("keys").innerHTML = keysHTML(found.weights);
       part("query").setAttribute("d", cross(query));
       part("table").innerHTML = tableHTML(names, rows, found);
-      part("size").textContent = query[0].toFixed(2);
-      part("home").textContent = query[1].toFixed(2);
+      part("size").textContent = fixed(query[0], 2);
+      part("home").textContent = fixed(query[1], 2);
       part("temperature").textContent = temperature;
       field.temperature.setAttribute("aria-valuetext", temperature);
-      part("said").textContent = `${title}, size ${query[0].toFixed(2)}, home ${query[1].toFixed(2)}, ` +
-        `T = ${temperature}: the answer is ${answerOf(rows, found.weights).toFixed(1)} years.`;
+      part("said").textContent = `${title}, size ${fixed(query[0], 2)}, home ${fixed(query[1], 2)}, ` +
+        `T = ${temperature}: the answer is ${fixed(answerOf(rows, found.weights), 1)} years.`;
     }
 
     const set = follow(form, draw);

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
-from course_utils.lessons.live.parts import OURS, safe
+from course_utils.lessons.live.parts import OURS, fixed, safe
 from course_utils.lessons.live.widget import Live
 
 ANIMALS = {
@@ -90,7 +90,7 @@ def _content(animals: dict, queries: dict) -> str:
     sliders = "".join(
         f'<label class="cu-live-slider"><span class="cu-live-label">{label}</span> <input type="range" {OURS} '
         f'name="{label}" min="{ends[i][0]:g}" max="{ends[i][1]:g}" step="0.01" value="{query[i]:g}"> '
-        f'<output aria-live="off" data-part="{label}">{query[i]:.2f}</output></label> '
+        f'<output aria-live="off" data-part="{label}">{fixed(query[i], 2)}</output></label> '
         for i, label in enumerate(("size", "home"))
     )
     return f"""<p>Drag the query (the cross), or begin at a word.</p>
@@ -145,19 +145,20 @@ def _table(names: Sequence, rows: Sequence, scores: Sequence, weights: Sequence)
         for text in ("key", "score a", "weight α", "years v", "α × years")
     )
     lines = "".join(
-        f'<tr><th scope="row">{safe(name)}</th><td>{score:.3f}</td>'
-        f'<td style="--w: {weight:.2f}">{weight:.2f}</td><td>{row[2]:g}</td><td>{weight * row[2]:.2f}</td></tr>'
+        f'<tr><th scope="row">{safe(name)}</th><td>{fixed(score, 3)}</td>'
+        f'<td style="--w: {weight:.2f}">{fixed(weight, 2)}</td><td>{row[2]:g}</td>'
+        f"<td>{fixed(weight * row[2], 2)}</td></tr>"
         for name, row, score, weight in zip(names, rows, scores, weights, strict=True)
     )
     answer = sum(w * row[2] for w, row in zip(weights, rows, strict=True))
     return (
         f"<table><thead><tr>{head}</tr></thead><tbody>{lines}"
-        f'<tr><th scope="row">sum</th><td></td><td>1.00</td><td></td><td>{answer:.2f}</td></tr></tbody></table>'
+        f'<tr><th scope="row">sum</th><td></td><td>1.00</td><td></td><td>{fixed(answer, 2)}</td></tr></tbody></table>'
     )
 
 
 def _said(name: str, query: Sequence[float], temperature: float, answer: float) -> str:
     return (
-        f"{safe(name)}, size {query[0]:.2f}, home {query[1]:.2f}, T = {temperature:g}: "
-        f"the answer is {answer:.1f} years."
+        f"{safe(name)}, size {fixed(query[0], 2)}, home {fixed(query[1], 2)}, T = {temperature:g}: "
+        f"the answer is {fixed(answer, 1)} years."
     )

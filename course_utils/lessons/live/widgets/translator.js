@@ -2,7 +2,7 @@
 // `maps`, `table` and `next` are written by translator.py, too, for pages without scripts: both write the same.
 (globalThis.live_widgets ??= {}).translator = (() => {
   "use strict";
-  const { safe, mean, named, mapAt, largest, gallery, table, bars, unknownWord, follow } = globalThis.live_parts;
+  const { safe, named, mapAt, largest, gallery, table, bars, unknownWord, replaced, follow } = globalThis.live_parts;
   const SHOWN = 5; // candidates for the next word
   const LONGEST = 40; // tokens of a translation
   const KINDS = { cross: ".cross_attention", decoder: ".self_attention", encoder: ".attention" };
@@ -161,7 +161,7 @@
 
   return function translator(form, bundle) {
     const model = new globalThis.live_engine.Transformer(bundle);
-    const { explain, listen } = globalThis.live_explain;
+    const { headsOf, explain, listen } = globalThis.live_explain;
     const { source, target } = bundle.vocabularies;
     const words = { source, target, ids: new Map(source.map((word, id) => [word, id])) };
     const field = form.elements;
@@ -213,18 +213,11 @@
       const { kind, map, step } = view();
       if (anew || changed === "kind") show("maps", gallery(trace.maps[kind], map));
       if (changed !== "cell" && changed !== "operation") show("table", tableHTML(trace, view()));
-      explain(form, model, attentions(kind, map), wordsOf(trace, kind));
+      explain(form, model, headsOf(model, namesOf(model, KINDS[kind]), map), wordsOf(trace, kind));
       show("next", nextHTML(trace, view()));
       const text = `${step + 1} of ${trace.read.length}: ${trace.says[step]}`;
       field.step.setAttribute("aria-valuetext", text);
       part("step").textContent = text;
-    }
-
-    // What the chosen map shows, as `explain` takes it: one head, or all.
-    function attentions(kind, map) {
-      const every = namesOf(model, KINDS[kind]).flatMap((name, layer) =>
-        model.maps[name].map((_, head) => ({ name, head, place: `${layer}.${head}` })));
-      return map === "mean" ? every : every.filter(({ place }) => place === map);
     }
 
     const tour = globalThis.live_tour(form, CARDS);
@@ -234,8 +227,7 @@
       const { example, for: unknown } = clicked.closest("button")?.dataset ?? {};
       if (example) set("sentence", bundle.examples[Number(example)].sentence);
       if (unknown) {
-        const tokens = globalThis.live_engine.tokenize(field.sentence.value);
-        set("sentence", tokens.map((token) => (token === unknown ? clicked.textContent : token)).join(" "));
+        set("sentence", replaced(field.sentence.value, unknown, clicked.textContent));
         field.sentence.focus();
       }
     });

@@ -11,7 +11,7 @@ from course_utils.cache import record_attention
 from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
 from course_utils.decoding import greedy, translate
 from course_utils.lessons.live.bundles import about, bundle
-from course_utils.lessons.live.packing import restored
+from course_utils.lessons.live.packing import network_of
 from course_utils.lessons.live.parts import OURS, bars, explained, gallery, named, safe, table
 from course_utils.lessons.live.widget import Live
 from course_utils.models.transformer import Transformer
@@ -185,11 +185,9 @@ def pytorch() -> tuple[Transformer, Vocabulary, Vocabulary]:
 
 def revived(kind: type, packed: dict) -> tuple:
     """The translator of a bundle, of this class, and its vocabularies."""
-    model = kind(**packed["config"])
-    model.load_state_dict(restored(packed))
     words = packed["vocabularies"]
     source, target = (Vocabulary.of_tokens(words[side]) for side in ("source", "target"))
-    return model.eval().requires_grad_(False), source, target
+    return network_of(kind, packed), source, target
 
 
 @about(MODEL)

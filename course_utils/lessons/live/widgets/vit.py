@@ -10,7 +10,7 @@ from torch import Tensor
 from course_utils.cache import record_attention
 from course_utils.data.images import FASHION, load_fashion_mnist, scaled
 from course_utils.lessons.live.bundles import about, bundle
-from course_utils.lessons.live.packing import restored
+from course_utils.lessons.live.packing import network_of
 from course_utils.lessons.live.parts import OURS, bars, percent, svg
 from course_utils.lessons.live.widget import Live
 from course_utils.models.vision import ViT, attention_rollout
@@ -73,7 +73,7 @@ def look(model: ViT, pixels: Tensor) -> Seen:
 @cache
 def pytorch(size: int) -> ViT:
     """The model that a page sees, as PyTorch's."""
-    return _revived(bundle(MODELS[size]))
+    return network_of(ViT, bundle(MODELS[size]))
 
 
 def pixels_of(text: str) -> Tensor:
@@ -178,16 +178,10 @@ def _gallery(seen: Seen, chosen: str) -> str:
 # The bundles --------------------------------------------------------------------------------------
 
 
-def _revived(packed: dict) -> ViT:
-    model = ViT(**packed["config"])
-    model.load_state_dict(restored(packed))
-    return model.eval().requires_grad_(False)
-
-
 @torch.no_grad()
 def _examples(packed: dict) -> dict:
     """`examples`: pixels, what they show, what the model says. `score`: how many of how many are right. `answers`."""
-    model, test = _revived(packed), load_fashion_mnist("test")
+    model, test = network_of(ViT, packed), load_fashion_mnist("test")
     logits = torch.cat([model(scaled(part)) for part in test.images.split(500)])
     said = logits.argmax(dim=1)
     good = said == test.labels
