@@ -162,8 +162,11 @@ def one_playwright() -> Iterator[Playwright]:
 # Live widgets -----------------------------------------------------------------------------------
 
 CONTRAST = """form => {
-    const channels = (color) => {
-        const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const known = new Map();
+    const channels = (color) => known.get(color) ?? known.set(color, read(color)).get(color);
+    const read = (color) => {
+        canvas.clearRect(0, 0, 1, 1);
         canvas.fillStyle = color;
         canvas.fillRect(0, 0, 1, 1);
         const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
