@@ -148,9 +148,9 @@ pd.DataFrame(rows).T
 # %% [markdown]
 # | Model | Task | Trained on | What it cannot |
 # |---|---|---|---|
-# | `translator_fr`, a `cu.Transformer` | English to French | 14,000 generated sentences, and a hundred everyday ones of at most two words | say that it does not know: a word that it never read becomes `<unk>`, and a sentence unlike the grammar's becomes fluent nonsense |
+# | `translator_fr`, a `cu.Transformer` | English to French | 14,000 generated sentences, and a hundred everyday ones of at most two words | say that it does not know: a word that it never read becomes `<unk>`, and a sentence unlike the grammar's becomes fluent nonsense. `translator_fr_0` and `translator_fr_100` are the same one before its first step and after 100 of 618 |
 # | `bahdanau_fr`, a `cu.AttentionTranslator` | English to French | the same sentences, nine times | the same ([Bahdanau attention](06_bahdanau_attention.ipynb)) |
-# | `gpt`, a `cu.GPT` | the next token | 20,248 English sentences of the course, 1,200 steps | know what it says: its perplexity on sentences that it has not read is 5.9, many of those that it writes make no sense ([GPT](13_gpt.ipynb)) |
+# | `gpt`, a `cu.GPT` | the next token | 20,248 English sentences of the course, 1,200 steps | know what it says: its perplexity on sentences that it has not read is 5.9, many of those that it writes make no sense ([GPT](13_gpt.ipynb)). `gpt_0` and `gpt_100` are the same one before its first step and after 100 |
 # | `gpt_copier`, a `cu.GPT` | the next letter of a text that repeats a block of random letters | such texts, 500 steps | blocks that are longer than those of its training ([GPT](13_gpt.ipynb)) |
 # | `vit`, `vit_1`, `vit_2`, `vit_patch14`, `vit_patch4`, each a `cu.ViT` | the class of a gray picture of 28 × 28 | 9,000 of the course's pictures of Fashion-MNIST, five times | one in six of the test pictures, most often a shirt; and anything but light clothes on black ([Vision transformers](15_vision_transformers.ipynb)) |
 # | `bert`, a `cu.BERT` | hidden tokens of a sentence | the English sentences, 1,200 steps | write; and count better than counts of both neighbors ([BERT and transfer](14_bert_and_transfer.ipynb)) |

@@ -21,6 +21,7 @@ from course_utils.models.language import GPT
 SEEDS = (0, 1, 2)
 VOCAB, WIDTH, LENGTH, BATCH, STEPS, RATE = 512, 64, 32, 32, 400, 1e-2
 DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
+EARLIER = (0, 100)  # steps after which the writer is stored, too
 WIDTHS, SHARES = (16, 32, 64), (16, 4, 1)  # features; the text, or one of so many parts of it
 COPIER = {"embed_dim": 64, "num_heads": 4, "max_len": repeats.LENGTH, "dropout": 0.0}
 
@@ -111,7 +112,7 @@ def counted(*, share: int) -> dict:
 
 @stored(cases=[{"steps": 3 * STEPS, "seed": 0}], data=DATA)
 def writer(*, steps: int, seed: int) -> dict:
-    """The chapter's GPT after three times as many steps: the live model, with the subwords that it reads."""
+    """The chapter's GPT after three times as many steps: the live model, with its subwords; and what it was earlier."""
     stream, unread = streams()
     sentences = load_english()
     random.Random(0).shuffle(sentences)
@@ -119,12 +120,23 @@ def writer(*, steps: int, seed: int) -> dict:
     sizes = {"embed_dim": WIDTH, "num_heads": 4, "num_layers": 2, "max_len": LENGTH}
     torch.manual_seed(seed)
     model = GPT(VOCAB, **sizes, dropout=0.0)
+    losses = {}
+
+    def held_out() -> float:
+        return round(evaluate(model, unread, LENGTH, read=LENGTH // 2), 4)
+
+    def keep(step: int, loss: float) -> None:
+        if step in EARLIER:
+            losses[f"loss, {step}"] = held_out()
+            save_model(f"gpt_{step}", model, {"vocab_size": VOCAB} | sizes)
+
     train(
         model,
         lambda generator: windows(stream, LENGTH, BATCH, generator),
         steps=steps,
         lr=RATE,
         seed=seed,
+        watch=keep,
     )
     vocabularies = {
         "tokens": subwords.tokens,
@@ -132,7 +144,7 @@ def writer(*, steps: int, seed: int) -> dict:
         "words": sorted(set(" ".join(sentences[1000:]).split())),
     }
     save_model("gpt", model, {"vocab_size": VOCAB} | sizes, vocabularies)
-    return {"result": {"loss": round(evaluate(model, unread, LENGTH, read=LENGTH // 2), 4)}}
+    return {"result": {"loss": held_out()} | losses}
 
 
 @stored(

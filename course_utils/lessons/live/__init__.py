@@ -13,6 +13,7 @@ from course_utils.lessons.live.widgets.bert import bert
 from course_utils.lessons.live.widgets.gpt import gpt
 from course_utils.lessons.live.widgets.heads import heads
 from course_utils.lessons.live.widgets.kernel_regression import kernel_regression
+from course_utils.lessons.live.widgets.learned_head import learned_head
 from course_utils.lessons.live.widgets.look_up import look_up
 from course_utils.lessons.live.widgets.translator import translator
 from course_utils.lessons.live.widgets.vit import vit
@@ -26,6 +27,7 @@ __all__ = [
     "gpt",
     "heads",
     "kernel_regression",
+    "learned_head",
     "load_model",
     "look_up",
     "restored",

@@ -8,6 +8,7 @@
     const script = document.createElement("script"); // all are asked for at once, and run in this order
     document.head.append(Object.assign(script, { src, async: false, onload: done, onerror: fail }));
   }));
+  globalThis.live_load = (name) => load(`${FOLDER}/${name}.js`); // a bundle that is needed later
   const start = async () => {
     await Promise.all(SOURCES.map(load));
     globalThis.live_widgets[KIND](form, ...MODELS.map((name) => globalThis.live_bundles[name]));

@@ -10,6 +10,14 @@ globalThis.live_parts = (() => {
   // A number with so many digits after the point, and a real minus sign; what is rounded to 0 has none.
   const fixed = (number, digits) => number.toFixed(digits).replace(/^-(?=[0.]*$)/, "").replace("-", "−");
 
+  // A number from 0 to 1 for each place: the same seed, the same numbers.
+  function dice(seed, place) {
+    let bits = Math.imul(seed, 0x9e3779b1) + Math.imul(place + 1, 0x85ebca6b);
+    bits = Math.imul(bits ^ (bits >>> 16), 0x7feb352d);
+    bits = Math.imul(bits ^ (bits >>> 15), 0x846ca68b);
+    return ((bits ^ (bits >>> 16)) >>> 0) / 2 ** 32;
+  }
+
   // The places of the largest numbers, the largest first.
   function largest(numbers, count) {
     const best = [];
@@ -197,7 +205,7 @@ globalThis.live_parts = (() => {
   }
 
   return {
-    OURS, safe, percent, range, fixed, largest, svg, mean, named, mapAt, gallery, table, bars, choices, weighted,
+    OURS, safe, percent, range, fixed, dice, largest, svg, mean, named, mapAt, gallery, table, bars, choices, weighted,
     suggestions, unknownWord, replaced, follow,
   };
 })();

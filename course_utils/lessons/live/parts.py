@@ -5,7 +5,7 @@ So what a reader sees first, in print or without scripts, is what a page goes on
 
 import html
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from torch import Tensor
 
@@ -21,6 +21,15 @@ def safe(text: str) -> str:
 def percent(p: float) -> int:
     """A share in whole percent, halves up."""
     return math.floor(100 * p + 0.5)
+
+
+def dice(seed: int, place: int) -> float:
+    """A number from 0 to 1 for each place, as parts.js draws it."""
+    whole = 2**32 - 1
+    bits = (seed * 0x9E3779B1 + (place + 1) * 0x85EBCA6B) & whole
+    bits = ((bits ^ bits >> 16) * 0x7FEB352D) & whole
+    bits = ((bits ^ bits >> 15) * 0x846CA68B) & whole
+    return (bits ^ bits >> 16) / 2**32
 
 
 def share(p: float) -> str:
@@ -156,6 +165,30 @@ def weighted(pieces: Sequence[str], weights: Sequence[float], now: int) -> str:
         mark = ' aria-current="true"' if i == now else ""
         spans.append(f'<span data-place="{i}"{mark} style="--w: {share(p)}">{shown}</span>{space}')
     return "".join(spans).strip()
+
+
+def trained(model: str, earlier: Sequence[int], result: Mapping[str, float]) -> list[dict]:
+    """A model at some steps of its training, as `checkpoints.js` takes it: name, steps and held-out loss of each.
+
+    Args:
+        model: the stored model; what it was after n steps is stored as `<model>_<n>`.
+        earlier: those numbers of steps.
+        result: of the run: "loss, <n>" for each, and "steps" and "loss" of the end.
+    """
+    every = [(f"{model}_{steps}", steps, result[f"loss, {steps}"]) for steps in earlier]
+    every.append((model, int(result["steps"]), result["loss"]))
+    return [dict(zip(("model", "steps", "loss"), each, strict=True)) for each in every]
+
+
+def checkpoints(every: Sequence[Mapping]) -> str:
+    """A slider over what `trained` gives; it stands at the end."""
+    last, end = len(every) - 1, every[-1]
+    name = f"{end['steps']:,} steps, perplexity {math.exp(end['loss']):.1f}"
+    return (
+        '<label class="cu-live-step"><span class="cu-live-label">Trained for</span> '
+        f'<input type="range" {OURS} name="checkpoint" min="0" max="{last}" value="{last}" aria-valuetext="{name}"> '
+        f'<output aria-live="off" data-part="checkpoint">{name}</output></label>'
+    )
 
 
 OPERATIONS = ("project", "score", "scale", "mask", "normalize", "mix", "merge")

@@ -19,11 +19,13 @@ class Live:
         kind: the name of the function that makes it, `cu.live.<kind>`, and of its script's, `live_widgets.<kind>`.
         scripts: what the page loads before, from the folder of this file: such as "engine.js".
         models: the stored models whose bundles the script is given, in this order.
+        later: models that a page loads only when a reader asks for them.
     """
 
     kind: str
     scripts: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
 
     def __init__(self, *given: object):
         """`given`: what the function was called with; literals, for `repr` says how a widget is made again."""
@@ -57,6 +59,7 @@ class Live:
             "SOURCES": [f"{folder}/{name}" for name in names],
             "KIND": self.kind,
             "MODELS": list(self.models),
+            "FOLDER": folder,
         }.items():
             boot = boot.replace(name, json.dumps(value))
         return f"{self.form()}<script>{boot}</script>"
@@ -68,9 +71,8 @@ class Live:
                 # Only here: where there are no widgets, nothing fails before.
                 from course_utils.lessons.live.panel import Panel
 
-                self._panel = Panel(
-                    self.kind, self.form(), self.files, [bundle(name) for name in self.models]
-                )
+                bundles = {name: bundle(name) for name in (*self.models, *self.later)}
+                self._panel = Panel(self.kind, self.form(), self.files, self.models, bundles)
             live = self._panel._repr_mimebundle_()
         except (ImportError, AttributeError):  # no widgets, or ipywidgets 7 in a hosted notebook
             return data, {}

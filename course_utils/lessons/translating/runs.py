@@ -7,6 +7,9 @@ from course_utils.decoding import beam_search, greedy, translate
 from course_utils.lessons.runs import stored
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR
 from course_utils.lessons.translating.alignments import errors
+from course_utils.lessons.translating.checkpoints import (
+    translator_checkpoints as translator_checkpoints,
+)
 from course_utils.lessons.translating.real import real_transformer as real_transformer
 from course_utils.lessons.translating.real import translation_memory as translation_memory
 from course_utils.metrics import bleu

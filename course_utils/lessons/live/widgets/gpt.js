@@ -3,20 +3,12 @@
 (globalThis.live_widgets ??= {}).gpt = (() => {
   "use strict";
   const parts = globalThis.live_parts;
-  const { range, largest, mapAt, named, safe } = parts;
+  const { range, dice, largest, mapAt, named, safe } = parts;
   const SHOWN = 8; // candidates for the next token
   const PACE = 120; // milliseconds from token to token
   const EOS = 3;
 
   // Drawing a token -----------------------------------------------------------------------------
-
-  // A number from 0 to 1 for each place of a text: the same seed, the same numbers.
-  function dice(seed, place) {
-    let bits = Math.imul(seed, 0x9e3779b1) + Math.imul(place + 1, 0x85ebca6b);
-    bits = Math.imul(bits ^ (bits >>> 16), 0x7feb352d);
-    bits = Math.imul(bits ^ (bits >>> 15), 0x846ca68b);
-    return ((bits ^ (bits >>> 16)) >>> 0) / 2 ** 32;
-  }
 
   // softmax(logits / temperature) over the k best; towards temperature 0 the best gets all. k = 0 stands for all.
   function probabilities(logits, temperature, k) {
@@ -200,20 +192,19 @@
   // The widget ----------------------------------------------------------------------------------
 
   return function gpt(form, bundle) {
-    const model = new globalThis.live_engine.GPT(bundle);
+    const readings = new Map();
+    const chosen = globalThis.live_checkpoints(form, bundle, (packed) => new globalThis.live_engine.GPT(packed));
     const subwords = new globalThis.live_subwords.Subwords(bundle.vocabularies);
     const { tokens } = subwords;
     const window = bundle.config.max_len;
-    const reading = new Reading(model);
     const { headsOf, explain, listen } = globalThis.live_explain;
-    const names = model.layers("layers").map((name) => `${name}.attention`);
     const field = form.elements;
     const part = (name) => form.querySelector(`[data-part="${name}"]`);
     const show = (name, html) => {
       part(name).innerHTML = html;
     };
     let timer = 0;
-    let squares;
+    let [reading, squares] = [null, null]; // of the chosen model
 
     // The beginning as ids. `written` holds what was drawn, behind the beginning for which it was drawn.
     const begun = () => [EOS, ...subwords.encode(field.prompt.value)].slice(0, window);
@@ -244,6 +235,21 @@
       remember(next);
     }
 
+    // What a model has read is kept with it.
+    function take(model) {
+      if (!model) return false;
+      if (!readings.has(model)) readings.set(model, new Reading(model));
+      reading = readings.get(model);
+      return true;
+    }
+
+    // What the chosen model makes of the beginning, at once.
+    function rewrite() {
+      let all = begun();
+      while (!ended(all)) all = longer(all);
+      field.written.value = `${all.slice(begun().length).join(" ")}|${field.prompt.value}`;
+    }
+
     function draw(changed) {
       if (changed !== "tour") drawAll(changed);
       tour.draw();
@@ -252,14 +258,16 @@
     // `changed`: the control that a reader moved; the first time all is drawn.
     function drawAll(changed) {
       if (changed !== "written") stop();
-      const whole = [undefined, "prompt", "written"].includes(changed) || !squares;
+      if (!take(chosen(() => draw(changed)))) return; // it is loaded, and then drawn
+      if (changed === "checkpoint") rewrite();
+      const whole = [undefined, "prompt", "written", "checkpoint"].includes(changed) || !squares;
       const all = text();
       const read = all.slice(0, ended(all) ? -1 : window);
       if (whole) {
         reading.read(read);
         squares = reading.squares();
         field.step.max = read.length;
-        if (changed === "prompt" || changed === "written") field.step.value = read.length;
+        if (["prompt", "written", "checkpoint"].includes(changed)) field.step.value = read.length;
         nameUnread();
         show("maps", parts.gallery(squares, field.map.value));
         if (!timer) part("status").textContent = ended(all) ? `Written: ${subwords.decode(all)}` : "";
@@ -274,8 +282,9 @@
       if (whole || ["step", "map"].includes(changed)) show("table", tableHTML(squares, field.map.value, pieces, step));
       show("next", nextHTML(reading.logits[step], tokens, view));
       if (field.cell.value) reading.again();
-      const heads = headsOf(model, names, field.map.value);
-      explain(form, model, heads, { queries: pieces, keys: pieces, languages: ["en", "en"] });
+      const names = reading.model.layers("layers").map((name) => `${name}.attention`);
+      const heads = headsOf(reading.model, names, field.map.value);
+      explain(form, reading.model, heads, { queries: pieces, keys: pieces, languages: ["en", "en"] });
       part("temperature").textContent = limits()[0].toFixed(1);
       const name = `${step + 1} of ${read.length}: ${pieces[step]}`;
       field.step.setAttribute("aria-valuetext", name);
@@ -297,6 +306,7 @@
       again: () => remember(begun()),
     };
     const tour = globalThis.live_tour(form, CARDS);
+    take(chosen(draw));
     const set = parts.follow(form, draw, { written: true });
     nameUnread();
     listen(part("table"), set);

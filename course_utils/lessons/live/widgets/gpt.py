@@ -13,12 +13,15 @@ from course_utils.lessons.live.bundles import about, bundle
 from course_utils.lessons.live.packing import network_of
 from course_utils.lessons.live.parts import (
     OURS,
+    checkpoints,
     choices,
+    dice,
     explained,
     gallery,
     named,
     safe,
     table,
+    trained,
     weighted,
 )
 from course_utils.lessons.live.subwords import Pieces
@@ -27,6 +30,9 @@ from course_utils.lessons.runs import stored_runs
 from course_utils.models.language import GPT
 
 MODEL = "gpt"
+
+EARLIER = (0, 100)
+"""Steps after which it was stored in training, too: `gpt_0`, `gpt_100`."""
 
 SHOWN = 8
 """Candidates for the next token."""
@@ -42,8 +48,12 @@ class Writer(Live):
     """A live GPT, shown as the last line of a cell."""
 
     kind = "gpt"
-    scripts = ("unpack.js", "engine.js", "others.js", "subwords.js", "explain.js", "tour.js")
+    scripts = (
+        *("unpack.js", "engine.js", "others.js", "subwords.js"),
+        *("explain.js", "tour.js", "checkpoints.js"),
+    )
     models = (MODEL,)
+    later = tuple(f"{MODEL}_{steps}" for steps in EARLIER)
 
     def __init__(self, prompt: str, temperature: float, seed: int):
         """Raises what `gpt` says."""
@@ -80,15 +90,6 @@ class _Text:
     ids: list[int]
     logits: torch.Tensor  # (read, vocabulary)
     maps: torch.Tensor  # (layers, heads, read, read)
-
-
-def dice(seed: int, place: int) -> float:
-    """A number from 0 to 1 for each place of a text, as gpt.js draws it."""
-    whole = 2**32 - 1
-    bits = (seed * 0x9E3779B1 + (place + 1) * 0x85EBCA6B) & whole
-    bits = ((bits ^ bits >> 16) * 0x7FEB352D) & whole
-    bits = ((bits ^ bits >> 15) * 0x846CA68B) & whole
-    return (bits ^ bits >> 16) / 2**32
 
 
 @torch.no_grad()
@@ -179,6 +180,7 @@ data-part="temperature">{text.temperature:.1f}</output></label>
 <label><span class="cu-live-label">Top k</span> <select {OURS} name="top_k">{limits}</select></label>
 </div>
 <p class="cu-live-examples">{buttons}</p>
+{checkpoints(packed["checkpoints"])}
 <p class="cu-live-unknown" data-part="unread"></p>
 <input type="hidden" name="written" value="{safe(f"{written}|{text.prompt}")}">
 <p class="cu-live-text" data-part="text">{shown}</p>
@@ -215,18 +217,35 @@ def _revived(packed: dict) -> tuple[GPT, Pieces]:
 
 
 @about(MODEL)
+def _about(packed: dict) -> dict:
+    """`loss` on sentences not read, `read`: how many were. `checkpoints`: model, steps and loss. `answers`."""
+    (run,) = stored_runs("gpt", "writer")
+    steps = run.result | {"steps": run.config["steps"]}
+    every = {"checkpoints": trained(MODEL, EARLIER, steps), "answers": _answers(*_revived(packed))}
+    return {"loss": run.result["loss"], "read": READ} | every
+
+
 @torch.no_grad()
-def _answers(packed: dict) -> dict:
-    """`loss` on sentences not read, `read`: how many were. `answers`: ids and the largest logits of what follows."""
-    model, subwords = _revived(packed)
+def _answers(model: GPT, subwords: Pieces) -> list[dict]:
+    """Ids, and the largest logits of what follows."""
     answers = []
     for prompt in ("", "she wants to", "the old woman is"):
         ids = [EOS, *subwords.encode(prompt)]
         best = model(torch.tensor([ids]))[0, -1].topk(10)
         pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
         answers.append({"ids": ids, "logits": [[i, round(value, 6)] for i, value in pairs]})
-    (run,) = stored_runs("gpt", "writer")
-    return {"loss": run.result["loss"], "read": READ, "answers": answers}
+    return answers
+
+
+def _earlier(packed: dict) -> dict:
+    """Of an earlier checkpoint: its answers. Its subwords are those of the trained model."""
+    return {
+        "answers": _answers(*_revived(packed | {"vocabularies": bundle(MODEL)["vocabularies"]}))
+    }
+
+
+for _name in Writer.later:
+    about(_name)(_earlier)
 
 
 READ = 20_248

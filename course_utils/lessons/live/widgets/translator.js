@@ -160,7 +160,7 @@
   // The widget ----------------------------------------------------------------------------------
 
   return function translator(form, bundle) {
-    const model = new globalThis.live_engine.Transformer(bundle);
+    const chosen = globalThis.live_checkpoints(form, bundle, (packed) => new globalThis.live_engine.Transformer(packed));
     const { headsOf, explain, listen } = globalThis.live_explain;
     const { source, target } = bundle.vocabularies;
     const words = { source, target, ids: new Map(source.map((word, id) => [word, id])) };
@@ -174,7 +174,7 @@
       map: field.map.value,
       step: Math.min(Number(field.step.value), trace.says.length) - 1,
     });
-    let trace;
+    let [model, trace] = [chosen(), null];
 
     function ask() {
       const tokens = globalThis.live_engine.tokenize(field.sentence.value);
@@ -202,6 +202,9 @@
 
     // `changed`: the control that a reader moved; without it all is drawn.
     function draw(changed) {
+      const now = chosen(() => draw(changed));
+      if (!now) return; // it is loaded, and then drawn
+      model = now;
       if (changed !== "tour") drawAll(changed);
       tour.draw();
     }

@@ -12,11 +12,25 @@ from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
 from course_utils.decoding import greedy, translate
 from course_utils.lessons.live.bundles import about, bundle
 from course_utils.lessons.live.packing import network_of
-from course_utils.lessons.live.parts import OURS, bars, explained, gallery, named, safe, table
+from course_utils.lessons.live.parts import (
+    OURS,
+    bars,
+    checkpoints,
+    explained,
+    gallery,
+    named,
+    safe,
+    table,
+    trained,
+)
 from course_utils.lessons.live.widget import Live
+from course_utils.lessons.runs import stored_runs
 from course_utils.models.transformer import Transformer
 
 MODEL = "translator_fr"
+
+EARLIER = (0, 100)
+"""Steps after which it was stored in training, too: `translator_fr_0`, `translator_fr_100`."""
 
 SHOWN = 5
 """Candidates for the next word."""
@@ -35,29 +49,32 @@ class Translator(Live):
     """A live translator, shown as the last line of a cell."""
 
     kind = "translator"
-    scripts = ("unpack.js", "engine.js", "explain.js", "tree.js", "tour.js")
+    scripts = ("unpack.js", "engine.js", "explain.js", "tree.js", "tour.js", "checkpoints.js")
     models = (MODEL,)
 
-    def __init__(self, sentence: str):
+    def __init__(self, sentence: str, checkpoints: bool):
         """Raises what `translator` says."""
-        super().__init__(sentence)
+        super().__init__(sentence, *[True] * checkpoints)
+        self.later = tuple(f"{MODEL}_{steps}" for steps in EARLIER) if checkpoints else ()
         self._trace = follow(sentence)
 
     def form(self) -> str:
         """The widget as HTML in its first state."""
-        return self.framed(_content(self.given[0], self._trace), "Live translator")
+        content = _content(self.given[0], self._trace, slider=bool(self.later))
+        return self.framed(content, "Live translator")
 
 
-def translator(sentence: str = "i'm home .") -> Translator:
+def translator(sentence: str = "i'm home .", checkpoints: bool = False) -> Translator:
     """The course's stored translator: write a sentence, and read the translation and every map.
 
     Args:
         sentence: what is translated first.
+        checkpoints: whether a slider goes back to earlier steps of its training.
 
     Raises:
         ValueError: a word of `sentence` is not in the vocabulary, or there is none.
     """
-    return Translator(sentence)
+    return Translator(sentence, checkpoints)
 
 
 @dataclass(frozen=True)
@@ -113,7 +130,7 @@ def follow(sentence: str) -> Trace:
 # The first state, as HTML: the same as translator.js writes ---------------------------------------
 
 
-def _content(sentence: str, trace: Trace) -> str:
+def _content(sentence: str, trace: Trace, *, slider: bool) -> str:
     packed = bundle(MODEL)
     chosen = f"{len(trace.cross) - 1}.0"
     right, count = packed["score"]
@@ -150,6 +167,7 @@ name="sentence" maxlength="100" value="{safe(sentence)}" spellcheck="false" auto
 <option value="4">beam of 4</option></select></label>
 </div>
 <p class="cu-live-examples">Examples: {examples}</p>
+{checkpoints(packed["checkpoints"]) if slider else ""}
 <div aria-live="polite"><p class="cu-live-said"><span class="cu-live-label">French</span> \
 <strong lang="fr" data-part="said">{safe(said)}</strong></p>
 <p data-part="right"></p>
@@ -191,8 +209,11 @@ def revived(kind: type, packed: dict) -> tuple:
 
 
 @about(MODEL)
-def _examples(packed: dict) -> dict:
-    return examples_of(Transformer, packed)
+def _about(packed: dict) -> dict:
+    """`examples`, `score`, `answers`; and `checkpoints`: model, steps and held-out loss."""
+    (run,) = stored_runs("translating", "translator_checkpoints")
+    every = trained(MODEL, EARLIER, run.result)
+    return examples_of(Transformer, packed) | {"checkpoints": every}
 
 
 def examples_of(kind: type, packed: dict) -> dict:
@@ -216,6 +237,18 @@ def examples_of(kind: type, packed: dict) -> dict:
     score = [sum(a == b for a, b in zip(said, right, strict=True)), len(said)]
     answers = [_answer(model, source, each["sentence"]) for each in examples]
     return {"examples": examples, "score": score, "answers": answers}
+
+
+def _earlier(packed: dict) -> dict:
+    """Of an earlier checkpoint: what it says to the examples. Its words are those of the trained model."""
+    words = {"vocabularies": bundle(MODEL)["vocabularies"]}
+    model, source, _ = revived(Transformer, packed | words)
+    lines = [each["sentence"] for each in bundle(MODEL)["examples"]]
+    return {"answers": [_answer(model, source, line) for line in lines]}
+
+
+for _steps in EARLIER:
+    about(f"{MODEL}_{_steps}")(_earlier)
 
 
 @torch.no_grad()

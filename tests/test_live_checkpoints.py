@@ -1,0 +1,123 @@
+"""Live models at several steps of their training: each is loaded when it is asked for, and says what PyTorch's says."""
+
+import json
+
+import pytest
+import torch
+from browsing import live_page, write_page
+from playwright.sync_api import Page, expect
+
+import course_utils as cu
+from course_utils.data.text import EOS
+from course_utils.lessons.gpt import runs
+from course_utils.lessons.live import restored
+from course_utils.lessons.live.widgets import gpt
+
+pytestmark = pytest.mark.slow
+
+PROMPT = "she wants to"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("book"), cu.live.gpt(PROMPT, 0.0))
+
+
+@pytest.fixture
+def page(browser, file):
+    with live_page(browser, file, reduced_motion="reduce") as page:
+        yield page
+
+
+def part(page: Page, name: str):
+    return page.locator(f"[data-part={name}]")
+
+
+def slider(page: Page):
+    return page.get_by_role("slider", name="Trained for")
+
+
+def reader(name: str) -> cu.GPT:
+    """The model that a page sees, as PyTorch's."""
+    packed = cu.live.bundle(name)
+    model = cu.GPT(**packed["config"])
+    model.load_state_dict(restored(packed))
+    return model.eval()
+
+
+def greedy_text(name: str) -> list[str]:
+    """What it writes at temperature 0, the beginning and <eos> included."""
+    subwords = gpt.pytorch()[1]
+    start = torch.tensor([[EOS, *subwords.encode(PROMPT)]])
+    (said,) = cu.sample(reader(name), start, max_new=33 - start.shape[1], temperature=0.0)
+    return [subwords.tokens[i] for i in said]
+
+
+def test_the_checkpoints_are_those_that_the_training_stored():
+    (run,) = cu.stored_runs("gpt", "writer")
+    assert gpt.EARLIER == runs.EARLIER
+    checkpoints = cu.live.bundle("gpt")["checkpoints"]
+    assert [each["steps"] for each in checkpoints] == [*gpt.EARLIER, run.config["steps"]]
+    losses = [each["loss"] for each in checkpoints]
+    assert losses == sorted(losses, reverse=True) and losses[-1] == run.result["loss"]
+
+
+def test_a_checkpoint_is_loaded_when_it_is_asked_for_and_writes_what_pytorch_writes(page: Page):
+    scripts = page.locator("script[src*='gpt_']")
+    assert scripts.count() == 0
+    for place, name in ((1, "gpt_100"), (0, "gpt_0"), (2, "gpt")):
+        slider(page).fill(str(place))
+        expect(part(page, "checkpoint")).to_contain_text("perplexity")
+        expect(page.locator(f"script[src*='{name}.js']")).to_have_count(1)
+        shown = part(page, "text").locator("span").all_inner_texts()
+        right = [token.replace("␣", "") for token in greedy_text(name)]
+        assert [text for text in shown[1 + len(PROMPT.split()) :] if text != "<eos>"][
+            : len(right)
+        ] == [text for text in right if text != "<eos>"][: len(shown)], name
+    assert scripts.count() == 2
+
+
+def test_its_maps_and_probabilities_are_those_of_the_checkpoint(page: Page):
+    slider(page).press("Home")
+    expect(part(page, "checkpoint")).to_contain_text("untrained")
+    page.get_by_role("button", name="Begin again").click()
+    model, subwords = reader("gpt_0"), gpt.pytorch()[1]
+    ids = torch.tensor([[EOS, *subwords.encode(PROMPT)]])
+    with torch.no_grad(), cu.record_attention(model) as maps:
+        logits = model(ids)[0]
+    rows = part(page, "table").locator("tbody tr").all()
+    for row, weights in zip(rows, maps["layers.1.attention"][0, 0].tolist(), strict=True):
+        shown = [int(text) for text in row.locator("td").all_inner_texts()]
+        assert max(abs(a - 100 * b) for a, b in zip(shown, weights, strict=True)) < 0.51
+    best = logits[-1].topk(gpt.SHOWN).indices.tolist()
+    names = part(page, "next").locator("li button").all_inner_texts()
+    assert names == [subwords.tokens[i] for i in best]
+
+
+READ = """([name, ids]) => {
+    const model = new live_engine.GPT({ ...live_bundles.gpt, tensors: live_bundles[name].tensors });
+    return JSON.stringify(model.step(ids, model.start()).map(row => [...row]));
+}"""
+
+
+def test_logits_of_each_checkpoint_are_pytorchs(page: Page):
+    ids = [EOS, *torch.randint(5, 512, (20,), generator=torch.Generator().manual_seed(0)).tolist()]
+    for place, name in enumerate(gpt.Writer.later):
+        slider(page).fill(str(place))
+        expect(part(page, "checkpoint")).to_contain_text("perplexity")
+        found = torch.tensor(json.loads(page.evaluate(READ, [name, ids])))
+        with torch.no_grad():
+            right = reader(name)(torch.tensor([ids]))[0]
+        torch.testing.assert_close(found, right, atol=1e-4, rtol=0)
+
+
+def test_an_address_of_a_checkpoint_keeps_what_was_written(browser, file):
+    """A text with a token of the reader's own choice is not written anew when the model has come."""
+    page = browser.new_page()
+    page.goto(f"{file.as_uri()}#live=gpt.0&checkpoint=1&written=7 8 9|{PROMPT}")
+    page.locator("form[data-ready]").wait_for()
+    expect(part(page, "checkpoint")).to_contain_text("100 steps, perplexity")
+    assert page.locator("[name=written]").input_value() == f"7 8 9|{PROMPT}"
+    assert slider(page).get_attribute("aria-valuetext").startswith("100 steps")
+    expect(part(page, "text").locator("span")).to_have_count(1 + 3 + 3)
+    page.close()
