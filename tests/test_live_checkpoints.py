@@ -45,12 +45,16 @@ def reader(name: str) -> cu.GPT:
     return model.eval()
 
 
-def greedy_text(name: str) -> list[str]:
-    """What it writes at temperature 0, the beginning and <eos> included."""
-    subwords = gpt.pytorch()[1]
-    start = torch.tensor([[EOS, *subwords.encode(PROMPT)]])
-    (said,) = cu.sample(reader(name), start, max_new=33 - start.shape[1], temperature=0.0)
-    return [subwords.tokens[i] for i in said]
+def greedy_ids(name: str) -> list[int]:
+    """What it writes at temperature 0, as far as its window reads."""
+    start = torch.tensor([[EOS, *gpt.pytorch()[1].encode(PROMPT)]])
+    (said,) = cu.sample(reader(name), start, max_new=32 - start.shape[1], temperature=0.0)
+    return said
+
+
+def written(page: Page) -> list[int]:
+    ids = page.locator("[name=written]").input_value().split("|")[0].split()
+    return [int(i) for i in ids if int(i) != EOS]
 
 
 def test_the_checkpoints_are_those_that_the_training_stored():
@@ -68,13 +72,19 @@ def test_a_checkpoint_is_loaded_when_it_is_asked_for_and_writes_what_pytorch_wri
     for place, name in ((1, "gpt_100"), (0, "gpt_0"), (2, "gpt")):
         slider(page).fill(str(place))
         expect(part(page, "checkpoint")).to_contain_text("perplexity")
-        expect(page.locator(f"script[src*='{name}.js']")).to_have_count(1)
-        shown = part(page, "text").locator("span").all_inner_texts()
-        right = [token.replace("␣", "") for token in greedy_text(name)]
-        assert [text for text in shown[1 + len(PROMPT.split()) :] if text != "<eos>"][
-            : len(right)
-        ] == [text for text in right if text != "<eos>"][: len(shown)], name
+        right = greedy_ids(name)
+        assert written(page)[: len(right)] == right, name
     assert scripts.count() == 2
+
+
+def test_after_100_steps_it_writes_what_the_chapter_says(page: Page):
+    slider(page).fill("1")
+    page.get_by_role("slider", name="Temperature").fill("0.7")
+    page.get_by_role("spinbutton", name="Seed").fill("1")
+    page.get_by_role("button", name="Write", exact=True).click()
+    expect(part(page, "status")).to_have_text("Written: she wants to listen to him .")
+    slider(page).press("Home")
+    expect(part(page, "full")).to_be_visible()
 
 
 def test_its_maps_and_probabilities_are_those_of_the_checkpoint(page: Page):
@@ -121,3 +131,39 @@ def test_an_address_of_a_checkpoint_keeps_what_was_written(browser, file):
     assert slider(page).get_attribute("aria-valuetext").startswith("100 steps")
     expect(part(page, "text").locator("span")).to_have_count(1 + 3 + 3)
     page.close()
+
+
+# The translator -----------------------------------------------------------------------------------
+
+
+def test_a_translator_without_the_slider_loads_no_other_model():
+    assert cu.live.translator("he's calm .").later == ()
+    assert 'name="checkpoint"' not in cu.live.translator("he's calm .").form()
+    assert repr(cu.live.translator("he's calm .", True)) == 'live.translator("he\'s calm .", True)'
+
+
+TRANSLATE = """([name, source, said]) => {
+    const packed = { ...live_bundles.translator_fr, tensors: live_bundles[name].tensors };
+    const model = new live_engine.Transformer(packed), state = model.start(source);
+    const last = model.step([live_engine.ids.BOS, ...said], state).at(-1);
+    return JSON.stringify([live_engine.greedy(model, source), [...last]]);
+}"""
+
+
+def test_a_translator_says_what_it_said_earlier_in_its_training(browser, tmp_path):
+    widget = cu.live.translator("oscar is at the market .", True)
+    with live_page(browser, write_page(tmp_path, widget)) as page:
+        said = part(page, "said")
+        expect(said).to_have_text("oscar est au marché .")
+        for place, name in enumerate(widget.later):
+            slider(page).fill(str(place))
+            expect(part(page, "checkpoint")).to_contain_text("perplexity")
+            for answer in cu.live.bundle(name)["answers"]:
+                given = [name, answer["source"], answer["said"]]
+                greedy, logits = json.loads(page.evaluate(TRANSLATE, given))
+                assert greedy == answer["said"]
+                assert max(abs(logits[i] - value) for i, value in answer["logits"]) < 1e-4
+        expect(said).to_have_text("oscar est à l'école .")
+        slider(page).press("End")
+        expect(said).to_have_text("oscar est au marché .")
+        expect(part(page, "checkpoint")).to_contain_text("618 steps")

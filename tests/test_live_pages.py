@@ -58,6 +58,8 @@ ANSWERS |= dict.fromkeys(
         });
     }""",
 )
+for _model in ("gpt", "translator_fr"):
+    ANSWERS |= {f"{_model}_{steps}": ANSWERS[_model] for steps in (0, 100)}
 """Model → a function of its bundle: for each stored answer, whether the page gives it, and how far its logits are."""
 
 COMPARE = "Object.entries(live_bundles).map(([name, bundle]) => [name, ({%s})[name](bundle)])"

@@ -62,7 +62,7 @@ def test_the_book_makes_the_widget_anew_and_loads_its_scripts():
     assert loaded == [
         f"live/{name}.js"
         for name in (
-            *("address", "parts", "unpack", "engine", "explain", "tree", "tour"),
+            *("address", "parts", "unpack", "engine", "explain", "tree", "tour", "checkpoints"),
             *("widgets/translator", "translator_fr"),
         )
     ]

@@ -609,7 +609,7 @@ print(f"of 200 others, {len(set(many) - known)} different ones were not read")
 #
 # The lines at the beginning were written like this, at temperature 0.8, by a GPT with 809,856 parameters on the 65 characters of [Tiny Shakespeare](https://github.com/karpathy/char-rnn), with the split and the sizes of [nanoGPT](https://github.com/karpathy/nanoGPT)'s run for a CPU: 4 blocks, 128 features, 12 windows of 64 a step. It was trained once, 3,000 steps in 281 s of one core. Its validation loss is 1.66 nats a character (nanoGPT reports 1.88 after 2,000 steps at a third of our rate). The best n-grams, those of 5 characters, have 1.67. On characters with 32 or more before them in their window the GPT has 1.62, a little less. Text that sounds right is no proof of much more than counting.
 #
-# The live GPT is our class after 1,200 steps, stored. Bars: what a token is drawn from; lines: the softmax alone. Write with the temperature at both ends, then with top-k. What does top-k repair? *Trained for* goes back in its training, to 100 steps and to none: the same beginning and the same seed. What has it learned by then, and what do the maps look like?
+# The live GPT is our class after 1,200 steps, stored. Bars: what a token is drawn from; lines: the softmax alone. Write with the temperature at both ends, then with top-k. What does top-k repair? *Trained for* goes back in its training. After 100 steps the same seed writes *she wants to listen to him .*; before the first step all maps are nearly even, and pieces of words fill the window.
 
 # %%
 cu.live.gpt("she wants to", 0.7, 1)

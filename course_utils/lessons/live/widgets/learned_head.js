@@ -7,7 +7,6 @@
   const NOUNS = [["cat", "mouse"], ["lemon", "apple"], ["desk", "table"]]; // masculine and feminine in French
   const ADJECTIVES = ["hungry", "ripe", "varnished"]; // each fits one kind of noun
   const WORDS = [...NOUNS.flat(), ...ADJECTIVES];
-  const GENDERS = ["masculine", "feminine"];
   const SIZES = { Q: 2, K: 2, V: 1 };
   const STEPS = 300;
   const PAUSE = 40; // ms between two steps
@@ -71,16 +70,16 @@
       return forward(X, W, X.slice(-1));
     });
     return table({
-      caption: "Each adjective asks the nouns and itself: weights in percent",
-      corner: ["asks", "says feminine", "right is"],
-      rows: passes.map(({ Z: [[z]] }, i) => [ADJECTIVES[i], `${percent(chance(z))} %`, GENDERS[genders[i]]]),
+      caption: "Each adjective asks the nouns and itself: weights in percent, and whether it says feminine",
+      corner: ["asks", "feminine", "is it"],
+      rows: passes.map(({ Z: [[z]] }, i) => [ADJECTIVES[i], `${percent(chance(z))} %`, genders[i] ? "yes" : "no"]),
       columns: [...genders.map((gender, kind) => NOUNS[kind][gender]), "itself"],
       weights: passes.map(({ weights }) => weights[0]),
     });
   }
 
   const placeOf = ({ loss }, step) =>
-    [40 + (390 * step) / STEPS, 160 - (140 * Math.min(loss, 0.8)) / 0.8].map((each) => each.toFixed(1));
+    [40 + (375 * step) / STEPS, 160 - (140 * Math.min(loss, 0.8)) / 0.8].map((each) => each.toFixed(1));
 
   // The widget ----------------------------------------------------------------------------------
 

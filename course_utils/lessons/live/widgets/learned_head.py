@@ -17,7 +17,6 @@ ADJECTIVES = ("hungry", "ripe", "varnished")
 """Each fits the nouns of one kind."""
 
 WORDS = (*(noun for pair in NOUNS for noun in pair), *ADJECTIVES)
-GENDERS = ("masculine", "feminine")
 SIZES = {"Q": (len(WORDS), 2), "K": (len(WORDS), 2), "V": (len(WORDS), 1)}
 COLUMNS = ("q 1", "q 2", "k 1", "k 2", "v")
 FIRST = (0, 1, 0)
@@ -133,10 +132,10 @@ def _asks(matrices: dict[str, Tensor], chosen: tuple[int, ...]) -> str:
     ids = torch.tensor([[*nouns, 2 * len(NOUNS) + i] for i in range(len(ADJECTIVES))])
     weights, logits = attended(matrices, ids)
     for word, p, gender in zip(ADJECTIVES, logits.sigmoid().tolist(), chosen, strict=True):
-        rows.append([word, f"{percent(p)} %", GENDERS[gender]])
+        rows.append([word, f"{percent(p)} %", ("no", "yes")[gender]])
     return table(
-        "Each adjective asks the nouns and itself: weights in percent",
-        ["asks", "says feminine", "right is"],
+        "Each adjective asks the nouns and itself: weights in percent, and whether it says feminine",
+        ["asks", "feminine", "is it"],
         rows,
         [*(WORDS[noun] for noun in nouns), "itself"],
         weights,
@@ -161,7 +160,7 @@ def _content(rate: float, seed: int) -> str:
         + "</select></label>"
         for kind, pair in enumerate(NOUNS)
     )
-    acts = {"step": "Step", "play": "Play", "again": "Begin again"}
+    acts = {"step": "One step", "play": "Play", "again": "Begin again"}
     buttons = " ".join(
         f'<button type="button" {OURS} data-part="{act}">{name}</button>'
         for act, name in acts.items()
@@ -178,12 +177,12 @@ value="{seed}"></label></div>
 max="{STEPS}" value="0" aria-valuetext="0 of {STEPS}"> <output aria-live="off" data-part="at">0 of {STEPS}</output>\
 </label>
 <p aria-live="polite" data-part="said">{said}</p>
-{_curve(loss)}
+<div class="cu-live-beside"><div>{_curve(loss)}
 <div class="cu-live-ask">{nouns}</div>
 <div class="cu-live-table" role="region" aria-label="Attention of the adjectives" tabindex="0" {OURS} \
-data-part="asks">{_asks(matrices, FIRST)}</div>
+data-part="asks">{_asks(matrices, FIRST)}</div></div>
 <div class="cu-live-table" role="region" aria-label="The three matrices" tabindex="0" {OURS} data-part="matrices">\
-{_signed(matrices)}</div>
+{_signed(matrices)}</div></div>
 <p class="cu-live-note">Nothing is stored: your browser computes the gradients of the mean loss over all {len(ids)} \
 sentences, and goes one step of gradient descent at a time. The head knows the words by their places in a list only. \
 No sentence is held out, so this shows what a head can fit, not what it would do with new words.</p>"""
@@ -193,7 +192,7 @@ def _curve(loss: float) -> str:
     """The loss over the steps, and the least that equal weights can reach."""
     uniform = uniform_loss()
     ticks = "".join(
-        f'<text x="{40 + 390 * tick / STEPS:g}" y="178" text-anchor="middle">{tick}</text>'
+        f'<text x="{40 + 375 * tick / STEPS:g}" y="178" text-anchor="middle">{tick}</text>'
         for tick in (0, 100, 200, 300)
     )
     ticks += "".join(
@@ -204,9 +203,9 @@ def _curve(loss: float) -> str:
     cx, cy = place.split()
     return f"""<svg class="cu-live-plot" role="img" aria-label="Loss over the steps; a line for the least loss with \
 equal weights, {uniform:.3f}" viewBox="0 0 440 200">
-<path class="cu-live-axis" d="M40 14V160H432"></path>{ticks}
-<text x="430" y="196" text-anchor="end">step</text>
-<path class="cu-live-truth" d="M40 {_height(uniform):.1f}H430"></path>
-<text x="430" y="{_height(uniform) - 6:.1f}" text-anchor="end">equal weights, at best {uniform:.3f}</text>
+<path class="cu-live-axis" d="M40 14V160H417"></path>{ticks}
+<text x="415" y="196" text-anchor="end">step</text>
+<path class="cu-live-truth" d="M40 {_height(uniform):.1f}H415"></path>
+<text x="415" y="{_height(uniform) - 6:.1f}" text-anchor="end">equal weights, at best {uniform:.3f}</text>
 <path class="cu-live-errors" data-part="curve" d="M{place}"></path>
 <circle class="cu-live-answer" data-part="ball" cx="{cx}" cy="{cy}" r="6"></circle></svg>"""
