@@ -618,6 +618,8 @@ picture
 # *it* may not look at the adjective in layer 2, to 0.52 to 0.74. So most of it comes this way. Not all: *it* can read the adjective
 # in layer 1 and ask nouns in layer 2; this forbidden, 0.86 to 0.99. And the comma, dark in the picture of our sentence? Without it nothing is lost, 1.00. A weight shows where a layer looks, not what it needs.
 #
+# One head with two features learns such a look in your browser, step by step, in [Scoring functions: norms, kernels and gradients](03_scoring_functions_further.ipynb#A-whole-head).
+#
 # ### Exercise 3 · His car
 #
 # *open · 5 minutes*
