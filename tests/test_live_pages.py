@@ -69,6 +69,13 @@ COME_NEAR = """(async () => {
     for (const form of document.querySelectorAll("article form.cu-live")) {
         form.scrollIntoView();
         while (!form.dataset.ready) await new Promise((done) => setTimeout(done, 20));
+        const { checkpoint } = form.elements;
+        for (let place = Number(checkpoint?.max) - 1; place >= 0; place -= 1) {
+            checkpoint.value = place;
+            checkpoint.dispatchEvent(new Event("input", { bubbles: true }));
+            const said = form.querySelector("[data-part=checkpoint]");
+            while (!said.textContent.includes("perplexity")) await new Promise((done) => setTimeout(done, 20));
+        }
     }
     return document.querySelectorAll("article form.cu-live").length;
 })()"""

@@ -662,7 +662,7 @@ cu.quiz("translating", "cached_step")
 #
 # *Section 4 of 4*
 #
-# The translator has four heads in each of two layers, of three kinds: encoder, decoder and cross-attention. Here are the eight maps of the cross-attention for a test sentence whose words change their order, under teacher forcing, drawn without `<eos>` and each row made to sum to 1 again. Row $t$ is the step that *says* French word $t$; it has *read* the word before. Below them, the same translator is live: write any sentence, and look at all three kinds of map, step by step. There a row has both names, of the word that is *read* and of the word that is *said*. The framed row is the chosen step, and the bars are the likeliest next words. Move the step first; then keep it, and change layer and head. Choose a number of its table: query and key show how it is computed. A beam is drawn as a tree. ([Bahdanau attention](06_bahdanau_attention.ipynb#Where-does-it-look?) has its map beside that of the recurrent translator, for any sentence.)
+# The translator has four heads in each of two layers, of three kinds: encoder, decoder and cross-attention. Here are the eight maps of the cross-attention for a test sentence whose words change their order, under teacher forcing, drawn without `<eos>` and each row made to sum to 1 again. Row $t$ is the step that *says* French word $t$; it has *read* the word before. Below them, it is live: write any sentence, and look at all three kinds of map, step by step. There a row names the word *read* and the word *said*. The framed row is the chosen step, the bars are the likeliest next words. Move the step first, then change layer and head. Choose a number of its table: query and key show how it is computed. A beam is drawn as a tree. *Trained for* goes back: after 100 of 618 steps *oscar is at the market .* becomes *oscar est à l'école .* ([Bahdanau attention](06_bahdanau_attention.ipynb#Where-does-it-look?) has its map beside that of the recurrent translator.)
 
 
 # %%
@@ -690,7 +690,7 @@ cu.show_heatmaps(
 )  # fmt: skip
 
 # %%
-cu.live.translator("i'm home .")
+cu.live.translator("i'm home .", True)
 
 # %% [markdown]
 # One sentence, eight different maps. Head 1 of layer 1 goes from *eat* to *a* to *pizza* and then looks at *please* for *, s'il te*, and also for the full stop. Head 0 of the same layer looks at the full stop for *te*. For *plaît* both give much of their weight to `<eos>`, which is not drawn here: 0.52 and 0.90. The live translator draws it: choose the second example there. (Its weights are rounded to 8 bits.) In layer 0, head 1 says *mange* while looking at *please*. There, the bars stay when you change the head, and the maps differ.
