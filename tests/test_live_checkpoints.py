@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from browsing import live_page, write_page
+from browsing import live_page, part, write_page
 from playwright.sync_api import Page, expect
 
 import course_utils as cu
@@ -27,10 +27,6 @@ def file(tmp_path_factory):
 def page(browser, file):
     with live_page(browser, file, reduced_motion="reduce") as page:
         yield page
-
-
-def part(page: Page, name: str):
-    return page.locator(f"[data-part={name}]")
 
 
 def slider(page: Page):
