@@ -5,6 +5,9 @@ from torch.nn import functional as F
 
 from course_utils.lessons.live import save_model
 from course_utils.lessons.runs import stored
+from course_utils.lessons.vision_transformers.real import (
+    recompressed_cifar10 as recompressed_cifar10,
+)
 from course_utils.lessons.vision_transformers.real import whole_fashion as whole_fashion
 from course_utils.lessons.vision_transformers.training import (
     SIZE,
