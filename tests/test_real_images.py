@@ -62,7 +62,7 @@ def test_a_run_in_small_learns_two_colors(archive, patches):
 
 
 def test_a_run_that_was_cut_goes_on_as_if_it_had_not_been(archive, tmp_path, monkeypatch):
-    whole = real.recompressed_cifar10.function(patches="right", epochs=3, seed=0)
+    whole = real.recompressed_cifar10.function(patches="right", epochs=12, seed=0)
     place, passes = tmp_path / "run.pt", []
     judge = real.predict_classes
 
@@ -74,8 +74,8 @@ def test_a_run_that_was_cut_goes_on_as_if_it_had_not_been(archive, tmp_path, mon
 
     monkeypatch.setattr(real, "predict_classes", cut)
     with pytest.raises(KeyboardInterrupt):
-        real.recompressed_cifar10.function(patches="right", epochs=3, seed=0, checkpoint=place)
-    again = real.recompressed_cifar10.function(patches="right", epochs=3, seed=0, checkpoint=place)
+        real.recompressed_cifar10.function(patches="right", epochs=12, seed=0, checkpoint=place)
+    again = real.recompressed_cifar10.function(patches="right", epochs=12, seed=0, checkpoint=place)
     assert again["curves"] == whole["curves"] and again["examples"] == whole["examples"]
 
 
