@@ -2,7 +2,8 @@
 
 Fashion-MNIST comes through the registry. Of CIFAR-10 the cache folder has to hold `cifar10-jpeg.tar.xz`, the images
 as JPEGs by class (`train/cat/0001.jpg`, `test/…`): they were compressed again with losses, so that scores are not quite
-comparable with those of the original pixels. One recipe for both; the test parts were used once.
+comparable with those of the original pixels. The size of the patches of Fashion-MNIST was chosen on validation images;
+the test parts chose nothing.
 """
 
 from pathlib import Path
