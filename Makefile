@@ -22,9 +22,10 @@ lab: $(ENV) ## open the course in JupyterLab
 	@$(BIN)/python -m course_utils.studio lab
 
 # One thread each: the workers share the cores, and threads that wait for one another only spin.
+# In order: notebooks last, for they are many and short, and no worker waits long for the other at the end.
 test: export OMP_NUM_THREADS = 1
 test: lint ## run every test: unit, property, notebook and browser
-	$(BIN)/python -m pytest tests notebooks --nbval --nbval-current-env --nbval-cell-timeout=900 -n $(WORKERS) --dist loadscope
+	$(BIN)/python -m pytest tests notebooks --nbval --nbval-current-env --nbval-cell-timeout=900 -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 portable: $(ENV) ## run the notebooks with a processor's plainest instructions: what comes out otherwise depends on the machine; CHAPTER=02 for one
 	ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE ONEDNN_MAX_CPU_ISA=SSE41 OMP_NUM_THREADS=1 \

@@ -9,9 +9,11 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
+from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 import course_utils as cu
+from course_utils.figures.picture import image_tag
 from course_utils.lessons.page import MAX_BYTES
 from course_utils.studio import manifest, notebooks
 from course_utils.studio.book import build as builder
@@ -136,6 +138,21 @@ def test_links_in_outputs_lead_to_the_books_pages(shown, wanted):
     found = transforms.for_the_book(given, {"02_b.ipynb": {}}, "R").cells[0].outputs[0]
     assert found.data["text/html"] == (wanted or shown)
     assert given.cells[0].outputs[0].data["text/html"] == shown
+
+
+def test_a_picture_stays_readable_on_a_narrow_page_and_is_scrolled():
+    shown = image_tag(b"", "A > B", 600, 200)
+    given = code("fig", new_output("display_data", data={"text/html": shown}))
+    html = one(given, transforms.keep_pictures_readable).outputs[0].data["text/html"]
+    (found,) = BeautifulSoup(html, "html.parser").select("[style*=overflow-x] img")
+    assert found["alt"] == "A > B"
+    assert found.parent["style"] == "min-width:480px"
+
+
+def test_other_html_is_no_picture():
+    shown = "<p>An <img width=9 style=''> inside</p>"
+    given = code("page", new_output("display_data", data={"text/html": shown}))
+    assert one(given, transforms.keep_pictures_readable).outputs[0].data["text/html"] == shown
 
 
 def test_transforms_leave_the_notebook_they_are_given_alone():

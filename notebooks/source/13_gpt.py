@@ -726,7 +726,7 @@ with cu.guard(
 # - It writes by drawing a token and reading it. Temperature and top-k are our choice; the cache changes no result, and each token passes through the network once.
 # - A model can copy what it has never seen from earlier in the text. Ours compares letters over the distances of its training and no further.
 #
-# Next: [BERT and transfer](14_bert_and_transfer.ipynb). Bytes, bits per character, the nucleus and what a cache weighs: [GPT: bytes, bits and the nucleus](13_gpt_further.ipynb).
+# Next: [BERT and transfer](14_bert_and_transfer.ipynb). Bytes, bits per character, the nucleus, loss against size and data, and what a cache weighs: [GPT: bytes, bits and the nucleus](13_gpt_further.ipynb).
 #
 # ## Quiz
 

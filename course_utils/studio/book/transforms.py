@@ -10,6 +10,8 @@ from nbformat import NotebookNode
 from course_utils.studio.book.links import ANCHOR, LINK, places, texts
 
 Places = Mapping[str, Mapping[str, str]]
+LEAST = 0.8
+"""Of a picture's width: a label of nine points is about ten pixels high then."""
 SHOWN_AS_IMAGE = ("image/png", "image/jpeg", "image/svg+xml", "image/gif")
 
 
@@ -150,6 +152,18 @@ def lead_outputs_to_pages(notebook: NotebookNode, pages: Places) -> NotebookNode
     return notebook
 
 
+def keep_pictures_readable(notebook: NotebookNode) -> NotebookNode:
+    """A picture on a narrow page becomes smaller down to `LEAST` of its width, then it can be scrolled."""
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            shown = output.get("data", {}).get("text/html", "")
+            if width := re.match(r'<img [^>]* width="(\d+)"', shown):
+                room = f'<div style="min-width:{LEAST * int(width[1]):.0f}px">{shown}</div>'
+                output.data["text/html"] = f'<div style="overflow-x:auto">{room}</div>'
+    return notebook
+
+
 def _from_root(target: str) -> str:
     parts: list[str] = []
     for part in (PurePosixPath("notebooks") / target).parts:
@@ -176,6 +190,7 @@ def for_the_book(notebook: NotebookNode, pages: Places, repository: str) -> Note
         fold,
         carry_alt_texts,
         set_effort,
+        keep_pictures_readable,
     ):
         notebook = transform(notebook)
     return keep_links_inside(lead_outputs_to_pages(notebook, pages), pages, repository)
