@@ -743,7 +743,7 @@ cu.checks.fixed_fit(fixed_fit_solution)
 # - Adam's first steps have the size of the rate, whatever the gradients; clipping does not change that. A warm-up makes them small.
 # - Files along the way, scored on validation sentences, survive a training that breaks. The test is scored once.
 #
-# Next: [Pretraining](13_gpt.ipynb). AdamW, initial weights, accumulation, sixteen bits, what a checkpoint must hold, a first-generation model beside the standard one, and both orders of norm on real sentences: [Training transformers: optimizers, precision and a first generation](12_training_transformers_further.ipynb).
+# Next: [Pretraining](13_gpt.ipynb). AdamW, initial weights, accumulation, sixteen bits, checkpoints, a first-generation model, and both orders of norm on real sentences: [Training transformers: optimizers, precision and a first generation](12_training_transformers_further.ipynb).
 #
 # ## Quiz
 
