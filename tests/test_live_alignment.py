@@ -2,13 +2,14 @@
 
 import pytest
 import torch
-from browsing import CONTRAST, in_theme, live_page, write_page
+from browsing import CONTRAST, in_theme, live_page
 from playwright.sync_api import Page, expect
 
 import course_utils as cu
 from course_utils.data.text import BOS, EOS
 from course_utils.data.translation import parse_alignment
 from course_utils.lessons.live.packing import script
+from course_utils.lessons.live.widget import Live
 from course_utils.lessons.live.widgets import alignment, translator
 from course_utils.lessons.page import asset
 from course_utils.lessons.translating.larger_world import larger_world
@@ -21,15 +22,8 @@ ASKED = 6
 """Sentences for which the page is compared with PyTorch."""
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    return write_page(tmp_path_factory.mktemp("book"), cu.live.alignment())
-
-
-@pytest.fixture
-def page(browser, file):
-    with live_page(browser, file) as page:
-        yield page
+def widget() -> Live:
+    return cu.live.alignment()
 
 
 def part(page: Page, name: str, which: str = ""):

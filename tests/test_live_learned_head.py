@@ -4,25 +4,19 @@ import itertools
 
 import pytest
 import torch
-from browsing import live_page, load, part, write_page
+from browsing import live_page, load, part
 from playwright.sync_api import Page, expect
 from torch.nn import functional as F
 
 import course_utils as cu
+from course_utils.lessons.live.widget import Live
 from course_utils.lessons.live.widgets import learned_head as head
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    return write_page(tmp_path_factory.mktemp("book"), cu.live.learned_head())
-
-
-@pytest.fixture
-def page(browser, file):
-    with live_page(browser, file) as page:
-        yield page
+def widget() -> Live:
+    return cu.live.learned_head()
 
 
 def move(page: Page, step: int) -> None:

@@ -18,6 +18,23 @@ def safe(text: str) -> str:
     return html.escape(text, quote=False).replace('"', "&quot;")
 
 
+def radios(name: str, labels: Mapping, chosen: object) -> str:
+    """A choice among few: value → label of each."""
+    return "".join(
+        f'<label><input type="radio" {OURS} name="{name}" value="{value}"{" checked" if value == chosen else ""}> '
+        f"{label}</label>"
+        for value, label in labels.items()
+    )
+
+
+def sentences(examples: Iterable[Mapping]) -> str:
+    """A button for each example of a bundle, with its sentence."""
+    return " ".join(
+        f'<button type="button" {OURS} data-example="{i}">{safe(each["sentence"])}</button>'
+        for i, each in enumerate(examples)
+    )
+
+
 def percent(p: float) -> int:
     """A share in whole percent, halves up."""
     return math.floor(100 * p + 0.5)
@@ -197,11 +214,7 @@ OPERATIONS = ("project", "score", "scale", "mask", "normalize", "mix", "merge")
 
 def explained(chosen: str = "normalize") -> str:
     """The place below a table where `explain.js` shows how one of its numbers was computed, and its controls."""
-    operations = "".join(
-        f'<label><input type="radio" {OURS} name="operation" value="{name}"'
-        f"{' checked' if name == chosen else ''}> {name}</label>"
-        for name in OPERATIONS
-    )
+    operations = radios("operation", dict(zip(OPERATIONS, OPERATIONS, strict=True)), chosen)
     return (
         '<input type="hidden" name="cell" value=""><div class="cu-live-explain" data-part="explain">'
         '<p data-part="of">Choose a number of the table: the page shows how it was computed.</p>'

@@ -16,7 +16,16 @@ from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
 from course_utils.data.translation import parse_alignment
 from course_utils.decoding import greedy
 from course_utils.lessons.live.bundles import about, bundle
-from course_utils.lessons.live.parts import OURS, explained, gallery, named, safe, table
+from course_utils.lessons.live.parts import (
+    OURS,
+    explained,
+    gallery,
+    named,
+    radios,
+    safe,
+    sentences,
+    table,
+)
 from course_utils.lessons.live.widget import Live
 from course_utils.lessons.live.widgets import translator
 from course_utils.models.recurrent import AttentionTranslator
@@ -102,15 +111,8 @@ def _content(sentence: str, looks: dict[str, _Look]) -> str:
     packed = bundle(MODEL)
     known = {english: (french, links) for english, french, links in packed["gold"]}
     gold = known.get(" ".join(tokenize(sentence)))
-    examples = " ".join(
-        f'<button type="button" {OURS} data-example="{i}">{safe(each["sentence"])}</button>'
-        for i, each in enumerate(packed["examples"])
-    )
-    kinds = "".join(
-        f'<label><input type="radio" {OURS} name="french" value="{kind}"{" checked" if kind == "own" else ""}> '
-        f"{label}</label>"
-        for kind, label in FRENCH.items()
-    )
+    examples = sentences(packed["examples"])
+    kinds = radios("french", FRENCH, "own")
     sides = "".join(_side(which, look, gold) for which, look in looks.items())
     (mine, count), (theirs, _) = packed["score"], bundle(translator.MODEL)["score"]
     return f"""<p>Write an English sentence. Two stored translators answer here, in your browser.</p>

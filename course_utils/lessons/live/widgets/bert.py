@@ -18,6 +18,7 @@ from course_utils.lessons.live.parts import (
     named,
     percent,
     safe,
+    sentences,
     table,
     weighted,
 )
@@ -118,10 +119,7 @@ def _content(sentence: str, reading: _Reading) -> str:
         weights,
         now=place,
     )
-    examples = " ".join(
-        f'<button type="button" {OURS} data-example="{i}">{safe(each["sentence"])}</button>'
-        for i, each in enumerate(packed["examples"])
-    )
+    examples = sentences(packed["examples"])
     name = safe(f"{place + 1} of {len(ids)}: {pieces[place]}")
     right, count = packed["score"]
     return f"""<p>Write a sentence with gaps: <kbd>___</kbd>. The stored BERT fills them here, in your browser.</p>

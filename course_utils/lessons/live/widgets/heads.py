@@ -5,7 +5,13 @@ import math
 import torch
 from torch import Tensor
 
-from course_utils.lessons.live.parts import OURS, fixed, percent, table
+from course_utils.lessons.live.parts import (
+    OURS,
+    fixed,
+    percent,
+    radios,
+    table,
+)
 from course_utils.lessons.live.widget import Live
 
 DRAWERS = "ABCDEFGH"
@@ -83,10 +89,7 @@ def most_right(k: int, num_heads: int) -> float:
 
 
 def _content(request: str, num_heads: int) -> str:
-    radios = "".join(
-        f'<label><input type="radio" {OURS} name="heads" value="{h}"{" checked" if h == num_heads else ""}> {h}</label>'
-        for h in range(1, MOST + 1)
-    )
+    counts = radios("heads", {h: str(h) for h in range(1, MOST + 1)}, num_heads)
     balls = " ".join(
         f'<button type="button" {OURS} data-ball="{i}">{letter} {_color(BALLS[i] == "1")}</button>'
         for i, letter in enumerate(DRAWERS)
@@ -111,7 +114,7 @@ ball.</p>
 <input type="hidden" name="balls" value="{BALLS}">
 <div class="cu-live-ask"><label><span class="cu-live-label">Request</span> <input type="text" {OURS} name="request" \
 value="{request}" maxlength="{MOST}" size="5" spellcheck="false" autocapitalize="characters"></label>
-<fieldset class="cu-live-kinds"><legend>Heads</legend> {radios}</fieldset>
+<fieldset class="cu-live-kinds"><legend>Heads</legend> {counts}</fieldset>
 <label class="cu-live-slider"><span class="cu-live-label">Number in W_Q</span> <input type="range" {OURS} \
 name="sharpness" min="0" max="60" step="1" value="{SHARPNESS}"> <output aria-live="off" data-part="sharpness">\
 {SHARPNESS}</output></label></div>

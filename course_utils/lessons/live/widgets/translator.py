@@ -19,7 +19,9 @@ from course_utils.lessons.live.parts import (
     explained,
     gallery,
     named,
+    radios,
     safe,
+    sentences,
     table,
     trained,
 )
@@ -134,15 +136,8 @@ def _content(sentence: str, trace: Trace, *, slider: bool) -> str:
     packed = bundle(MODEL)
     chosen = f"{len(trace.cross) - 1}.0"
     right, count = packed["score"]
-    examples = " ".join(
-        f'<button type="button" {OURS} data-example="{i}">{safe(each["sentence"])}</button>'
-        for i, each in enumerate(packed["examples"])
-    )
-    kinds = "".join(
-        f'<label><input type="radio" {OURS} name="kind" value="{kind}"{" checked" if kind == "cross" else ""}> '
-        f"{label}</label>"
-        for kind, label in LABELS.items()
-    )
+    examples = sentences(packed["examples"])
+    kinds = radios("kind", LABELS, "cross")
     large = table(
         f"Cross-attention, {named(chosen)}: each row in percent",
         ["reads", "says"],

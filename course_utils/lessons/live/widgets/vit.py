@@ -11,7 +11,13 @@ from course_utils.cache import record_attention
 from course_utils.data.images import FASHION, load_fashion_mnist, scaled
 from course_utils.lessons.live.bundles import about, bundle
 from course_utils.lessons.live.packing import network_of
-from course_utils.lessons.live.parts import OURS, bars, percent, svg
+from course_utils.lessons.live.parts import (
+    OURS,
+    bars,
+    percent,
+    radios,
+    svg,
+)
 from course_utils.lessons.live.widget import Live
 from course_utils.models.vision import ViT, attention_rollout
 
@@ -97,11 +103,7 @@ def _content() -> str:
         f"{svg(pixels_of(each['pixels']) / 255)}</button>"
         for i, each in enumerate(packed["examples"])
     )
-    sizes = "".join(
-        f'<label><input type="radio" {OURS} name="patch" value="{size}"{" checked" if size == 7 else ""}> '
-        f"{size} × {size}</label>"
-        for size in MODELS
-    )
+    sizes = radios("patch", {size: f"{size} × {size}" for size in MODELS}, 7)
     shares = ", ".join(
         f"{percent(right / count)} % (patches of {size} × {size})"
         for size, (right, count) in ((size, bundle(name)["score"]) for size, name in MODELS.items())
