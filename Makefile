@@ -9,6 +9,9 @@ WORKERS ?= $(shell $(CORES))
 CHAPTER ?=
 ONLY    ?=
 
+# Or every kernel and every worker would compile PyTorch, matplotlib and pandas anew: a start would take two and a half times as long.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 ENV := .venv/.stamp
 

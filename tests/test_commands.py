@@ -183,6 +183,11 @@ def test_there_is_a_worker_for_each_core_that_may_be_used(clone):
     assert 1 <= int(workers) <= os.cpu_count()
 
 
+def test_what_is_imported_is_compiled_once_whatever_the_machine_says(clone):
+    show = "--eval=show: ; @echo [$$PYTHONDONTWRITEBYTECODE]"
+    assert run_make(clone, show, "show", PYTHONDONTWRITEBYTECODE="1").stdout.strip() == "[]"
+
+
 def test_help_names_every_target(clone):
     makefile = (ROOT / "Makefile").read_text()
     targets = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split()
