@@ -159,7 +159,7 @@ cu.explore.positions()
 
 # %% [markdown]
 # Here 10 steps turn the pair by 57°, clockwise. Set $\omega = 1$ and $k = 44$: the pair is back almost where it was. At $\omega = 0.01$,
-# 63 steps turn it by 36°. (The right picture comes below.) As a formula, by the addition
+# 63 steps turn it by 36°. (The second picture is explained below.) As a formula, by the addition
 # theorems for $\sin(a+b)$ and $\cos(a+b)$, with vectors as rows:
 #
 # $$(p_{i+k,\,2j},\; p_{i+k,\,2j+1}) = (p_{i,\,2j},\; p_{i,\,2j+1})\begin{pmatrix}\cos k\omega_j & -\sin k\omega_j\\ \sin k\omega_j & \cos k\omega_j\end{pmatrix} .$$

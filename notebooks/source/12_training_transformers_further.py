@@ -14,6 +14,7 @@
 
 # %%
 import copy
+import inspect
 import math
 from functools import partial
 
@@ -23,7 +24,11 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.lessons.training_transformers.first_generation import FirstGeneration
+from course_utils.lessons.training_transformers.first_generation import (
+    FirstDecoderLayer,
+    FirstGeneration,
+    SlicedHeads,
+)
 from course_utils.lessons.training_transformers.real import real_run, show_real_curves
 from course_utils.lessons.training_transformers.runs import found, load_training_runs
 from course_utils.lessons.training_transformers.shortcuts import SHORTCUTS
@@ -95,7 +100,27 @@ decayed.round(3)
 #
 # ### Cosine
 #
-# Beside the schedule of the chapter another is common: half a cosine from the peak to (nearly) 0, $\tfrac12(1+\cos(\pi u))$, where $u$ is the share of the steps that is over. PyTorch has it as `CosineAnnealingLR`. It has to know the number of steps; the chapter's has not.
+# Beside the schedule of the chapter another is common: half a cosine from the peak to (nearly) 0, $\tfrac12(1+\cos(\pi u))$, where $u$ is the share of the steps that is over. PyTorch has it as `CosineAnnealingLR`. Beside it, without a warm-up, the chapter's $1/\sqrt{\text{step}}$ behind step 50, as shares of the peak:
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+total = 280  # the steps of the chapter's trainings
+adam = torch.optim.Adam([nn.Parameter(torch.zeros(1))], lr=1.0)
+annealing = torch.optim.lr_scheduler.CosineAnnealingLR(adam, T_max=total)
+theirs = []
+for _ in range(total + 1):
+    theirs.append(adam.param_groups[0]["lr"])
+    adam.step()
+    annealing.step()
+quarters = [share * total // 4 for share in range(5)]
+schedules = {
+    "half a cosine": [(1 + math.cos(math.pi * step / total)) / 2 for step in quarters],
+    "CosineAnnealingLR": [theirs[step] for step in quarters],
+    "1 / √step": [min(1.0, math.sqrt(50 / max(step, 1))) for step in quarters],
+}
+pd.DataFrame(schedules, index=[f"step {step}" for step in quarters]).T.round(3)
+
+# %% [markdown]
+# The cosine ends at 0, and so it has to know the number of steps; $1/\sqrt{\text{step}}$ need not, and still has 0.423 of the peak. Which of them translates better was not tried here.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -106,6 +131,8 @@ with cu.guard(
     assert (drift < -0.1).all() and abs(drift[0] - drift[1]) < 0.05
     mixed = rows["Adam, decay in the gradient"] - rows["no decay"]
     assert mixed[0] > mixed[1] + 0.2
+    by_formula, by_torch = list(schedules.values())[:2]
+    assert max(abs(a - b) for a, b in zip(by_formula, by_torch, strict=True)) < 1e-6
 
 # %% [markdown]
 # ## Small initial weights
@@ -228,17 +255,50 @@ pd.DataFrame(table, index=limits).T
 
 # %% [markdown]
 # **float16** has small steps between numbers and a small range: 70,000 is infinite, and a gradient of $10^{-8}$ is 0. So a loss is multiplied by a large number before the backward pass, and the gradients are divided by it afterwards (**loss scaling**; [Micikevicius et al., 2018](https://arxiv.org/abs/1710.03740)). **bfloat16** has the range of float32 and large steps: $1 + 0.001$ is 1. That is fatal for *weights*: an update of a thousandth would be lost, every time. So the weights stay in float32, and only the products are computed in sixteen bits: **mixed precision**, in PyTorch
-# `torch.autocast`. `cu.Trainer` uses bfloat16 on GPUs that compute in it. Softmax, norms and losses stay in float32 there, too.
+# `torch.autocast`. `cu.Trainer` uses bfloat16 on GPUs that compute in it. Softmax, norms and losses stay in float32 there, too. One step of Adam for the small model of above, at the rate 0.0001:
+
+
+# %%
+def one_step(model, autocast=False):
+    """Loss, gradient, and which of the weights with a gradient did not move."""
+    old = [p.detach().clone() for p in model.parameters()]
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        summed, counted = loss_of(model, whole)
+    (summed / counted).backward()
+    slopes = [p.grad for p in model.parameters()]
+    torch.optim.Adam(model.parameters(), lr=1e-4).step()
+    parts = zip(model.parameters(), old, slopes, strict=True)
+    stuck = [(p == before)[slope != 0] for p, before, slope in parts]
+    gradient = torch.cat([slope.flatten().float() for slope in slopes])
+    return (summed / counted).item(), gradient, torch.cat(stuck).float().mean().item()
+
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+cu.seed_everything(0)
+precise = tiny()
+kinds = {"float32": one_step(copy.deepcopy(precise)),
+         "mixed": one_step(copy.deepcopy(precise), autocast=True),
+         "all in bfloat16": one_step(copy.deepcopy(precise).bfloat16())}  # fmt: skip
+exact = kinds["float32"][1]
+steps_of = {kind: [loss, ((slopes - exact).norm() / exact.norm()).item(), stuck]
+            for kind, (loss, slopes, stuck) in kinds.items()}  # fmt: skip
+columns = ["loss", "gradient differs by", "weights that do not move"]
+pd.DataFrame(steps_of, index=columns).T.round(3)
+
+# %% [markdown]
+# *Mixed*: the loss is nearly the same, the gradient differs by less than 0.01 of its length, and the weights move. With the weights themselves in bfloat16 the gradient differs by less than 0.01, too. But 82 % of the weights that have a gradient stay where they were: the step is smaller than half of the distance to the next number.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
     "Pieces add up if each is divided by all tokens, a mean of means is another gradient; "
-    "float16 overflows at 70,000 and loses 1e-8, bfloat16 loses 0.001 beside 1."
+    "float16 overflows at 70,000 and loses 1e-8, bfloat16 loses 0.001 beside 1, and most steps of weights."
 ):
     assert (by_token - at_once).norm() < 1e-4 * at_once.norm()
     assert (by_mean - at_once).norm() > 1e-2 * at_once.norm()
     assert table["torch.float16"][4] == "inf" and table["torch.float16"][5] == "0"
     assert table["torch.bfloat16"][3] == "1" != table["torch.float16"][3]
+    assert max(steps_of[kind][1] for kind in ("mixed", "all in bfloat16")) < 0.01
+    assert steps_of["mixed"][2] < 0.001 and abs(steps_of["all in bfloat16"][2] - 0.82) < 0.03
 
 # %% [markdown]
 # ## What clipping protects
@@ -381,7 +441,11 @@ with cu.guard("A run resumed from all of its state is the unbroken run."):
 # *Section 7 of 8*
 #
 # A lecture on transformers ([Kak, 2025](https://engineering.purdue.edu/DeepLearn/)) builds a first-generation model in which more than the place of the norm is different from [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762): heads read *slices* of the embedding, and no $W_O$ mixes them; scores are scaled *behind* the softmax; unknown words are set to zero instead of masked, and inside each decoder layer a mask is laid
-# along the *features*: of all tokens, as many features survive as words are known; feed-forward layers and the heads of the cross-attention read the flattened sentence; and there is no residual around the encoder's self-attention and around the cross-attention. Here is the whole, small and in our own code (`first_generation.py` of this lesson), beside the standard model of the same width and depth.
+# along the *features*: of all tokens, as many features survive as words are known; feed-forward layers and the heads of the cross-attention read the flattened sentence; and there is no residual around the encoder's self-attention and around the cross-attention. The whole, small and in our own code, is `first_generation.py` of this lesson. Here are its attention and its decoder layer, and then the whole beside the standard model of the same width and depth.
+
+# %%
+for part in (SlicedHeads, FirstDecoderLayer):
+    print(part.__name__, inspect.getsource(part.forward), sep="\n")
 
 # %%
 shape = {"embed_dim": 32, "num_heads": 4, "num_layers": 2}
@@ -523,7 +587,7 @@ with cu.guard(
 #
 # *Section 8 of 8*
 #
-# Do the two orders of norm differ on sentences that people wrote? Two larger models were trained beforehand, one seed each: 256 features, 4 heads, 512 inside, four layers on either side, 7.57 million parameters. They read 20,000 English–Spanish pairs ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR) of at most eight tokens on either side, six times and in the same order, 128 pairs a step; words that occur fewer than three times are `<unk>`. In both trainings the rate rises over 200 steps to 0.001 and then falls to 0 on a line. There are 942 steps, which took 12 and 13 minutes of one core. The models differ in the place of the norm, and in what comes with it: with the norm before, encoder and decoder end with one more norm each. No English sentence is in two parts of the data. Nothing was chosen by a score.
+# Do the two orders of norm differ on sentences that people wrote? Two larger models were trained beforehand, one seed each: 256 features, 4 heads, 512 inside, four layers on either side, 7.57 million parameters. They read 20,000 English–Spanish pairs ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR) of at most eight tokens on either side, six times and in the same order, 128 pairs a step; words that occur fewer than three times are `<unk>`. In both trainings the rate rises over 200 steps to 0.001 and then falls to 0 on a line. There are 942 steps, which took 13 and 12 minutes of one core of an Intel Xeon processor. The models differ in the place of the norm, and in what comes with it: with the norm before, encoder and decoder end with one more norm each. No English sentence is in two parts of the data. Nothing was chosen by a score.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 show_real_curves()

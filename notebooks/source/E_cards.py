@@ -18,6 +18,7 @@ import torch
 import course_utils as cu
 from course_utils.data.translation import load_grammar, load_sentences
 from course_utils.lessons.live import MODELS, load_model
+from course_utils.lessons.runs import RUNS
 from course_utils.lessons.translating.larger_world import larger_world
 
 cu.seed_everything(0)
@@ -182,6 +183,26 @@ pd.DataFrame({"English": others, "said": cu.translate(model, others, *vocabulari
 # Of the unread sentences of its own grammar four in five are right to the letter. None of the three others is. The last answer, *your house eats chicken*, is correct French and has nothing to do with the question.
 #
 # None of them should be used for anything but learning how it works.
+#
+# ## The stored runs
+#
+# What takes too long for a page was trained beforehand, and the chapters read its numbers with `cu.stored_runs`. Each run keeps its settings, seed, date, machine and seconds:
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+counted = {}
+for path in sorted(RUNS.glob("*.json")):
+    runs = cu.stored_runs(path.stem)
+    minutes = [run.seconds / 60 for run in runs]
+    counted[path.stem] = {
+        "runs": len(runs),
+        "longest, minutes": f"{max(minutes):.0f}",
+        "all, hours": f"{sum(minutes) / 60:.1f}",
+        "processors, one thread": ", ".join(sorted({run.machine for run in runs})),
+    }
+pd.DataFrame(counted).T
+
+# %% [markdown]
+# None is of a GPU. The time is that of the clock, mostly with other work on the same machine (of a run that was interrupted, since then), and compares nothing; where a chapter compares times, it says how they were measured. `make runs CHAPTER=13` makes those of a chapter that are missing or stale.
 #
 # ## References
 #

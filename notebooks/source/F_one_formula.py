@@ -141,7 +141,7 @@ pd.DataFrame(
 # | [GPT](13_gpt.ipynb) | subwords, n-grams, a GPT written, trained and sampled, and the rule that it did not learn |
 # | [BERT and transfer](14_bert_and_transfer.ipynb) | masking, a BERT; what pretraining brings beside bags of words and counts; LoRA; a loss on answers only |
 # | [Vision transformers](15_vision_transformers.ipynb) | patches, a ViT written and trained; against a CNN with equal budgets; what its maps show, and their controls |
-# | [Attention between pixels](16_attention_between_pixels.ipynb) | filters as attention; a block of attention between pixels; what group norm, dilated filters and a linear cost can do instead |
+# | [Attention between pixels](16_attention_between_pixels.ipynb) | filters as attention; a block of attention between pixels; what group norm and dilated filters can do instead |
 # | [Attention in a diffusion model](17_diffusion.ipynb) | noise and the sampler; a U-Net; what attention brings to a task that needs it, and to one that does not; cross-attention to words |
 
 # %% [markdown]
