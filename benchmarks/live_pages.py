@@ -2,9 +2,10 @@
 
     python benchmarks/live_pages.py [--starts 7] [--keys 20] [--book _build/html] [--json FILE]
 
-Ready: from the opening of a page with one widget to the moment in which its form can be used. Answered: from the key
-press itself to the frame in which all that it changed is painted. Both as they are, and with the processor slowed six
-times, as a slow phone. With --book, the time to ready is taken on the pages of a built book, too.
+Ready: from the opening of a page with one widget to the moment in which its form can be used. Painted: to the end of
+the frame that shows it so, which a reader waits for, too. Answered: from the key press itself to the frame in which all
+that it changed is painted. All as they are, and with the processor slowed six times, as a slow phone. An empty page
+tells how much of it is the browser's own. With --book, the time to ready is taken on the pages of a built book, too.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import shutil
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
@@ -38,25 +40,29 @@ KINDS = {
 """Kind of widget → a control of it, and a key that it answers."""
 
 WATCH = """
+const painted = (done) => requestAnimationFrame(() => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => done(performance.now());
+    port2.postMessage(null);
+});
 globalThis.readyAt = new Promise((done) => {
     const look = () => {
-        if (document.querySelector("form.cu-live[data-ready]")) done(performance.now());
-        else setTimeout(look, 1);
+        if (!document.querySelector("form.cu-live[data-ready]")) return;
+        observer.disconnect();
+        const ready = performance.now();
+        painted((at) => done([ready, at]));
     };
-    look();
+    const observer = new MutationObserver(look);
+    observer.observe(document, { subtree: true, childList: true, attributeFilter: ["data-ready"] });
 });
 addEventListener("keydown", (event) => {
-    requestAnimationFrame(() => {
-        const { port1, port2 } = new MessageChannel();
-        port1.onmessage = () => (globalThis.answers ??= []).push(performance.now() - event.timeStamp);
-        port2.postMessage(null);
-    });
+    painted((at) => (globalThis.answers ??= []).push(at - event.timeStamp));
 }, true);
 """
 
 
 def opened(browser, address: str, slowed: int):
-    """A new page in a new context at an address, and when its first widget was ready, in ms."""
+    """A new page in a new context at an address, and when its first widget was ready and painted, in ms."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     page.add_init_script(WATCH)
@@ -66,13 +72,20 @@ def opened(browser, address: str, slowed: int):
     return page, page.evaluate("readyAt")
 
 
-def measure(browser, address: str, control: str, key: str, args, slowed: int) -> dict:
-    """Medians and ranges, in ms."""
-    ready = []
+def started(browser, address: str, args, slowed: int) -> dict:
+    """When a page was ready and painted: medians and ranges, in ms."""
+    times = []
     for _ in range(args.starts):
         page, at = opened(browser, address, slowed)
-        ready.append(at)
+        times.append(at)
         page.context.close()
+    ready, painted = zip(*times, strict=True)
+    return {"ready": summary(ready), "painted": summary(painted)}
+
+
+def measure(browser, address: str, control: str, key: str, args, slowed: int) -> dict:
+    """The same, and when keys were answered."""
+    found = started(browser, address, args, slowed)
     page, _ = opened(browser, address, slowed)
     place = page.locator(f"form.cu-live >> {control} >> visible=true").first
     place.focus()
@@ -81,10 +94,10 @@ def measure(browser, address: str, control: str, key: str, args, slowed: int) ->
         page.wait_for_timeout(60 * slowed)
     answered = page.evaluate("answers")
     page.context.close()
-    return {"ready": summary(ready), "answered": summary(answered)}
+    return found | {"answered": summary(answered)}
 
 
-def summary(times: list[float]) -> dict:
+def summary(times: Sequence[float]) -> dict:
     """Median, least and most."""
     return {
         "median": round(statistics.median(times)),
@@ -108,10 +121,17 @@ def main() -> None:
             path.write_text(text, encoding="utf-8")
         path = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        head = "<!doctype html><html lang=en><meta charset=utf-8><title>Live</title>"
+        page = Path(folder) / "empty.html"
+        page.write_text(f'{head}<body><form class="cu-live" data-ready></form>', encoding="utf-8")
+        for slowed in (1, 6):
+            found[f"empty page, slowed {slowed} times"] = started(
+                browser, page.as_uri(), args, slowed
+            )
+            print("empty page", slowed, found[f"empty page, slowed {slowed} times"], flush=True)
         for kind, (control, key) in KINDS.items():
             page = Path(folder) / f"{kind}.html"
             form = getattr(cu.live, kind)().page(book.FOLDER)
-            head = "<!doctype html><html lang=en><meta charset=utf-8><title>Live</title>"
             page.write_text(f"{head}<body><div>{form}</div>", encoding="utf-8")
             for slowed in (1, 6):
                 one = measure(browser, page.as_uri(), control, key, args, slowed)
@@ -122,7 +142,7 @@ def main() -> None:
                 text = page.read_text(encoding="utf-8")
                 if '<form class="cu-live"' not in text:
                     continue
-                times = [near(browser, page.as_uri()) for _ in range(args.starts)]
+                times = [near(browser, page.as_uri())[0] for _ in range(args.starts)]
                 found[page.stem] = {"ready": summary(times)}
                 print(page.stem, found[page.stem], flush=True)
         browser.close()
@@ -130,8 +150,8 @@ def main() -> None:
         args.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
-def near(browser, address: str) -> float:
-    """On a page of the book: from its opening with the widget in sight to the moment in which it is ready, in ms."""
+def near(browser, address: str) -> list[float]:
+    """On a page of the book with its widget in sight: when it was ready and painted after the opening, in ms."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     page.add_init_script(WATCH)

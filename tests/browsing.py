@@ -211,8 +211,7 @@ def in_theme(page, theme: str) -> None:
 
 def write_page(folder: Path, *widgets: Live) -> Path:
     """A page with live widgets and all that it loads, to be opened from a file; gives the file."""
-    names = {name for widget in widgets for name in widget.files}
-    texts = {name: asset(f"live/{name}") for name in names}
+    texts = {f"widgets/{widget.kind}.js": widget.script() for widget in widgets}
     models = {name for widget in widgets for name in (*widget.models, *widget.later)}
     texts |= {f"{name}.js": script(name, live.bundle(name)) for name in models}
     for name, text in texts.items():

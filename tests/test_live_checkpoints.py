@@ -129,6 +129,27 @@ def test_an_address_of_a_checkpoint_keeps_what_was_written(browser, file):
     page.close()
 
 
+def test_an_address_of_a_checkpoint_alone_has_that_model_write(browser, tmp_path):
+    """What the trained model wrote before does not stay under another model's name."""
+    file = write_page(tmp_path, cu.live.gpt(PROMPT, 0.0))
+    with live_page(browser, file, f"#live=gpt.0&written=7 8 9|{PROMPT}") as page:
+        assert written(page) == [7, 8, 9]
+        page.evaluate("location.hash = 'live=gpt.0&checkpoint=1'")
+        expect(part(page, "checkpoint")).to_contain_text("100 steps, perplexity")
+        right = greedy_ids("gpt_100")
+        assert written(page)[: len(right)] == right
+
+
+@pytest.mark.parametrize("kind", ["gpt", "translator"])
+def test_a_bad_map_with_a_checkpoint_is_taken_back_as_a_whole(browser, tmp_path, kind):
+    given = {"gpt": (PROMPT, 0.0), "translator": ("he's calm .", True)}[kind]
+    file = write_page(tmp_path, getattr(cu.live, kind)(*given))
+    with live_page(browser, file, f"#live={kind}.0&checkpoint=0&map=9.9") as page:
+        expect(slider(page)).to_have_value("2")
+        assert page.locator("[name=map]").input_value() != "9.9"
+        expect(part(page, "checkpoint")).to_contain_text("steps, perplexity")
+
+
 # The translator -----------------------------------------------------------------------------------
 
 

@@ -194,6 +194,40 @@ def test_logits_and_weights_token_by_token_are_pytorchs(page: Page):
     torch.testing.assert_close(last, weights, atol=1e-4, rtol=0)
 
 
+REREAD = """texts => {
+    const model = new live_engine.GPT(live_bundles.gpt), reading = new live_reading.Reading(model);
+    const seen = each => JSON.stringify([each.logits, ...Object.keys(each.rows).map(name => each.map(name))]);
+    return texts.every(ids => {
+        const anew = new live_reading.Reading(model);
+        [reading, anew].forEach(each => each.read(ids));
+        return seen(reading) === seen(anew);
+    });
+}"""
+SAFELY = f"texts => {{ try {{ return ({REREAD})(texts); }} catch {{ return false; }} }}"
+TEXTS = [
+    [EOS, 40, 50, 60, 70],
+    [EOS, 40, 51, 60],
+    [EOS, 40, 51, 60, 61, 62],
+    [EOS, 40],
+    [7, 40, 50],
+]
+FORGOTTEN = {
+    "what was read before stays": ("reading", ("other >= 0", "other > 9")),
+    "the cache stays": ("reading", ("this.model.forget(this.state, length);", "")),
+    "a row too many stays": ("reading", ("each.length = length", "each.length = length + 1")),
+    "the position stays": ("others", ("      state.length = length;\n", "")),
+    "the values stay": ("others", ("keys.length = values.length = length", "keys.length = length")),
+}  # fmt: skip
+
+
+def test_a_text_that_changed_is_read_on_from_where_it_changed(page: Page):
+    assert page.evaluate(REREAD, TEXTS)
+    for mistake, (script, changed) in FORGOTTEN.items():
+        load(page, script, changed)
+        assert not page.evaluate(SAFELY, TEXTS), mistake
+        load(page, script)
+
+
 def test_the_answers_of_the_bundle_are_what_the_page_says(page: Page):
     for answer in cu.live.bundle("gpt")["answers"]:
         logits = json.loads(page.evaluate(READ, answer["ids"]))[0][-1]

@@ -45,14 +45,16 @@ globalThis.live_address = (() => {
     const before = names(form).map((name) => [name, read(form, name)]);
     const fill = (values) => values.map(([name, value]) => write(form, name, value)).includes(true);
     const values = [...wanted].filter(([name]) => before.some(([known]) => known === name));
+    const named = values.map(([name]) => name);
     try {
       fill(values);
-      draw();
-      if (fill(values)) draw(); // a range may have grown
+      draw(undefined, named);
+      if (fill(values)) draw(undefined, named); // a range may have grown
     } catch {
+      const all = names(form);
       fill(before);
-      draw();
-      if (fill(before)) draw();
+      draw(undefined, all);
+      if (fill(before)) draw(undefined, all);
     }
     hide(form, (wanted.get("hide") ?? "").split(","));
     form.scrollIntoView();

@@ -3,6 +3,7 @@
   form.dataset.met = "true";
   const same = [...document.querySelectorAll(`form[data-live="${KIND}"]`)];
   form.dataset.address = `${KIND}.${same.indexOf(form)}`;
+  const NEAR = 1000; // pixels from what is seen
   const known = (globalThis.live_loading ??= {}); // a script that two widgets need is loaded once
   const load = (src) => (known[src] ??= new Promise((done, fail) => {
     const script = document.createElement("script"); // all are asked for at once, and run in this order
@@ -17,8 +18,11 @@
     if (!entries.some((entry) => entry.isIntersecting)) return;
     observer.disconnect();
     start();
-  }, { rootMargin: "1000px" });
-  observer.observe(form);
+  }, { rootMargin: `${NEAR}px` });
+  // What is near from the beginning is loaded at once, while the browser paints the page.
+  const { top, height } = form.getBoundingClientRect();
+  if (height && top < innerHeight + NEAR) start();
+  else observer.observe(form);
   const asked = () => new URLSearchParams(location.hash.slice(1)).get("live") === form.dataset.address;
   const come = () => asked() && form.scrollIntoView(); // then it is near
   for (const event of ["hashchange", "load"]) addEventListener(event, come);

@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const { Network, tools } = globalThis.live_engine;
-  const { range, plus, dot, mix, softmax, emptyCache } = tools;
+  const { range, vector, plus, dot, mix, softmax, emptyCache } = tools;
 
   // The error function, to 1.5e-7: Abramowitz and Stegun (1964), 7.1.26.
   const FACTORS = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592];
@@ -63,6 +63,12 @@
       state.length += ids.length;
       return this.linear("output", this.norm("norm", x));
     }
+
+    // Only so many ids have been read.
+    forget(state, length) {
+      for (const { keys, values } of state.caches) keys.length = values.length = length;
+      state.length = length;
+    }
   }
 
   // The same, but each token sees the whole text: all ids in one step.
@@ -79,7 +85,8 @@
       const cut = (line, column) => line.slice(column * size, (column + 1) * size);
       const patch = (row, column) => image.flatMap((channel) =>
         range(size).flatMap((i) => cut(channel[row * size + i], column)));
-      return range(height).flatMap((row) => range(width).map((column) => patch(row, column)));
+      const patchAt = (row, column) => Float64Array.from(patch(row, column));
+      return range(height).flatMap((row) => range(width).map((column) => patchAt(row, column)));
     }
 
     // Logits of the classes.
@@ -95,12 +102,16 @@
 
   // Bahdanau's translator -----------------------------------------------------------------------
 
+  // Two vectors as one.
+  const beside = (a, b) => Float64Array.from([...a, ...b]);
+
   class AttentionTranslator extends Network {
     // One step of a GRU: its weights stand in three blocks, for reset, update and the new state.
     gru(name, ending, x, h) {
       const block = (kind, row) => {
+        const weight = this.p[`${name}.weight_${kind}_${ending}`];
         const bias = this.p[`${name}.bias_${kind}_${ending}`];
-        return this.p[`${name}.weight_${kind}_${ending}`].map((w, j) => dot(w, row) + bias[j]);
+        return vector(weight.length, (j) => dot(weight[j], row) + bias[j]);
       };
       const [inner, outer] = [block("ih", x), block("hh", h)];
       const size = h.length;
@@ -122,13 +133,13 @@
       let last = [];
       const hidden = range(this.config.num_layers ?? 1).map((layer) => {
         const read = (rows, ending) => {
-          let h = Array(size).fill(0);
+          let h = new Float64Array(size);
           return rows.map((row) => (h = this.gru("encoder", ending, row, h)));
         };
         const right = read(x, `l${layer}`);
         const left = read([...x].reverse(), `l${layer}_reverse`).reverse();
-        last = [...right.at(-1), ...left[0]];
-        x = right.map((row, i) => [...row, ...left[i]]);
+        last = beside(right.at(-1), left[0]);
+        x = right.map((row, i) => beside(row, left[i]));
         return this.linear("bridge", [last])[0].map(Math.tanh);
       });
       return { memory: x, keys: this.linear("attention.key_proj", x), hidden };
@@ -150,9 +161,9 @@
         this.maps.attention[0].push(weights);
         const context = mix(weights, state.memory);
         inside.mixed[0].push(context);
-        let x = [...this.embed("target_embedding", id), ...context];
+        let x = beside(this.embed("target_embedding", id), context);
         state.hidden = state.hidden.map((h, layer) => (x = this.gru("decoder", `l${layer}`, x, h)));
-        const combined = this.linear("combine", [[...x, ...context]])[0].map(Math.tanh);
+        const combined = this.linear("combine", [beside(x, context)])[0].map(Math.tanh);
         return this.linear("output", [combined])[0];
       });
     }

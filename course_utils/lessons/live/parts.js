@@ -58,6 +58,12 @@ globalThis.live_parts = (() => {
   const mapAt = (maps, place) =>
     place === "mean" ? mean(maps) : maps[place.split(".")[0]][place.split(".")[1]];
 
+  // An address may name a map that is not there.
+  function needMap(form) {
+    const there = form.querySelector(`[data-map="${CSS.escape(form.elements.map.value)}"]`);
+    if (!there) throw new RangeError("no such map");
+  }
+
   // All maps as buttons; the chosen one is pressed.
   function gallery(maps, chosen) {
     const places = maps.flatMap((heads, layer) => heads.map((_, head) => `${layer}.${head}`));
@@ -136,12 +142,17 @@ globalThis.live_parts = (() => {
 
   // Known words like this one, for "am" also "i'm"; the first four of a vocabulary are no words.
   function suggestions(unknown, vocabulary) {
-    const rated = vocabulary.slice(4).map((word) => {
-      const begins = unknown.length > 2 && word.startsWith(unknown.slice(0, 3));
-      const short = /^(am|are|is)$/.test(unknown) && word.endsWith(`'${unknown.slice(1)}`);
-      return { word, far: short ? 0 : distance(unknown, word) - (begins ? 0.5 : 0), begins };
+    const most = Math.min(2, unknown.length / 2);
+    const begin = unknown.length > 2 ? unknown.slice(0, 3) : null;
+    const verb = /^(am|are|is)$/.test(unknown) ? `'${unknown.slice(1)}` : null;
+    const near = vocabulary.slice(4).flatMap((word) => {
+      const begins = begin !== null && word.startsWith(begin);
+      const short = verb !== null && word.endsWith(verb);
+      const apart = Math.abs(word.length - unknown.length); // no distance is smaller
+      if (apart > most && !begins && !short) return [];
+      const far = short ? 0 : distance(unknown, word) - (begins ? 0.5 : 0);
+      return begins || far <= most ? [{ word, far }] : [];
     });
-    const near = rated.filter(({ far, begins }) => begins || far <= Math.min(2, unknown.length / 2));
     return near.sort((a, b) => a.far - b.far).slice(0, 3).map(({ word }) => word);
   }
 
@@ -205,7 +216,7 @@ globalThis.live_parts = (() => {
   }
 
   return {
-    OURS, safe, percent, range, fixed, dice, largest, svg, mean, named, mapAt, gallery, table, bars, choices, weighted,
-    suggestions, unknownWord, replaced, follow,
+    OURS, safe, percent, range, fixed, dice, largest, svg, mean, named, mapAt, needMap, gallery, table, bars, choices,
+    weighted, suggestions, unknownWord, replaced, follow,
   };
 })();

@@ -44,16 +44,16 @@ globalThis.live_unpack = (() => {
     const found = {};
     for (const [name, packed] of Object.entries(tensors)) {
       Object.defineProperty(found, name, {
-        configurable: true,
-        enumerable: true,
-        get() {
-          const value = unpack(packed);
-          Object.defineProperty(found, name, { value });
-          return value;
-        },
+        configurable: true, enumerable: true,
+        get: () => Object.defineProperty(found, name, { value: unpack(packed) })[name],
       });
     }
-    globalThis.requestIdleCallback?.(() => Object.values(found));
+    const names = Object.keys(tensors);
+    const next = (idle) => {
+      while (names.length && idle.timeRemaining() > 0) void found[names.pop()];
+      if (names.length) requestIdleCallback(next);
+    };
+    globalThis.requestIdleCallback?.(next);
     return found;
   };
 })();

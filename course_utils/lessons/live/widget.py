@@ -11,13 +11,21 @@ from course_utils.lessons.explorer import VIEW
 from course_utils.lessons.live.bundles import bundle
 from course_utils.lessons.page import asset
 
+ONCE = """// {name}
+live_ran["{name}"] ??= (() => {{
+{text}
+  return true;
+}})();
+"""
+"""A script in the joined one."""
+
 
 class Live:
     """What every live widget has. A kind of widget is a class of its own beside a script of its name.
 
     Attributes:
         kind: the name of the function that makes it, `cu.live.<kind>`, and of its script's, `live_widgets.<kind>`.
-        scripts: what the page loads before, from the folder of this file: such as "engine.js".
+        scripts: what runs before, from the folder of this file: such as "engine.js".
         models: the stored models whose bundles the script is given, in this order.
         later: models that a page loads only when a reader asks for them.
     """
@@ -35,10 +43,16 @@ class Live:
     def __repr__(self) -> str:
         return f"live.{self.kind}({', '.join(map(repr, self.given))})"
 
-    @property
-    def files(self) -> list[str]:
-        """Every script but the bundles, in the order in which they are loaded."""
-        return ["address.js", "parts.js", *self.scripts, f"widgets/{self.kind}.js"]
+    @classmethod
+    def files(cls) -> list[str]:
+        """Every script but the bundles, in the order in which they run."""
+        return ["address.js", "parts.js", *cls.scripts, f"widgets/{cls.kind}.js"]
+
+    @classmethod
+    def script(cls) -> str:
+        """All of `files` as one, which a page of the book loads; what two of its widgets share runs once."""
+        once = (ONCE.format(name=name, text=asset(f"live/{name}")) for name in cls.files())
+        return "globalThis.live_ran ??= {};\n\n" + "\n".join(once)
 
     def form(self) -> str:
         """The widget as HTML in its first state, its controls disabled: `framed` around what is seen."""
@@ -53,7 +67,7 @@ class Live:
 
     def page(self, folder: str) -> str:
         """The same for a page of the book, with a script that loads what it needs from a folder."""
-        names = [*self.files, *(f"{model}.js" for model in self.models)]
+        names = [f"widgets/{self.kind}.js", *(f"{model}.js" for model in self.models)]
         boot = asset("live/boot.js")
         for name, value in {
             "SOURCES": [f"{folder}/{name}" for name in names],
@@ -72,7 +86,7 @@ class Live:
                 from course_utils.lessons.live.panel import Panel
 
                 bundles = {name: bundle(name) for name in (*self.models, *self.later)}
-                self._panel = Panel(self.kind, self.form(), self.files, self.models, bundles)
+                self._panel = Panel(self.kind, self.form(), self.files(), self.models, bundles)
             live = self._panel._repr_mimebundle_()
         except (ImportError, AttributeError):  # no widgets, or ipywidgets 7 in a hosted notebook
             return data, {}

@@ -6,7 +6,6 @@ widgets and the bundles. New weights do not make the pages new, and a page witho
 
 import ast
 import copy
-from pathlib import Path
 
 from nbformat import NotebookNode
 
@@ -16,7 +15,6 @@ from course_utils.lessons.live.packing import script
 from course_utils.lessons.live.widget import Live
 
 FOLDER = "live"
-SCRIPTS = Path(live.__file__).parent
 
 
 def widget_of(output: NotebookNode) -> Live | None:
@@ -43,9 +41,5 @@ def with_widgets(notebook: NotebookNode) -> NotebookNode:
 
 def scripts() -> dict[str, str]:
     """File in the book → its text: what widgets load when a reader comes near."""
-    files = sorted(path for path in SCRIPTS.rglob("*.js") if path.name != "boot.js")
-    texts = {
-        f"{FOLDER}/{path.relative_to(SCRIPTS).as_posix()}": path.read_text(encoding="utf-8")
-        for path in files
-    }
+    texts = {f"{FOLDER}/widgets/{each.kind}.js": each.script() for each in Live.__subclasses__()}
     return texts | {f"{FOLDER}/{name}.js": script(name, live.bundle(name)) for name in ABOUT}

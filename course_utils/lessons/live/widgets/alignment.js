@@ -2,7 +2,7 @@
 // written first is written by alignment.py, too: both write the same.
 (globalThis.live_widgets ??= {}).alignment = (() => {
   "use strict";
-  const { safe, named, mapAt, largest, gallery, table, unknownWord, replaced, follow } = globalThis.live_parts;
+  const { safe, named, mapAt, needMap, largest, gallery, table, unknownWord, replaced, follow } = globalThis.live_parts;
   const LONGEST = 40; // tokens of a translation
   const NAMES = { attention: "Bahdanau", cross: "Transformer" };
   const LOOKS = /(^|\.cross_)attention$/; // an attention from French to English
@@ -11,13 +11,15 @@
   function looked(model, source, words, given = null) {
     const { greedy, ids: { BOS, UNK } } = globalThis.live_engine;
     const state = model.start(source);
-    const said = greedy(model, source, LONGEST, model.fork(state));
+    const reading = new globalThis.live_reading.Reading(model, () => model.fork(state));
+    const said = greedy(reading, source, LONGEST, state);
     const read = given?.map((word) => Math.max(words.indexOf(word), 0) || UNK) ?? said;
-    model.step([BOS, ...read], state);
+    reading.read([BOS, ...read]);
     const own = said.map((id) => words[id]);
     const ended = given || said.length < LONGEST ? "<eos>" : "…";
     const names = Object.keys(model.maps).filter((name) => LOOKS.test(name));
-    return { own, says: [...(given ?? own), ended], names, maps: names.map((name) => model.maps[name]) };
+    const maps = names.map((name) => reading.map(name, source.length));
+    return { own, says: [...(given ?? own), ended], names, maps, reading };
   }
 
   // Gold links, "0-1" for English 0 and French 1, as places of a map: row.column, "1.0".
@@ -106,7 +108,8 @@
       const [chosen, cell] = field.cell.value.split(":");
       const order = Object.keys(models).sort((a, b) => (a === chosen) - (b === chosen)); // the chosen one is the last
       for (const which of order) {
-        const { names, says } = looks[which];
+        const { names, says, reading } = looks[which];
+        if (which === chosen) reading.again();
         const map = which === "attention" ? "0.0" : field.map.value;
         globalThis.live_explain.explain(
           {
@@ -122,10 +125,9 @@
 
     // `changed`: the control that a reader moved; without it all is drawn.
     function draw(changed) {
+      needMap(form);
       if (!["map", "cell", "operation"].includes(changed) || !looks) ask();
       if (part("inside").hidden) return;
-      const isThere = part("maps").querySelector(`[data-map="${CSS.escape(field.map.value)}"]`);
-      if (!isThere) throw new RangeError("no such map");
       if (changed !== "operation" && changed !== "cell") Object.keys(models).forEach(side);
       explained();
     }

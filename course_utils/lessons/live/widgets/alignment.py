@@ -45,7 +45,7 @@ class Alignment(Live):
     """Two live translators side by side, shown as the last line of a cell."""
 
     kind = "alignment"
-    scripts = ("unpack.js", "engine.js", "others.js", "explain.js")
+    scripts = ("unpack.js", "engine.js", "others.js", "reading.js", "explain.js")
     models = (MODEL, translator.MODEL)
 
     def __init__(self, sentence: str):

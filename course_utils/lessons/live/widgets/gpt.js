@@ -3,7 +3,7 @@
 (globalThis.live_widgets ??= {}).gpt = (() => {
   "use strict";
   const parts = globalThis.live_parts;
-  const { range, dice, largest, mapAt, named, safe } = parts;
+  const { dice, largest, mapAt, named, needMap, safe } = parts;
   const SHOWN = 8; // candidates for the next token
   const PACE = 120; // milliseconds from token to token
   const EOS = 3;
@@ -31,44 +31,6 @@
   // So many equally likely tokens would leave the choice as open.
   const openness = (p) =>
     Math.exp(p.reduce((sum, each) => (each > 0 ? sum - each * Math.log(each) : sum), 0));
-
-  // Reading on a cache --------------------------------------------------------------------------
-
-  // A text as the model has read it: for each token the logits of the next, and its row in every map.
-  class Reading {
-    constructor(model) {
-      this.model = model;
-      this.ids = [];
-    }
-
-    // Reads ids; of those that it has read already, it keeps all.
-    read(ids) {
-      const goesOn = this.ids.length && this.ids.every((id, i) => id === ids[i]);
-      if (!goesOn) Object.assign(this, { ids: [], logits: [], maps: [], state: this.model.start() });
-      const fresh = ids.slice(this.ids.length);
-      if (!fresh.length) return;
-      this.logits.push(...this.model.step(fresh, this.state));
-      this.model.layers("layers").forEach((name, layer) => {
-        const heads = this.model.maps[`${name}.attention`];
-        this.maps[layer] ??= heads.map(() => []);
-        heads.forEach((rows, head) => this.maps[layer][head].push(...rows));
-      });
-      this.ids = ids;
-      this.atOnce = fresh.length === ids.length;
-    }
-
-    // Reads all once more in one step: then the model has the inside of every row, to be explained.
-    again() {
-      if (!this.atOnce) this.model.step(this.ids, this.model.start());
-      this.atOnce = true;
-    }
-
-    // Layers × heads × queries × keys; no token attends to a later one.
-    squares() {
-      const whole = (row) => this.ids.map((_, i) => row[i] ?? 0);
-      return this.maps.map((heads) => heads.map((rows) => rows.map(whole)));
-    }
-  }
 
   // HTML ----------------------------------------------------------------------------------------
 
@@ -193,6 +155,7 @@
 
   return function gpt(form, bundle) {
     const readings = new Map();
+    const { Reading } = globalThis.live_reading;
     const chosen = globalThis.live_checkpoints(form, bundle, (packed) => new globalThis.live_engine.GPT(packed));
     const subwords = new globalThis.live_subwords.Subwords(bundle.vocabularies);
     const { tokens } = subwords;
@@ -205,6 +168,8 @@
     };
     let timer = 0;
     let [reading, squares] = [null, null]; // of the chosen model
+    let writer = field.checkpoint.value; // the model that wrote the text
+    const names = () => reading.model.layers("layers").map((name) => `${name}.attention`);
 
     // The beginning as ids. `written` holds what was drawn, behind the beginning for which it was drawn.
     const begun = () => [EOS, ...subwords.encode(field.prompt.value)].slice(0, window);
@@ -250,22 +215,25 @@
       field.written.value = `${all.slice(begun().length).join(" ")}|${field.prompt.value}`;
     }
 
-    function draw(changed) {
-      if (changed !== "tour") drawAll(changed);
+    // `changed`: the control that a reader moved; without it all is drawn. `filled`: those that an address filled.
+    function draw(changed, filled = []) {
+      needMap(form);
+      if (changed !== "tour") drawAll(changed, filled);
       tour.draw();
     }
 
-    // `changed`: the control that a reader moved; the first time all is drawn.
-    function drawAll(changed) {
+    function drawAll(changed, filled) {
       if (changed !== "written") stop();
-      if (!take(chosen(() => draw(changed)))) return; // it is loaded, and then drawn
-      if (changed === "checkpoint") rewrite();
+      if (!take(chosen(() => draw(changed, filled)))) return; // it is loaded, and then drawn
+      const other = field.checkpoint.value !== writer; // the text is by another model
+      writer = field.checkpoint.value;
+      if (other && !filled.includes("written")) rewrite();
       const whole = [undefined, "prompt", "written", "checkpoint"].includes(changed) || !squares;
       const all = text();
       const read = all.slice(0, ended(all) ? -1 : window);
       if (whole) {
         reading.read(read);
-        squares = reading.squares();
+        squares = names().map((name) => reading.map(name));
         field.step.max = read.length;
         if (["prompt", "written", "checkpoint"].includes(changed)) field.step.value = read.length;
         nameUnread();
@@ -282,8 +250,7 @@
       if (whole || ["step", "map"].includes(changed)) show("table", tableHTML(squares, field.map.value, pieces, step));
       show("next", nextHTML(reading.logits[step], tokens, view));
       if (field.cell.value) reading.again();
-      const names = reading.model.layers("layers").map((name) => `${name}.attention`);
-      const heads = headsOf(reading.model, names, field.map.value);
+      const heads = headsOf(reading.model, names(), field.map.value);
       explain(form, reading.model, heads, { queries: pieces, keys: pieces, languages: ["en", "en"] });
       part("temperature").textContent = limits()[0].toFixed(1);
       const name = `${step + 1} of ${read.length}: ${pieces[step]}`;

@@ -50,7 +50,7 @@ class Writer(Live):
     kind = "gpt"
     scripts = (
         *("unpack.js", "engine.js", "others.js", "subwords.js"),
-        *("explain.js", "tour.js", "checkpoints.js"),
+        *("reading.js", "explain.js", "tour.js", "checkpoints.js"),
     )
     models = (MODEL,)
     later = tuple(f"{MODEL}_{steps}" for steps in EARLIER)

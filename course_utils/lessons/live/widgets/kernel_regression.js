@@ -110,11 +110,14 @@
         : "no point is in reach, so there is no average.");
     }
 
+    function curveFor({ points, kernel }) {
+      if (curveOf === field.points.value + kernel) return;
+      curveOf = field.points.value + kernel;
+      curve = WIDTHS.map((each) => leaveOneOut(points, kernel, each).error);
+    }
+
     function drawError({ points, kernel, width }) {
-      if (curveOf !== field.points.value + kernel) {
-        curveOf = field.points.value + kernel;
-        curve = WIDTHS.map((each) => leaveOneOut(points, kernel, each).error);
-      }
+      curveFor({ points, kernel });
       const { error, slope } = leaveOneOut(points, kernel, width);
       const top = Math.max(...curve.filter(Number.isFinite), 1e-9);
       const heightOf = (e) => 150 - (130 * e) / top;
@@ -157,7 +160,8 @@
 
     // What is changed ---------------------------------------------------------------------------
 
-    const set = follow(form, draw);
+    const set = follow(form, draw, { written: true });
+    globalThis.requestIdleCallback?.(() => curveFor(view())); // the first key need not wait for it
 
     function move(index, x, y) {
       const { points } = view();

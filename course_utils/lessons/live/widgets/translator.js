@@ -2,7 +2,8 @@
 // `maps`, `table` and `next` are written by translator.py, too, for pages without scripts: both write the same.
 (globalThis.live_widgets ??= {}).translator = (() => {
   "use strict";
-  const { safe, named, mapAt, largest, gallery, table, bars, unknownWord, replaced, follow } = globalThis.live_parts;
+  const { safe, named, mapAt, needMap, largest, gallery, table, bars } = globalThis.live_parts;
+  const { unknownWord, replaced, follow } = globalThis.live_parts;
   const SHOWN = 5; // candidates for the next word
   const LONGEST = 40; // tokens of a translation
   const KINDS = { cross: ".cross_attention", decoder: ".self_attention", encoder: ".attention" };
@@ -19,28 +20,32 @@
     const tokens = tokenize(sentence);
     const source = [...tokens.map((token) => words.ids.get(token) ?? UNK), EOS];
     const state = model.start(source);
-    const maps = { encoder: layersOf(model, KINDS.encoder) };
+    const reading = new globalThis.live_reading.Reading(model, () => model.fork(state));
     const watched = [];
     const watch = (grown, ended) => watched.push({ grown, ended });
     const said = beams > 1
       ? beamSearch(model, source, beams, LONGEST, 0.6, watch)
-      : greedy(model, source, LONGEST, model.fork(state));
-    const logits = model.step([BOS, ...said], state);
-    maps.decoder = layersOf(model, KINDS.decoder);
-    maps.cross = layersOf(model, KINDS.cross);
-    const next = logits.map((row) => {
+      : greedy(reading, source, LONGEST, state);
+    reading.read([BOS, ...said]);
+    const maps = {
+      encoder: namesOf(model, KINDS.encoder).map((name) => model.maps[name]),
+      decoder: namesOf(model, KINDS.decoder).map((name) => reading.map(name)),
+      cross: namesOf(model, KINDS.cross).map((name) => reading.map(name, source.length)),
+    };
+    const next = reading.logits.map((row) => {
       const p = tools.softmax(row);
       return largest(p, SHOWN).map((id) => [words.target[id], p[id]]);
     });
     const french = said.map((id) => words.target[id]);
     const ended = said.length < LONGEST ? "<eos>" : "…";
     const tree = beams > 1 && globalThis.live_tree.grow(watched, beams, said);
-    return { source: [...tokens, "<eos>"], read: ["<bos>", ...french], says: [...french, ended], maps, next, tree };
+    return {
+      source: [...tokens, "<eos>"], read: ["<bos>", ...french], says: [...french, ended], maps, next, tree, reading,
+    };
   }
 
-  // The maps of one kind, layer by layer.
+  // The attentions of one kind, layer by layer.
   const namesOf = (model, kind) => Object.keys(model.maps).filter((name) => name.endsWith(kind));
-  const layersOf = (model, kind) => namesOf(model, kind).map((name) => model.maps[name]);
 
   // Which tokens stand at the rows and columns of a map, and their languages.
   function wordsOf(trace, kind) {
@@ -180,7 +185,6 @@
       const tokens = globalThis.live_engine.tokenize(field.sentence.value);
       const unknown = [...new Set(tokens)].filter((token) => !words.ids.has(token));
       const none = tokens.every((token) => unknown.includes(token));
-      if (!part("maps").querySelector(`[data-map="${CSS.escape(field.map.value)}"]`)) throw new RangeError("no such map");
       const named = unknown.map((token) => unknownWord(token, source)).join(" ");
       show("unknown", named + (tokens.length ? "" : "Write an English sentence."));
       part("inside").hidden = none;
@@ -202,6 +206,7 @@
 
     // `changed`: the control that a reader moved; without it all is drawn.
     function draw(changed) {
+      needMap(form);
       const now = chosen(() => draw(changed));
       if (!now) return; // it is loaded, and then drawn
       model = now;
@@ -216,6 +221,7 @@
       const { kind, map, step } = view();
       if (anew || changed === "kind") show("maps", gallery(trace.maps[kind], map));
       if (changed !== "cell" && changed !== "operation") show("table", tableHTML(trace, view()));
+      if (field.cell.value) trace.reading.again();
       explain(form, model, headsOf(model, namesOf(model, KINDS[kind]), map), wordsOf(trace, kind));
       show("next", nextHTML(trace, view()));
       const text = `${step + 1} of ${trace.read.length}: ${trace.says[step]}`;

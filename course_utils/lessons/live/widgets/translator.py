@@ -51,7 +51,10 @@ class Translator(Live):
     """A live translator, shown as the last line of a cell."""
 
     kind = "translator"
-    scripts = ("unpack.js", "engine.js", "explain.js", "tree.js", "tour.js", "checkpoints.js")
+    scripts = (
+        *("unpack.js", "engine.js", "reading.js", "explain.js"),
+        *("tree.js", "tour.js", "checkpoints.js"),
+    )
     models = (MODEL,)
 
     def __init__(self, sentence: str, checkpoints: bool):

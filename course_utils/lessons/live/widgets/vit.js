@@ -105,14 +105,18 @@
     const show = (name, html) => {
       part(name).innerHTML = html;
     };
-    let [pixels, seen] = [[], null];
+    let [pixels, seen] = [pixelsOf(field.image.value), null];
+
+    function pixelsOf(image) {
+      return parsed(examples[image]?.pixels ?? image);
+    }
 
     // `changed`: the control that a reader moved. The model is asked again unless only another map is shown.
     function draw(changed) {
       if (changed === "") return;
       const { image, map, patch } = { image: field.image.value, map: field.map.value, patch: field.patch.value };
-      if (changed !== "map") {
-        pixels = parsed(examples[image]?.pixels ?? image);
+      if (changed !== "map" || !seen) {
+        pixels = pixelsOf(image);
         if (pixels.length !== SIDE * SIDE) throw new RangeError("no such picture"); // an address may hold anything
         seen = look(models.get(patch), pixels);
         answer(examples[image]);
@@ -131,7 +135,7 @@
       show("bars", bars(kinds.map((kind, i) => [kind, seen.p[i]])));
     }
 
-    const set = follow(form, draw);
+    const set = follow(form, draw, { written: true });
     form.addEventListener("click", ({ target }) => {
       const { example } = target.closest("button")?.dataset ?? {};
       if (example) set("image", example);
