@@ -83,10 +83,9 @@
     cutPatches(image, size) {
       const [height, width] = [image[0].length / size, image[0][0].length / size];
       const cut = (line, column) => line.slice(column * size, (column + 1) * size);
-      const patch = (row, column) => image.flatMap((channel) =>
-        range(size).flatMap((i) => cut(channel[row * size + i], column)));
-      const patchAt = (row, column) => Float64Array.from(patch(row, column));
-      return range(height).flatMap((row) => range(width).map((column) => patchAt(row, column)));
+      const patch = (row, column) => Float64Array.from(image.flatMap((channel) =>
+        range(size).flatMap((i) => cut(channel[row * size + i], column))));
+      return range(height).flatMap((row) => range(width).map((column) => patch(row, column)));
     }
 
     // Logits of the classes.
