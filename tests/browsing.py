@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import nbformat
-from playwright.sync_api import Locator, Page, Playwright, sync_playwright
+from playwright.sync_api import Locator, Page, Playwright, expect, sync_playwright
 
 from course_utils.lessons import live
 from course_utils.lessons.live.packing import script
@@ -36,6 +36,7 @@ FLAGS = [
 
 
 WAIT = 300_000  # ms for what takes one second; a test is never red because a machine is busy
+expect.set_options(timeout=WAIT)
 
 
 @contextmanager
@@ -124,6 +125,7 @@ def opened(browser, address: str, **options) -> Iterator[Page]:
     """A page of the book that must ask no other host and report no error by the end."""
     size = {"width": 1380, "height": 900}
     context = browser.new_context(**{"base_url": address, "viewport": size} | options)
+    context.set_default_timeout(WAIT)
     far, errors = [], []
 
     def gate(route):
@@ -229,6 +231,7 @@ def write_page(folder: Path, *widgets: Live) -> Path:
 def live_page(browser, file: Path, fragment: str = "", **options) -> Iterator[Page]:
     """A page whose widgets are alive; any error or message on its console is one of the test."""
     page, errors = browser.new_page(**options), []
+    page.set_default_timeout(WAIT)
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text))
     page.goto(file.as_uri() + fragment)

@@ -97,7 +97,7 @@ def says(explorer, text: str) -> None:
 
 def test_set_in_another_cell_moves_the_controls_and_the_picture(made):
     says(made, "number 1, kind g, on False")
-    expect(made.get_by_role("combobox", name="Kind")).to_have_value("6", timeout=WAIT)
+    expect(made.get_by_role("combobox", name="Kind")).to_have_value("6")
 
 
 def test_a_key_press_on_the_slider_moves_the_picture(notebook):
@@ -207,10 +207,10 @@ def test_a_quiz_is_answered_by_keyboard(notebook):
     question = notebook.locator(".course-quiz[data-ready] fieldset").first
     question.get_by_role("radio").first.focus()
     notebook.keyboard.press("Space")
-    expect(question.locator(".reason")).not_to_be_empty(timeout=WAIT)
+    expect(question.locator(".reason")).not_to_be_empty()
     before = question.locator(".reason").inner_text()
     notebook.keyboard.press("ArrowDown")
-    expect(question.locator(".reason")).not_to_have_text(before, timeout=WAIT)
+    expect(question.locator(".reason")).not_to_have_text(before)
 
 
 def test_a_live_model_answers_as_one_writes_and_keys_are_the_readers(notebook):
@@ -221,7 +221,7 @@ def test_a_live_model_answers_as_one_writes_and_keys_are_the_readers(notebook):
     box.fill("")
     box.press_sequentially("He's calm.")  # a letter that is a command of Lab's would move cells
     says = form.locator("[data-part=said]")
-    expect(says).to_have_text("il est calme .", timeout=WAIT)
+    expect(says).to_have_text("il est calme .")
     form.get_by_role("button", name="layer 0, head 1").press("d")
     form.get_by_role("button", name="layer 0, head 1").press("d")
     form.get_by_role("button", name="layer 0, head 1").press("Enter")
@@ -309,7 +309,7 @@ def test_a_chapter_opens_from_there_unchanged_and_its_quiz_answers_unrun(started
     question = front.locator(".course-quiz[data-ready] fieldset").first
     question.wait_for(timeout=WAIT)
     question.get_by_role("radio").first.press("Space")  # a click may miss while Lab still scrolls
-    expect(question.locator(".reason")).not_to_be_empty(timeout=WAIT)
+    expect(question.locator(".reason")).not_to_be_empty()
     view.wait_for_timeout(1000)  # for what comes late, if anything does
     assert view.locator(".jp-mod-dirty").count() == 0
 
@@ -325,5 +325,5 @@ def test_a_link_leads_to_its_place_in_another_notebook(started, link, heading):
     place.wait_for(timeout=WAIT)
     page.get_by_role("tab", name="links.ipynb").click()
     idle(page).get_by_role("link", name=link).click()
-    expect(place).to_be_in_viewport(timeout=WAIT)
+    expect(place).to_be_in_viewport()
     page.close()

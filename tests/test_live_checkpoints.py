@@ -8,14 +8,17 @@ from browsing import live_page, part, write_page
 from playwright.sync_api import Page, expect
 
 import course_utils as cu
-from course_utils.data.text import EOS
+from course_utils.data.text import BOS, EOS
 from course_utils.lessons.gpt import runs
 from course_utils.lessons.live import restored
-from course_utils.lessons.live.widgets import gpt
+from course_utils.lessons.live.packing import network_of
+from course_utils.lessons.live.widgets import alignment, gpt
 
 pytestmark = pytest.mark.slow
 
 PROMPT = "she wants to"
+LONGEST = 40
+"""Tokens of a translation in `alignment.js`."""
 
 
 @pytest.fixture(scope="module")
@@ -184,3 +187,33 @@ def test_a_translator_says_what_it_said_earlier_in_its_training(browser, tmp_pat
         slider(page).press("End")
         expect(said).to_have_text("oscar est au marché .")
         expect(part(page, "checkpoint")).to_contain_text("618 steps")
+
+
+# Alignments -------------------------------------------------------------------------------------------
+
+
+def test_bahdanaus_map_is_that_of_the_checkpoint(browser, tmp_path):
+    sentence = "the old woman is sleeping ."
+    widget = cu.live.alignment(sentence)
+    _, english, french = alignment.pytorch()
+    source = torch.tensor([[*english.encode(sentence.split()), EOS]])
+    with live_page(browser, write_page(tmp_path, widget)) as page:
+        mine = page.locator("[data-part=attention]")
+        others = page.locator("[data-part=cross] table")
+        before = others.inner_html()
+        for place, name in ((0, "bahdanau_fr_0"), (1, "bahdanau_fr_100"), (2, "bahdanau_fr")):
+            slider(page).fill(str(place))
+            expect(part(page, "checkpoint")).to_contain_text("perplexity")
+            model = network_of(cu.AttentionTranslator, cu.live.bundle(name))
+            lens = torch.tensor([source.shape[1]])
+            said = cu.greedy(model, source, lens, max_len=LONGEST)[0]
+            words = " ".join(french.tokens[token] for token in said)
+            expect(mine.locator("[data-part=said] strong")).to_have_text(words)
+            with torch.no_grad(), cu.record_attention(model) as maps:
+                model(source, lens, torch.tensor([[BOS, *said]]))
+            for row, weights in zip(
+                mine.locator("tbody tr").all(), maps["attention"][0].tolist(), strict=True
+            ):
+                shown = [int(text) for text in row.locator("td").all_inner_texts()]
+                assert max(abs(a - 100 * b) for a, b in zip(shown, weights, strict=True)) < 0.51
+        assert others.inner_html() == before

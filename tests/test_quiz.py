@@ -476,11 +476,11 @@ def test_in_lab_too_what_was_missed_comes_first_and_its_chapter_opens_in_a_tab(b
         forms.first.evaluate("form => { form.dataset.before = true; }")
         run_all(page)
         first = page.locator(".course-quiz[data-ready]:not([data-before]) fieldset").first
-        expect(first).to_have_attribute("data-key", spare[0].key, timeout=WAIT)
+        expect(first).to_have_attribute("data-key", spare[0].key)
         expect(first.locator(".source")).to_have_text(
             "You missed this question of Scoring functions."
         )
         first.get_by_role("link").click()
         tab = page.locator(".lm-TabBar-tabLabel", has_text="03_scoring_functions.ipynb")
-        expect(tab.first).to_be_visible(timeout=WAIT)
+        expect(tab.first).to_be_visible()
         page.close()

@@ -44,10 +44,10 @@ def live_translator(*, seed: int) -> dict:
         .fit(model, loader, held_out)
         .rows
     )
-    return kept("translator_fr", model, SHAPE, rows[-1]["val_loss"])
+    return kept("translator_fr", model, SHAPE, {"val_loss": rows[-1]["val_loss"]})
 
 
-def kept(name: str, model: nn.Module, shape: Mapping, val_loss: float) -> dict:
+def kept(name: str, model: nn.Module, shape: Mapping, measured: Mapping[str, float]) -> dict:
     """Save a translator of `larger_world` as a live model; give its scores on the sentences that it has not read."""
     world = larger_world()
     vocabularies = world.source_vocab, world.target_vocab
@@ -61,6 +61,5 @@ def kept(name: str, model: nn.Module, shape: Mapping, val_loss: float) -> dict:
         "bleu": bleu(said, right),
         "exact": sum(a == b for a, b in zip(said, right, strict=True)) / len(right),
         "four": sum(a in world.references[line] for line, a in zip(FOUR, four, strict=True)),
-        "val_loss": val_loss,
-    }
+    } | measured
     return {"result": {key: round(value, 4) for key, value in result.items()}}

@@ -54,7 +54,8 @@
 
   return function alignment(form, bahdanau, transformer) {
     const { tokenize, AttentionTranslator, Transformer, ids: { UNK, EOS } } = globalThis.live_engine;
-    const models = { attention: new AttentionTranslator(bahdanau), cross: new Transformer(transformer) };
+    const trained = globalThis.live_checkpoints(form, bahdanau, (packed) => new AttentionTranslator(packed));
+    const models = { attention: trained(), cross: new Transformer(transformer) };
     const { source, target } = bahdanau.vocabularies; // the other's are the same
     const ids = new Map(source.map((word, id) => [word, id]));
     const known = new Map(bahdanau.gold.map(([english, french, links]) =>
@@ -126,6 +127,9 @@
     // `changed`: the control that a reader moved; without it all is drawn.
     function draw(changed) {
       needMap(form);
+      const now = trained(() => draw(changed));
+      if (!now) return; // it is loaded, and then drawn
+      models.attention = now;
       if (!["map", "cell", "operation"].includes(changed) || !looks) ask();
       if (part("inside").hidden) return;
       if (changed !== "operation" && changed !== "cell") Object.keys(models).forEach(side);

@@ -18,6 +18,7 @@ from course_utils.decoding import greedy
 from course_utils.lessons.live.bundles import about, bundle
 from course_utils.lessons.live.parts import (
     OURS,
+    checkpoints,
     explained,
     gallery,
     named,
@@ -25,12 +26,17 @@ from course_utils.lessons.live.parts import (
     safe,
     sentences,
     table,
+    trained,
 )
 from course_utils.lessons.live.widget import Live
 from course_utils.lessons.live.widgets import translator
+from course_utils.lessons.runs import stored_runs
 from course_utils.models.recurrent import AttentionTranslator
 
 MODEL = "bahdanau_fr"
+
+EARLIER = (0, 100)
+"""Steps of Bahdanau's training; what it was then is stored as `bahdanau_fr_<steps>`."""
 
 CHOSEN = "mean"
 """The Transformer's map that is shown first."""
@@ -45,8 +51,9 @@ class Alignment(Live):
     """Two live translators side by side, shown as the last line of a cell."""
 
     kind = "alignment"
-    scripts = ("unpack.js", "engine.js", "others.js", "reading.js", "explain.js")
+    scripts = ("unpack.js", "engine.js", "others.js", "reading.js", "explain.js", "checkpoints.js")
     models = (MODEL, translator.MODEL)
+    later = tuple(f"{MODEL}_{steps}" for steps in EARLIER)
 
     def __init__(self, sentence: str):
         """Raises what `alignment` says."""
@@ -113,7 +120,8 @@ def _content(sentence: str, looks: dict[str, _Look]) -> str:
     gold = known.get(" ".join(tokenize(sentence)))
     examples = sentences(packed["examples"])
     kinds = radios("french", FRENCH, "own")
-    sides = "".join(_side(which, look, gold) for which, look in looks.items())
+    sliders = {"attention": checkpoints(packed["checkpoints"]), "cross": ""}
+    sides = "".join(_side(which, look, gold, sliders[which]) for which, look in looks.items())
     (mine, count), (theirs, _) = packed["score"], bundle(translator.MODEL)["score"]
     return f"""<p>Write an English sentence. Two stored translators answer here, in your browser.</p>
 <div class="cu-live-ask">
@@ -139,7 +147,7 @@ Transformer gets {theirs} right, word for word, and Bahdanau's {mine}: with such
 say which kind is better. Gold links are known for {len(packed["gold"])} sentences that neither has read.</p>"""
 
 
-def _side(which: str, look: _Look, gold: tuple[str, str] | None) -> str:
+def _side(which: str, look: _Look, gold: tuple[str, str] | None, slider: str) -> str:
     said = " ".join(look.says[:-1])
     links = parse_alignment(gold[1]) if gold and gold[0] == said else frozenset()
     weights = look.maps.flatten(0, 1).mean(dim=0)
@@ -157,7 +165,7 @@ def _side(which: str, look: _Look, gold: tuple[str, str] | None) -> str:
         f'<span class="cu-live-label">{NAMES[which]}</span> <strong lang="fr">{safe(said)}</strong></p>'
         f"{_verdict(said, gold)}</div>"
         f'<div class="cu-live-table" role="region" aria-label="Map: {NAMES[which]}" tabindex="0" {OURS} '
-        f'data-part="table">{large}</div><p data-part="counted">{_counted(weights, links)}</p></div>'
+        f'data-part="table">{large}</div><p data-part="counted">{_counted(weights, links)}</p>{slider}</div>'
     )
 
 
@@ -203,6 +211,7 @@ def pytorch() -> tuple[AttentionTranslator, Vocabulary, Vocabulary]:
 @about(MODEL)
 def _known(packed: dict) -> dict:
     """What the translator's bundle holds, and `gold`: English, French and links of sentences that were not read."""
+    (run,) = stored_runs("bahdanau_attention", "live_translator")
     # Only here: a bundle of another model needs no sentences.
     from course_utils.lessons.translating.larger_world import larger_world
 
@@ -212,7 +221,14 @@ def _known(packed: dict) -> dict:
         [" ".join(pair.source), " ".join(pair.target), _text(sorted(pair.alignment or ()))]
         for pair in reversed(gold.values())
     ]
-    return translator.examples_of(AttentionTranslator, packed) | {"gold": lines}
+    every = trained(MODEL, EARLIER, run.result)
+    return translator.examples_of(AttentionTranslator, packed) | {
+        "gold": lines,
+        "checkpoints": every,
+    }
+
+
+translator.about_earlier(AttentionTranslator, MODEL, Alignment.later)
 
 
 def _text(links: Sequence[tuple[int, int]]) -> str:

@@ -1,6 +1,7 @@
 """The translator as a widget: any English sentence, its French translation, and all maps of all heads."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -237,16 +238,20 @@ def examples_of(kind: type, packed: dict) -> dict:
     return {"examples": examples, "score": score, "answers": answers}
 
 
-def _earlier(packed: dict) -> dict:
-    """Of an earlier checkpoint: what it says to the examples. Its words are those of the trained model."""
-    words = {"vocabularies": bundle(MODEL)["vocabularies"]}
-    model, source, _ = revived(Transformer, packed | words)
-    lines = [each["sentence"] for each in bundle(MODEL)["examples"]]
-    return {"answers": [_answer(model, source, line) for line in lines]}
+def about_earlier(kind: type, model: str, names: Iterable[str]) -> None:
+    """Of earlier checkpoints: what they say to the examples. Their words are those of the trained model."""
+
+    def answers(packed: dict) -> dict:
+        words = {"vocabularies": bundle(model)["vocabularies"]}
+        network, source, _ = revived(kind, packed | words)
+        lines = [each["sentence"] for each in bundle(model)["examples"]]
+        return {"answers": [_answer(network, source, line) for line in lines]}
+
+    for name in names:
+        about(name)(answers)
 
 
-for _steps in EARLIER:
-    about(f"{MODEL}_{_steps}")(_earlier)
+about_earlier(Transformer, MODEL, [f"{MODEL}_{steps}" for steps in EARLIER])
 
 
 @torch.no_grad()
