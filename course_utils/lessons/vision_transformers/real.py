@@ -24,7 +24,7 @@ from course_utils.train.trainer import Trainer
 SIZE = {"patch_size": 4, "embed_dim": 96, "ffn_dim": 192, "num_heads": 3, "num_layers": 3}
 CLOTHES = SIZE | {"patch_size": 7}
 BATCH, RATE = 64, 2e-3
-CLOTHES_EPOCHS = 12
+CLOTHES_EPOCHS = 20
 PHOTO_EPOCHS = 6
 
 
@@ -32,13 +32,14 @@ PHOTO_EPOCHS = 6
 
 
 def learn(
-    model: ViT,
+    model: nn.Module,
     images: ImageSet,
     validation: ImageSet,
     *,
     epochs: int,
     seed: int,
     checkpoint: Path | None,
+    lr: float = RATE,
 ) -> dict[str, list]:
     """Fit to images that are mirrored at random, with warm-up and a linear decay; the curves by epoch."""
     loader = ImageLoader(images, batch_size=BATCH, augment=True, shift=0, seed=seed)
@@ -51,7 +52,7 @@ def learn(
     trainer = Trainer(
         classification_loss(label_smoothing=0.1),
         epochs=epochs,
-        lr=RATE,
+        lr=lr,
         schedule=warmup_decay(steps // 10, steps),
         weight_decay=0.05,
         measure=measure,
