@@ -144,6 +144,16 @@ def longer(*, seed: int) -> dict:
 
 
 @stored(cases=[{"seed": seed} for seed in SEEDS], data=DATA)
+def longer_bert(*, seed: int) -> dict:
+    """The pretrained BERT with four times the steps: had it converged?"""
+    data, (val, test) = few("order", 1000, seed), task("order")
+    torch.manual_seed(seed)
+    model = classifier(begun("BERT", seed)[0], 2)
+    curve = fine_tune(model, data, steps=4 * STEPS[1000], lr=RATES["all"][0], seed=seed, watch=val)
+    return {"result": {"order 1000": round(accuracy(model, test), 4)}, "curves": {"val": curve}}
+
+
+@stored(cases=[{"seed": seed} for seed in SEEDS], data=DATA)
 def autoencoder(*, seed: int) -> dict:
     """The same budget, asked for every token with none hidden, and the same fine-tuning."""
     body, curve = begun("autoencoder", seed)
