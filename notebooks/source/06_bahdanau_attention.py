@@ -473,7 +473,7 @@ fig
 # Above, *please* stands in front and *s'il te plaît* at the end, and the dark cells follow the frames. But when this page was made, the full stop looked at *please*, too, and below, where *n'a* and *pas* look at *didn't*, *dernière* at the full stop.
 #
 # Now any sentence. Two stored translators answer, this chapter's and, beside it, the Transformer of [Start here](00_start_here.ipynb), after 14,000 sentences. Where will *mange* look,
-# where *s'il te plaît*? Decide, then read. Known gold links are framed. *Trained for* goes back in the left one's training: after 100 steps its perplexity has fallen from 1,600 to 51, and yet no weight of this sentence is above 0.24.
+# where *s'il te plaît*? Decide, then read. Known gold links are framed. *Bahdanau trained for* goes back in the left one's training: after 100 steps its perplexity has fallen from 1,600 to 51, and yet no weight of this sentence is above 0.24.
 
 # %%
 mine_too = "please eat a pizza ."  # try "please eat a pizza ." | "i'm home ."

@@ -197,12 +197,12 @@ def trained(model: str, earlier: Sequence[int], result: Mapping[str, float]) -> 
     return [dict(zip(("model", "steps", "loss"), each, strict=True)) for each in every]
 
 
-def checkpoints(every: Sequence[Mapping]) -> str:
+def checkpoints(every: Sequence[Mapping], label: str = "Trained for") -> str:
     """A slider over what `trained` gives; it stands at the end."""
     last, end = len(every) - 1, every[-1]
     name = f"{end['steps']:,} steps, perplexity {math.exp(end['loss']):.1f}"
     return (
-        '<label class="cu-live-step"><span class="cu-live-label">Trained for</span> '
+        f'<label class="cu-live-step"><span class="cu-live-label">{label}</span> '
         f'<input type="range" {OURS} name="checkpoint" min="0" max="{last}" value="{last}" aria-valuetext="{name}"> '
         f'<output aria-live="off" data-part="checkpoint">{name}</output></label>'
     )

@@ -120,8 +120,7 @@ def _content(sentence: str, looks: dict[str, _Look]) -> str:
     gold = known.get(" ".join(tokenize(sentence)))
     examples = sentences(packed["examples"])
     kinds = radios("french", FRENCH, "own")
-    sliders = {"attention": checkpoints(packed["checkpoints"]), "cross": ""}
-    sides = "".join(_side(which, look, gold, sliders[which]) for which, look in looks.items())
+    sides = "".join(_side(which, look, gold) for which, look in looks.items())
     (mine, count), (theirs, _) = packed["score"], bundle(translator.MODEL)["score"]
     return f"""<p>Write an English sentence. Two stored translators answer here, in your browser.</p>
 <div class="cu-live-ask">
@@ -134,6 +133,7 @@ links</button></p>
 <div data-part="inside">
 <fieldset class="cu-live-kinds"><legend>French in the rows</legend> {kinds}</fieldset>
 <p aria-live="polite" data-part="gold">{_gold(sentence, gold)}</p>
+{checkpoints(packed["checkpoints"], "Bahdanau trained for")}
 <div class="cu-live-beside">{sides}</div>
 <p class="cu-live-label">Maps of the Transformer</p>
 <input type="hidden" name="map" value="{CHOSEN}">
@@ -147,7 +147,7 @@ Transformer gets {theirs} right, word for word, and Bahdanau's {mine}: with such
 say which kind is better. Gold links are known for {len(packed["gold"])} sentences that neither has read.</p>"""
 
 
-def _side(which: str, look: _Look, gold: tuple[str, str] | None, slider: str) -> str:
+def _side(which: str, look: _Look, gold: tuple[str, str] | None) -> str:
     said = " ".join(look.says[:-1])
     links = parse_alignment(gold[1]) if gold and gold[0] == said else frozenset()
     weights = look.maps.flatten(0, 1).mean(dim=0)
@@ -165,7 +165,7 @@ def _side(which: str, look: _Look, gold: tuple[str, str] | None, slider: str) ->
         f'<span class="cu-live-label">{NAMES[which]}</span> <strong lang="fr">{safe(said)}</strong></p>'
         f"{_verdict(said, gold)}</div>"
         f'<div class="cu-live-table" role="region" aria-label="Map: {NAMES[which]}" tabindex="0" {OURS} '
-        f'data-part="table">{large}</div><p data-part="counted">{_counted(weights, links)}</p>{slider}</div>'
+        f'data-part="table">{large}</div><p data-part="counted">{_counted(weights, links)}</p></div>'
     )
 
 
