@@ -4,6 +4,8 @@ import ast
 import json
 import random
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -484,3 +486,15 @@ def test_in_lab_too_what_was_missed_comes_first_and_its_chapter_opens_in_a_tab(b
         tab = page.locator(".lm-TabBar-tabLabel", has_text="03_scoring_functions.ipynb")
         expect(tab.first).to_be_visible()
         page.close()
+
+
+@pytest.mark.slow
+def test_a_quiz_is_there_without_grammars_being_compiled():
+    """jsonschema 4.25 and later compile 38 of them when they are imported, which takes three seconds."""
+    code = """
+import sys, course_utils as cu
+cu.recall("kernel_regression")
+print("jsonschema" in sys.modules, "lark" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]

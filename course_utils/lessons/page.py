@@ -147,8 +147,8 @@ def page(
     """
     table, shown, alts = _nearest(colors), [], []
     for picture, alt in frames:
-        red, green, blue = np.moveaxis(np.asarray(picture) // 8, -1, 0)
-        shown.append(table[red, green, blue])
+        red, green, blue = np.moveaxis(np.asarray(picture) >> 3, -1, 0).astype(np.uint16)
+        shown.append(table[red << 10 | green << 5 | blue])
         alts.append(alt)
     background, layers = _layers(shown, colors)
     every = [{"alt": alt, "webp": _webp(layer)} for alt, layer in zip(alts, layers, strict=True)]
@@ -192,11 +192,11 @@ def shared_colors(pictures: Sequence[Image.Image]) -> np.ndarray:
 
 
 def _nearest(colors: np.ndarray) -> np.ndarray:
-    """A table, (32, 32, 32), from red, green and blue, each divided by 8, to the index of the nearest color."""
+    """The index of the nearest color to red, green and blue, each divided by 8: a table of 32 · 32 · 32, flat."""
     steps = np.arange(32) * 255 / 31
     grid = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1)
     lengths = (colors.astype(float) ** 2).sum(axis=1)
-    return (lengths - 2 * grid @ colors.T.astype(float)).argmin(axis=-1).astype(np.uint8)
+    return (lengths - 2 * grid @ colors.T.astype(float)).argmin(axis=-1).astype(np.uint8).ravel()
 
 
 def _layers(
@@ -207,12 +207,14 @@ def _layers(
     background = np.partition(np.stack(frames), middle, axis=0)[middle]  # the median in brightness
 
     opaque = np.column_stack([colors, np.full(len(colors), 255, np.uint8)])
+    rgba = np.concatenate([opaque, np.zeros((1, 4), np.uint8)]).view(np.uint32).ravel()
 
     def layer(frame: np.ndarray) -> np.ndarray:
         differs = frame != background
         # One pixel more on each side: where a browser scales the layers, no background shows at the edges.
         differs = _grown(_grown(differs).T).T
-        return np.where(differs[..., None], opaque[frame], np.uint8(0))
+        # The index after the last color is transparent; four bytes are looked up as one number.
+        return rgba[np.where(differs, frame, len(colors))].view(np.uint8).reshape(*frame.shape, 4)
 
     return colors[background], map(layer, frames)
 
