@@ -5,6 +5,7 @@ from torch.nn import functional as F
 
 from course_utils.lessons.live import save_model
 from course_utils.lessons.runs import stored
+from course_utils.lessons.vision_transformers.real import enlarged_fashion as enlarged_fashion
 from course_utils.lessons.vision_transformers.real import (
     recompressed_cifar10 as recompressed_cifar10,
 )
