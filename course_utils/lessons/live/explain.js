@@ -58,7 +58,7 @@ globalThis.live_explain = (() => {
       return `${word.query} may attend to itself and to what came before: ${count} of ${allowed.length} keys.${ends}`;
     },
     normalize: ({ scaled, most, powers, sum, weights, allowed, j }) => (allowed[j]
-      ? `exp(${two(scaled[j])} − (${two(most)})) = ${four(powers[j])}; the largest score is taken from all. ` +
+      ? `exp(${two(scaled[j])} − ${most < 0 ? `(${two(most)})` : two(most)}) = ${four(powers[j])}; the largest score is taken from all. ` +
         `Divided by the sum of the row: ${four(powers[j])} / ${four(sum)} = <strong>${four(weights[j])}</strong>.`
       : "A masked key has no part in the sum: <strong>0</strong>."),
     mix: ({ weights, j }, word) =>
