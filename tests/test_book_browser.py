@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 
 import pytest
 from browsing import opened
-from bs4 import BeautifulSoup
 from playwright.sync_api import Page, expect
 
 from course_utils.runtime import ROOT
@@ -52,6 +51,7 @@ def test_each_chapter_has_its_title_and_no_missing_picture(chapter: Page):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in CHAPTERS])
 def test_each_other_page_has_its_title_and_no_missing_picture(page: Page, name: str):
+    page.route("**/mathjax/**", lambda route: route.fulfill(body=""))  # the chapters try it
     assert page.goto(f"/{name}.html").ok
     title_and_pictures(page)
 
@@ -139,8 +139,8 @@ def test_the_cover_leads_to_every_chapter_and_each_chapter_to_the_next(page: Pag
     page.locator(".prev-next-area a.right-next").click()
     expect(page).to_have_url(re.compile(f"/{NAMES[2]}\\.html$"))
     for name, following in pairwise(NAMES[1:]):
-        html = BeautifulSoup((book / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
-        assert html.select_one(".prev-next-area a.right-next")["href"] == f"{following}.html"
+        html = (book / f"{name}.html").read_text(encoding="utf-8")
+        assert re.findall(r'<a class="right-next"\s+href="([^"]+)"', html) == [f"{following}.html"]
 
 
 @pytest.mark.parametrize("name", CHAPTERS[:2])
