@@ -1,7 +1,5 @@
 """Live models on the pages of the built book: in Chromium and Firefox, from a server and from a file."""
 
-import re
-
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browsing import opened
@@ -81,16 +79,15 @@ COME_NEAR = """(async () => {
 })()"""
 
 
-MADE = re.compile(r"^cu\.live\.(\w+)", re.MULTILINE)
-WIDGETS = {
-    chapter.notebook: MADE.findall(chapter.source.read_text(encoding="utf-8"))
-    for chapter in manifest.load(files=False).notebooks
-}
-NAMES = ["index", *(name for name, widgets in WIDGETS.items() if widgets)]
+NAMES = [
+    "index",
+    *(
+        chapter.notebook
+        for chapter in manifest.load(files=False).notebooks
+        if "cu.live." in chapter.source.read_text(encoding="utf-8")
+    ),
+]
 """The pages with a live model."""
-
-FEWEST = set({widget: name for name, widgets in WIDGETS.items() for widget in widgets}.values())
-"""Of each widget the last page: where the translator has all its controls."""
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -131,7 +128,7 @@ def test_a_live_model_answers_as_pytorch_did(near):
 
 
 def test_a_live_model_answers_from_a_file(browser, book):
-    for name in sorted(FEWEST):
+    for name in NAMES:
         with opened(browser, "http://127.0.0.1") as page:
             page.goto((book / f"{name}.html").as_uri())
             assert page.evaluate(COME_NEAR) == page.locator(FORMS).count()
@@ -158,7 +155,7 @@ def fox(firefox, tmp_path_factory):
 @pytest.mark.parametrize("way", ["http", "file"])
 def test_a_live_model_answers_as_pytorch_did_in_firefox(fox, address, book, way: str):
     fox.errors.clear()
-    for name in sorted(FEWEST):
+    for name in NAMES:
         file = f"{name}.html"
         fox.open(f"{address}/{file}" if way == "http" else (book / file).as_uri())
         assert fox.evaluate(COME_NEAR) >= 1

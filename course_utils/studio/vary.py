@@ -21,9 +21,6 @@ from course_utils.studio import notebooks, tries
 from course_utils.studio.manifest import Chapter, ManifestError, load
 from course_utils.studio.page import Page
 
-BUDGETS = {"steps", "epochs", "passes", "pairs"}
-"""Names of numbers that a training takes longer for."""
-
 
 @dataclass(frozen=True)
 class Change:
@@ -51,16 +48,10 @@ def one_by_one(notebook: NotebookNode) -> list[Change]:
 
 
 def all_at_once(notebook: NotebookNode) -> list[Change]:
-    """A value for each number, drawn by chance; the seed is a digest of the notebook's text.
-
-    Of the `BUDGETS` it is the smallest: one run is to be short.
-    """
+    """A value for each number, drawn by chance; the seed is a digest of the notebook's text."""
     text = "\n".join(cell.source for cell in notebook.cells)
     chance = random.Random(hashlib.sha256(text.encode()).hexdigest())
-    return [
-        Change(place, mark, mark.choices[0] if mark.name in BUDGETS else mark.draw(chance))
-        for place, mark in Page(notebook).tries
-    ]
+    return [Change(place, mark, mark.draw(chance)) for place, mark in Page(notebook).tries]
 
 
 def failure(chapter: Chapter, changes: Sequence[Change]) -> str:
