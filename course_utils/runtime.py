@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
+LESSONS = ROOT / "course_utils" / "lessons"
 """The folder that holds `book.toml`, `notebooks/` and `data/`."""
 
 ABANDONED = 3600

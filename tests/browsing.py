@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 import nbformat
 from playwright.sync_api import Locator, Page, Playwright, expect, sync_playwright
 
-from course_utils.lessons import live
-from course_utils.lessons.live.packing import script
-from course_utils.lessons.live.widget import Live
-from course_utils.lessons.page import asset
+from course_utils.kit import live
+from course_utils.kit.live.packing import script
+from course_utils.kit.live.widget import Live
+from course_utils.kit.page import asset
 from course_utils.runtime import ROOT
 from course_utils.studio import lab
 

@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 import course_utils as cu
 from course_utils.figures.picture import image_tag
-from course_utils.lessons.page import MAX_BYTES
+from course_utils.kit.page import MAX_BYTES
 from course_utils.studio import manifest, notebooks
 from course_utils.studio.book import build as builder
 from course_utils.studio.book import explorers, pages, transforms

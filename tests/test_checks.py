@@ -24,10 +24,9 @@ import pytest
 import torch
 
 import course_utils as cu
-from course_utils.lessons import Collection
-from course_utils.lessons import check as check_module
-from course_utils.lessons.answers import on_paper
-from course_utils.lessons.check import (
+from course_utils.kit import check as check_module
+from course_utils.kit.answers import on_paper
+from course_utils.kit.check import (
     Check,
     expect,
     expect_close,
@@ -38,6 +37,7 @@ from course_utils.lessons.check import (
     expect_whole_number,
     unchanged,
 )
+from course_utils.kit.collection import Collection
 from course_utils.studio import manifest
 
 MISTAKES_PER_CHECK = 3

@@ -9,7 +9,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from torch import nn
 
 import course_utils as cu
-from course_utils.lessons.claims import Guarded, guards_in
+from course_utils.kit.guard import Guarded, guards_in
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from course_utils.lessons import digest as module
-from course_utils.lessons.digest import digest, needed
+from course_utils.kit import digest as module
+from course_utils.kit.digest import digest, needed
 
 CHAPTER = '''
 import torch

@@ -11,10 +11,10 @@ import torch
 from bs4 import BeautifulSoup
 
 import course_utils as cu
-from course_utils.drawings.drawing import LINES
-from course_utils.drawings.routes import parse_arrows, parse_layout
-from course_utils.drawings.shapes import FILLS, INK, SMALL, Rect, text_width
 from course_utils.figures import COLORS
+from course_utils.kit.drawings.drawing import LINES
+from course_utils.kit.drawings.routes import parse_arrows, parse_layout
+from course_utils.kit.drawings.shapes import FILLS, INK, SMALL, Rect, text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 NARROW = 340 * SMALL / 11

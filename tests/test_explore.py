@@ -19,7 +19,7 @@ from bs4 import BeautifulSoup
 from PIL import Image
 
 import course_utils as cu
-from course_utils.lessons.explorer import (
+from course_utils.kit.explorer import (
     MAX_FRAMES,
     VIEW,
     Choice,
@@ -30,7 +30,7 @@ from course_utils.lessons.explorer import (
     Text,
     Toggle,
 )
-from course_utils.lessons.page import MAX_BYTES
+from course_utils.kit.page import MAX_BYTES
 from course_utils.runtime import ROOT
 from course_utils.studio.book import explorers
 
@@ -201,7 +201,7 @@ def test_lab_gets_live_controls():
 
 
 def test_without_widgets_the_picture_remains_with_its_alt_text(monkeypatch):
-    monkeypatch.setitem(sys.modules, "course_utils.lessons.panel", None)
+    monkeypatch.setitem(sys.modules, "course_utils.kit.panel", None)
     explorer = small()
     data, _ = explorer._repr_mimebundle_()
     assert set(data) == {"text/plain", "text/html"}

@@ -9,8 +9,8 @@ from playwright.sync_api import Page, expect
 
 import course_utils as cu
 from course_utils.figures import image_tag
-from course_utils.lessons.explorer import Choice, Explorer, IntRange, Text, Toggle
-from course_utils.lessons.page import asset, form
+from course_utils.kit.explorer import Choice, Explorer, IntRange, Text, Toggle
+from course_utils.kit.page import asset, form
 
 
 class Values:

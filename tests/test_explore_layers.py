@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import course_utils as cu
-from course_utils.lessons.painting import Layers
+from course_utils.kit.painting import Layers
 
 pytestmark = pytest.mark.slow
 

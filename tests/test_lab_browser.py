@@ -15,7 +15,7 @@ from course_utils.studio import manifest
 
 COURSE = "import course_utils as cu\ncu.explore.kernel_width()"
 MADE = """
-from course_utils.lessons.explorer import Choice, Explorer, IntRange, Text, Toggle
+from course_utils.kit.explorer import Choice, Explorer, IntRange, Text, Toggle
 
 class Number:
     def __init__(self):

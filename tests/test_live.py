@@ -5,7 +5,7 @@ import torch
 
 import course_utils as cu
 from course_utils.decoding import translate
-from course_utils.lessons.live import load_model, save_model
+from course_utils.kit.live import load_model, save_model
 
 SIZES = {
     "source_size": 11,

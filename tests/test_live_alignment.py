@@ -8,10 +8,10 @@ from playwright.sync_api import Page, expect
 import course_utils as cu
 from course_utils.data.text import BOS, EOS
 from course_utils.data.translation import parse_alignment
-from course_utils.lessons.live.packing import script
-from course_utils.lessons.live.widget import Live
-from course_utils.lessons.live.widgets import alignment, translator
-from course_utils.lessons.page import asset
+from course_utils.kit.live.packing import script
+from course_utils.kit.live.widget import Live
+from course_utils.kit.live.widgets import alignment, translator
+from course_utils.kit.page import asset
 from course_utils.lessons.translating.larger_world import larger_world
 
 pytestmark = pytest.mark.slow

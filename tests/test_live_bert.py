@@ -10,9 +10,9 @@ from playwright.sync_api import Page, expect
 
 import course_utils as cu
 from course_utils.data.text import BOS, EOS, MASK
+from course_utils.kit.live.widget import Live
+from course_utils.kit.live.widgets import bert
 from course_utils.lessons.bert_and_transfer.tasks import texts
-from course_utils.lessons.live.widget import Live
-from course_utils.lessons.live.widgets import bert
 
 pytestmark = pytest.mark.slow
 

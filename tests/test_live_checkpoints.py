@@ -9,10 +9,10 @@ from playwright.sync_api import Page, expect
 
 import course_utils as cu
 from course_utils.data.text import BOS, EOS
+from course_utils.kit.live import restored
+from course_utils.kit.live.packing import network_of
+from course_utils.kit.live.widgets import alignment, gpt
 from course_utils.lessons.gpt import runs
-from course_utils.lessons.live import restored
-from course_utils.lessons.live.packing import network_of
-from course_utils.lessons.live.widgets import alignment, gpt
 
 pytestmark = pytest.mark.slow
 

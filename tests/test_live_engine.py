@@ -11,9 +11,9 @@ from browsing import one_playwright
 from playwright.sync_api import Error
 
 import course_utils as cu
-from course_utils.lessons.live import bundle, restored
-from course_utils.lessons.live.packing import MAX_BYTES, pack, script
-from course_utils.lessons.page import asset
+from course_utils.kit.live import bundle, restored
+from course_utils.kit.live.packing import MAX_BYTES, pack, script
+from course_utils.kit.page import asset
 from course_utils.lessons.translating.larger_world import larger_world
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ from playwright.sync_api import Error, expect
 from test_live_engine import CLOSE, loud
 
 import course_utils as cu
-from course_utils.lessons.live import restored
-from course_utils.lessons.live.packing import pack
+from course_utils.kit.live import restored
+from course_utils.kit.live.packing import pack
 
 pytestmark = pytest.mark.slow
 

@@ -11,10 +11,10 @@ from playwright.sync_api import Page, expect
 
 import course_utils as cu
 from course_utils.data.text import EOS
+from course_utils.kit.live.subwords import Pieces
+from course_utils.kit.live.widget import Live
+from course_utils.kit.live.widgets import gpt
 from course_utils.lessons.gpt.training import evaluate
-from course_utils.lessons.live.subwords import Pieces
-from course_utils.lessons.live.widget import Live
-from course_utils.lessons.live.widgets import gpt
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ from browsing import load, part
 from playwright.sync_api import Page, expect
 
 import course_utils as cu
-from course_utils.lessons.live.widget import Live
-from course_utils.lessons.live.widgets.heads import DRAWERS, most_right, shares_of
+from course_utils.kit.live.widget import Live
+from course_utils.kit.live.widgets.heads import DRAWERS, most_right, shares_of
 
 pytestmark = pytest.mark.slow
 

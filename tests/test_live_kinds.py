@@ -8,7 +8,7 @@ from browsing import CONTRAST, in_theme, live_page, part, write_page
 from nbformat.v4 import new_output
 from playwright.sync_api import Page, expect
 
-from course_utils.lessons import live
+from course_utils.kit import live
 from course_utils.studio.book import live as book
 
 pytestmark = pytest.mark.slow

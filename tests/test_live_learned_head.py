@@ -9,8 +9,8 @@ from playwright.sync_api import Page, expect
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.lessons.live.widget import Live
-from course_utils.lessons.live.widgets import learned_head as head
+from course_utils.kit.live.widget import Live
+from course_utils.kit.live.widgets import learned_head as head
 
 pytestmark = pytest.mark.slow
 

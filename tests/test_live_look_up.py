@@ -6,8 +6,8 @@ from browsing import load, part
 from playwright.sync_api import Page, expect
 
 import course_utils as cu
-from course_utils.lessons.live.widget import Live
-from course_utils.lessons.live.widgets.look_up import ANIMALS, QUERIES
+from course_utils.kit.live.widget import Live
+from course_utils.kit.live.widgets.look_up import ANIMALS, QUERIES
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from browsing import opened
 from firefox import running
 from playwright.sync_api import expect
 
-from course_utils.lessons.live.bundles import ABOUT
+from course_utils.kit.live.bundles import ABOUT
 from course_utils.studio import manifest
 
 pytestmark = pytest.mark.browser

@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 
 import course_utils as cu
 from course_utils.data.images import FASHION, load_fashion_mnist
-from course_utils.lessons.live.widget import Live
-from course_utils.lessons.live.widgets.vit import MODELS, look, pixels_of, pytorch
+from course_utils.kit.live.widget import Live
+from course_utils.kit.live.widgets.vit import MODELS, look, pixels_of, pytorch
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 import course_utils as cu
 from course_utils.data.text import BOS
-from course_utils.lessons.live.widgets.translator import pytorch
+from course_utils.kit.live.widgets.translator import pytorch
 from course_utils.studio import manifest
 from course_utils.studio.book import live as book
 from course_utils.studio.book.check import check

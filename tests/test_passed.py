@@ -9,7 +9,7 @@ import pytest
 from torch import nn
 
 import course_utils as cu
-from course_utils.lessons import passed
+from course_utils.kit import passed
 
 EXERCISE = "kernel_regression/loo_residuals"
 
@@ -102,7 +102,7 @@ def test_where_nothing_can_be_written_the_session_remembers(reader, monkeypatch,
 def test_kernels_that_write_at_the_same_time_lose_nothing(reader):
     script = (
         "import sys, pathlib\n"
-        "from course_utils.lessons import passed\n"
+        "from course_utils.kit import passed\n"
         "passed.FILE = pathlib.Path(sys.argv[1])\n"
         "passed.PATIENCE = 600\n"
         "for i in range(20):\n"

@@ -14,7 +14,7 @@ import pytest
 from browsing import WAIT, jupyterlab, open_notebook, run_all, write_notebook
 from playwright.sync_api import Page, expect
 
-from course_utils.lessons.quiz import FOLDER, QuizError, quiz, recall
+from course_utils.kit.quiz import LESSONS, QuizError, quiz, recall
 from course_utils.studio import manifest, rules
 
 CHAPTERS = manifest.load(files=False).chapters
@@ -220,7 +220,7 @@ def test_a_quiz_asks_no_other_host(written):
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.slug)
 def test_each_chapter_has_five_questions_whose_answers_all_differ(chapter):
-    assert len(quiz(chapter.slug, folder=FOLDER).questions) == 5
+    assert len(quiz(chapter.slug, folder=LESSONS).questions) == 5
     for question in _all(chapter.slug):
         texts = [answer.text for answer in question.answers]
         assert len(set(texts)) == len(texts)

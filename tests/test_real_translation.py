@@ -12,7 +12,7 @@ import torch
 import course_utils as cu
 from course_utils.data.registry import DataUnavailable, cache_folder
 from course_utils.data.translation import Pair
-from course_utils.lessons.runs import StoredRun
+from course_utils.kit.runs import StoredRun
 from course_utils.lessons.sequence_to_sequence import real
 from course_utils.lessons.translating import real as transformers
 from course_utils.runtime import ROOT

@@ -10,8 +10,8 @@ import sys
 import pytest
 import torch
 
-from course_utils.lessons import live, runs
-from course_utils.lessons.runs import StoredRun, stored, stored_run, stored_runs, write
+from course_utils.kit import live, runs
+from course_utils.kit.runs import StoredRun, stored, stored_run, stored_runs, write
 from course_utils.runtime import ROOT
 from course_utils.studio import manifest
 from course_utils.studio.runs import gpu_code, run_gpu_cells

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import course_utils as cu
-from course_utils.lessons.live.widgets.translator import pytorch
+from course_utils.kit.live.widgets.translator import pytorch
 from course_utils.lessons.start_here.shapes import shapes
 from course_utils.lessons.start_here.translation import translate
 

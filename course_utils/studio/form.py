@@ -8,7 +8,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
-from course_utils.lessons.claims import MAX_CONDITIONS
+from course_utils.kit.guard import MAX_CONDITIONS
 from course_utils.studio import tries
 from course_utils.studio.measures import measures
 from course_utils.studio.page import FOLDED, KINDS, UNCOUNTED, Cell, Page

@@ -11,7 +11,7 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
-from course_utils.lessons.claims import Guarded, guards_in
+from course_utils.kit.guard import Guarded, guards_in
 from course_utils.studio import tries
 
 WORDS_A_MINUTE = 120

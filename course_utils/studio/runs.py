@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 import jupytext
 
-from course_utils.lessons import runs
-from course_utils.lessons.runs import StoredRun
+from course_utils.kit import runs
+from course_utils.kit.runs import StoredRun
 from course_utils.runtime import has_gpu
 from course_utils.studio import manifest
 from course_utils.studio.manifest import Chapter, ManifestError

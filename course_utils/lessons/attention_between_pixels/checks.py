@@ -3,9 +3,9 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from course_utils.lessons.answers import on_paper
+from course_utils.kit.answers import on_paper
+from course_utils.kit.check import Check, expect, expect_close, expect_shape, unchanged
 from course_utils.lessons.attention_between_pixels import pixels
-from course_utils.lessons.check import Check, expect, expect_close, expect_shape, unchanged
 
 # Non-local means ----------------------------------------------------------------------------------
 

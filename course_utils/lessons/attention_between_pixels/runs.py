@@ -2,13 +2,13 @@
 
 import torch
 
+from course_utils.kit.runs import stored
 from course_utils.lessons.attention_between_pixels.far_colors import (
     KINDS,
     FarPictures,
     far_pictures,
     middle,
 )
-from course_utils.lessons.runs import stored
 
 SEEDS = (0, 1, 2, 4, 5, 6)  # 3 chose the rates
 STEPS, TRIAL = 800, 400

@@ -3,9 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from course_utils.lessons.answers import on_paper
-from course_utils.lessons.bahdanau_attention.looks import look
-from course_utils.lessons.check import (
+from course_utils.kit.answers import on_paper
+from course_utils.kit.check import (
     Check,
     WrongKind,
     expect,
@@ -14,6 +13,7 @@ from course_utils.lessons.check import (
     expect_sums_to_one,
     unchanged,
 )
+from course_utils.lessons.bahdanau_attention.looks import look
 
 # One look ---------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """The chapter's translator that looks back, trained on what the stored Transformer has read."""
 
-from course_utils.lessons.runs import stored
+from course_utils.kit.runs import stored
 from course_utils.lessons.translating.checkpoints import fit_and_keep
 from course_utils.lessons.translating.larger_world import larger_world
 from course_utils.lessons.translating.live_translator import kept

@@ -7,7 +7,7 @@ from course_utils.attention import causal_mask
 from course_utils.data.prose import IGNORE, masked_token
 from course_utils.data.text import MASK
 from course_utils.figures import COLORS, heatmap, subplots
-from course_utils.lessons.explorer import Choice, Explorer, IntRange
+from course_utils.kit.explorer import Choice, Explorer, IntRange
 
 __all__ = ["masks"]
 

@@ -4,6 +4,8 @@ import functools
 
 import torch
 
+from course_utils.kit.live import save_model
+from course_utils.kit.runs import stored
 from course_utils.lessons.bert_and_transfer import answers, counting
 from course_utils.lessons.bert_and_transfer import pretraining as pretraining
 from course_utils.lessons.bert_and_transfer.tasks import (
@@ -18,8 +20,6 @@ from course_utils.lessons.bert_and_transfer.tuning import accuracy, classifier, 
 from course_utils.lessons.gpt.runs import BATCH, LENGTH, RATE, VOCAB, WIDTH, streams
 from course_utils.lessons.gpt.runs import STEPS as GPT_STEPS
 from course_utils.lessons.gpt.training import evaluate, train, windows
-from course_utils.lessons.live import save_model
-from course_utils.lessons.runs import stored
 from course_utils.models.language import GPT, LanguageModel
 
 SEEDS = (0, 1, 2)

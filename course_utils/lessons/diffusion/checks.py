@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from course_utils.attention import merge_heads, scaled_dot_product_attention, split_heads
-from course_utils.lessons.answers import on_paper
-from course_utils.lessons.check import (
+from course_utils.kit.answers import on_paper
+from course_utils.kit.check import (
     Check,
     expect,
     expect_close,

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from course_utils.figures import subplots
+from course_utils.kit.explorer import Choice, Explorer, Slider
+from course_utils.kit.live import load_model
 from course_utils.lessons.diffusion.training import clothes, diffusion
-from course_utils.lessons.explorer import Choice, Explorer, Slider
-from course_utils.lessons.live import load_model
 from course_utils.models.diffusion import UNet
 
 __all__ = ["guesses"]

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from course_utils.kit.live import load_model
 from course_utils.lessons.diffusion.training import clothes, diffusion
-from course_utils.lessons.live import load_model
 from course_utils.models.diffusion import UNet
 
 CLASSES, UNTOLD = 10, 10

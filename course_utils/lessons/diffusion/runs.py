@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from course_utils.kit.live import save_model
+from course_utils.kit.runs import stored
 from course_utils.lessons.diffusion import captions, copies, guidance
 from course_utils.lessons.diffusion.training import (
     BATCH,
@@ -13,8 +15,6 @@ from course_utils.lessons.diffusion.training import (
     some,
     train,
 )
-from course_utils.lessons.live import save_model
-from course_utils.lessons.runs import stored
 from course_utils.models.diffusion import UNet
 from course_utils.models.noise import Diffusion
 

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.decoding import next_token_probs
-from course_utils.lessons.answers import on_paper
-from course_utils.lessons.check import (
+from course_utils.kit.answers import on_paper
+from course_utils.kit.check import (
     Check,
     WrongKind,
     expect,

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from course_utils.data.registry import fetch
 from course_utils.decoding import next_token_probs
+from course_utils.kit.runs import StoredRun, stored, stored_runs
 from course_utils.lessons.gpt.ngrams import ngram_losses
 from course_utils.lessons.gpt.training import evaluate, train, windows
-from course_utils.lessons.runs import StoredRun, stored, stored_runs
 from course_utils.models.language import GPT
 from course_utils.runtime import evaluating, seed_everything
 

@@ -8,14 +8,14 @@ from torch import Tensor
 
 from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import EOS
+from course_utils.kit.live import save_model
+from course_utils.kit.runs import stored
 from course_utils.lessons.gpt import repeats
 from course_utils.lessons.gpt.ladder import PARTS, rung
 from course_utils.lessons.gpt.ngrams import ngram_losses
 from course_utils.lessons.gpt.real import shakespeare as shakespeare
 from course_utils.lessons.gpt.real import shakespeare_ngrams as shakespeare_ngrams
 from course_utils.lessons.gpt.training import evaluate, train, windows
-from course_utils.lessons.live import save_model
-from course_utils.lessons.runs import stored
 from course_utils.models.language import GPT
 
 SEEDS = (0, 1, 2)

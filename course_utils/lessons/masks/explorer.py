@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from course_utils.figures import COLORS, heatmap, subplots
-from course_utils.lessons.explorer import Choice, Explorer, Slider
+from course_utils.kit.explorer import Choice, Explorer, Slider
 
 __all__ = ["masked_scores"]
 

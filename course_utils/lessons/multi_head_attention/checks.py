@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from course_utils.attention import MultiHeadAttention, merge_heads, split_heads
-from course_utils.lessons.answers import on_paper
-from course_utils.lessons.check import Check, expect, expect_close, expect_equal, expect_shape
+from course_utils.kit.answers import on_paper
+from course_utils.kit.check import Check, expect, expect_close, expect_equal, expect_shape
 
 # Places after a split -----------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from matplotlib.patheffects import withStroke
 
 from course_utils.cache import record_attention
 from course_utils.figures import COLORS, heatmap, subplots
-from course_utils.lessons.explorer import Explorer, Slider
+from course_utils.kit.explorer import Explorer, Slider
 from course_utils.lessons.multi_head_attention.lookups import (
     LookupNetwork,
     lookup_accuracy,

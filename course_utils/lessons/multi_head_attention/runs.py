@@ -3,6 +3,7 @@
 import torch
 
 from course_utils.attention import MultiHeadAttention
+from course_utils.kit.runs import stored
 from course_utils.lessons.multi_head_attention.lookups import (
     LookupNetwork,
     lookup_accuracy,
@@ -14,7 +15,6 @@ from course_utils.lessons.multi_head_attention.who_whom import (
     sentences,
     train_reader,
 )
-from course_utils.lessons.runs import stored
 
 SEEDS = (0, 1, 2)
 SHORT, LONG = 300, 1500

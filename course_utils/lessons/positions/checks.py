@@ -2,9 +2,9 @@
 
 import torch
 
-from course_utils.lessons.answers import on_paper
-from course_utils.lessons.calls import calls
-from course_utils.lessons.check import (
+from course_utils.kit.answers import on_paper
+from course_utils.kit.calls import calls
+from course_utils.kit.check import (
     Check,
     NothingReturned,
     expect,

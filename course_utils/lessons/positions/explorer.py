@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from course_utils.figures import COLORS, subplots
-from course_utils.lessons.explorer import Explorer, Slider
+from course_utils.kit.explorer import Explorer, Slider
 from course_utils.positions import sinusoidal_table
 
 __all__ = ["positions"]

@@ -4,7 +4,7 @@ import itertools
 
 import torch
 
-from course_utils.lessons.runs import stored
+from course_utils.kit.runs import stored
 
 TASKS = ("three before", "the first")
 KINDS = ("none", "sinusoidal", "learned", "rotary", "Shaw", "T5", "ALiBi")

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_utils.lessons.answers import on_paper
-from course_utils.lessons.check import (
+from course_utils.kit.answers import on_paper
+from course_utils.kit.check import (
     Check,
     expect,
     expect_close,

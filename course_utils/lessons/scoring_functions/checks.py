@@ -4,9 +4,9 @@ import math
 
 import torch
 
-from course_utils.lessons.answers import on_paper
-from course_utils.lessons.calls import calls
-from course_utils.lessons.check import (
+from course_utils.kit.answers import on_paper
+from course_utils.kit.calls import calls
+from course_utils.kit.check import (
     Check,
     expect,
     expect_close,

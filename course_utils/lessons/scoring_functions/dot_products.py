@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from torch import Tensor
 
 from course_utils.figures import COLORS, heatmap, subplots
-from course_utils.lessons.explorer import Explorer, Slider, Toggle
+from course_utils.kit.explorer import Explorer, Slider, Toggle
 
 NUM_QUERIES, NUM_KEYS = 4, 6
 DIMENSIONS = (1, 4, 16, 64, 256, 1024)

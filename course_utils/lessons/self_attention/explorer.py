@@ -9,7 +9,7 @@ import numpy as np
 
 from course_utils.data.words import load_words
 from course_utils.figures import COLORS, subplots
-from course_utils.lessons.explorer import Choice, Explorer
+from course_utils.kit.explorer import Choice, Explorer
 
 __all__ = ["asking_word"]
 

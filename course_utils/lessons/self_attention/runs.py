@@ -5,7 +5,7 @@ import time
 import torch
 from torch import nn
 
-from course_utils.lessons.runs import stored
+from course_utils.kit.runs import stored
 from course_utils.lessons.self_attention.agreement import ADJECTIVE, IT, NOUN_PLACES, Sentences
 from course_utils.runtime import seed_everything
 

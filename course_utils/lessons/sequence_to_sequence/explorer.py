@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from course_utils.figures import COLORS, subplots
-from course_utils.lessons.explorer import Choice, Explorer, Slider
+from course_utils.kit.explorer import Choice, Explorer, Slider
 
 __all__ = ["gated_memory"]
 

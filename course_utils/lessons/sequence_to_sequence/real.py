@@ -15,7 +15,7 @@ from course_utils.data.text import Vocabulary
 from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_by_source
 from course_utils.decoding import translate
 from course_utils.figures import COLORS, Picture, heatmap, subplots
-from course_utils.lessons.runs import StoredRun, stored, stored_runs
+from course_utils.kit.runs import StoredRun, stored, stored_runs
 from course_utils.metrics import bleu, word_maps
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.runtime import seed_everything

@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
-from course_utils.lessons.answers import on_paper
-from course_utils.lessons.check import (
+from course_utils.kit.answers import on_paper
+from course_utils.kit.check import (
     Check,
     WrongKind,
     expect,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from course_utils.figures import COLORS, subplots
-from course_utils.lessons.explorer import Explorer, Slider
+from course_utils.kit.explorer import Explorer, Slider
 
 __all__ = ["first_slider"]
 

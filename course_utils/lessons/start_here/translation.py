@@ -1,6 +1,6 @@
 """What the live translator says and where it looks, as numbers."""
 
-from course_utils.lessons.live.widgets.translator import Trace, follow
+from course_utils.kit.live.widgets.translator import Trace, follow
 
 
 def translate(sentence: str) -> Trace:

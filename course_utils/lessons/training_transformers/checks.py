@@ -6,8 +6,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from course_utils.lessons.answers import on_paper
-from course_utils.lessons.check import (
+from course_utils.kit.answers import on_paper
+from course_utils.kit.check import (
     Check,
     expect,
     expect_close,

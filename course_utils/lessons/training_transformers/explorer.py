@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from course_utils.figures import COLORS, subplots
-from course_utils.lessons.explorer import Explorer, Slider
+from course_utils.kit.explorer import Explorer, Slider
 from course_utils.lessons.training_transformers.runs import load_training_runs
 
 __all__ = ["warmup"]

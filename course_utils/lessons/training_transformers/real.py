@@ -15,7 +15,7 @@ from course_utils.data.text import Vocabulary
 from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_by_source
 from course_utils.decoding import translate
 from course_utils.figures import Picture
-from course_utils.lessons.runs import StoredRun, cpu_meter, stored, stored_runs
+from course_utils.kit.runs import StoredRun, cpu_meter, stored, stored_runs
 from course_utils.lessons.sequence_to_sequence.real import (
     Vocabularies,
     show_by_epoch,

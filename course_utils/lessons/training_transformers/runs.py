@@ -11,7 +11,7 @@ import torch
 from course_utils.data.text import Vocabulary
 from course_utils.data.translation import PairLoader
 from course_utils.decoding import translate
-from course_utils.lessons.runs import stored, stored_runs
+from course_utils.kit.runs import stored, stored_runs
 from course_utils.lessons.training_transformers.first_generation import FirstGeneration
 from course_utils.lessons.training_transformers.inside import evenness, likeness
 from course_utils.lessons.training_transformers.real import real_spanish as real_spanish

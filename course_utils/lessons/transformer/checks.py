@@ -3,9 +3,9 @@
 import torch
 
 from course_utils.attention import causal_mask, padding_mask
+from course_utils.kit.answers import on_paper
+from course_utils.kit.check import Check, Unmet, expect, expect_close, expect_shape
 from course_utils.layers import DecoderLayer
-from course_utils.lessons.answers import on_paper
-from course_utils.lessons.check import Check, Unmet, expect, expect_close, expect_shape
 
 
 def _decoder(*, norm_first: bool = True):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from course_utils.attention import causal_mask
 from course_utils.data.text import EOS, PAD
 from course_utils.figures import COLORS, heatmap, subplots
-from course_utils.lessons.explorer import Choice, Explorer, outline, still_copy
+from course_utils.kit.explorer import Choice, Explorer, outline, still_copy
 from course_utils.lessons.transformer.totals import FIRST, HOURS, SIZE, SIZES, batch_of, names
 from course_utils.models.transformer import Transformer
 

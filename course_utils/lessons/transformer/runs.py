@@ -1,6 +1,6 @@
 """The trainings of *The Transformer* that are made beforehand: `make runs CHAPTER=10`."""
 
-from course_utils.lessons.runs import stored
+from course_utils.kit.runs import stored
 from course_utils.lessons.transformer.totals import KINDS, draw, score, train_totals, without
 
 SEEDS = (0, 1, 2)

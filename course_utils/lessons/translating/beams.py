@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from course_utils.data.text import BOS, EOS, PAD, SPECIALS, Vocabulary
-from course_utils.lessons.live import load_model
+from course_utils.kit.live import load_model
 from course_utils.models.transformer import Transformer
 
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
-from course_utils.lessons.live import load_model, save_model
-from course_utils.lessons.runs import stored
+from course_utils.kit.live import load_model, save_model
+from course_utils.kit.runs import stored
 from course_utils.lessons.translating.larger_world import larger_world
 from course_utils.lessons.translating.live_translator import PASSES, RATE, SHAPE, WARMUP
 from course_utils.models.transformer import Transformer

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from course_utils.lessons.answers import on_paper
-from course_utils.lessons.check import (
+from course_utils.kit.answers import on_paper
+from course_utils.kit.check import (
     Check,
     WrongKind,
     expect_close,

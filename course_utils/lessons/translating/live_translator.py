@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from torch import nn
 
 from course_utils.decoding import translate
-from course_utils.lessons.live import save_model
-from course_utils.lessons.runs import stored
+from course_utils.kit.live import save_model
+from course_utils.kit.runs import stored
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR
 from course_utils.lessons.translating.larger_world import larger_world
 from course_utils.metrics import bleu

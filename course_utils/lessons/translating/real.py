@@ -18,7 +18,7 @@ from course_utils.data.text import UNK, Vocabulary
 from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_by_source
 from course_utils.decoding import translate
 from course_utils.figures import COLORS, Picture, subplots
-from course_utils.lessons.runs import StoredRun, stored, stored_runs
+from course_utils.kit.runs import StoredRun, stored, stored_runs
 from course_utils.metrics import bleu
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything

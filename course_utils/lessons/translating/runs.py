@@ -4,7 +4,7 @@ import statistics
 
 from course_utils.data.translation import collate
 from course_utils.decoding import beam_search, greedy, translate
-from course_utils.lessons.runs import stored
+from course_utils.kit.runs import stored
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR
 from course_utils.lessons.translating.alignments import errors
 from course_utils.lessons.translating.checkpoints import (

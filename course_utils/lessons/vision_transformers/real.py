@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from course_utils.data.folders import load_image_folder
 from course_utils.data.images import ImageLoader, ImageSet, load_fashion_mnist
 from course_utils.data.registry import DataUnavailable, cache_folder
-from course_utils.lessons.runs import cpu_meter, stored
+from course_utils.kit.runs import cpu_meter, stored
 from course_utils.metrics import accuracy, confusion_matrix, predict_classes
 from course_utils.models.vision import PatchEmbedding, ViT
 from course_utils.train.losses import classification_loss

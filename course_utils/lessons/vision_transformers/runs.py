@@ -3,8 +3,8 @@
 import torch
 from torch.nn import functional as F
 
-from course_utils.lessons.live import save_model
-from course_utils.lessons.runs import stored
+from course_utils.kit.live import save_model
+from course_utils.kit.runs import stored
 from course_utils.lessons.vision_transformers.real import enlarged_fashion as enlarged_fashion
 from course_utils.lessons.vision_transformers.real import (
     recompressed_cifar10 as recompressed_cifar10,

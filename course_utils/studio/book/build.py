@@ -11,7 +11,7 @@ import nbformat
 from filelock import FileLock
 from nbformat import NotebookNode
 
-from course_utils.lessons.live import translator
+from course_utils.kit.live import translator
 from course_utils.studio.book import links, pages
 from course_utils.studio.book.check import check
 from course_utils.studio.book.explorers import with_pages

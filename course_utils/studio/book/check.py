@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bs4 import BeautifulSoup
 
-from course_utils.lessons.page import MAX_BYTES
+from course_utils.kit.page import MAX_BYTES
 from course_utils.studio.book import pages
 from course_utils.studio.manifest import Manifest
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 import course_utils as cu
-from course_utils.lessons import explorer as engine
-from course_utils.lessons.digest import digest
+from course_utils.kit import explorer as engine
+from course_utils.kit.digest import digest
 from course_utils.runtime import ROOT, atomic_write
 
 SHOWN = re.compile(r"(?P<name>\w+)\(.*\)", re.DOTALL)

@@ -9,10 +9,10 @@ import copy
 
 from nbformat import NotebookNode
 
-from course_utils.lessons import live
-from course_utils.lessons.live.bundles import ABOUT
-from course_utils.lessons.live.packing import script
-from course_utils.lessons.live.widget import Live
+from course_utils.kit import live
+from course_utils.kit.live.bundles import ABOUT
+from course_utils.kit.live.packing import script
+from course_utils.kit.live.widget import Live
 
 FOLDER = "live"
 

@@ -1,0 +1,11 @@
+"""What lessons are made with: the engines, which know no chapter.
+
+check, answers, calls, passed    an exercise's check, its report, and what has passed
+collection, progress             all checks and explorers by name, and the table of exercises
+predict, quiz                    questions before a result, and after a section
+guard, equal, ritual             claims that CI holds, equality with PyTorch, questions before training
+explorer (controls, painting, panel, page)   a picture with sliders
+digest, runs                     trainings made beforehand, and what makes them stale
+drawings                         boxes, arrows and tensors with their shapes, as SVG
+live                             trained networks that answer in the page
+"""

@@ -1,0 +1,84 @@
+"""Checks of answers that a reader works out on paper, each judged alone.
+
+gaps = on_paper("gaps", __name__, {"a": (9, "what a longer query gives", "which score grows?"), …})
+gaps(lambda: [9, 1.5])   # a Report: right or wrong for each letter
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from course_utils.kit.check import Check, NotDone, WrongKind, expect
+
+Asked = tuple[Any, str, str | tuple[str, ...]]
+"""The right answer; what it is, as the end of the sentence "(a) is …"; the hint, or several, step by step."""
+
+
+def a_number(answer: Any) -> float:
+    """The number that was answered: an int, a float, or an array of one entry.
+
+    Raises:
+        WrongKind: if it is none.
+    """
+    answer = answer.item() if hasattr(answer, "item") else answer
+    if not isinstance(answer, int | float):
+        raise WrongKind(f"{answer!r} is no number; write 0.5 or 1 / 2, without quotes")
+    return answer
+
+
+def on_paper(
+    name: str,
+    module: str,
+    asked: Mapping[str, Asked],
+    *,
+    read: Callable[[Any], Any] = a_number,
+    within: float = 0.02,
+) -> Check:
+    """A check of a function that takes nothing and gives a list of answers, one for each letter.
+
+    Args:
+        name: of the check.
+        module: `__name__` of the lesson's checks.
+        asked: letter → what is right, in words, and the hint.
+        read: brings one answer into the form of the right one; raises Unmet where it cannot.
+        within: how far a number may be off.
+    """
+    check = Check(name, judge_all=True)
+
+    def add(place: int, letter: str, right: Any, what: str, hint: str | tuple[str, ...]) -> None:
+        def test(candidate: Callable[[], Any]) -> None:
+            given = _answers(candidate, asked)[place]
+            expect(given is not ..., f"({letter}) has no answer yet")
+            answer = read(given)
+            number = isinstance(right, int | float)
+            good = abs(answer - right) < within if number else answer == right
+            expect(good, f"your answer to ({letter}) is {_in_words(answer)}")
+
+        test.__module__ = module  # the chapter in which a pass is noted
+        check.must(f"({letter}) is {what}", hint=hint)(test)
+
+    for place, (letter, (right, what, hint)) in enumerate(asked.items()):
+        add(place, letter, right, what, hint)
+    return check
+
+
+def _answers(candidate: Callable[[], Any], asked: Mapping[str, Asked]) -> list[Any]:
+    """What the candidate gives, an entry for each letter.
+
+    Raises:
+        NotDone: if no answer is filled in.
+        WrongKind: if it is no list, or one of another length.
+    """
+    answers = candidate()
+    answers = answers.tolist() if hasattr(answers, "tolist") else answers
+    count = f"{len(asked)} answers, for {min(asked)} to {max(asked)}"
+    if not isinstance(answers, list | tuple):
+        raise WrongKind(f"a list of {count}, is expected, got {type(answers).__name__}")
+    if len(answers) != len(asked):
+        raise WrongKind(f"{len(answers)} entries; expected {count}")
+    if all(answer is ... for answer in answers):
+        raise NotDone
+    return list(answers)
+
+
+def _in_words(answer: Any) -> str:
+    return f"{answer:g}" if isinstance(answer, int | float) else repr(answer)

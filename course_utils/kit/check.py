@@ -1,0 +1,476 @@
+"""Checks: sentences that are true of right code, tried one after the other on a learner's function.
+
+A check never raises. A stub is "not done yet", and its report lists what will be tested; the first
+sentence that does not hold ends the check with a reason and a hint.
+
+    softmax = Check("softmax")
+
+    @softmax.must("each row sums to 1", hint="over which axis do you divide?")
+    def _(candidate):
+        weights = expect_shape(candidate(torch.randn(3, 4)), (3, 4))
+        expect_close(weights.sum(-1), torch.ones(3))
+
+    softmax(my_softmax)   # a Report, displayed at the end of a cell
+    softmax.hint()        # the next hint for what did not hold
+
+What passes is noted in the reader's progress (`passed`).
+"""
+
+import copy
+import dis
+import inspect
+import math
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_utils.kit import passed
+
+LONGEST_LINE = 200  # characters, in a reason
+TIME_LIMIT = 10.0
+"""Seconds that the candidate may compute in one test: of this thread's own time, so that a busy machine
+fails no right code. The tests of the chapters need less than one."""
+TICK = 0.1  # seconds of computing between two looks at the time
+
+
+class NotDone(Exception):
+    """The candidate is still a stub: its body is empty, or it returns `...`, or it raises NotImplementedError."""
+
+
+class Unmet(AssertionError):
+    """What a test expects does not hold. The text says what was found and what is expected."""
+
+
+class WrongKind(Unmet):
+    """The candidate gives something of another type than the task asks for."""
+
+
+class NothingReturned(Unmet):
+    """The candidate computes something and returns None."""
+
+
+class TookTooLong(BaseException):
+    """The candidate is still running after TIME_LIMIT; no `except Exception` of a learner's stops this."""
+
+
+SLIPS: dict[type[Exception], str] = {
+    WrongKind: "What does the docstring say that the function gives back?",
+    NameError: "Is the name spelled as where it is defined?",
+    AttributeError: "Has what stands before the dot this attribute? Print its type.",
+}
+"""What to ask where something else than the subject of the exercise went wrong."""
+
+
+@dataclass(frozen=True)
+class Property:
+    """One sentence that is true of right code.
+
+    Attributes:
+        sentence: what holds, in words ("each row sums to 1").
+        test: called with the candidate; raises Unmet (or anything) where the sentence does not hold.
+        hints: where to look then, step by step; never the solution.
+    """
+
+    sentence: str
+    test: Callable[[Any], None]
+    hints: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Hint:
+    """One step of help.
+
+    Attributes:
+        sentence: what does not hold yet.
+        text: the hint.
+        step: which one it is, from 1; 0 if there are no more.
+        steps: how many there are for this sentence.
+    """
+
+    sentence: str
+    text: str
+    step: int
+    steps: int
+
+    def __repr__(self) -> str:
+        counted = f"Hint {self.step} of {self.steps}" if self.step else "No more hints"
+        return f"{counted} for “{self.sentence}”: {self.text}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a check found.
+
+    Attributes:
+        name: of the check.
+        sentences: of all its properties, in order.
+        held: how many of them hold, counted up to the first that does not.
+        reason: why the next one does not, in one or two lines; empty if there is none.
+        hint: where to look then; empty if there is none.
+        done: False while there is nothing of the learner's to test; then `reason` may say why.
+        more: whether the check has more hints for what does not hold.
+        ours: whether the course's own solution was checked.
+        also: for a check whose answers stand alone, the places of those that hold behind the first miss;
+            None where nothing was tried there.
+    """
+
+    name: str
+    sentences: tuple[str, ...]
+    held: int = 0
+    reason: str = ""
+    hint: str = ""
+    done: bool = True
+    more: bool = False
+    ours: bool = False
+    also: tuple[int, ...] | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every property holds."""
+        return self.done and self.held == len(self.sentences)
+
+    def __repr__(self) -> str:
+        if not self.done:
+            why = self.reason or "not done yet. Fill in the cell above and run it, then this one."
+            head = f"{self.name}: {why}"
+            return "\n".join([head, "It will test:", *(f"  · {s}" for s in self.sentences)])
+        counted = f"{self.held} of {len(self.sentences)}"
+        if self.passed and self.ours:
+            return f"{self.name}: the course's solution passes, {counted}."
+        lines = [f"  ✓ {sentence}" for sentence in self.sentences[: self.held]]
+        if self.passed:
+            return "\n".join([f"{self.name}: passed, {counted}.", *lines])
+        lines.append(f"  ✗ {self.sentences[self.held]}")
+        more = f" (More: cu.checks.{self.name}.hint())" if self.more else ""
+        said = [*self.reason.splitlines(), f"Hint: {self.hint}{more}"]
+        lines += [f"    {line}" for line in said]
+        return "\n".join(
+            [f"{self.name}: not yet, {self._counted_so_far()}.", *lines, *self._rest()]
+        )
+
+    def _counted_so_far(self) -> str:
+        if self.also is None:
+            return f"{self.held} of {len(self.sentences)} so far"
+        return f"{self.held + len(self.also)} of {len(self.sentences)} right"
+
+    def _rest(self) -> list[str]:
+        """A line for each sentence behind the first that does not hold."""
+        rest = list(enumerate(self.sentences))[self.held + 1 :]
+        if self.also is None:
+            return [f"  · {sentence} (not tried yet)" for _, sentence in rest]
+        return [f"  {'✓' if place in self.also else '✗'} {sentence}" for place, sentence in rest]
+
+
+class Check:
+    """Properties under a name; call it with a learner's function.
+
+    Args:
+        name: shown in the report.
+        judge_all: whether each property is tried whatever the others say, as for answers on paper.
+    """
+
+    def __init__(self, name: str, *, judge_all: bool = False):
+        self.name, self.judge_all = name, judge_all
+        self.properties: list[Property] = []
+        self._at = 0  # the property that did not hold last
+        self._shown = 0  # how many of its hints have been shown
+
+    def must(self, sentence: str, *, hint: str | Sequence[str]) -> Callable[[Callable], Callable]:
+        """Add the decorated test as a property. Properties are tried in the order in which they stand.
+
+        Args:
+            sentence: what is true of right code.
+            hint: where to look when it is not; never the solution. Several go step by step, from a
+                question to nearly there: the first is in the report, the others come from `hint()`.
+        """
+        hints = (hint,) if isinstance(hint, str) else tuple(hint)
+
+        def add(test: Callable[[Any], None]) -> Callable[[Any], None]:
+            self.properties.append(Property(sentence, test, hints))
+            return test
+
+        return add
+
+    @property
+    def exercise(self) -> str:
+        """Where progress is kept: chapter's slug and name of the check; empty outside of a lesson."""
+        module = self.properties[0].test.__module__.split(".")
+        lesson = module[:2] == ["course_utils", "lessons"] and module[3:] == ["checks"]
+        return f"{module[2]}/{self.name}" if lesson else ""
+
+    def __call__(self, candidate: Any) -> Report:
+        """Try the properties on `candidate`; what goes wrong in it is reported, not raised.
+
+        Raises:
+            ValueError: if the check has no properties, so that it could not fail.
+        """
+        if not self.properties:
+            raise ValueError(f"check {self.name!r} has no properties, so it cannot fail")
+        sentences = tuple(prop.sentence for prop in self.properties)
+        if passed.is_ours(candidate):
+            why = "this is the course's own; write yours in the cell above, and hand that in."
+            return Report(self.name, sentences, reason=why, done=False)
+        for held, prop in enumerate(self.properties):
+            try:
+                with own_random_numbers(), _time_limit(TIME_LIMIT):
+                    prop.test(_watched(candidate))
+            except NotDone:
+                return Report(self.name, sentences, done=False)
+            except NothingReturned as error:
+                self._missed(held)
+                hint = "Does each path through the function end with `return`?"
+                return Report(self.name, sentences, held, str(error), hint)
+            except TookTooLong as error:
+                self._missed(held)
+                reason = _in_words(error, candidate)
+                hint = "Which condition ends the loop, and what in the loop changes it?"
+                return Report(self.name, sentences, held, reason, hint)
+            except Exception as error:
+                self._missed(held)
+                reason, more = _in_words(error, candidate), self._shown < len(prop.hints)
+                hint = next((text for kind, text in SLIPS.items() if isinstance(error, kind)), "")
+                hint, also = hint or prop.hints[0], self._right_behind(held, candidate)
+                return Report(self.name, sentences, held, reason, hint, more=more, also=also)
+        self._at = self._shown = 0
+        if self.exercise:
+            passed.note(self.exercise, candidate)
+        ours = getattr(candidate, "__name__", "").endswith("_solution")
+        return Report(self.name, sentences, len(sentences), ours=ours)
+
+    def _right_behind(self, miss: int, candidate: Any) -> tuple[int, ...] | None:
+        """The places behind the first miss of what holds; None where the properties build on each other."""
+        if not self.judge_all:
+            return None
+        right = []
+        for place in range(miss + 1, len(self.properties)):
+            with suppress(Exception), own_random_numbers(), _time_limit(TIME_LIMIT):
+                self.properties[place].test(_watched(candidate))
+                right.append(place)
+        return tuple(right)
+
+    def _missed(self, place: int) -> None:
+        """Hints are from now on about this property, whose first one the report shows."""
+        self._shown = max(1, self._shown) if place == self._at else 1
+        self._at = place
+
+    def hint(self) -> Hint:
+        """The next hint for what did not hold when the check was last called; for the first property before."""
+        prop = self.properties[self._at]
+        if self._shown == len(prop.hints):
+            text = "work the smallest example by hand, or read the solution, and ask why it is so."
+            return Hint(prop.sentence, text, 0, len(prop.hints))
+        self._shown += 1
+        return Hint(prop.sentence, prop.hints[self._shown - 1], self._shown, len(prop.hints))
+
+    def __repr__(self) -> str:
+        return f"Check({self.name!r}, {len(self.properties)} properties)"
+
+
+# The learner's function -------------------------------------------------------------------------
+
+
+@contextmanager
+def own_random_numbers() -> Iterator[None]:
+    """The same random numbers for each test; the caller's go on as before, on every device."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with torch.random.fork_rng(devices=list(devices)):
+        torch.default_generator.manual_seed(0)  # torch.manual_seed would reseed every GPU as well
+        yield
+
+
+def _watched(candidate: Any) -> Any:
+    """The candidate, wrapped so that what is no answer ends the check."""
+    if candidate is None or candidate is ...:
+        raise NotDone
+    if not callable(candidate):
+        raise Unmet(f"a function is expected, got {_kind(candidate)}")
+    if isinstance(candidate, type):
+        return candidate
+
+    def watched(*args, **kwargs):
+        try:
+            answer = candidate(*args, **kwargs)
+        except NotImplementedError as error:
+            if _is_on_purpose(error):
+                raise NotDone from None
+            raise
+        if answer is ... or (answer is None and _is_empty(candidate)):
+            raise NotDone
+        if answer is None:
+            raise NothingReturned(
+                "the function returned None: a `return` is missing or not reached"
+            )
+        return answer
+
+    return watched
+
+
+def _is_on_purpose(error: NotImplementedError) -> bool:
+    """Whether a line says `raise NotImplementedError`. PyTorch raises it, too, say for a softmax of integers."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    raises = dis.opname[frame.f_code.co_code[frame.f_lasti]] == "RAISE_VARARGS"
+    return raises and not frame.f_globals.get("__name__", "").startswith("torch")
+
+
+def _is_empty(function: Callable) -> bool:
+    """Whether the body holds at most a docstring, `...`, `pass` and `return`."""
+    if not hasattr(function, "__code__"):
+        return False
+    nothing = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE"}
+    return {instruction.opname for instruction in dis.get_instructions(function)} <= nothing
+
+
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """End the block with TookTooLong after so many seconds of this thread's computing.
+
+    A timer looks at the time where there is one (not on Windows) and this is the main thread, as in a
+    notebook; elsewhere each line that runs does, unless a debugger listens there.
+    """
+    end = time.thread_time() + seconds
+
+    def look(*_: Any) -> None:
+        if time.thread_time() > end:
+            raise TookTooLong(f"still running after {seconds:g} seconds of computing")
+
+    def listen(*_: Any) -> Callable:
+        look()
+        return listen
+
+    main = threading.current_thread() is threading.main_thread()
+    if hasattr(signal, "setitimer") and main:
+        before = signal.signal(signal.SIGVTALRM, look)
+        signal.setitimer(signal.ITIMER_VIRTUAL, TICK, TICK)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, before)
+    elif sys.gettrace() is None:
+        sys.settrace(listen)
+        try:
+            yield
+        finally:
+            sys.settrace(None)
+    else:
+        yield
+
+
+def _in_words(error: BaseException, candidate: Any) -> str:
+    """What the test says; for any other exception, its name and the last line of the learner's that it passed."""
+    if isinstance(error, Unmet):
+        return _shortened(str(error))
+    kind = "" if isinstance(error, TookTooLong) else f"{type(error).__name__}: "
+    text = _shortened(f"{kind}{error}")
+    cell = _cell_of(candidate)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == cell]
+    if own:
+        source = f": {_shortened(own[-1].line)}" if own[-1].line else ""
+        return f"{text}\nin line {own[-1].lineno} of your cell{source}"
+    called = isinstance(candidate, type) or "watched" in [frame.name for frame in frames]
+    return text if called else f"the result cannot be used: {text}"
+
+
+def _cell_of(candidate: Any) -> str | None:
+    """The file name of the cell in which the learner's function, or a method of the class, stands."""
+    written = vars(candidate).values() if isinstance(candidate, type) else [candidate]
+    codes = (getattr(inspect.unwrap(one), "__code__", None) for one in written if callable(one))
+    return next((code.co_filename for code in codes if code), None)
+
+
+def _shortened(text: str) -> str:
+    """In one line of at most LONGEST_LINE characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 1]}…"
+
+
+# What the tests expect --------------------------------------------------------------------------
+
+
+def _kind(value: Any) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def expect(condition: bool, reason: str) -> None:
+    """Fail with `reason` unless the condition holds."""
+    if not condition:
+        raise Unmet(reason)
+
+
+def _expect_kind(right: bool, kind: str, actual: Any) -> None:
+    if not right:
+        raise WrongKind(f"{kind} is expected, got {_kind(actual)}")
+
+
+def expect_equal(actual: Any, expected: Any, what: str) -> None:
+    """Fail unless the two are equal, and say both."""
+    expect(actual == expected, f"{what}: {actual}; expected {expected}")
+
+
+def expect_number(actual: Any, expected: float, what: str) -> None:
+    """Fail unless `actual` is a number, or a tensor without axes, and `expected` up to rounding."""
+    scalar = torch.is_tensor(actual) and actual.ndim == 0
+    _expect_kind(scalar or isinstance(actual, int | float), "a number", actual)
+    near = math.isclose(float(actual), expected, rel_tol=1e-5, abs_tol=1e-12)
+    expect(near, f"{what} is {float(actual):.4g}; expected {expected:.4g}")
+
+
+def expect_whole_number(actual: Any) -> int:
+    """`actual`, if it is an int; fail otherwise."""
+    whole = isinstance(actual, int) and not isinstance(actual, bool)
+    expect(whole, f"a whole number (int) is expected, got {_kind(actual)}")
+    return actual
+
+
+def expect_shape(actual: Any, shape: tuple[int, ...]) -> Tensor:
+    """`actual`, if it is a tensor of this shape; fail otherwise."""
+    _expect_kind(isinstance(actual, Tensor), "a tensor", actual)
+    expect(tuple(actual.shape) == shape, f"shape {tuple(actual.shape)}; expected shape {shape}")
+    return actual
+
+
+def expect_close(
+    actual: Any, expected: Tensor, what: str = "", *, atol: float = 1e-5, rtol: float = 1e-4
+) -> None:
+    """Fail unless `actual` is a tensor of the expected shape and values, and say how far off it is."""
+    expect_shape(actual, tuple(expected.shape))
+    expect(not actual.is_complex(), "the entries are complex numbers; real numbers are expected")
+    actual = actual.detach().to(expected.dtype)
+    if torch.allclose(actual, expected, atol=atol, rtol=rtol, equal_nan=True):
+        return
+    if actual.isfinite().all() and expected.isfinite().all():
+        detail = f"largest difference {(actual - expected).abs().max().item():.2g}"
+    else:
+        detail = "some entries are NaN or infinite and should not be, or the reverse"
+    raise Unmet(f"{what}: {detail}" if what else detail)
+
+
+def expect_sums_to_one(actual: Any, shape: tuple[int, ...]) -> None:
+    """Fail unless `actual` is a tensor of this shape whose rows, along the last axis, sum to 1."""
+    sums = expect_shape(actual, shape).sum(dim=-1)
+    expect_close(sums, torch.ones(shape[:-1]), "sums of the rows")
+
+
+@contextmanager
+def unchanged(*given: Any) -> Iterator[None]:
+    """Fail if the tensors or lists that were `given` to the candidate are different afterwards."""
+    before = copy.deepcopy(given)
+    yield
+    expect(_same(given, before), "the call changed its inputs")
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return torch.equal(one, other) if isinstance(one, Tensor) else one == other

@@ -1,0 +1,74 @@
+"""What all lessons offer in files of one name: their checks and their explorers, reached by name."""
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from course_utils.kit.check import Check
+from course_utils.runtime import LESSONS
+
+
+class Collection:
+    """What all lessons offer in files of one name: `cu.checks.masked_softmax`, `cu.explore.kernel_width`.
+
+    The files are imported when a name is first asked for.
+
+    Args:
+        name: how notebooks reach it, for messages.
+        file: the file's name in a lesson's folder, without `.py`.
+        offered: a module → what it offers, by name.
+    """
+
+    def __init__(
+        self, name: str, file: str, offered: Callable[[ModuleType], Mapping[str, Any]]
+    ) -> None:
+        self._name, self._file, self._offered = name, file, offered
+        self._known: dict[str, Any] = {}
+
+    def _all(self) -> dict[str, Any]:
+        """Everything, by name.
+
+        Raises:
+            ValueError: if two lessons offer the same name.
+        """
+        if not self._known:
+            found: dict[str, Any] = {}
+            for path in sorted(LESSONS.glob(f"*/{self._file}.py")):
+                module = import_module(f"course_utils.lessons.{path.parent.name}.{self._file}")
+                for name, value in self._offered(module).items():
+                    if name in found:
+                        raise ValueError(
+                            f"{module.__name__} defines {name!r}; so does another lesson"
+                        )
+                    found[name] = value
+            self._known = found
+        return self._known
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # Jupyter asks every object for names such as _repr_html_
+            raise AttributeError(name)
+        known = self._all()
+        if name in known:
+            return known[name]
+        close = get_close_matches(name, known)
+        others = (
+            f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(dir(self))}"
+        )
+        raise AttributeError(f"{self._name} has no {name!r}; {others}")
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._all())
+
+
+def _checks(module: ModuleType) -> dict[str, Check]:
+    return {name: value for name, value in vars(module).items() if isinstance(value, Check)}
+
+
+def _listed(module: ModuleType) -> dict[str, Any]:
+    return {name: getattr(module, name) for name in module.__all__}
+
+
+checks = Collection("cu.checks", "checks", _checks)
+explore = Collection("cu.explore", "explorer", _listed)

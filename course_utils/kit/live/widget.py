@@ -1,0 +1,94 @@
+"""A live model or picture in a page: HTML that Python writes first, and JavaScript that takes over.
+
+In the book a script loads what the widget needs when a reader comes near; in Lab the same JavaScript runs through
+anywidget; elsewhere, in print, and without scripts, the first state is seen. All that a reader chooses stands in named
+controls of the form, so an address can hold it.
+"""
+
+import json
+
+from course_utils.kit.explorer import VIEW
+from course_utils.kit.live.bundles import bundle
+from course_utils.kit.page import asset
+
+ONCE = """// {name}
+live_ran["{name}"] ??= (() => {{
+{text}
+  return true;
+}})();
+"""
+"""A script in the joined one."""
+
+
+class Live:
+    """What every live widget has. A kind of widget is a class of its own beside a script of its name.
+
+    Attributes:
+        kind: the name of the function that makes it, `cu.live.<kind>`, and of its script's, `live_widgets.<kind>`.
+        scripts: what runs before, from the folder of this file: such as "engine.js".
+        models: the stored models whose bundles the script is given, in this order.
+        later: models that a page loads only when a reader asks for them.
+    """
+
+    kind: str
+    scripts: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+
+    def __init__(self, *given: object):
+        """`given`: what the function was called with; literals, for `repr` says how a widget is made again."""
+        self.given = given
+        self._panel = None
+
+    def __repr__(self) -> str:
+        return f"live.{self.kind}({', '.join(map(repr, self.given))})"
+
+    @classmethod
+    def files(cls) -> list[str]:
+        """Every script but the bundles, in the order in which they run."""
+        return ["address.js", "parts.js", *cls.scripts, f"widgets/{cls.kind}.js"]
+
+    @classmethod
+    def script(cls) -> str:
+        """All of `files` as one, which a page of the book loads; what two of its widgets share runs once."""
+        once = (ONCE.format(name=name, text=asset(f"live/{name}")) for name in cls.files())
+        return "globalThis.live_ran ??= {};\n\n" + "\n".join(once)
+
+    def form(self) -> str:
+        """The widget as HTML in its first state, its controls disabled: `framed` around what is seen."""
+        raise NotImplementedError
+
+    def framed(self, content: str, label: str) -> str:
+        """The form around a widget's content, its style before it; a script enables it."""
+        return (
+            f'<form class="cu-live" data-live="{self.kind}" aria-label="{label}" autocomplete="off">'
+            f'<style>{asset("live/live.css")}</style><fieldset disabled="">{content}</fieldset></form>'
+        )
+
+    def page(self, folder: str) -> str:
+        """The same for a page of the book, with a script that loads what it needs from a folder."""
+        names = [f"widgets/{self.kind}.js", *(f"{model}.js" for model in self.models)]
+        boot = asset("live/boot.js")
+        for name, value in {
+            "SOURCES": [f"{folder}/{name}" for name in names],
+            "KIND": self.kind,
+            "MODELS": list(self.models),
+            "FOLDER": folder,
+        }.items():
+            boot = boot.replace(name, json.dumps(value))
+        return f"{self.form()}<script>{boot}</script>"
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+        data = {"text/plain": repr(self), "text/html": self.form()}
+        try:
+            if self._panel is None:
+                # Only here: where there are no widgets, nothing fails before.
+                from course_utils.kit.live.panel import Panel
+
+                bundles = {name: bundle(name) for name in (*self.models, *self.later)}
+                self._panel = Panel(self.kind, self.form(), self.files(), self.models, bundles)
+            live = self._panel._repr_mimebundle_()
+        except (ImportError, AttributeError):  # no widgets, or ipywidgets 7 in a hosted notebook
+            return data, {}
+        live, about = live if isinstance(live, tuple) else (live, {})
+        return data | {VIEW: live[VIEW]}, about

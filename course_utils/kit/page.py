@@ -1,0 +1,233 @@
+"""The HTML of an explorer: its form, in JupyterLab and in the book, and the book's pre-rendered frames.
+
+A page carries one background, the most usual pixels of all frames, and for each frame only the pixels that
+differ from it, as lossless WebP in colors that all frames share. The axes are thus stored once. Without
+JavaScript the page shows the first picture.
+"""
+
+import base64
+import html
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from course_utils.figures.picture import with_palette
+from course_utils.kit.controls import Choice, Control, Text, Toggle
+
+MAX_BYTES = 1_100_000
+"""Of one explorer in a page, at twice the displayed resolution: as much as three photographs."""
+
+NUM_COLORS = 96
+"""Of all frames together. Lines with their soft edges, and one scale of a map, need no more; it saves a quarter."""
+
+MAX_RADIOS = 5
+"""Up to so many options stand side by side; more go into a list to choose from."""
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a style sheet or script that stands beside this file."""
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+# The form ---------------------------------------------------------------------------------------
+
+
+def form(
+    name: str,
+    controls: Mapping[str, Control],
+    positions: Sequence[int | str],
+    *,
+    caption: str | None,
+    image: Mapping[str, object],
+    cuts: Sequence[int] = (),
+    least: float = 1.0,
+    background: str = "none",
+    more: str = "",
+) -> str:
+    """Controls, picture and what is said about it.
+
+    Args:
+        name: of the explorer.
+        controls: key → control.
+        positions: index of the value at which each control stands; a line, where a `Text` may be written.
+        caption: one line over the controls.
+        image: attributes of the picture: `src` (there may be none yet), `width`, `height` and `alt`.
+        cuts, least: where the picture is cut into parts, which stand one below the other on a page on which
+            it would become smaller than `least` times its width; as `painting` finds them.
+        background: what the picture lies over, as CSS.
+        more: HTML at the end of the form.
+    """
+    intro = f"<p>{html.escape(caption)}</p>" if caption else ""
+    parts = "".join(
+        _control(key, control, position)
+        for (key, control), position in zip(controls.items(), positions, strict=True)
+    )
+    picture = " ".join(f'{key}="{html.escape(str(value))}"' for key, value in image.items())
+    return f"""<form class="cu-explorer" data-explorer="{name}" aria-label="{name.replace("_", " ")}" \
+autocomplete="off">
+{intro}<div class="cu-controls">{parts}</div>
+<div class="cu-stage" data-cuts="{list(cuts) or [0, image["width"]]}" data-least="{least}" \
+style="max-width: {image["width"]}px; background-image: {background}"><img {picture}></div>
+<div class="cu-alert" role="alert" hidden></div>
+<div class="cu-caption" aria-live="polite">{html.escape(str(image["alt"]))}</div>
+{more}</form>"""
+
+
+def _control(key: str, control: Control, position: int | str) -> str:
+    """One control as HTML. Labels enclose their inputs, and a form bounds its radio groups: no ids."""
+    label, count = html.escape(control.label), len(control.values)
+    texts = [html.escape(text) for text in control.texts]
+    if isinstance(control, Text) and isinstance(position, str):
+        options = "".join(f"<option>{text}</option>" for text in texts)
+        return (
+            f'<div class="cu-text" data-count="{count}"><label><span class="cu-label">{label}</span> '
+            f'<input type="text" maxlength="{control.longest}" value="{html.escape(position)}" '
+            f'spellcheck="false" autocapitalize="off"></label> '
+            f"<label>or an example <select>{options}</select></label></div>"
+        )
+    if isinstance(control, Toggle):
+        tick = " checked" if position else ""
+        box = f'<input type="checkbox" value="1"{tick}>'
+        return f'<label data-count="2">{box} <span class="cu-label">{label}</span></label>'
+    if isinstance(control, Text) or (isinstance(control, Choice) and count > MAX_RADIOS):
+        options = "".join(
+            f'<option value="{i}"{" selected" if i == position else ""}>{text}</option>'
+            for i, text in enumerate(texts)
+        )
+        name = f'<span class="cu-label">{label}</span>'
+        return f'<label data-count="{count}">{name} <select>{options}</select></label>'
+    if isinstance(control, Choice):
+        radios = "".join(
+            f'<label><input type="radio" name="{key}" value="{i}"{" checked" if i == position else ""}>'
+            f" {text}</label>"
+            for i, text in enumerate(texts)
+        )
+        return f'<fieldset data-count="{count}"><legend>{label}</legend>{radios}</fieldset>'
+    longest = max(map(len, control.texts))
+    every = html.escape(json.dumps(control.texts, ensure_ascii=False))
+    return (
+        f'<label class="cu-slider" data-count="{count}"><span class="cu-label">{label}</span>'
+        f'<input type="range" min="0" max="{count - 1}" step="1" value="{position}" aria-label="{label}" '
+        f'aria-valuetext="{texts[position]}" data-texts="{every}">'
+        f'<output aria-live="off" style="min-width: {longest}ch">{texts[position]}</output></label>'
+    )
+
+
+# The book ---------------------------------------------------------------------------------------
+
+
+def page(
+    name: str,
+    controls: Mapping[str, Control],
+    positions: Sequence[int],
+    frames: Iterable[tuple[Image.Image, str]],
+    *,
+    colors: np.ndarray,
+    size: tuple[int, int],
+    caption: str | None = None,
+    cuts: Sequence[int] = (),
+    least: float = 1.0,
+) -> str:
+    """The form over frames that are all there: HTML that needs no kernel and no network.
+
+    Args:
+        name, controls, positions, caption, cuts, least: as in `form`.
+        frames: RGB picture and alt text for each combination of values; the last control changes fastest.
+        colors: (colors, 3), those that the page's pictures are shown in.
+        size: width and height as displayed, in pixels; the pictures may have more.
+
+    Raises:
+        ValueError: it takes more than `MAX_BYTES`.
+    """
+    table, shown, alts = _nearest(colors), [], []
+    for picture, alt in frames:
+        red, green, blue = np.moveaxis(np.asarray(picture) >> 3, -1, 0).astype(np.uint16)
+        shown.append(table[red << 10 | green << 5 | blue])
+        alts.append(alt)
+    background, layers = _layers(shown, colors)
+    every = [{"alt": alt, "webp": _webp(layer)} for alt, layer in zip(alts, layers, strict=True)]
+    start = 0
+    for control, position in zip(controls.values(), positions, strict=True):
+        start = start * len(control.values) + position
+    data = json.dumps(every, ensure_ascii=False).replace("<", r"\u003c")
+    text = form(
+        name,
+        controls,
+        positions,
+        caption=caption,
+        image={
+            "src": f"data:image/webp;base64,{every[start]['webp']}",
+            "width": size[0],
+            "height": size[1],
+            "alt": every[start]["alt"],
+        },
+        cuts=cuts,
+        least=least,
+        background=f"url(data:image/webp;base64,{_webp(background)})",
+        more=f"""<style>{asset("explorer.css")}</style>
+<script type="application/json">{data}</script>
+<script>(() => {{{asset("explorer.js")}page(document.currentScript.closest("form"));}})();</script>
+""",
+    )
+    if (size := len(text.encode())) > MAX_BYTES:
+        raise ValueError(
+            f"{name} takes {size // 1000} KB in a page, with {len(every)} frames; at most "
+            f"{MAX_BYTES // 1000} KB are allowed: give fewer values, or a smaller or plainer picture"
+        )
+    return text
+
+
+def shared_colors(pictures: Sequence[Image.Image]) -> np.ndarray:
+    """The colors that these RGB pictures need most, (colors, 3), from dark to light."""
+    together = np.concatenate([np.asarray(picture) for picture in pictures])
+    few = with_palette(Image.fromarray(together), NUM_COLORS)
+    colors = np.reshape(few.getpalette(), (-1, 3)).astype(np.uint8)
+    return colors[np.argsort(colors.sum(axis=1, dtype=int), kind="stable")]
+
+
+def _nearest(colors: np.ndarray) -> np.ndarray:
+    """The index of the nearest color to red, green and blue, each divided by 8: a table of 32 · 32 · 32, flat."""
+    steps = np.arange(32) * 255 / 31
+    grid = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1)
+    lengths = (colors.astype(float) ** 2).sum(axis=1)
+    return (lengths - 2 * grid @ colors.T.astype(float)).argmin(axis=-1).astype(np.uint8).ravel()
+
+
+def _layers(
+    frames: list[np.ndarray], colors: np.ndarray
+) -> tuple[np.ndarray, Iterator[np.ndarray]]:
+    """What `frames`, (height, width) indices of colors, have in common, (height, width, 3), and what to lay over it."""
+    middle = len(frames) // 2
+    background = np.partition(np.stack(frames), middle, axis=0)[middle]  # the median in brightness
+
+    opaque = np.column_stack([colors, np.full(len(colors), 255, np.uint8)])
+    rgba = np.concatenate([opaque, np.zeros((1, 4), np.uint8)]).view(np.uint32).ravel()
+
+    def layer(frame: np.ndarray) -> np.ndarray:
+        differs = frame != background
+        # One pixel more on each side: where a browser scales the layers, no background shows at the edges.
+        differs = _grown(_grown(differs).T).T
+        # The index after the last color is transparent; four bytes are looked up as one number.
+        return rgba[np.where(differs, frame, len(colors))].view(np.uint8).reshape(*frame.shape, 4)
+
+    return colors[background], map(layer, frames)
+
+
+def _grown(mask: np.ndarray) -> np.ndarray:
+    """True also in the rows above and below what is True."""
+    grown = mask.copy()
+    grown[1:] |= mask[:-1]
+    grown[:-1] |= mask[1:]
+    return grown
+
+
+def _webp(pixels: np.ndarray) -> str:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "WEBP", lossless=True, quality=75, method=4)
+    return base64.b64encode(buffer.getvalue()).decode()

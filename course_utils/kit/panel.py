@@ -1,0 +1,65 @@
+"""An explorer in JupyterLab: a widget whose form moves the controls and whose picture the kernel draws."""
+
+from collections.abc import Callable
+
+import anywidget
+from traitlets import Dict, Int, List, Unicode, Union
+
+from course_utils.kit.page import asset
+
+Frame = tuple[bytes, str]
+"""PNG bytes and alt text."""
+
+
+class Panel(anywidget.AnyWidget):
+    """A form and its picture, kept in step.
+
+    While a key is held down, the front end keeps one message in flight and sends only the newest
+    positions after it: the picture skips values and never lags.
+
+    Args:
+        form: HTML, as `page.form` makes it.
+        positions: index of the value at which each control stands; of a text, the text.
+        frame: the picture there.
+        move: called with the new positions when the reader has moved a control; calls `show`. What it
+            raises is shown in the form.
+    """
+
+    _esm = asset("explorer.js") + "\nexport default { render };\n"
+    _css = asset("explorer.css")
+    form = Unicode().tag(sync=True)
+    positions = List(Union([Int(), Unicode()])).tag(sync=True)
+    frame = Dict().tag(sync=True)
+    alert = Unicode().tag(sync=True)
+
+    def __init__(
+        self,
+        form: str,
+        positions: list[int | str],
+        frame: Frame,
+        move: Callable[[list[int | str]], None],
+    ):
+        """Nothing is shown before a cell displays the widget."""
+        super().__init__(form=form)
+        self._move = move
+        self.show(positions, frame)
+        self.observe(self._moved, "positions")
+
+    def show(self, positions: list[int | str], frame: Frame) -> None:
+        """Move the controls to `positions` and show `frame`."""
+        self._shown = positions
+        with self.hold_sync():  # one message for all
+            self.positions = positions
+            self.frame = dict(zip(("png", "alt"), frame, strict=True))
+            self.alert = ""
+
+    def _moved(self, change: dict) -> None:
+        if change["new"] == self._shown:  # by `show`, or back from where drawing failed
+            self.alert = ""
+            return
+        try:
+            self._move(change["new"])
+        except (
+            Exception
+        ) as error:  # a callback has no cell to raise in: say it where the reader looks
+            self.alert = f"{type(error).__name__}: {error}"

@@ -1,0 +1,306 @@
+"""Quizzes: a question after a section, five at a chapter's end, and three old ones at the start of the next.
+
+The questions of a chapter stand in `lessons/<slug>/quiz.toml`, each answer with its reason, and are answered
+by clicking (or with Tab, the arrow keys and Space) in Lab and in the book. The browser remembers which were
+missed, and `recall` asks these first. Where no script runs, questions and answers can be read.
+"""
+
+import hashlib
+import html
+import random
+import re
+import tomllib
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from course_utils.kit.page import asset
+from course_utils.runtime import LESSONS, ROOT
+
+
+class QuizError(ValueError):
+    """A mistake in a quiz file or in a call: which file, which question, and the remedy."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer, and why it is right or wrong."""
+
+    text: str
+    correct: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with its answers, in the order they were written.
+
+    Attributes:
+        slug: of its chapter.
+        text: the question itself.
+        answers: two or more.
+        id: what a notebook calls it by; empty if nobody has named it.
+        section: whether it is asked after a section, and not again at the end.
+    """
+
+    slug: str
+    text: str
+    answers: tuple[Answer, ...]
+    id: str = ""
+    section: bool = False
+
+    @property
+    def key(self) -> str:
+        """What a browser remembers it by: "kernel_regression/window"."""
+        return f"{self.slug}/{self.id or hashlib.sha256(self.text.encode()).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True, repr=False)
+class Quiz:
+    """What a cell shows.
+
+    Attributes:
+        title: its plain text.
+        kind: "quiz" at a chapter's end, "section" within it, "recall" at its start.
+        questions: those that are shown.
+        spare: others that a recall may show instead, because the reader has missed them.
+    """
+
+    title: str
+    kind: str
+    questions: tuple[Question, ...]
+    spare: tuple[Question, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.title
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": _form(self)}
+
+
+def quiz(slug: str, *ids: str, folder: Path = LESSONS) -> Quiz:
+    """Show the quiz at the end of a chapter, or within it the questions of these names.
+
+        cu.quiz("kernel_regression")            # all but the section questions
+        cu.quiz("kernel_regression", "window")  # this one
+
+    Raises:
+        QuizError: naming the file, the question and what to write instead.
+    """
+    questions = _questions(Path(folder), slug)
+    if not ids:
+        end = tuple(question for question in questions if not question.section)
+        return Quiz(f"Quiz {slug}: {len(end)} questions", "quiz", end)
+    named = {question.id: question for question in questions if question.id}
+    for one in ids:
+        if one not in named:
+            close = get_close_matches(one, named, n=1)
+            meant = f" Did you mean {close[0]!r}?" if close else ""
+            known = ", ".join(named) or "none yet"
+            raise QuizError(
+                f"{slug}/quiz.toml: no question has id {one!r}.{meant} It has: {known}."
+            )
+    shown = tuple(named[one] for one in ids)
+    return Quiz(f"Question {slug}: {', '.join(ids)}", "section", shown)
+
+
+def recall(*slugs: str, count: int = 3, folder: Path = LESSONS) -> Quiz:
+    """Ask again from earlier chapters, at the start of a later one.
+
+        cu.recall("queries_keys_values", "start_here")
+
+    Drawn once for these chapters, at least one question from each, the same in every run. A browser in which
+    the reader has missed a question of these chapters shows that one first, until it is answered right here.
+
+    Args:
+        slugs: the chapters, each with its quiz.
+        count: how many are shown; all there are, if they are fewer.
+        folder: where the lessons lie.
+
+    Raises:
+        QuizError: no chapter is named, or more of them than there are questions to show.
+    """
+    if not 0 < len(set(slugs)) == len(slugs) <= count:
+        raise QuizError(
+            f"recall{slugs} shows {count} questions; name from one to {count} different chapters."
+        )
+    draw = random.Random(" ".join(slugs))
+    first: list[Question] = []
+    rest: list[Question] = []
+    for slug in slugs:
+        questions = list(_questions(Path(folder), slug))
+        draw.shuffle(questions)
+        first.append(questions[0])
+        rest.extend(questions[1:])
+    draw.shuffle(rest)
+    drawn = (*first, *rest)
+    title = f"Recall {', '.join(slugs)}: {len(drawn[:count])} questions"
+    return Quiz(title, "recall", drawn[:count], drawn[count:])
+
+
+def _questions(folder: Path, slug: str) -> tuple[Question, ...]:
+    """All questions of a chapter.
+
+    Raises:
+        QuizError: the file is not as it should be.
+    """
+    found: dict[str, Question] = {}
+    for number, entry in enumerate(_read(folder, slug)["question"], start=1):
+        answers = tuple(Answer(**answer) for answer in entry.pop("answer"))
+        question = Question(slug, answers=answers, **entry)
+        if question.key in found:
+            raise QuizError(
+                f"{slug}/quiz.toml: question {number}: id {question.id!r} is taken. Write another one."
+            )
+        found[question.key] = question
+    return tuple(found.values())
+
+
+# Reading ----------------------------------------------------------------------------------------
+
+
+def _object(optional: dict | None = None, **properties: dict) -> dict:
+    return {
+        "type": "object",
+        "properties": properties | (optional or {}),
+        "required": list(properties),
+        "additionalProperties": False,
+        "description": f"a table with {', '.join(properties)}",
+    }
+
+
+def _tables(items: dict, *rules: dict) -> dict:
+    remedy = "one table in double brackets or more"
+    return {
+        "type": "array",
+        "minItems": 1,
+        "items": items,
+        "allOf": list(rules),
+        "description": remedy,
+    }
+
+
+def _some_answer(*, correct: bool) -> dict:
+    """At least one answer that is `correct`, or of another kind, which is reported by itself."""
+    other = {"properties": {"correct": {"const": not correct}}, "required": ["correct"]}
+    wording = "correct" if correct else "wrong"
+    remedy = f"no answer is {wording}. Write correct = {str(correct).lower()} for one."
+    return {"contains": {"not": other}, "description": remedy}
+
+
+TEXT = {"type": "string", "pattern": r"\S", "description": "text in quotes that is not empty"}
+FLAG = {"type": "boolean", "description": "true or false"}
+ID = {
+    "type": "string",
+    "pattern": "^[a-z][a-z0-9_]*$",
+    "description": 'a short name in quotes, such as "window" or "three_heads"',
+}
+ANSWER = _object(text=TEXT, correct=FLAG, why=TEXT)
+QUESTION = _object(
+    optional={"id": ID, "section": FLAG},
+    text=TEXT,
+    answer=_tables(ANSWER, _some_answer(correct=True), _some_answer(correct=False)),
+)
+SCHEMA = _object(question=_tables(QUESTION))
+"""What a quiz file holds; each `description` says what to write."""
+
+
+def _read(folder: Path, slug: str) -> dict:
+    path = folder / slug / "quiz.toml"
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        known = ", ".join(sorted(file.parent.name for file in folder.glob("*/quiz.toml")))
+        raise QuizError(
+            f"{slug}: there is no such quiz; there are: {known or 'none yet'}."
+        ) from None
+    except ValueError as error:
+        raise QuizError(
+            f"{slug}/quiz.toml: not valid TOML: {error}. Correct that line; text stands in double quotes."
+        ) from None
+    from jsonschema import Draft202012Validator  # only here: it would slow down every import
+
+    def place(error) -> tuple:
+        """From the top of the file down; a misspelled key before the one that is missing for it."""
+        return list(error.absolute_path), error.validator != "additionalProperties"
+
+    if first := min(Draft202012Validator(SCHEMA).iter_errors(table), key=place, default=None):
+        raise QuizError(f"{slug}/quiz.toml: {_complaint(first)}")
+    return table
+
+
+def _complaint(error) -> str:
+    """A jsonschema error as a sentence: the place, what is wrong there, and what to write."""
+    path = list(error.absolute_path)  # such as question, 0, answer, 2, why
+    places = [f"{name} {number + 1}" for name, number in zip(path[::2], path[1::2], strict=False)]
+    where = ", ".join(places) or "the file"
+    key = path[-1] if len(path) % 2 else "it"
+    known = error.schema.get("properties", {})
+    if error.validator == "contains":
+        return f"{where}: {error.schema['description']}"
+    if error.validator == "additionalProperties":
+        (unknown, *_) = error.instance.keys() - known.keys()
+        return f"{where}: unknown key {unknown!r}. Known here: {', '.join(known)}."
+    if error.validator == "required":
+        missing = next(name for name in known if name not in error.instance)
+        return f"{where}: {missing!r} is missing. Add it: {known[missing]['description']}."
+    return f"{where}: {key} is {error.instance!r}. Write {error.schema['description']}."
+
+
+# Showing ----------------------------------------------------------------------------------------
+
+
+def _form(shown: Quiz) -> str:
+    """One form that brings its style and its script."""
+    sources = _sources() if shown.kind == "recall" else None
+    fields = [
+        _field(number, question, sources)
+        for number, question in enumerate((*shown.questions, *shown.spare))
+    ]
+    asked, spare = fields[: len(shown.questions)], "".join(fields[len(shown.questions) :])
+    intro = f"<p>Before you begin, {len(asked)} questions from earlier chapters:</p>"
+    more = f"<details><summary>More questions from these chapters</summary>{spare}</details>"
+    return (
+        f'<form class="course-quiz mathjax_ignore" data-kind="{shown.kind}" autocomplete="off">'
+        f"<style>{asset('quiz.css')}</style>{intro if sources is not None else ''}"
+        f"{''.join(asked)}{more if spare else ''}"
+        f'<p class="plain">Run this cell to answer.</p><script>{asset("quiz.js")}</script></form>'
+    )
+
+
+def _field(number: int, question: Question, sources: dict[str, str] | None) -> str:
+    """A question with its answers in an order that is always the same and tells nothing."""
+    answers = list(question.answers)
+    random.Random(f"{question.slug}: {question.text}").shuffle(answers)
+    many = sum(answer.correct for answer in answers) > 1
+    kind, hint = ("checkbox", " (More than one is right.)") if many else ("radio", "")
+    options = "".join(
+        f'<label data-why="{html.escape(_markup(answer.why))}"{" data-correct=true" if answer.correct else ""}>'
+        f'<input type="{kind}" name="{number}"> <span>{_markup(answer.text)}</span></label>'
+        for answer in answers
+    )
+    source = ""
+    if sources is not None:
+        chapter = sources.get(question.slug, question.slug.replace("_", " ").capitalize())
+        source = f'<p class="source"><span>From</span> {chapter}.</p>'
+    return (
+        f'<fieldset data-key="{question.key}"><legend>{_markup(question.text)}{hint}</legend>{source}{options}'
+        '<p class="reason" aria-live="polite"></p></fieldset>'
+    )
+
+
+def _sources(book: Path = ROOT / "book.toml") -> dict[str, str]:
+    """The slug of each chapter of the course → its title, linked to its notebook."""
+    if not book.is_file():  # the package alone
+        return {}
+    chapters = tomllib.loads(book.read_text(encoding="utf-8"))["chapter"]
+    return {
+        chapter["notebook"].partition("_")[2]: f'<a href="{chapter["notebook"]}.ipynb">'
+        f"{html.escape(chapter['title'])}</a>"
+        for chapter in chapters
+    }
+
+
+def _markup(text: str) -> str:
+    """Text as HTML: only `code` is marked up."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text.strip()))

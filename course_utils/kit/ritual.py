@@ -1,0 +1,285 @@
+"""Before every training the same questions, each of which catches a mistake that costs hours later.
+
+How many parameters, and how many operations? Is the first loss that of a uniform guess? Does padding count?
+Is the target shifted? Can one batch be learned by heart? Does every part learn, and how large is a step?
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from course_utils.kit.check import own_random_numbers
+from course_utils.metrics import multiply_adds
+from course_utils.runtime import evaluating, keeping_modes
+from course_utils.train.losses import Loss
+
+TARGETS = ("target_out", "targets", "labels")  # what a batch calls that which is asked for
+INPUTS = {"target_out": "target_in", "targets": "tokens"}  # and what is read at the same places
+
+
+@dataclass(frozen=True)
+class Row:
+    """One answer.
+
+    Attributes:
+        name: what was asked, in a word or two.
+        found: the answer.
+        question: where to look if something seems wrong; empty if nothing does.
+    """
+
+    name: str
+    found: str
+    question: str = ""
+
+    def __str__(self) -> str:
+        line = f"{'?' if self.question else '✓'} {self.name:16} {self.found}"
+        return f"{line}: {self.question}" if self.question else line
+
+
+def before_training(
+    model: nn.Module,
+    batch: Any,
+    loss: Loss,
+    *,
+    expected: int | None = None,
+    operations: int | None = None,
+    choices: int | None = None,
+    lr: float = 1e-3,
+    steps: int = 30,
+) -> None:
+    """Look at a model, a batch and a loss before training, and print a short table.
+
+    A line with a question mark is worth a look; nothing stops. Model, gradients, modes and random numbers
+    are afterwards as they were.
+
+    Args:
+        model: as it will be trained.
+        batch: one batch of the training data. Padding and shift are looked at in batches that name their
+            parts as the course's do (`source`, `target_in`, `target_out`, `tokens`, `targets`, `labels`;
+            lengths in `source_lens`, `target_lens`, `lengths`).
+        loss: (model, batch) → loss summed over what counts, and how many they are.
+        expected: number of trainable parameters, counted by hand.
+        operations: multiplications of the forward pass that stand in matrix products, counted by hand.
+        choices: among how many a uniform guess chooses; by default as many as the linear layer
+            `model.output` has outputs.
+        lr: rate of AdamW, in which one batch is learned by heart.
+        steps: so many steps.
+
+    Raises:
+        ValueError: `lr` or `steps` is not positive.
+    """
+    for name, value in (("lr", lr), ("steps", steps)):
+        if not value > 0:
+            raise ValueError(f"{name}={value}; a positive number is needed")
+    print(f"before training {type(model).__name__}")
+    for row in look(model, batch, loss, expected, operations, choices, lr, steps):
+        print(row)
+
+
+def look(
+    model: nn.Module,
+    batch: Any,
+    loss: Loss,
+    expected: int | None,
+    operations: int | None,
+    choices: int | None,
+    lr: float,
+    steps: int,
+) -> list[Row]:
+    """The rows of the table; arguments as in `before_training`."""
+    device = next(model.parameters(), torch.empty(0)).device
+    batch = batch.to(device) if hasattr(batch, "to") else batch
+    with _put_back(model), own_random_numbers():
+        with evaluating(model), torch.no_grad():
+            first = _mean(loss, model, batch)
+            rows = [
+                _parameters(model, expected),
+                _operations(model, batch, loss, operations),
+                _first_loss(first, choices or _num_outputs(model)),
+                *_padding(model, batch, loss),
+                *_target(model, batch, loss, first),
+            ]
+        return rows + _learning(model, batch, loss, first, lr, steps)
+
+
+@contextmanager
+def _put_back(model: nn.Module) -> Iterator[None]:
+    """Whatever happens in the block, weights, buffers, gradients and modes are as before."""
+    values = [(one, one.detach().clone()) for one in (*model.parameters(), *model.buffers())]
+    gradients = [(one, one.grad) for one in model.parameters()]
+    try:
+        with keeping_modes(model):
+            yield
+    finally:
+        with torch.no_grad():
+            for one, value in values:
+                one.copy_(value)
+        for parameter, gradient in gradients:
+            parameter.grad = gradient
+
+
+def _mean(loss: Loss, model: nn.Module, batch: Any) -> float:
+    total, count = loss(model, batch)
+    return (total / count).item()
+
+
+# The model --------------------------------------------------------------------------------------
+
+
+def _parameters(model: nn.Module, expected: int | None) -> Row:
+    count = sum(one.numel() for one in model.parameters() if one.requires_grad)
+    by_hand = "" if expected is None else " as counted by hand"
+    if expected is None or count == expected:
+        return Row("parameters", f"{count:,}{by_hand}")
+    gap = f"by hand {expected:,}, so {abs(count - expected):,} {'more' if count > expected else 'fewer'} here"
+    question = "is each part an attribute of its module, none in a plain list, none frozen?"
+    return Row("parameters", f"{count:,}, {gap}", question)
+
+
+def _operations(model: nn.Module, batch: Any, loss: Loss, by_hand: int | None) -> Row:
+    count = multiply_adds(lambda: loss(model, batch))
+    found = f"{count:,} multiply-adds for this batch"
+    if by_hand is None or by_hand == count:
+        return Row("operations", found + ("" if by_hand is None else " as counted by hand"))
+    return Row(
+        "operations", f"{found}, by hand {by_hand:,}", "which product is missing, or done twice?"
+    )
+
+
+def _num_outputs(model: nn.Module) -> int:
+    output = getattr(model, "output", None)
+    return output.out_features if isinstance(output, nn.Linear) else 0
+
+
+def _first_loss(first: float, choices: int) -> Row:
+    if choices < 2:
+        return Row("first loss", f"{first:.2f}")
+    uniform = math.log(choices)
+    found = f"{first:.2f}, a uniform guess among {choices:,} has {uniform:.2f}"
+    if 0.5 * uniform < first < 1.5 * uniform:
+        return Row("first loss", found)
+    return Row("first loss", found, "what does the model know, or claim, before it has learned?")
+
+
+# The batch and the loss -------------------------------------------------------------------------
+
+
+def _padding(model: nn.Module, batch: Any, loss: Loss) -> list[Row]:
+    """The loss of the shorter examples is the same when the padding after all of them is cut off."""
+    found = []
+    for padded, cut in _with_and_without_padding(batch):
+        before, after = _mean(loss, model, padded), _mean(loss, model, cut)
+        if not math.isclose(before, after, rel_tol=1e-3):
+            text = f"of shorter examples, the loss is {before:.2f} with it and {after:.2f} without"
+            return [Row("padding", text, "does the loss count it, or does attention look at it?")]
+        found = [Row("padding", "does not count")]
+    return found
+
+
+def _with_and_without_padding(batch: Any) -> Iterator[tuple[Any, Any]]:
+    """For each kind of lengths, the examples that are padded, and the same without the columns that all pad."""
+    if not is_dataclass(batch) or isinstance(batch, type):
+        return
+    parts = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    for key, lengths in parts.items():
+        if not key.endswith(("_lens", "lengths")):
+            continue
+        stem = key.removesuffix("_lens").removesuffix("lengths")
+        tables = [name for name, one in parts.items() if name.startswith(stem) and one.ndim == 2]
+        shorter = lengths < parts[tables[0]].shape[1]
+        if shorter.any():
+            some = {name: one[shorter] for name, one in parts.items()}
+            cut = {name: some[name][:, : int(some[key].max())] for name in tables}
+            yield replace(batch, **some), replace(batch, **(some | cut))
+
+
+def _target(model: nn.Module, batch: Any, loss: Loss, first: float) -> list[Row]:
+    """The target is not what stands in the input at the same place, and the loss looks at it."""
+    name = next((name for name in TARGETS if isinstance(getattr(batch, name, None), Tensor)), None)
+    if name is None or not is_dataclass(batch) or isinstance(batch, type):
+        return []
+    target, read = getattr(batch, name), getattr(batch, INPUTS.get(name, ""), None)
+    asked = target > 0  # neither padding nor what is not asked
+    if read is not None and asked.any():
+        same = (target == read)[asked].float().mean().item()
+        if same > 0.5:
+            found = f"{same:.0%} of it stands in the input at the same place"
+            return [Row("target", found, "is it shifted by one?")]
+    changed = target.clone()
+    changed[asked] = changed[asked].roll(1)
+    if not torch.equal(changed, target):
+        other = _mean(loss, model, replace(batch, **{name: changed}))
+        if math.isclose(other, first, rel_tol=1e-7):
+            return [
+                Row("target", f"another {name} gives the same loss", "what does the loss look at?")
+            ]
+    return [Row("target", "not in the input at its place" if read is not None else "counts")]
+
+
+# A few steps ------------------------------------------------------------------------------------
+
+
+def _learning(
+    model: nn.Module, batch: Any, loss: Loss, first: float, lr: float, steps: int
+) -> list[Row]:
+    """One batch learned by heart, what moved, and how far the first step went."""
+    before = {name: one.detach().clone() for name, one in model.named_parameters()}
+    trainable = [one for one in model.parameters() if one.requires_grad]
+    if not trainable:
+        return [Row("learning", "no parameter is trainable", "what is to learn?")]
+    ratio, moved_at = 0.0, 1
+    optimizer = torch.optim.AdamW(trainable, lr=lr, weight_decay=0.0)
+    model.train()
+    for step in range(steps):
+        optimizer.zero_grad()
+        with torch.enable_grad():
+            total, count = loss(model, batch)
+            (total / count).backward()
+        optimizer.step()
+        if not ratio:  # behind a layer that begins at zero nothing moves in the first step
+            ratio, moved_at = _update_ratio(model, before), step + 1
+    with evaluating(model), torch.no_grad():
+        last = _mean(loss, model, batch)
+    still = [name for name, one in model.named_parameters() if torch.equal(one, before[name])]
+    return [
+        _by_heart(first, last, steps),
+        _moved(still, len(before)),
+        _step_size(ratio, lr, moved_at),
+    ]
+
+
+def _by_heart(first: float, last: float, steps: int) -> Row:
+    found = f"loss {first:.1f} → {last:.1f} in {steps} steps on this batch"
+    if last < 0.9 * first:
+        return Row("by heart", found)
+    return Row("by heart", found, "does it learn at all, and at this rate?")
+
+
+def _moved(still: list[str], number: int) -> Row:
+    if not still:
+        return Row("what learns", f"all {number} parts")
+    found = f"{number - len(still)} of {number} parts; {', '.join(still[:3])}{' …' * (len(still) > 3)} not"
+    return Row("what learns", found, "frozen on purpose, or does no gradient arrive?")
+
+
+def _update_ratio(model: nn.Module, before: dict[str, Tensor]) -> float:
+    """Size of the step over that of the weight: the median over all matrices that moved."""
+    ratios = [
+        ((one - before[name]).norm() / before[name].norm()).item()
+        for name, one in model.named_parameters()
+        if one.ndim > 1 and before[name].any() and not torch.equal(one, before[name])
+    ]
+    return torch.tensor(ratios or [0.0]).median().item()
+
+
+def _step_size(ratio: float, lr: float, step: int) -> Row:
+    which = "the first step" if step == 1 else f"step {step}, the first that moves it"
+    found = f"{ratio:.1%} of the weight in {which}, at rate {lr:g}"
+    if ratio > 0.1:
+        return Row("update", found, "is the rate too large?")
+    return Row("update", found)

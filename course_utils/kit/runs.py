@@ -1,0 +1,365 @@
+"""Runs that were made beforehand: other seeds, controls, baselines, trainings at full size.
+
+A chapter trains one network before the reader. What takes longer is stored in data/runs/<slug>.json, made by
+`make runs` from functions of the chapter or of the package, with its configuration, seed, curves, result, date,
+machine, threads and seconds. A lesson declares its runs in its `runs.py`:
+
+    @stored(
+        cases=[{"seed": seed} for seed in range(3)],
+        chapter=["new_model", "fit"],
+        data=["translation/grammar_es.tsv"],
+    )
+    def training(chapter, *, seed, checkpoint):
+        model = chapter.new_model(seed)
+        …
+        return {"result": {"bleu": 0.93}, "curves": {"loss": [[100, 2.1], [200, 1.4]]}}
+
+and a chapter shows them: `cu.stored_runs("training_transformers", "small_training")`. A digest of the code and
+the data that a run depends on makes a stale one fail a test (`kit.digest`).
+"""
+
+import datetime
+import hashlib
+import inspect
+import json
+import os
+import platform
+import random
+import time
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from course_utils.kit.digest import digest, needed
+from course_utils.runtime import LESSONS, ROOT, atomic_write, has_gpu
+
+RUNS = ROOT / "data" / "runs"
+CHECKPOINTS = ROOT / "_build" / "runs"
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """One run: what was chosen, and what it gave.
+
+    Attributes:
+        name: of the function that ran.
+        config: its arguments, the seed among them.
+        result: its scores by name.
+        curves: points [step, value] by name: "loss", "bleu", …; may be empty.
+        examples: things to look at, such as sentences with their maps, as JSON has them; may be empty.
+        date: when it ended, as YYYY-MM-DD; empty if no such run is stored.
+        machine: model of the GPU or of the CPU.
+        threads: of the CPU.
+        seconds: how long it took.
+        digest: of the code and the data that it depends on.
+    """
+
+    name: str
+    config: dict[str, Any] = field(default_factory=dict)
+    result: dict[str, float] = field(default_factory=dict)
+    curves: dict[str, list[list[float]]] = field(default_factory=dict)
+    date: str = ""
+    machine: str = ""
+    threads: int = 0
+    seconds: float = 0.0
+    digest: str = ""
+    examples: list[dict[str, Any]] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        if not self.date:
+            return f"{self.name}: no run is stored yet. `make gpu` makes it where there is a GPU."
+        result = ", ".join(f"{name} {value:.4g}" for name, value in self.result.items())
+        return f"{self.name}: {result} ({self.machine}, {self.seconds:.0f} s, {self.date})"
+
+
+# Reading ----------------------------------------------------------------------------------------
+
+
+def stored_runs(
+    slug: str, name: str | None = None, *, folder: Path | None = None, **config
+) -> list[StoredRun]:
+    """The stored runs of a chapter, in the order in which they were declared.
+
+    Args:
+        slug: the chapter: its file name without the number.
+        name: of one function; all by default.
+        config: values that the runs' configurations must have.
+
+    Raises:
+        ValueError: `name` or a key of `config` fits no run that is stored.
+    """
+    runs = _read(slug, folder)
+    if name is not None:
+        runs = _known([run for run in runs if run.name == name], f"name={name!r}", slug)
+    for key, value in config.items():
+        runs = _known(
+            [run for run in runs if run.config.get(key) == value], f"{key}={value!r}", slug
+        )
+    return runs
+
+
+def _known(runs: list[StoredRun], wanted: str, slug: str) -> list[StoredRun]:
+    if not runs:
+        raise ValueError(
+            f"{wanted} fits no stored run of {slug!r}; `make runs` makes what is missing"
+        )
+    return runs
+
+
+def _read(slug: str, folder: Path | None = None) -> list[StoredRun]:
+    path = (folder or RUNS) / f"{slug}.json"
+    if not path.is_file():
+        return []
+    return [StoredRun(**run) for run in json.loads(path.read_text(encoding="utf-8"))["runs"]]
+
+
+# Declaring --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A function to run for each of its cases, as `stored` declares it."""
+
+    function: Callable[..., Mapping]
+    cases: tuple[dict, ...]
+    chapter: tuple[str, ...]
+    data: tuple[str, ...]
+    small: bool
+    tolerance: float
+
+    @property
+    def name(self) -> str:
+        """The function's name, under which its runs are stored."""
+        return self.function.__name__
+
+    @property
+    def slug(self) -> str:
+        """The chapter that declares it."""
+        return self.function.__module__.split(".")[-2]
+
+    def digest(self) -> str:
+        """Of the function, the code of chapter and package that it uses, and the files that it reads."""
+        own = digest(Path(inspect.getfile(self.function)), [self.name], self.data)
+        if not self.chapter:
+            return own
+        return hashlib.sha256((own + digest(source(self.slug), self.chapter)).encode()).hexdigest()[
+            :16
+        ]
+
+    def make(self, case: Mapping, *, checkpoint: Path | None = None) -> StoredRun:
+        """Run one case; what it gives is not stored yet."""
+        first = [definitions(source(self.slug), *self.chapter)] if self.chapter else []
+        takes = "checkpoint" in inspect.signature(self.function).parameters
+        options = {"checkpoint": checkpoint} if takes else {}
+        return _timed(
+            self.name, lambda: self.function(*first, **case, **options), dict(case), self.digest()
+        )
+
+
+def stored(
+    *,
+    cases: Sequence[Mapping],
+    chapter: Sequence[str] = (),
+    data: Sequence[str] = (),
+    small: bool = False,
+    tolerance: float = 0.1,
+) -> Callable[[Callable[..., Mapping]], Runs]:
+    """Declare the runs of a function, in a lesson's `runs.py`.
+
+    Args:
+        cases: the keyword arguments of each run, `seed` among them.
+        chapter: names that the chapter defines; the function's first argument has them as attributes.
+        data: the files of the folder data/ that it reads.
+        small: a run takes some seconds; the tests make one of them again and compare.
+        tolerance: how far each number of its result may lie from the stored one on another machine.
+
+    The function returns a dict with `result` (numbers by name) and, if it likes, `curves` and `examples`. If
+    it has an argument `checkpoint`, that is a file from which an interrupted run goes on. A model that the
+    book shows is saved by the function itself (`live.save_model`).
+    """
+
+    def declare(function: Callable[..., Mapping]) -> Runs:
+        return Runs(
+            function, tuple(map(dict, cases)), tuple(chapter), tuple(data), small, tolerance
+        )
+
+    return declare
+
+
+def declared(slug: str) -> dict[str, Runs]:
+    """What a lesson's `runs.py` declares, by name; nothing where there is no such file."""
+    if not (LESSONS / slug / "runs.py").is_file():
+        return {}
+    module = import_module(f"course_utils.lessons.{slug}.runs")
+    return {value.name: value for value in vars(module).values() if isinstance(value, Runs)}
+
+
+def definitions(path: Path, *names: str) -> types.SimpleNamespace:
+    """What a chapter's source binds to these names; the statements that they need run, and no others.
+
+    Raises:
+        ValueError: the chapter binds no such name.
+    """
+    namespace: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
+    exec(compile(needed(path, names), str(path), "exec"), namespace)
+    return types.SimpleNamespace(**{name: namespace[name] for name in names})
+
+
+def source(slug: str) -> Path:
+    """The chapter's source, `notebooks/source/NN_slug.py`.
+
+    Raises:
+        ValueError: there is no such chapter.
+    """
+    found = sorted((ROOT / "notebooks" / "source").glob(f"[0-9][0-9]_{slug}.py"))
+    if not found:
+        raise ValueError(f"{slug!r} is no chapter; a slug is a file's name without its number")
+    return found[0]
+
+
+# Making -----------------------------------------------------------------------------------------
+
+
+def missing(slug: str) -> list[tuple[Runs, dict]]:
+    """The declared cases of a lesson that are not stored, or stale."""
+    fresh = {(run.name, _key(run.config), run.digest) for run in _read(slug)}
+    return [
+        (runs, case)
+        for runs, now in ((runs, runs.digest()) for runs in declared(slug).values())
+        for case in runs.cases
+        if (runs.name, _key(case), now) not in fresh
+    ]
+
+
+def make(slug: str, say: Callable[[str], None] = print) -> None:
+    """Make what is missing, the runs one after another; each is written when it is done.
+
+    Stopped and started again, it goes on where it was: with the next run, or in the middle of one that
+    keeps a checkpoint.
+    """
+    for runs, case in missing(slug):
+        of_case = hashlib.sha256(_key(case).encode()).hexdigest()[:8]
+        place = CHECKPOINTS / slug / f"{runs.name}-{runs.digest()}-{of_case}.pt"
+        run = runs.make(case, checkpoint=place)
+        write(slug, run)
+        place.unlink(missing_ok=True)
+        say(f"{case}: {run}")
+
+
+def confirm(slug: str, say: Callable[[str], None] = print) -> None:
+    """After a change that should change no number: make one stale case of each function again.
+
+    If it comes out exactly as it is stored, the function's other cases count as fresh, too; otherwise
+    they stay stale, and `make` makes them. Needs the machine that made them: others round differently.
+    """
+    stored_ones = {(run.name, _key(run.config)): run for run in _read(slug)}
+    for name, runs in declared(slug).items():
+        stale = [case for one, case in missing(slug) if one.name == name]
+        kept = {_key(case): stored_ones.get((name, _key(case))) for case in stale}
+        known = [case for case in stale if kept[_key(case)]]
+        if not known:
+            continue
+        case = random.choice(known)
+        again, before = runs.make(case), kept[_key(case)]
+        same = all(
+            getattr(again, name) == getattr(before, name)
+            for name in ("result", "curves", "examples")
+        )
+        say(f"{name} {case}: {'as stored' if same else 'not as stored'}")
+        for other in known if same else ():
+            write(slug, replace(kept[_key(other)], digest=again.digest))
+
+
+def write(slug: str, run: StoredRun, *, folder: Path | None = None) -> None:
+    """Store a run in place of the one of its name and configuration: the file is written whole."""
+    runs = [
+        old
+        for old in _read(slug, folder)
+        if (old.name, _key(old.config)) != (run.name, _key(run.config))
+    ]
+    order = {
+        (declared_runs.name, _key(case)): place
+        for place, (declared_runs, case) in enumerate(
+            (one, case) for one in declared(slug).values() for case in one.cases
+        )
+    }
+    runs = sorted([*runs, run], key=lambda run: order.get((run.name, _key(run.config)), len(order)))
+    lines = ",\n  ".join(json.dumps(asdict(run), ensure_ascii=False) for run in runs)
+    with atomic_write((folder or RUNS) / f"{slug}.json") as part:
+        part.write_text(f'{{"runs": [\n  {lines}\n]}}\n', encoding="utf-8")
+
+
+def stored_run(slug: str, function: Callable[..., Mapping]) -> StoredRun:
+    """Run at full size where there is a GPU; elsewhere show the run that is stored, if one is.
+
+    For the cells of a chapter that are tagged `gpu`. With COURSE_RECORD=1, as `make gpu` sets it, the
+    run is stored. With COURSE_QUICK=1 it is done on any device, in its small form, and not stored: the
+    tests keep the code alive that way.
+
+    Args:
+        slug: the chapter.
+        function: called as `function(quick=False)`; gives its results by name, or a dict with `result`
+            and `curves`.
+    """
+    quick = os.environ.get("COURSE_QUICK") == "1"
+    if not quick and not has_gpu():
+        known = [run for run in _read(slug) if run.name == function.__name__]
+        return known[0] if known else StoredRun(function.__name__)
+    of_code = "" if quick else digest(source(slug), [function.__name__])
+    run = _timed(function.__name__, lambda: function(quick=quick), {}, of_code)
+    if os.environ.get("COURSE_RECORD") == "1" and not quick:
+        write(slug, run)
+    return run
+
+
+def _timed(name: str, function: Callable[[], Mapping], config: dict, digest: str) -> StoredRun:
+    began = time.perf_counter()
+    given = function()
+    given = given if "result" in given else {"result": given}
+    return StoredRun(
+        name,
+        config,
+        {key: float(value) for key, value in given["result"].items()},
+        dict(given.get("curves", {})),
+        datetime.date.today().isoformat(),
+        torch.cuda.get_device_name() if has_gpu() else cpu_model(),
+        torch.get_num_threads(),
+        round(time.perf_counter() - began, 1),
+        digest,
+        list(given.get("examples", [])),
+    )
+
+
+def cpu_meter() -> Callable[[], float]:
+    """A function that gives the CPU seconds since its last call: other work on the machine does not count.
+
+    Called after each epoch, and kept with the history, it counts a run that was cut, too.
+    """
+    before = time.process_time()
+
+    def since() -> float:
+        nonlocal before
+        before, last = time.process_time(), before
+        return before - last
+
+    return since
+
+
+def cpu_model() -> str:
+    """The model of this machine's processor, as far as the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next(
+            line.partition(":")[2].strip() for line in lines if line.startswith("model name")
+        )
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _key(config: Mapping) -> str:
+    return json.dumps(config, sort_keys=True)
