@@ -102,21 +102,6 @@ def test_the_loader_reads_every_line(language):
     assert pairs[0].alignment == parse_alignment(lines(language)[0][2])
 
 
-def test_at_least_300_lexemes_occur():
-    seen = {token for en, _ in sentences("fr") for token in en}
-    stems = seen | {token.removesuffix("'s") for token in seen}
-    lexemes = []
-    for table in ("nouns", "adjectives", "verbs", "intransitives"):
-        for row in lexicon(table):
-            forms = {row[0].split("/")[0], row[0].split("/")[-1], *row[1:3]}
-            lexemes.append((table, row[0], any(set(form.split()) <= stems for form in forms)))
-    for kind, en, *_ in lexicon("words"):
-        words = [part.split("/")[0] for part in en.split()]
-        lexemes.append((kind, en, set(words) <= stems))
-    none_of([(table, word) for table, word, found in lexemes if not found])
-    assert len({(table, word) for table, word, _ in lexemes}) >= 300
-
-
 # Genders: from the lexicon, looked up by the forms ----------------------------------------------
 
 
@@ -440,30 +425,6 @@ def test_it_takes_the_gender_of_its_noun():
     assert checked > 500
 
 
-def test_french_verbs_end_as_their_pronoun_wants():
-    endings = {
-        "tu": re.compile(r".*[sx]$"),
-        "nous": re.compile(r".*(ons|sommes)$"),
-        "ils": re.compile(r".*nt$"),
-    }
-    skip = {"ne", "me", "te", "le", "la", "les", "nous"}
-    offenders = []
-    for _, tokens in sentences("fr"):
-        subject = next((t for t in ("tu", "ils") if t in tokens or "qu'" + t in tokens), None)
-        if subject is None and tokens[0] == "nous":
-            subject = "nous"
-        if subject is None:
-            continue
-        where = tokens.index(subject) if subject in tokens else tokens.index("qu'" + subject)
-        rest = tokens[where + 1 :]
-        while rest and rest[0] in skip:
-            rest.pop(0)
-        verb = re.sub(r"^(n|l|m|t|s)'", "", rest[0])
-        if not endings[subject].match(verb):
-            offenders.append(" ".join(tokens))
-    none_of(offenders)
-
-
 # Spanish ------------------------------------------------------------------------------------------
 
 
@@ -479,16 +440,6 @@ def test_spanish_contracts():
     )
 
 
-def test_spanish_questions_open_and_close():
-    none_of(
-        [
-            " ".join(tokens)
-            for en, tokens in sentences("es")
-            if (tokens[0] == "¿") != (tokens[-1] == "?") or (en[-1] == "?") != (tokens[0] == "¿")
-        ]
-    )
-
-
 def test_spanish_negation_is_one_word():
     offenders = []
     for en, tokens in sentences("es"):
@@ -496,6 +447,9 @@ def test_spanish_negation_is_one_word():
         if len([t for t in tokens if t in ("no", "nunca")]) != len(english):
             offenders.append(" ".join(tokens))
     none_of(offenders)
+
+
+_YES = {"do", "does", "did", "is", "are", "was", "were", "will", "can"}
 
 
 def test_spanish_verbs_agree_with_their_pronouns():
@@ -515,121 +469,6 @@ def test_spanish_verbs_agree_with_their_pronouns():
             checked += bool(verb)
     none_of(offenders)
     assert checked > 2_000
-
-
-def test_spanish_asks_where_to_with_verbs_of_going():
-    asked = [
-        tokens for en, tokens in sentences("es") if en[0] == "where" and {"go", "travel"} & {*en}
-    ]
-    assert len(asked) >= 10
-    none_of([" ".join(tokens) for tokens in asked if tokens[1] != "adónde"])
-
-
-def test_a_habit_takes_any_of_the_kind_where_the_thing_is_gone_afterwards():
-    verbs = {"eat", "eats", "drink", "drinks", "buy", "buys", "sell", "sells", "write", "writes"}
-    habits = [en for en, _ in sentences("fr") if {"always", "often", "never"} & {*en} & {*en[1:3]}]
-    checked = [en for en in habits if verbs & {*en}]
-    assert len(checked) >= 20
-    none_of([" ".join(en) for en in checked if {"the", "this", "my", "his", "her"} & {*en[2:]}])
-
-
-_YES = {"do", "does", "did", "is", "are", "was", "were", "will", "can"}
-
-
-@pytest.mark.parametrize(
-    ("english", "french", "spanish"),
-    [
-        ("her", {"la", "l'"}, {"la"}),
-        ("him", {"le", "l'"}, {"lo"}),
-        ("them", {"les"}, {"los"}),
-        ("me", {"me", "m'"}, {"me"}),
-        ("you", {"te", "t'"}, {"te"}),
-        ("us", {"nous"}, {"nos"}),
-    ],
-)
-def test_object_pronouns_stand_before_the_verb(english, french, spanish):
-    for language, forms in (("fr", french), ("es", spanish)):
-        found = 0
-        for en, target, links in lines(language):
-            source, tokens = en.split(), target.split()
-            at = len(source) - 2
-            following = {".", "?"} | {
-                "yesterday",
-                "now",
-                "tomorrow",
-                "on",
-                "last",
-                "next",
-                "in",
-                "soon",
-            }
-            places = [
-                k for k in range(1, at + 1) if source[k] == english and source[k + 1] in following
-            ]
-            if not places or (
-                english == "you" and source[0] in _YES | {"where", "who"} and places[0] < 2
-            ):
-                continue
-            if "and" in source or source[0] == "where":
-                continue
-            at = places[-1]
-            linked = [tokens[j] for i, j in parse_alignment(links) if i == at]
-            heads = {re.sub(r"'.*", "'", token) for token in linked}
-            if english == "you" and source[at - 1] in _YES:
-                continue
-            assert heads & forms, (en, target)
-            found += 1
-        assert found >= 40, (english, language)
-
-
-# Coverage -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("language", "pattern", "times"),
-    [
-        ("en", r"\b(did|didn't)\b", 1400),
-        ("en", r"\b(will|won't)\b", 1000),
-        ("en", r"\bgoing to\b", 1000),
-        ("en", r"n't\b|\bnot\b", 3000),
-        ("en", r"\bnever\b", 60),
-        ("en", r"\b(always|often)\b", 150),
-        ("en", r"\?$", 3000),
-        ("en", r"^(what|where|when|why|who|how)\b", 1200),
-        ("en", r"^(i|i'm)\b", 800),
-        ("en", r"^(you|you're)\b", 500),
-        ("en", r"^(he|he's)\b", 800),
-        ("en", r"^(she|she's)\b", 800),
-        ("en", r"^(we|we're)\b", 500),
-        ("en", r"^(they|they're)\b", 800),
-        ("en", r"\b(can|can't|must)\b", 250),
-        ("en", r"\bwants? to\b", 150),
-        ("en", r"\blikes?\b", 300),
-        ("en", r"\bthere (is|are|was|were)\b", 200),
-        ("en", r"\b(taller|older|smaller|faster|kinder|richer|stronger|funnier) than\b", 100),
-        ("en", r"^(anna|tom|emma|oscar|paul)'s\b", 40),
-        ("en", r"^please\b", 200),
-        ("en", r"\band \w+ (it|them) \.$", 250),
-        ("en", r"\bin (paris|london|rome|madrid)\b", 30),
-        ("fr", r"\b(bel|vieil|nouvel) ", 25),
-        ("fr", r"\b(du|aux|au|des)\b", 700),
-        ("fr", r"\b(mon|ton|son) (a|e|é|h|œ|i|o)\w*", 300),
-        ("fr", r"pas (de |d')", 150),
-        ("fr", r"\b(suis|es|est|sommes|sont) (allé|parti|arrivé|revenu)", 150),
-        ("fr", r"\b(l'ai|l'as|l'a|l'avons|l'ont)\b", 250),
-        ("fr", r"\b(avait|avais|avions|avaient) (faim|soif|froid|chaud|peur|sommeil)", 50),
-        ("es", r"\b(al|del)\b", 600),
-        ("es", r"\b(buen|gran) ", 25),
-        ("es", r"\b(estoy|estás|está|estamos|están) \w+(ando|endo)\b", 1500),
-        ("es", r"\ba (tom|anna|mi|su|tu|la|los)\b", 500),
-        ("es", r"\bgustan?\b", 300),
-        ("es", r"\btengo (hambre|sed|frío|calor|miedo|sueño)", 15),
-    ],
-)
-def test_coverage(language, pattern, times):
-    column = 0 if language == "en" else 1
-    texts = (row[column] for row in lines("es" if language == "es" else "fr"))
-    assert sum(bool(re.search(pattern, text)) for text in texts) >= times
 
 
 def test_most_words_occur_often_enough_to_be_learned():
@@ -700,22 +539,6 @@ def test_alignments_written_by_hand(language):
     for en, target, links in gold:
         pairs = " ".join(sorted(links.split(), key=lambda link: tuple(map(int, link.split("-")))))
         assert corpus[en] == (target, pairs)
-
-
-def test_the_auxiliary_of_a_french_question_links_to_est_ce():
-    offenders, checked = [], 0
-    for en, target, links in lines("fr"):
-        tokens = target.split()
-        where = next((k for k, token in enumerate(tokens) if token.endswith("est-ce")), None)
-        if where is None:
-            continue
-        asked = {"does", "do", "did", "is", "are", "was", "were", "will", "can", "am"}
-        auxiliary = next(i for i, word in enumerate(en.split()) if word in asked)
-        checked += 1
-        if (auxiliary, where) not in parse_alignment(links):
-            offenders.append((en, target, links))
-    none_of(offenders)
-    assert checked > 2_000
 
 
 # What people say ----------------------------------------------------------------------------------
@@ -810,15 +633,6 @@ def test_nobody_says(language, pattern):
     column = 0 if language == "en" else 1
     rows = lines("es" if language == "es" else "fr")
     none_of([row[column] for row in rows if re.search(pattern, row[column])])
-
-
-def test_nobody_does_something_to_a_namesake():
-    people = WOMEN | MEN
-    named = (
-        [t.removesuffix("'s") for t in en if t.removesuffix("'s") in people]
-        for en, _ in sentences("fr")
-    )
-    none_of([names for names in named if len(names) != len(set(names))])
 
 
 # Women and men ------------------------------------------------------------------------------------
