@@ -9,7 +9,7 @@ import pytest
 from torch import nn
 
 import course_utils as cu
-from course_utils.kit import passed
+from course_utils.kit import passed, progress
 
 EXERCISE = "kernel_regression/loo_residuals"
 
@@ -240,7 +240,7 @@ def test_an_export_holds_names_and_days_only(reader, tmp_path, capsys):
 
 def test_an_export_that_cannot_be_written_is_said(reader, monkeypatch, capsys, tmp_path):
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(passed, "EXPORTED", str(tmp_path / "file" / "my_progress.json"))
+    monkeypatch.setattr(progress, "EXPORTED", str(tmp_path / "file" / "my_progress.json"))
     cu.progress(export=True)
     assert "cannot be written here" in capsys.readouterr().out
 
