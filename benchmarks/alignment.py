@@ -12,6 +12,7 @@ import torch
 
 import course_utils as cu
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, SmallWorld, small_world
+from course_utils.metrics import alignment_error_rate, links_both_ways, word_maps
 
 EPOCHS = 9
 
@@ -37,15 +38,15 @@ def measure(world: SmallWorld, seed: int) -> dict:
     model = train(world, seed)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     vocabularies = world.source_vocab, world.target_vocab
-    maps = cu.word_maps(model, world.test, *vocabularies)
-    found = [cu.links_both_ways(words) for words in maps]
+    maps = word_maps(model, world.test, *vocabularies)
+    found = [links_both_ways(words) for words in maps]
     said = cu.translate(
         model, [" ".join(pair.source) for pair in world.test], *vocabularies, max_len=20
     )
     four = cu.translate(model, FOUR, *vocabularies, max_len=20)
     return {
         "seed": seed,
-        "aer": cu.alignment_error_rate(found, [pair.alignment for pair in world.test]),
+        "aer": alignment_error_rate(found, [pair.alignment for pair in world.test]),
         "bleu": cu.bleu(said, [" ".join(pair.target) for pair in world.test]),
         "four": sum(
             answer in world.references[one] for one, answer in zip(FOUR, four, strict=True)

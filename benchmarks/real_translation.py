@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import course_utils as cu  # noqa: E402
-from course_utils.data.translation import Pair  # noqa: E402
+from course_utils.data.translation import Pair, PairLoader, load_tatoeba  # noqa: E402
 from course_utils.lessons.translating import real  # noqa: E402
 
 SAMPLES = 5
@@ -50,8 +50,8 @@ def train(data: real.Split, *, epochs: int, time_limit: float, seed: int):
     """A trained model, its vocabularies and its history."""
     source_vocab, target_vocab = real.vocabularies_of(data.train, "words")
     model = real.new_transformer((source_vocab, target_vocab), seed)
-    loader = cu.PairLoader(data.train, source_vocab, target_vocab, batch_size=real.BATCH, seed=seed)
-    check = cu.PairLoader(data.validation, source_vocab, target_vocab, shuffle=False)
+    loader = PairLoader(data.train, source_vocab, target_vocab, batch_size=real.BATCH, seed=seed)
+    check = PairLoader(data.validation, source_vocab, target_vocab, shuffle=False)
     steps = epochs * len(loader)
     trainer = cu.Trainer(
         cu.translation_loss(label_smoothing=real.LABEL_SMOOTHING),
@@ -80,7 +80,7 @@ def main(arguments: list[str] | None = None) -> dict:
     """Train, score, print; returns what `--json` writes."""
     options = parsed(arguments)
     torch.set_num_threads(options.threads)
-    pairs = cu.load_tatoeba("fr", max_tokens=real.MAX_TOKENS)
+    pairs = load_tatoeba("fr", max_tokens=real.MAX_TOKENS)
     data = real.split(
         pairs, num_train=options.pairs, num_held_out=options.held_out, seed=options.seed
     )

@@ -31,48 +31,27 @@ from typing import Any as _Any
 
 _ROOMS = {
     "runtime": "seed_everything",
-    "figures": "COLORS Picture heatmap label_lines show_curves show_heatmaps show_images subplots",
+    "figures": "COLORS heatmap show_curves show_heatmaps show_images subplots",
     "kit.drawings": "Arrow Box Cells Circle Drawing Note",
-    "pooling": (
-        "KERNELS best_width kernel_values kernel_weights leave_one_out "
-        "leave_one_out_error nadaraya_watson"
-    ),
-    "positions": (
-        "LearnedPositions RelativeBias RelativeKeys SinusoidalPositions alibi_bias "
-        "offset_buckets rotate sinusoidal_table"
-    ),
-    "attention": (
-        "AdditiveAttention DotProductAttention MultiHeadAttention causal_mask "
-        "dot_product_weights masked_softmax merge_heads padding_mask "
-        "scaled_dot_product_attention split_heads"
-    ),
-    "cache": "KVCache record_attention",
-    "layers": "DecoderLayer EncoderLayer FeedForward Residual",
+    "pooling": "best_width kernel_weights nadaraya_watson",
+    "positions": "LearnedPositions SinusoidalPositions",
+    "attention": "AdditiveAttention MultiHeadAttention causal_mask masked_softmax merge_heads "
+    "padding_mask scaled_dot_product_attention split_heads",
+    "cache": "record_attention",
+    "layers": "EncoderLayer FeedForward Residual",
     "models.recurrent": "AttentionTranslator RecurrentTranslator",
     "models.transformer": "Transformer",
-    "models.language": "BERT GPT SentenceClassifier",
-    "models.vision": "PatchEmbedding SmallCNN ViT attention_rollout cut_patches join_patches",
-    "models.diffusion": "CrossAttention PixelAttention UNet time_features",
-    "models.noise": "Diffusion cosine_schedule linear_schedule",
-    "data.text": "Vocabulary tokenize",
-    "data.translation": "PairLoader load_grammar load_sentences load_tatoeba split_by_source",
-    "data.prose": (
-        "Subwords TextLoader cut_windows load_english load_shakespeare load_story "
-        "load_tenses masked_token next_token same_token"
-    ),
+    "models.language": "BERT GPT",
+    "models.vision": "ViT",
+    "models.diffusion": "PixelAttention UNet",
     "data.folders": "load_image_folder",
-    "data.images": "ImageLoader ImageSet load_cifar10 load_fashion_mnist read_image",
-    "data.regression": "noisy_sine two_moons",
-    "data.words": "load_words",
-    "train.losses": "classification_loss language_model_loss translation_loss",
-    "train.schedules": "inverse_sqrt warmup_decay",
-    "train.checkpoints": "load_weights",
+    "data.images": "load_fashion_mnist",
+    "data.regression": "noisy_sine",
+    "train.losses": "translation_loss",
+    "train.schedules": "warmup_decay",
     "train.trainer": "Trainer",
-    "decoding": "beam_search generate_text greedy next_token_probs sample translate",
-    "metrics": (
-        "accuracy alignment_error_rate bleu confusion_matrix links_both_ways links_of "
-        "multiply_adds perplexity predict_classes waiting_products word_maps"
-    ),
+    "decoding": "greedy translate",
+    "metrics": "accuracy bleu multiply_adds",
     "kit.collection": "checks explore",
     "kit.guard": "guard",
     "kit.equal": "equal",
@@ -83,9 +62,7 @@ _ROOMS = {
     "kit.quiz": "quiz recall",
     "kit.ritual": "before_training",
     "kit.runs": "stored_run stored_runs",
-    "lessons.start_here.course_map": "course_map",
     "studio.doctor": "doctor",
-    "studio.tables": "ways",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
 _MODULES = {"live": "kit.live"}  # not a name in a room, but a room

@@ -15,7 +15,13 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import course_utils as cu
-from course_utils.attention import MultiHeadAttention, causal_mask, split_heads
+from course_utils.attention import (
+    DotProductAttention,
+    MultiHeadAttention,
+    causal_mask,
+    dot_product_weights,
+    split_heads,
+)
 from course_utils.cache import KVCache
 from course_utils.positions import rotate
 
@@ -86,7 +92,7 @@ def test_attention_without_heads_keeps_no_scores_in_memory():
 @given(problems())
 def test_weights_times_values_equal_the_fused_operator(problem):
     queries, keys, values, mask = problem
-    weights = cu.dot_product_weights(queries, keys, mask)
+    weights = dot_product_weights(queries, keys, mask)
     expected = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
     torch.testing.assert_close(weights @ values, expected, **TOLERANCE[values.dtype])
 
@@ -99,9 +105,7 @@ def test_gradients_equal_the_operators_and_are_finite(problem, empty_row):
         mask = mask.clone()
         mask[..., 0, :] = False
     queries, keys, values = tensors
-    ours = torch.autograd.grad(
-        (cu.dot_product_weights(queries, keys, mask) @ values).sum(), tensors
-    )
+    ours = torch.autograd.grad((dot_product_weights(queries, keys, mask) @ values).sum(), tensors)
     fused = torch.autograd.grad(
         cu.scaled_dot_product_attention(queries, keys, values, mask).sum(), tensors
     )
@@ -115,7 +119,7 @@ def test_gradients_equal_the_operators_and_are_finite(problem, empty_row):
 @given(problems())
 def test_rows_sum_to_one_or_to_zero_where_no_key_is_permitted(problem):
     queries, keys, _, mask = problem
-    weights = cu.dot_product_weights(queries, keys, mask)
+    weights = dot_product_weights(queries, keys, mask)
     permitted = torch.ones_like(weights, dtype=torch.bool)
     if mask is not None:
         permitted = mask.expand_as(weights)
@@ -170,7 +174,7 @@ def test_nothing_is_changed_in_place(problem):
     before = [None if tensor is None else tensor.clone() for tensor in problem]
     queries, keys, _, mask = problem
     cu.scaled_dot_product_attention(*problem)
-    cu.dot_product_weights(queries, keys, mask)
+    dot_product_weights(queries, keys, mask)
     for tensor, clone in zip(problem, before, strict=True):
         assert tensor is clone or torch.equal(tensor, clone)
 
@@ -213,7 +217,7 @@ def test_attention_has_the_right_derivative(masked):
     )
     mask = cu.padding_mask(torch.tensor([0, 3]), 5) if masked else None
     inputs = (queries, keys, values)
-    assert torch.autograd.gradcheck(lambda q, k, v: cu.dot_product_weights(q, k, mask) @ v, inputs)
+    assert torch.autograd.gradcheck(lambda q, k, v: dot_product_weights(q, k, mask) @ v, inputs)
     assert torch.autograd.gradcheck(
         lambda q, k, v: cu.scaled_dot_product_attention(q, k, v, mask), inputs
     )
@@ -373,7 +377,7 @@ def test_heads_are_split_and_merged_without_loss(num_heads, head_dim, length):
 class TwoLookUps(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first = cu.DotProductAttention(dropout=0.5)
+        self.first = DotProductAttention(dropout=0.5)
         self.second = nn.ModuleList([cu.AdditiveAttention(4, 4, 8, dropout=0.5)])
 
     def forward(self, x, mask=None):
@@ -402,7 +406,7 @@ class Softmaxes(TorchDispatchMode):
 
 
 @pytest.mark.parametrize(
-    "model", [cu.DotProductAttention(), cu.MultiHeadAttention(4, 2, num_kv_heads=1)]
+    "model", [DotProductAttention(), cu.MultiHeadAttention(4, 2, num_kv_heads=1)]
 )
 def test_weights_are_computed_only_inside_the_block(model):
     x, mask = torch.randn(1, 3, 4), cu.causal_mask(3)
@@ -475,7 +479,7 @@ def heads(mask, **options):
         (lambda: cu.MultiHeadAttention(100, 7), ValueError, "embed_dim=100 is not divisible by num_heads=7"),
         (lambda: split_heads(X, 3), ValueError, "embed_dim=4 is not divisible by num_heads=3"),
         (lambda: cu.MultiHeadAttention(8, 0), ValueError, "embed_dim=8, num_heads=0; both are at least 1"),
-        (lambda: cu.DotProductAttention(dropout=1.5), ValueError, "dropout=1.5; a probability"),
+        (lambda: DotProductAttention(dropout=1.5), ValueError, "dropout=1.5; a probability"),
         (lambda: cu.AdditiveAttention(4, 0, 8), ValueError, "key_dim=0; a size is at least 1"),
         (lambda: cu.causal_mask(-1), ValueError, "length=-1; a length is at least 0"),
         (lambda: cu.padding_mask(torch.tensor([4]), 3), ValueError, "valid_lens contains 4, longer than the sequence: length=3"),

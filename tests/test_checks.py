@@ -38,6 +38,7 @@ from course_utils.kit.check import (
     unchanged,
 )
 from course_utils.kit.collection import Collection
+from course_utils.pooling import leave_one_out
 from course_utils.studio import manifest
 
 MISTAKES_PER_CHECK = 3
@@ -662,7 +663,7 @@ def test_waiting_is_not_computing_and_the_timer_is_put_back(monkeypatch):
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("ours", [cu.leave_one_out, cu.MultiHeadAttention])
+@pytest.mark.parametrize("ours", [leave_one_out, cu.MultiHeadAttention])
 def test_the_course_s_own_function_is_noticed(ours):
     report = cu.checks.loo_residuals(ours)
     assert not report.done

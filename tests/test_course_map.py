@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-import course_utils as cu
 from course_utils.lessons.start_here.course_map import chapters, course_map, direct_needs, ways
-from course_utils.studio import manifest
+from course_utils.studio import manifest, tables
 from course_utils.studio.tables import Ways, hours
 
 BOOK = """
@@ -97,4 +96,4 @@ def test_the_table_of_ways_says_what_is_not_counted():
     for way in course.ways:
         for title in way.planned:
             assert title in table.note and title in repr(table) and title in table._repr_markdown_()
-    assert repr(cu.ways()) == repr(table)
+    assert repr(tables.ways()) == repr(table)

@@ -18,7 +18,7 @@ from nbval.plugin import get_sanitize_patterns
 from PIL import Image
 
 import course_utils as cu
-from course_utils.figures import image_pixels
+from course_utils.figures import image_pixels, label_lines
 from course_utils.figures.picture import MAX_OFF, fewer_colors
 from course_utils.figures.style import STYLE
 from course_utils.runtime import ROOT
@@ -290,7 +290,7 @@ def test_labels_stand_at_the_ends_of_their_lines_and_apart():
     for index, name in enumerate(["low", "middle", "high", "_hidden"]):
         ax.plot([0, 1, 2], [0, 1 + 0.01 * index, np.nan], label=name)
     ax.axhline(3, label="far")
-    cu.label_lines(ax)
+    label_lines(ax)
     picture.canvas.draw()
     said = {text.get_text(): text for text in ax.texts}
     assert set(said) == {"low", "middle", "high", "far"}

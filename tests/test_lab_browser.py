@@ -54,11 +54,14 @@ LIVE = "cu.live.translator()"
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 TRAINING = """
 import course_utils as cu
-pairs = [pair for pair in cu.load_sentences("fr")][:64]
-source, target = cu.Vocabulary(p.source for p in pairs), cu.Vocabulary(p.target for p in pairs)
+from course_utils.data.text import Vocabulary
+from course_utils.data.translation import PairLoader
+from course_utils.data.translation import load_sentences
+pairs = [pair for pair in load_sentences("fr")][:64]
+source, target = Vocabulary(p.source for p in pairs), Vocabulary(p.target for p in pairs)
 model = cu.Transformer(len(source), len(target), embed_dim=16, num_heads=2, ffn_dim=16, num_layers=1)
 trainer = cu.Trainer(cu.translation_loss(), epochs=10_000)
-history = trainer.fit(model, cu.PairLoader(pairs, source, target, batch_size=16))
+history = trainer.fit(model, PairLoader(pairs, source, target, batch_size=16))
 """
 
 

@@ -12,8 +12,23 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 import course_utils as cu
-from course_utils.data.prose import IGNORE, TENSES, WORD_END, TextBatch
+from course_utils.data.prose import (
+    IGNORE,
+    TENSES,
+    WORD_END,
+    Subwords,
+    TextBatch,
+    TextLoader,
+    cut_windows,
+    load_english,
+    load_story,
+    load_tenses,
+    masked_token,
+    next_token,
+    same_token,
+)
 from course_utils.data.text import BOS, EOS, MASK, PAD
+from course_utils.decoding import generate_text, next_token_probs, sample
 from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.train.checkpoints import load_weights
 from course_utils.train.losses import language_model_loss
@@ -168,7 +183,7 @@ def test_every_parameter_learns_in_one_step(swap):
 
 def next_batch(model):
     ids, lengths = some_ids(), torch.tensor([9, 6, 4])
-    return cu.next_token(ids, lengths, torch.Generator())
+    return next_token(ids, lengths, torch.Generator())
 
 
 def test_parameters_are_as_many_as_the_formula_says():
@@ -252,7 +267,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
 
 def test_the_next_token_is_asked_for_and_padding_is_not():
     ids = torch.tensor([[BOS, 7, 8, EOS], [BOS, 9, EOS, PAD]])
-    batch = cu.next_token(ids, torch.tensor([4, 3]), torch.Generator())
+    batch = next_token(ids, torch.tensor([4, 3]), torch.Generator())
     assert batch.tokens.tolist() == [[BOS, 7, 8], [BOS, 9, EOS]]
     assert batch.targets.tolist() == [[7, 8, EOS], [9, EOS, IGNORE]]
     assert batch.lengths.tolist() == [3, 2] and batch.num_tokens == 5
@@ -260,7 +275,7 @@ def test_the_next_token_is_asked_for_and_padding_is_not():
 
 def test_an_autoencoder_is_asked_for_what_it_reads():
     ids = torch.tensor([[BOS, 7, EOS], [BOS, EOS, PAD]])
-    batch = cu.same_token(ids, torch.tensor([3, 2]), torch.Generator())
+    batch = same_token(ids, torch.tensor([3, 2]), torch.Generator())
     assert torch.equal(batch.tokens, ids)
     assert batch.targets.tolist() == [[BOS, 7, EOS], [BOS, EOS, IGNORE]]
 
@@ -268,7 +283,7 @@ def test_an_autoencoder_is_asked_for_what_it_reads():
 def test_masked_tokens_are_picked_hidden_and_kept_in_the_right_shares():
     ids = torch.randint(MASK + 1, 1000, (400, 40))
     ids[:, 0], ids[:, -1] = BOS, EOS
-    batch = cu.masked_token(1000)(ids, torch.full((400,), 40), torch.Generator().manual_seed(0))
+    batch = masked_token(1000)(ids, torch.full((400,), 40), torch.Generator().manual_seed(0))
     picked = batch.targets != IGNORE
     assert (picked.sum(dim=1) == 6).all()  # 15 % of 38
     assert not picked[:, [0, -1]].any()
@@ -282,14 +297,14 @@ def test_masked_tokens_are_picked_hidden_and_kept_in_the_right_shares():
 
 def test_at_least_one_token_is_masked_in_the_shortest_sentence():
     ids = torch.tensor([[BOS, 7, EOS, PAD], [BOS, 8, 9, EOS]])
-    batch = cu.masked_token(SIZE)(ids, torch.tensor([3, 4]), torch.Generator())
+    batch = masked_token(SIZE)(ids, torch.tensor([3, 4]), torch.Generator())
     assert (batch.targets != IGNORE).sum(dim=1).tolist() == [1, 1]
 
 
 def test_only_asked_places_count_in_the_loss():
     model = make(BERT).eval()
     ids, lengths = some_ids(), torch.tensor([9, 6, 4])
-    batch = cu.masked_token(SIZE)(ids, lengths, torch.Generator().manual_seed(0))
+    batch = masked_token(SIZE)(ids, lengths, torch.Generator().manual_seed(0))
     loss, n = language_model_loss()(model, batch)
     assert n == batch.num_tokens == (batch.targets != IGNORE).sum()
     by_hand = 0.0
@@ -303,7 +318,7 @@ def test_only_asked_places_count_in_the_loss():
 def test_the_loss_does_not_depend_on_how_far_a_batch_is_padded(kind):
     model = make(kind).eval()
     ids, lengths = some_ids(length=6), torch.tensor([6, 5, 3])
-    batch = cu.same_token(ids, lengths, torch.Generator())
+    batch = same_token(ids, lengths, torch.Generator())
     far = TextBatch(
         torch.cat([batch.tokens, torch.full((3, 4), PAD)], dim=1),
         lengths,
@@ -316,21 +331,21 @@ def test_the_loss_does_not_depend_on_how_far_a_batch_is_padded(kind):
 @pytest.mark.parametrize("share", [0.0, 1.5, -1.0, math.nan])
 def test_an_impossible_share_of_masks_is_refused(share):
     with pytest.raises(ValueError, match="share="):
-        cu.masked_token(SIZE, share=share)
+        masked_token(SIZE, share=share)
 
 
 def test_masking_needs_words():
     with pytest.raises(ValueError, match="special tokens"):
-        cu.masked_token(MASK + 1)
+        masked_token(MASK + 1)
     with pytest.raises(ValueError, match="nothing to mask"):
-        cu.masked_token(SIZE)(torch.tensor([[BOS, EOS]]), torch.tensor([2]), torch.Generator())
+        masked_token(SIZE)(torch.tensor([[BOS, EOS]]), torch.tensor([2]), torch.Generator())
 
 
 # Subwords and loaders ---------------------------------------------------------------------------
 
 
 def test_subwords_give_back_what_they_read():
-    subwords = cu.Subwords(corpus(), size=60)
+    subwords = Subwords(corpus(), size=60)
     for text in ("the newest is lowest .", "stow the new one"):
         assert subwords.decode(subwords.sentence(text)) == text
     assert subwords.tokens[:5] == ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>")
@@ -339,48 +354,46 @@ def test_subwords_give_back_what_they_read():
 
 
 def test_an_unknown_character_is_unknown_and_the_rest_is_not():
-    subwords = cu.Subwords(corpus(), size=60)
+    subwords = Subwords(corpus(), size=60)
     assert "<unk>" in subwords.decode(subwords.encode("low µ low"))
     assert subwords.decode(subwords.encode("low µ low")).startswith("low ")
 
 
 def test_subwords_learn_the_same_twice():
-    first, second = (cu.Subwords(corpus(), size=60) for _ in range(2))
+    first, second = (Subwords(corpus(), size=60) for _ in range(2))
     assert first.tokens == second.tokens and first.merges == second.merges
 
 
 def test_each_merge_makes_a_token():
-    subwords = cu.Subwords(corpus(), size=60)
+    subwords = Subwords(corpus(), size=60)
     assert all(left + right in subwords.tokens for left, right in subwords.merges)
     assert all(not left.endswith(WORD_END) for left, _ in subwords.merges)
 
 
 def test_subwords_without_text_or_room_are_refused():
     with pytest.raises(ValueError, match="empty"):
-        cu.Subwords([], size=100)
+        Subwords([], size=100)
     with pytest.raises(ValueError, match="size=10"):
-        cu.Subwords(corpus(), size=10)
+        Subwords(corpus(), size=10)
 
 
 def test_windows_ask_for_each_token_once():
     ids = list(range(100, 123))
-    windows = cu.cut_windows(ids, 5)
+    windows = cut_windows(ids, 5)
     assert [w[1:] for w in windows] == [ids[i + 1 : i + 6] for i in range(0, 20, 5)]
     assert [w[0] for w in windows] == [ids[i] for i in range(0, 20, 5)]
 
 
 def test_a_text_shorter_than_a_window_is_refused():
     with pytest.raises(ValueError, match="5 tokens"):
-        cu.cut_windows([1, 2, 3, 4, 5], 5)
+        cut_windows([1, 2, 3, 4, 5], 5)
     with pytest.raises(ValueError, match="length=0"):
-        cu.cut_windows([1, 2, 3], 0)
+        cut_windows([1, 2, 3], 0)
 
 
 def loader(objective=None, **options):
     sequences = [[BOS, *range(5, 5 + n), EOS] for n in range(1, 11)]
-    return cu.TextLoader(
-        sequences, objective or cu.masked_token(SIZE), **{"batch_size": 3, **options}
-    )
+    return TextLoader(sequences, objective or masked_token(SIZE), **{"batch_size": 3, **options})
 
 
 def test_masks_change_from_pass_to_pass_in_training_and_never_in_evaluation():
@@ -406,13 +419,13 @@ def test_a_loader_resumes_in_the_middle_of_a_pass():
 
 def test_a_loader_without_text_is_refused():
     with pytest.raises(ValueError, match="nothing to load"):
-        cu.TextLoader([], cu.next_token)
+        TextLoader([], next_token)
     with pytest.raises(ValueError, match="1 ids"):
-        cu.TextLoader([[BOS]], cu.next_token)
+        TextLoader([[BOS]], next_token)
 
 
 def test_the_texts_of_the_course_are_there():
-    sentences, story = cu.load_english(), cu.load_story()
+    sentences, story = load_english(), load_story()
     assert len(sentences) == len(set(sentences)) > 15_000
     assert "i'm home ." in sentences
     assert len(story) > 40 and story[0].startswith("the clock in the tower")
@@ -420,7 +433,7 @@ def test_the_texts_of_the_course_are_there():
 
 
 def test_tenses_are_what_a_reader_would_say():
-    label_of = {item.text: TENSES[item.label] for item in cu.load_tenses()}
+    label_of = {item.text: TENSES[item.label] for item in load_tenses()}
     assert len(label_of) > 10_000
     for text, label in label_of.items():
         words = set(text.split())
@@ -436,42 +449,42 @@ def test_tenses_are_what_a_reader_would_say():
 
 def test_temperature_has_the_right_limits():
     logits = torch.tensor([[2.0, 1.0, -1.0, 1.5]])
-    assert_close(cu.next_token_probs(logits), logits.softmax(dim=-1))
-    assert_close(cu.next_token_probs(logits, temperature=2.0), (logits / 2).softmax(dim=-1))
+    assert_close(next_token_probs(logits), logits.softmax(dim=-1))
+    assert_close(next_token_probs(logits, temperature=2.0), (logits / 2).softmax(dim=-1))
     best = torch.tensor([[1.0, 0, 0, 0]])
     for cold in (0, 1e-30, 1e-4):
-        assert torch.equal(cu.next_token_probs(logits, temperature=cold), best)
-    assert_close(cu.next_token_probs(logits, temperature=math.inf), torch.full((1, 4), 0.25))
-    assert_close(cu.next_token_probs(logits, temperature=1e9), torch.full((1, 4), 0.25))
+        assert torch.equal(next_token_probs(logits, temperature=cold), best)
+    assert_close(next_token_probs(logits, temperature=math.inf), torch.full((1, 4), 0.25))
+    assert_close(next_token_probs(logits, temperature=1e9), torch.full((1, 4), 0.25))
 
 
 def test_top_k_keeps_the_k_best_in_their_proportions():
     logits = torch.tensor([2.0, 1.0, -1.0, 1.5])
-    probs = cu.next_token_probs(logits, top_k=2)
+    probs = next_token_probs(logits, top_k=2)
     assert (probs > 0).tolist() == [True, False, False, True]
     assert_close(probs[0] / probs[3], logits[0].exp() / logits[3].exp())
     assert_close(probs.sum(), torch.tensor(1.0))
-    assert torch.equal(cu.next_token_probs(logits, top_k=99), cu.next_token_probs(logits))
-    assert (cu.next_token_probs(torch.zeros(5), top_k=2) > 0).sum() == 2  # ties too
+    assert torch.equal(next_token_probs(logits, top_k=99), next_token_probs(logits))
+    assert (next_token_probs(torch.zeros(5), top_k=2) > 0).sum() == 2  # ties too
 
 
 def test_ruled_out_tokens_stay_ruled_out():
     logits = torch.tensor([0.0, -math.inf, 1.0])
     for temperature in (0, 0.5, 100.0):
-        assert cu.next_token_probs(logits, temperature=temperature)[1] == 0
+        assert next_token_probs(logits, temperature=temperature)[1] == 0
 
 
 @pytest.mark.parametrize("options", [{"temperature": -1}, {"temperature": math.nan}, {"top_k": 0}])
 def test_impossible_sampling_is_refused_by_name(options):
     with pytest.raises(ValueError, match=next(iter(options))):
-        cu.next_token_probs(torch.zeros(3), **options)
+        next_token_probs(torch.zeros(3), **options)
 
 
 @pytest.mark.parametrize("swap", SWAPS[:: len(SWAPS) // 6], ids=lambda s: str(list(s.values())))
 def test_greedy_sampling_on_the_cache_equals_recomputation(swap):
     model = make(**swap).eval()
     prompt = torch.cat([torch.full((3, 1), BOS), some_ids(length=3)], dim=1)
-    written = cu.sample(model, prompt, max_new=8, temperature=0)
+    written = sample(model, prompt, max_new=8, temperature=0)
     with torch.no_grad():
         for row, new in enumerate(written):
             ids = prompt[row : row + 1]
@@ -487,7 +500,7 @@ def test_draws_follow_their_generator_and_keep_the_models_mode():
     model = make(dropout=0.5).train()
     prompt = torch.full((4, 1), BOS)
     draws = [
-        cu.sample(model, prompt, max_new=9, generator=torch.Generator().manual_seed(seed))
+        sample(model, prompt, max_new=9, generator=torch.Generator().manual_seed(seed))
         for seed in (0, 0, 1)
     ]
     assert draws[0] == draws[1] != draws[2]
@@ -497,7 +510,7 @@ def test_draws_follow_their_generator_and_keep_the_models_mode():
 
 def test_one_best_token_is_greedy():
     model, prompt = make(), torch.full((2, 1), BOS)
-    assert cu.sample(model, prompt, max_new=9, top_k=1) == cu.sample(
+    assert sample(model, prompt, max_new=9, top_k=1) == sample(
         model, prompt, max_new=9, temperature=0
     )
 
@@ -516,22 +529,22 @@ def test_one_best_token_is_greedy():
 )
 def test_an_impossible_prompt_is_refused(prompt, max_new, message):
     with pytest.raises(ValueError, match=message):
-        cu.sample(make(), prompt, max_new=max_new)
+        sample(make(), prompt, max_new=max_new)
 
 
 def test_what_is_written_begins_with_its_prompt():
-    subwords = cu.Subwords(corpus(), size=60)
+    subwords = Subwords(corpus(), size=60)
     model = GPT(len(subwords), **SMALL)
     for prompt in ("", "the lowest"):
-        texts = cu.generate_text(model, subwords, prompt, count=3)
+        texts = generate_text(model, subwords, prompt, count=3)
         assert len(texts) == 3 and all(text.startswith(prompt) for text in texts)
-    assert cu.generate_text(model, subwords, "low", seed=1) == cu.generate_text(
+    assert generate_text(model, subwords, "low", seed=1) == generate_text(
         model, subwords, "low", seed=1
     )
     rotary = GPT(len(subwords), **SMALL, rotary=True)
-    assert len(cu.generate_text(rotary, subwords, "the", max_new=40)) == 1
+    assert len(generate_text(rotary, subwords, "the", max_new=40)) == 1
     with pytest.raises(ValueError, match="another"):
-        cu.generate_text(make(), subwords)
+        generate_text(make(), subwords)
 
 
 # Learning ---------------------------------------------------------------------------------------
@@ -539,12 +552,12 @@ def test_what_is_written_begins_with_its_prompt():
 
 @pytest.mark.parametrize("kind", [GPT, BERT])
 def test_a_small_model_learns_a_small_text(kind):
-    subwords = cu.Subwords(corpus(), size=60)
+    subwords = Subwords(corpus(), size=60)
     sentences = [subwords.sentence(text) for text in corpus()]
-    objective = cu.next_token if kind is GPT else cu.masked_token(len(subwords))
+    objective = next_token if kind is GPT else masked_token(len(subwords))
     torch.manual_seed(0)
     model = kind(len(subwords), **{**SMALL, "max_len": 32}, dropout=0.0)
     trainer = cu.Trainer(language_model_loss(), epochs=60, lr=1e-2)
-    history = trainer.fit(model, cu.TextLoader(sentences, objective, batch_size=9))
+    history = trainer.fit(model, TextLoader(sentences, objective, batch_size=9))
     losses = [row["train_loss"] for row in history.rows]
     assert losses[-1] < 0.5 * losses[0]

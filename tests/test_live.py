@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import course_utils as cu
+from course_utils.data.text import Vocabulary
 from course_utils.decoding import translate
 from course_utils.kit.live import load_model, save_model
 
@@ -48,8 +49,6 @@ def test_the_stored_translator_knows_the_four_sentences():
     kept = load_model("translator_fr")
     model = cu.Transformer(**kept.config)
     model.load_state_dict(kept.state)
-    vocabularies = [
-        cu.Vocabulary.of_tokens(kept.vocabularies[side]) for side in ("source", "target")
-    ]
+    vocabularies = [Vocabulary.of_tokens(kept.vocabularies[side]) for side in ("source", "target")]
     said = translate(model.eval(), ["i'm home .", "he's calm ."], *vocabularies)
     assert said == ["je suis chez moi .", "il est calme ."]

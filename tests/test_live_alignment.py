@@ -13,6 +13,7 @@ from course_utils.kit.live.widget import Live
 from course_utils.kit.live.widgets import alignment, translator
 from course_utils.kit.page import asset
 from course_utils.lessons.translating.larger_world import larger_world
+from course_utils.metrics import links_of
 
 pytestmark = pytest.mark.slow
 
@@ -102,7 +103,7 @@ def wrong_counts(page: Page) -> int:
     for pair in larger_world().test[:40]:
         weights = torch.rand(len(pair.target) + 1, len(pair.source) + 1).softmax(dim=1)
         links = " ".join(f"{s}-{t}" for s, t in sorted(pair.alignment))
-        hits = len(cu.links_of(weights[:-1, :-1]) & pair.alignment)
+        hits = len(links_of(weights[:-1, :-1]) & pair.alignment)
         wrong += page.evaluate(HITS, [weights.tolist(), links]) != hits
     return wrong
 

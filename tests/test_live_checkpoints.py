@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 import course_utils as cu
 from course_utils.data.text import BOS, EOS
+from course_utils.decoding import sample
 from course_utils.kit.live import restored
 from course_utils.kit.live.packing import network_of
 from course_utils.kit.live.widgets import alignment, gpt
@@ -47,7 +48,7 @@ def reader(name: str) -> cu.GPT:
 def greedy_ids(name: str) -> list[int]:
     """What it writes at temperature 0, as far as its window reads."""
     start = torch.tensor([[EOS, *gpt.pytorch()[1].encode(PROMPT)]])
-    (said,) = cu.sample(reader(name), start, max_new=32 - start.shape[1], temperature=0.0)
+    (said,) = sample(reader(name), start, max_new=32 - start.shape[1], temperature=0.0)
     return said
 
 

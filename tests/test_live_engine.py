@@ -11,6 +11,7 @@ from browsing import one_playwright
 from playwright.sync_api import Error
 
 import course_utils as cu
+from course_utils.data.text import tokenize
 from course_utils.kit.live import bundle, restored
 from course_utils.kit.live.packing import MAX_BYTES, pack, script
 from course_utils.kit.page import asset
@@ -238,7 +239,7 @@ def test_the_tokenizer_is_pythons(page):
     draw = random.Random(0)
     texts = ["".join(draw.choices(LETTERS + SPACES, k=draw.randint(0, 14))) for _ in range(4000)]
     found = page.evaluate("texts => texts.map(live_engine.tokenize)", texts)
-    assert found == [cu.tokenize(text) for text in texts]
+    assert found == [tokenize(text) for text in texts]
 
 
 # The translator ---------------------------------------------------------------------------------
@@ -258,7 +259,7 @@ def said(page):
 
     def ask(eight_bits: bool, lines: list[str], size: int):
         packed = pack(kept.config, kept.state, kept.vocabularies, eight_bits=eight_bits)
-        ids = [[*vocabularies[0].encode(cu.tokenize(line)), 3] for line in lines]
+        ids = [[*vocabularies[0].encode(tokenize(line)), 3] for line in lines]
         mine = page.evaluate(SAY, [packed, ids, size])
         mine = [" ".join(vocabularies[1].decode(each)) for each in mine]
         answers = []

@@ -10,7 +10,9 @@ from browsing import live_page, load, part
 from playwright.sync_api import Page, expect
 
 import course_utils as cu
+from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import EOS
+from course_utils.decoding import next_token_probs, sample
 from course_utils.kit.live.subwords import Pieces
 from course_utils.kit.live.widget import Live
 from course_utils.kit.live.widgets import gpt
@@ -47,9 +49,9 @@ def test_what_cannot_be_begun_is_refused(prompt, temperature):
 @pytest.fixture(scope="module")
 def learned():
     """The subwords as the chapter learns them, and the sentences that it holds out."""
-    sentences = cu.load_english()
+    sentences = load_english()
     random.Random(0).shuffle(sentences)
-    return cu.Subwords(sentences[1000:], size=512), sentences
+    return Subwords(sentences[1000:], size=512), sentences
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +173,7 @@ def test_a_greedy_text_is_that_of_the_package(page: Page):
         begin(page, prompt)
         press(page, "Write")
         start = torch.tensor([[EOS, *subwords.encode(prompt)]])
-        (right,) = cu.sample(gpt.pytorch()[0], start, max_new=32 - start.shape[1], temperature=0.0)
+        (right,) = sample(gpt.pytorch()[0], start, max_new=32 - start.shape[1], temperature=0.0)
         assert [i for i in ids_of(page) if i != EOS] == right
 
 
@@ -242,7 +244,7 @@ def test_temperature_and_top_k_act_on_the_logits_that_are_kept(page: Page):
         page.get_by_role("slider", name="Temperature").fill(str(temperature))
         page.get_by_role("combobox", name="Top k").select_option(str(top_k or "all"))
         before = logits.softmax(dim=-1)
-        after = cu.next_token_probs(logits, temperature=temperature, top_k=top_k)
+        after = next_token_probs(logits, temperature=temperature, top_k=top_k)
         items = part(page, "next").locator("li").all()
         best = logits.topk(len(items)).indices.tolist()
         assert len(items) == gpt.SHOWN

@@ -10,9 +10,10 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 import course_utils as cu
-from course_utils.data.images import FASHION, load_fashion_mnist
+from course_utils.data.images import FASHION, ImageLoader, load_fashion_mnist
 from course_utils.kit.live.widget import Live
 from course_utils.kit.live.widgets.vit import MODELS, look, pixels_of, pytorch
+from course_utils.metrics import predict_classes
 
 pytestmark = pytest.mark.slow
 
@@ -92,8 +93,8 @@ def test_examples_are_two_right_and_one_wrong_that_is_called_so(page: Page):
 
 
 def test_the_note_says_how_often_it_is_right():
-    loader = cu.ImageLoader(load_fashion_mnist("test"), batch_size=500, shuffle=False)
-    share = cu.accuracy(*cu.predict_classes(pytorch(7), loader))
+    loader = ImageLoader(load_fashion_mnist("test"), batch_size=500, shuffle=False)
+    share = cu.accuracy(*predict_classes(pytorch(7), loader))
     assert f"{100 * share:.0f} % (patches of 7 × 7)" in cu.live.vit().form()
 
 

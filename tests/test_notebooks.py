@@ -18,10 +18,12 @@ from IPython.core.formatters import DisplayFormatter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 import course_utils as cu
+from course_utils.lessons.start_here.course_map import course_map
 from course_utils.runtime import ROOT
 from course_utils.studio import handout, manifest, notebooks, rules, vary
 from course_utils.studio.__main__ import main
 from course_utils.studio.manifest import Chapter
+from course_utils.studio.tables import ways
 
 COURSE = manifest.load(files=False)
 CHAPTERS = COURSE.notebooks
@@ -738,11 +740,12 @@ OF_THE_COURSE = {"quiz", "recall", "predict", "course_map", "ways"}
 
 def _shown_by(code: str):
     """What a cell shows that is one call of `OF_THE_COURSE`; None for any other."""
+    names = {"cu": cu, "course_map": course_map, "ways": ways}
     match ast.parse(code).body:
-        case [ast.Expr(ast.Call(ast.Attribute(ast.Name("cu"), name)) as call)] if (
+        case [ast.Expr(ast.Call(ast.Attribute(ast.Name("cu"), name) | ast.Name(name)) as call)] if (
             name in OF_THE_COURSE
         ):
-            return eval(compile(ast.Expression(call), "<cell>", "eval"), {"cu": cu})
+            return eval(compile(ast.Expression(call), "<cell>", "eval"), names)
 
 
 def _texts(data: dict) -> dict:

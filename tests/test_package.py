@@ -1,5 +1,6 @@
-"""The package: its names are there, importing it loads little, and its rooms keep their order."""
+"""The package: what `cu` offers, what an import loads, and the order of the rooms."""
 
+import re
 import subprocess
 import sys
 
@@ -9,10 +10,28 @@ from importlinter import cli
 import course_utils as cu
 from course_utils.runtime import ROOT
 
+SOURCES = ROOT / "notebooks" / "source"
+OF_ONE_CHAPTER = {"progress"}  # a reader calls it anywhere
 
-def test_every_promised_name_is_there_and_named_once():
-    assert len(cu.__all__) == len(set(cu.__all__))
-    assert not [name for name in cu.__all__ if not hasattr(cu, name)]
+
+def loaded(script: str) -> set[str]:
+    """The modules that a new process has after a script."""
+    command = [sys.executable, "-c", f"import sys\n{script}\nprint(*sys.modules)"]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_cu_has_at_most_65_names_and_each_is_used_in_two_chapters():
+    chapters: dict[str, set[str]] = {name: set() for name in cu.__all__}
+    for source in SOURCES.glob("*.py"):
+        for name in set(re.findall(r"\bcu\.(\w+)", source.read_text(encoding="utf-8"))):
+            chapters[name].add(source.stem.removesuffix("_further"))
+    assert len(chapters) <= 65
+    assert {name for name, users in chapters.items() if len(users) < 2} == OF_ONE_CHAPTER
+
+
+def test_every_name_of_cu_is_there_and_others_are_not():
+    assert all(hasattr(cu, name) for name in cu.__all__)
+    assert not hasattr(cu, "atention")
 
 
 def test_each_room_imports_only_from_the_rooms_before_it(capsys):
@@ -20,30 +39,24 @@ def test_each_room_imports_only_from_the_rooms_before_it(capsys):
     assert not broken, capsys.readouterr().out
 
 
+def test_importing_the_package_loads_nothing_but_itself():
+    modules = loaded("import course_utils")
+    assert {name for name in modules if name.startswith("course_utils")} == {"course_utils"}
+    assert "torch" not in modules
+
+
 @pytest.mark.slow
-def test_importing_the_package_loads_no_notebook_machinery():
-    script = "import sys, course_utils; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
-    slow = {
-        "IPython",
-        "ipywidgets",
-        "pandas",
-        "jupyterlab",
-        "matplotlib.pyplot",
-        "sacrebleu",
-        "pooch",
-    }
-    assert not slow & set(loaded.split())
+def test_attention_loads_the_library_before_it_and_no_pictures():
+    modules = loaded("import course_utils.attention")
+    ours = {name for name in modules if name.startswith("course_utils.")}
+    assert ours <= {f"course_utils.{name}" for name in ("arguments", "cache", "attention")}
+    assert "torch" in modules and "matplotlib" not in modules
 
 
 @pytest.mark.slow
 def test_the_first_attention_waits_for_no_symbolic_mathematics():
-    script = """
-import sys, torch, course_utils as cu
-x = torch.ones(2, 3, 4)
-cu.scaled_dot_product_attention(x, x, x, attn_mask=torch.ones(2, 1, 3, dtype=bool))
-print(*sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert "torch" in done.stdout.split(), done.stderr
-    assert "sympy" not in done.stdout.split()
+    modules = loaded(
+        "import torch, course_utils as cu; x = torch.ones(2, 3, 4)\n"
+        "cu.scaled_dot_product_attention(x, x, x, attn_mask=torch.ones(2, 1, 3, dtype=bool))"
+    )
+    assert "torch" in modules and "sympy" not in modules

@@ -9,9 +9,8 @@ import zipfile
 import pytest
 import torch
 
-import course_utils as cu
 from course_utils.data.registry import DataUnavailable, cache_folder
-from course_utils.data.translation import Pair
+from course_utils.data.translation import Pair, load_tatoeba
 from course_utils.kit.runs import StoredRun
 from course_utils.lessons.sequence_to_sequence import real
 from course_utils.lessons.translating import real as transformers
@@ -46,24 +45,24 @@ def test_both_layouts_of_the_archive_are_read(archive, member, third):
         Pair(("go", "."), ("va", "!")),
         Pair(("i'm", "home", "."), ("je", "suis", "chez", "moi", ".")),
     ]
-    assert cu.load_tatoeba("fr") == pairs
-    assert cu.load_tatoeba("fr", max_tokens=4) == pairs[:1]
+    assert load_tatoeba("fr") == pairs
+    assert load_tatoeba("fr", max_tokens=4) == pairs[:1]
 
 
 def test_spanish_has_an_archive_of_its_own(archive, capsys):
     archive(["Go.\tVe."], "spa.txt", "spa-eng.zip")
-    assert cu.load_tatoeba("es") == [Pair(("go", "."), ("ve", "."))]
+    assert load_tatoeba("es") == [Pair(("go", "."), ("ve", "."))]
     assert "spa-eng.zip: a release that the course was not tested with" in capsys.readouterr().err
 
 
 def test_a_line_ends_where_the_file_says_so(archive):
     archive(["Go\u2028on.\tVa\u0085!"])
-    assert cu.load_tatoeba("fr") == [Pair(("go", "on", "."), ("va", "!"))]
+    assert load_tatoeba("fr") == [Pair(("go", "on", "."), ("va", "!"))]
 
 
 def test_without_the_archive_the_message_says_where_to_put_it(tmp_path, archive):
     with pytest.raises(DataUnavailable) as error:
-        cu.load_tatoeba("fr")
+        load_tatoeba("fr")
     for part in (
         "COURSE_OFFLINE=1 forbids the download",
         "https://www.manythings.org/anki/fra-eng.zip",
@@ -72,7 +71,7 @@ def test_without_the_archive_the_message_says_where_to_put_it(tmp_path, archive)
     ):
         assert part in str(error.value)
     with pytest.raises(ValueError, match="language='fra' is unknown; choose one of fr, es"):
-        cu.load_tatoeba("fra")
+        load_tatoeba("fra")
 
 
 def test_the_real_archive_is_read_where_one_is_at_hand(monkeypatch):
@@ -80,7 +79,7 @@ def test_the_real_archive_is_read_where_one_is_at_hand(monkeypatch):
     if not archive.is_file():
         pytest.skip(f"no fra-eng.zip in {archive.parent}; COURSE_CACHE names the folder")
     monkeypatch.setenv("COURSE_OFFLINE", "1")
-    pairs = cu.load_tatoeba("fr", max_tokens=10)
+    pairs = load_tatoeba("fr", max_tokens=10)
     assert len(pairs) > 100_000
     sides = [side for pair in pairs for side in (pair.source, pair.target)]
     assert all(0 < len(side) <= 10 for side in sides)

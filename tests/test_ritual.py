@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import course_utils as cu
+from course_utils.data.prose import next_token
+from course_utils.train.losses import language_model_loss
 
 WORDS = 30
 
@@ -227,11 +229,9 @@ def test_rate_and_steps_are_positive(batch, option):
 def test_the_courses_own_batches_and_losses_have_no_question_mark(capsys):
     text = torch.randint(4, 40, (4, 12))
     lengths = torch.tensor([12, 9, 7, 12])
-    objective = cu.next_token(
-        text.masked_fill(torch.arange(12) >= lengths[:, None], 0), lengths, None
-    )
+    objective = next_token(text.masked_fill(torch.arange(12) >= lengths[:, None], 0), lengths, None)
     gpt = cu.GPT(40, num_layers=1, embed_dim=16, num_heads=2, max_len=32, dropout=0.0)
-    found = lines(capsys, gpt, objective, cu.language_model_loss(), lr=3e-3)
+    found = lines(capsys, gpt, objective, language_model_loss(), lr=3e-3)
     assert questions(found) == []
     assert {"padding", "target"} <= set(found)
     assert "a uniform guess among 40 has 3.69" in found["first loss"]

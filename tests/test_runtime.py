@@ -12,6 +12,9 @@ import torch
 
 import course_utils as cu
 from course_utils import runtime
+from course_utils.data.prose import load_shakespeare, load_story
+from course_utils.data.translation import load_grammar, load_sentences
+from course_utils.data.words import load_words
 from course_utils.runtime import atomic_write, best_device, data_path, evaluating
 
 # Seeds ------------------------------------------------------------------------------------------
@@ -73,12 +76,12 @@ def test_a_file_of_the_course_is_found_whatever_the_working_folder(monkeypatch, 
 @pytest.mark.parametrize(
     ("read", "name"),
     [
-        (cu.load_words, "words.csv"),
-        (lambda: cu.load_sentences("es"), "translation/sentences.tsv"),
-        (lambda: cu.load_grammar("fr"), "translation/grammar_fr.tsv"),
-        (cu.load_story, "prose/story.txt"),
+        (load_words, "words.csv"),
+        (lambda: load_sentences("es"), "translation/sentences.tsv"),
+        (lambda: load_grammar("fr"), "translation/grammar_fr.tsv"),
+        (load_story, "prose/story.txt"),
         (cu.load_fashion_mnist, "fashion_mnist/train-images-idx3-ubyte.gz"),
-        (cu.load_shakespeare, "registry.toml"),
+        (load_shakespeare, "registry.toml"),
     ],
 )
 def test_a_missing_file_is_named_and_can_be_restored(read, name, monkeypatch, tmp_path):

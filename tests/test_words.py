@@ -5,13 +5,13 @@ import hashlib
 import pytest
 import torch
 
-import course_utils as cu
+from course_utils.data.words import load_words
 from course_utils.runtime import data_path
 
 
 @pytest.fixture
 def table():
-    return cu.load_words()
+    return load_words()
 
 
 def test_the_table_holds_seven_features_between_0_and_1_of_different_words(table):
@@ -65,4 +65,4 @@ def test_a_broken_table_is_refused_with_its_line(tmp_path, text, message):
     path = tmp_path / "words.csv"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        cu.load_words(path)
+        load_words(path)

@@ -82,7 +82,7 @@ def measures(page: Page, *, first: bool = False) -> list[Measure]:
 
 def _sizes(page: Page) -> Iterator[Measure]:
     bound = page.kind != "appendix"
-    lines = 150 if page.kind == "chapter" and not page.writes_model else 220
+    lines = 145 if page.kind == "chapter" and not page.writes_model else 212
     move = "cut, or move a section to the further page"
     yield Measure(
         "cells", "cells", len(page.notebook.cells), high=65 if bound else None, remedy=move

@@ -103,8 +103,15 @@ class Cell:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Its code without blank lines."""
-        return [line for line in self.source.splitlines() if line.strip()]
+        """Its code without blank lines and imports: what a reader reads."""
+        imports = {
+            place
+            for node in self.tree.body
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for place in range(node.lineno, node.end_lineno + 1)
+        }
+        every = enumerate(self.source.splitlines(), 1)
+        return [line for place, line in every if line.strip() and place not in imports]
 
     @cached_property
     def guards(self) -> list[Guarded]:

@@ -1,4 +1,4 @@
-"""Tables of the course: its chapters, in the README and on the first pages, and the ways through it, `cu.ways()`."""
+"""Tables of the course: its chapters, in the README and on the first pages, and the ways through it, `ways()`."""
 
 import re
 from typing import TYPE_CHECKING

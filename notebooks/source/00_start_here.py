@@ -32,8 +32,10 @@ import pandas as pd
 import torch
 
 import course_utils as cu
+from course_utils.lessons.start_here.course_map import course_map
 from course_utils.lessons.start_here.shapes import shapes
 from course_utils.lessons.start_here.translation import translate
+from course_utils.studio.tables import ways
 
 cu.seed_everything(0)
 
@@ -549,10 +551,10 @@ cu.quiz("start_here", "ratio")
 # distances (not the Python behind the page). Each holds all that it needs, so the first two are long. Hours are estimates, exercises included.
 
 # %%
-cu.course_map()
+course_map()
 
 # %% tags=["nbval-ignore-output"]
-cu.ways()
+ways()
 
 # %% [markdown]
 # ### If something goes wrong

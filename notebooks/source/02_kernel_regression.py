@@ -32,6 +32,8 @@ import torch
 from torch.nn import functional as F
 
 import course_utils as cu
+from course_utils import pooling
+from course_utils.pooling import leave_one_out_error
 
 cu.seed_everything(0)
 
@@ -412,7 +414,7 @@ cu.checks.my_leave_one_out(my_leave_one_out_solution)
 # the error against the curve, plus the variance of their noise.
 
 # %%
-leave_one_out = cu.choose(my_leave_one_out, cu.leave_one_out)
+leave_one_out = cu.choose(my_leave_one_out, pooling.leave_one_out)
 widths = torch.logspace(-2.7, 0.7, 69)
 judged = [(leave_one_out(x, y, width=w) - y).square().mean().item() for w in widths]
 training = [(kernel_regression(x, x, y, w) - y).square().mean().item() for w in widths]
@@ -495,7 +497,7 @@ cu.show_curves(
 
 # %%
 def buggy_loss(keys, values, width):
-    predictions = cu.leave_one_out(keys, values[:, None], width=width)
+    predictions = pooling.leave_one_out(keys, values[:, None], width=width)
     return (predictions - values).square().mean()
 
 
@@ -520,7 +522,7 @@ def fixed_loss_solution(keys, values, width):
     The mean over all pairs is the variance of the values plus the mean of (prediction − mean)²: 1.60 if all
     predictions are the mean, and more for any others.
     """
-    predictions = cu.leave_one_out(keys, values[:, None], width=width)[:, 0]  # (n,)
+    predictions = pooling.leave_one_out(keys, values[:, None], width=width)[:, 0]  # (n,)
     return (predictions - values).square().mean()
 
 
@@ -569,7 +571,7 @@ def look(form, degrees, draw):
     along = torch.stack([angle.cos(), angle.sin()])
     y = torch.sin(3 * square @ along) + 0.2 * torch.randn(200, generator=numbers)
     matrix, begin = forms[form]
-    loss = lambda p: cu.leave_one_out_error(square @ matrix(p), y)  # noqa: E731
+    loss = lambda p: leave_one_out_error(square @ matrix(p), y)  # noqa: E731
     W = matrix(descend(loss, begin, rate=0.7, steps=70)[0][-1])
     answers = cu.nadaraya_watson(spots @ W, square @ W, y)
     return square, W, F.mse_loss(answers, torch.sin(3 * spots @ along)).item()

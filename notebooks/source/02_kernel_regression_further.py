@@ -22,6 +22,8 @@ import torch
 from torch.nn import functional as F
 
 import course_utils as cu
+from course_utils.data.regression import two_moons
+from course_utils.pooling import KERNELS, kernel_values, leave_one_out_error
 
 cu.seed_everything(0)
 
@@ -55,7 +57,7 @@ def error(prediction):
 
 
 x, y = forty.x, forty.y
-fits = {name: cu.nadaraya_watson(places, x, y, kernel=name) for name in cu.KERNELS}
+fits = {name: cu.nadaraya_watson(places, x, y, kernel=name) for name in KERNELS}
 errors = {name: error(fit) for name, fit in fits.items()}
 pd.Series(errors, name="squared error").round(2).to_frame()
 
@@ -67,8 +69,8 @@ fig, axes = cu.subplots(
     "their fits of width 1 to the forty points: Gaussian too flat, boxcar a staircase, far too high at the "
     "left edge, constant a flat line, triangular and Epanechnikov smooth and near the true curve.",
 )  # fmt: skip
-for name, above, below in zip(cu.KERNELS, *axes, strict=True):
-    above.plot(u, cu.kernel_values(u, kernel=name), color=cu.COLORS["blue"])
+for name, above, below in zip(KERNELS, *axes, strict=True):
+    above.plot(u, kernel_values(u, kernel=name), color=cu.COLORS["blue"])
     above.set(title=name, xticks=[-2, -1, 0, 1, 2])
     below.plot(forty.x, forty.y, "o", color="0.7", markersize=3)
     below.plot(places, truth, "--", color="black", linewidth=1.2)
@@ -92,7 +94,7 @@ fig
 fine = torch.linspace(-8, 8, 160_001, dtype=torch.float64)
 shape_rows = []
 for name in ("epanechnikov", "triangular", "gaussian", "boxcar"):
-    density = cu.kernel_values(fine, kernel=name)
+    density = kernel_values(fine, kernel=name)
     density = density / torch.trapezoid(density, fine)
     sd = torch.trapezoid(fine**2 * density, fine).sqrt().item()
     shape_rows.append((name, sd, sd * torch.trapezoid(density**2, fine).item()))
@@ -460,7 +462,7 @@ cubes.round(3)
 # %%
 factors = torch.ones(16, requires_grad=True)
 for _ in range(30):
-    missed = cu.leave_one_out_error(cube * factors, noisy)
+    missed = leave_one_out_error(cube * factors, noisy)
     (gradient,) = torch.autograd.grad(missed, factors)
     factors = (factors - 50 * gradient).detach().requires_grad_()
 stretch = factors.detach()
@@ -491,9 +493,9 @@ with cu.guard("In more dimensions near and far become alike, and the error grows
 # the larger of its two probabilities; it is measured on 1,000 fresh points.
 
 # %%
-points, classes = cu.two_moons(200)
+points, classes = two_moons(200)
 one_hot = F.one_hot(classes).float()
-fresh, right_classes = cu.two_moons(1000, seed=1)
+fresh, right_classes = two_moons(1000, seed=1)
 moon_rows = []
 for width in (0.03, 0.2, 1.0):
     chances = cu.nadaraya_watson(fresh, points, one_hot, width=width)
@@ -572,7 +574,7 @@ lost
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 gaps = cu.nadaraya_watson(places, forty.x, forty.y, kernel="epanechnikov", width=0.12)
-parabola = cu.kernel_values((places[:, None] - forty.x) / 0.12, kernel="epanechnikov")
+parabola = kernel_values((places[:, None] - forty.x) / 0.12, kernel="epanechnikov")
 zeros = (parabola / (parabola.sum(1, keepdim=True) + 1e-8)) @ forty.y
 fig, axes = cu.subplots(
     1, 2, width=8.4, height=2.6, sharey=True,
@@ -602,7 +604,7 @@ fig
 starts = {}
 for width in (0.3, 0.01, 1e-4):
     log_width = torch.tensor(math.log(width), requires_grad=True)
-    cu.leave_one_out_error(forty.x, forty.y, width=log_width.exp()).backward()
+    leave_one_out_error(forty.x, forty.y, width=log_width.exp()).backward()
     starts[width] = log_width.grad.item()
 gradients = pd.Series(starts, name="d error / d log σ").rename_axis("start").to_frame()
 gradients["exactly 0"] = gradients["d error / d log σ"] == 0

@@ -23,6 +23,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
+from course_utils.attention import DotProductAttention, dot_product_weights
 
 cu.seed_everything(0)
 
@@ -318,7 +319,7 @@ with cu.guard("Each mask permits the pairs that its rule names."):
 #
 # *Section 6 of 8*
 #
-# PyTorch's operator never shows its weights. The course has two ways to see them: `cu.dot_product_weights(queries, keys, mask)` computes
+# PyTorch's operator never shows its weights. The course has two ways to see them: `dot_product_weights(queries, keys, mask)` computes
 # them, and `with cu.record_attention(model) as maps:` collects those of every attention module of a model while the block runs, and
 # keeps nothing outside it.
 #
@@ -328,7 +329,7 @@ with cu.guard("Each mask permits the pairs that its rule names."):
 # %%
 pieces_of = [torch.randn(1, 4, 8), torch.randn(1, 6, 8), torch.randn(1, 6, 2)]
 valid_four = cu.padding_mask(torch.tensor([4]), 6)[:, 0]
-model = nn.ModuleDict({"dot": cu.DotProductAttention(dropout=0.5)}).train()
+model = nn.ModuleDict({"dot": DotProductAttention(dropout=0.5)}).train()
 with cu.record_attention(model) as maps:
     model["dot"](*pieces_of, valid_four)
 after_dropout = F.dropout(maps["dot"], p=0.5)
@@ -345,7 +346,7 @@ pd.DataFrame(sums, index=[f"query {n}" for n in range(4)]).T.round(2)
 with cu.guard("Recorded weights sum to 1, also in training."):
     assert (maps["dot"].sum(dim=-1) - 1).abs().max() < 1e-5
     assert (after_dropout.sum(dim=-1) - 1).abs().max() > 0.05
-    assert torch.allclose(maps["dot"], cu.dot_product_weights(*pieces_of[:2], valid_four))
+    assert torch.allclose(maps["dot"], dot_product_weights(*pieces_of[:2], valid_four))
 
 # %% [markdown]
 # ## What it costs

@@ -46,6 +46,7 @@ from course_utils.data.text import PAD
 from course_utils.data.translation import collate
 from course_utils.lessons.bahdanau_attention import looks
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
+from course_utils.metrics import alignment_error_rate, links_both_ways, links_of, word_maps
 
 cu.seed_everything(0)
 
@@ -459,7 +460,7 @@ fig, axes = cu.subplots(
     alt="Two maps of French words over English words with the gold links framed. Above, please goes from "
     "the front to four words at the end; below, a negation: n'a and pas look at didn't.",
 )  # fmt: skip
-for ax, pair, words in zip(axes, chosen, cu.word_maps(model, chosen, *vocabularies), strict=True):
+for ax, pair, words in zip(axes, chosen, word_maps(model, chosen, *vocabularies), strict=True):
     image = cu.heatmap(ax, words, queries=pair.target, keys=pair.source, xlabel=None, ylabel=None)
     ax.tick_params(axis="x", rotation=60)
     for s, t in pair.alignment:
@@ -550,14 +551,14 @@ def diagonal(pair):
 def aligned(found, pairs):
     """AER, and the share of the weight on gold links, of one map for each pair."""
     gold = [pair.alignment for pair in pairs]
-    rate = cu.alignment_error_rate([cu.links_both_ways(words) for words in found], gold)
+    rate = alignment_error_rate([links_both_ways(words) for words in found], gold)
     framed = sum(words[t, s] for words, links in zip(found, gold, strict=True)
                  for s, t in links)  # fmt: skip
     return rate, float(framed / sum(len(words) for words in found))
 
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-maps = cu.word_maps(model, world.test, *vocabularies)
+maps = word_maps(model, world.test, *vocabularies)
 crossed = [place for place, pair in enumerate(world.test) if crossings(pair)]
 guesses = {
     "diagonal": [diagonal(pair) for pair in world.test],
@@ -568,8 +569,8 @@ columns += ["first rule alone: AER", "the same, links cross"]
 
 
 def by_first_rule(found, places):
-    links = [cu.links_of(found[i]) for i in places]
-    return cu.alignment_error_rate(links, [world.test[i].alignment for i in places])
+    links = [links_of(found[i]) for i in places]
+    return alignment_error_rate(links, [world.test[i].alignment for i in places])
 
 
 measured = {

@@ -21,6 +21,7 @@ from torch import nn
 import course_utils as cu
 from course_utils.lessons.sequence_to_sequence.real import real_run, show_real_maps
 from course_utils.lessons.sequence_to_sequence.small_world import small_world
+from course_utils.metrics import alignment_error_rate, links_both_ways, links_of
 
 cu.seed_everything(0)
 
@@ -306,14 +307,14 @@ def guesses(pair):
 
 # %%
 rules = {
-    "largest weight of each French word": cu.links_of,
-    "and what is left over": cu.links_both_ways,
+    "largest weight of each French word": links_of,
+    "and what is left over": links_both_ways,
     "above the row's average": above_average,
 }
 gold = [pair.alignment for pair in test]
 under = {
     name: [
-        cu.alignment_error_rate([rule(guesses(pair)[which]) for pair in test], gold)
+        alignment_error_rate([rule(guesses(pair)[which]) for pair in test], gold)
         for which in range(2)
     ]
     for name, rule in rules.items()

@@ -33,6 +33,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
+from course_utils.data.words import load_words
 from course_utils.lessons.self_attention import written_out
 from course_utils.lessons.self_attention.agreement import (
     ADJECTIVE,
@@ -41,6 +42,7 @@ from course_utils.lessons.self_attention.agreement import (
     VOCABULARY,
     make_sentences,
 )
+from course_utils.metrics import waiting_products
 
 cu.seed_everything(0)
 
@@ -86,7 +88,7 @@ cu.Drawing(
 # and *milk*: $0.2\cdot 0.9 + 0.2\cdot 1.0 = 0.38$.
 
 # %%
-table = cu.load_words()
+table = load_words()
 sentence = ["cat", "drinks", "cold", "milk"]
 X = table[sentence]  # (words, features)
 pd.DataFrame(X.tolist(), index=sentence, columns=table.names).round(1)
@@ -654,7 +656,7 @@ with cu.guard(
 #
 # - **multiply-adds**: multiplications, each with its addition, in all matrix products; `cu.multiply_adds` counts them;
 # - **products that wait for each other**: the longest chain of matrix products in which each one needs the result of the one before. No
-#   number of processors makes it shorter. Products that need nothing from each other count once, as all $x_tW_x$ do. `cu.waiting_products`
+#   number of processors makes it shorter. Products that need nothing from each other count once, as all $x_tW_x$ do. `waiting_products`
 #   looks for this chain in the graph that autograd keeps;
 # - **path length**: how many layers, or steps of a recurrence, lie between the first word and the last output. A convolution with a
 #   **dilation** of 3 leaves gaps, and reads $i$, $i - 3$, $i - 6$.
@@ -758,7 +760,7 @@ lengths = [16, 32, 96, 192, 384, 768]
 texts = {n: torch.randn(n, d) for n in lengths}
 adds = {n: [cu.multiply_adds(f, texts[n]) for f in layers.values()] for n in texts}
 costs = pd.DataFrame(adds, index=list(layers)).T
-waits = {n: [cu.waiting_products(f(texts[n])) for f in layers.values()] for n in texts}
+waits = {n: [waiting_products(f(texts[n])) for f in layers.values()] for n in texts}
 paths = {n: [path(n, kernel), path(n, kernel, grow=k)] for n in lengths[:3]}
 print(pd.DataFrame(waits, index=list(layers)).rename_axis("products that wait"), "\n")
 print(pd.DataFrame(paths, index=["convolution", "dilated"]).rename_axis("layers"))

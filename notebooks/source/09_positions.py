@@ -39,6 +39,13 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
+from course_utils.positions import (
+    RelativeBias,
+    RelativeKeys,
+    offset_buckets,
+    rotate,
+    sinusoidal_table,
+)
 
 cu.seed_everything(0)
 
@@ -88,7 +95,7 @@ def sinusoids(length, dim, base=10_000.0):
 columns = 32  # try 16 | 32 | 64
 P = sinusoids(60, columns)
 by_hand = sinusoids(3, 4)
-same_table = torch.equal(P, cu.sinusoidal_table(60, columns))
+same_table = torch.equal(P, sinusoidal_table(60, columns))
 print(by_hand.numpy().round(3), "\nequal to course_utils:", same_table)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -318,7 +325,7 @@ def my_rotate_solution(x):
 cu.checks.my_rotate(my_rotate_solution)
 
 # %%
-rotary = cu.choose(my_rotate, cu.rotate)
+rotary = cu.choose(my_rotate, rotate)
 one = rotary(torch.tensor([1.0, 0.0]).expand(9, 2))
 print(f"positions 2 and 3: {one[2] @ one[3]:.3f}; 7 and 8: {one[7] @ one[8]:.3f}")
 query, key = torch.randn(2, 1, 64).expand(2, 24, 64)
@@ -473,11 +480,11 @@ def alibi(n, slope):
 # %%
 slope = 0.5  # try 0.1 … 2.0
 print(offsets(4))
-relative, Q = cu.RelativeKeys(8, farthest=2), torch.randn(2, 5, 8)
+relative, Q = RelativeKeys(8, farthest=2), torch.randn(2, 5, 8)
 same_shaw = torch.allclose(shaw(Q, relative.table), relative(Q), atol=1e-6)
 lefts = [1, 7, 8, 11, 12, 15, 16, 32, 90, 91, 999]
 buckets_of = dict(zip(lefts, bucket(-torch.tensor(lefts)).tolist(), strict=True))
-same_buckets = torch.equal(bucket(offsets(500)), cu.offset_buckets(offsets(500)))
+same_buckets = torch.equal(bucket(offsets(500)), offset_buckets(offsets(500)))
 print(f"distance to the left: bucket {buckets_of}")
 print("equal to course_utils: Shaw", same_shaw, "buckets", same_buckets)
 print("ALiBi, factors of query 0:", alibi(4, slope)[0].exp())
@@ -512,9 +519,9 @@ class Reader(nn.Module):
         if kind == "learned":
             self.positions = cu.LearnedPositions(dim, max_len=64)
         if kind == "Shaw":
-            self.relative = cu.RelativeKeys(dim, farthest=15)
+            self.relative = RelativeKeys(dim, farthest=15)
         if kind == "T5":
-            self.relative = cu.RelativeBias(num_heads=1)
+            self.relative = RelativeBias(num_heads=1)
 
     def forward(self, tokens, start=0, with_weights=False):  # start: of token 0
         x = self.embedding(tokens)  # (batch, n, dim)

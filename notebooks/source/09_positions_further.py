@@ -21,6 +21,7 @@ import torch
 from torch import nn
 
 import course_utils as cu
+from course_utils.positions import rotate, sinusoidal_table
 
 cu.seed_everything(0)
 
@@ -36,7 +37,7 @@ cu.seed_everything(0)
 # The last term is what a layer needs to look at places, whatever words stand there. And there is room for it: how many of 512 directions do the first 128 positions use?
 
 # %%
-P = cu.sinusoidal_table(128, 512).double()
+P = sinusoidal_table(128, 512).double()
 energy = torch.linalg.svdvals(P).square()
 share = energy.cumsum(0) / energy.sum()
 for part in (0.9, 0.99, 0.999):
@@ -59,7 +60,7 @@ for part in (0.9, 0.99, 0.999):
 
 # %%
 d = 512  # try 16 | 64 | 512
-table = cu.sinusoidal_table(1000, d).double()
+table = sinusoidal_table(1000, d).double()
 k = torch.arange(200)
 products = table[:200] @ table[0]
 law = d / 2 * (1 - (k[1:].log() + 0.5772) / math.log(10_000))
@@ -78,7 +79,7 @@ print(f"near − far, random matrices: {gaps.mean():.2f}, deviation {gaps.std():
 curves = {"d = 16": 16, "d = 512": 512}
 cu.show_curves(
     k[1:], {
-        **{name: (t := cu.sinusoidal_table(200, size).double())[1:] @ t[0] / (size / 2) for name, size in curves.items()},
+        **{name: (t := sinusoidal_table(200, size).double())[1:] @ t[0] / (size / 2) for name, size in curves.items()},
         "law": law / (d / 2), "ALiBi, exp(−k/8)": torch.exp(-k[1:] / 8),
     },
     xlabel="distance k", ylabel="share of the largest", width=7, height=3,
@@ -103,7 +104,7 @@ with cu.guard("At 512 columns the product follows the law; random matrices see n
 # One pair repeats: 44 is close to $7\cdot 2\pi = 43.98$, so that positions 0 and 44 are nearly the same to the fastest pair. Are there twins for all pairs together? And how far apart are neighbors, compared with any other two of 2,000 positions?
 
 # %%
-rows = cu.sinusoidal_table(2000, 32).double()
+rows = sinusoidal_table(2000, 32).double()
 apart = torch.cdist(rows, rows)
 by_one = (rows[44, :2] - rows[0, :2]).norm()
 print(f"0 and 44: {by_one:.3f} by one pair, {apart[0, 44]:.2f} by all")
@@ -148,15 +149,15 @@ def rotate_halves(x):
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
 
 
-cu.equal(rotate_complex, cu.rotate, torch.randn(2, 20, 16))
+cu.equal(rotate_complex, rotate, torch.randn(2, 20, 16))
 
 # %%
 Q, K = torch.randn(2, 20, 16)
 order = torch.arange(16).view(2, 8).T.flatten()  # 0, 8, 1, 9, …: halves side by side
 scores_of = {
-    "neighbors": cu.rotate(Q) @ cu.rotate(K).T,
+    "neighbors": rotate(Q) @ rotate(K).T,
     "halves": rotate_halves(Q) @ rotate_halves(K).T,
-    "halves, columns reordered": cu.rotate(Q[:, order]) @ cu.rotate(K[:, order]).T,
+    "halves, columns reordered": rotate(Q[:, order]) @ rotate(K[:, order]).T,
 }
 picked = {n: s[[0, 5, 19], [0, 3, 0]].tolist() for n, s in scores_of.items()}
 pd.DataFrame(picked, index=["offset 0", "offset 2", "offset 19"]).T.round(3)
@@ -169,8 +170,8 @@ pd.DataFrame(picked, index=["offset 0", "offset 2", "offset 19"]).T.round(3)
 
 # %%
 constant = torch.tensor([1.0, 0.0]).repeat(16).expand(60, 32)
-exchanged = cu.sinusoidal_table(60, 32).unflatten(1, (16, 2)).flip(-1).flatten(1)
-print(f"largest difference: {(cu.rotate(constant) - exchanged).abs().max():.6f}")
+exchanged = sinusoidal_table(60, 32).unflatten(1, (16, 2)).flip(-1).flatten(1)
+print(f"largest difference: {(rotate(constant) - exchanged).abs().max():.6f}")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The pairings agree at offset 0 and after reordering, not elsewhere."):
@@ -178,7 +179,7 @@ with cu.guard("The pairings agree at offset 0 and after reordering, not elsewher
     assert torch.allclose(two, three, atol=1e-4)
     assert torch.allclose(one.diagonal(), two.diagonal(), atol=1e-4)
     assert (one - two).abs().mean() > 0.5
-    assert torch.allclose(cu.rotate(constant), exchanged, atol=1e-5)
+    assert torch.allclose(rotate(constant), exchanged, atol=1e-5)
 
 # %% [markdown]
 # ## Positions in a cache
@@ -192,7 +193,7 @@ with cu.guard("The pairings agree at offset 0 and after reordering, not elsewher
 # %%
 tokens = torch.randn(6, 16)
 every = torch.arange(6)
-turned = cu.rotate(tokens)
+turned = rotate(tokens)
 at_once = cu.scaled_dot_product_attention(turned, turned, tokens, is_causal=True)
 
 
@@ -205,12 +206,12 @@ def step_by_step(turn_query, turn_keys):
     return torch.cat(answers)
 
 
-turned_once = torch.cat([cu.rotate(tokens[t : t + 1], start=t) for t in every.tolist()])
-at_t = lambda q, t: cu.rotate(q, start=t)  # noqa: E731
+turned_once = torch.cat([rotate(tokens[t : t + 1], start=t) for t in every.tolist()])
+at_t = lambda q, t: rotate(q, start=t)  # noqa: E731
 ways = {
     "keys kept turned": step_by_step(at_t, lambda x: turned_once[: len(x)]),
-    "keys turned at each step": step_by_step(at_t, cu.rotate),
-    "every query at position 0": step_by_step(lambda q, t: cu.rotate(q), cu.rotate),
+    "keys turned at each step": step_by_step(at_t, rotate),
+    "every query at position 0": step_by_step(lambda q, t: rotate(q), rotate),
 }
 off = {name: (y - at_once).abs().max(dim=1).values for name, y in ways.items()}
 pd.DataFrame({n: y.tolist() for n, y in off.items()}).T.add_prefix("token ").round(3)
@@ -261,7 +262,7 @@ with cu.guard("A causal mask tells the position; one layer sees no order before 
 # %%
 wide, deviation = 512, 1.0
 embedded = deviation * torch.randn(1000, wide) * math.sqrt(wide)
-lengths = embedded.norm(dim=1), cu.sinusoidal_table(50, wide).norm(dim=1)
+lengths = embedded.norm(dim=1), sinusoidal_table(50, wide).norm(dim=1)
 ratio = (lengths[0].mean() / lengths[1].mean()).item()
 print(f"an embedding is {ratio:.1f} times as long as a position")
 counts = torch.arange(2048).bfloat16().unique(return_counts=True)[1]
@@ -272,7 +273,7 @@ print(f"2048 positions in bfloat16: {whole} numbers, {sharing} positions share t
 class PlainTable(nn.Module):
     def __init__(self, dim):
         super().__init__()
-        self.table = cu.sinusoidal_table(100, dim)  # right: self.register_buffer
+        self.table = sinusoidal_table(100, dim)  # right: self.register_buffer
 
 
 for module in (PlainTable(16), cu.SinusoidalPositions(16)):

@@ -35,6 +35,7 @@ import torch
 from torch import nn
 
 import course_utils as cu
+from course_utils import decoding
 from course_utils.data.text import BOS, EOS
 from course_utils.data.translation import collate
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
@@ -332,7 +333,7 @@ mine_too = "i'm home ."  # try "i'm home ." | "go ." | "the old woman is sleepin
 translator, larger = beams.stored_translator(), larger_world()
 words_of = larger.source_vocab, larger.target_vocab
 lines = [" ".join(pair.source) for pair in larger.test]
-some, same, decoders = [mine_too, *lines[:29]], 0, (cu.greedy, cu.beam_search)
+some, same, decoders = [mine_too, *lines[:29]], 0, (cu.greedy, decoding.beam_search)
 for line in some:
     asked = beams.asked(line, words_of[0])
     mine = Recomputing(translator, *asked)

@@ -42,8 +42,10 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.data.prose import TextBatch
+from course_utils.cache import KVCache
+from course_utils.data.prose import Subwords, TextBatch, load_english, load_story
 from course_utils.data.text import EOS
+from course_utils.decoding import next_token_probs
 from course_utils.lessons.gpt import real, repeats, training, writing
 from course_utils.lessons.multi_head_attention.lookups import without_head
 
@@ -82,18 +84,18 @@ cu.recall("training_transformers", "positions", "multi_head_attention")
 
 # %%
 five = ["play"] * 6 + ["played"] * 4 + ["lay"] * 3 + ["stay"] * 5 + ["stayed"] * 2
-print("merges of the five words:", cu.Subwords(five, size=100).merges[:4])
+print("merges of the five words:", Subwords(five, size=100).merges[:4])
 
-sentences = cu.load_english()
+sentences = load_english()
 random.Random(0).shuffle(sentences)
 held_out, read = sentences[:1000], sentences[1000:]
 vocab_size = 512  # try 128 | 256 | 512 | 800
-subwords = cu.Subwords(read, size=vocab_size)
+subwords = Subwords(read, size=vocab_size)
 print(*subwords.pieces("she walked to the overparameterized bakery ."))
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 words = Counter(" ".join(read).split())
-story = " ".join(cu.load_story()).split()
+story = " ".join(load_story()).split()
 letters = set("".join(words))
 cuts = {
     "characters": (len(letters) + 1, lambda word: len(word) + 1, lambda word: set(word) - letters),
@@ -117,7 +119,7 @@ pd.DataFrame(
 ).T
 
 # %% [markdown]
-# `cu.Subwords` learns merges with the library `tokenizers`; the first line has those of the hand example. Then comes the course's text: 21,248 English sentences, of which 1,000 are held out. With 512 subwords a word of the held-out sentences has 1.45 tokens on average, with characters 4.69. A word vocabulary has one token for each, but does not know 19 % of the words of a short story; our pieces fail only where a
+# `Subwords` learns merges with the library `tokenizers`; the first line has those of the hand example. Then comes the course's text: 21,248 English sentences, of which 1,000 are held out. With 512 subwords a word of the held-out sentences has 1.45 tokens on average, with characters 4.69. A word vocabulary has one token for each, but does not know 19 % of the words of a short story; our pieces fail only where a
 # character is unknown (3 %). GPT-2 begins with *bytes* instead, and BERT chooses its merges by another score ([further page](13_gpt_further.ipynb#Bytes-instead-of-characters)).
 
 # %%
@@ -314,7 +316,7 @@ class GPT(nn.Module):
 
     def start(self):
         """Nothing read so far: an empty cache for each block."""
-        return [cu.KVCache() for _ in self.layers]
+        return [KVCache() for _ in self.layers]
 
     def step(self, tokens, caches):
         """Read (batch, new) ids: logits (batch, vocab_size) of the next."""
@@ -536,9 +538,9 @@ temperature = 2.0  # try 0.1 … 10
 settings = {"T = 1": (1, None), "T = ½": (0.5, None)}
 settings |= {f"T = {temperature:g}": (temperature, None), "T = 1, top-2": (1, 2)}
 drawn_from = {
-    name: cu.next_token_probs(z, temperature=t, top_k=k).tolist()
+    name: next_token_probs(z, temperature=t, top_k=k).tolist()
     for name, (t, k) in settings.items()
-}
+}  # fmt: skip
 pd.DataFrame(drawn_from, index=["8", "4", "2", "1"]).T.round(3)
 
 # %% [markdown]
@@ -550,7 +552,7 @@ pd.DataFrame(drawn_from, index=["8", "4", "2", "1"]).T.round(3)
 #
 # *build · 8 minutes*
 #
-# Write `my_generate`. `state = model.start()` makes empty caches, and `model.step(tokens, state)` reads (batch, new) tokens onto them and gives the logits of the next, (batch, vocab_size). `cu.next_token_probs(logits, temperature=…, top_k=…)` gives the probabilities, `torch.multinomial(probs, 1, generator=generator)` draws. Each token is read at most once, the last one drawn not at all.
+# Write `my_generate`. `state = model.start()` makes empty caches, and `model.step(tokens, state)` reads (batch, new) tokens onto them and gives the logits of the next, (batch, vocab_size). `next_token_probs(logits, temperature=…, top_k=…)` gives the probabilities, `torch.multinomial(probs, 1, generator=generator)` draws. Each token is read at most once, the last one drawn not at all.
 
 
 # %% tags=["exercise", "build"]
@@ -570,7 +572,7 @@ def my_generate_solution(model, prompt, steps, temperature=1.0, top_k=None, gene
     state, text, new = model.start(), prompt, prompt
     for _ in range(steps):
         logits = model.step(new, state)
-        probs = cu.next_token_probs(logits, temperature=temperature, top_k=top_k)
+        probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
         new = torch.multinomial(probs, 1, generator=generator)
         text = torch.cat([text, new], dim=1)
     return text

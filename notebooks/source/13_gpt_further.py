@@ -19,6 +19,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import course_utils as cu
+from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import UNK
 from course_utils.lessons.gpt import bits, real, writing
 from course_utils.lessons.gpt.training import evaluate, train, windows
@@ -66,9 +67,9 @@ cu.checks.encode_word(encode_word_solution)
 
 # %%
 encode = cu.choose(encode_word, writing.encode_word)
-sentences = cu.load_english()
+sentences = load_english()
 size = 512  # try 300 | 512 | 800
-subwords = cu.Subwords(sentences, size=size)
+subwords = Subwords(sentences, size=size)
 asked = sorted(Counter(" ".join(sentences).split()))[::5]
 same = sum(encode(word, subwords.merges) == subwords.pieces(word) for word in asked)
 print(f"{len(subwords.merges)} merges; as the library in {same} of {len(asked)} words")

@@ -47,6 +47,7 @@ from course_utils.lessons.bert_and_transfer import (
     tasks,
     tuning,
 )
+from course_utils.models.language import SentenceClassifier
 
 cu.seed_everything(0)
 
@@ -395,7 +396,7 @@ cu.quiz("bert_and_transfer", "two_losses")
 #
 # In the first each sentence comes in both forms. They have the same words, so that a classifier on a **bag of words** (which tokens occur, not where) has to give both the same answer: it is right in exactly one half, by construction.
 #
-# A classifier (`cu.SentenceClassifier`) takes the mean of the features of all real tokens, and one linear layer. `tuning.fine_tune` is a loop as above, with labels. It trains all weights, those of the pretrained network, too.
+# A classifier (`SentenceClassifier`) takes the mean of the features of all real tokens, and one linear layer. `tuning.fine_tune` is a loop as above, with labels. It trains all weights, those of the pretrained network, too.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -416,7 +417,7 @@ number = 50  # try 20 | 50 | 100
 few = tasks.few("order", number, seed=0)
 for start, body in (("from scratch", BERT(**stored.config)), ("pretrained", revived())):
     torch.manual_seed(0)
-    classifier = cu.SentenceClassifier(body, 2)
+    classifier = SentenceClassifier(body, 2)
     tuning.fine_tune(classifier, few, steps=120, lr=1e-3, seed=0)
     print(f"{start}: {tuning.accuracy(classifier, order_test):.3f}")
 
@@ -585,7 +586,7 @@ def with_lora(body):
 
 torch.manual_seed(0)
 before = revived()(order_test.ids, order_test.lengths)
-small = cu.SentenceClassifier(with_lora(revived()), 2)
+small = SentenceClassifier(with_lora(revived()), 2)
 same = torch.equal(small.body(order_test.ids, order_test.lengths), before)
 trained = sum(p.numel() for p in small.parameters() if p.requires_grad)
 whole = sum(p.numel() for p in small.parameters())

@@ -35,7 +35,11 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
+from course_utils.data.images import ImageLoader
 from course_utils.lessons.vision_transformers import looking, training
+from course_utils.metrics import confusion_matrix, predict_classes
+from course_utils.models.vision import attention_rollout, cut_patches, join_patches
+from course_utils.train.losses import classification_loss
 
 cu.seed_everything(0)
 
@@ -117,7 +121,7 @@ cu.checks.my_patches(my_patches_solution)
 # A patch becomes a token by one matrix, the same for all patches. Many programs write a convolution instead, whose kernel *and* stride are the patch: its window stops once on each patch. As the line below shows, that is the same map, since `my_patches` puts the numbers of a patch in the order in which a convolution keeps its kernels: channel, row, column. So the first layer of a ViT *is* a convolution. A network of convolutions goes on with overlapping windows; here each window stands alone, and the rest is attention.
 
 # %%
-cut = cu.choose(my_patches, cu.cut_patches)
+cut = cu.choose(my_patches, cut_patches)
 high = 7  # try 7 | 14 | 4
 wide = 7  # try 7 | 14 | 2
 convolution = nn.Conv2d(3, 64, kernel_size=(high, wide), stride=(high, wide))
@@ -260,7 +264,7 @@ cu.equal(tall, package, torch.randn(2, 3, 28, 12))
 
 vit = ViT()
 patches = cut(boot, (7, 7))
-mixed = cu.join_patches(patches[:, torch.randperm(16)], 1, 28, 28)
+mixed = join_patches(patches[:, torch.randperm(16)], 1, 28, 28)
 bag = ViT()
 nn.init.zeros_(bag.positions.table)
 for name, model in (("with positions", vit), ("without", bag)):
@@ -313,8 +317,8 @@ in_block = 4 * (d * d + d) + 2 * d * f + f + d + 4 * d
 by_hand = (49 * d + d) + d + (m + 1) * d + 2 * in_block + 2 * d + (10 * d + 10)
 in_products = (m + 1) * (4 * d * d + 2 * d * f) + 2 * (m + 1) ** 2 * d
 products = m * 49 * d + 2 * in_products + 10 * d
-batch = next(iter(cu.ImageLoader(images, batch_size=64, seed=0)))
-loss = cu.classification_loss()
+batch = next(iter(ImageLoader(images, batch_size=64, seed=0)))
+loss = classification_loss()
 ritual = {"expected": by_hand, "operations": 64 * products, "lr": 3e-3}
 cu.before_training(vit, batch, loss, **ritual)
 
@@ -339,7 +343,7 @@ cu.before_training(Forgetful(), batch, loss, **ritual, steps=5)
 # %%
 def train(model, images, epochs, lr=3e-3, seed=0, after_epoch=None):
     """The loss of each step."""
-    loader = cu.ImageLoader(images, batch_size=64, seed=seed)
+    loader = ImageLoader(images, batch_size=64, seed=seed)
     options = {"weight_decay": 0.05, "fused": True}
     optimizer, losses = torch.optim.AdamW(model.parameters(), lr, **options), []
     total = epochs * len(loader)
@@ -407,8 +411,8 @@ ax_share.legend()
 training_picture
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-answers = cu.predict_classes(vit, cu.ImageLoader(test, batch_size=500, shuffle=False))
-confusion = cu.confusion_matrix(*answers, 10)
+answers = predict_classes(vit, ImageLoader(test, batch_size=500, shuffle=False))
+confusion = confusion_matrix(*answers, 10)
 confusion_picture, confusion_ax = cu.subplots(
     width=6.4, height=4.2,
     alt="Confusion matrix of ten classes, 200 images each. The diagonal is dark, with the shirt faintest. The other counts lie "
@@ -510,7 +514,7 @@ with cu.guard(
 #
 # A convolution looks at neighbors, and does the same everywhere. That is built in: an **inductive bias**. A ViT has to learn even that neighboring patches belong together. Does it therefore need more images?
 #
-# A comparison needs equal budgets. The other network, `cu.SmallCNN`, has three convolutions of 3 × 3 with stride 2. Each network has the rate that was best for it among five, from 0.001 to 0.1, on the validation images (one seed): 0.003 for the ViT and 0.03 for the CNN. Both see the same images, once for **equal epochs** (5), once for **equal steps** (400 batches), with three seeds.
+# A comparison needs equal budgets. The other network, `SmallCNN`, has three convolutions of 3 × 3 with stride 2. Each network has the rate that was best for it among five, from 0.001 to 0.1, on the validation images (one seed): 0.003 for the ViT and 0.03 for the CNN. Both see the same images, once for **equal epochs** (5), once for **equal steps** (400 batches), with three seeds.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -673,7 +677,7 @@ def rollout(maps, keep=0.5):
 block_0 = [[0.5, 0.5, 0], [0, 1, 0], [0, 0.5, 0.5]]
 block_1 = [[0, 0, 1], [0, 1, 0], [0, 0, 1]]
 example = list(torch.tensor([block_0, block_1])[:, None, None])
-for one in (rollout, cu.attention_rollout):
+for one in (rollout, attention_rollout):
     print(f"by hand, {one.__name__}:", one(example)[0, 0].tolist())
 
 keep = 0.5  # try 0 … 1

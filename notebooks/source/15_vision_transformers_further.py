@@ -20,7 +20,11 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
+from course_utils.data.images import ImageLoader
 from course_utils.lessons.vision_transformers import other_sizes, training
+from course_utils.metrics import predict_classes
+from course_utils.models.vision import PatchEmbedding, cut_patches, join_patches
+from course_utils.train.losses import classification_loss
 
 cu.seed_everything(0)
 
@@ -50,14 +54,14 @@ def by_reshape(images, p):
     return images.reshape(len(images), -1, images.shape[1] * p * p)
 
 
-ways = {"right": cu.cut_patches, "no permute": without_permute}
+ways = {"right": cut_patches, "no permute": without_permute}
 ways["reshape alone"] = by_reshape
 for name, way in ways.items():
-    same = torch.equal(way(boot[None], 7), cu.cut_patches(boot[None], 7))
+    same = torch.equal(way(boot[None], 7), cut_patches(boot[None], 7))
     print(f"{name:14} {tuple(way(colored, 7).shape)}, right on a gray image: {same}")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-rebuilt = [cu.join_patches(way(colored, 7), 3, 28, 28) for way in ways.values()]
+rebuilt = [join_patches(way(colored, 7), 3, 28, 28) for way in ways.values()]
 cu.show_images(
     torch.cat([colored, *rebuilt]),
     titles=["image", *ways],
@@ -129,13 +133,13 @@ def share_moved(module, before):
 beside = {}
 for given in ("network", "network and embedding"):
     torch.manual_seed(0)
-    embedding, network = cu.PatchEmbedding(7, 1, 64), Network(64)
+    embedding, network = PatchEmbedding(7, 1, 64), Network(64)
     modules = {"network": network, "embedding": embedding}
     old = {n: [p.detach().clone() for p in m.parameters()] for n, m in modules.items()}
     learning = [p for n in given.split(" and ") for p in modules[n].parameters()]
     adam = torch.optim.AdamW(learning, 1e-3)
     losses = []
-    for batch in cu.ImageLoader(images[:5120]):
+    for batch in ImageLoader(images[:5120]):
         loss = F.cross_entropy(network(embedding(batch.images)), batch.labels)
         adam.zero_grad()
         loss.backward()
@@ -371,12 +375,12 @@ def full_size(*, quick=False):
     large = nn.Sequential(nn.Upsample((96, 96), mode="bilinear"), vit).to(device)
     both = [cu.load_fashion_mnist(part, full=not quick) for part in ("train", "test")]
     learned, asked = (part[:256] if quick else part for part in both)
-    loader, passes = cu.ImageLoader(learned, augment=True), 2 if quick else 20
+    loader, passes = ImageLoader(learned, augment=True), 2 if quick else 20
     schedule = cu.warmup_decay(passes * len(loader) // 10, passes * len(loader))
     options = {"lr": 5e-4, "schedule": schedule, "weight_decay": 0.05, "quiet": quick}
-    cu.Trainer(cu.classification_loss(), epochs=passes, **options).fit(large, loader)
-    batches = cu.ImageLoader(asked, batch_size=500, shuffle=False)
-    return {"test": cu.accuracy(*cu.predict_classes(large, batches))}
+    cu.Trainer(classification_loss(), epochs=passes, **options).fit(large, loader)
+    batches = ImageLoader(asked, batch_size=500, shuffle=False)
+    return {"test": cu.accuracy(*predict_classes(large, batches))}
 
 
 cu.stored_run("vision_transformers_further", full_size)

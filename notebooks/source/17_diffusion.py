@@ -33,6 +33,8 @@ import course_utils as cu
 from course_utils.data.images import ImageBatch
 from course_utils.lessons.diffusion import captions, copies, stepping
 from course_utils.lessons.diffusion.training import clothes
+from course_utils.models.diffusion import CrossAttention as CourseCrossAttention
+from course_utils.models.noise import Diffusion, cosine_schedule
 
 cu.seed_everything(0)
 
@@ -119,7 +121,7 @@ share = (torch.arange(T + 1, dtype=torch.double) / T + 0.008) / 1.008
 f = (math.pi / 2 * share).cos().square()
 betas = (1 - f[1:] / f[:-1]).clamp(max=0.999)
 alpha_bar = torch.cat([torch.ones(1), (1 - betas).cumprod(0)]).float()
-cu.equal(lambda: alpha_bar, lambda: cu.cosine_schedule(T))
+cu.equal(lambda: alpha_bar, lambda: cosine_schedule(T))
 
 train_images, train_labels = clothes("train", 14)  # means of 2 × 2 pixels
 test_images, test_labels = clothes("test", 14)
@@ -491,7 +493,7 @@ def sample(network, labels, seed=0):
 path_of = 9  # try 0 … 9
 ours, _ = sample(page_net, torch.arange(10))
 stored_ways, stored_guesses = sample(painter, torch.arange(10))
-diffusion, size = cu.Diffusion(alpha_bar), (10, 1, 14, 14)
+diffusion, size = Diffusion(alpha_bar), (10, 1, 14, 14)
 package = diffusion.sample(painter, size, labels=torch.arange(10))
 print(f"the package's sampler differs by {(stored_ways[-1] - package).abs().max():.0e}")
 
@@ -712,7 +714,7 @@ attend = cu.choose(attend_to_words, stepping.attend_to_words)
 token_dim = 16  # try 4 … 64
 cu.seed_everything(1)
 cross, words = CrossAttention(32, token_dim, num_heads=2), torch.randn(1, 5, token_dim)
-reference = cu.CrossAttention(32, token_dim, num_heads=2)
+reference = CourseCrossAttention(32, token_dim, num_heads=2)
 reference.load_state_dict(cross.state_dict())
 spots = torch.randn(1, 32, 7, 7)
 cu.equal(cross, reference, spots, words)

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 import course_utils as cu
+from course_utils.pooling import leave_one_out, leave_one_out_error
 
 # predicted_answers
 
@@ -86,7 +87,7 @@ def width_not_squared(keys: Tensor, values: Tensor, width: float) -> Tensor:
 
 def a_column(keys: Tensor, values: Tensor, width: float) -> Tensor:
     """Leaves a column."""
-    return cu.leave_one_out(keys, values[:, None], width=width)
+    return leave_one_out(keys, values[:, None], width=width)
 
 
 def width_as_a_number(keys: Tensor, values: Tensor, width: float) -> Tensor:
@@ -99,7 +100,7 @@ def values_centered_in_place(keys: Tensor, values: Tensor, width: float) -> Tens
     """Subtracts the mean from the caller's own values."""
     mean = values.mean()
     values -= mean
-    return cu.leave_one_out(keys, values, width=width) + mean
+    return leave_one_out(keys, values, width=width) + mean
 
 
 def masked_by_distance(keys: Tensor, values: Tensor, width: float) -> Tensor:
@@ -116,7 +117,7 @@ def infinity_times_the_identity(keys: Tensor, values: Tensor, width: float) -> T
 
 def parameters_renamed(k: Tensor, v: Tensor, s: float) -> Tensor:
     """Right, and not to be called by the names of the stub."""
-    return cu.leave_one_out(k, v, width=s)
+    return leave_one_out(k, v, width=s)
 
 
 # loo_residuals
@@ -152,18 +153,18 @@ def largest_of_the_row(weights: Tensor, values: Tensor) -> Tensor:
 
 def still_broadcast(keys: Tensor, values: Tensor, width: float) -> Tensor:
     """The bug as it stands in the chapter."""
-    predictions = cu.leave_one_out(keys, values[:, None], width=width)
+    predictions = leave_one_out(keys, values[:, None], width=width)
     return (predictions - values).square().mean()
 
 
 def summed(keys: Tensor, values: Tensor, width: float) -> Tensor:
     """Sums instead of averaging."""
-    return (cu.leave_one_out(keys, values, width=width) - values).square().sum()
+    return (leave_one_out(keys, values, width=width) - values).square().sum()
 
 
 def one_for_each_point(keys: Tensor, values: Tensor, width: float) -> Tensor:
     """Forgets the mean."""
-    return (cu.leave_one_out(keys, values, width=width) - values).square()
+    return (leave_one_out(keys, values, width=width) - values).square()
 
 
 def nothing_left_out_of_the_loss(keys: Tensor, values: Tensor, width: float) -> Tensor:
@@ -173,22 +174,22 @@ def nothing_left_out_of_the_loss(keys: Tensor, values: Tensor, width: float) -> 
 
 def width_of_one(keys: Tensor, values: Tensor, width: float) -> Tensor:
     """Ignores the width."""
-    return cu.leave_one_out_error(keys, values)
+    return leave_one_out_error(keys, values)
 
 
 def width_as_a_number_in_the_loss(keys: Tensor, values: Tensor, width: float) -> Tensor:
     """Takes the width out of the graph."""
-    return cu.leave_one_out_error(keys, values, width=float(width))
+    return leave_one_out_error(keys, values, width=float(width))
 
 
 def gradient_of_zero(keys: Tensor, values: Tensor, width: float) -> Tensor:
     """Hangs the width on with a factor of 0."""
-    return cu.leave_one_out_error(keys, values, width=float(width)) + 0 * width
+    return leave_one_out_error(keys, values, width=float(width)) + 0 * width
 
 
 def a_plain_number(keys: Tensor, values: Tensor, width: float) -> float:
     """Takes the number out of the tensor."""
-    return cu.leave_one_out_error(keys, values, width=width).item()
+    return leave_one_out_error(keys, values, width=width).item()
 
 
 MISTAKES = {

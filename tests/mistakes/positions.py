@@ -2,7 +2,7 @@
 
 import torch
 
-import course_utils as cu
+from course_utils.positions import rotate
 
 # predicted_products -----------------------------------------------------------------------------
 
@@ -77,12 +77,12 @@ def not_interleaved(x):
 
 def another_base(x):
     """Base 1,000."""
-    return cu.rotate(x, base=1_000.0)
+    return rotate(x, base=1_000.0)
 
 
 def half_the_exponent(x):
     """10,000^(−j/dim)."""
-    return cu.rotate(x, base=100.0)
+    return rotate(x, base=100.0)
 
 
 def one_frequency(x):
@@ -101,13 +101,13 @@ def second_from_the_new_first(x):
 
 def writes_into_its_input(x):
     """Right numbers, in the caller's memory."""
-    x[...] = cu.rotate(x)
+    x[...] = rotate(x)
     return x
 
 
 def along_the_batch(x):
     """Takes the first axis for the positions."""
-    return cu.rotate(x.transpose(0, -2)).transpose(0, -2)
+    return rotate(x.transpose(0, -2)).transpose(0, -2)
 
 
 def even_columns_only(x):
@@ -117,13 +117,13 @@ def even_columns_only(x):
 
 def no_gradient(x):
     """Right numbers, without a gradient."""
-    return cu.rotate(x.detach())
+    return rotate(x.detach())
 
 
 def divides_by_the_position(x):
     """0 / 0 at position 0."""
     place = torch.arange(x.shape[-2])[:, None]
-    return cu.rotate(x) * place / place
+    return rotate(x) * place / place
 
 
 def forgets_the_type(x):
@@ -134,7 +134,7 @@ def forgets_the_type(x):
 
 def one_position_at_a_time(x):
     """Right numbers, in a loop over positions: seven minutes in place of seconds for the chapter's readers."""
-    return torch.cat([cu.rotate(x[..., [i], :], start=i) for i in range(x.shape[-2])], dim=-2)
+    return torch.cat([rotate(x[..., [i], :], start=i) for i in range(x.shape[-2])], dim=-2)
 
 
 # fixed_add --------------------------------------------------------------------------------------

@@ -328,7 +328,7 @@ def _(candidate):
     "tokens are drawn with the probabilities of temperature and top_k",
     hint=(
         "Is a token drawn, or is the best one taken? `torch.multinomial(probs, 1, generator=generator)` draws.",
-        "Which probabilities does it draw from: `cu.next_token_probs(logits, temperature=…, top_k=…)`?",
+        "Which probabilities does it draw from: `next_token_probs(logits, temperature=…, top_k=…)`?",
     ),
 )
 def _(candidate):

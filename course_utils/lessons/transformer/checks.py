@@ -253,7 +253,7 @@ def _(candidate):
 
 
 @fixed_block.must(
-    "it agrees with cu.DecoderLayer",
+    "it agrees with DecoderLayer",
     hint="What does each sublayer read, and through which norm? To what is its output added?",
 )
 def _(candidate):
