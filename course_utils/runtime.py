@@ -4,21 +4,21 @@ It imports nothing else of the course. Seeds are taught in *Start here*.
 """
 
 import contextlib
-import functools
 import os
 import random
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
-LESSONS = ROOT / "course_utils" / "lessons"
 """The folder that holds `book.toml`, `notebooks/` and `data/`."""
+
+LESSONS = ROOT / "course_utils" / "lessons"
 
 ABANDONED = 3600
 """Seconds after which an unfinished file belongs to no process any more."""
@@ -155,37 +155,3 @@ def placed(model: torch.nn.Module, device: torch.device | str) -> Iterator[torch
         yield model.to(device)
     finally:
         model.to(home)
-
-
-# Optimizers without the compiler ----------------------------------------------------------------
-
-
-def _lighten_optimizers() -> None:
-    """Let optimizers work without importing PyTorch's compiler, unless something else imports it.
-
-    A first optimizer imports `torch._dynamo`, thousands of files, only to tell the compiler what to
-    leave alone: seconds before the first step of every notebook. As long as nobody has imported it,
-    nothing is being compiled, and what its wrappers wrap does the same.
-    """
-    for kind in (torch.optim.Optimizer, torch.optim.Adam, torch.optim.SGD):
-        for name in ("add_param_group", "zero_grad", "state_dict", "load_state_dict", "step"):
-            wrapped = vars(kind).get(name)
-            bare = getattr(wrapped, "__wrapped__", None)
-            if wrapped and bare:
-                setattr(kind, name, _unless_compiling(wrapped, bare))
-
-
-def _unless_compiling(wrapped: Callable, bare: Callable) -> Callable:
-    @functools.wraps(bare)
-    def method(self, *args, **kwargs):
-        if "torch._dynamo" in sys.modules:
-            return wrapped(self, *args, **kwargs)
-        if bare.__name__ != "step":
-            return bare(self, *args, **kwargs)
-        with torch.set_grad_enabled(self.defaults["differentiable"]):
-            return bare(self, *args, **kwargs)
-
-    return method
-
-
-_lighten_optimizers()

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from course_utils.runtime import ROOT
-from course_utils.studio import lab, manifest
+from course_utils.studio import kernel, lab, manifest
 from course_utils.studio.pairs import PairedContents
 
 # The environment: bootstrap.py and the Makefile ---------------------------------------------------------------------
@@ -255,6 +255,7 @@ def test_lab_is_told_only_what_this_machine_needs(monkeypatch, root, browser):
     lab.main()
     ((command, environ),) = commands
     assert str(lab.SETTINGS) in environ["JUPYTER_CONFIG_PATH"]
+    assert environ["PYTHONSTARTUP"] == os.environ.get("PYTHONSTARTUP", str(kernel.STARTUP))
     assert command[:3] == [sys.executable, "-m", "jupyterlab"]
     assert ("--allow-root" in command) is root
     assert ("--no-browser" in command) is not browser

@@ -16,6 +16,7 @@ from course_utils.data.prose import load_shakespeare, load_story
 from course_utils.data.translation import load_grammar, load_sentences
 from course_utils.data.words import load_words
 from course_utils.runtime import atomic_write, best_device, data_path, evaluating
+from course_utils.studio import kernel
 
 # Seeds ------------------------------------------------------------------------------------------
 
@@ -198,33 +199,56 @@ def test_modes_come_back_after_an_exception():
     assert [module.training for module in model.modules()] == [True, True, False, False]
 
 
-# Optimizers without the compiler ----------------------------------------------------------------
-
-
-_STEPS = """
-import sys, torch
-import course_utils as cu
-if {compiler}: import torch._dynamo
-for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD):
-    weight = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-    optimizer = kind([weight], lr=0.1, weight_decay=0.1)
-    for _ in range(3):
-        optimizer.zero_grad()
-        loss = optimizer.step(lambda: weight.square().sum().backward() or weight.sum().item())
-    optimizer.load_state_dict(optimizer.state_dict())
-    print(weight.tolist(), loss, weight.requires_grad, torch.is_grad_enabled())
-print("torch._dynamo" in sys.modules)
-"""
+# PyTorch ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_optimizers_step_without_the_compiler_and_as_they_do_with_it():
-    def printed(compiler: bool) -> list[str]:
-        command = [sys.executable, "-c", _STEPS.format(compiler=compiler)]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split(
-            "\n"
-        )
+def test_importing_all_of_the_course_changes_nothing_of_torch():
+    code = """
+import importlib, pkgutil, torch, course_utils
 
-    without, with_it = printed(False), printed(True)
-    assert without[:3] == with_it[:3]
-    assert (without[3], with_it[3]) == ("False", "True")
+def with_subclasses(kind):
+    return {kind}.union(*map(with_subclasses, kind.__subclasses__()))
+
+places = [torch, torch.nn.functional, torch.Tensor]
+places += with_subclasses(torch.nn.Module) | with_subclasses(torch.optim.Optimizer)
+before = [dict(vars(place)) for place in places]
+for module in pkgutil.walk_packages(course_utils.__path__, "course_utils."):
+    if not module.name.endswith((".__main__", ".kernel_startup")):
+        importlib.import_module(module.name)
+for place, old in zip(places, before):
+    changed = [name for name in old if vars(place)[name] is not old[name]]
+    assert not changed, (place, changed)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_in_a_kernel_of_the_course_optimizers_step_without_the_compiler_and_as_with_it():
+    code = f"""
+import runpy, sys
+assert not set(runpy.run_path({str(kernel.STARTUP)!r})) & {{"spare_the_compiler", "sys"}}
+import torch
+
+def trained():
+    steps, weight = [], torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+    optimizer = torch.optim.AdamW([weight], lr=0.1)
+    optimizer.register_step_post_hook(lambda *_: steps.append(1))
+    for _ in range(3):
+        optimizer.zero_grad()
+        weight.square().sum().backward()
+        optimizer.step()
+    return weight.tolist(), len(steps)
+
+before = trained()
+assert "torch._dynamo.config" not in sys.modules and before[1] == 3
+import course_utils.train.trainer
+assert trained() == before
+import torch._dynamo.config
+from torch._dynamo import optimize
+assert torch._dynamo.config is sys.modules["torch._dynamo.config"]
+assert torch._dynamo.disable is torch._dynamo.decorators.disable and trained() == before
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from course_utils.runtime import ROOT, atomic_write
-from course_utils.studio import manifest, tables
+from course_utils.studio import kernel, manifest, tables
 from course_utils.studio.manifest import Manifest
 
 # Below the student's own settings, which stay as they are: no question about news, no look for updates, Markdown
@@ -115,7 +115,9 @@ def arguments(page: Path, *, browser: bool, root: bool) -> list[str]:
 def environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The variables for Lab's server: these, and where it finds the course's configuration."""
     paths = [str(SETTINGS), environ.get("JUPYTER_CONFIG_PATH", "")]
-    return {**environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
+    return kernel.environment(environ) | {
+        "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))
+    }
 
 
 def main(argv: Sequence[str] | None = None) -> int:

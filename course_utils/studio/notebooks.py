@@ -26,7 +26,7 @@ from nbformat import NotebookNode
 from tqdm import tqdm
 
 from course_utils.runtime import ROOT, atomic_write
-from course_utils.studio import pairs, rules
+from course_utils.studio import kernel, pairs, rules
 from course_utils.studio.manifest import Chapter, Manifest
 
 CELL_TIMEOUT = 900  # seconds: a cell may take 15, and a busy machine many times as long
@@ -143,7 +143,7 @@ def execute(
 def _environment() -> dict[str, str]:
     """This process's variables, with the course in reach even where it is not installed."""
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    return os.environ | {
+    return kernel.environment() | {
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "COURSE_STRICT": "1",  # a claim that does not hold is an error here
     }

@@ -9,7 +9,7 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from course_utils.data import noisy_sine
+from course_utils.data.regression import noisy_sine
 from course_utils.figures import COLORS, heatmap, subplots, to_numpy
 from course_utils.kit.explorer import Choice, Explorer, Slider
 from course_utils.pooling import kernel_weights, leave_one_out_error

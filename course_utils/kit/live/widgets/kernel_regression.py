@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from course_utils.data import noisy_sine
+from course_utils.data.regression import noisy_sine
 from course_utils.kit.live.parts import OURS, fixed
 from course_utils.kit.live.widget import Live
 from course_utils.pooling import kernel_weights, leave_one_out_error
