@@ -4,6 +4,8 @@ Each message names the argument, what it was, and what would be right. *Scoring 
 same checks.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -14,6 +16,12 @@ def require_tensor(name: str, value: object) -> None:
         raise TypeError(f"{name} is a {type(value).__name__}; a torch.Tensor is needed")
 
 
+def refuse_text(name: str, value: object, wanted: str) -> None:
+    """Raise TypeError for a `str`, which Python would take for a list of its letters."""
+    if isinstance(value, str):
+        raise TypeError(f"{name} is the str {value[:40]!r}; {wanted} is needed")
+
+
 def require_floating(name: str, tensor: Tensor) -> None:
     """Raise TypeError unless the value is a floating-point tensor."""
     require_tensor(name, tensor)
@@ -22,6 +30,13 @@ def require_floating(name: str, tensor: Tensor) -> None:
             f"{name} has dtype {tensor.dtype}; a floating-point dtype is needed, "
             f"for instance {name}.float()"
         )
+
+
+def check_vectors(name: str, tensor: Any, size: int) -> None:
+    """Raise unless the value is a tensor (…, length, size)."""
+    require_tensor(name, tensor)
+    if tensor.ndim < 2 or tensor.shape[-1] != size:
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}; (…, {name}, {size}) is needed")
 
 
 def check_lengths(valid_lens: Tensor, length: int) -> None:
@@ -75,7 +90,7 @@ def scores_shape(queries: Tensor, keys: Tensor) -> torch.Size:
         require_floating(name, tensor)
         if tensor.ndim < 2:
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}; (…, {name}, dim) is needed")
-    if queries.dtype != keys.dtype:
+    if queries.dtype != keys.dtype and not _cast(queries):
         raise TypeError(f"queries are {queries.dtype}, keys {keys.dtype}; one dtype is needed")
     if queries.shape[-1] != keys.shape[-1]:
         raise ValueError(
@@ -93,10 +108,16 @@ def scores_shape(queries: Tensor, keys: Tensor) -> torch.Size:
     return torch.Size((*leading, queries.shape[-2], keys.shape[-2]))
 
 
+def _cast(tensor: Tensor) -> bool:
+    """Whether autocast brings products on this device to one dtype."""
+    kind = tensor.device.type
+    return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+
+
 def check_keys_values(keys: Tensor, values: Tensor) -> None:
     """Raise unless each key has one value, of the same dtype."""
     require_floating("values", values)
-    if values.dtype != keys.dtype:
+    if values.dtype != keys.dtype and not _cast(keys):
         raise TypeError(f"keys are {keys.dtype}, values {values.dtype}; one dtype is needed")
     if values.ndim < 2 or keys.shape[-2] != values.shape[-2]:
         raise ValueError(
@@ -138,8 +159,15 @@ def fit_mask(attn_mask: Tensor, shape: torch.Size, *, is_causal: bool = False) -
 
 
 def mask_for_heads(attn_mask: Tensor, shape: torch.Size, *, is_causal: bool) -> Tensor:
-    """`fit_mask` for several heads, which could read a mask with three axes in two ways."""
-    if isinstance(attn_mask, Tensor) and attn_mask.ndim == 3:
+    """`fit_mask` for several heads, which could read some masks in two ways."""
+    axes = attn_mask.ndim if isinstance(attn_mask, Tensor) else 0
+    if axes == 2 and shape[0] == shape[-2] > 1 and attn_mask.shape[0] > 1:
+        raise ValueError(
+            f"attn_mask has shape {tuple(attn_mask.shape)}, which can be read in two ways, as there are "
+            "as many queries as rows in the batch: for (queries, keys) write attn_mask[None, None], "
+            "for (batch, keys) attn_mask[:, None, None]"
+        )
+    if axes == 3:
         raise ValueError(
             f"attn_mask has shape {tuple(attn_mask.shape)}, which can be read in two ways: for "
             "(batch, queries, keys) write attn_mask[:, None], for (heads, queries, keys) "

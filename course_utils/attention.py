@@ -116,8 +116,9 @@ def scaled_dot_product_attention(
             point and of one dtype.
         attn_mask: boolean, True = may attend, broadcastable to (…, queries, keys). Inputs without
             a head axis take masks with a head axis of size 1 as well.
-        is_causal: query i attends to keys 0 … i: what `causal_mask` does, sooner and with less
-            memory, since the operator then skips what is forbidden. Instead of `attn_mask`.
+        is_causal: the queries are the last of the keys, and each attends to its own place and to
+            those before it: what `causal_mask` does, sooner and with less memory, since the operator
+            then skips what is forbidden. Instead of `attn_mask`.
         dropout_p: probability with which a weight is dropped; give 0 outside training.
         scale: factor on the scores; 1/√dim by default.
 
@@ -128,7 +129,7 @@ def scaled_dot_product_attention(
         TypeError: an argument is no tensor, has another dtype than the rest, or the mask is not
             boolean.
         ValueError: queries and keys differ in dim, keys and values in number, the mask does not
-            broadcast to the scores, or comes together with `is_causal`.
+            broadcast to the scores or comes with `is_causal`, or that with fewer keys than queries.
     """
     shape = arguments.scores_shape(queries, keys)
     arguments.check_keys_values(keys, values)
@@ -144,10 +145,24 @@ def scaled_dot_product_attention(
     return _fused(queries, keys, values, attn_mask, **options)
 
 
-def _fused(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, **options: Any) -> Tensor:
+def _look_back(q: Tensor, k: Tensor) -> Tensor:
+    """The mask that `is_causal` stands for, (queries, keys): the queries are the last of the keys."""
+    earlier = k.shape[-2] - q.shape[-2]
+    if earlier < 0:
+        raise ValueError(f"is_causal=True with {q.shape[-2]} queries and only {k.shape[-2]} keys")
+    return causal_mask(k.shape[-2], device=q.device)[earlier:]
+
+
+def _fused(
+    q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, *, is_causal: bool, **options: Any
+) -> Tensor:
     """PyTorch's operator, and zeros for a query with no permitted key, on which its kernels differ."""
+    if is_causal and q.shape[-2] != k.shape[-2]:
+        # The operator's own flag would take the queries for the first of the keys.
+        mask = _look_back(q, k) if q.shape[-2] > 1 else None
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **options)
     if attn_mask is None:
-        return F.scaled_dot_product_attention(q, k, v, **options)
+        return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, **options)
     empty = ~attn_mask.any(dim=-1, keepdim=True)
     averages = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask | empty, **options)
     return averages.masked_fill(empty, 0.0)
@@ -222,8 +237,8 @@ class AdditiveAttention(Attention):
 
         `projected_keys`: `key_proj(keys)`, where many queries that come one by one share it.
         """
-        _check_size("queries", queries, self.query_proj.in_features)
-        _check_size("keys", keys, self.key_proj.in_features)
+        arguments.check_vectors("queries", queries, self.query_proj.in_features)
+        arguments.check_vectors("keys", keys, self.key_proj.in_features)
         projected_keys = self.key_proj(keys) if projected_keys is None else projected_keys
         # (…, queries, 1, hidden) + (…, 1, keys, hidden)
         added = self.query_proj(queries).unsqueeze(-2) + projected_keys.unsqueeze(-3)
@@ -244,13 +259,6 @@ class AdditiveAttention(Attention):
         weights = masked_softmax(scores, attn_mask)
         self.note(lambda: weights)
         return self.dropout(weights) @ values
-
-
-def _check_size(name: str, tensor: Tensor | None, size: int) -> None:
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{name} is a {type(tensor).__name__}; a torch.Tensor is needed")
-    if tensor.ndim < 2 or tensor.shape[-1] != size:
-        raise ValueError(f"{name} has shape {tuple(tensor.shape)}; (…, {name}, {size}) is needed")
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
@@ -294,8 +302,6 @@ class MultiHeadAttention(Attention):
         bias: whether a bias is added after each of the four projections.
         num_kv_heads: number of heads of keys and values, each shared by a group of query heads
             (grouped-query attention; Ainslie et al., 2023); divides `num_heads`, its default.
-        encode: what tells queries and keys their positions after the projection, called as
-            `encode(heads, start=position of the first)`: `positions.rotate`, or None.
 
     Raises:
         ValueError: a size is not positive, or does not divide what it should.
@@ -311,7 +317,6 @@ class MultiHeadAttention(Attention):
         dropout: float = 0.0,
         bias: bool = True,
         num_kv_heads: int | None = None,
-        encode: Callable[..., Tensor] | None = None,
     ):
         super().__init__()
         arguments.check_divides(embed_dim=embed_dim, num_heads=num_heads)
@@ -321,7 +326,6 @@ class MultiHeadAttention(Attention):
         self.num_heads = num_heads
         self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         arguments.check_divides(num_heads=num_heads, num_kv_heads=self.num_kv_heads)
-        self.encode = encode
         self.dropout = arguments.checked_probability("dropout", dropout)
         kv_size = embed_dim // num_heads * self.num_kv_heads
         self.query_proj = nn.Linear(embed_dim, embed_dim, bias=bias)
@@ -338,6 +342,7 @@ class MultiHeadAttention(Attention):
         *,
         is_causal: bool = False,
         cache: "KVCache | None" = None,
+        encode: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
         """Let queries (batch, queries, embed_dim) attend to keys; give back the same shape.
 
@@ -348,33 +353,33 @@ class MultiHeadAttention(Attention):
             values: (batch, keys, value_dim), or None with the keys.
             attn_mask: boolean, True = may attend: (queries, keys), or four axes that broadcast to
                 (batch, heads, queries, keys).
-            is_causal: each query attends to its own place and to those before it; with a `cache`,
-                the queries are the last of its tokens.
+            is_causal: the queries are the last of the keys, and each attends to its own place and to
+                those before it.
             cache: keys and values of earlier tokens.
+            encode: what tells queries and new keys their positions after the projection, such as
+                `positions.Rotation`: (batch, heads, length, head_dim) → the same shape.
 
         Raises:
             TypeError: an argument is no tensor, or the mask is not boolean.
-            ValueError: a shape does not fit, or a mask with three axes can be read in two ways.
+            ValueError: a shape does not fit, or a mask can be read in two ways: one with three axes,
+                or with two where there are as many queries as rows in the batch.
         """
-        start = 0 if cache is None else cache.length
-        _check_size("queries", queries, self.query_proj.in_features)
-        q = self._placed(split_heads(self.query_proj(queries), self.num_heads), start)
+        arguments.check_vectors("queries", queries, self.query_proj.in_features)
+        q = split_heads(self.query_proj(queries), self.num_heads)
+        q = q if encode is None else encode(q)
         if cache is not None and keys is None and values is None:
             k, v = cache.keys, cache.values
         else:
-            _check_size("keys", keys, self.key_proj.in_features)
-            _check_size("values", values, self.value_proj.in_features)
-            k = self._placed(split_heads(self.key_proj(keys), self.num_kv_heads), start)
+            arguments.check_vectors("keys", keys, self.key_proj.in_features)
+            arguments.check_vectors("values", values, self.value_proj.in_features)
+            k = split_heads(self.key_proj(keys), self.num_kv_heads)
+            k = k if encode is None else encode(k)
             v = split_heads(self.value_proj(values), self.num_kv_heads)
             if cache is not None:
                 k, v = cache.append(k, v)
         if attn_mask is not None:
             shape = torch.Size((len(q), self.num_heads, q.shape[-2], k.shape[-2]))
             attn_mask = arguments.mask_for_heads(attn_mask, shape, is_causal=is_causal)
-        if is_causal and start:
-            # The new queries stand behind `start` others, which all of them may attend to.
-            is_causal, new = False, q.shape[-2]
-            attn_mask = causal_mask(start + new, device=q.device)[start:] if new > 1 else None
         return self.out_proj(merge_heads(self.attend(q, k, v, attn_mask, is_causal=is_causal)))
 
     def attend(
@@ -384,13 +389,10 @@ class MultiHeadAttention(Attention):
         group = self.num_heads // self.num_kv_heads
 
         def weights() -> Tensor:
-            mask = causal_mask(q.shape[-2], device=q.device) if is_causal else attn_mask
+            mask = _look_back(q, k) if is_causal else attn_mask
             return dot_product_weights(q, k.repeat_interleave(group, dim=1), mask)
 
         self.note(weights)
         dropout_p = self.dropout if self.training else 0.0
-        options = {"is_causal": is_causal, "dropout_p": dropout_p, "enable_gqa": group > 1}
-        return _fused(q, k, v, attn_mask, **options)
-
-    def _placed(self, heads: Tensor, start: int) -> Tensor:
-        return heads if self.encode is None else self.encode(heads, start=start)
+        options: dict[str, Any] = {"dropout_p": dropout_p, "enable_gqa": group > 1}
+        return _fused(q, k, v, attn_mask, is_causal=is_causal, **options)

@@ -69,7 +69,8 @@ def _extended(stored: Tensor | None, length: int, new: Tensor) -> Tensor:
     if torch.is_grad_enabled():
         return new if stored is None else torch.cat([stored[..., :length, :], new], dim=-2)
     end = length + new.shape[-2]
-    if stored is None or stored.shape[-2] < end:
+    frozen = stored is not None and stored.is_inference() and not torch.is_inference_mode_enabled()
+    if stored is None or stored.shape[-2] < end or frozen:
         grown = new.new_empty(*new.shape[:-2], max(16, 2 * end), new.shape[-1])
         if stored is not None:
             grown[..., :length, :] = stored[..., :length, :]

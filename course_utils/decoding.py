@@ -10,9 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from course_utils.arguments import refuse_text
 from course_utils.data.prose import Subwords
-from course_utils.data.text import BOS, EOS, MASK, PAD, Vocabulary, pad, tokenize
+from course_utils.data.text import BOS, EOS, PAD, Vocabulary, pad, tokenize
 from course_utils.runtime import evaluating
+
+UNSPOKEN = (PAD, BOS)
+"""No translation has them as a next token."""
 
 
 @torch.no_grad()
@@ -40,13 +44,13 @@ def greedy(
         finished = torch.zeros(len(source), dtype=torch.bool, device=source.device)
         produced = []
         for _ in range(max_len):
-            logits = _speakable(model.step(tokens, state))
+            logits = _without(model.step(tokens, state), UNSPOKEN)
             tokens = logits.argmax(dim=-1).masked_fill(finished, PAD)
             finished = finished | (tokens == EOS)
             produced.append(tokens)
             if finished.all():
                 break
-    return [_until_eos(row) for row in torch.stack(produced, dim=1).tolist()]
+    return [_until(EOS, row) for row in torch.stack(produced, dim=1).tolist()]
 
 
 @torch.no_grad()
@@ -92,7 +96,7 @@ def beam_search(
         prefixes: list[list[int]] = [[] for _ in range(batch * beam_size)]
         best: list[tuple[float, list[int]]] = [(-torch.inf, []) for _ in range(batch)]
         for length in range(1, max_len + 1):
-            step = _speakable(model.step(tokens, state)).log_softmax(dim=-1)
+            step = _without(model.step(tokens, state), UNSPOKEN).log_softmax(dim=-1)
             size = step.shape[-1]
             total = scores[:, :, None] + step.view(batch, beam_size, size)
             penalty = ((5 + length) / 6) ** length_penalty
@@ -130,9 +134,11 @@ def translate(
     """Translate sentences, as strings, with the model as it is.
 
     Raises:
+        TypeError: `sentences` is a `str`, not a list of them.
         ValueError: a sentence is empty or has no known word, or the vocabularies do not belong to
             the model (their sizes differ from its embeddings').
     """
+    refuse_text("sentences", sentences, "a list of sentences")
     _check_vocabularies(model, source_vocab, target_vocab)
     encoded = [_encoded(sentence, source_vocab) for sentence in sentences]
     order = sorted(range(len(encoded)), key=lambda index: len(encoded[index]))
@@ -187,40 +193,45 @@ def sample(
     max_new: int = 50,
     temperature: float = 1.0,
     top_k: int | None = None,
+    banned: Sequence[int] = (),
+    end: int | None = None,
     generator: torch.Generator | None = None,
 ) -> list[list[int]]:
-    """Continue each prompt, token by token on the cache, until `<eos>` or `max_new` tokens.
+    """Continue each prompt, token by token on the cache, until `end` or `max_new` tokens.
 
     Args:
         model: a `GPT`; read in eval mode, whatever mode it is in.
-        prompt: (batch, length) ids of one length, from `<bos>` on.
+        prompt: (batch, length) ids of one length.
         max_new: number of new tokens at most.
         temperature, top_k: as in `next_token_probs`.
+        banned: ids that are never drawn; for the course's subwords `Subwords.unwritten`.
+        end: the id after which a row is done, such as `text.EOS`; by default none is.
         generator: where the draws come from, on the prompt's device; the global one by default.
 
     Returns:
-        The new ids of each row, without `<eos>`.
+        The new ids of each row, without `end`.
 
     Raises:
-        ValueError: the prompt is empty or holds an id outside the vocabulary, prompt and new tokens
-            do not fit the model's table of positions, or an argument is out of range.
+        ValueError: the prompt is empty or holds an id outside the vocabulary, as `banned` or `end` may
+            do, prompt and new tokens do not fit the model's table of positions, or an argument is out
+            of range.
     """
     _check_prompt(model, prompt, max_new)
+    _check_ids(model, banned=banned, end=[] if end is None else [end])
     with evaluating(model):
         state, tokens = model.start(), prompt
         finished = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)
         produced = []
         for _ in range(max_new):
-            logits = _speakable(model.step(tokens, state))
-            logits[:, MASK : MASK + 1] = -torch.inf
+            logits = _without(model.step(tokens, state), banned)
             probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
-            drawn = torch.multinomial(probs, 1, generator=generator)[:, 0]
-            tokens = drawn.masked_fill(finished, PAD)
-            finished = finished | (tokens == EOS)
+            tokens = torch.multinomial(probs, 1, generator=generator)[:, 0]
             produced.append(tokens)
-            if finished.all():
-                break
-    return [_until_eos(row) for row in torch.stack(produced, dim=1).tolist()]
+            if end is not None:
+                finished = finished | (tokens == end)
+                if finished.all():
+                    break
+    return [_until(end, row) for row in torch.stack(produced, dim=1).tolist()]
 
 
 def generate_text(
@@ -254,7 +265,14 @@ def generate_text(
     rows = torch.tensor([ids], device=device).expand(count, -1)
     generator = torch.Generator(device).manual_seed(seed)
     written = sample(
-        model, rows, max_new=max_new, temperature=temperature, top_k=top_k, generator=generator
+        model,
+        rows,
+        max_new=max_new,
+        temperature=temperature,
+        top_k=top_k,
+        banned=subwords.unwritten,
+        end=EOS,
+        generator=generator,
     )
     return [subwords.decode([*ids, *new]) for new in written]
 
@@ -264,15 +282,20 @@ def _check_prompt(model: Any, prompt: Tensor, max_new: int) -> None:
         raise ValueError(
             f"prompt has shape {tuple(prompt.shape)}; (batch, length) ids are needed, at least <bos>"
         )
-    size = model.embedding.num_embeddings
-    if prompt.min() < 0 or prompt.max() >= size:
-        raise ValueError(f"prompt holds an id outside a vocabulary of {size} tokens")
+    _check_ids(model, prompt=[int(prompt.min()), int(prompt.max())])
     _check_positive("max_new", max_new)
     if model.max_len is not None and prompt.shape[1] + max_new > model.max_len:
         raise ValueError(
             f"{prompt.shape[1]} tokens of the prompt and max_new={max_new} do not fit a table of "
             f"max_len={model.max_len}"
         )
+
+
+def _check_ids(model: Any, **given: Sequence[int]) -> None:
+    size = model.embedding.num_embeddings
+    for name, ids in given.items():
+        if any(not 0 <= index < size for index in ids):
+            raise ValueError(f"{name} holds an id outside a vocabulary of {size} tokens")
 
 
 # Inside -----------------------------------------------------------------------------------------
@@ -299,10 +322,10 @@ def _check_vocabularies(model: Any, source: Vocabulary, target: Vocabulary) -> N
             )
 
 
-def _speakable(logits: Tensor) -> Tensor:
-    """Logits with `<pad>` and `<bos>` ruled out: neither is ever a next word."""
+def _without(logits: Tensor, banned: Sequence[int]) -> Tensor:
+    """Logits (batch, size) with some ids ruled out."""
     logits = logits.clone()
-    logits[:, PAD] = logits[:, BOS] = -torch.inf
+    logits[:, list(banned)] = -torch.inf
     return logits
 
 
@@ -311,5 +334,5 @@ def _check_positive(name: str, value: int) -> None:
         raise ValueError(f"{name}={value}; at least 1 is needed")
 
 
-def _until_eos(ids: list[int]) -> list[int]:
-    return ids[: ids.index(EOS)] if EOS in ids else [token for token in ids if token != PAD]
+def _until(end: int | None, ids: list[int]) -> list[int]:
+    return ids[: ids.index(end)] if end in ids else ids

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from course_utils.attention import MultiHeadAttention
 from course_utils.cache import KVCache
-from course_utils.positions import rotate
+from course_utils.positions import Rotation
 
 ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU}
 NORMS = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
@@ -109,7 +109,7 @@ class EncoderLayer(nn.Module):
             sum, as in Vaswani et al. (2017) and by default in `nn.TransformerEncoderLayer`.
         activation: of the position-wise network: "relu", "gelu", or "swiglu" for a gated one.
         norm: "layer" or "rms".
-        rotary: whether queries and keys are turned by their positions (`positions.rotate`).
+        rotary: whether queries and keys are turned by their positions (`positions.Rotation`).
         num_kv_heads: heads of keys and values, for grouped-query attention; `num_heads` by default.
         bias: whether the attention's projections have biases.
 
@@ -133,12 +133,9 @@ class EncoderLayer(nn.Module):
     ):
         super().__init__()
         self.attention = MultiHeadAttention(
-            embed_dim,
-            num_heads,
-            bias=bias,
-            num_kv_heads=num_kv_heads,
-            encode=rotate if rotary else None,
+            embed_dim, num_heads, bias=bias, num_kv_heads=num_kv_heads
         )
+        self.rotary_dim = embed_dim // num_heads if rotary else None
         self.feed_forward = make_feed_forward(
             embed_dim, ffn_dim, dropout=dropout, activation=activation
         )
@@ -152,14 +149,21 @@ class EncoderLayer(nn.Module):
         *,
         is_causal: bool = False,
         cache: KVCache | None = None,
+        rotation: Rotation | None = None,
     ) -> Tensor:
         """(batch, length, embed_dim) → the same shape; with a `cache`, x are the new tokens.
 
-        `attn_mask`, `is_causal` and `cache` are those of `MultiHeadAttention`.
+        `attn_mask`, `is_causal` and `cache` are those of `MultiHeadAttention`; a `rotation` for these
+        positions is made here, if the layer is rotary and the model has none for all its layers.
         """
+        if self.rotary_dim is not None and rotation is None:
+            start = 0 if cache is None else cache.length
+            rotation = Rotation(x.shape[1], self.rotary_dim, start=start, device=x.device)
 
         def attend(x: Tensor) -> Tensor:
-            return self.attention(x, x, x, attn_mask, is_causal=is_causal, cache=cache)
+            return self.attention(
+                x, x, x, attn_mask, is_causal=is_causal, cache=cache, encode=rotation
+            )
 
         x = self.around_attention(x, attend)
         return self.around_feed_forward(x, self.feed_forward)

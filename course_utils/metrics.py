@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from course_utils.arguments import refuse_text
 from course_utils.cache import record_attention
 from course_utils.data.text import Vocabulary
 from course_utils.data.translation import Pair, collate
@@ -39,10 +40,13 @@ def bleu(
         max_order: longest n-gram counted.
 
     Raises:
+        TypeError: `hypotheses` or `references` is a `str`, not a list of them.
         ValueError: numbers differ, nothing to score, or a hypothesis without a reference.
     """
     from sacrebleu.metrics import BLEU
 
+    refuse_text("hypotheses", hypotheses, "a list of translations")
+    refuse_text("references", references, "a list of references")
     if len(hypotheses) != len(references):
         raise ValueError(f"{len(hypotheses)} hypotheses, {len(references)} references; one each")
     if not hypotheses:

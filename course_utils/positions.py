@@ -43,13 +43,35 @@ def rotate(x: Tensor, *, start: int = 0, base: float = 10_000.0) -> Tensor:
     Raises:
         ValueError: dim is odd, or `start` is negative.
     """
-    if start < 0:
-        raise ValueError(f"start={start}; a position is at least 0")
-    positions = torch.arange(start, start + x.shape[-2], device=x.device)
-    angles = _angles(positions, x.shape[-1], base)
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
+    return Rotation(*x.shape[-2:], start=start, base=base, device=x.device)(x)
+
+
+class Rotation:
+    """`rotate` for positions start … start + length − 1: the angles are computed once for all layers.
+
+    Raises:
+        ValueError: dim is odd, or `start` is negative.
+    """
+
+    def __init__(
+        self,
+        length: int,
+        dim: int,
+        *,
+        start: int = 0,
+        base: float = 10_000.0,
+        device: torch.device | None = None,
+    ):
+        if start < 0:
+            raise ValueError(f"start={start}; a position is at least 0")
+        angles = _angles(torch.arange(start, start + length, device=device), dim, base)
+        self.cos, self.sin = angles.cos(), angles.sin()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(…, length, dim) → the same shape, each pair of columns turned."""
+        cos, sin = self.cos.to(x.dtype), self.sin.to(x.dtype)
+        even, odd = x[..., 0::2], x[..., 1::2]
+        return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
 
 
 def _angles(positions: Tensor, dim: int, base: float) -> Tensor:

@@ -5,6 +5,7 @@ import copy
 import io
 import math
 import pickle
+from functools import partial
 
 import pytest
 import torch
@@ -331,6 +332,20 @@ def test_is_causal_does_what_the_mask_does(kv_heads):
     )
 
 
+@pytest.mark.parametrize("queries", [1, 3, 5])
+def test_is_causal_takes_the_queries_for_the_last_of_the_keys(queries):
+    module, x = MultiHeadAttention(12, 3), torch.randn(2, 5, 12)
+    last, mask = x[:, -queries:], causal_mask(5)[-queries:]
+    for attend in (module, cu.scaled_dot_product_attention):
+        right = attend(last, x, x, mask)
+        torch.testing.assert_close(attend(last, x, x, is_causal=True), right)
+    with cu.record_attention(module) as maps:
+        torch.testing.assert_close(module(last, x, x, is_causal=True), module(last, x, x, mask))
+        right = maps.pop("")
+        module(last, x, x, is_causal=True)
+        torch.testing.assert_close(maps[""], right)
+
+
 @pytest.mark.parametrize("portions", [[1] * 7, [3, 4], [2, 1, 3, 1]])
 def test_on_a_cache_causal_queries_see_all_that_was_there_before(portions):
     module, x, cache = MultiHeadAttention(12, 3), torch.randn(2, 7, 12), KVCache()
@@ -508,6 +523,8 @@ def heads(mask, **options):
         (lambda: cu.scaled_dot_product_attention(X, X, X, torch.ones(2, 3).bool()), ValueError, r"for \(batch, keys\) write attn_mask\[:, None\]"),
         (lambda: heads(torch.ones(2, 3).bool()), ValueError, r"for \(batch, keys\) write attn_mask\[:, None, None\]"),
         (lambda: heads(torch.ones(2, 3, 3).bool()), ValueError, r"for \(batch, queries, keys\) write attn_mask\[:, None\], for \(heads, queries, keys\) attn_mask\[None\]"),
+        (lambda: cu.MultiHeadAttention(4, 2)(*3 * [X[:, :2]], torch.ones(2, 2).bool()), ValueError, r"for \(queries, keys\) write attn_mask\[None, None\], for \(batch, keys\) attn_mask\[:, None, None\]"),
+        (lambda: cu.scaled_dot_product_attention(X, X[:, :2], X[:, :2], is_causal=True), ValueError, "is_causal=True with 3 queries and only 2 keys"),
         (lambda: heads(torch.ones(3, 3)), TypeError, "attn_mask has dtype torch.float32; a boolean mask"),
         (lambda: heads([[True]]), TypeError, "attn_mask is a list; a torch.Tensor"),
         (lambda: heads(cu.causal_mask(3), is_causal=True), ValueError, "attn_mask and is_causal=True are both given"),
@@ -542,12 +559,40 @@ def test_grouped_heads_equal_full_heads_whose_keys_and_values_repeat():
 @pytest.mark.parametrize("num_kv_heads", [1, 2, 4])
 def test_grouped_rotary_heads_decode_on_a_cache_as_they_read_at_once(num_kv_heads):
     torch.manual_seed(0)
-    module = MultiHeadAttention(32, 4, num_kv_heads=num_kv_heads, encode=rotate)
+    module = MultiHeadAttention(
+        32,
+        4,
+        num_kv_heads=num_kv_heads,
+    )
     x, cache = torch.randn(2, 7, 32), KVCache()
-    whole = module(x, x, x, causal_mask(7))
-    steps = [module(token, token, token, cache=cache) for token in x.split(1, dim=1)]
+    whole = module(x, x, x, causal_mask(7), encode=rotate)
+    steps = [
+        module(token, token, token, cache=cache, encode=partial(rotate, start=place))
+        for place, token in enumerate(x.split(1, dim=1))
+    ]
     torch.testing.assert_close(torch.cat(steps, dim=1), whole)
     assert cache.keys.shape == (2, num_kv_heads, 7, 8)
+
+
+def test_a_cache_begun_in_inference_mode_goes_on_outside_of_it():
+    x, cache = torch.randn(1, 2, 3, 4), KVCache()
+    with torch.inference_mode():
+        cache.append(x, x)
+    with torch.no_grad():
+        keys, _ = cache.append(x, x)
+    assert torch.equal(keys, torch.cat([x, x], dim=-2))
+
+
+def test_under_autocast_queries_may_have_another_dtype_as_in_pytorchs_operator():
+    queries, keys = torch.randn(2, 3, 8), torch.randn(2, 5, 8).bfloat16()
+    module = cu.DotProductAttention()
+    with torch.autocast("cpu", dtype=torch.bfloat16), cu.record_attention(module) as maps:
+        mixed = module(queries, keys, keys)
+        right = F.scaled_dot_product_attention(queries, keys, keys)
+    torch.testing.assert_close(mixed, right, rtol=0.02, atol=0.02)
+    assert maps[""].shape == (2, 3, 5)
+    with pytest.raises(TypeError, match="one dtype"):
+        module(queries, keys, keys)
 
 
 @pytest.mark.parametrize("num_kv_heads", [0, 3, 8])

@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 
+import course_utils as cu
 from course_utils.data.text import BOS, EOS, PAD, Vocabulary
 from course_utils.decoding import beam_search, greedy, translate
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
@@ -125,6 +126,25 @@ def test_translations_come_in_the_order_of_the_sentences(model):
 def test_sentences_that_cannot_be_translated_are_refused(model, sentence, message):
     with pytest.raises(ValueError, match=message):
         translate(model, ["go .", sentence], EN, FR)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (
+            lambda: translate(models()["attention"], "we run", EN, FR),
+            "sentences is the str 'we run'",
+        ),
+        (lambda: Vocabulary("go home"), "sentences is the str 'go home'"),
+        (lambda: Vocabulary([["go"], "go home"]), "a sentence is the str 'go home'"),
+        (lambda: cu.Subwords("go home"), "texts is the str 'go home'"),
+        (lambda: cu.bleu("go", ["go"]), "hypotheses is the str 'go'"),
+        (lambda: cu.bleu(["g", "o"], "go"), "references is the str 'go'"),
+    ],
+)
+def test_a_text_is_no_list_of_its_letters(call, name):
+    with pytest.raises(TypeError, match=f"{name}; a list of .* is needed"):
+        call()
 
 
 def test_a_sentence_longer_than_the_transformers_table_is_refused():

@@ -2,11 +2,13 @@
 
 import tarfile
 import zipfile
+from pathlib import Path
 
 import pytest
 from PIL import Image
 
 import course_utils as cu
+from course_utils.data import folders
 
 
 @pytest.fixture
@@ -47,6 +49,19 @@ def test_an_archive_gives_the_same(folder, tmp_path, kind):
     assert read.classes == right.classes
 
 
+def test_nothing_outside_is_read(folder, tmp_path, monkeypatch):
+    (folder / "film.bin").write_bytes(bytes(100))
+    with zipfile.ZipFile(archive := tmp_path / "pets.zip", "w") as file:
+        for path in folder.rglob("*"):
+            file.write(path, path.relative_to(folder))
+    monkeypatch.setattr(folders, "LARGEST_FILE", 90)
+    usual, read = Path.read_bytes, []
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path.name) or usual(path))
+    assert len(cu.load_image_folder(archive, 4, inside="train")) == 4
+    assert len(cu.load_image_folder(folder, 4, inside="train")) == 4
+    assert sorted(read) == ["0.png", "0.png", "1.png", "1.png"]
+
+
 def test_what_cannot_be_read_is_named(folder, tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
         cu.load_image_folder(tmp_path / "nowhere")
@@ -57,6 +72,12 @@ def test_what_cannot_be_read_is_named(folder, tmp_path):
     (folder / "train" / "cat" / "bad.jpg").write_bytes(b"no image")
     with pytest.raises(ValueError, match=r"cat/bad.jpg in pets: it is no image"):
         cu.load_image_folder(folder, inside="train")
+    with zipfile.ZipFile(broken := tmp_path / "pets.zip", "w") as file:
+        file.write(folder / "test" / "cat" / "0.png", "cat/0.png")
+    content = broken.read_bytes()
+    broken.write_bytes(content.replace(b"IDAT", b"XXXX"))
+    with pytest.raises(ValueError, match=r"cat/0.png in pets.zip: the archive is damaged"):
+        cu.load_image_folder(broken)
     no_archive = tmp_path / "text.tar"
     no_archive.write_bytes(b"a text and no archive")
     with pytest.raises(ValueError, match="text.tar is no folder, and no .tar or .zip"):

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 import course_utils as cu
+from course_utils import positions
 from course_utils.data.prose import (
     IGNORE,
     TENSES,
@@ -132,6 +133,19 @@ def test_a_forward_pass_of_a_gpt_is_read_in_three_files(training):
     assert {f.replace("\\", "/") for f in entered(lambda: model(ids))} == expected
 
 
+def test_rotary_angles_are_computed_once_a_forward_pass(monkeypatch):
+    usual, made = positions._angles, []
+    monkeypatch.setattr(positions, "_angles", lambda *args: made.append(1) or usual(*args))
+    model = make(rotary=True, num_layers=3).eval()
+    expected = model(some_ids())
+    assert len(made) == 1
+    x = model.embedding(some_ids())
+    for layer in model.layers:  # one by one, each makes its own
+        x = layer(x, is_causal=True)
+    assert torch.equal(model.output(model.norm(x)), expected)
+    assert len(made) == 4
+
+
 @pytest.mark.parametrize("kind", [GPT, BERT])
 def test_no_mask_is_made_where_the_operator_needs_none(kind, monkeypatch):
     usual, asked = F.scaled_dot_product_attention, []
@@ -219,10 +233,11 @@ def test_a_copy_for_fine_tuning_leaves_the_pretrained_model_alone():
 @pytest.mark.parametrize("kind", [GPT, BERT])
 def test_a_classifier_does_not_see_padding(kind):
     classifier = SentenceClassifier(make(kind).eval(), 3)
-    ids, lengths = some_ids(), torch.tensor([9, 6, 4])
+    ids, lengths = some_ids(), torch.tensor([9, 6, 0])
     logits = classifier(ids, lengths)
     assert logits.shape == (3, 3)
     assert_close(logits[1:2], classifier(ids[1:2, :6], lengths[1:2]), rtol=1e-4, atol=1e-5)
+    assert_close(logits[2], classifier.output.bias)  # nothing was read
 
 
 @pytest.mark.parametrize(
@@ -484,13 +499,14 @@ def test_impossible_sampling_is_refused_by_name(options):
 def test_greedy_sampling_on_the_cache_equals_recomputation(swap):
     model = make(**swap).eval()
     prompt = torch.cat([torch.full((3, 1), BOS), some_ids(length=3)], dim=1)
-    written = sample(model, prompt, max_new=8, temperature=0)
+    banned = (PAD, BOS, MASK)
+    written = sample(model, prompt, max_new=8, temperature=0, banned=banned, end=EOS)
     with torch.no_grad():
         for row, new in enumerate(written):
             ids = prompt[row : row + 1]
             for token in new:
                 logits = model(ids)[0, -1]
-                logits[[PAD, BOS, MASK]] = -math.inf
+                logits[list(banned)] = -math.inf
                 assert logits.argmax() == token
                 ids = torch.cat([ids, torch.tensor([[token]])], dim=1)
             assert len(new) == 8 or model(ids)[0, -1].argmax() == EOS
@@ -505,7 +521,23 @@ def test_draws_follow_their_generator_and_keep_the_models_mode():
     ]
     assert draws[0] == draws[1] != draws[2]
     assert model.training
-    assert not {PAD, BOS, EOS, MASK} & {token for row in draws[0] for token in row}
+
+
+def test_nothing_but_what_is_banned_is_kept_from_being_drawn():
+    model, prompt = make().eval(), torch.full((200, 1), BOS)
+
+    def drawn(**options):
+        rows = sample(model, prompt, max_new=9, temperature=50.0, **options)
+        return {token for row in rows for token in row}, {len(row) for row in rows}
+
+    assert drawn() == (set(range(SIZE)), {9})
+    assert drawn(banned=[5, 6])[0] == set(range(SIZE)) - {5, 6}
+    tokens, lengths = drawn(end=7)
+    assert tokens == set(range(SIZE)) - {7} and min(lengths) < 9
+    with pytest.raises(ValueError, match="banned holds an id outside"):
+        drawn(banned=[SIZE])
+    with pytest.raises(ValueError, match="end holds an id outside"):
+        drawn(end=-1)
 
 
 def test_one_best_token_is_greedy():

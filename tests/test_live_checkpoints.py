@@ -8,6 +8,7 @@ from browsing import live_page, part, write_page
 from playwright.sync_api import Page, expect
 
 import course_utils as cu
+from course_utils.data.prose import Subwords
 from course_utils.data.text import BOS, EOS
 from course_utils.decoding import sample
 from course_utils.kit.live import restored
@@ -47,8 +48,10 @@ def reader(name: str) -> cu.GPT:
 
 def greedy_ids(name: str) -> list[int]:
     """What it writes at temperature 0, as far as its window reads."""
-    start = torch.tensor([[EOS, *gpt.pytorch()[1].encode(PROMPT)]])
-    (said,) = sample(reader(name), start, max_new=32 - start.shape[1], temperature=0.0)
+    subwords = gpt.pytorch()[1]
+    start = torch.tensor([[EOS, *subwords.encode(PROMPT)]])
+    options = {"temperature": 0.0, "banned": Subwords.unwritten, "end": EOS}
+    (said,) = sample(reader(name), start, max_new=32 - start.shape[1], **options)
     return said
 
 

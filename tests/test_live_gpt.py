@@ -167,13 +167,14 @@ def test_a_text_is_written_as_python_writes_it(page: Page):
 
 
 def test_a_greedy_text_is_that_of_the_package(page: Page):
-    subwords = gpt.pytorch()[1]
+    model, subwords = gpt.pytorch()
+    options = {"temperature": 0.0, "banned": Subwords.unwritten, "end": EOS}
     page.get_by_role("slider", name="Temperature").fill("0")
     for prompt in ("we", "the old woman is", "did you"):
         begin(page, prompt)
         press(page, "Write")
         start = torch.tensor([[EOS, *subwords.encode(prompt)]])
-        (right,) = sample(gpt.pytorch()[0], start, max_new=32 - start.shape[1], temperature=0.0)
+        (right,) = sample(model, start, max_new=32 - start.shape[1], **options)
         assert [i for i in ids_of(page) if i != EOS] == right
 
 

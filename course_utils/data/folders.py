@@ -3,8 +3,10 @@
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,6 +15,9 @@ from course_utils.data.images import ImageSet, read_image
 
 LARGEST_FILE = 100_000_000
 """Bytes of one image's file that are read from an archive."""
+
+DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, OSError)
+"""What reading a broken archive raises."""
 
 SKIPPED = ("thumbs.db", "desktop.ini")
 
@@ -40,12 +45,12 @@ def load_image_folder(
     path, found = Path(path), {}
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; a folder or an archive is needed")
-    for name, content in _files(path):
+    for name, read in _files(path):
         place = _below(name, inside)
         if place is None:
             continue
         try:
-            found[place] = read_image(content, size=size, channels=channels)
+            found[place] = read_image(read(), size=size, channels=channels)
         except ValueError as error:
             reason = str(error).replace("the upload", "it")
             raise ValueError(f"{name} in {path.name}: {reason}") from error
@@ -75,41 +80,43 @@ def _below(name: str, inside: str) -> tuple[str, str] | None:
     return parts[-2], parts[-1]
 
 
-def _files(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each file, the name with slashes."""
+def _files(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Name of each file, with slashes, and what reads it, before the next name is asked for."""
     if path.is_dir():
         for file in sorted(path.rglob("*")):
             if file.is_file():
-                yield file.relative_to(path).as_posix(), file.read_bytes()
+                yield file.relative_to(path).as_posix(), file.read_bytes
         return
     try:
         if zipfile.is_zipfile(path):
             yield from _zipped(path)
         else:
             yield from _tarred(path)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, OSError) as error:
+    except DAMAGED as error:
         raise ValueError(
             f"{path.name} is no folder, and no .tar or .zip that can be read"
         ) from error
 
 
-def _zipped(path: Path) -> Iterator[tuple[str, bytes]]:
+def _zipped(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
     with zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
             if not entry.is_dir():
-                _not_too_large(entry.filename, entry.file_size)
-                yield entry.filename, archive.read(entry)
+                yield entry.filename, partial(_read, archive.open, entry, entry.file_size)
 
 
-def _tarred(path: Path) -> Iterator[tuple[str, bytes]]:
+def _tarred(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
     with tarfile.open(path, "r|*") as archive:  # from front to back, once
         for entry in archive:
-            stream = archive.extractfile(entry) if entry.isfile() else None
-            if stream is not None:
-                _not_too_large(entry.name, entry.size)
-                yield entry.name, stream.read()
+            if entry.isfile():
+                yield entry.name, partial(_read, archive.extractfile, entry, entry.size)
 
 
-def _not_too_large(name: str, size: int) -> None:
+def _read(opened: Callable[..., Any], entry: Any, size: int) -> bytes:
     if size > LARGEST_FILE:
-        raise ValueError(f"{name} has {size:,} bytes; an image of at most {LARGEST_FILE:,} is read")
+        raise ValueError(f"it has {size:,} bytes; an image of at most {LARGEST_FILE:,} is read")
+    try:
+        with opened(entry) as stream:
+            return stream.read()
+    except DAMAGED as error:
+        raise ValueError("the archive is damaged there") from error

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from course_utils.arguments import refuse_text
 from course_utils.data.loading import Loader
 from course_utils.data.registry import fetch
 from course_utils.data.text import BOS, EOS, MASK, PAD, SPECIALS, UNK, pad, tokenize
@@ -127,15 +128,20 @@ class Subwords:
 
     Attributes:
         tokens: all tokens, by id.
+        unwritten: ids that no text continues with: `<pad>`, `<bos>` and `<mask>`.
         merges: pairs of pieces, in the order in which they were merged.
 
     Raises:
+        TypeError: `texts` is a `str`, not a list of them.
         ValueError: there is no text, or `size` leaves no room for the characters.
     """
+
+    unwritten = (PAD, BOS, MASK)
 
     def __init__(self, texts: Iterable[str], *, size: int = 1000):
         from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
+        refuse_text("texts", texts, "a list of texts")
         texts = [_marked(text) for text in texts]
         characters = set().union(*texts) - {" "}
         if not characters:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from course_utils.arguments import refuse_text
+
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
 PAD, UNK, BOS, EOS = range(4)
 """Ids of the special tokens in every vocabulary."""
@@ -43,13 +45,18 @@ class Vocabulary:
         min_freq: tokens that are rarer become `<unk>`.
 
     Raises:
+        TypeError: `sentences` or one of them is a `str`, which would give a vocabulary of letters.
         ValueError: there are no sentences, or `min_freq` is below 1.
     """
 
     def __init__(self, sentences: Iterable[Sequence[str]], *, min_freq: int = 1):
         if min_freq < 1:
             raise ValueError(f"min_freq={min_freq}; a count of at least 1 is needed")
-        counts = Counter(token for sentence in sentences for token in sentence)
+        refuse_text("sentences", sentences, "a list of tokenized sentences")
+        counts: Counter[str] = Counter()
+        for sentence in sentences:
+            refuse_text("a sentence", sentence, "a list of tokens, as from tokenize(sentence),")
+            counts.update(sentence)
         if not counts:
             raise ValueError("sentences is empty; a vocabulary needs training data")
         kept = [token for token, count in counts.items() if count >= min_freq]

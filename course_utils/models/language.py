@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from course_utils.attention import padding_mask
 from course_utils.cache import KVCache
 from course_utils.layers import EncoderLayer, make_norm
+from course_utils.positions import Rotation
 
 
 class LanguageModel(nn.Module):
@@ -64,6 +65,7 @@ class LanguageModel(nn.Module):
         self.max_len = None if rotary else max_len
         self.embedding = nn.Embedding(vocab_size, embed_dim)
         self.positions = None if rotary else nn.Embedding(max_len, embed_dim)
+        self.rotary_dim = embed_dim // num_heads if rotary else None
         self.dropout = nn.Dropout(dropout)
         self.layers = nn.ModuleList(
             EncoderLayer(
@@ -112,6 +114,9 @@ class LanguageModel(nn.Module):
         x = self.embedding(tokens)
         if self.positions is not None:
             x = x + self.positions(torch.arange(tokens.shape[1], device=tokens.device) + start)
+        rotation = None
+        if self.rotary_dim is not None:
+            rotation = Rotation(tokens.shape[1], self.rotary_dim, start=start, device=tokens.device)
         x = self.dropout(x)
         # Padding stands on the right, where a causal model does not look.
         attn_mask = None
@@ -119,7 +124,7 @@ class LanguageModel(nn.Module):
             attn_mask = padding_mask(lengths, tokens.shape[1])
         for i, layer in enumerate(self.layers):
             cache = caches[i] if caches else None
-            x = layer(x, attn_mask, is_causal=self.is_causal, cache=cache)
+            x = layer(x, attn_mask, is_causal=self.is_causal, cache=cache, rotation=rotation)
         return self.norm(x)
 
     def _check(self, tokens: Tensor, start: int) -> None:
@@ -197,7 +202,10 @@ class SentenceClassifier(nn.Module):
         self.output = nn.Linear(body.embedding.embedding_dim, num_classes)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(batch, length) ids and (batch,) lengths → logits (batch, num_classes)."""
+        """(batch, length) ids and (batch,) lengths → logits (batch, num_classes).
+
+        Of a sentence without tokens the average is zero.
+        """
         real = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         features = self.body.features(tokens, lengths) * real[..., None]
-        return self.output(features.sum(dim=1) / lengths[:, None])
+        return self.output(features.sum(dim=1) / lengths.clamp(min=1)[:, None])

@@ -21,8 +21,9 @@ class ScaledAfterSoftmax(MultiHeadAttention):
         self, q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, *, is_causal: bool
     ) -> Tensor:
         """In each head: (batch, heads, queries, head_dim)."""
-        mask = causal_mask(q.shape[-2], device=q.device) if is_causal else attn_mask
-        weights = masked_softmax(q @ k.transpose(-2, -1), mask)
+        if is_causal:  # the queries are the last of the keys
+            attn_mask = causal_mask(k.shape[-2], device=q.device)[-q.shape[-2] :]
+        weights = masked_softmax(q @ k.transpose(-2, -1), attn_mask)
         self.note(lambda: weights)
         return weights @ v / math.sqrt(q.shape[-1])
 
@@ -33,13 +34,13 @@ class ZeroedMask(MultiHeadAttention):
     Only a mask that is the same for all queries, such as padding, can be had so.
     """
 
-    def forward(self, queries, keys, values, attn_mask=None, *, is_causal=False, cache=None):
+    def forward(self, queries, keys, values, attn_mask=None, **options):
         """As `MultiHeadAttention.forward`."""
         if attn_mask is not None and attn_mask.ndim == 4:  # padding: (batch, 1, 1, keys)
             real, attn_mask = attn_mask[:, 0, 0, :, None], None
             if keys is not None:
                 keys, values = keys * real, values * real
-        return super().forward(queries, keys, values, attn_mask, is_causal=is_causal, cache=cache)
+        return super().forward(queries, keys, values, attn_mask, **options)
 
 
 class Sliced(nn.Linear):
