@@ -32,11 +32,10 @@ def require_floating(name: str, tensor: Tensor) -> None:
         )
 
 
-def check_vectors(name: str, tensor: Any, size: int) -> None:
-    """Raise unless the value is a tensor (…, length, size)."""
+def refuse_vectors(name: str, tensor: Any, size: int) -> None:
+    """Say that this is no tensor (…, length, size)."""
     require_tensor(name, tensor)
-    if tensor.ndim < 2 or tensor.shape[-1] != size:
-        raise ValueError(f"{name} has shape {tuple(tensor.shape)}; (…, {name}, {size}) is needed")
+    raise ValueError(f"{name} has shape {tuple(tensor.shape)}; (…, {name}, {size}) is needed")
 
 
 def check_lengths(valid_lens: Tensor, length: int) -> None:
@@ -159,18 +158,29 @@ def fit_mask(attn_mask: Tensor, shape: torch.Size, *, is_causal: bool = False) -
 
 
 def mask_for_heads(attn_mask: Tensor, shape: torch.Size, *, is_causal: bool) -> Tensor:
-    """`fit_mask` for several heads, which could read some masks in two ways."""
-    axes = attn_mask.ndim if isinstance(attn_mask, Tensor) else 0
-    if axes == 2 and shape[0] == shape[-2] > 1 and attn_mask.shape[0] > 1:
-        raise ValueError(
-            f"attn_mask has shape {tuple(attn_mask.shape)}, which can be read in two ways, as there are "
-            "as many queries as rows in the batch: for (queries, keys) write attn_mask[None, None], "
-            "for (batch, keys) attn_mask[:, None, None]"
-        )
-    if axes == 3:
+    """`fit_mask` for several heads, which could read some masks in two ways.
+
+    With two axes that is so where there are as many queries as rows in the batch, but for a causal mask.
+    Which it is, is looked at on a CPU only: elsewhere that would wait for the device.
+    """
+    if isinstance(attn_mask, Tensor) and attn_mask.ndim == 3:
         raise ValueError(
             f"attn_mask has shape {tuple(attn_mask.shape)}, which can be read in two ways: for "
             "(batch, queries, keys) write attn_mask[:, None], for (heads, queries, keys) "
             "attn_mask[None]"
         )
-    return fit_mask(attn_mask, shape, is_causal=is_causal)
+    mask = fit_mask(attn_mask, shape, is_causal=is_causal)
+    unclear = mask.ndim == 2 and shape[0] == len(mask) > 1
+    seen = mask.is_cpu and not torch.compiler.is_compiling()
+    if unclear and seen and not _looks_back(mask):
+        raise ValueError(
+            f"attn_mask has shape {tuple(mask.shape)}, which can be read in two ways, as there are as "
+            "many queries as rows in the batch: for (queries, keys) write attn_mask[None, None], for "
+            "(batch, keys) attn_mask[:, None, None]"
+        )
+    return mask
+
+
+def _looks_back(mask: Tensor) -> bool:
+    """Whether a mask (queries, keys) is causal, the queries being the last of the keys."""
+    return torch.equal(mask, torch.ones_like(mask).tril(mask.shape[1] - mask.shape[0]))

@@ -116,9 +116,8 @@ def scaled_dot_product_attention(
             point and of one dtype.
         attn_mask: boolean, True = may attend, broadcastable to (…, queries, keys). Inputs without
             a head axis take masks with a head axis of size 1 as well.
-        is_causal: the queries are the last of the keys, and each attends to its own place and to
-            those before it: what `causal_mask` does, sooner and with less memory, since the operator
-            then skips what is forbidden. Instead of `attn_mask`.
+        is_causal: the queries are the last of the keys, and each attends up to its own place: what
+            `causal_mask` does, sooner and with less memory. Instead of `attn_mask`.
         dropout_p: probability with which a weight is dropped; give 0 outside training.
         scale: factor on the scores; 1/√dim by default.
 
@@ -237,8 +236,8 @@ class AdditiveAttention(Attention):
 
         `projected_keys`: `key_proj(keys)`, where many queries that come one by one share it.
         """
-        arguments.check_vectors("queries", queries, self.query_proj.in_features)
-        arguments.check_vectors("keys", keys, self.key_proj.in_features)
+        _check_size("queries", queries, self.query_proj.in_features)
+        _check_size("keys", keys, self.key_proj.in_features)
         projected_keys = self.key_proj(keys) if projected_keys is None else projected_keys
         # (…, queries, 1, hidden) + (…, 1, keys, hidden)
         added = self.query_proj(queries).unsqueeze(-2) + projected_keys.unsqueeze(-3)
@@ -259,6 +258,11 @@ class AdditiveAttention(Attention):
         weights = masked_softmax(scores, attn_mask)
         self.note(lambda: weights)
         return self.dropout(weights) @ values
+
+
+def _check_size(name: str, tensor: Tensor | None, size: int) -> None:
+    if not isinstance(tensor, Tensor) or tensor.ndim < 2 or tensor.shape[-1] != size:
+        arguments.refuse_vectors(name, tensor, size)
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
@@ -353,25 +357,23 @@ class MultiHeadAttention(Attention):
             values: (batch, keys, value_dim), or None with the keys.
             attn_mask: boolean, True = may attend: (queries, keys), or four axes that broadcast to
                 (batch, heads, queries, keys).
-            is_causal: the queries are the last of the keys, and each attends to its own place and to
-                those before it.
+            is_causal: as in `scaled_dot_product_attention`.
             cache: keys and values of earlier tokens.
             encode: what tells queries and new keys their positions after the projection, such as
                 `positions.Rotation`: (batch, heads, length, head_dim) → the same shape.
 
         Raises:
             TypeError: an argument is no tensor, or the mask is not boolean.
-            ValueError: a shape does not fit, or a mask can be read in two ways: one with three axes,
-                or with two where there are as many queries as rows in the batch.
+            ValueError: a shape does not fit, or a mask can be read in two ways.
         """
-        arguments.check_vectors("queries", queries, self.query_proj.in_features)
+        _check_size("queries", queries, self.query_proj.in_features)
         q = split_heads(self.query_proj(queries), self.num_heads)
         q = q if encode is None else encode(q)
         if cache is not None and keys is None and values is None:
             k, v = cache.keys, cache.values
         else:
-            arguments.check_vectors("keys", keys, self.key_proj.in_features)
-            arguments.check_vectors("values", values, self.value_proj.in_features)
+            _check_size("keys", keys, self.key_proj.in_features)
+            _check_size("values", values, self.value_proj.in_features)
             k = split_heads(self.key_proj(keys), self.num_kv_heads)
             k = k if encode is None else encode(k)
             v = split_heads(self.value_proj(values), self.num_kv_heads)

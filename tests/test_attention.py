@@ -332,7 +332,7 @@ def test_is_causal_does_what_the_mask_does(kv_heads):
     )
 
 
-@pytest.mark.parametrize("queries", [1, 3, 5])
+@pytest.mark.parametrize("queries", [1, 2, 3, 5])
 def test_is_causal_takes_the_queries_for_the_last_of_the_keys(queries):
     module, x = MultiHeadAttention(12, 3), torch.randn(2, 5, 12)
     last, mask = x[:, -queries:], causal_mask(5)[-queries:]
@@ -524,6 +524,7 @@ def heads(mask, **options):
         (lambda: heads(torch.ones(2, 3).bool()), ValueError, r"for \(batch, keys\) write attn_mask\[:, None, None\]"),
         (lambda: heads(torch.ones(2, 3, 3).bool()), ValueError, r"for \(batch, queries, keys\) write attn_mask\[:, None\], for \(heads, queries, keys\) attn_mask\[None\]"),
         (lambda: cu.MultiHeadAttention(4, 2)(*3 * [X[:, :2]], torch.ones(2, 2).bool()), ValueError, r"for \(queries, keys\) write attn_mask\[None, None\], for \(batch, keys\) attn_mask\[:, None, None\]"),
+        (lambda: cu.MultiHeadAttention(4, 2)(X[:, :2], X, X, torch.ones(2, 3).bool()), ValueError, "can be read in two ways"),
         (lambda: cu.scaled_dot_product_attention(X, X[:, :2], X[:, :2], is_causal=True), ValueError, "is_causal=True with 3 queries and only 2 keys"),
         (lambda: heads(torch.ones(3, 3)), TypeError, "attn_mask has dtype torch.float32; a boolean mask"),
         (lambda: heads([[True]]), TypeError, "attn_mask is a list; a torch.Tensor"),
