@@ -586,7 +586,7 @@ def test_a_cache_begun_in_inference_mode_goes_on_outside_of_it():
 
 def test_under_autocast_queries_may_have_another_dtype_as_in_pytorchs_operator():
     queries, keys = torch.randn(2, 3, 8), torch.randn(2, 5, 8).bfloat16()
-    module = cu.DotProductAttention()
+    module = DotProductAttention()
     with torch.autocast("cpu", dtype=torch.bfloat16), cu.record_attention(module) as maps:
         mixed = module(queries, keys, keys)
         right = F.scaled_dot_product_attention(queries, keys, keys)

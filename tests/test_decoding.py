@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import course_utils as cu
+from course_utils.data.prose import Subwords
 from course_utils.data.text import BOS, EOS, PAD, Vocabulary
 from course_utils.decoding import beam_search, greedy, translate
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
@@ -137,7 +138,7 @@ def test_sentences_that_cannot_be_translated_are_refused(model, sentence, messag
         ),
         (lambda: Vocabulary("go home"), "sentences is the str 'go home'"),
         (lambda: Vocabulary([["go"], "go home"]), "a sentence is the str 'go home'"),
-        (lambda: cu.Subwords("go home"), "texts is the str 'go home'"),
+        (lambda: Subwords("go home"), "texts is the str 'go home'"),
         (lambda: cu.bleu("go", ["go"]), "hypotheses is the str 'go'"),
         (lambda: cu.bleu(["g", "o"], "go"), "references is the str 'go'"),
     ],
