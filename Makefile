@@ -8,6 +8,7 @@ CORES    = n=$$(env -u OMP_NUM_THREADS nproc 2>/dev/null || getconf _NPROCESSORS
 WORKERS ?= $(shell $(CORES))
 CHAPTER ?=
 ONLY    ?=
+TAKE    ?=
 
 # Or every kernel and every worker would compile PyTorch, matplotlib and pandas anew: a start would take two and a half times as long.
 unexport PYTHONDONTWRITEBYTECODE
@@ -19,7 +20,7 @@ BIN := .venv/bin
 ENV := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test portable quick data book serve handout notebooks measures claims try runs gpu bench lint format constraints clean
+.PHONY: help lab test portable quick data book serve handout notebooks sync measures claims try runs gpu bench lint format constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -56,6 +57,9 @@ handout: $(ENV) ## write the notebooks without solutions and outputs into _build
 
 notebooks: $(ENV) ## execute notebooks/source into notebooks; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.studio run $(CHAPTER)
+
+sync: $(ENV) ## after an edit in Lab or in a source: let the other half follow; CHAPTER=02 for one, TAKE=source if both were edited
+	@$(BIN)/python -m course_utils.studio sync $(if $(TAKE),--take $(TAKE)) $(CHAPTER)
 
 measures: $(ENV) ## how long each notebook is, beside the limits; CHAPTER=02 for all about one
 	@$(BIN)/python -m course_utils.studio measures $(CHAPTER)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -22,7 +22,7 @@ from course_utils.kit.live.packing import script
 from course_utils.kit.live.widget import Live
 from course_utils.kit.page import asset
 from course_utils.runtime import ROOT
-from course_utils.studio import lab
+from course_utils.studio import kernel, lab
 
 FLAGS = [
     "--no-sandbox",
@@ -40,10 +40,20 @@ expect.set_options(timeout=WAIT)
 
 
 @contextmanager
-def jupyter(folder: Path, *, timeout: float = 300) -> Iterator[str]:
-    """A server over `folder`, configured as by `make lab`; yields its address, with {} for a path and the token."""
+def jupyter(
+    folder: Path,
+    *,
+    kind: str = "jupyterlab",
+    own: Sequence[str] = (lab.NO_PAIRS,),
+    root: Path | None = None,
+    timeout: float = 300,
+) -> Iterator[str]:
+    """A server over `folder`, as `make lab` starts it; yields its address, with {} for a path and the token.
+
+    `kind` is the module that serves, `own` what else it is told; it may serve another `root`, and only log here.
+    """
     options = [
-        f"--ServerApp.root_dir={folder}",
+        f"--ServerApp.root_dir={root or folder}",
         f"--LabApp.app_settings_dir={lab.SETTINGS}",
         f"--LabApp.workspaces_dir={folder / '.workspaces'}",
         f"--IdentityProvider.token={secrets.token_hex(16)}",
@@ -51,13 +61,14 @@ def jupyter(folder: Path, *, timeout: float = 300) -> Iterator[str]:
         "--ServerApp.port=0",
         "--Application.log_level=WARN",
         "--no-browser",
+        *own,
         *(["--allow-root"] if lab.is_root() else []),
     ]
     environ = dict(os.environ)
     environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environ.get("PYTHONPATH")]))
     runtime = folder / ".runtime"
-    environ = lab.environment(environ) | {"JUPYTER_RUNTIME_DIR": str(runtime)}
-    command = [sys.executable, "-m", "jupyterlab", *options]
+    environ = kernel.environment(environ) | {"JUPYTER_RUNTIME_DIR": str(runtime)}
+    command = [sys.executable, "-m", kind, *options]
     with open(folder / "lab.log", "w") as log:
         server = subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
     try:

@@ -1,7 +1,6 @@
 """The commands a stranger types first: what they say when something is missing, and that Lab opens on *Start here*."""
 
 import ast
-import asyncio
 import json
 import os
 import re
@@ -17,7 +16,6 @@ import pytest
 
 from course_utils.runtime import ROOT
 from course_utils.studio import kernel, lab, manifest
-from course_utils.studio.pairs import PairedContents
 
 # The environment: bootstrap.py and the Makefile ---------------------------------------------------------------------
 
@@ -254,7 +252,6 @@ def test_lab_is_told_only_what_this_machine_needs(monkeypatch, root, browser):
     monkeypatch.setattr(os, "execve", lambda path, *given: commands.append(given))
     lab.main()
     ((command, environ),) = commands
-    assert str(lab.SETTINGS) in environ["JUPYTER_CONFIG_PATH"]
     assert environ["PYTHONSTARTUP"] == os.environ.get("PYTHONSTARTUP", str(kernel.STARTUP))
     assert command[:3] == [sys.executable, "-m", "jupyterlab"]
     assert ("--allow-root" in command) is root
@@ -269,25 +266,6 @@ def test_a_wrong_manifest_is_a_sentence(monkeypatch):
     monkeypatch.setattr(lab.manifest, "load", load)
     with pytest.raises(SystemExit, match="Write title"):
         lab.main()
-
-
-def test_saving_in_lab_changes_the_edited_lines_of_the_source_and_no_others(tmp_path):
-    first = manifest.load(files=False).chapters[0]
-    for file in ("book.toml", "pyproject.toml"):  # a course, and which of its files are pairs
-        shutil.copy(ROOT / file, tmp_path)
-    for file in (first.ipynb, first.source):
-        copy = tmp_path / file.relative_to(ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, copy)
-    contents = PairedContents(root_dir=str(tmp_path))
-    model = asyncio.run(contents.get(f"notebooks/{first.ipynb.name}"))
-    assert model["content"]["cells"][0]["cell_type"] == "markdown"
-    model["content"]["cells"][0]["source"] += "\nOne sentence more."
-    asyncio.run(contents.save(model, f"notebooks/{first.ipynb.name}"))
-    before = first.source.read_text(encoding="utf-8").splitlines()
-    after = (tmp_path / first.source.relative_to(ROOT)).read_text(encoding="utf-8").splitlines()
-    after.remove("# One sentence more.")
-    assert after == before
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Explorers, quizzes and training in a real JupyterLab: controls answer the keyboard, bar and curve live."""
 
 import shutil
-import subprocess
 
 import nbformat
 import pytest
@@ -274,9 +273,6 @@ def started(chromium, tmp_path_factory):
         notebook = new_notebook(cells=cells)
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "x"}
         nbformat.write(notebook, folder / name)
-    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
-    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "As published"]):
-        subprocess.run([*git, *command], cwd=folder, check=True)
     course = manifest.load(folder / "book.toml", files=False)
     page = starting.prepare(course, folder).relative_to(folder)
     shutil.copytree(folder / starting.WORKSPACES, folder / ".workspaces")
@@ -304,7 +300,7 @@ def test_lab_starts_with_the_chapters_and_its_table_of_contents(started):
     assert view.locator(".jp-RenderedMarkdown").get_by_role("link", name=title).count() == 2
 
 
-def test_a_chapter_opens_from_there_unchanged_and_its_quiz_answers_unrun(started):
+def test_a_chapter_opens_from_there_and_its_quiz_answers_unrun(started):
     view, title, _ = started
     view.locator(".jp-RenderedMarkdown").get_by_role("link", name=title).first.click()
     front = idle(view)
@@ -313,8 +309,6 @@ def test_a_chapter_opens_from_there_unchanged_and_its_quiz_answers_unrun(started
     question.wait_for(timeout=WAIT)
     question.get_by_role("radio").first.press("Space")  # a click may miss while Lab still scrolls
     expect(question.locator(".reason")).not_to_be_empty()
-    view.wait_for_timeout(1000)  # for what comes late, if anything does
-    assert view.locator(".jp-mod-dirty").count() == 0
 
 
 @pytest.mark.parametrize(("link", "heading"), [("cache", "KV cache"), ("part", "Part 20")])

@@ -304,12 +304,6 @@ def test_the_chapters_of_a_part_stand_together(parts):
         load(parts)
 
 
-def test_a_copy_that_was_kept_is_no_chapter(book):
-    path = book()
-    (path.parent / "notebooks" / "00_start.kept-2026-11-21-1802.ipynb").touch()
-    assert len(load(path).chapters) == 3
-
-
 def test_hidden_files_and_checkpoints_are_no_notebooks(book):
     path = book()
     checkpoints = path.parent / "notebooks" / ".ipynb_checkpoints"

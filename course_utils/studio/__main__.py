@@ -1,13 +1,15 @@
 """One command for those who maintain the course: ``python -m course_utils.studio COMMAND``.
 
 run [CHAPTER …]     execute sources into clean notebooks; CHAPTER is the start of a name: 02
+sync [CHAPTER …]    let the half of a pair that was not edited follow the other
 check               hold the committed notebooks against their sources and the rules
 measures, claims    how long each notebook is and what its form lacks; what its guards claim
 try                 change each number marked "# try", one at a time, and run the notebook
 handout [--to DIR]  write the course without solutions and outputs
 lab                 open JupyterLab on the start page
 doctor              look at what the course runs on
-book, gpu           what `course_utils.studio.book` and `course_utils.studio.gpu` do
+runs                make the stored runs that are missing or stale
+book                build the book, or serve it
 """
 
 import argparse
@@ -17,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course_utils.runtime import ROOT
-from course_utils.studio import doctor, handout, manifest, notebooks, tables
+from course_utils.studio import doctor, handout, manifest, notebooks, pairs, tables
 
 # These read the rest of the line themselves.
 FURTHER = {
@@ -58,6 +60,10 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(run=_run)
     run.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
     run.add_argument("--fresh", action="store_true", help="renew recorded measurements, too")
+    both = commands.add_parser("sync", help="let the half that was not edited follow the other")
+    both.set_defaults(run=_sync)
+    both.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
+    both.add_argument("--take", choices=("source", "notebook"), help="which one, if both were")
     check = commands.add_parser("check", help="hold notebooks against sources and rules")
     check.set_defaults(run=_check)
     hand = commands.add_parser("handout", help="write the course without solutions and outputs")
@@ -75,6 +81,19 @@ def _run(options: argparse.Namespace) -> int:
         print(notebooks.make(chapter, fresh=options.fresh), flush=True)
     tables.write_chapter_table(course)
     return 0
+
+
+def _sync(options: argparse.Namespace) -> int:
+    course = manifest.load(options.book, files=False)
+    stuck = 0
+    for chapter in notebooks.choose(course, options.chapters):
+        try:
+            said = pairs.sync(chapter.source, chapter.ipynb, options.take)
+        except pairs.PairError as error:
+            stuck, said = 1, str(error)
+        if said:
+            print(said, flush=True)
+    return stuck
 
 
 def _check(options: argparse.Namespace) -> int:

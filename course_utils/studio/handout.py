@@ -4,13 +4,11 @@ import re
 import shutil
 from pathlib import Path
 
-import jupytext
 from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocessor
 from nbformat import NotebookNode
 
 from course_utils.studio.manifest import Manifest
-from course_utils.studio.notebooks import read_source, write
-from course_utils.studio.pairs import Pair, UnreadableError, published
+from course_utils.studio.pairs import UnreadableError, bare, is_edited, read, read_source, write
 
 HEAD = "# The course, without its solutions\n"
 README = f"""{HEAD}
@@ -51,7 +49,7 @@ def without_solutions(notebook: NotebookNode) -> NotebookNode:
 
 
 def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> None:
-    """Write both halves of each pair without solutions, and all that they need to run.
+    """Write the notebooks without solutions and sources, and all that they need to run.
 
     Args:
         course: the notebooks to hand out.
@@ -63,7 +61,7 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
         HandoutError: the folder holds something else, or somebody's work.
     """
     _make_room(to, force)
-    (to / "notebooks" / "source").mkdir(parents=True)
+    (to / "notebooks").mkdir(parents=True)
     (to / "README.md").write_text(README, encoding="utf-8")
     for part in PARTS:
         if (root / part).is_dir():
@@ -75,9 +73,8 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
         makefile = (root / "Makefile").read_text(encoding="utf-8")
         (to / "Makefile").write_text(_fewer_targets(makefile), encoding="utf-8")
     for chapter in course.notebooks:
-        notebook = without_solutions(read_source(chapter.source))
+        notebook = bare(without_solutions(read_source(chapter.source)))
         write(notebook, to / "notebooks" / chapter.ipynb.name)
-        _write_source(notebook, to / "notebooks" / "source" / chapter.source.name)
 
 
 def _make_room(to: Path, force: bool) -> None:
@@ -95,16 +92,12 @@ def _make_room(to: Path, force: bool) -> None:
 
 def _edited(folder: Path) -> list[str]:
     """The notebooks of a handout with a cell that was not handed out."""
-    files = {file.stem: file for file in [*folder.glob("source/*.py"), *folder.glob("*.ipynb")]}
-    return sorted(file.name for stem, file in files.items() if _is_edited(folder, stem))
+    return sorted(file.name for file in folder.glob("*.ipynb") if _is_edited(file))
 
 
-def _is_edited(folder: Path, stem: str) -> bool:
-    pair = Pair(folder / f"{stem}.ipynb", folder / "source" / f"{stem}.py")
-    if not pair.whole:
-        return True
+def _is_edited(file: Path) -> bool:
     try:
-        return not published(pair.read()) >= set().union(*pair.cells().values())
+        return is_edited(read(file))
     except UnreadableError:
         return True
 
@@ -117,8 +110,3 @@ def _fewer_targets(makefile: str) -> str:
         if named <= set(TARGETS):
             kept.append(paragraph)
     return re.sub(r"^\.PHONY: .*$", f".PHONY: {' '.join(TARGETS)}", "\n\n".join(kept), flags=re.M)
-
-
-def _write_source(notebook: NotebookNode, path: Path) -> None:
-    notebook.metadata["jupytext"] = {"notebook_metadata_filter": "kernelspec,-all"}
-    jupytext.write(notebook, path, fmt="py:percent")

@@ -1,7 +1,7 @@
 """Open JupyterLab on the course's start page: ``python -m course_utils.studio.lab``, which is ``make lab``.
 
-Lab itself looks for the next free port and prints the address; this module says what to open, how pairs
-are opened and saved (`pairs`), and what to leave out on this machine. The page that it opens, and the panels
+Lab itself looks for the next free port and prints the address; this module says what to open, and what to
+leave out on this machine. The page that it opens, and the panels
 beside it, are the course's own: both are written when they are missing. Further arguments go on to Lab, such
 as ``--port 9000``.
 """
@@ -19,10 +19,12 @@ from course_utils.studio import kernel, manifest, tables
 from course_utils.studio.manifest import Manifest
 
 # Below the student's own settings, which stay as they are: no question about news, no look for updates, Markdown
-# rendered. And jupyter_server_config.py, for the server: pairs are compared before they are opened or saved.
+# rendered.
 SETTINGS = Path(__file__).parent / "lab_settings"
 WORKSPACES = "_build/lab"  # which panels are open: of this course, beside the student's other work
 START = "START.md"
+# A notebook is a file here, and no half of a pair.
+NO_PAIRS = "--ServerApp.jpserver_extensions={'jupyterlab_jupytext': False}"
 CONTENTS = "@jupyterlab/toc:plugin"  # the panel's name in a layout
 
 
@@ -65,12 +67,14 @@ A way holds all that its chapters need. `cu.progress()` in any notebook shows wh
 
 
 def prepare(course: Manifest, root: Path = ROOT) -> Path:
-    """Write the start page and, for the first start, which panels are open.
+    """Write the start page and, for the first start, which panels are open; what was downloaded is trusted then.
 
     Returns:
         What to open: the start page, or the first chapter where nothing can be written.
     """
     page = root / "notebooks" / START
+    if not page.exists():
+        _trust(course)
     with contextlib.suppress(OSError):  # a folder that is read-only
         _open_contents(root / WORKSPACES)
     try:
@@ -79,6 +83,17 @@ def prepare(course: Manifest, root: Path = ROOT) -> Path:
     except OSError:
         return course.chapters[0].ipynb
     return page
+
+
+def _trust(course: Manifest) -> None:
+    """Sign the notebooks, so that quizzes answer before any cell has run."""
+    from nbformat import read
+    from nbformat.sign import NotebookNotary
+
+    notary = NotebookNotary()
+    for chapter in course.notebooks:
+        with contextlib.suppress(OSError, ValueError):  # not there, or none
+            notary.sign(read(chapter.ipynb, as_version=4))
 
 
 def _open_contents(folder: Path) -> None:
@@ -102,6 +117,7 @@ def arguments(page: Path, *, browser: bool, root: bool) -> list[str]:
         f"--LabApp.default_url=/lab/tree/{page.relative_to(ROOT).as_posix()}",
         f"--LabApp.app_settings_dir={SETTINGS}",
         "--Application.log_level=WARN",
+        NO_PAIRS,
     ]
     if (ROOT / WORKSPACES).is_dir():
         options.append(f"--LabApp.workspaces_dir={ROOT / WORKSPACES}")
@@ -110,14 +126,6 @@ def arguments(page: Path, *, browser: bool, root: bool) -> list[str]:
     if root:
         options.append("--allow-root")
     return options
-
-
-def environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables for Lab's server: these, and where it finds the course's configuration."""
-    paths = [str(SETTINGS), environ.get("JUPYTER_CONFIG_PATH", "")]
-    return kernel.environment(environ) | {
-        "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))
-    }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -136,8 +144,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         *(sys.argv[1:] if argv is None else argv),
     ]
     if os.name == "nt":  # exec leaves the console there, and Lab behind it
-        return subprocess.call(command, env=environment())
-    os.execve(sys.executable, command, environment())
+        return subprocess.call(command, env=kernel.environment())
+    os.execve(sys.executable, command, kernel.environment())
 
 
 if __name__ == "__main__":

@@ -74,10 +74,12 @@ class Chapter:
 
     @cached_property
     def minutes(self) -> int:
-        """An estimate for reading, running and the exercises, from its source; 0 without one."""
-        from course_utils.studio import page  # slow to import
+        """An estimate for reading, running and the exercises, from its text; 0 without one."""
+        from course_utils.studio import page, pairs  # slow to import
 
-        return page.read(self.source, kind=self.kind).minutes if self.source.is_file() else 0
+        if self.source.is_file():
+            return page.read(self.source, kind=self.kind).minutes
+        return page.Page(pairs.read(self.ipynb), self.kind).minutes if self.ipynb.is_file() else 0
 
     def pages(self) -> "Iterator[Chapter]":
         """The chapter, and its further page after it."""
@@ -365,6 +367,6 @@ def _check_files(path: Path, course: Manifest) -> None:
     named = {file for chapter in course.notebooks for file in (chapter.ipynb, chapter.source)}
     folder = root / "notebooks"
     for file in sorted([*folder.glob("*.ipynb"), *folder.glob("source/*.py")]):
-        if file not in named and not file.name.startswith(".") and ".kept-" not in file.name:
+        if file not in named and not file.name.startswith("."):
             problem = f"no chapter names {file.relative_to(root)}"
             _fail(path, "chapter", problem, "Add a [[chapter]] for it, or move the file away")

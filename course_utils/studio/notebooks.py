@@ -9,14 +9,12 @@ import contextlib
 import json
 import os
 import re
-import runpy
 import signal
 import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import jupytext
 import nbformat
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
@@ -25,21 +23,23 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 from tqdm import tqdm
 
-from course_utils.runtime import ROOT, atomic_write
-from course_utils.studio import kernel, pairs, rules
+from course_utils.runtime import ROOT
+from course_utils.studio import kernel, rules
 from course_utils.studio.manifest import Chapter, Manifest
+from course_utils.studio.pairs import (
+    PairError,
+    UnreadableError,
+    bare,
+    differences,
+    edited,
+    keep,
+    read,
+    read_source,
+    sync,
+    write,
+)
 
 CELL_TIMEOUT = 900  # seconds: a cell may take 15, and a busy machine many times as long
-PAIRED = ("jupyter", "tags")  # the cell metadata that both halves of a pair hold
-METADATA = {
-    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-    "language_info": {
-        "file_extension": ".py",
-        "mimetype": "text/x-python",
-        "name": "python",
-        "pygments_lexer": "ipython3",
-    },
-}
 
 
 class NotebookError(RuntimeError):
@@ -47,13 +47,6 @@ class NotebookError(RuntimeError):
 
 
 # Executing --------------------------------------------------------------------
-
-
-def read_source(path: Path) -> NotebookNode:
-    """The notebook that a py:percent file describes: stable cell ids, no outputs."""
-    notebook = jupytext.read(path, fmt="py:percent")
-    notebook.nbformat, notebook.nbformat_minor = 4, 5
-    return clean(notebook)
 
 
 class ThisInterpreter(AsyncKernelManager):
@@ -163,12 +156,8 @@ def _peak_mb(pid: int) -> int | None:
 
 def clean(notebook: NotebookNode) -> NotebookNode:
     """Drop, in place, what differs between two runs or machines and says nothing to a reader."""
-    notebook.metadata = nbformat.from_dict(METADATA)
     executed = 0
-    for cell in pairs.name_cells(notebook).cells:
-        cell.metadata = NotebookNode(
-            {key: value for key, value in cell.metadata.items() if key in PAIRED}
-        )
+    for cell in bare(notebook).cells:
         if cell.cell_type == "code":
             if cell.execution_count is not None:
                 executed += 1
@@ -224,14 +213,14 @@ def _gist(cell: NotebookNode) -> str:
 def make(chapter: Chapter, *, fresh: bool = False) -> str:
     """Execute a chapter's source and put the clean notebook in place of the old one.
 
-    An old notebook that holds edits which its source lacks is kept beside the new one.
+    What was written into the old notebook alone goes into the source first.
 
     Args:
         chapter: which one.
         fresh: also renew the outputs of cells that measure this machine.
 
     Returns:
-        One line with the seconds, the peak memory, and what was kept.
+        One line with the seconds, the peak memory, and what happened to the source.
 
     Raises:
         NotebookError: nothing was made, and the old notebook is as it was.
@@ -239,7 +228,7 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
     start = time.perf_counter()
     if not chapter.source.is_file():
         raise NotebookError(f"{chapter.notebook}: {chapter.source} is missing; write it first.")
-    age = chapter.source.stat()
+    kept = _settle(chapter)
     notebook = read_source(chapter.source)
     try:
         execute(notebook, cwd=chapter.ipynb.parent, progress=chapter.notebook)
@@ -251,22 +240,26 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
         raise _failure(chapter, *_first_error(notebook)) from None
     peak = notebook.metadata.get("peak_mb")
     clean(notebook)
-    pair = pairs.Pair(chapter.ipynb, chapter.source)
-    kept = pair.keep_edits()
-    with contextlib.suppress(OSError, pairs.UnreadableError):
-        notebook = notebook if fresh else keep_measured(notebook, pair.read())
+    with contextlib.suppress(OSError, UnreadableError):
+        notebook = notebook if fresh else keep_measured(notebook, read(chapter.ipynb))
     write(notebook, chapter.ipynb)
-    # A pair of one age: jupytext alone, without `pairs`, opens it without a question.
-    os.utime(chapter.ipynb, ns=(age.st_atime_ns, age.st_mtime_ns))
     said = f"{chapter.notebook}: {time.perf_counter() - start:.1f} s"
     said += f", {peak} MB" if peak else ""
-    return said + (f"; edits that the source lacks are kept in {kept.name}" if kept else "")
+    return said + (f"; {kept}" if kept else "")
 
 
-def write(notebook: NotebookNode, path: Path) -> None:
-    """Write the file whole or not at all: readers see the old one or the new."""
-    with atomic_write(path) as part:
-        part.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", encoding="utf-8")
+def _settle(chapter: Chapter) -> str:
+    """Carry what somebody has written into the old notebook alone to its source; what was done."""
+    if not chapter.ipynb.is_file():
+        return ""
+    try:
+        if edited(read_source(chapter.source), read(chapter.ipynb)).notebook:
+            return sync(chapter.source, chapter.ipynb)
+    except UnreadableError:
+        return f"{chapter.ipynb.name} was no notebook, and is kept as {keep(chapter.ipynb)}"
+    except PairError as error:
+        raise NotebookError(str(error)) from None
+    return ""
 
 
 def _failure(chapter: Chapter, reason: str, *details: str) -> NotebookError:
@@ -293,17 +286,8 @@ def _first_error(notebook: NotebookNode) -> list[str]:
 
 def pair_differences(chapter: Chapter) -> list[str]:
     """Where a notebook and its source disagree: a cell's kind, text or tags."""
-    source, made = read_source(chapter.source), nbformat.read(chapter.ipynb, as_version=4)
-    remedy = f"'make notebooks CHAPTER={chapter.number}' makes the notebook from its source"
-    if len(source.cells) != len(made.cells):
-        counts = f"{len(source.cells)} cells in the source, {len(made.cells)} in the notebook"
-        return [f"{counts}; {remedy}"]
-    return [
-        f"cell {place}: {part} differs between source and notebook; {remedy}"
-        for place, (left, right) in enumerate(zip(source.cells, made.cells, strict=True))
-        for part in ("cell_type", "source", "metadata")
-        if left[part] != right[part]
-    ]
+    found = differences(read_source(chapter.source), read(chapter.ipynb))
+    return [f"{line}; 'make sync' lets one follow" for line in found]
 
 
 def check(course: Manifest, chapter: Chapter) -> list[str]:
@@ -339,7 +323,3 @@ def choose(course: Manifest, names: Iterable[str]) -> list[Chapter]:
         if not any(stem.startswith(name) for stem in known):
             raise NotebookError(f"no chapter begins with {name!r}; there are {', '.join(known)}.")
     return [chapter for chapter in course.notebooks if chapter.notebook.startswith(names or "")]
-
-
-if __name__ == "__main__":  # the command's older name
-    runpy.run_module("course_utils.studio", run_name="__main__")
