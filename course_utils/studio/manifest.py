@@ -79,7 +79,10 @@ class Chapter:
 
         if self.source.is_file():
             return page.read(self.source, kind=self.kind).minutes
-        return page.Page(pairs.read(self.ipynb), self.kind).minutes if self.ipynb.is_file() else 0
+        try:
+            return page.Page(pairs.read(self.ipynb), self.kind).minutes
+        except (OSError, pairs.UnreadableError):
+            return 0
 
     def pages(self) -> "Iterator[Chapter]":
         """The chapter, and its further page after it."""
