@@ -80,6 +80,30 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def locked(path: str | os.PathLike, timeout: float = -1) -> Iterator[None]:
+    """No two processes are in such a block of the same file at a time: read it, change it, write it.
+
+    Args:
+        path: the file that is to be changed. The lock is a hidden file beside it.
+        timeout: seconds to wait for another process; without end by default.
+
+    Raises:
+        OSError: the folder cannot be written, or the time is over.
+    """
+    from filelock import FileLock  # slow to import
+
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f".{path.name}.lock"), timeout=timeout):
+        yield
+
+
+def leads() -> bool:
+    """Whether this process writes: the first one of those that `torchrun` started, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 # Seeds and device -------------------------------------------------------------------------------
 
 

@@ -1,11 +1,19 @@
-"""A digest changes with the code and the data that a function depends on, and with nothing else."""
+"""A digest changes with the code that a function depends on, however it is imported, and with nothing else."""
 
 import ast
+import inspect
+import shutil
+from pathlib import Path
 
+import grimp
 import pytest
 
-from course_utils.kit import digest as module
-from course_utils.kit.digest import digest, needed
+from course_utils.kit import runs
+from course_utils.kit.digest import SOURCES, Sources, digest_of, needed
+from course_utils.runtime import LESSONS, ROOT
+
+DECLARED = [run for path in sorted(LESSONS.glob("*/runs.py"))
+            for run in runs.declared(path.parent.name).values()]  # fmt: skip
 
 CHAPTER = '''
 import torch
@@ -40,6 +48,10 @@ def unrelated():
 '''
 
 
+def digest(path, name="wanted", sources=SOURCES):
+    return digest_of(sources.statements(path, [name]))
+
+
 @pytest.fixture
 def chapter(tmp_path):
     def write(text=CHAPTER):
@@ -53,82 +65,158 @@ def chapter(tmp_path):
 
 def test_only_what_a_name_needs_is_chosen(chapter):
     chosen = ast.unparse(needed(chapter(), ["wanted"]))
-    assert "def wanted" in chosen and "def helper" in chosen
-    assert (
-        "words = " in chosen
-        and "words.append" in chosen
-        and "count = " in chosen
-        and "import perplexity" in chosen
-    )
+    for part in ("def wanted", "def helper", "words =", "words.append", "count =", "import perplexity"):
+        assert part in chosen
     assert "unrelated" not in chosen and "other" not in chosen and "sinusoidal" not in chosen
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("old", "new", "matters"),
     [
-        ("# a remark", "# another remark"),
-        ('"""What it does."""', '"""Something else."""'),
-        ("# Some prose.", "# Other prose."),
-        ("other = count + 1", "other = count + 2"),
-        ("sinusoidal_table(3, 4)", "sinusoidal_table(5, 4)"),
-        ("x + count", "(x + count)"),
+        ("# a remark", "# another remark", False),
+        ('"""What it does."""', '"""Something else."""', False),
+        ("# Some prose.", "# Other prose.", False),
+        ("other = count + 1", "other = count + 2", False),
+        ("sinusoidal_table(3, 4)", "sinusoidal_table(5, 4)", False),
+        ("x + count", "(x + count)", False),
+        ("x + count", "x - count", True),
+        ('["a", "b"]', '["a"]', True),
+        ('"cd"', '"cde"', True),
+        ("helper(x)  #", "helper(x + 1)  #", True),
+        ("return perplexity(", "return float(", True),
     ],
 )
-def test_what_does_not_matter_leaves_the_digest(chapter, old, new):
+def test_what_matters_changes_the_digest_and_nothing_else(chapter, old, new, matters):
     assert old in CHAPTER
-    assert digest(chapter(), ["wanted"]) == digest(chapter(CHAPTER.replace(old, new)), ["wanted"])
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("x + count", "x - count"),
-        ('["a", "b"]', '["a"]'),
-        ('"cd"', '"cde"'),
-        ("helper(x)  #", "helper(x + 1)  #"),
-        ("return perplexity", "return cu.accuracy"),
-    ],
-)
-def test_what_matters_changes_the_digest(chapter, old, new):
-    assert old in CHAPTER
-    assert digest(chapter(), ["wanted"]) != digest(chapter(CHAPTER.replace(old, new)), ["wanted"])
-
-
-@pytest.mark.parametrize(("changed", "matters"), [("split_heads", True), ("best_width", False)])
-def test_a_change_deep_in_the_package_changes_the_digest(chapter, monkeypatch, changed, matters):
-    path = chapter(
-        "import course_utils as cu\n\n\ndef f():\n    return cu.MultiHeadAttention(8, 2)\n"
-    )
-    before = digest(path, ["f"])
-    statements = module._statements
-
-    def other(file):
-        return [
-            ast.parse(f"def {changed}(*args, **kwargs): return 1").body[0]
-            if isinstance(statement, ast.FunctionDef) and statement.name == changed
-            else statement
-            for statement in statements(file)
-        ]
-
-    monkeypatch.setattr(module, "_statements", other)
-    for kept in (module._bindings, module._reads, module._dump):
-        kept.cache_clear()
-    after = digest(path, ["f"])
-    for kept in (module._bindings, module._reads, module._dump):
-        kept.cache_clear()
-    assert (after != before) is matters
-
-
-def test_data_counts(chapter, monkeypatch, tmp_path):
-    path = chapter()
-    (tmp_path / "words.csv").write_text("a")
-    monkeypatch.setattr(module, "data_path", lambda name: tmp_path / name)
-    before = digest(path, ["wanted"], ["words.csv"])
-    assert before != digest(path, ["wanted"])
-    (tmp_path / "words.csv").write_text("b")
-    assert digest(path, ["wanted"], ["words.csv"]) != before
+    changed = digest(chapter(CHAPTER.replace(old, new)))
+    assert (changed != digest(chapter())) is matters
 
 
 def test_a_name_that_is_not_there_is_said(chapter):
     with pytest.raises(ValueError, match=r"00_chapter\.py does not define nothing"):
-        digest(chapter(), ["nothing"])
+        digest(chapter(), "nothing")
+
+
+# Through imports --------------------------------------------------------------------------------
+
+PACKAGE = {
+    "__init__": '_ROOMS = {"room.masks": "fit"}',
+    "room/__init__": "from course_utils.room.masks import fit as shown",
+    "room/masks": "def fit():\n    return 1\n\n\ndef other():\n    return 1\n",
+}
+BY_NAME = [
+    "from course_utils.room.masks import fit\ndef wanted(): return fit()",
+    "from course_utils.room.masks import fit as f\ndef wanted(): return f()",
+    "from .masks import fit\ndef wanted(): return fit()",
+    "from . import masks\ndef wanted(): return masks.fit()",
+    "from ..room import masks\ndef wanted(): return masks.fit()",
+    "from course_utils.room import masks\ndef wanted(): return masks.fit()",
+    "from course_utils.room import shown\ndef wanted(): return shown()",
+    "import course_utils.room.masks as m\ndef wanted(): return m.fit()",
+    "import course_utils.room.masks\ndef wanted(): return course_utils.room.masks.fit()",
+    "import course_utils as cu\ndef wanted(): return cu.fit()",
+    "import course_utils as cu\ndef wanted(): return cu.room.masks.fit()",
+    "def wanted():\n  from course_utils.room import masks\n  return masks.fit()",
+    "try:\n  from course_utils.room.masks import fit\nexcept ImportError: pass\ndef wanted(): return fit()",
+    "from course_utils.room.masks import *\ndef wanted(): return fit()",
+]
+WHOLE = [
+    "from course_utils.room import masks\ndef wanted(name): return getattr(masks, name)()",
+    "from course_utils.room import masks\ndef wanted(): return apply(masks)",
+    "from course_utils.room import masks as m\nrooms = [m]\ndef wanted(): return rooms",
+    "from course_utils.room import masks\ndef wanted(): return masks.made_when_asked()",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"), [(t, False) for t in BY_NAME] + [(t, True) for t in WHOLE]
+)
+def test_each_kind_of_import_is_followed(tmp_path, text, whole):
+    def digest_with(change):
+        root = tmp_path / change
+        for name, source in (PACKAGE | {"room/wants": text}).items():
+            path = root / "course_utils" / f"{name}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source.replace(f"{change}():\n    return 1", f"{change}(): return 2"))
+        return digest(root / "course_utils" / "room" / "wants.py", sources=Sources(root))
+
+    assert digest_with("fit") != digest_with("nothing")
+    assert (digest_with("other") != digest_with("nothing")) is whole
+
+
+@pytest.mark.parametrize(
+    ("file", "changed", "stale", "fresh"),
+    [
+        ("arguments", "def fit_mask", {"translator", "writer"}, {"shakespeare_ngrams"}),
+        ("lessons/gpt/repeats", "LETTERS =", {"copying"}, {"writer", "translator"}),
+        ("attention", "def split_heads", {"writer"}, {"milliseconds"}),
+        ("pooling", "def best_width", set(), {run.name for run in DECLARED}),
+    ],
+)
+def test_a_change_deep_in_the_package_makes_stale_what_uses_it(
+    tmp_path, file, changed, stale, fresh
+):
+    for folder in ("course_utils", "notebooks/source"):
+        only_sources = shutil.ignore_patterns("*.[!p]*", "__pycache__")
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=only_sources)
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    path = tmp_path / "course_utils" / f"{file}.py"
+    text = path.read_text(encoding="utf-8")
+    assert text.count(f"\n{changed}") == 1
+    other = "@other\n" if changed.startswith("def") else "other = "
+    path.write_text(text.replace(f"\n{changed}", f"\n{other}{changed}"), encoding="utf-8")
+    there = Sources(tmp_path)
+    now = {run.name for run in DECLARED if run.statements(there) != run.statements(SOURCES)}
+    assert stale <= now and not fresh & now
+
+
+# Soundness: what Python would import, against what is read from the sources -----------------------
+
+NO_NUMBER = ("course_utils.figures.", "course_utils.kit.")
+"""How a result looks, how it is stored and shown. Of all other files, those that the digest leaves out define what
+no run names; importing them does nothing else."""
+PLAIN = ("cache", "dataclass", "contextmanager", "total_ordering", "stored", "overload", "no_grad")
+
+
+def does_something_else(statement, own):
+    """Whether a top-level statement may change what another file sees."""
+    match statement:
+        case ast.Import() | ast.ImportFrom() | ast.AnnAssign() | ast.Expr(ast.Constant()):
+            return False
+        case ast.FunctionDef() | ast.ClassDef():
+            names = [ast.unparse(d).partition("(")[0] for d in statement.decorator_list]
+            return not all(name.rpartition(".")[2] in PLAIN for name in names)
+        case ast.Assign() | ast.AugAssign():
+            targets = getattr(statement, "targets", None) or [statement.target]
+            places = [t.value if isinstance(t, ast.Subscript) else t for t in targets]
+            return not all(isinstance(p, ast.Tuple) or ast.unparse(p) in own for p in places)
+        case ast.If(test):
+            return ast.unparse(test) != "TYPE_CHECKING"
+    return True
+
+
+def test_a_file_that_a_run_imports_and_the_digest_leaves_out_changes_no_number():
+    graph = grimp.build_graph("course_utils", exclude_type_checking_imports=True, cache_dir=None)
+    imported, reached = set(), set()
+    for run in DECLARED:
+        module, own = run.function.__module__, Path(inspect.getfile(run.function))
+        imported |= {module, *graph.find_upstream_modules(module)}
+        reached |= {path for path, _ in SOURCES.nodes(own, [run.name])}
+    ours = {name: SOURCES.module(name) for name in sorted(imported)}
+    assert reached <= set(ours.values())
+    other = []
+    for name in (name for name in ours if not f"{name}.".startswith(NO_NUMBER)):
+        tree = ast.parse(ours[name].read_text(encoding="utf-8"))
+        own = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        own -= {alias.asname or alias.name for node in tree.body
+                if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names}  # fmt: skip
+        other += [f"{name}: {ast.unparse(s)}" for s in tree.body if does_something_else(s, own)]
+    assert set(other) <= {
+        "course_utils.runtime: _lighten_optimizers()"
+    }  # changes how soon, not what
+
+
+def test_nothing_that_a_run_uses_imports_by_a_string():
+    for run in DECLARED:
+        for file, statement in run.statements(SOURCES):
+            assert "import_module(" not in statement and "__import__(" not in statement, file

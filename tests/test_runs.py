@@ -1,20 +1,26 @@
 """Stored runs: declared by lessons, made once, never stale, never silently left out."""
 
 import dataclasses
+import datetime
 import hashlib
 import json
+import multiprocessing
+import os
 import random
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 from course_utils.kit import live, runs
+from course_utils.kit.digest import SOURCES, Sources
 from course_utils.kit.runs import StoredRun, stored, stored_run, stored_runs, write
 from course_utils.runtime import ROOT
 from course_utils.studio import manifest
-from course_utils.studio.runs import gpu_code, run_gpu_cells
+from course_utils.studio.runs import gpu_code, main, run_gpu_cells, show, stamp
 
 COURSE = manifest.load()
 DECLARED = {c.slug: found for c in COURSE.chapters if (found := runs.declared(c.slug))}
@@ -89,7 +95,7 @@ def test_a_changed_function_makes_its_runs_stale(folder, monkeypatch):
     monkeypatch.setattr(runs, "declared", lambda slug: {"training": declaration})
     write("somewhere", declaration.make({"seed": 0}))
     assert not runs.missing("somewhere")
-    monkeypatch.setattr(runs, "digest", lambda *args: "other")
+    monkeypatch.setattr(runs, "digest_of", lambda *args: "other")
     assert runs.missing("somewhere") == [(declaration, {"seed": 0})]
 
 
@@ -102,12 +108,66 @@ def test_after_a_change_that_changes_no_number_one_case_speaks_for_all(
     monkeypatch.setattr(runs, "declared", lambda slug: {"training": declaration})
     for case in declaration.cases:
         write("somewhere", declaration.make(case))
-    monkeypatch.setattr(runs, "digest", lambda *args: "of other code")
+    monkeypatch.setattr(runs, "digest_of", lambda *args: "of other code")
     for name, value in changed.items():
         monkeypatch.setitem(globals(), name, value)
     runs.confirm("somewhere", say=lambda line: None)
     assert len(made) == 4
     assert len(runs.missing("somewhere")) == (3 if changed else 0)
+
+
+@pytest.mark.parametrize(
+    ("offset_then", "by_hand", "left"),
+    [(0.0, "", [3]), (0.5, "", [0, 1, 3]), (0.5, "it is not read", [3])],
+)
+def test_what_stood_in_a_commit_and_needs_the_same_statements_is_stamped(
+    folder, monkeypatch, capsys, offset_then, by_hand, left
+):
+    declaration = stored(cases=[{"seed": seed} for seed in (0, 1, 3)])(training)
+    monkeypatch.setattr(runs, "declared", lambda slug: {"training": declaration})
+    here, then = Path(__file__), folder / "then"
+    (then / "tests").mkdir(parents=True)
+    text = here.read_text(encoding="utf-8").replace(
+        "OFFSET, WORD = 0.0", f"OFFSET, WORD = {offset_then}"
+    )
+    (then / "tests" / here.name).write_text(text, encoding="utf-8")
+    for case in declaration.cases:
+        write("somewhere", dataclasses.replace(declaration.make(case), digest="of an older way"))
+    shutil.copytree(folder, then / "data" / "runs", ignore=shutil.ignore_patterns("then"))
+    write("somewhere", dataclasses.replace(declaration.make({"seed": 3}), digest="made since"))
+    show(stamp("somewhere", Sources(then), by_hand))
+    assert [case["seed"] for _, case in runs.missing("somewhere")] == left
+    said = capsys.readouterr().out
+    assert f"training: {3 - len(left)} of 3 stamped" in said and by_hand in said
+    assert ("-OFFSET, WORD = (0.5, '.')\n+OFFSET, WORD = (0.0, '.')" in said) is bool(offset_then)
+
+
+def test_a_commit_that_is_not_there_is_said(capsys):
+    assert main(["--unchanged-since", "0123abcd"]) == 1
+    assert "0123abcd" in capsys.readouterr().err
+
+
+def store_thirty(seeds):
+    for seed in seeds:
+        write("somewhere", dataclasses.replace(RUN, config={"seed": seed}))
+
+
+def test_two_processes_that_store_thirty_runs_each_keep_sixty(folder):
+    fork = multiprocessing.get_context("fork")
+    others = [fork.Process(target=store_thirty, args=(range(n, n + 30),)) for n in (0, 30)]
+    for other in others:
+        other.start()
+    for other in others:
+        other.join()
+    assert {run.config["seed"] for run in stored_runs("somewhere")} == set(range(60))
+
+
+def test_of_processes_that_train_together_the_first_one_stores(folder, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    write("somewhere", RUN)
+    monkeypatch.setattr(live.stored, "MODELS", folder)
+    live.save_model("kept", torch.nn.Linear(1, 1), {})
+    assert not list(folder.iterdir())
 
 
 # What the course brings along -------------------------------------------------------------------
@@ -137,7 +197,7 @@ def test_every_stored_run_is_declared_or_belongs_to_a_gpu_cell(path):
 
 
 @pytest.mark.slow
-def test_a_small_run_drawn_by_chance_comes_out_as_stored():
+def test_a_small_run_drawn_by_day_comes_out_as_stored_and_calls_only_what_its_digest_sees():
     small = [
         (one, case)
         for found in DECLARED.values()
@@ -145,13 +205,39 @@ def test_a_small_run_drawn_by_chance_comes_out_as_stored():
         if one.small
         for case in one.cases
     ]
-    declaration, case = random.choice(small)
-    print(declaration.name, case)
+    day = os.environ.get("COURSE_DAY") or datetime.date.today().isoformat()
+    declaration, case = random.Random(day).choice(small)
+    print(f"COURSE_DAY={day}", declaration.name, case)
     (kept,) = [run for run in stored_runs(declaration.slug, declaration.name) if run.config == case]
-    again = declaration.make(case)
+    called = set()
+    sys.setprofile(lambda frame, event, arg: event == "call" and called.add(frame.f_code))
+    try:
+        again = declaration.make(case)
+    finally:
+        sys.setprofile(None)
     assert again.result.keys() == kept.result.keys()
     for name, value in again.result.items():
         assert value == pytest.approx(kept.result[name], abs=declaration.tolerance), (name, case)
+    seen = {
+        (path, line)
+        for path, index in declaration.nodes(SOURCES)
+        for line in SOURCES.lines(path, index)
+    }
+    unseen = {
+        f"{path.relative_to(ROOT)}:{code.co_firstlineno} {code.co_name}"
+        for code in called
+        if (path := Path(code.co_filename)).is_relative_to(ROOT / "course_utils")
+        and not path.is_relative_to(ROOT / "course_utils" / "kit")
+        and code.co_name != "<module>"
+        and (path, code.co_firstlineno) not in seen
+    }
+    assert called and not unseen
+
+
+def test_the_data_that_a_run_reads_count():
+    reads = next(one for found in DECLARED.values() for one in found.values() if one.data)
+    content = (ROOT / "data" / reads.data[0]).read_bytes()
+    assert (reads.data[0], hashlib.sha256(content).hexdigest()) in reads.statements(SOURCES)
 
 
 def test_stored_models_are_what_the_checksums_say():
@@ -181,7 +267,7 @@ def test_without_a_gpu_nothing_runs_and_the_stored_run_is_shown(folder, monkeypa
 
 def test_with_a_gpu_the_run_is_done_and_stored(folder, monkeypatch):
     monkeypatch.setattr(runs, "has_gpu", lambda: True)
-    monkeypatch.setattr(runs, "digest", lambda *args: "ab12")
+    monkeypatch.setattr(runs.SOURCES, "statements", lambda *args: set())
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Some GPU")
     result = stored_run("transformer", full_size)
     assert result.result == {"accuracy": 0.5, "quick": 0.0} and result.machine == "Some GPU"

@@ -3,122 +3,231 @@
 A stored run is stale when the code or the data behind it has changed. Which code that is, is read from
 the sources without running them: the function, what it uses by name, what that uses, and so on, through
 the package and the chapters. Comments, docstrings and whatever else stands in those files do not count.
+Of an imported module those names count that are asked of it, `fit_mask` where `arguments.fit_mask` stands. Where
+a module is used in another way (given to a function, asked by `getattr`), all of its file counts.
 """
 
 import ast
-import functools
+import copy
 import hashlib
 import symtable
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, cached_property
 from pathlib import Path
 
-from course_utils.runtime import ROOT, data_path
+from course_utils.runtime import ROOT
 
 PACKAGE = "course_utils"
-ENGINES = {f"{PACKAGE}.kit.{name}" for name in ("digest", "drawings", "live", "runs")}
-ENGINES |= {f"{PACKAGE}.figures"}  # how a result looks is not part of it
+ENGINES = tuple(
+    f"{PACKAGE}.{room}."
+    for room in ("figures", "kit.digest", "kit.drawings", "kit.live", "kit.runs")
+)
+"""How a result is kept, and how it looks, is no part of it."""
+
+Node = tuple[Path, int]
+"""A file, and the place of a statement in it."""
 
 
-def digest(path: Path, names: Iterable[str], data: Iterable[str] = ()) -> str:
-    """Sixteen hexadecimal digits for `names` of the file `path`, and these files of the folder data/.
-
-    Raises:
-        ValueError: the file binds none of these names.
-    """
-    digested = hashlib.sha256()
-    for place, statement in sorted(_reachable(path, names)):
-        digested.update(f"{place}\n{statement}\n".encode())
-    for name in sorted(data):
-        digested.update(name.encode() + hashlib.sha256(data_path(name).read_bytes()).digest())
-    return digested.hexdigest()[:16]
-
-
-def needed(path: Path, names: Iterable[str]) -> ast.Module:
+def needed(path: Path, names: Sequence[str]) -> ast.Module:
     """The top-level statements of a file that these names depend on, in their order, as a program.
 
     Raises:
         ValueError: the file does not bind one of these names.
     """
-    statements = _statements(path)
-    return ast.Module([statements[index] for index in _slice(path, names)], type_ignores=[])
-
-
-def _reachable(path: Path, names: Iterable[str]) -> set[tuple[str, str]]:
-    """(file, statement) for all that the names need, in their own file and in the package."""
-    found: set[tuple[str, str]] = set()
-    asked: list[tuple[Path, str]] = [(path, name) for name in names]
-    seen: set[tuple[Path, str]] = set()
+    file = _File(path)
+    file.must_bind(names)
+    asked, chosen = list(names), set()
     while asked:
-        file, name = asked.pop()
-        if (file, name) in seen:
-            continue
-        seen.add((file, name))
-        indices = _slice(file, [name])
-        used = {name}.union(*(_reads(file)[index] for index in indices))
-        for index in indices:
-            statement = _statements(file)[index]
-            if isinstance(statement, ast.Import | ast.ImportFrom):
-                asked += _imported(statement, used)
-            else:
-                found.add((file.stem, _dump(file, index)))
-                asked += _attributes(file, statement)
-    return found
-
-
-@functools.cache
-def _statements(path: Path) -> list[ast.stmt]:
-    return ast.parse(path.read_text(encoding="utf-8")).body
-
-
-@functools.cache
-def _bindings(path: Path) -> dict[str, list[int]]:
-    """For each name the statements that bind it, or change what it is bound to."""
-    binding: dict[str, list[int]] = {}
-    statements = _statements(path)
-    for index, statement in enumerate(statements):
-        for name in _bound(statement):
-            binding.setdefault(name, []).append(index)
-    for index, statement in enumerate(statements):
-        for name in _changed(statement) & binding.keys():
-            if not isinstance(statements[binding[name][0]], ast.Import | ast.ImportFrom):
-                binding[name].append(index)
-    return binding
-
-
-@functools.cache
-def _reads(path: Path) -> list[set[str]]:
-    """For each statement the names of its module that it reads, or the functions that it defines."""
-
-    def read(table: symtable.SymbolTable) -> Iterator[str]:
-        top = table.get_type() == "module"
-        for symbol in table.get_symbols():
-            if symbol.is_referenced() and (top or symbol.is_global()):
-                yield symbol.get_name()
-        for child in table.get_children():
-            yield from read(child)
-
-    return [set(read(_table(statement))) for statement in _statements(path)]
-
-
-def _slice(path: Path, names: Iterable[str]) -> list[int]:
-    """Indices of the statements that bind the names, and of what those statements need."""
-    binding, reads = _bindings(path), _reads(path)
-    if missing := [name for name in names if name not in binding]:
-        raise ValueError(f"{path.name} does not define {missing[0]}")
-    chosen: set[int] = set()
-    asked = list(names)
-    while asked:
-        for index in set(binding.get(asked.pop(), ())) - chosen:
+        for index in set(file.binding.get(asked.pop(), ())) - chosen:
             chosen.add(index)
-            asked += reads[index]
-    return sorted(chosen)
+            asked += file.reads(index)
+    return ast.Module([file.statements[index] for index in sorted(chosen)], type_ignores=[])
+
+
+def digest_of(statements: Iterable[tuple[str, str]]) -> str:
+    """Sixteen hexadecimal digits for statements, each with its file's name, in any order."""
+    text = "".join(f"{file}\n{statement}\n" for file, statement in sorted(statements))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Sources:
+    """The course's sources in a folder, each file read once.
+
+    Args:
+        root: the folder that holds `course_utils/`, `notebooks/` and `data/`.
+    """
+
+    def __init__(self, root: Path = ROOT):
+        self.root = root
+        self._file = cache(_File)
+        self._needs = cache(self._needed_by)
+        self.sha256 = cache(self._sha256)
+
+    def statements(self, path: Path, names: Sequence[str]) -> set[tuple[str, str]]:
+        """(file's name, statement) for all that the names need, as `nodes` finds it."""
+        return {(file.stem, self.text(file, index)) for file, index in self.nodes(path, names)}
+
+    def nodes(self, path: Path, names: Sequence[str]) -> set[Node]:
+        """All that the names of a file need, there and in the package.
+
+        Raises:
+            ValueError: the file does not bind one of these names.
+        """
+        self._file(path).must_bind(names)
+        asked = [node for name in names for node in self._behind(path, name)]
+        found: set[Node] = set()
+        while asked:
+            if (node := asked.pop()) not in found:
+                found.add(node)
+                asked += self._needs(*node)
+        return found
+
+    def text(self, path: Path, index: int) -> str:
+        """A statement without its docstrings and comments."""
+        return self._file(path).text(index)
+
+    def lines(self, path: Path, index: int) -> range:
+        """The numbers of a statement's lines, from its first decorator on."""
+        statement = self._file(path).statements[index]
+        first = min(node.lineno for node in (statement, *getattr(statement, "decorator_list", ())))
+        return range(first, statement.end_lineno + 1)
+
+    def _sha256(self, name: str) -> str:
+        """Of a file of the folder data/."""
+        return hashlib.sha256((self.root / "data" / name).read_bytes()).hexdigest()
+
+    def _needed_by(self, path: Path, index: int) -> set[Node]:
+        """The statements behind the names that one statement uses."""
+        file = self._file(path)
+        used = file.reads(index) | {name for name, _ in _imports(file.statements[index])}
+        return {
+            node
+            for name, *attributes in _chains(file.statements[index])
+            if name in used
+            for node in self._behind(path, name, *attributes)
+        }
+
+    def _behind(self, path: Path, name: str, *attributes: str) -> Iterator[Node]:
+        """The statements behind `name.attribute.…` in a file."""
+        file = self._file(path)
+        for index in file.binding.get(name, ()):
+            if not isinstance(file.statements[index], ast.Import | ast.ImportFrom):
+                yield path, index
+        wanted = file.imported.get(name, ())
+        if name not in file.binding and not wanted:
+            wanted = [module + name for module in file.imported.get("*", ())]
+        for dotted in wanted:
+            yield from self._in_package([*self._absolute(path, dotted), *attributes])
+
+    def _absolute(self, path: Path, dotted: str) -> list[str]:
+        """A dotted name in parts; `..text.tokenize`, in a file of the package, from the top."""
+        steps = len(dotted) - len(dotted.lstrip("."))
+        folders = path.parent.relative_to(self.root).parts if steps else ()
+        return [*folders[: len(folders) - steps + 1], *dotted.lstrip(".").split(".")]
+
+    def _in_package(self, parts: list[str]) -> Iterator[Node]:
+        """The statements behind `course_utils.arguments.fit_mask`; the whole file if no name says more."""
+        if parts[0] != PACKAGE:
+            return
+        heads = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
+        module = next(head for head in heads if self.module(head))
+        path, rest = self.module(module), parts[module.count(".") + 1 :]
+        file = self._file(path)
+        if f"{module}.".startswith(ENGINES):
+            return
+        if rest and (rest[0] in file.binding or rest[0] in file.imported):
+            yield from self._behind(path, *rest)
+        elif rest and module == PACKAGE and rest[0] in self._rooms:
+            yield from self._in_package([PACKAGE, *self._rooms[rest[0]].split("."), *rest])
+        else:
+            yield from ((path, index) for index in range(len(file.statements)))
+
+    def module(self, name: str) -> Path | None:
+        """The file of a module, where it is one of ours."""
+        path = self.root.joinpath(*name.split("."))
+        return next(
+            (p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None
+        )
+
+    @cached_property
+    def _rooms(self) -> dict[str, str]:
+        """Each name of `cu` → the module that has it, as the package's own table says."""
+        for statement in self._file(self.root / PACKAGE / "__init__.py").statements:
+            if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "_ROOMS":
+                rooms = ast.literal_eval(statement.value)
+                return {name: room for room, names in rooms.items() for name in names.split()}
+        return {}
+
+
+class _File:
+    """The top-level statements of a file, by their places, and their names."""
+
+    def __init__(self, path: Path):
+        self.name = path.name
+        self.statements = ast.parse(path.read_text(encoding="utf-8")).body
+        self.reads, self.text = cache(self._reads), cache(self._text)
+
+    def must_bind(self, names: Iterable[str]) -> None:
+        if missing := [name for name in names if name not in self.binding]:
+            raise ValueError(f"{self.name} does not define {missing[0]}")
+
+    @cached_property
+    def binding(self) -> dict[str, list[int]]:
+        """For each name the statements that bind it, or change what it is bound to."""
+        binding: dict[str, list[int]] = {}
+        for index, statement in enumerate(self.statements):
+            for name in _bound(statement):
+                binding.setdefault(name, []).append(index)
+        for index, statement in enumerate(self.statements):
+            for name in _changed(statement) & binding.keys() - self.imported.keys():
+                binding[name].append(index)
+        return binding
+
+    @cached_property
+    def imported(self) -> dict[str, set[str]]:
+        """Each name that an import binds, here or in a function → what it stands for, dotted."""
+        imported: dict[str, set[str]] = {}
+        for statement in self.statements:
+            for name, dotted in _imports(statement):
+                imported.setdefault(name, set()).add(dotted)
+        return imported
+
+    def _reads(self, index: int) -> set[str]:
+        """The names of its module that a statement reads, or the functions that it defines."""
+
+        def read(table: symtable.SymbolTable) -> Iterator[str]:
+            top = table.get_type() == "module"
+            for symbol in table.get_symbols():
+                if symbol.is_referenced() and (top or symbol.is_global()):
+                    yield symbol.get_name()
+            for child in table.get_children():
+                yield from read(child)
+
+        return set(read(_table(self.statements[index])))
+
+    def _text(self, index: int) -> str:
+        """One statement without its docstrings."""
+        statement = copy.deepcopy(self.statements[index])
+        for node in ast.walk(statement):
+            body = getattr(node, "body", None)
+            if isinstance(body, list):
+                kept = [
+                    part
+                    for part in body
+                    if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
+                ]
+                node.body = kept or [ast.Pass()]
+        return ast.unparse(statement)
 
 
 def _bound(statement: ast.stmt) -> set[str]:
     """The names that a top-level statement binds in its module."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
-        return {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
-    return {symbol.get_name() for symbol in _table(statement).get_symbols() if symbol.is_assigned()}
+        return {name for name, _ in _imports(statement)} - {"*"}
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return {statement.name}
+    symbols = _table(statement).get_symbols()
+    return {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
 
 
 def _changed(statement: ast.stmt) -> set[str]:
@@ -137,66 +246,37 @@ def _changed(statement: ast.stmt) -> set[str]:
     return changed
 
 
+def _imports(statement: ast.stmt) -> Iterator[tuple[str, str]]:
+    """(name, what it stands for) of each import in a statement, at any depth."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                first = alias.name.partition(".")[0]
+                yield (alias.asname, alias.name) if alias.asname else (first, first)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (f"{node.module}." if node.module else "")
+            for alias in node.names:
+                yield alias.asname or alias.name, module + alias.name.replace("*", "")
+
+
+def _chains(statement: ast.stmt) -> set[tuple[str, ...]]:
+    """Each name of a statement with the attributes asked of it: ("arguments", "fit_mask")."""
+    chains, inner = set(), set()
+    for node in ast.walk(statement):  # the outer attribute comes before what it is asked of
+        attributes: list[str] = []
+        while isinstance(node, ast.Attribute) and node not in inner:
+            inner.add(node)
+            attributes.insert(0, node.attr)
+            node = node.value
+        if isinstance(node, ast.Name) and node not in inner:
+            inner.add(node)
+            chains.add((node.id, *attributes))
+    return chains
+
+
 def _table(statement: ast.stmt) -> symtable.SymbolTable:
     return symtable.symtable(ast.unparse(statement), "statement", "exec")
 
 
-def _imported(statement: ast.stmt, used: set[str]) -> Iterator[tuple[Path, str]]:
-    """(file, name) of what an import brings from the package, if it is used."""
-    if isinstance(statement, ast.ImportFrom) and (file := _file(statement.module or "")):
-        for alias in statement.names:
-            if (alias.asname or alias.name) in used and alias.name in _bindings(file):
-                yield file, alias.name
-
-
-def _attributes(path: Path, statement: ast.stmt) -> Iterator[tuple[Path, str]]:
-    """(file, name) of each `cu.name` in a statement of a file that says `import course_utils as cu`."""
-    flat = {
-        alias.asname or alias.name
-        for known in _statements(path)
-        if isinstance(known, ast.Import)
-        for alias in known.names
-        if alias.name == PACKAGE
-    }
-    for node in ast.walk(statement) if flat else ():
-        match node:
-            case ast.Attribute(ast.Name(name), attribute):
-                if name in flat and (file := _file(f"{PACKAGE}.{_facade().get(attribute, ' ')}")):
-                    yield file, attribute
-
-
-@functools.cache
-def _facade() -> dict[str, str]:
-    """Each name of `cu` → the module that has it, as the package's own table says."""
-    source = (ROOT / PACKAGE / "__init__.py").read_text(encoding="utf-8")
-    (rooms,) = (
-        ast.literal_eval(statement.value)
-        for statement in ast.parse(source).body
-        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "_ROOMS"
-    )
-    return {name: room for room, names in rooms.items() for name in names.split()}
-
-
-@functools.cache
-def _file(module: str) -> Path | None:
-    """The file of a module of the package; None for other modules, and for what makes runs or pictures."""
-    if not f"{module}.".startswith(f"{PACKAGE}.") or module in ENGINES:
-        return None
-    path = ROOT.joinpath(*module.split("."))
-    return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None)
-
-
-@functools.cache
-def _dump(path: Path, index: int) -> str:
-    """One statement as text, without its docstrings."""
-    statement = ast.parse(ast.unparse(_statements(path)[index])).body[0]
-    for node in ast.walk(statement):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            kept = [
-                part
-                for part in body
-                if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
-            ]
-            node.body = kept or [ast.Pass()]
-    return ast.dump(statement)
+SOURCES = Sources()
+"""Those of this course."""

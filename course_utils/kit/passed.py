@@ -15,7 +15,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from course_utils.kit.guard import strict
-from course_utils.runtime import ROOT, atomic_write
+from course_utils.runtime import ROOT, atomic_write, locked
 
 FILE = ROOT / "notebooks" / ".progress.json"
 
@@ -46,10 +46,8 @@ def note(exercise: str, candidate: Any) -> None:
         "name": name,
         "code": _digest(candidate),
     }
-    from filelock import FileLock  # slow to import
-
     unwritable = contextlib.suppress(OSError)  # or another kernel that hangs
-    with unwritable, FileLock(f"{FILE}.lock", timeout=PATIENCE), atomic_write(FILE) as part:
+    with unwritable, locked(FILE, PATIENCE), atomic_write(FILE) as part:
         entries = json.dumps({"passed": _read() | _session}, indent=1, sort_keys=True)
         part.write_text(entries, encoding="utf-8")
 

@@ -35,8 +35,8 @@ from typing import Any
 
 import torch
 
-from course_utils.kit.digest import digest, needed
-from course_utils.runtime import LESSONS, ROOT, atomic_write, has_gpu
+from course_utils.kit.digest import SOURCES, Node, Sources, digest_of, needed
+from course_utils.runtime import LESSONS, ROOT, atomic_write, has_gpu, leads, locked
 
 RUNS = ROOT / "data" / "runs"
 CHECKPOINTS = ROOT / "_build" / "runs"
@@ -93,7 +93,7 @@ def stored_runs(
     Raises:
         ValueError: `name` or a key of `config` fits no run that is stored.
     """
-    runs = _read(slug, folder)
+    runs = read(slug, folder)
     if name is not None:
         runs = _known([run for run in runs if run.name == name], f"name={name!r}", slug)
     for key, value in config.items():
@@ -111,7 +111,8 @@ def _known(runs: list[StoredRun], wanted: str, slug: str) -> list[StoredRun]:
     return runs
 
 
-def _read(slug: str, folder: Path | None = None) -> list[StoredRun]:
+def read(slug: str, folder: Path | None = None) -> list[StoredRun]:
+    """All stored runs of a chapter; none where nothing is stored."""
     path = (folder or RUNS) / f"{slug}.json"
     if not path.is_file():
         return []
@@ -144,12 +145,24 @@ class Runs:
 
     def digest(self) -> str:
         """Of the function, the code of chapter and package that it uses, and the files that it reads."""
-        own = digest(Path(inspect.getfile(self.function)), [self.name], self.data)
-        if not self.chapter:
-            return own
-        return hashlib.sha256((own + digest(source(self.slug), self.chapter)).encode()).hexdigest()[
-            :16
-        ]
+        return digest_of(self.statements(SOURCES))
+
+    def statements(self, sources: Sources) -> set[tuple[str, str]]:
+        """(file's name, text) of all that the runs depend on; of a file of data/ its SHA-256.
+
+        Raises:
+            ValueError: the function or a name of the chapter is not there.
+        """
+        code = {(path.stem, sources.text(path, index)) for path, index in self.nodes(sources)}
+        return code | {(name, sources.sha256(name)) for name in self.data}
+
+    def nodes(self, sources: Sources) -> set[Node]:
+        """The statements of the course that the runs depend on, by their places."""
+        own = sources.root / Path(inspect.getfile(self.function)).relative_to(ROOT)
+        found = sources.nodes(own, [self.name])
+        if self.chapter:
+            found |= sources.nodes(source(self.slug, sources.root), self.chapter)
+        return found
 
     def make(self, case: Mapping, *, checkpoint: Path | None = None) -> StoredRun:
         """Run one case; what it gives is not stored yet."""
@@ -210,13 +223,13 @@ def definitions(path: Path, *names: str) -> types.SimpleNamespace:
     return types.SimpleNamespace(**{name: namespace[name] for name in names})
 
 
-def source(slug: str) -> Path:
+def source(slug: str, root: Path = ROOT) -> Path:
     """The chapter's source, `notebooks/source/NN_slug.py`.
 
     Raises:
         ValueError: there is no such chapter.
     """
-    found = sorted((ROOT / "notebooks" / "source").glob(f"[0-9][0-9]_{slug}.py"))
+    found = sorted((root / "notebooks" / "source").glob(f"[0-9][0-9]_{slug}.py"))
     if not found:
         raise ValueError(f"{slug!r} is no chapter; a slug is a file's name without its number")
     return found[0]
@@ -227,12 +240,12 @@ def source(slug: str) -> Path:
 
 def missing(slug: str) -> list[tuple[Runs, dict]]:
     """The declared cases of a lesson that are not stored, or stale."""
-    fresh = {(run.name, _key(run.config), run.digest) for run in _read(slug)}
+    fresh = {(run.name, key(run.config), run.digest) for run in read(slug)}
     return [
         (runs, case)
         for runs, now in ((runs, runs.digest()) for runs in declared(slug).values())
         for case in runs.cases
-        if (runs.name, _key(case), now) not in fresh
+        if (runs.name, key(case), now) not in fresh
     ]
 
 
@@ -243,7 +256,7 @@ def make(slug: str, say: Callable[[str], None] = print) -> None:
     keeps a checkpoint.
     """
     for runs, case in missing(slug):
-        of_case = hashlib.sha256(_key(case).encode()).hexdigest()[:8]
+        of_case = hashlib.sha256(key(case).encode()).hexdigest()[:8]
         place = CHECKPOINTS / slug / f"{runs.name}-{runs.digest()}-{of_case}.pt"
         run = runs.make(case, checkpoint=place)
         write(slug, run)
@@ -257,40 +270,38 @@ def confirm(slug: str, say: Callable[[str], None] = print) -> None:
     If it comes out exactly as it is stored, the function's other cases count as fresh, too; otherwise
     they stay stale, and `make` makes them. Needs the machine that made them: others round differently.
     """
-    stored_ones = {(run.name, _key(run.config)): run for run in _read(slug)}
+    stored_ones = {(run.name, key(run.config)): run for run in read(slug)}
     for name, runs in declared(slug).items():
         stale = [case for one, case in missing(slug) if one.name == name]
-        kept = {_key(case): stored_ones.get((name, _key(case))) for case in stale}
-        known = [case for case in stale if kept[_key(case)]]
+        kept = {key(case): stored_ones.get((name, key(case))) for case in stale}
+        known = [case for case in stale if kept[key(case)]]
         if not known:
             continue
         case = random.choice(known)
-        again, before = runs.make(case), kept[_key(case)]
+        again, before = runs.make(case), kept[key(case)]
         same = all(
             getattr(again, name) == getattr(before, name)
             for name in ("result", "curves", "examples")
         )
         say(f"{name} {case}: {'as stored' if same else 'not as stored'}")
-        for other in known if same else ():
-            write(slug, replace(kept[_key(other)], digest=again.digest))
+        if same:
+            write(slug, *(replace(kept[key(other)], digest=again.digest) for other in known))
 
 
-def write(slug: str, run: StoredRun, *, folder: Path | None = None) -> None:
-    """Store a run in place of the one of its name and configuration: the file is written whole."""
-    runs = [
-        old
-        for old in _read(slug, folder)
-        if (old.name, _key(old.config)) != (run.name, _key(run.config))
-    ]
-    order = {
-        (declared_runs.name, _key(case)): place
-        for place, (declared_runs, case) in enumerate(
-            (one, case) for one in declared(slug).values() for case in one.cases
-        )
-    }
-    runs = sorted([*runs, run], key=lambda run: order.get((run.name, _key(run.config)), len(order)))
-    lines = ",\n  ".join(json.dumps(asdict(run), ensure_ascii=False) for run in runs)
-    with atomic_write((folder or RUNS) / f"{slug}.json") as part:
+def write(slug: str, *new: StoredRun, folder: Path | None = None) -> None:
+    """Store runs in place of those of their names and configurations: the file is written whole.
+
+    Several processes may do so at a time; of those that train together the first one does.
+    """
+    if not leads():
+        return
+    cases = [(one.name, key(case)) for one in declared(slug).values() for case in one.cases]
+    order = {case: place for place, case in enumerate(cases)}
+    path = (folder or RUNS) / f"{slug}.json"
+    with locked(path), atomic_write(path) as part:
+        known = {(run.name, key(run.config)): run for run in (*read(slug, folder), *new)}
+        kept = sorted(known.items(), key=lambda item: order.get(item[0], len(order)))
+        lines = ",\n  ".join(json.dumps(asdict(run), ensure_ascii=False) for _, run in kept)
         part.write_text(f'{{"runs": [\n  {lines}\n]}}\n', encoding="utf-8")
 
 
@@ -308,9 +319,9 @@ def stored_run(slug: str, function: Callable[..., Mapping]) -> StoredRun:
     """
     quick = os.environ.get("COURSE_QUICK") == "1"
     if not quick and not has_gpu():
-        known = [run for run in _read(slug) if run.name == function.__name__]
+        known = [run for run in read(slug) if run.name == function.__name__]
         return known[0] if known else StoredRun(function.__name__)
-    of_code = "" if quick else digest(source(slug), [function.__name__])
+    of_code = "" if quick else digest_of(SOURCES.statements(source(slug), [function.__name__]))
     run = _timed(function.__name__, lambda: function(quick=quick), {}, of_code)
     if os.environ.get("COURSE_RECORD") == "1" and not quick:
         write(slug, run)
@@ -361,5 +372,6 @@ def cpu_model() -> str:
         return platform.processor() or platform.machine()
 
 
-def _key(config: Mapping) -> str:
+def key(config: Mapping) -> str:
+    """A configuration as text, the same for the same values."""
     return json.dumps(config, sort_keys=True)

@@ -1,24 +1,36 @@
 """`make runs` makes the stored runs that are missing or stale; `make gpu` runs the cells that need a GPU.
 
-    python -m course_utils.studio.runs [--confirm] [CHAPTER …]
+    python -m course_utils.studio.runs [--confirm | --unchanged-since REV [--by-hand WHY]] [CHAPTER …]
     python -m course_utils.studio.runs --gpu [CHAPTER …] [--quick]
     torchrun --nproc-per-node 8 -m course_utils.studio.runs --gpu [CHAPTER …]
 
 CHAPTER is the start of a name: ``10``. Of a chapter's gpu cells, each runs after the first code cell (imports and
 seed) and nothing else. With several processes each training is shared among them.
+
+After a change of code that changes no number, runs are declared fresh without being made: those whose statements are
+today what they were in a commit where the tests passed (`--unchanged-since`), those whose other statements somebody
+has read (`--by-hand`, which shows the difference), or those of which one case comes out as stored (`--confirm`).
 """
 
 import argparse
 import ast
+import difflib
+import io
 import os
+import subprocess
 import sys
-from collections.abc import Sequence
+import tarfile
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import jupytext
 
 from course_utils.kit import runs
-from course_utils.kit.runs import StoredRun
-from course_utils.runtime import has_gpu
+from course_utils.kit.digest import SOURCES, Sources
+from course_utils.kit.runs import Runs, StoredRun
+from course_utils.runtime import ROOT, has_gpu
 from course_utils.studio import manifest
 from course_utils.studio.manifest import Chapter, ManifestError
 from course_utils.studio.notebooks import NotebookError, choose
@@ -49,6 +61,71 @@ def run_gpu_cells(page: Chapter) -> list[StoredRun]:
     return results
 
 
+def as_of(revision: str, folder: Path) -> Sources:
+    """The sources, data and stored runs of a commit, written into a folder.
+
+    Raises:
+        NotebookError: git knows no such commit.
+    """
+    parts = ["course_utils", "notebooks/source", "data"]
+    done = subprocess.run(["git", "archive", revision, *parts], cwd=ROOT, capture_output=True)
+    if done.returncode:
+        raise NotebookError(done.stderr.decode().strip())
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return Sources(folder)
+
+
+def stamp(slug: str, then: Sources, by_hand: str = "") -> set[tuple[str, str, str]]:
+    """Call those stale runs of a chapter fresh that stood in `then`, and need the same statements as there.
+
+    Args:
+        slug: the chapter.
+        then: the sources of a commit where its runs were fresh (`as_of`).
+        by_hand: why the others that stood there are fresh, too.
+
+    Returns:
+        what differs, as ("-" or "+", file, statement).
+    """
+    stood = runs.read(slug, then.root / "data" / "runs")
+    kept = {(run.name, runs.key(run.config)): run for run in runs.read(slug) if run in stood}
+    stale = runs.missing(slug)
+    differ = set()
+    for one in {one.name: one for one, _ in stale}.values():
+        cases = [(one.name, runs.key(case)) for other, case in stale if other is one]
+        other = difference(one, then)
+        fresh = [kept[case] for case in cases if case in kept and (by_hand or not other)]
+        runs.write(slug, *(replace(run, digest=one.digest()) for run in fresh))
+        reason = f" ({by_hand})" if by_hand and other else ""
+        print(f"  {one.name}: {len(fresh)} of {len(cases)} stamped{reason}", flush=True)
+        differ |= other
+    return differ
+
+
+def difference(one: Runs, then: Sources) -> set[tuple[str, str, str]]:
+    """The statements that a run needed then ("-"), or needs now ("+"), but not both: (sign, file, text)."""
+    now = one.statements(SOURCES)
+    try:
+        before = one.statements(then)
+    except (OSError, ValueError):
+        before = set()
+    return {("-", *told) for told in before - now} | {("+", *told) for told in now - before}
+
+
+def show(differ: Iterable[tuple[str, str, str]]) -> None:
+    """Print a difference, file by file, as git does."""
+    for file in sorted({file for _, file, _ in differ}):
+        old, new = (
+            [line for sign, where, text in sorted(differ) if (sign, where) == (wanted, file)
+             for line in text.splitlines()]
+            for wanted in "-+"
+        )  # fmt: skip
+        print(
+            *difflib.unified_diff(old, new, f"then {file}", f"now {file}", lineterm="", n=1),
+            sep="\n",
+        )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit status."""
     parser = argparse.ArgumentParser(
@@ -62,6 +139,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="make one stale run of each function again; if it comes out as stored, the others are fresh",
     )
+    parser.add_argument(
+        "--unchanged-since",
+        metavar="REV",
+        help="a commit where all runs were fresh: those that need the same statements now are fresh, too",
+    )
+    parser.add_argument(
+        "--by-hand",
+        default="",
+        metavar="WHY",
+        help="with --unchanged-since: the others are fresh, too, for this reason; shows the statements",
+    )
     parser.add_argument("--gpu", action="store_true", help="run the cells tagged gpu")
     parser.add_argument(
         "--quick", action="store_true", help="with --gpu: a few steps on any device; stores nothing"
@@ -74,6 +162,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     if options.gpu:
         return _gpu(chapters, quick=options.quick)
+    if options.unchanged_since:
+        return _unchanged(chapters, options.unchanged_since, options.by_hand)
     for chapter in chapters:
         if options.confirm:
             runs.confirm(chapter.slug)
@@ -84,6 +174,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             flush=True,
         )
         runs.make(chapter.slug, lambda line: print(f"  {line}", flush=True))
+    return 0
+
+
+def _unchanged(chapters: Sequence[Chapter], revision: str, by_hand: str) -> int:
+    differ = set()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            then = as_of(revision, Path(folder))
+        except NotebookError as error:
+            print(error, file=sys.stderr)
+            return 1
+        for chapter in chapters:
+            print(chapter.notebook)
+            differ |= stamp(chapter.slug, then, by_hand)
+    show(differ)
     return 0
 
 

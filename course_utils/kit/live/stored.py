@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from course_utils.runtime import ROOT, atomic_write
+from course_utils.runtime import ROOT, atomic_write, leads, locked
 
 MODELS = ROOT / "data" / "models"
 
@@ -61,6 +61,8 @@ def save_model(
         arrays[key] = half.numpy()
     about = {"config": dict(config), "vocabularies": dict(vocabularies or {})}
     path = (folder or MODELS) / f"{name}.npz"
+    if not leads():
+        return path
     with atomic_write(path) as part, part.open("wb") as file:
         np.savez_compressed(file, about=np.array(json.dumps(about, ensure_ascii=False)), **arrays)
     if folder is None:
@@ -71,11 +73,10 @@ def save_model(
 def _note_checksum(path: Path) -> None:
     """Write the file's SHA-256 into data/SHA256SUMS, in place of an earlier one."""
     sums, name = ROOT / "data" / "SHA256SUMS", path.relative_to(ROOT / "data").as_posix()
-    lines = [
-        line for line in sums.read_text(encoding="utf-8").splitlines() if line.split()[1] != name
-    ]
-    lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}")
-    with atomic_write(sums) as part:
+    with locked(sums), atomic_write(sums) as part:
+        lines = sums.read_text(encoding="utf-8").splitlines()
+        lines = [line for line in lines if line.split()[1] != name]
+        lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}")
         part.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -16,7 +16,7 @@ from nbformat import NotebookNode
 
 import course_utils as cu
 from course_utils.kit import explorer as engine
-from course_utils.kit.digest import digest
+from course_utils.kit.digest import SOURCES, digest_of
 from course_utils.runtime import ROOT, atomic_write
 
 SHOWN = re.compile(r"(?P<name>\w+)\(.*\)", re.DOTALL)
@@ -47,7 +47,8 @@ def page(name: str, values: dict, folder: Path) -> str:
     """The HTML of an explorer with its controls at these values."""
     make = getattr(cu.explore, name)
     state = hashlib.sha256(f"{name} {sorted(values.items())}".encode())
-    state.update(digest(Path(inspect.getfile(make)), [name]).encode())
+    made_of = SOURCES.statements(Path(inspect.getfile(make)), [name])
+    state.update(digest_of(made_of).encode())
     engines = sorted(Path(engine.__file__).parent.glob("*.*"))
     engines += sorted((ROOT / "course_utils" / "figures").glob("*.py"))
     data = [ROOT / "data" / "SHA256SUMS", *sorted((ROOT / "data" / "runs").glob("*.json"))]
