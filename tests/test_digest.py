@@ -65,7 +65,14 @@ def chapter(tmp_path):
 
 def test_only_what_a_name_needs_is_chosen(chapter):
     chosen = ast.unparse(needed(chapter(), ["wanted"]))
-    for part in ("def wanted", "def helper", "words =", "words.append", "count =", "import perplexity"):
+    for part in (
+        "def wanted",
+        "def helper",
+        "words =",
+        "words.append",
+        "count =",
+        "import perplexity",
+    ):
         assert part in chosen
     assert "unrelated" not in chosen and "other" not in chosen and "sinusoidal" not in chosen
 
