@@ -10,6 +10,7 @@ importing only from those before it.
     arguments    checks of what attention is given
     attention    masks, masked softmax, scoring functions, multi-head attention
     cache        KVCache, record_attention
+    interventions  forbid a look, take a part away, exchange it for that of another run
     layers       the blocks: feed-forward, residual with its norm, encoder and decoder layers
     models       recurrent, transformer, language, vision, diffusion, noise
     data         drawn from formulas, read from the folder data/, or fetched through its registry

@@ -251,8 +251,12 @@ class AdditiveAttention(Attention):
         attn_mask: Tensor | None = None,
         *,
         projected_keys: Tensor | None = None,
+        start: int | None = None,
     ) -> Tensor:
-        """(…, queries, query_dim), (…, keys, key_dim), (…, keys, value_dim) → (…, queries, value_dim)."""
+        """(…, queries, query_dim), (…, keys, key_dim), (…, keys, value_dim) → (…, queries, value_dim).
+
+        `start`, for `interventions`: position of the first query, where they come one by one.
+        """
         arguments.check_keys_values(keys, values)
         scores = self.scores(queries, keys, projected_keys=projected_keys)
         weights = masked_softmax(scores, attn_mask)

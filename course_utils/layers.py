@@ -176,6 +176,11 @@ class LayerCache:
     target: KVCache = field(default_factory=KVCache)
     source: KVCache = field(default_factory=KVCache)
 
+    @property
+    def length(self) -> int:
+        """Number of target tokens so far."""
+        return self.target.length
+
     def repeat(self, times: int) -> None:
         """Keep each row of the batch `times` times, side by side."""
         self.target.repeat(times)

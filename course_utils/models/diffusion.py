@@ -107,8 +107,8 @@ class PixelAttention(Attention):
         self.qkv = nn.Conv1d(channels, 3 * channels, kernel_size=1)
         self.out_proj = _zeroed(nn.Conv1d(channels, channels, kernel_size=1))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(batch, channels, height, width) → the same shape."""
+    def forward(self, x: Tensor, attn_mask: Tensor | None = None) -> Tensor:
+        """(batch, channels, height, width) → the same shape; the mask is one of pixels, row by row."""
         _check_pictures(x, self.norm.num_channels)
         pixels = self.norm(x).flatten(2)  # (batch, channels, pixels)
         q, k, v = (
@@ -116,8 +116,9 @@ class PixelAttention(Attention):
             split_heads(part.transpose(1, 2).contiguous(), self.num_heads)
             for part in self.qkv(pixels).chunk(3, dim=1)
         )  # each (batch, heads, pixels, head_dim)
-        self.note(lambda: dot_product_weights(q, k))
-        attended = merge_heads(scaled_dot_product_attention(q, k, v))  # (batch, pixels, channels)
+        self.note(lambda: dot_product_weights(q, k, attn_mask))
+        heads = scaled_dot_product_attention(q, k, v, attn_mask)
+        attended = merge_heads(heads)  # (batch, pixels, channels)
         return x + self.out_proj(attended.transpose(1, 2)).view_as(x)
 
 
@@ -151,7 +152,7 @@ class CrossAttention(Attention):
         self.value_proj = nn.Linear(token_dim, channels)
         self.out_proj = _zeroed(nn.Linear(channels, channels))
 
-    def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
+    def forward(self, x: Tensor, tokens: Tensor, attn_mask: Tensor | None = None) -> Tensor:
         """(batch, channels, height, width), (batch, tokens, token_dim) → the shape of x."""
         _check_pictures(x, self.norm.num_channels)
         pixels = self.norm(x).flatten(2).transpose(1, 2)  # (batch, pixels, channels)
@@ -159,8 +160,9 @@ class CrossAttention(Attention):
             split_heads(part, self.num_heads)
             for part in (self.query_proj(pixels), self.key_proj(tokens), self.value_proj(tokens))
         )  # (batch, heads, pixels or tokens, head_dim)
-        self.note(lambda: dot_product_weights(q, k))
-        attended = merge_heads(scaled_dot_product_attention(q, k, v))  # (batch, pixels, channels)
+        self.note(lambda: dot_product_weights(q, k, attn_mask))
+        heads = scaled_dot_product_attention(q, k, v, attn_mask)
+        attended = merge_heads(heads)  # (batch, pixels, channels)
         return x + self.out_proj(attended).transpose(1, 2).view_as(x)
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from course_utils.attention import AdditiveAttention, masked_softmax, padding_mask
+from course_utils.attention import AdditiveAttention, padding_mask
 
 
 @dataclass
@@ -25,6 +25,7 @@ class RecurrentState:
         context: (batch, 2 · hidden_dim), the encoder's last states in both directions.
         keys: (batch, source length, hidden_dim), the memory as attention's projected keys; None
             without attention.
+        length: number of target tokens read so far.
     """
 
     hidden: Tensor
@@ -32,6 +33,7 @@ class RecurrentState:
     mask: Tensor
     context: Tensor
     keys: Tensor | None = None
+    length: int = 0
 
     def repeat(self, times: int) -> None:
         """Keep each sentence `times` times, side by side: a row of the batch for each beam."""
@@ -191,22 +193,23 @@ class AttentionTranslator(RecurrentTranslator):
     def decode(self, target: Tensor, state: RecurrentState) -> Tensor:
         """Read target tokens (batch, length) from a state on: features (batch, length, embed_dim)."""
         queries, outputs, contexts = [], [], []
+        start = state.length
         for token in self.dropout(self.target_embedding(target)).split(1, dim=1):
             query = state.hidden[-1].unsqueeze(1)  # (batch, 1, hidden_dim)
-            context = self.attention(
-                query, state.memory, state.memory, state.mask, projected_keys=state.keys
-            )
+            context = self._look(query, state, state.length)
             output, state.hidden = self.decoder(torch.cat([token, context], dim=-1), state.hidden)
+            state.length += 1
             queries.append(query)
             outputs.append(output)
             contexts.append(context)
-        # One map of all steps, (batch, target length, source length), instead of a row from each.
-        self.attention.note(
-            lambda: masked_softmax(
-                self.attention.scores(
-                    torch.cat(queries, dim=1), state.memory, projected_keys=state.keys
-                ),
-                state.mask,
-            )
-        )
+        if self.attention._record is not None:
+            # One map of all steps, (batch, target length, source length), instead of a row from each.
+            with torch.no_grad():
+                self._look(torch.cat(queries, dim=1), state, start)
         return self._combined(torch.cat(outputs, dim=1), torch.cat(contexts, dim=1))
+
+    def _look(self, queries: Tensor, state: RecurrentState, start: int) -> Tensor:
+        """(batch, queries, hidden_dim), the first at position `start` → (batch, queries, 2 · hidden_dim)."""
+        return self.attention(
+            queries, state.memory, state.memory, state.mask, projected_keys=state.keys, start=start
+        )

@@ -135,7 +135,7 @@ class Transformer(nn.Module):
 
         With `caches`, one per layer, the tokens go on behind those that the caches hold.
         """
-        x = self.embed(self.target_embedding, target, caches[0].target.length if caches else 0)
+        x = self.embed(self.target_embedding, target, caches[0].length if caches else 0)
         for i, layer in enumerate(self.decoder):
             cache = caches[i] if caches else None
             x = layer(x, memory, memory_mask=memory_mask, is_causal=True, cache=cache)
