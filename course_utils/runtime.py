@@ -128,6 +128,17 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+@contextlib.contextmanager
+def own_random_numbers(seed: int = 0) -> Iterator[None]:
+    """In the block PyTorch's random numbers begin at `seed`; after it the caller's go on as if none had been drawn."""
+    devices = range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)
+    with torch.random.fork_rng(devices=devices):
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would start the GPUs as well
+        if devices:
+            torch.cuda.manual_seed_all(seed)
+        yield
+
+
 def has_gpu() -> bool:
     """Whether a CUDA device is there; cells tagged `gpu` ask this before they start."""
     return torch.cuda.is_available()

@@ -106,6 +106,14 @@ def test_what_arrives_damaged_is_not_kept_and_the_message_says_what_to_do(entry,
     assert cached(tmp_path) == []
 
 
+def test_a_download_ends_where_it_grows_far_beyond_its_entry(entry, tmp_path):
+    limit = len(CONTENT) / 1e6
+    assert fetch("toy", registry=entry(megabytes=limit / 4)).read_bytes() == CONTENT
+    with pytest.raises(DataUnavailable, match="what arrived has more than .* instead of"):
+        fetch("toy", registry=entry(file="other.bin", megabytes=limit / 4.1))
+    assert cached(tmp_path) == ["toy.bin"]
+
+
 def test_a_damaged_file_in_the_cache_is_replaced(entry, server, tmp_path):
     file = entry()
     fetch("toy", registry=file).write_bytes(b"damaged")

@@ -67,6 +67,56 @@ def test_the_same_seed_gives_the_same_weights():
     assert same_weights(*models)
 
 
+class Noisy(nn.Linear):
+    """Learns to undo a little noise, which its loss draws, as that of a diffusion model does."""
+
+    def __init__(self):
+        super().__init__(3, 3)
+
+    def loss(self, model, batch):
+        x = batch.images
+        return (model(x + torch.randn_like(x)) - x).square().sum(), len(x)
+
+
+def noisy_runs(seed=0, **settings):
+    """A model, batches for it, and its trainer."""
+    torch.manual_seed(seed)
+    model = Noisy()
+    batches = [ImageBatch(torch.randn(4, 3), torch.zeros(4)) for _ in range(3)]
+    return model, batches, Trainer(model.loss, epochs=3, quiet=True, **settings)
+
+
+def test_looking_at_a_model_changes_neither_its_training_nor_later_numbers():
+    drawn, models = [], []
+    for looks in (False, True):
+        model, batches, trainer = noisy_runs()
+        if looks:
+            trainer.measure = lambda model: {"drawn": torch.rand(()).item()}
+        history = trainer.fit(model, batches, batches if looks else None)
+        models.append(model)
+        drawn.append(torch.rand(2).tolist())
+    assert same_weights(*models) and drawn[0] == drawn[1]
+    assert len({row["drawn"] for row in history.rows}) == 1
+
+
+def test_a_loss_that_draws_is_measured_alike_each_time_and_draws_nothing_of_the_caller_s():
+    model, batches, trainer = noisy_runs()
+    before = torch.get_rng_state()
+    losses = {trainer.evaluate(model, batches) for _ in range(3)}
+    history = trainer.fit(model, batches, batches)
+    assert len(losses) == 1 and torch.equal(torch.get_rng_state(), before)
+    assert history.rows[-1]["val_loss"] == trainer.evaluate(model, batches)
+
+
+def test_draws_after_trainings_of_a_loop_differ():
+    drawn = []
+    model, batches, trainer = noisy_runs()
+    for _ in range(2):
+        trainer.fit(model, batches)
+        drawn.append(torch.rand(()).item())
+    assert drawn[0] != drawn[1]
+
+
 def test_every_trainable_parameter_moves_in_one_epoch():
     model = AttentionTranslator(len(SOURCE), len(TARGET), embed_dim=8, hidden_dim=8)
     before = {name: p.clone() for name, p in model.named_parameters()}
@@ -467,6 +517,12 @@ def test_the_rate_follows_the_schedule_step_by_step():
 def test_bad_settings_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("name", ["epochs", "patience"])
+def test_a_number_of_epochs_that_is_not_whole_is_refused(name):
+    with pytest.raises(TypeError, match=f"{name}=2.5; a whole number is needed"):
+        Trainer(translation_loss(), **{name: 2.5})
 
 
 def test_batches_without_a_length_are_refused():

@@ -15,6 +15,7 @@ learning to align*.
 import contextlib
 import functools
 import hashlib
+import io
 import os
 import sys
 import tarfile
@@ -28,7 +29,7 @@ from typing import Any
 from course_utils.runtime import atomic_write, data_path, in_notebook
 
 PLAUSIBLE = 4
-"""An unknown release may be so many times smaller or larger than its entry says."""
+"""An unknown release may be so many times smaller or larger than its entry says; no more is downloaded."""
 
 UNPACKED = 50
 """And a member so many times larger than that: what is larger is no text, but a trap."""
@@ -219,7 +220,8 @@ def _download(entry: DataSet, path: Path) -> None:
     download = pooch.HTTPDownloader(progressbar=watched, timeout=30, headers=headers, hooks=each)
     try:
         with atomic_write(path) as part:
-            download(entry.url, str(part), None)
+            with _Bounded(part, entry.megabytes) as file:
+                download(entry.url, file, None)
             known = _inspect(entry, part, path)
         if not known:
             _remember(entry, path, _sha256(path))
@@ -231,6 +233,27 @@ def _download(entry: DataSet, path: Path) -> None:
         ) from error
     except OSError as error:  # also every error of the network
         raise DataUnavailable(_advice(entry, path, f"the download failed: {error}")) from error
+
+
+class _Bounded(io.BufferedWriter):
+    """A new file of about so many megabytes: it does not take many times as much."""
+
+    def __init__(self, path: Path, megabytes: float):
+        super().__init__(io.FileIO(path, "w"))
+        self.megabytes = megabytes
+
+    def write(self, chunk: Any) -> int:
+        """Append a chunk.
+
+        Raises:
+            ValueError: the file grows too long.
+        """
+        limit = PLAUSIBLE * self.megabytes
+        if self.tell() + len(chunk) > limit * 1e6:
+            raise ValueError(
+                f"what arrived has more than {limit:.3g} MB instead of about {self.megabytes:g}"
+            )
+        return super().write(chunk)
 
 
 def _inspect(entry: DataSet, arrived: Path, path: Path) -> bool:

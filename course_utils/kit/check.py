@@ -34,6 +34,7 @@ import torch
 from torch import Tensor
 
 from course_utils.kit import passed
+from course_utils.runtime import own_random_numbers
 
 LONGEST_LINE = 200  # characters, in a reason
 TIME_LIMIT = 10.0
@@ -276,15 +277,6 @@ class Check:
 
 
 # The learner's function -------------------------------------------------------------------------
-
-
-@contextmanager
-def own_random_numbers() -> Iterator[None]:
-    """The same random numbers for each test; the caller's go on as before, on every device."""
-    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-    with torch.random.fork_rng(devices=list(devices)):
-        torch.default_generator.manual_seed(0)  # torch.manual_seed would reseed every GPU as well
-        yield
 
 
 def _watched(candidate: Any) -> Any:

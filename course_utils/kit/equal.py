@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from course_utils.kit.check import own_random_numbers
 from course_utils.kit.guard import one_line, strict
+from course_utils.runtime import own_random_numbers
 
 Outcome = dict[str, Tensor | None]
 """What a function gave, by name: its outputs, then the gradients; None where no gradient arrived."""

@@ -13,9 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_utils.kit.check import own_random_numbers
 from course_utils.metrics import multiply_adds
-from course_utils.runtime import evaluating, keeping_modes
+from course_utils.runtime import evaluating, keeping_modes, own_random_numbers
 from course_utils.train.losses import Loss
 
 TARGETS = ("target_out", "targets", "labels")  # what a batch calls that which is asked for

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-Loss = Callable[[nn.Module, Any], tuple[Tensor, int]]
+Loss = Callable[[nn.Module, Any], tuple[Tensor, float]]
 """(model, batch) → loss summed over what counts (tokens, images), and how many they are.
 
 An attribute `per`, if it has one, names what counts: it labels the loss in pictures.

@@ -16,12 +16,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_utils.runtime import atomic_write, best_device, evaluating, keeping_modes, placed
+from course_utils.runtime import (
+    atomic_write,
+    best_device,
+    evaluating,
+    keeping_modes,
+    own_random_numbers,
+    placed,
+)
 from course_utils.train.bar import Silent, progress
 from course_utils.train.checkpoints import load_weights
 from course_utils.train.history import History
 from course_utils.train.losses import Loss
-from course_utils.train.processes import Team, join
+from course_utils.train.processes import join
 from course_utils.train.schedules import Schedule, constant
 
 
@@ -44,7 +51,8 @@ class Trainer:
         keep_best: end with the weights of the epoch with the best validation loss.
         measure: called after each epoch with the model in eval mode, on `device`; its dict joins
             the history.
-        seed: of everything random in a run: dropout, and what the model draws.
+        seed: of everything random in a run: dropout, and what the loss draws. Training, each validation and
+            each `measure` draw from generators of their own, so that none changes another; the caller's stay.
         checkpoint: file that holds the last completed epoch, or the step of an interrupt.
         device: where to train; the GPU if there is one. The model comes back to where it was. Under
             `torchrun` every process has a GPU of its own and takes its share of each batch, and the
@@ -52,6 +60,7 @@ class Trainer:
         quiet: show no bar and no closing line, where many runs follow each other.
 
     Raises:
+        TypeError: `epochs` or `patience` is no whole number.
         ValueError: an argument is out of range.
     """
 
@@ -73,6 +82,9 @@ class Trainer:
         device: torch.device | str | None = None,
         quiet: bool = False,
     ):
+        for name, whole in (("epochs", epochs), ("patience", patience)):
+            if whole is not None and not isinstance(whole, int):
+                raise TypeError(f"{name}={whole!r}; a whole number is needed")
         for name, value in (("epochs", epochs), ("lr", lr), ("patience", patience)):
             if value is not None and not value > 0:
                 raise ValueError(f"{name}={value}; a positive number is needed")
@@ -85,6 +97,10 @@ class Trainer:
         self.seed, self.quiet = seed, quiet
         self.checkpoint = Path(checkpoint) if checkpoint else None
         self.device = torch.device(device or best_device())
+        self.team = join()
+        if self.team:
+            self.loss, self.seed = self.team.loss(loss), seed + self.team.rank
+            self.quiet = quiet or self.team.rank > 0
 
     def fit(
         self, model: nn.Module, train: Any, val: Any = None, *, resume: bool = False
@@ -116,16 +132,13 @@ class Trainer:
             raise ValueError("resume=True needs checkpoint=…, the file to go on from")
         if val is None and (self.patience or self.keep_best):
             raise ValueError("patience and keep_best need val, whose loss they follow")
-        team = join()
-        with placed(model, self.device), keeping_modes(model):
-            run = _Run(self, model, train, team)
+        with placed(model, self.device), keeping_modes(model), own_random_numbers(self.seed):
+            run = _Run(self, model, train)
             if resume and self.checkpoint and self.checkpoint.exists():
                 run.load(self.checkpoint)
-            else:
-                torch.manual_seed(self.seed + team.rank)
-                if hasattr(train, "restart"):
-                    train.restart()
-            shown = team.rank == 0 and not self.quiet
+            elif hasattr(train, "restart"):
+                train.restart()
+            shown = not self.quiet
             with _gentle_interrupt() as pressed, progress(self.epochs, steps, shown=shown) as bar:
                 run.all_epochs(val, bar, pressed)
                 bar.done(run.history)
@@ -135,16 +148,17 @@ class Trainer:
     def evaluate(self, model: nn.Module, batches: Any) -> float:
         """Mean loss per token (or image) in eval mode, on `device`; mode and device are put back.
 
+        A loss that draws, as of a diffusion model, draws the same each time, and nothing from the caller.
+
         Raises:
             ValueError: there is no batch.
         """
-        team, total, count = join(), 0.0, 0.0
-        with placed(model, self.device), evaluating(model):
+        total = count = 0.0
+        with placed(model, self.device), evaluating(model), own_random_numbers(self.seed):
             for batch in batches:
                 with self._autocast():
-                    loss, n = self.loss(model, team.share(batch).to(self.device))
+                    loss, n = self.loss(model, batch.to(self.device))
                 total, count = total + loss.item(), count + n
-        total, count = team.total(total, count)
         if not count:
             raise ValueError("batches is empty; there is nothing to measure")
         return total / count
@@ -156,23 +170,13 @@ class Trainer:
         return torch.autocast("cuda", torch.bfloat16, enabled=native)
 
 
-class _Objective(nn.Module):
-    """The loss as a module around the model: what several processes average the gradients of."""
-
-    def __init__(self, model: nn.Module, loss: Loss):
-        super().__init__()
-        self.model, self.loss = model, loss
-
-    def forward(self, batch) -> tuple[Tensor, int]:
-        return self.loss(self.model, batch)
-
-
 class _Run:
     """One call of `fit`: everything that changes while it goes on, so everything to save."""
 
-    def __init__(self, trainer: Trainer, model: nn.Module, train: Any, team: Team):
-        self.trainer, self.model, self.train, self.team = trainer, model, train, team
-        self.objective = team.wrap(_Objective(model, trainer.loss))
+    def __init__(self, trainer: Trainer, model: nn.Module, train: Any):
+        self.trainer, self.model, self.train, self.team = trainer, model, train, trainer.team
+        if self.team:
+            self.team.begin_alike(model)
         self.optimizer = _optimizer(model, trainer)
         self.history = History(per=getattr(trainer.loss, "per", None))
         self.epoch = self.step = self.since_best = 0
@@ -202,15 +206,15 @@ class _Run:
         return patience is not None and self.since_best >= patience
 
     def _stopped(self, pressed: Callable[[], bool]) -> bool:
-        """Whether one of the processes was interrupted."""
-        return self.team.total(pressed())[0] > 0
+        """Whether training was interrupted, in one of the processes at least."""
+        return self.team.total(pressed())[0] > 0 if self.team else pressed()
 
     def _one_epoch(self, val: Any, bar: Silent, pressed: Callable[[], bool]) -> None:
         """The rest of the current epoch; an interrupt leaves it where it is, and saves."""
         began, before = time.perf_counter(), self.seconds
         self.model.train()
         for batch in self.train:
-            self._one_step(self.team.share(batch).to(self.trainer.device))
+            self._one_step(batch.to(self.trainer.device))
             bar.step(self.step, self.total / self.count)
             if self._stopped(pressed):
                 self.seconds = before + time.perf_counter() - began
@@ -225,20 +229,21 @@ class _Run:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         with trainer._autocast():
-            loss, count = self.objective(batch)
-        value, everywhere = self.team.total(loss.item(), count)
-        if not math.isfinite(value):
+            loss, count = trainer.loss(self.model, batch)
+        if not math.isfinite(value := loss.item()):
             raise FloatingPointError(
                 f"the loss is {value} at step {step}; learning rate {lr:.3g}, gradient norm "
                 f"{self.grad_norm:.3g} at the step before: lower the rate or clip the gradients"
             )
         self.optimizer.zero_grad()
-        (loss / (everywhere / self.team.size)).backward()  # the processes' gradients are averaged
+        (loss / count).backward()
+        if self.team:
+            self.team.sum_gradients(self.model)
         limit = trainer.clip_norm or math.inf
         self.grad_norm = nn.utils.clip_grad_norm_(self.model.parameters(), limit).item()
         self.optimizer.step()
         self.step, self.lr = step, lr
-        self.total, self.count = self.total + value, self.count + everywhere
+        self.total, self.count = self.total + value, self.count + count
         self.largest = max(self.largest, self.grad_norm)
 
     def _end_epoch(self, val: Any, seconds: float) -> None:
@@ -246,7 +251,7 @@ class _Run:
         val_loss = trainer.evaluate(self.model, val) if val is not None else None
         measured = {}
         if trainer.measure:
-            with evaluating(self.model), torch.no_grad():
+            with evaluating(self.model), torch.no_grad(), own_random_numbers(trainer.seed):
                 measured = dict(trainer.measure(self.model))
         self.epoch += 1
         self.history.rows.append(
@@ -285,7 +290,7 @@ class _Run:
 
     def save(self) -> None:
         """Write the checkpoint, if one is wanted: whole or not at all."""
-        if self.trainer.checkpoint is None or self.team.rank > 0:
+        if self.trainer.checkpoint is None or (self.team and self.team.rank > 0):
             return
         state = {
             "kind": type(self.model).__name__,
