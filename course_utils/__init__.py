@@ -3,7 +3,8 @@
 Four shelves, by who opens them. The *library* is read by students: plain PyTorch, a page a subject, each
 importing only from those before it.
 
-    runtime      seeds, the device, files of data/, writing whole or not at all
+    files        where the course's files are, writing whole or not at all
+    runtime      seeds, the device, a model's mode
     figures      functions from arrays to a picture with an alt text
     pooling      kernels, Nadaraya–Watson regression, the choice of a width
     positions    sinusoidal, learned, rotary and relative positions

@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 import nbformat
 from playwright.sync_api import Locator, Page, Playwright, expect, sync_playwright
 
+from course_utils.files import ROOT
 from course_utils.kit import live
 from course_utils.kit.live.packing import script
 from course_utils.kit.live.widget import Live
 from course_utils.kit.page import asset
-from course_utils.runtime import ROOT
 from course_utils.studio import kernel, lab
 
 FLAGS = [

@@ -12,7 +12,7 @@ from browsing import FLAGS, live_page, one_playwright, write_page
 from builders.checked import is_checked
 from hypothesis import settings
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 from course_utils.studio import manifest
 from course_utils.studio.book.__main__ import listen
 from course_utils.studio.book.build import build

@@ -10,7 +10,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from course_utils.data.text import BOS, EOS, PAD
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 
 sys.path.insert(0, str(ROOT))
 

@@ -9,7 +9,7 @@ import pytest
 from browsing import opened
 from playwright.sync_api import Page, expect
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 from course_utils.studio import manifest
 from course_utils.studio.book import pages
 from course_utils.studio.book.check import check

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 from course_utils.studio import kernel, lab, manifest
 
 # The environment: bootstrap.py and the Makefile ---------------------------------------------------------------------

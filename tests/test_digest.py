@@ -8,9 +8,9 @@ from pathlib import Path
 import grimp
 import pytest
 
+from course_utils.files import LESSONS, ROOT
 from course_utils.kit import runs
 from course_utils.kit.digest import SOURCES, Sources, digest_of, needed
-from course_utils.runtime import LESSONS, ROOT
 
 DECLARED = [run for path in sorted(LESSONS.glob("*/runs.py"))
             for run in runs.declared(path.parent.name).values()]  # fmt: skip

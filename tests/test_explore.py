@@ -19,6 +19,7 @@ from bs4 import BeautifulSoup
 from PIL import Image
 
 import course_utils as cu
+from course_utils.files import ROOT
 from course_utils.kit.explorer import (
     MAX_FRAMES,
     VIEW,
@@ -31,7 +32,6 @@ from course_utils.kit.explorer import (
     Toggle,
 )
 from course_utils.kit.page import MAX_BYTES
-from course_utils.runtime import ROOT
 from course_utils.studio.book import explorers
 
 TRAIN = {"heads"}

@@ -21,7 +21,7 @@ import course_utils as cu
 from course_utils.figures import image_pixels, label_lines
 from course_utils.figures.picture import MAX_OFF, fewer_colors
 from course_utils.figures.style import STYLE
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 
 
 def panels(picture):

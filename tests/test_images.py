@@ -26,8 +26,8 @@ from course_utils.data.images import (
     read_image,
     scaled,
 )
+from course_utils.files import data_path
 from course_utils.metrics import accuracy, confusion_matrix, predict_classes
-from course_utils.runtime import data_path
 from course_utils.train.losses import classification_loss
 from course_utils.train.trainer import Trainer
 

@@ -8,7 +8,7 @@ from browsing import FLAGS, WAIT, jupyter, jupyterlab, one_playwright, open_note
 from nbformat.v4 import new_markdown_cell, new_notebook
 from playwright.sync_api import expect
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 from course_utils.studio import lab as starting
 from course_utils.studio import manifest
 

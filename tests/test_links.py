@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_markdown_cell, new_notebook
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 from course_utils.studio import manifest
 from course_utils.studio.book import pages, transforms
 from course_utils.studio.book.links import ANCHOR, LINK, places, targets, texts

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from test_explore_browser import explorer
 
 import course_utils as cu
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 from course_utils.studio.book import live as book
 
 pytestmark = pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 from course_utils.studio.manifest import ManifestError, load
 from course_utils.studio.tables import chapter_table, write_chapter_table
 

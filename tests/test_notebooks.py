@@ -19,8 +19,8 @@ from IPython.core.formatters import DisplayFormatter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 import course_utils as cu
+from course_utils.files import ROOT
 from course_utils.lessons.start_here.course_map import course_map
-from course_utils.runtime import ROOT
 from course_utils.studio import handout, manifest, notebooks, rules, vary
 from course_utils.studio.__main__ import main
 from course_utils.studio.manifest import Chapter

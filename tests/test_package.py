@@ -8,7 +8,7 @@ import pytest
 from importlinter import cli
 
 import course_utils as cu
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 
 SOURCES = ROOT / "notebooks" / "source"
 OF_ONE_CHAPTER = {"progress"}  # a reader calls it anywhere

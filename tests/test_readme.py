@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 from course_utils.studio import manifest, tables
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -11,10 +11,10 @@ import torch
 
 from course_utils.data.registry import DataUnavailable, cache_folder
 from course_utils.data.translation import Pair, load_tatoeba
+from course_utils.files import ROOT
 from course_utils.kit.runs import StoredRun
 from course_utils.lessons.sequence_to_sequence import real
 from course_utils.lessons.translating import real as transformers
-from course_utils.runtime import ROOT
 
 NOTE = b" " * 2_100_000  # an archive of plausible size, without as many sentences
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from course_utils.files import ROOT
 from course_utils.kit import live, runs
 from course_utils.kit.digest import SOURCES, Sources
 from course_utils.kit.runs import StoredRun, stored, stored_run, stored_runs, write
-from course_utils.runtime import ROOT
 from course_utils.studio import manifest
 from course_utils.studio.runs import gpu_code, main, run_gpu_cells, show, stamp
 

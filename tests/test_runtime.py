@@ -11,11 +11,12 @@ import pytest
 import torch
 
 import course_utils as cu
-from course_utils import runtime
+from course_utils import files
 from course_utils.data.prose import load_shakespeare, load_story
 from course_utils.data.translation import load_grammar, load_sentences
 from course_utils.data.words import load_words
-from course_utils.runtime import atomic_write, best_device, data_path, evaluating
+from course_utils.files import atomic_write, data_path
+from course_utils.runtime import best_device, evaluating
 from course_utils.studio import kernel
 
 # Seeds ------------------------------------------------------------------------------------------
@@ -86,7 +87,7 @@ def test_a_file_of_the_course_is_found_whatever_the_working_folder(monkeypatch, 
     ],
 )
 def test_a_missing_file_is_named_and_can_be_restored(read, name, monkeypatch, tmp_path):
-    monkeypatch.setattr(runtime, "ROOT", tmp_path)
+    monkeypatch.setattr(files, "ROOT", tmp_path)
     with pytest.raises(FileNotFoundError, match=rf"git checkout -- data/{name}"):
         read()
 
@@ -124,7 +125,7 @@ def test_a_killed_writing_leaves_the_old_file_and_is_swept_later(tmp_path):
     path.write_text("old")
     code = """
 import os, signal, sys
-from course_utils.runtime import atomic_write
+from course_utils.files import atomic_write
 with atomic_write(sys.argv[1]) as part:
     part.write_text("ha")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -135,7 +136,7 @@ with atomic_write(sys.argv[1]) as part:
     with atomic_write(path) as part:
         part.write_text("new")
     assert leftovers(tmp_path) == [left]  # another process may still be writing it
-    long_ago = os.stat(path).st_mtime - 2 * runtime.ABANDONED
+    long_ago = os.stat(path).st_mtime - 2 * files.ABANDONED
     os.utime(tmp_path / left, (long_ago, long_ago))
     with atomic_write(path) as part:
         part.write_text("newer")

@@ -13,7 +13,7 @@ import pytest
 from browsing import jupyter
 from test_pairs import Course
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 from course_utils.studio import lab, pairs
 
 CLASS = "jupyter_server.services.contents.largefilemanager.AsyncLargeFileManager"

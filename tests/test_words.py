@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course_utils.data.words import load_words
-from course_utils.runtime import data_path
+from course_utils.files import data_path
 
 
 @pytest.fixture

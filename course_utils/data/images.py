@@ -21,7 +21,7 @@ from torch import Tensor
 
 from course_utils.data.loading import Loader
 from course_utils.data.registry import fetch, read_member
-from course_utils.runtime import data_path
+from course_utils.files import data_path
 
 FASHION = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",

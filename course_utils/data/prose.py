@@ -16,7 +16,7 @@ from course_utils.data.loading import Loader
 from course_utils.data.registry import fetch
 from course_utils.data.text import BOS, EOS, MASK, PAD, SPECIALS, UNK, pad, tokenize
 from course_utils.data.translation import load_grammar, load_sentences
-from course_utils.runtime import data_path
+from course_utils.files import data_path
 
 IGNORE = -100
 """Target where nothing is asked; the value that PyTorch's cross-entropy leaves out."""

@@ -26,7 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from course_utils.runtime import atomic_write, data_path, in_notebook
+from course_utils.files import atomic_write, data_path
+from course_utils.runtime import in_notebook
 
 PLAUSIBLE = 4
 """An unknown release may be so many times smaller or larger than its entry says; no more is downloaded."""

@@ -16,7 +16,7 @@ from torch import Tensor
 from course_utils.data.loading import Loader
 from course_utils.data.registry import fetch, read_member, registered
 from course_utils.data.text import BOS, EOS, Vocabulary, pad, tokenize
-from course_utils.runtime import data_path
+from course_utils.files import data_path
 
 LANGUAGES = {"fr": "French", "es": "Spanish"}
 TATOEBA = {"fr": "fra-eng", "es": "spa-eng"}  # their names in the registry

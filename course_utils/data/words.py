@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from course_utils.runtime import data_path
+from course_utils.files import data_path
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,8 +6,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from course_utils.files import LESSONS
 from course_utils.kit.check import Check
-from course_utils.runtime import LESSONS
 
 
 class Collection:

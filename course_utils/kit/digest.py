@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 
 PACKAGE = "course_utils"
 ENGINES = tuple(

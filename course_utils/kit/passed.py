@@ -14,8 +14,8 @@ from datetime import date
 from types import CodeType, FunctionType
 from typing import Any
 
+from course_utils.files import ROOT, atomic_write, locked
 from course_utils.kit.guard import strict
-from course_utils.runtime import ROOT, atomic_write, locked
 
 FILE = ROOT / "notebooks" / ".progress.json"
 

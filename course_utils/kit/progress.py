@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from course_utils.files import ROOT, atomic_write
 from course_utils.kit.collection import checks
 from course_utils.kit.guard import strict
 from course_utils.kit.passed import Entry, recorded
-from course_utils.runtime import ROOT, atomic_write
 
 EXPORTED = "my_progress.json"
 

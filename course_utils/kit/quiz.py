@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from course_utils.files import LESSONS, ROOT
 from course_utils.kit.page import asset
-from course_utils.runtime import LESSONS, ROOT
 
 
 class QuizError(ValueError):

@@ -35,8 +35,9 @@ from typing import Any
 
 import torch
 
+from course_utils.files import LESSONS, ROOT, atomic_write, leads, locked
 from course_utils.kit.digest import SOURCES, Node, Sources, digest_of, needed
-from course_utils.runtime import LESSONS, ROOT, atomic_write, has_gpu, leads, locked
+from course_utils.runtime import has_gpu
 
 RUNS = ROOT / "data" / "runs"
 CHECKPOINTS = ROOT / "_build" / "runs"

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 from course_utils.studio import doctor, handout, manifest, notebooks, pairs, tables
 
 # These read the rest of the line themselves.

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 from course_utils.studio import notebooks
 from course_utils.studio.manifest import ManifestError, load
 from course_utils.studio.page import Page

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import torch
 
-from course_utils.runtime import ROOT, has_gpu
+from course_utils.files import ROOT
+from course_utils.runtime import has_gpu
 
 PYTHON_NEEDED = (3, 11)
 TORCH_NEEDED = (2, 13)

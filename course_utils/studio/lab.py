@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from course_utils.runtime import ROOT, atomic_write
+from course_utils.files import ROOT, atomic_write
 from course_utils.studio import kernel, manifest, tables
 from course_utils.studio.manifest import Manifest
 

@@ -17,7 +17,7 @@ from typing import NoReturn
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 
 
 class ManifestError(ValueError):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nbformat.v4 import new_notebook
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 from course_utils.studio import tries
 from course_utils.studio.page import Page, read, stray_claims
 

@@ -23,7 +23,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 from tqdm import tqdm
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 from course_utils.studio import kernel, rules
 from course_utils.studio.manifest import Chapter, Manifest
 from course_utils.studio.pairs import (

@@ -21,7 +21,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from course_utils.runtime import atomic_write
+from course_utils.files import atomic_write
 
 if TYPE_CHECKING:  # jupytext and nbformat take half a second, and most commands need neither
     from nbformat import NotebookNode

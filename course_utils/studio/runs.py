@@ -27,10 +27,11 @@ from pathlib import Path
 
 import jupytext
 
+from course_utils.files import ROOT
 from course_utils.kit import runs
 from course_utils.kit.digest import SOURCES, Sources
 from course_utils.kit.runs import Runs, StoredRun
-from course_utils.runtime import ROOT, has_gpu
+from course_utils.runtime import has_gpu
 from course_utils.studio import manifest
 from course_utils.studio.manifest import Chapter, ManifestError
 from course_utils.studio.notebooks import NotebookError, choose

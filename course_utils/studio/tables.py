@@ -3,8 +3,8 @@
 import re
 from typing import TYPE_CHECKING
 
+from course_utils.files import atomic_write
 from course_utils.lessons.start_here import course_map
-from course_utils.runtime import atomic_write
 
 if TYPE_CHECKING:
     from course_utils.studio.manifest import Chapter, Manifest

@@ -16,7 +16,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 from tqdm import tqdm
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 from course_utils.studio import notebooks, tries
 from course_utils.studio.manifest import Chapter, ManifestError, load
 from course_utils.studio.page import Page

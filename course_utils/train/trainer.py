@@ -16,14 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_utils.runtime import (
-    atomic_write,
-    best_device,
-    evaluating,
-    keeping_modes,
-    own_random_numbers,
-    placed,
-)
+from course_utils.files import atomic_write
+from course_utils.runtime import best_device, evaluating, keeping_modes, own_random_numbers, placed
 from course_utils.train.bar import Silent, progress
 from course_utils.train.checkpoints import load_weights
 from course_utils.train.history import History

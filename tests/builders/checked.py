@@ -5,7 +5,7 @@
 
 import hashlib
 
-from course_utils.runtime import ROOT, atomic_write
+from course_utils.files import ROOT, atomic_write
 
 NOTE = ROOT / "data" / "translation" / "checked.txt"
 

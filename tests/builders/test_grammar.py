@@ -15,7 +15,7 @@ import pytest
 
 from course_utils.data.text import tokenize
 from course_utils.data.translation import load_grammar, parse_alignment
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 
 FOLDER = ROOT / "data" / "translation"
 LANGUAGES = ("fr", "es")

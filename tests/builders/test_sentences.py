@@ -7,7 +7,7 @@ import pytest
 
 from course_utils.data.text import tokenize
 from course_utils.data.translation import _file_rows, load_grammar, load_sentences
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 
 PATH = ROOT / "data" / "translation" / "sentences.tsv"
 TEXT = PATH.read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from course_utils.runtime import ROOT, atomic_write, leads, locked
+from course_utils.files import ROOT, atomic_write, leads, locked
 
 MODELS = ROOT / "data" / "models"
 

@@ -7,7 +7,7 @@ from textwrap import fill
 from matplotlib.patches import FancyBboxPatch
 
 from course_utils.figures import COLORS, Picture, subplots
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 
 WIDTH, HEIGHT = 0.9, 0.56  # of a box, where the boxes of a row are 1 apart
 OFF = "#e4e4e4"  # a chapter that is not on the way

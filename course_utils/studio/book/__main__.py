@@ -6,7 +6,7 @@ import http.server
 import sys
 from pathlib import Path
 
-from course_utils.runtime import ROOT
+from course_utils.files import ROOT
 from course_utils.studio import manifest
 from course_utils.studio.book.build import BookError, build
 from course_utils.studio.book.check import check

@@ -15,9 +15,9 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 import course_utils as cu
+from course_utils.files import ROOT, atomic_write
 from course_utils.kit import explorer as engine
 from course_utils.kit.digest import SOURCES, digest_of
-from course_utils.runtime import ROOT, atomic_write
 
 SHOWN = re.compile(r"(?P<name>\w+)\(.*\)", re.DOTALL)
 
