@@ -9,8 +9,8 @@ importing only from those before it.
     pooling      kernels, Nadaraya–Watson regression, the choice of a width
     positions    sinusoidal, learned, rotary and relative positions
     arguments    checks of what attention is given
-    attention    masks, masked softmax, scoring functions, multi-head attention
     cache        KVCache, record_attention
+    attention    masks, masked softmax, scoring functions, multi-head attention
     interventions  forbid a look, take a part away, exchange it for that of another run
     layers       the blocks: feed-forward, residual with its norm, encoder and decoder layers
     models       recurrent, transformer, language, vision, diffusion, noise

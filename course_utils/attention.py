@@ -8,16 +8,14 @@ A query with no permitted key gets zeros, and finite gradients. Nothing is chang
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_utils import arguments
-
-if TYPE_CHECKING:
-    from course_utils.cache import KVCache
+from course_utils.cache import Attention, KVCache
 
 
 def padding_mask(valid_lens: Tensor, length: int) -> Tensor:
@@ -165,22 +163,6 @@ def _fused(
     empty = ~attn_mask.any(dim=-1, keepdim=True)
     averages = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask | empty, **options)
     return averages.masked_fill(empty, 0.0)
-
-
-class Attention(nn.Module):
-    """Base of the attention modules: hands its weights to `cache.record_attention`."""
-
-    _record: Callable[[Tensor], None] | None = None
-
-    def note(self, weights: Callable[[], Tensor]) -> None:
-        """Call `weights()` and pass the result on, but only while somebody looks."""
-        if self._record is not None:
-            with torch.no_grad():
-                self._record(weights().detach())
-
-    def __getstate__(self) -> dict:
-        """What is copied and pickled: everything but the recording."""
-        return {name: value for name, value in self.__dict__.items() if name != "_record"}
 
 
 class DotProductAttention(Attention):
@@ -349,7 +331,7 @@ class MultiHeadAttention(Attention):
         attn_mask: Tensor | None = None,
         *,
         is_causal: bool = False,
-        cache: "KVCache | None" = None,
+        cache: KVCache | None = None,
         encode: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
         """Let queries (batch, queries, embed_dim) attend to keys; give back the same shape.

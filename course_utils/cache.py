@@ -5,12 +5,10 @@ Taught in *The Transformer* (the cache) and *Bahdanau attention* (looking at wei
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
-
-from course_utils.attention import Attention
 
 
 class KVCache:
@@ -77,6 +75,27 @@ def _extended(stored: Tensor | None, length: int, new: Tensor) -> Tensor:
         stored = grown
     stored[..., length:end, :] = new
     return stored
+
+
+class Attention(nn.Module):
+    """Base of the attention modules: hands its weights to `record_attention`."""
+
+    _record: Callable[[Tensor], None] | None = None
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody looks at the weights."""
+        return self._record is not None
+
+    def note(self, weights: Callable[[], Tensor]) -> None:
+        """Call `weights()` and pass the result on, but only while somebody looks."""
+        if self._record is not None:
+            with torch.no_grad():
+                self._record(weights().detach())
+
+    def __getstate__(self) -> dict:
+        """What is copied and pickled: everything but the recording."""
+        return {name: value for name, value in self.__dict__.items() if name != "_record"}
 
 
 @contextlib.contextmanager

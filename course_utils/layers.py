@@ -94,6 +94,10 @@ class Residual(nn.Module):
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
 
+    def read(self, x: Tensor) -> Tensor:
+        """What a sublayer reads of x: norm(x) if the norm comes first."""
+        return self.norm(x) if self.norm_first else x
+
 
 class EncoderLayer(nn.Module):
     """Self-attention, then the position-wise network, each with its residual and norm.
@@ -142,6 +146,12 @@ class EncoderLayer(nn.Module):
         around = partial(Residual, embed_dim, dropout=dropout, norm_first=norm_first, norm=norm)
         self.around_attention, self.around_feed_forward = around(), around()
 
+    @property
+    def watched(self) -> bool:
+        """Whether somebody looks inside: at the attention's weights, or by a hook."""
+        hooked = any(part._forward_hooks or part._forward_pre_hooks for part in self.modules())
+        return hooked or self.attention.watched
+
     def forward(
         self,
         x: Tensor,
@@ -150,19 +160,22 @@ class EncoderLayer(nn.Module):
         is_causal: bool = False,
         cache: KVCache | None = None,
         rotation: Rotation | None = None,
+        context: Tensor | None = None,
     ) -> Tensor:
         """(batch, length, embed_dim) → the same shape; with a `cache`, x are the new tokens.
 
         `attn_mask`, `is_causal` and `cache` are those of `MultiHeadAttention`; a `rotation` for these
-        positions is made here, if the layer is rotary and the model has none for all its layers.
+        positions is made here, if the layer is rotary and the model has none for all its layers. With a
+        `context`, (batch, all, embed_dim), x are those of its tokens that are asked for: they look at all.
         """
         if self.rotary_dim is not None and rotation is None:
             start = 0 if cache is None else cache.length
             rotation = Rotation(x.shape[1], self.rotary_dim, start=start, device=x.device)
 
         def attend(x: Tensor) -> Tensor:
+            keys = x if context is None else self.around_attention.read(context)
             return self.attention(
-                x, x, x, attn_mask, is_causal=is_causal, cache=cache, encode=rotation
+                x, keys, keys, attn_mask, is_causal=is_causal, cache=cache, encode=rotation
             )
 
         x = self.around_attention(x, attend)

@@ -107,7 +107,7 @@ def test_the_output_layer_on_real_tokens_gives_the_same_loss():
         assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("kind", [vision.ClassTokenAlone, vision.ByConvolution])
+@pytest.mark.parametrize("kind", [vision.AllTokens, vision.ByConvolution])
 def test_the_other_ways_to_a_vit_are_the_same_function(kind):
     model, other = vision.ViT(dropout=0.0), kind(dropout=0.0)
     for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):

@@ -104,6 +104,21 @@ def test_every_layer_is_called_so_that_hooks_fire_in_order():
     assert called == [0, 1, 2]
 
 
+def test_the_last_layer_computes_the_class_token_alone_unless_somebody_looks():
+    model, images, lengths = small(dropout=0.0), torch.randn(3, 1, 8, 8), []
+    usual = model.norm.forward
+    model.norm.forward = lambda x: lengths.append(x.shape[1]) or usual(x)
+    logits = model(images)
+    with record_attention(model) as maps:
+        assert_close(model(images), logits)
+    assert maps["layers.1.attention"].shape == (3, 2, 5, 5)
+    hook = model.layers[-1].feed_forward.register_forward_hook(lambda *call: None)
+    assert_close(model(images), logits)
+    hook.remove()
+    model(images)
+    assert lengths == [1, 5, 5, 1]
+
+
 def test_images_and_patches_may_be_rectangular():
     model = small(image_size=(8, 12), patch_size=(4, 2), channels=2)
     assert model.grid == (2, 6)

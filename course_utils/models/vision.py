@@ -171,11 +171,28 @@ class ViT(nn.Module):
                 nn.init.xavier_uniform_(module.weight)
 
     def forward(self, images: Tensor) -> Tensor:
-        """(batch, channels, height, width) → logits (batch, num_classes), read off the class token."""
-        return self.output(self.tokens(images)[:, 0])
+        """(batch, channels, height, width) → logits (batch, num_classes), read off the class token.
+
+        That is why the last layer computes this token alone, unless somebody looks inside.
+        """
+        *earlier, last = self.layers
+        if last.watched:
+            return self.output(self.tokens(images)[:, 0])
+        x = self.embed(images)
+        for layer in earlier:
+            x = layer(x)
+        class_token = last(x[:, :1], context=x)
+        return self.output(self.norm(class_token)[:, 0])
 
     def tokens(self, images: Tensor) -> Tensor:
         """What the layers make of every token: (batch, 1 + patches, embed_dim), class token first."""
+        x = self.embed(images)
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x)
+
+    def embed(self, images: Tensor) -> Tensor:
+        """The tokens that enter the layers: (batch, 1 + patches, embed_dim), class token first."""
         if images.shape[1:] != self.image_shape:
             raise ValueError(
                 f"images has shape {tuple(images.shape)}; "
@@ -183,10 +200,7 @@ class ViT(nn.Module):
             )
         x = self.patch_embedding(images)
         x = torch.cat([self.class_token.expand(len(x), -1, -1), x], dim=1)
-        x = self.dropout(self.positions(x))
-        for layer in self.layers:
-            x = layer(x)
-        return self.norm(x)
+        return self.dropout(self.positions(x))
 
 
 class SmallCNN(nn.Sequential):
