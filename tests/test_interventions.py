@@ -186,7 +186,7 @@ def by_hand(model, forbid):
 def test_without_some_looks_the_softmax_is_over_the_others(kind, empty):
     def forbid(weights):
         rest = torch.ones(weights.shape[-2:], dtype=weights.dtype)
-        rest[1, [0, 2]] = 0
+        rest[1:2, [0, 2]] = 0
         if empty:
             rest[3] = 0
         return rest
@@ -379,7 +379,7 @@ def test_nothing_is_left_behind_also_after_an_exception(kind):
             copied = copy.deepcopy(model)
             raise KeyError("mine")
     assert traces(model) == before
-    assert torch.equal(call(copied), logits)
+    torch.testing.assert_close(call(copied), logits)
     assert torch.equal(call(model), logits)
 
 
