@@ -188,7 +188,7 @@ def test_without_some_looks_the_softmax_is_over_the_others(kind, empty):
         rest = torch.ones(weights.shape[-2:], dtype=weights.dtype)
         rest[1:2, [0, 2]] = 0
         if empty:
-            rest[3] = 0
+            rest[3:4] = 0
         return rest
 
     model, call = made(kind), CALLS[kind]
