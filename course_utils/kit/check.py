@@ -11,7 +11,7 @@ sentence that does not hold ends the check with a reason and a hint.
         expect_close(weights.sum(-1), torch.ones(3))
 
     softmax(my_softmax)   # a Report, displayed at the end of a cell
-    softmax.hint()        # the next hint for what did not hold
+    softmax.hint()        # one hint more for what did not hold, below those before it
 
 What passes is noted in the reader's progress (`passed`).
 """
@@ -37,6 +37,7 @@ from course_utils.kit import passed
 from course_utils.runtime import own_random_numbers
 
 LONGEST_LINE = 200  # characters, in a reason
+SHORT_ROW = 6  # numbers; a reason shows such a row whole
 TIME_LIMIT = 10.0
 """Seconds that the candidate may compute in one test: of this thread's own time, so that a busy machine
 fails no right code. The tests of the chapters need less than one."""
@@ -48,7 +49,16 @@ class NotDone(Exception):
 
 
 class Unmet(AssertionError):
-    """What a test expects does not hold. The text says what was found and what is expected."""
+    """What a test expects does not hold. The text says what was found and what is expected.
+
+    Args:
+        reason: the text.
+        hint: where to look for just this mistake; else the property's first one is shown.
+    """
+
+    def __init__(self, reason: str, hint: str = ""):
+        super().__init__(reason)
+        self.hint = hint
 
 
 class WrongKind(Unmet):
@@ -87,24 +97,25 @@ class Property:
 
 
 @dataclass(frozen=True)
-class Hint:
-    """One step of help.
+class Hints:
+    """The help so far.
 
     Attributes:
-        sentence: what does not hold yet.
-        text: the hint.
-        step: which one it is, from 1; 0 if there are no more.
-        steps: how many there are for this sentence.
+        sentence: what does not hold yet; empty once the check has passed.
+        texts: the hints for it, step by step.
+        steps: how many there are.
     """
 
     sentence: str
-    text: str
-    step: int
+    texts: tuple[str, ...]
     steps: int
 
     def __repr__(self) -> str:
-        counted = f"Hint {self.step} of {self.steps}" if self.step else "No more hints"
-        return f"{counted} for “{self.sentence}”: {self.text}"
+        if not self.texts:
+            return "passed: nothing to hint at"
+        first, *others = (f"of {self.steps}{{}}: {text}" for text in self.texts)
+        lines = [first.format(f" for “{self.sentence}”"), *(line.format("") for line in others)]
+        return "\n".join(f"Hint {step} {line}" for step, line in enumerate(lines, start=1))
 
 
 @dataclass(frozen=True)
@@ -151,7 +162,7 @@ class Report:
         if self.passed:
             return "\n".join([f"{self.name}: passed, {counted}.", *lines])
         lines.append(f"  ✗ {self.sentences[self.held]}")
-        more = f" (More: cu.checks.{self.name}.hint())" if self.more else ""
+        more = f" (More, in a new cell: cu.checks.{self.name}.hint())" if self.more else ""
         said = [*self.reason.splitlines(), f"Hint: {self.hint}{more}"]
         lines += [f"    {line}" for line in said]
         return "\n".join(
@@ -182,7 +193,7 @@ class Check:
     def __init__(self, name: str, *, judge_all: bool = False):
         self.name, self.judge_all = name, judge_all
         self.properties: list[Property] = []
-        self._at = 0  # the property that did not hold last
+        self._at: int | None = 0  # the property that did not hold last; None after passing
         self._shown = 0  # how many of its hints have been shown
 
     def must(self, sentence: str, *, hint: str | Sequence[str]) -> Callable[[Callable], Callable]:
@@ -237,11 +248,12 @@ class Check:
                 return Report(self.name, sentences, held, reason, hint)
             except Exception as error:
                 self._missed(held)
-                reason, more = _in_words(error, candidate), self._shown < len(prop.hints)
+                reason, more = _in_words(error, candidate), len(prop.hints) > 1
                 hint = next((text for kind, text in SLIPS.items() if isinstance(error, kind)), "")
-                hint, also = hint or prop.hints[0], self._right_behind(held, candidate)
+                hint = hint or getattr(error, "hint", "") or prop.hints[0]
+                also = self._right_behind(held, candidate)
                 return Report(self.name, sentences, held, reason, hint, more=more, also=also)
-        self._at = self._shown = 0
+        self._at, self._shown = None, 0
         if self.exercise:
             passed.note(self.exercise, candidate)
         ours = getattr(candidate, "__name__", "").endswith("_solution")
@@ -263,14 +275,16 @@ class Check:
         self._shown = max(1, self._shown) if place == self._at else 1
         self._at = place
 
-    def hint(self) -> Hint:
-        """The next hint for what did not hold when the check was last called; for the first property before."""
+    def hint(self) -> Hints:
+        """One hint more for what did not hold when the check was last called, below those before it.
+
+        After the last one all are shown again. Before the first call they are about the first property.
+        """
+        if self._at is None:
+            return Hints("", (), 0)
         prop = self.properties[self._at]
-        if self._shown == len(prop.hints):
-            text = "work the smallest example by hand, or read the solution, and ask why it is so."
-            return Hint(prop.sentence, text, 0, len(prop.hints))
-        self._shown += 1
-        return Hint(prop.sentence, prop.hints[self._shown - 1], self._shown, len(prop.hints))
+        self._shown = min(self._shown + 1, len(prop.hints))
+        return Hints(prop.sentence, prop.hints[: self._shown], len(prop.hints))
 
     def __repr__(self) -> str:
         return f"Check({self.name!r}, {len(self.properties)} properties)"
@@ -394,10 +408,10 @@ def _kind(value: Any) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
-def expect(condition: bool, reason: str) -> None:
-    """Fail with `reason` unless the condition holds."""
+def expect(condition: bool, reason: str, hint: str = "") -> None:
+    """Fail with `reason`, and a hint for this mistake if there is one, unless the condition holds."""
     if not condition:
-        raise Unmet(reason)
+        raise Unmet(reason, hint)
 
 
 def _expect_kind(right: bool, kind: str, actual: Any) -> None:
@@ -433,19 +447,44 @@ def expect_shape(actual: Any, shape: tuple[int, ...]) -> Tensor:
 
 
 def expect_close(
-    actual: Any, expected: Tensor, what: str = "", *, atol: float = 1e-5, rtol: float = 1e-4
+    actual: Any,
+    expected: Tensor,
+    what: str = "",
+    *,
+    atol: float = 1e-5,
+    rtol: float = 1e-4,
+    hint: str = "",
 ) -> None:
-    """Fail unless `actual` is a tensor of the expected shape and values, and say how far off it is."""
+    """Fail unless `actual` is a tensor of the expected shape and values; say both where they differ most."""
     expect_shape(actual, tuple(expected.shape))
     expect(not actual.is_complex(), "the entries are complex numbers; real numbers are expected")
-    actual = actual.detach().to(expected.dtype)
-    if torch.allclose(actual, expected, atol=atol, rtol=rtol, equal_nan=True):
-        return
-    if actual.isfinite().all() and expected.isfinite().all():
-        detail = f"largest difference {(actual - expected).abs().max().item():.2g}"
+    actual, expected = (each.detach().to(expected.dtype).double() for each in (actual, expected))
+    near = torch.isclose(actual, expected, atol=atol, rtol=rtol, equal_nan=True)
+    if not near.all():
+        gap = (actual - expected).abs().nan_to_num(math.inf).masked_fill(near, -1)
+        detail = _side_by_side(actual, expected, int(gap.argmax()))
+        raise Unmet(f"{what}: {detail}" if what else detail, hint)
+
+
+def _side_by_side(actual: Tensor, expected: Tensor, place: int) -> str:
+    """The entry, or its whole row if that is short, with what is expected there; `place` counts all entries."""
+    *row, column = (int(i) for i in torch.unravel_index(torch.tensor(place), actual.shape or (1,)))
+    if actual.ndim and 1 < actual.shape[-1] <= SHORT_ROW:
+        shown, at = slice(None), row
     else:
-        detail = "some entries are NaN or infinite and should not be, or the reverse"
-    raise Unmet(f"{what}: {detail}" if what else detail)
+        shown, at = slice(column, column + 1), [*row, column] if actual.ndim else []
+    pair = [
+        each.reshape(actual.shape or (1,))[(*row, shown)].tolist() for each in (actual, expected)
+    ]
+    digits = next((n for n in (3, 6) if len({_numbers(one, n) for one in pair}) > 1), 9)
+    found, wanted = (_numbers(one, digits) for one in pair)
+    kind = "row " if shown == slice(None) else ""
+    where = f"{kind}{', '.join(map(str, at))} is " if at else ""
+    return f"{where}{found}; expected {wanted}"
+
+
+def _numbers(values: list[float], digits: int) -> str:
+    return ", ".join(f"{value:.{digits}g}" for value in values)
 
 
 def expect_sums_to_one(actual: Any, shape: tuple[int, ...]) -> None:
