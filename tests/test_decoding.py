@@ -1,6 +1,7 @@
 """Decoding says exactly what the model believes: greedy, beam and strings, on every translator."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -87,6 +88,54 @@ def test_a_wide_beam_finds_the_best_translation_there_is(model, penalty):
         best = max(candidates, key=score)
         assert score(found) == pytest.approx(score(best), abs=1e-4)
         assert tuple(found) == best
+
+
+class Chain(torch.nn.Module):
+    """A translator that looks at nothing but the last token: {token: {next: probability}}."""
+
+    def __init__(self, chances):
+        super().__init__()
+        self.table = torch.ones(SIZE, SIZE)
+        for token, following in chances.items():
+            self.table[token] = 0.0
+            for after, chance in following.items():
+                self.table[token, after] = chance
+
+    def start(self, source, lengths):
+        return self
+
+    def repeat(self, times):
+        """There is nothing to repeat, nor to reorder."""
+
+    reorder = repeat
+
+    def step(self, tokens, state):
+        return self.table[tokens].log()
+
+
+A, B, C = 4, 5, 6
+LOGS = {A: math.exp(-2), B: math.exp(-2.27) / (1 - math.exp(-2))}  # of ending after A, after A B
+CHAINS = {
+    # log p("A") = -2, -2 / (7 / 6) = -1.714; log p("A B") = -2.27, -2.27 / (8 / 6) = -1.7025
+    "the formula": (
+        {
+            BOS: {A: 1.0},
+            A: {EOS: LOGS[A], B: 1 - LOGS[A]},
+            B: {EOS: LOGS[B], C: 1 - LOGS[B]},
+        },
+        [A, B],
+    ),
+    # "" may end at once with log 0.5 / 1 = -0.693; "A" overtakes it: log 0.5 / (7 / 6) = -0.594
+    "a longer one overtakes": ({BOS: {EOS: 0.5, A: 0.5}, A: {EOS: 1.0}}, [A]),
+}
+
+
+@pytest.mark.parametrize(("chances", "best"), CHAINS.values(), ids=CHAINS)
+def test_sentences_are_ranked_as_in_wu_et_al(chances, best):
+    found = beam_search(
+        Chain(chances), SOURCE[:1], LENGTHS[:1], beam_size=2, max_len=3, length_penalty=1.0
+    )
+    assert found == [best]
 
 
 def test_sentences_decode_alike_alone_and_in_a_batch(model):

@@ -1,5 +1,6 @@
 """Diffusion: pixels attend as tokens do, noise has the statistics of its formula, samplers walk back."""
 
+import itertools
 import math
 
 import pytest
@@ -175,6 +176,19 @@ def test_a_pixel_far_away_is_seen_through_attention_only():
     assert reached(True) and not reached(False)
 
 
+def test_every_block_is_told_silu_of_step_plus_class():
+    network, told = UNet(num_classes=3), []
+    for block in network.modules():
+        if isinstance(block, ResidualBlock):
+            block.register_forward_hook(lambda _m, given, _y: told.append(given[1]))
+    t, labels = torch.tensor([3.0, 40.0]), torch.tensor([2, 0])
+    network(torch.randn(2, 1, 4, 4), t, labels)
+    sum_of_both = network.time(time_features(t, network.time_dim)) + network.classes(labels)
+    assert len(told) == 4
+    for condition in told:
+        assert_close(condition, sum_of_both * sum_of_both.sigmoid())
+
+
 @pytest.mark.parametrize(
     ("widths", "attention"), [((8,), (True,)), ((8, 16, 24), (False, True, False))]
 )
@@ -297,20 +311,29 @@ def test_a_perfect_denoiser_of_one_picture_gives_that_picture(schedule, num_step
     assert_close(sample, point.expand(3, 1, 4, 4), rtol=0, atol=2e-3)
 
 
-def test_with_all_steps_and_full_noise_each_step_is_the_ancestral_one():
-    """Ho et al. (2020), equations 6, 7 and 11, against the general formula: mean and variance."""
-    alpha_bar = linear_schedule(40).double()
-    x, noise = torch.randn(2, 1000, dtype=torch.double)
-    for t in (1, 2, 20, 40):
-        a, b = alpha_bar[t], alpha_bar[t - 1]
+@pytest.mark.parametrize("eta", [0.5, 1.0])
+def test_each_step_draws_eta_of_the_noise_of_the_ancestral_one(eta):
+    """Song et al. (2021), equations 12 and 16; with all of it Ho et al. (2020), equations 6 and 7."""
+    diffusion, point, seen = Diffusion(linear_schedule(40)), torch.full((2, 1, 4, 4), 0.3), []
+    knows = KnowsThePicture(diffusion, point)
+
+    def model(x, t, labels):
+        seen.append((x, t[0]))
+        return knows(x, t)
+
+    diffusion.sample(model, point.shape, eta=eta, seed=7)
+    generator = torch.Generator().manual_seed(7)
+    assert_close(seen[0][0], torch.randn(point.shape, generator=generator))
+    for (x, t), (y, s) in itertools.pairwise(seen):
+        a, b = diffusion.alpha_bar[t], diffusion.alpha_bar[s]
         alpha, beta = a / b, 1 - a / b
-        ancestral_mean = (x - beta / (1 - a).sqrt() * noise) / alpha.sqrt()
-        ancestral_variance = (1 - b) / (1 - a) * beta
-        clean = (x - (1 - a).sqrt() * noise) / a.sqrt()
-        variance = (1 - b) / (1 - a) * (1 - a / b)
-        mean = b.sqrt() * clean + (1 - b - variance).clamp(min=0).sqrt() * noise
-        assert_close(variance, ancestral_variance)
-        assert_close(mean, ancestral_mean)
+        sigma = eta * ((1 - b) / (1 - a) * beta).sqrt()
+        mean = b.sqrt() * point + (1 - b - sigma**2).sqrt() * knows(x, t[None])
+        if eta == 1:
+            ancestral = (b.sqrt() * beta * point + alpha.sqrt() * (1 - b) * x) / (1 - a)
+            assert_close(mean, ancestral, rtol=1e-3, atol=1e-4)
+        fresh = torch.randn(point.shape, generator=generator)
+        assert_close(y, mean + sigma * fresh, rtol=1e-3, atol=1e-4)
 
 
 def test_two_pictures_are_sampled_about_equally_often():

@@ -207,6 +207,8 @@ def test_parameters_are_as_many_as_the_formula_says():
     assert count(make(norm="rms")) == count(make()) - (2 * layers + 1) * d
     assert count(make(rotary=True)) == count(make()) - 12 * d
     assert count(make(num_kv_heads=1)) == count(make()) - layers * 2 * (d + 1) * (d - d // 4)
+    wide = {"embed_dim": 24, "ffn_dim": None}  # by default as many weights, gated or not
+    assert count(make(activation="swiglu", **wide)) == count(make(**wide)) - layers * 5 * 24
 
 
 def count(model):

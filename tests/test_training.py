@@ -497,6 +497,17 @@ def test_the_rate_follows_the_schedule_step_by_step():
     assert history.rows[-1]["lr"] == pytest.approx(0.01 / rates[-1])
 
 
+def test_the_history_has_the_largest_gradient_of_each_epoch_before_it_was_shortened():
+    sizes = iter([1.0, 5.0, 2.0, 3.0, 1.0, 2.0])
+
+    def loss(model, batch):
+        return next(sizes) * (model.weight.sum() + model.bias.sum()), 1
+
+    batches = [ImageBatch(torch.zeros(1), torch.zeros(1))] * 3
+    history = Trainer(loss, epochs=2, quiet=True).fit(nn.Linear(3, 1), batches)
+    assert [row["grad_norm"] for row in history.rows] == pytest.approx([5 * 2, 3 * 2])
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
