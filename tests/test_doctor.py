@@ -116,7 +116,7 @@ def test_an_old_python(monkeypatch, look):
     ("version", "mark"), [("2.9.1", "✗"), ("2.13.0+cpu", "✓"), ("2.14.0a0", "✓"), ("3.0", "✓")]
 )
 def test_an_old_pytorch(monkeypatch, version, mark, look):
-    monkeypatch.setattr(doctor.torch, "__version__", version)
+    monkeypatch.setattr(torch, "__version__", version)
     finding = look("PyTorch")
     assert finding.mark == mark
     assert ("constraints.txt" in finding.remedy) == (mark == "✗")

@@ -1,4 +1,4 @@
-"""The form of the second edition: a page that has it, and for each rule and limit a page that breaks it."""
+"""The form of a chapter: a page that has it, and for each rule and limit a page that breaks it."""
 
 import ast
 import random
@@ -9,8 +9,9 @@ import pytest
 from nbformat.v4 import new_output
 
 from course_utils.studio import form, rules, tries
-from course_utils.studio.measures import measures, sheet, table
+from course_utils.studio.measures import measures
 from course_utils.studio.page import Page, count_words, read
+from course_utils.studio.sheet import sheet, table
 
 FOLD = 'jupyter={"source_hidden": true}'
 HIDE = 'jupyter={"source_hidden": true, "outputs_hidden": true}'
@@ -334,12 +335,6 @@ def test_a_further_page_has_limits_of_size_and_an_appendix_none(kind, said):
     found = [one.split(":")[0] for one in broken(text, kind, links=()) if "kind" not in one]
     assert len(found) == len(said)
     assert all(one.startswith(start) for one, start in zip(found, said, strict=True))
-
-
-def test_only_the_second_edition_is_held_to_the_form():
-    notebook = page(swap("*Section 2 of 2*", "")).notebook
-    assert any("*Section 2 of 2*" in said for said in rules.complaints(notebook, links=LINKS))
-    assert not any("*Section" in said for said in rules.complaints(notebook, in_form=False))
 
 
 def test_an_open_exercise_without_code_keeps_the_order_of_the_others():

@@ -12,7 +12,7 @@ from course_utils.kit.live.packing import script
 from course_utils.kit.live.widget import Live
 from course_utils.kit.live.widgets import alignment, translator
 from course_utils.kit.page import asset
-from course_utils.lessons.translating.larger_world import larger_world
+from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
 from course_utils.metrics import links_of
 
 pytestmark = pytest.mark.slow

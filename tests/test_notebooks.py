@@ -21,16 +21,13 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 import course_utils as cu
 from course_utils.files import ROOT
 from course_utils.lessons.start_here.course_map import course_map
-from course_utils.studio import handout, manifest, notebooks, rules, vary
+from course_utils.studio import StudioError, handout, manifest, notebooks, rules, vary
 from course_utils.studio.__main__ import main
 from course_utils.studio.manifest import Chapter
 from course_utils.studio.tables import ways
 
 COURSE = manifest.load(files=False)
 CHAPTERS = COURSE.notebooks
-IN_FORM = [
-    chapter for chapter in COURSE.chapters if chapter.slug not in rules.FIRST_EDITION
-]  # of the second edition
 
 TINY = """\
 # ---
@@ -309,7 +306,7 @@ def test_what_only_the_old_notebook_holds_goes_into_the_source_first(tiny):
     edited.cells[0].source = "3"
     tiny.ipynb.write_text(nbformat.writes(edited))
     tiny.source.write_text("# %%\n4\n")
-    with pytest.raises(notebooks.NotebookError, match="both edited.*\n.*'4' in the source, '3' in"):
+    with pytest.raises(StudioError, match="both edited.*\n.*'4' in the source, '3' in"):
         notebooks.make(tiny)
 
 
@@ -339,7 +336,7 @@ def course(tmp_path) -> manifest.Manifest:
     ],
 )
 def test_chapters_are_chosen_by_how_their_names_begin(course, names, chosen):
-    assert [chapter.notebook for chapter in notebooks.choose(course, names)] == chosen
+    assert [chapter.notebook for chapter in course.chosen(names)] == chosen
 
 
 def test_an_unknown_chapter_is_answered_with_those_that_exist(course, capsys):
@@ -643,7 +640,6 @@ BREACHES = [
     (rules.exercises_in_order, _drop(4), "cell 4: 'check' where 'exercise' is expected"),
     (rules.exercises_in_order, _drop(5), "cell 5: 'solution' where 'check' is expected"),
     (rules.exercises_in_order, _drop(15), "the last exercise has no solution cell"),
-    (rules.enough_exercises, _drop(4, 5, 6), "3 exercises; a chapter has 4"),
     (rules.has_quiz, _drop(16), "no quiz"),
     (rules.has_references, _drop(17), "the last text cell does not begin"),
     (
@@ -655,7 +651,7 @@ BREACHES = [
 
 
 def test_a_good_notebook_keeps_every_rule():
-    assert rules.complaints(_good(), in_form=False) == []
+    assert rules.complaints(_good()) == []
 
 
 @pytest.mark.parametrize(("rule", "breach", "complaint"), BREACHES)
@@ -664,7 +660,7 @@ def test_each_rule_finds_what_it_forbids(rule, breach, complaint):
     breach(notebook)
     found = list(rule(notebook))
     assert len(found) == 1 and found[0].startswith(complaint)
-    assert found[0] in rules.complaints(notebook, in_form=False)
+    assert found[0] in rules.complaints(notebook)
 
 
 def test_every_rule_is_shown_to_find_something():
@@ -684,24 +680,17 @@ EXERCISES, QUIZ, REFERENCES = range(4, 16), 16, 17
 @pytest.mark.parametrize(
     ("kind", "without", "broken"),
     [
-        ("chapter", [*EXERCISES], "0 exercises"),
         ("chapter", [QUIZ], "no quiz"),
         ("further", [*EXERCISES, QUIZ], None),
         ("further", [REFERENCES], "the last text cell"),
         ("appendix", [*EXERCISES, QUIZ, REFERENCES], None),
     ],
 )
-def test_only_a_chapter_needs_exercises_and_a_quiz(kind, without, broken):
+def test_only_a_chapter_needs_a_quiz(kind, without, broken):
     notebook = _good()
     _drop(*without)(notebook)
-    found = rules.complaints(notebook, kind=kind, in_form=False)
+    found = rules.complaints(notebook, kind)
     assert len(found) == bool(broken) and all(text.startswith(broken) for text in found)
-
-
-def test_the_first_chapter_may_have_fewer_exercises():
-    notebook = _good()
-    _drop(4, 5, 6)(notebook)
-    assert rules.complaints(notebook, first=True, in_form=False) == []
 
 
 # The committed notebooks ------------------------------------------------------------------------
@@ -717,12 +706,8 @@ def test_committed_notebooks_keep_every_rule(chapter):
     assert notebooks.broken_rules(COURSE, chapter) == []
 
 
-def test_the_first_edition_names_chapters_of_the_course_only():
-    assert {chapter.slug for chapter in COURSE.chapters} >= rules.FIRST_EDITION
-
-
 @pytest.mark.notebook
-@pytest.mark.parametrize("chapter", IN_FORM, ids=lambda chapter: chapter.notebook)
+@pytest.mark.parametrize("chapter", COURSE.chapters, ids=lambda chapter: chapter.notebook)
 def test_with_all_marked_numbers_changed_no_cell_ends_in_an_exception(chapter):
     changes = vary.all_at_once(notebooks.read_source(chapter.source))
     assert changes

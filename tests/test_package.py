@@ -1,5 +1,6 @@
 """The package: what `cu` offers, what an import loads, and the order of the rooms."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -60,3 +61,40 @@ def test_the_first_attention_waits_for_no_symbolic_mathematics():
         "cu.scaled_dot_product_attention(x, x, x, attn_mask=torch.ones(2, 1, 3, dtype=bool))"
     )
     assert "torch" in modules and "sympy" not in modules
+
+
+STARTS_FAST = ("__main__", "book.__main__", "claims", "doctor", "handout", "lab", "sheet", "tables")
+SLOW = {
+    "torch",
+    "matplotlib",
+    "jupytext",
+    "nbformat",
+    "nbclient",
+    "nbconvert",
+    "sphinx",
+    "jsonschema",
+}
+
+
+def test_the_commands_start_without_what_only_some_need():
+    modules = loaded(
+        "\n".join(f"import course_utils.studio.{name}" for name in STARTS_FAST)
+        + "\nfrom course_utils.studio.__main__ import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass"
+    )
+    assert modules & SLOW == set() and "course_utils.studio.manifest" in modules
+
+
+def test_a_file_of_the_library_has_400_lines_and_a_function_60_beside_its_docstring():
+    library = [
+        path
+        for path in (ROOT / "course_utils").rglob("*.py")
+        if path.relative_to(ROOT).parts[1] not in ("kit", "lessons", "studio")
+    ]
+    for path in library:
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 400, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                said = len((ast.get_docstring(node, clean=False) or "").splitlines())
+                assert node.end_lineno - node.lineno - said < 60, f"{path}: {node.name}"

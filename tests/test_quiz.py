@@ -15,7 +15,7 @@ from browsing import WAIT, jupyterlab, open_notebook, run_all, write_notebook
 from playwright.sync_api import Page, expect
 
 from course_utils.kit.quiz import LESSONS, QuizError, quiz, recall
-from course_utils.studio import manifest, rules
+from course_utils.studio import manifest
 
 CHAPTERS = manifest.load(files=False).chapters
 
@@ -227,10 +227,7 @@ def test_each_chapter_has_five_questions_whose_answers_all_differ(chapter):
         assert not re.search(r"\$|\\[a-zA-Z]+", question.text), "write Unicode, not TeX"
 
 
-SECOND_EDITION = [chapter for chapter in CHAPTERS if chapter.slug not in rules.FIRST_EDITION]
-
-
-@pytest.mark.parametrize("chapter", SECOND_EDITION, ids=lambda chapter: chapter.slug)
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.slug)
 def test_each_question_of_a_section_is_shown_by_a_cell_of_its_chapter(chapter):
     code = ast.parse("\n".join(_code_cells(chapter.source)))
     shown = set()

@@ -64,7 +64,7 @@ def test_each_number_is_tried_and_what_ends_in_an_exception_is_listed(tiny, caps
 
 @pytest.mark.notebook
 def test_all_numbers_are_changed_in_one_run(tiny):
-    chapter = notebooks.choose(vary.load(tiny("0"), files=False), [])[0]
+    chapter = vary.load(tiny("0"), files=False).chapters[0]
     changes = vary.one_by_one(notebooks.read_source(chapter.source))
     assert [str(change) for change in changes] == ["width = 0", "width = 4", "kernel = 'boxcar'"]
     assert "width = 0, kernel = 'boxcar': cell 2" in vary.failure(chapter, [changes[0], changes[2]])
@@ -80,7 +80,7 @@ def test_without_numbers_nothing_is_run(tiny, capsys):
 
 
 def test_the_values_of_one_run_follow_from_the_text(tiny):
-    chapter = notebooks.choose(vary.load(tiny("0"), files=False), [])[0]
+    chapter = vary.load(tiny("0"), files=False).chapters[0]
     notebook = notebooks.read_source(chapter.source)
     assert [change.mark.name for change in vary.all_at_once(notebook)] == ["width", "kernel"]
     drawn = set()

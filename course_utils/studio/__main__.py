@@ -19,14 +19,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course_utils.files import ROOT
-from course_utils.studio import doctor, handout, manifest, notebooks, pairs, tables
+from course_utils.studio import StudioError
 
-# These read the rest of the line themselves.
+# These read the rest of the line themselves. Each command imports what it needs, when it is asked for.
 FURTHER = {
     "lab": "course_utils.studio.lab",
     "book": "course_utils.studio.book.__main__",
     "runs": "course_utils.studio.runs",
-    "measures": "course_utils.studio.measures",
+    "measures": "course_utils.studio.sheet",
     "claims": "course_utils.studio.claims",
     "try": "course_utils.studio.vary",
 }
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
         return options.run(options)
-    except (manifest.ManifestError, notebooks.NotebookError, handout.HandoutError) as error:
+    except StudioError as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -76,17 +76,21 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from course_utils.studio import manifest, notebooks, tables
+
     course = manifest.load(options.book, files=False)
-    for chapter in notebooks.choose(course, options.chapters):
+    for chapter in course.chosen(options.chapters):
         print(notebooks.make(chapter, fresh=options.fresh), flush=True)
     tables.write_chapter_table(course)
     return 0
 
 
 def _sync(options: argparse.Namespace) -> int:
+    from course_utils.studio import manifest, pairs
+
     course = manifest.load(options.book, files=False)
     stuck = 0
-    for chapter in notebooks.choose(course, options.chapters):
+    for chapter in course.chosen(options.chapters):
         try:
             said = pairs.sync(chapter.source, chapter.ipynb, options.take)
         except pairs.PairError as error:
@@ -97,6 +101,8 @@ def _sync(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from course_utils.studio import manifest, notebooks
+
     course = manifest.load(options.book)
     pages = course.notebooks
     found = [
@@ -107,6 +113,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _handout(options: argparse.Namespace) -> int:
+    from course_utils.studio import handout, manifest
+
     root = options.book.resolve().parent
     to = options.to or root / "_build" / "handout"
     course = manifest.load(options.book, files=False)
@@ -116,6 +124,8 @@ def _handout(options: argparse.Namespace) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
+    from course_utils.studio import doctor
+
     report = doctor.doctor()
     print(report)
     return 0 if report.ok else 1

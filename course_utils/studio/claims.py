@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course_utils.files import ROOT
-from course_utils.studio import notebooks
 from course_utils.studio.manifest import ManifestError, load
 from course_utils.studio.page import Page
+from course_utils.studio.pairs import read_source
 
 HEADS = ("notebook", "cell", "conditions", "claim")
 
@@ -47,14 +47,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--book", type=Path, default=ROOT / "book.toml", help="the manifest")
     options = parser.parse_args(argv)
     try:
-        chosen = notebooks.choose(load(options.book, files=False), options.chapters)
+        chosen = load(options.book, files=False).chosen(options.chapters)
         pages = [
-            (chapter.notebook, Page(notebooks.read_source(chapter.source), chapter.kind))
+            (chapter.notebook, Page(read_source(chapter.source), chapter.kind))
             for chapter in chosen
             if chapter.source.is_file()
         ]
         print(table(pages, shutil.get_terminal_size().columns))
-    except (ManifestError, notebooks.NotebookError, ValueError) as error:
+    except (ManifestError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

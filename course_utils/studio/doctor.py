@@ -13,10 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from course_utils.files import ROOT
-from course_utils.runtime import has_gpu
 
 PYTHON_NEEDED = (3, 11)
 TORCH_NEEDED = (2, 13)
@@ -135,6 +132,8 @@ def _python() -> Finding:
 
 
 def _torch() -> Finding:
+    import torch  # slow, and where it is broken the other lines are of use
+
     version = str(torch.__version__)
     if tuple(map(int, re.findall(r"\d+", version)[:2])) >= TORCH_NEEDED:
         return Finding(version)
@@ -182,7 +181,9 @@ def _version(name: str) -> str | None:
 
 
 def _device() -> Finding:
-    if has_gpu():
+    import torch
+
+    if torch.cuda.is_available():
         memory = torch.cuda.get_device_properties(0).total_memory
         return Finding(
             f"GPU: {torch.cuda.get_device_name(0)}, {_gb(memory)}; the CPU does the rest"
@@ -198,6 +199,8 @@ def _device() -> Finding:
 
 
 def _threads() -> Finding:
+    import torch
+
     threads, available = torch.get_num_threads(), cores()
     found = f"{threads} on {available} {'core' if available == 1 else 'cores'}"
     if threads > available:

@@ -1,4 +1,4 @@
-"""The form of a chapter of the second edition: each rule takes a page and yields complaints.
+"""The form of a chapter: each rule takes a page and yields complaints.
 
 The limits on its size stand in `measures`; here is what stands where, and what is bound where. Beside
 `rules`, which hold for every notebook.

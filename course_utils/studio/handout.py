@@ -3,12 +3,14 @@
 import re
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocessor
-from nbformat import NotebookNode
-
+from course_utils.studio import StudioError
 from course_utils.studio.manifest import Manifest
 from course_utils.studio.pairs import UnreadableError, bare, is_edited, read, read_source, write
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 HEAD = "# The course, without its solutions\n"
 README = f"""{HEAD}
@@ -34,17 +36,13 @@ TARGETS = ("help", "lab", "clean")  # of the Makefile, those that make sense in 
 UNWANTED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
-class HandoutError(RuntimeError):
+class HandoutError(StudioError):
     """The handout has no place to go."""
 
 
-def without_solutions(notebook: NotebookNode) -> NotebookNode:
-    """Take out, in place, the cells tagged ``solution`` and all outputs."""
-    for preprocessor in (
-        TagRemovePreprocessor(remove_cell_tags={"solution"}),
-        ClearOutputPreprocessor(),
-    ):
-        notebook, _ = preprocessor.preprocess(notebook, {})
+def without_solutions(notebook: "NotebookNode") -> "NotebookNode":
+    """Take out, in place, the cells tagged ``solution``."""
+    notebook.cells = [c for c in notebook.cells if "solution" not in c.metadata.get("tags", [])]
     return notebook
 
 

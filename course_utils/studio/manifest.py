@@ -12,15 +12,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NoReturn
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
+from typing import TYPE_CHECKING, NoReturn
 
 from course_utils.files import ROOT
+from course_utils.studio import StudioError
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 
-class ManifestError(ValueError):
+class ManifestError(StudioError):
     """A mistake in ``book.toml``: which file, which key, and the remedy."""
 
 
@@ -132,6 +133,23 @@ class Manifest:
         """Every notebook in the book's order: chapters, each before its further page; appendices."""
         pages = [page for chapter in self.chapters for page in chapter.pages()]
         return (*pages, *self.appendices)
+
+    def chosen(self, names: Iterable[str]) -> list[Chapter]:
+        """The notebooks whose names begin so, in the book's order; all if no name is given.
+
+        ``02`` is a chapter and its further page.
+
+        Raises:
+            ManifestError: no chapter begins so.
+        """
+        names = tuple(names)
+        known = [page.notebook for page in self.notebooks]
+        for name in names:
+            if not any(stem.startswith(name) for stem in known):
+                raise ManifestError(
+                    f"no chapter begins with {name!r}; there are {', '.join(known)}."
+                )
+        return [page for page in self.notebooks if page.notebook.startswith(names or "")]
 
     def links(self, chapter: Chapter) -> tuple[str, ...]:
         """The stems to which the end of a chapter leads: its further page, and the next chapter."""
@@ -267,13 +285,15 @@ def _parse(path: Path) -> dict:
 
 
 def _check_shape(path: Path, table: dict) -> None:
+    from jsonschema import Draft202012Validator  # slow to import
+
     errors = list(Draft202012Validator(SCHEMA).iter_errors(table))
     unknown = [error for error in errors if error.validator == "additionalProperties"]
     for error in unknown or errors:  # a misspelled key is missing, too: first say that
         _report(path, error)
 
 
-def _report(path: Path, error: ValidationError) -> NoReturn:
+def _report(path: Path, error: "ValidationError") -> NoReturn:
     """Say what is wrong in the words of the schema's description."""
     place = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path]
     key = "".join(place).lstrip(".")

@@ -1,21 +1,10 @@
-"""The measures of a notebook: how much there is to read, to see and to do, beside the limits of its kind.
+"""The measures of a notebook: how much there is to read, to see and to do, beside the limits of its kind."""
 
-``python -m course_utils.studio.measures`` prints a line for each notebook, ``… measures 02`` all of one
-and what breaks a rule. A notebook that is not made yet is measured by its source; what depends on
-outputs is then unknown.
-"""
-
-import argparse
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from nbformat.v4 import new_notebook
-
-from course_utils.files import ROOT
 from course_utils.studio import tries
-from course_utils.studio.page import Page, read, stray_claims
+from course_utils.studio.page import Page, stray_claims
 
 # The measures, beside their limits --------------------------------------------
 
@@ -160,77 +149,3 @@ def _cells(places: Iterable[int]) -> str:
     return (
         f"{'cell' if len(places) == 1 else 'cells'} {', '.join(map(str, places))}" if places else ""
     )
-
-
-# Printing ---------------------------------------------------------------------
-
-
-def table(rows: Sequence[tuple[str, Sequence[Measure]]]) -> str:
-    """A line for each notebook; ``!`` where a limit is broken, ``?`` where a number is unknown.
-
-    Args:
-        rows: each notebook's name and measures; the limits above are those of a core chapter.
-    """
-    core = measures(Page(new_notebook()))
-    lines = [
-        ["", *(measure.short for measure in core)],
-        ["a core chapter", *(_brief(measure) for measure in core)],
-        *([name, *(m.shown for m in found)] for name, found in rows),
-    ]
-    lines[:2] = [
-        [f"{text} " if place else text for place, text in enumerate(line)] for line in lines[:2]
-    ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
-        for line in lines
-    )
-
-
-def _brief(measure: Measure) -> str:
-    """The limits in few characters."""
-    if measure.short == "silent":
-        return "≤10%"
-    if measure.low is not None and measure.high is not None:
-        return f"{measure.low}–{measure.high}"
-    if measure.high is not None:
-        return f"≤{measure.high}"
-    return f"≥{measure.low}" if measure.low is not None else ""
-
-
-def sheet(name: str, found: Sequence[Measure], complaints: Sequence[str] = ()) -> str:
-    """All measures of one notebook, a line each, and what breaks a rule."""
-    lines = [f"  {m.name:34}{m.shown:>7} {m.limit:14}{m.where}".rstrip() for m in found]
-    return "\n".join([name, *lines, *(f"  - {text}" for text in complaints)])
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print the measures; 0 in any case, 1 where there is nothing to measure."""
-    from course_utils.studio import form, manifest, notebooks  # they measure, too
-
-    parser = argparse.ArgumentParser(
-        prog="python -m course_utils.studio.measures", description=(__doc__ or "").splitlines()[0]
-    )
-    parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
-    parser.add_argument("--book", type=Path, default=ROOT / "book.toml", help="the manifest")
-    options = parser.parse_args(argv)
-    try:
-        course = manifest.load(options.book, files=False)
-        chosen = notebooks.choose(course, options.chapters)
-    except (manifest.ManifestError, notebooks.NotebookError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    there = [chapter for chapter in chosen if chapter.source.is_file()]
-    pages = [(one, read(one.source, one.ipynb, one.kind)) for one in there]
-    rows = [(one.notebook, measures(page, first=one.first)) for one, page in pages]
-    if not options.chapters:
-        print(table(rows))
-        return 0
-    for (name, found), (one, page) in zip(rows, pages, strict=True):
-        broken = form.complaints(page, first=one.first, links=course.links(one), sizes=False)
-        print(sheet(name, found, broken), end="\n\n")
-    return 0 if rows else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -12,10 +12,9 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-import nbformat
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
@@ -24,10 +23,10 @@ from nbformat import NotebookNode
 from tqdm import tqdm
 
 from course_utils.files import ROOT
-from course_utils.studio import kernel, rules
+from course_utils.studio import StudioError, form, kernel, rules
 from course_utils.studio.manifest import Chapter, Manifest
+from course_utils.studio.page import Page
 from course_utils.studio.pairs import (
-    PairError,
     UnreadableError,
     bare,
     differences,
@@ -42,7 +41,7 @@ from course_utils.studio.pairs import (
 CELL_TIMEOUT = 900  # seconds: a cell may take 15, and a busy machine many times as long
 
 
-class NotebookError(RuntimeError):
+class NotebookError(StudioError):
     """A notebook that could not be made: which one, which cell, and why."""
 
 
@@ -257,8 +256,6 @@ def _settle(chapter: Chapter) -> str:
             return sync(chapter.source, chapter.ipynb)
     except UnreadableError:
         return f"{chapter.ipynb.name} was no notebook, and is kept as {keep(chapter.ipynb)}"
-    except PairError as error:
-        raise NotebookError(str(error)) from None
     return ""
 
 
@@ -296,30 +293,8 @@ def check(course: Manifest, chapter: Chapter) -> list[str]:
 
 
 def broken_rules(course: Manifest, chapter: Chapter) -> list[str]:
-    """The rules that a committed notebook breaks, by its kind, edition and place in the course."""
-    return rules.complaints(
-        nbformat.read(chapter.ipynb, as_version=4),
-        kind=chapter.kind,
-        first=chapter.first,
-        in_form=chapter.slug not in rules.FIRST_EDITION,
-        links=course.links(chapter),
-    )
-
-
-# Choosing ---------------------------------------------------------------------
-
-
-def choose(course: Manifest, names: Iterable[str]) -> list[Chapter]:
-    """The notebooks whose names begin so, in the course's order; all if no name is given.
-
-    ``02`` is a chapter and its further page.
-
-    Raises:
-        NotebookError: no chapter begins so.
-    """
-    names = tuple(names)
-    known = [chapter.notebook for chapter in course.notebooks]
-    for name in names:
-        if not any(stem.startswith(name) for stem in known):
-            raise NotebookError(f"no chapter begins with {name!r}; there are {', '.join(known)}.")
-    return [chapter for chapter in course.notebooks if chapter.notebook.startswith(names or "")]
+    """The rules that a committed notebook breaks, by its kind and place in the course."""
+    notebook = read(chapter.ipynb)
+    page, links = Page(notebook, chapter.kind), course.links(chapter)
+    in_form = form.complaints(page, first=chapter.first, links=links)
+    return rules.complaints(notebook, chapter.kind) + in_form

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-
-import jupytext
-import nbformat
-from nbformat import NotebookNode
+from typing import TYPE_CHECKING
 
 from course_utils.kit.guard import Guarded, guards_in
-from course_utils.studio import tries
+from course_utils.studio import pairs, tries
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 WORDS_A_MINUTE = 120
 SECONDS_A_LINE = 6
@@ -69,7 +69,7 @@ class Cell:
     """
 
     place: int
-    node: NotebookNode
+    node: "NotebookNode"
     section: tuple[str, int] = ("", -1)
     exercise: Exercise | None = None
 
@@ -172,7 +172,7 @@ class Page:
         words: of prose; of quiz and references none.
     """
 
-    notebook: NotebookNode
+    notebook: "NotebookNode"
     kind: str = "chapter"
     code: list[Cell] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
@@ -311,9 +311,9 @@ def stray_claims(cell: Cell) -> list[int]:
 
 def read(source: Path, ipynb: Path | None = None, kind: str = "chapter") -> Page:
     """The page that a source describes, with the outputs of its notebook if that is of the same code."""
-    notebook = jupytext.read(source, fmt="py:percent")
+    notebook = pairs.read_source(source)
     if ipynb and ipynb.is_file():
-        made = nbformat.read(ipynb, as_version=4)
+        made = pairs.read(ipynb)
         if [c.source for c in made.cells] == [c.source for c in notebook.cells]:
             notebook = made
     return Page(notebook, kind)

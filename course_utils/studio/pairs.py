@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from course_utils.files import atomic_write
+from course_utils.studio import StudioError
 
 if TYPE_CHECKING:  # jupytext and nbformat take half a second, and most commands need neither
     from nbformat import NotebookNode
@@ -42,7 +43,7 @@ FILTERS = {
 }
 
 
-class PairError(ValueError):
+class PairError(StudioError):
     """Halves that cannot be brought together: which, why, and what to do."""
 
 

@@ -13,18 +13,12 @@ from collections.abc import Callable, Iterator
 import nbformat
 from nbformat import NotebookNode
 
-from course_utils.studio import form
-from course_utils.studio.page import Page
-
 IGNORE = "nbval-ignore-output"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 EXERCISE = ("exercise", "check", "solution")
 MAX_BYTES = 2_000_000
 MAX_IGNORED = 0.30
 MIN_ALT = 20  # characters
-MIN_EXERCISES = 4
-FIRST_EDITION: set[str] = set()
-"""Slugs of the chapters that do not have the form of the second edition yet: a chapter that is rewritten leaves it."""
 
 Rule = Callable[[NotebookNode], Iterator[str]]
 
@@ -34,30 +28,15 @@ def tags(cell: NotebookNode) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
-def complaints(
-    notebook: NotebookNode,
-    *,
-    kind: str = "chapter",
-    first: bool = False,
-    in_form: bool = True,
-    links: tuple[str, ...] = (),
-) -> list[str]:
+def complaints(notebook: NotebookNode, kind: str = "chapter") -> list[str]:
     """All that a notebook breaks.
 
     Args:
         notebook: an executed one.
-        kind: "chapter", "further" or "appendix"; only a chapter needs exercises and a quiz, and an
-            appendix needs no references.
-        first: whether it is the first chapter, which may have fewer exercises than the others.
-        in_form: whether it has the form of the second edition, whose rules are in `form`.
-        links: the stems to which its last texts have to link; only of the second edition.
+        kind: "chapter", "further" or "appendix"; only a chapter needs a quiz, and an appendix needs no references.
     """
-    excused = {"chapter": (), "further": OF_CHAPTERS, "appendix": (*OF_CHAPTERS, has_references)}
-    skipped = excused[kind] + ((enough_exercises,) if first or in_form else ())
-    found = [text for rule in RULES if rule not in skipped for text in rule(notebook)]
-    if in_form:
-        found += form.complaints(Page(notebook, kind), first=first, links=links)
-    return found
+    excused = {"chapter": (), "further": (has_quiz,), "appendix": (has_quiz, has_references)}
+    return [text for rule in RULES if rule not in excused[kind] for text in rule(notebook)]
 
 
 def _code(notebook: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
@@ -225,13 +204,6 @@ def exercises_in_order(notebook: NotebookNode) -> Iterator[str]:
         yield f"the last exercise has no {EXERCISE[len(tagged) % 3]} cell; add it"
 
 
-def enough_exercises(notebook: NotebookNode) -> Iterator[str]:
-    """At least four exercises in a chapter of the first edition; open ones count in `measures`."""
-    count = sum("exercise" in tags(cell) for _, cell in _code(notebook))
-    if count < MIN_EXERCISES:
-        yield f"{count} exercises; a chapter has {MIN_EXERCISES} or more"
-
-
 def has_quiz(notebook: NotebookNode) -> Iterator[str]:
     """A quiz near the end."""
     if not any(re.search(r"\bcu\.quiz\(", cell.source) for _, cell in _code(notebook)):
@@ -260,9 +232,6 @@ RULES: tuple[Rule, ...] = (
     imports_first,
     no_idle_comparisons,
     exercises_in_order,
-    enough_exercises,
     has_quiz,
     has_references,
 )
-
-OF_CHAPTERS: tuple[Rule, ...] = (enough_exercises, has_quiz)

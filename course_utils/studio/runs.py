@@ -32,9 +32,8 @@ from course_utils.kit import runs
 from course_utils.kit.digest import SOURCES, Sources
 from course_utils.kit.runs import Runs, StoredRun
 from course_utils.runtime import has_gpu
-from course_utils.studio import manifest
+from course_utils.studio import StudioError, manifest
 from course_utils.studio.manifest import Chapter, ManifestError
-from course_utils.studio.notebooks import NotebookError, choose
 
 
 def gpu_code(page: Chapter) -> list[str]:
@@ -66,12 +65,12 @@ def as_of(revision: str, folder: Path) -> Sources:
     """The sources, data and stored runs of a commit, written into a folder.
 
     Raises:
-        NotebookError: git knows no such commit.
+        StudioError: git knows no such commit.
     """
     parts = ["course_utils", "notebooks/source", "data"]
     done = subprocess.run(["git", "archive", revision, *parts], cwd=ROOT, capture_output=True)
     if done.returncode:
-        raise NotebookError(done.stderr.decode().strip())
+        raise StudioError(done.stderr.decode().strip())
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
         archive.extractall(folder, filter="data")
     return Sources(folder)
@@ -157,8 +156,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     try:
-        chapters = choose(manifest.load(), options.chapter)
-    except (ManifestError, NotebookError) as error:
+        chapters = manifest.load().chosen(options.chapter)
+    except ManifestError as error:
         print(error, file=sys.stderr)
         return 1
     if options.gpu:
@@ -183,7 +182,7 @@ def _unchanged(chapters: Sequence[Chapter], revision: str, by_hand: str) -> int:
     with tempfile.TemporaryDirectory() as folder:
         try:
             then = as_of(revision, Path(folder))
-        except NotebookError as error:
+        except StudioError as error:
             print(error, file=sys.stderr)
             return 1
         for chapter in chapters:

@@ -93,8 +93,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--book", type=Path, default=ROOT / "book.toml", help="the manifest")
     options = parser.parse_args(argv)
     try:
-        chosen = notebooks.choose(load(options.book, files=False), options.chapters)
-    except (ManifestError, notebooks.NotebookError) as error:
+        chosen = load(options.book, files=False).chosen(options.chapters)
+    except ManifestError as error:
         print(error, file=sys.stderr)
         return 1
     jobs = [

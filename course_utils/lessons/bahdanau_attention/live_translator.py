@@ -1,9 +1,8 @@
 """The chapter's translator that looks back, trained on what the stored Transformer has read."""
 
 from course_utils.kit.runs import stored
-from course_utils.lessons.translating.checkpoints import fit_and_keep
-from course_utils.lessons.translating.larger_world import larger_world
-from course_utils.lessons.translating.live_translator import kept
+from course_utils.lessons.bahdanau_attention.keeping import fit_and_keep, kept
+from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.runtime import seed_everything
 

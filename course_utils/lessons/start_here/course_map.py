@@ -3,11 +3,12 @@
 import tomllib
 from pathlib import Path
 from textwrap import fill
+from typing import TYPE_CHECKING
 
-from matplotlib.patches import FancyBboxPatch
-
-from course_utils.figures import COLORS, Picture, subplots
 from course_utils.files import ROOT
+
+if TYPE_CHECKING:
+    from course_utils.figures import Picture
 
 WIDTH, HEIGHT = 0.9, 0.56  # of a box, where the boxes of a row are 1 apart
 OFF = "#e4e4e4"  # a chapter that is not on the way
@@ -70,7 +71,7 @@ def ways(book: Path = ROOT / "book.toml") -> dict[str, list[str]]:
     return found
 
 
-def course_map(way: str | None = None, *, book: Path = ROOT / "book.toml") -> Picture:
+def course_map(way: str | None = None, *, book: Path = ROOT / "book.toml") -> "Picture":
     """Draw the chapters from top to bottom, each below all that it needs.
 
     Args:
@@ -80,6 +81,8 @@ def course_map(way: str | None = None, *, book: Path = ROOT / "book.toml") -> Pi
     Raises:
         ValueError: there is no such way.
     """
+    from course_utils.figures import subplots  # slow to import, and the list of ways needs none
+
     course, known = chapters(book), ways(book)
     if way is not None and way not in known:
         raise ValueError(f"way={way!r} is not one of {', '.join(known)}")
@@ -120,6 +123,10 @@ def _alt(rows: list[list[dict]], way: str | None, known: dict[str, list[str]]) -
 
 
 def _box(ax, place: tuple[float, float], chapter: dict, *, on: bool) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    from course_utils.figures import COLORS
+
     x, y = place
     color = COLORS["blue"] if on else OFF
     box = FancyBboxPatch((x - WIDTH / 2, y - HEIGHT / 2), WIDTH, HEIGHT, color=color)

@@ -7,9 +7,7 @@ import sys
 from pathlib import Path
 
 from course_utils.files import ROOT
-from course_utils.studio import manifest
-from course_utils.studio.book.build import BookError, build
-from course_utils.studio.book.check import check
+from course_utils.studio import StudioError, manifest
 
 FIRST_PORT = 8000
 
@@ -37,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         return {"build": _build, "check": _check, "serve": _serve}[options.command](options)
-    except (manifest.ManifestError, BookError) as error:
+    except StudioError as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -45,6 +43,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
+    from course_utils.studio.book.build import build  # slow to import
+
     print(
         build(
             manifest.load(options.manifest, files=False),
@@ -55,6 +55,8 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from course_utils.studio.book.check import check
+
     course = manifest.load(options.manifest)
     html = options.manifest.resolve().parent / "_build" / "html"
     problems = check(html, course) if html.is_dir() else []
@@ -70,7 +72,7 @@ def _check(options: argparse.Namespace) -> int:
 def _serve(options: argparse.Namespace) -> int:
     html = options.manifest.resolve().parent / "_build" / "html"
     if not (html / "index.html").is_file():
-        raise BookError("The book is not built yet: make book")
+        raise StudioError("The book is not built yet: make book")
     with listen(html, options.port) as server:
         print(
             f"The book is at http://127.0.0.1:{server.server_port}/ (stop with Ctrl-C)", flush=True

@@ -12,6 +12,7 @@ from filelock import FileLock
 from nbformat import NotebookNode
 
 from course_utils.kit.live import translator
+from course_utils.studio import StudioError
 from course_utils.studio.book import links, pages
 from course_utils.studio.book.check import check
 from course_utils.studio.book.explorers import with_pages
@@ -20,7 +21,7 @@ from course_utils.studio.book.transforms import PictureError, Places, for_the_bo
 from course_utils.studio.manifest import Chapter, Manifest
 
 
-class BookError(RuntimeError):
+class BookError(StudioError):
     """The book could not be made: where, and why."""
 
 

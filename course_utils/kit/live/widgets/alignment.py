@@ -213,7 +213,7 @@ def _known(packed: dict) -> dict:
     """What the translator's bundle holds, and `gold`: English, French and links of sentences that were not read."""
     (run,) = stored_runs("bahdanau_attention", "live_translator")
     # Only here: a bundle of another model needs no sentences.
-    from course_utils.lessons.translating.larger_world import larger_world
+    from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
 
     world = larger_world()
     gold = {pair.source: pair for pair in reversed([*world.test, *world.val])}

@@ -218,7 +218,7 @@ def _about(packed: dict) -> dict:
 def examples_of(kind: type, packed: dict) -> dict:
     """`examples`: sentence, what is said, what is right. `score`: how many of how many are right. `answers`."""
     # Only here: a bundle of another model needs no sentences.
-    from course_utils.lessons.translating.larger_world import larger_world
+    from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
 
     model, source, target = revived(kind, packed)
     pairs = larger_world().test
