@@ -1,27 +1,67 @@
 """Decoding: turn next-token logits into sentences, greedily, with a beam, or by drawing.
 
-Works with every translator and language model that has `start` and `step` (see `models`); a
-Transformer decodes on its cache. Taught in *Bahdanau attention*, *The Transformer* and *GPT*.
+Works with every `Translator` and every `Writer`; those of `models` with attention to what they have said
+decode on a cache. Taught in *Bahdanau attention*, *The Transformer* and *GPT*.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from course_utils.arguments import refuse_text
 from course_utils.data.prose import Subwords
 from course_utils.data.text import BOS, EOS, PAD, Vocabulary, pad, tokenize
-from course_utils.runtime import evaluating
+from course_utils.runtime import Module, evaluating
 
 UNSPOKEN = (PAD, BOS)
 """No translation has them as a next token."""
 
 
+class Beams(Protocol):
+    """Translations under way, a row of the batch each: what `beam_search` does with a model's state."""
+
+    def repeat(self, times: int) -> None:
+        """Keep each row `times` times, side by side: a row for each beam."""
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row i goes on from row `rows[i]`, a beam of the same sentence; (batch,)."""
+
+
+State = TypeVar("State")
+BeamState = TypeVar("BeamState", bound=Beams)
+
+
+class Translator(Module, Protocol[State]):
+    """A module that reads a sentence and says the next word of its translation, again and again."""
+
+    source_embedding: nn.Embedding
+    target_embedding: nn.Embedding
+
+    def start(self, source: Tensor, source_lens: Tensor) -> State:
+        """Read (batch, source length) ids, (batch,) lengths: the state before the first word."""
+
+    def step(self, tokens: Tensor, state: State) -> Tensor:
+        """Logits (batch, words) of the word after `tokens` (batch,); the state moves on."""
+
+
+class Writer(Module, Protocol[State]):
+    """A module that goes on with a text; `max_len` tokens fit it, or any number where it is None."""
+
+    embedding: nn.Embedding
+    max_len: int | None
+
+    def start(self) -> State:
+        """Nothing read so far."""
+
+    def step(self, tokens: Tensor, state: State) -> Tensor:
+        """Read `tokens`, (batch,) or (batch, new): logits (batch, words) of the next; the state moves on."""
+
+
 @torch.no_grad()
 def greedy(
-    model: Any, source: Tensor, source_lens: Tensor, *, max_len: int = 50
+    model: Translator, source: Tensor, source_lens: Tensor, *, max_len: int = 50
 ) -> list[list[int]]:
     """Take the likeliest token at each step, until `<eos>` or `max_len` tokens.
 
@@ -55,7 +95,7 @@ def greedy(
 
 @torch.no_grad()
 def beam_search(
-    model: Any,
+    model: Translator[BeamState],
     source: Tensor,
     source_lens: Tensor,
     *,
@@ -122,7 +162,7 @@ def beam_search(
 
 
 def translate(
-    model: Any,
+    model: Translator[BeamState],
     sentences: Sequence[str],
     source_vocab: Vocabulary,
     target_vocab: Vocabulary,
@@ -187,7 +227,7 @@ def next_token_probs(
 
 @torch.no_grad()
 def sample(
-    model: Any,
+    model: Writer,
     prompt: Tensor,
     *,
     max_new: int = 50,
@@ -235,7 +275,7 @@ def sample(
 
 
 def generate_text(
-    model: Any,
+    model: Writer,
     subwords: Subwords,
     prompt: str = "",
     *,
@@ -277,7 +317,7 @@ def generate_text(
     return [subwords.decode([*ids, *new]) for new in written]
 
 
-def _check_prompt(model: Any, prompt: Tensor, max_new: int) -> None:
+def _check_prompt(model: Writer, prompt: Tensor, max_new: int) -> None:
     if prompt.ndim != 2 or prompt.numel() == 0:
         raise ValueError(
             f"prompt has shape {tuple(prompt.shape)}; (batch, length) ids are needed, at least <bos>"
@@ -291,7 +331,7 @@ def _check_prompt(model: Any, prompt: Tensor, max_new: int) -> None:
         )
 
 
-def _check_ids(model: Any, **given: Sequence[int]) -> None:
+def _check_ids(model: Writer, **given: Sequence[int]) -> None:
     size = model.embedding.num_embeddings
     for name, ids in given.items():
         if any(not 0 <= index < size for index in ids):
@@ -310,7 +350,7 @@ def _encoded(sentence: str, vocabulary: Vocabulary) -> list[int]:
     return vocabulary.encode(tokens)
 
 
-def _check_vocabularies(model: Any, source: Vocabulary, target: Vocabulary) -> None:
+def _check_vocabularies(model: Translator, source: Vocabulary, target: Vocabulary) -> None:
     for name, vocabulary, size in (
         ("source", source, model.source_embedding.num_embeddings),
         ("target", target, model.target_embedding.num_embeddings),

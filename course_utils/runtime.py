@@ -8,6 +8,7 @@ import os
 import random
 import sys
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -68,8 +69,21 @@ def in_notebook() -> bool:
     return get_ipython() is not None
 
 
+class Module(Protocol):
+    """What is asked of any `torch.nn.Module`, for protocols of models."""
+
+    def modules(self) -> Iterator[torch.nn.Module]:
+        """Itself and all inside."""
+
+    def parameters(self) -> Iterator[torch.nn.Parameter]:
+        """All that is trained."""
+
+    def eval(self) -> object:
+        """Go to eval mode."""
+
+
 @contextlib.contextmanager
-def keeping_modes(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
+def keeping_modes(model: Module) -> Iterator[Module]:
     """After the block each module of the model is in the mode, train or eval, that it had before."""
     modes = [(module, module.training) for module in model.modules()]
     try:
@@ -80,7 +94,7 @@ def keeping_modes(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
 
 
 @contextlib.contextmanager
-def evaluating(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
+def evaluating(model: Module) -> Iterator[Module]:
     """The model in eval mode while a block runs; then each of its modules in its own mode again.
 
     A part that was frozen in eval mode inside a model in train mode stays so, also after an exception.
