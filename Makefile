@@ -73,7 +73,7 @@ try: $(ENV) ## change each number marked "# try", one at a time, and run its not
 runs: $(ENV) ## make the stored runs that are missing or stale; CHAPTER=12 for one
 	$(BIN)/python -m course_utils.studio.runs $(CHAPTER)
 
-gpu: $(ENV) ## run the cells that need a GPU, at full size, and store what they give; CHAPTER=10 for one
+gpu: $(ENV) ## train the runs at full size on a GPU, and store what they give; CHAPTER=13 for one
 	$(BIN)/python -m course_utils.studio.runs --gpu $(CHAPTER)
 
 bench: $(ENV) ## time the package side by side with its peers, which get an environment of their own; ONLY=translation for a part, THREADS=1

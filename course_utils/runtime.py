@@ -49,7 +49,7 @@ def own_random_numbers(seed: int = 0) -> Iterator[None]:
 
 
 def has_gpu() -> bool:
-    """Whether a CUDA device is there; cells tagged `gpu` ask this before they start."""
+    """Whether a CUDA device is there."""
     return torch.cuda.is_available()
 
 

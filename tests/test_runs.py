@@ -7,11 +7,12 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
+import jupytext
 import pytest
 import torch
 
@@ -20,7 +21,8 @@ from course_utils.kit import live, runs
 from course_utils.kit.digest import SOURCES, Sources
 from course_utils.kit.runs import StoredRun, stored, stored_run, stored_runs, write
 from course_utils.studio import manifest
-from course_utils.studio.runs import gpu_code, main, run_gpu_cells, show, stamp
+from course_utils.studio import runs as studio
+from course_utils.studio.runs import main, show, stamp
 
 COURSE = manifest.load()
 DECLARED = {c.slug: found for c in COURSE.chapters if (found := runs.declared(c.slug))}
@@ -32,8 +34,6 @@ RUN = StoredRun(
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "RUNS", tmp_path)
-    monkeypatch.delenv("COURSE_QUICK", raising=False)
-    monkeypatch.setenv("COURSE_RECORD", "1")
     return tmp_path
 
 
@@ -176,21 +176,24 @@ def test_of_processes_that_train_together_the_first_one_stores(folder, monkeypat
 @pytest.mark.parametrize("slug", DECLARED)
 def test_every_declared_run_is_stored_and_fresh(slug):
     stale = [f"{one.name}{case}" for one, case in runs.missing(slug)]
+    there = {(run.name, runs.key(run.config)) for run in runs.read(slug)}
+    stale += [
+        f"{one.name}{case}, for a GPU"
+        for one, case in runs.missing(slug, gpu=True)
+        if (one.name, runs.key(case)) in there
+    ]
     assert not stale, f"make runs CHAPTER={slug}: {stale[:3]} … ({len(stale)} in all)"
 
 
 @pytest.mark.parametrize("path", sorted(runs.RUNS.glob("*.json")), ids=lambda path: path.stem)
-def test_every_stored_run_is_declared_or_belongs_to_a_gpu_cell(path):
-    page = next(page for page in COURSE.notebooks if page.slug == path.stem)
-    code = "\n".join(gpu_code(page))
+def test_every_stored_run_is_declared(path):
     known = {
         (one.name, json.dumps(case, sort_keys=True))
         for one in runs.declared(path.stem).values()
         for case in one.cases
     }
     for run in stored_runs(path.stem):
-        declared = (run.name, json.dumps(run.config, sort_keys=True)) in known
-        assert declared or f"def {run.name}(" in code
+        assert (run.name, json.dumps(run.config, sort_keys=True)) in known
         assert run.date and run.machine and run.seconds > 0 and run.threads > 0
     text = path.read_text(encoding="utf-8")
     assert str(ROOT) not in text and "/home/" not in text
@@ -250,58 +253,60 @@ def test_stored_models_are_what_the_checksums_say():
         assert sums[name] == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-# Cells that need a GPU --------------------------------------------------------------------------
+# At full size, where there is a GPU and somebody asks for it ---------------------------------------
 
 
-def full_size(*, quick=False):
-    return {"accuracy": 0.5, "quick": quick}
-
-
-def test_without_a_gpu_nothing_runs_and_the_stored_run_is_shown(folder, monkeypatch):
-    monkeypatch.setattr(runs, "has_gpu", lambda: False)
-    assert not stored_run("transformer", full_size).date
-    run = dataclasses.replace(RUN, name="full_size", config={})
-    write("transformer", run)
-    assert stored_run("transformer", full_size) == run
-
-
-def test_with_a_gpu_the_run_is_done_and_stored(folder, monkeypatch):
-    monkeypatch.setattr(runs, "has_gpu", lambda: True)
-    monkeypatch.setattr(runs.SOURCES, "statements", lambda *args: set())
+@pytest.fixture
+def large(folder, monkeypatch):
+    """A run at full size, on a machine that seems to have a GPU."""
+    made.clear()
+    declaration = stored(cases=[{"seed": 7}], minutes=90)(training)
+    monkeypatch.setattr(runs, "declared", lambda slug: {"training": declaration})
+    for module in (runs, studio):
+        monkeypatch.setattr(module, "has_gpu", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Some GPU")
-    result = stored_run("transformer", full_size)
-    assert result.result == {"accuracy": 0.5, "quick": 0.0} and result.machine == "Some GPU"
-    assert stored_runs("transformer", "full_size") == [result]
+    return declaration
 
 
-def test_a_quick_run_is_never_stored(folder, monkeypatch):
-    monkeypatch.setenv("COURSE_QUICK", "1")
-    assert stored_run("transformer", full_size).result["quick"] == 1.0
-    assert not list(folder.iterdir())
+def test_a_gpu_trains_nothing_unasked(large):
+    assert "no run is stored yet" in repr(stored_run("gpt", "training"))
+    assert main(["13"]) == 0
+    assert not made and not runs.read("gpt")
 
 
-@pytest.mark.slow
-def test_without_a_gpu_the_command_says_so_and_fails():
-    if torch.cuda.is_available():
-        pytest.skip("there is a GPU")
-    done = subprocess.run(
-        [sys.executable, "-m", "course_utils.studio.runs", "--gpu"],
-        cwd=ROOT, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 1 and "There is no GPU here" in done.stderr
+def test_asked_for_it_says_the_minutes_trains_and_stores(large, capsys):
+    assert main(["--gpu", "13_gpt"]) == 0
+    said = capsys.readouterr().out
+    assert said.index("about 90 minutes") < said.index("Some GPU") and made == [7]
+    assert stored_run("gpt", "training", seed=7).result == {"score": 7.0}
+    assert main(["--gpu", "13_gpt"]) == 0 and made == [7]
+
+
+def test_without_a_gpu_the_command_lists_what_it_would_train_and_fails(large, monkeypatch, capsys):
+    monkeypatch.setattr(studio, "has_gpu", lambda: False)
+    assert main(["--gpu", "13_gpt"]) == 1 and not made
+    told = capsys.readouterr()
+    assert "{'seed': 7}: about 90 minutes" in told.out and "There is no GPU here" in told.err
+
+
+def test_one_stored_run_is_meant(folder):
+    for seed in (0, 1):
+        write("somewhere", dataclasses.replace(RUN, config={"seed": seed}))
+    assert stored_run("somewhere", "train", seed=1).config == {"seed": 1}
+    with pytest.raises(ValueError, match="2 stored runs of 'somewhere' are 'train'"):
+        stored_run("somewhere", "train")
 
 
 @pytest.mark.parametrize("chapter", COURSE.chapters, ids=lambda chapter: chapter.slug)
-def test_the_manifest_says_which_chapters_have_gpu_cells(chapter):
-    assert chapter.gpu is any(gpu_code(page) for page in chapter.pages())
+def test_the_manifest_says_which_chapters_have_runs_for_a_gpu(chapter):
+    assert chapter.gpu is any(one.minutes for one in DECLARED.get(chapter.slug, {}).values())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "page", [page for page in COURSE.notebooks if gpu_code(page)], ids=lambda page: page.slug
-)
-def test_gpu_cells_run_in_small_on_a_cpu(page, monkeypatch):
-    monkeypatch.setenv("COURSE_QUICK", "1")
-    monkeypatch.setenv("COURSE_OFFLINE", "1")
-    results = run_gpu_cells(page)
-    assert results and all(run.result for run in results)
+def test_each_run_for_a_gpu_is_shown_by_a_cell():
+    shown = set()
+    for page in COURSE.notebooks:
+        cells = jupytext.read(page.source, fmt="py:percent").cells if page.source.is_file() else []
+        code = [cell.source for cell in cells if "gpu" in cell.metadata.get("tags", [])]
+        shown |= set(re.findall(r'stored_run\("(\w+)", "(\w+)"', "\n".join(code)))
+    found = (one for found in DECLARED.values() for one in found.values() if one.minutes)
+    assert shown == {(one.slug, one.name) for one in found}

@@ -1,8 +1,8 @@
 """Runs that were made beforehand: other seeds, controls, baselines, trainings at full size.
 
 A chapter trains one network before the reader. What takes longer is stored in data/runs/<slug>.json, made by
-`make runs` from functions of the chapter or of the package, with its configuration, seed, curves, result, date,
-machine, threads and seconds. A lesson declares its runs in its `runs.py`:
+`make runs` (at full size: `make gpu`) from functions of the chapter or of the package, with its configuration, seed,
+curves, result, date, machine, threads and seconds. A lesson declares its runs in its `runs.py` or `full_size.py`:
 
     @stored(
         cases=[{"seed": seed} for seed in range(3)],
@@ -22,7 +22,6 @@ import datetime
 import hashlib
 import inspect
 import json
-import os
 import platform
 import random
 import time
@@ -74,7 +73,12 @@ class StoredRun:
     def __repr__(self) -> str:
         if not self.date:
             return f"{self.name}: no run is stored yet. `make gpu` makes it where there is a GPU."
-        result = ", ".join(f"{name} {value:.4g}" for name, value in self.result.items())
+        curves = {
+            name: f"{points[0][1]:.3g} → {points[-1][1]:.3g}"
+            for name, points in self.curves.items()
+        }
+        told = curves | {name: f"{value:.4g}" for name, value in self.result.items()}
+        result = ", ".join(f"{name} {value}" for name, value in told.items())
         return f"{self.name}: {result} ({self.machine}, {self.seconds:.0f} s, {self.date})"
 
 
@@ -120,6 +124,22 @@ def read(slug: str, folder: Path | None = None) -> list[StoredRun]:
     return [StoredRun(**run) for run in json.loads(path.read_text(encoding="utf-8"))["runs"]]
 
 
+def stored_run(slug: str, name: str, **config) -> StoredRun:
+    """The one stored run of a function with this configuration, or one that says that none is stored.
+
+    Nothing is trained by it, wherever it is called. A section of a chapter whose cell, tagged `gpu`, shows a run that
+    is not stored is left out of the book.
+
+    Raises:
+        ValueError: several runs have it.
+    """
+    of_name = [run for run in read(slug) if run.name == name]
+    found = [run for run in of_name if config.items() <= run.config.items()]
+    if len(found) > 1:
+        raise ValueError(f"{len(found)} stored runs of {slug!r} are {name!r} with {config}")
+    return found[0] if found else StoredRun(name, config)
+
+
 # Declaring --------------------------------------------------------------------------------------
 
 
@@ -133,6 +153,8 @@ class Runs:
     data: tuple[str, ...]
     small: bool
     tolerance: float
+    minutes: float
+    quick: dict
 
     @property
     def name(self) -> str:
@@ -182,6 +204,8 @@ def stored(
     data: Sequence[str] = (),
     small: bool = False,
     tolerance: float = 0.1,
+    minutes: float = 0,
+    quick: Mapping | None = None,
 ) -> Callable[[Callable[..., Mapping]], Runs]:
     """Declare the runs of a function, in a lesson's `runs.py`.
 
@@ -191,6 +215,8 @@ def stored(
         data: the files of the folder data/ that it reads.
         small: a run takes some seconds; the tests make one of them again and compare.
         tolerance: how far each number of its result may lie from the stored one on another machine.
+        minutes: a run takes about so many on a GPU, and is made there alone, by `make gpu`; 0 for those of `make runs`.
+        quick: of such a run the arguments that make it small, so that the tests can try it on a CPU.
 
     The function returns a dict with `result` (numbers by name) and, if it likes, `curves` and `examples`. If
     it has an argument `checkpoint`, that is a file from which an interrupted run goes on. A model that the
@@ -199,18 +225,25 @@ def stored(
 
     def declare(function: Callable[..., Mapping]) -> Runs:
         return Runs(
-            function, tuple(map(dict, cases)), tuple(chapter), tuple(data), small, tolerance
+            function,
+            tuple(map(dict, cases)),
+            tuple(chapter),
+            tuple(data),
+            small,
+            tolerance,
+            minutes,
+            dict(quick or {}),
         )
 
     return declare
 
 
 def declared(slug: str) -> dict[str, Runs]:
-    """What a lesson's `runs.py` declares, by name; nothing where there is no such file."""
-    if not (LESSONS / slug / "runs.py").is_file():
-        return {}
-    module = import_module(f"course_utils.lessons.{slug}.runs")
-    return {value.name: value for value in vars(module).values() if isinstance(value, Runs)}
+    """What a lesson's `runs.py` and `full_size.py` declare, by name; nothing where there are no such files."""
+    files = [file for file in ("runs", "full_size") if (LESSONS / slug / f"{file}.py").is_file()]
+    modules = [import_module(f"course_utils.lessons.{slug}.{file}") for file in files]
+    found = [value for module in modules for value in vars(module).values()]
+    return {value.name: value for value in found if isinstance(value, Runs)}
 
 
 def definitions(path: Path, *names: str) -> types.SimpleNamespace:
@@ -239,24 +272,26 @@ def source(slug: str, root: Path = ROOT) -> Path:
 # Making -----------------------------------------------------------------------------------------
 
 
-def missing(slug: str) -> list[tuple[Runs, dict]]:
-    """The declared cases of a lesson that are not stored, or stale."""
+def missing(slug: str, *, gpu: bool = False) -> list[tuple[Runs, dict]]:
+    """The declared cases of a lesson that are not stored, or stale; those for a GPU, or those for any machine."""
     fresh = {(run.name, key(run.config), run.digest) for run in read(slug)}
     return [
         (runs, case)
-        for runs, now in ((runs, runs.digest()) for runs in declared(slug).values())
+        for runs, now in (
+            (r, r.digest()) for r in declared(slug).values() if bool(r.minutes) is gpu
+        )
         for case in runs.cases
         if (runs.name, key(case), now) not in fresh
     ]
 
 
-def make(slug: str, say: Callable[[str], None] = print) -> None:
-    """Make what is missing, the runs one after another; each is written when it is done.
+def make(slug: str, say: Callable[[str], None] = print, *, gpu: bool = False) -> None:
+    """Make what is `missing`, the runs one after another; each is written when it is done.
 
     Stopped and started again, it goes on where it was: with the next run, or in the middle of one that
     keeps a checkpoint.
     """
-    for runs, case in missing(slug):
+    for runs, case in missing(slug, gpu=gpu):
         of_case = hashlib.sha256(key(case).encode()).hexdigest()[:8]
         place = CHECKPOINTS / slug / f"{runs.name}-{runs.digest()}-{of_case}.pt"
         run = runs.make(case, checkpoint=place)
@@ -304,29 +339,6 @@ def write(slug: str, *new: StoredRun, folder: Path | None = None) -> None:
         kept = sorted(known.items(), key=lambda item: order.get(item[0], len(order)))
         lines = ",\n  ".join(json.dumps(asdict(run), ensure_ascii=False) for _, run in kept)
         part.write_text(f'{{"runs": [\n  {lines}\n]}}\n', encoding="utf-8")
-
-
-def stored_run(slug: str, function: Callable[..., Mapping]) -> StoredRun:
-    """Run at full size where there is a GPU; elsewhere show the run that is stored, if one is.
-
-    For the cells of a chapter that are tagged `gpu`. With COURSE_RECORD=1, as `make gpu` sets it, the
-    run is stored. With COURSE_QUICK=1 it is done on any device, in its small form, and not stored: the
-    tests keep the code alive that way.
-
-    Args:
-        slug: the chapter.
-        function: called as `function(quick=False)`; gives its results by name, or a dict with `result`
-            and `curves`.
-    """
-    quick = os.environ.get("COURSE_QUICK") == "1"
-    if not quick and not has_gpu():
-        known = [run for run in read(slug) if run.name == function.__name__]
-        return known[0] if known else StoredRun(function.__name__)
-    of_code = "" if quick else digest_of(SOURCES.statements(source(slug), [function.__name__]))
-    run = _timed(function.__name__, lambda: function(quick=quick), {}, of_code)
-    if os.environ.get("COURSE_RECORD") == "1" and not quick:
-        write(slug, run)
-    return run
 
 
 def _timed(name: str, function: Callable[[], Mapping], config: dict, digest: str) -> StoredRun:

@@ -34,7 +34,7 @@ class Chapter:
         title: as the book and the README show it.
         part: the title of its part; empty if it belongs to none.
         prerequisites: the stems of the chapters that it needs.
-        gpu: whether it has cells that use a GPU where there is one.
+        gpu: whether it has runs at full size, for `make gpu`.
         further: the title of its further page; empty if it has none.
         kind: "chapter", "further" or "appendix".
     """

@@ -1,11 +1,11 @@
-"""`make runs` makes the stored runs that are missing or stale; `make gpu` runs the cells that need a GPU.
+"""`make runs` makes the stored runs that are missing or stale; `make gpu` those that want a GPU.
 
     python -m course_utils.studio.runs [--confirm | --unchanged-since REV [--by-hand WHY]] [CHAPTER …]
-    python -m course_utils.studio.runs --gpu [CHAPTER …] [--quick]
+    python -m course_utils.studio.runs --gpu [CHAPTER …]
     torchrun --nproc-per-node 8 -m course_utils.studio.runs --gpu [CHAPTER …]
 
-CHAPTER is the start of a name: ``10``. Of a chapter's gpu cells, each runs after the first code cell (imports and
-seed) and nothing else. With several processes each training is shared among them.
+CHAPTER is the start of a name: ``10``. Runs at full size are listed with their minutes before the first one begins;
+stopped and started again, they go on from their checkpoints. With several processes each training is shared among them.
 
 After a change of code that changes no number, runs are declared fresh without being made: those whose statements are
 today what they were in a commit where the tests passed (`--unchanged-since`), those whose other statements somebody
@@ -13,10 +13,8 @@ has read (`--by-hand`, which shows the difference), or those of which one case c
 """
 
 import argparse
-import ast
 import difflib
 import io
-import os
 import subprocess
 import sys
 import tarfile
@@ -25,40 +23,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import jupytext
-
-from course_utils.files import ROOT
+from course_utils.files import ROOT, leads
 from course_utils.kit import runs
 from course_utils.kit.digest import SOURCES, Sources
-from course_utils.kit.runs import Runs, StoredRun
+from course_utils.kit.runs import Runs
 from course_utils.runtime import has_gpu
 from course_utils.studio import StudioError, manifest
 from course_utils.studio.manifest import Chapter, ManifestError
-
-
-def gpu_code(page: Chapter) -> list[str]:
-    """The first code cell of a page and its cells tagged `gpu`, in order; nothing if it has none."""
-    if not page.source.is_file():
-        return []
-    notebook = jupytext.read(page.source, fmt="py:percent")
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    tagged = [cell.source for cell in code if "gpu" in cell.metadata.get("tags", [])]
-    return [code[0].source, *tagged] if tagged else []
-
-
-def run_gpu_cells(page: Chapter) -> list[StoredRun]:
-    """Run a page's gpu cells and return what each of them gave."""
-    names: dict = {"__name__": f"gpu_cells_of_{page.notebook}"}
-    results = []
-    for number, code in enumerate(gpu_code(page)):
-        *body, last = ast.parse(code).body
-        where = f"<{page.notebook}, gpu cell {number}>"
-        if not number:
-            body, last = [*body, last], None
-        exec(compile(ast.Module(body, []), where, "exec"), names)
-        if isinstance(last, ast.Expr):
-            results.append(eval(compile(ast.Expression(last.value), where, "eval"), names))
-    return results
 
 
 def as_of(revision: str, folder: Path) -> Sources:
@@ -89,7 +60,11 @@ def stamp(slug: str, then: Sources, by_hand: str = "") -> set[tuple[str, str, st
     """
     stood = runs.read(slug, then.root / "data" / "runs")
     kept = {(run.name, runs.key(run.config)): run for run in runs.read(slug) if run in stood}
-    stale = runs.missing(slug)
+    stale = runs.missing(slug) + [
+        (one, case)
+        for one, case in runs.missing(slug, gpu=True)
+        if (one.name, runs.key(case)) in kept
+    ]
     differ = set()
     for one in {one.name: one for one, _ in stale}.values():
         cases = [(one.name, runs.key(case)) for other, case in stale if other is one]
@@ -150,10 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="WHY",
         help="with --unchanged-since: the others are fresh, too, for this reason; shows the statements",
     )
-    parser.add_argument("--gpu", action="store_true", help="run the cells tagged gpu")
-    parser.add_argument(
-        "--quick", action="store_true", help="with --gpu: a few steps on any device; stores nothing"
-    )
+    parser.add_argument("--gpu", action="store_true", help="make the runs at full size")
     options = parser.parse_args(arguments)
     try:
         chapters = manifest.load().chosen(options.chapter)
@@ -161,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     if options.gpu:
-        return _gpu(chapters, quick=options.quick)
+        return _gpu(chapters)
     if options.unchanged_since:
         return _unchanged(chapters, options.unchanged_since, options.by_hand)
     for chapter in chapters:
@@ -192,19 +164,22 @@ def _unchanged(chapters: Sequence[Chapter], revision: str, by_hand: str) -> int:
     return 0
 
 
-def _gpu(pages: Sequence[Chapter], *, quick: bool) -> int:
-    if not quick and not has_gpu():
+def _gpu(chapters: Sequence[Chapter]) -> int:
+    wanted = [
+        (chapter.slug, *run) for chapter in chapters for run in runs.missing(chapter.slug, gpu=True)
+    ]
+    minutes = sum(one.minutes for _, one, _ in wanted)
+    if leads():
         print(
-            "There is no GPU here, so nothing was run; `--quick` tries the code on this CPU.",
-            file=sys.stderr,
+            f"{len(wanted)} runs at full size, about {minutes:.0f} minutes on a GPU of a data center"
         )
+        for slug, one, case in wanted:
+            print(f"  {slug}, {one.name} {case}: about {one.minutes:.0f} minutes", flush=True)
+    if not has_gpu():
+        print("There is no GPU here, so nothing is trained.", file=sys.stderr)
         return 1
-    os.environ["COURSE_QUICK" if quick else "COURSE_RECORD"] = "1"
-    leads = os.environ.get("RANK", "0") == "0"
-    for page in pages:
-        for result in run_gpu_cells(page):
-            if leads:
-                print(result, flush=True)
+    for slug in dict.fromkeys(slug for slug, _, _ in wanted):
+        runs.make(slug, lambda line: print(f"  {line}", flush=True) if leads() else None, gpu=True)
     return 0
 
 

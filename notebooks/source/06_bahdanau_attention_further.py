@@ -62,6 +62,14 @@ with cu.guard(
         assert max(one["weights"][-1]) > one["weights"][-1][-1]
 
 # %% [markdown]
+# ### At full size
+#
+# `make gpu CHAPTER=06` trains both translators on all pairs of at most ten tokens, ten epochs each, where there is a GPU. The cell shows the runs that are stored, or says that there are none.
+
+# %% tags=["gpu"]
+[cu.stored_run("bahdanau_attention", "full_size", attention=looks) for looks in (False, True)]
+
+# %% [markdown]
 # ## A window that moves forward
 #
 # *Section 2 of 5*

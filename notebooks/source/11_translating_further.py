@@ -145,7 +145,16 @@ pd.DataFrame(
 # No sentence has an unknown word any more, and each has more tokens to be said. Yet BLEU is 37.8 with a beam, against 39.9 in words. Each is a single seed, so two points say little; but in these two runs subwords do not pay. They do bring *here* back, and *in all probability* is now about the time of an arrival. And they bring an error that words cannot make: *acacacacle* is no word at all.
 #
 # What speaks against a general conclusion: both still improve in the eighth epoch; the network with subwords has fewer parameters, since its two tables are smaller; 4,000 pieces were not tuned; and the sentences are short and everyday. The losses of the two cannot be compared, because their tokens differ ([bits per character](13_gpt_further.ipynb#Bits-per-character) could be). The minutes are those of one thread of the processor named in section 1, while other work ran on it: upper bounds, and no comparison.
+
+# %% [markdown]
+# ### At full size
 #
+# The paper's base model has 6 + 6 layers of 512 features, 8 heads and 2,048 inside. `make gpu CHAPTER=11` trains it on all pairs of at most ten tokens, 20 epochs, where there is a GPU. The cell shows the run that is stored, or says that there is none.
+
+# %% tags=["gpu"]
+cu.stored_run("translating", "full_size")
+
+# %% [markdown]
 # Back to the chapter: [Translating](11_translating.ipynb). Next: [Training transformers](12_training_transformers.ipynb).
 
 # %% [markdown]

@@ -648,6 +648,17 @@ with cu.guard(
         assert 0.25 < run.result["test_bleu"] < run.result["seen_bleu"] - 0.1
 
 # %% [markdown]
+# ### At full size
+#
+# The lecture's English–Spanish system read 90,000 pairs for 40 epochs ([Kak, 2025](https://engineering.purdue.edu/DeepLearn/)). `make gpu CHAPTER=12` trains the norm-first model so where there is a GPU, and the flattened first generation of [section 7](#A-first-generation), too. The cell shows the runs that are stored, or says that there are none.
+
+# %% tags=["gpu"]
+[
+    cu.stored_run("training_transformers", "full_size", kind=kind)
+    for kind in ("norm first", "first generation")
+]
+
+# %% [markdown]
 # ## References
 #
 # - Glorot, X. and Bengio, Y. (2010). [Understanding the difficulty of training deep feedforward neural networks](https://proceedings.mlr.press/v9/glorot10a.html). AISTATS.

@@ -21,8 +21,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 import course_utils as cu
 from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import UNK
-from course_utils.lessons.gpt import bits, real, writing
-from course_utils.lessons.gpt.training import evaluate, train, windows
+from course_utils.lessons.gpt import bits, writing
 
 cu.seed_everything(0)
 
@@ -319,28 +318,10 @@ pd.DataFrame(weighs).T
 # %% [markdown]
 # ### A larger run
 #
-# The chapter's run on Shakespeare has the size that [nanoGPT](https://github.com/karpathy/nanoGPT) takes for a CPU. For a GPU it takes 6 layers, 6 heads, 384 features, windows of 256 characters, 64 of them a step, dropout 0.2 and 5,000 steps, and reports a validation loss of 1.47. The cell does this where there is a GPU; it then fetches the plays, and says where to put the file if there is no network. Elsewhere it shows the run that is stored, or says that there is none.
-
+# The chapter's run on Shakespeare has the size that [nanoGPT](https://github.com/karpathy/nanoGPT) takes for a CPU. For a GPU it takes 6 layers, 6 heads, 384 features, windows of 256 characters, 64 of them a step, dropout 0.2 and 5,000 steps, and reports a validation loss of 1.47. `make gpu CHAPTER=13` trains this where there is a GPU; it fetches the plays, and says where to put the file if there is no network. The cell shows the run that is stored, or says that there is none.
 
 # %% tags=["gpu"]
-def full_size(*, quick=False):
-    """nanoGPT's size for a GPU; `quick`: five steps of a tiny one on random letters."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    if quick:
-        shape = {"embed_dim": 16, "num_heads": 2, "num_layers": 1, "max_len": 16}
-        alphabet, text, unread = range(65), *torch.randint(65, (2, 300))
-    else:
-        shape = {"embed_dim": 384, "num_heads": 6, "num_layers": 6, "max_len": 256}
-        alphabet, text, unread = real.characters()
-    network = cu.GPT(len(alphabet), dropout=0.2, **shape).to(device)
-    train(
-        network, lambda drawn: windows(text.to(device), shape["max_len"], 64, drawn),
-        steps=5 if quick else 5000, lr=1e-3, warmup=1 if quick else 100,
-    )  # fmt: skip
-    return {"val_loss": evaluate(network, unread.to(device), shape["max_len"])}
-
-
-cu.stored_run("gpt_further", full_size)
+cu.stored_run("gpt", "full_size")
 
 # %% [markdown]
 # With 10.8 million parameters it is thirteen times as large as the run of the chapter, and reads four times as far.

@@ -22,9 +22,7 @@ from torch.nn import functional as F
 import course_utils as cu
 from course_utils.data.images import ImageLoader
 from course_utils.lessons.vision_transformers import other_sizes, training
-from course_utils.metrics import predict_classes
 from course_utils.models.vision import PatchEmbedding, cut_patches, join_patches
-from course_utils.train.losses import classification_loss
 
 cu.seed_everything(0)
 
@@ -360,30 +358,6 @@ pd.DataFrame(
 
 # %% [markdown]
 # After four passes the large network is ahead, 0.881 to 0.847. But its rate has fallen to 0 by then, and that of the small one stands near its peak: the two numbers do not say which of them learns more from an image. By minutes the small one wins: it comes to its 0.898 of the test in less than a fifth of them. Enlarging an image adds no information.
-#
-# The next cell trains the large one where there is a GPU, in 20 passes, which nobody has tried. Elsewhere it shows the run that is stored, or says that there is none.
-
-
-# %% tags=["gpu"]
-def full_size(*, quick=False):
-    """Fashion-MNIST at 96 × 96; `quick`: a tiny model, a few images."""
-    shape = {"embed_dim": 512, "ffn_dim": 2048, "num_heads": 8, "num_layers": 2}
-    if quick:
-        shape = {"embed_dim": 16, "ffn_dim": 32, "num_heads": 2, "num_layers": 1}
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    vit = cu.ViT(image_size=96, patch_size=16, dropout=0.1, **shape)
-    large = nn.Sequential(nn.Upsample((96, 96), mode="bilinear"), vit).to(device)
-    both = [cu.load_fashion_mnist(part, full=not quick) for part in ("train", "test")]
-    learned, asked = (part[:256] if quick else part for part in both)
-    loader, passes = ImageLoader(learned, augment=True), 2 if quick else 20
-    schedule = cu.warmup_decay(passes * len(loader) // 10, passes * len(loader))
-    options = {"lr": 5e-4, "schedule": schedule, "weight_decay": 0.05, "quiet": quick}
-    cu.Trainer(classification_loss(), epochs=passes, **options).fit(large, loader)
-    batches = ImageLoader(asked, batch_size=500, shuffle=False)
-    return {"test": cu.accuracy(*predict_classes(large, batches))}
-
-
-cu.stored_run("vision_transformers_further", full_size)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -395,6 +369,14 @@ with cu.guard(
     assert enlarged.result["test"] < clothes.result["test"]
     assert enlarged.result["cpu_seconds"] > 5 * clothes.result["cpu_seconds"]
     assert answers.diagonal().argmin() == kinds.index("Shirt")
+
+# %% [markdown]
+# ### At full size: Fashion-MNIST
+#
+# `make gpu CHAPTER=15` trains the large network where there is a GPU, in 20 passes, which nobody has tried. The cell shows the run that is stored, or says that there is none.
+
+# %% tags=["gpu"]
+cu.stored_run("vision_transformers", "clothes")
 
 # %% [markdown]
 # ## CIFAR-10, with right and with wrong patches
@@ -477,6 +459,14 @@ with cu.guard(
     both = [[share for _, share in run.curves["validation"]] for run in photos]
     assert all(right > wrong for right, wrong in zip(*both, strict=True))
     assert animals[matrices[0].diagonal().argmin()] == "cat"
+
+# %% [markdown]
+# ### At full size: CIFAR-10
+#
+# `make gpu CHAPTER=15` also trains a network of 256 features and 6 blocks on the original pixels, for 40 epochs as in the lecture. It fetches the photographs, and says where to put the file if there is no network.
+
+# %% tags=["gpu"]
+cu.stored_run("vision_transformers", "photographs")
 
 # %% [markdown]
 # Back to the chapter: [Vision transformers](15_vision_transformers.ipynb). Next: [Attention between pixels](16_attention_between_pixels.ipynb).

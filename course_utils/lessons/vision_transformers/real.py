@@ -70,7 +70,8 @@ def learn(
     }
 
 
-def _result(model: nn.Module, test: ImageSet, curves: dict[str, list]) -> dict:
+def scores(model: nn.Module, test: ImageSet, curves: dict[str, list]) -> dict:
+    """What a run gives: the test's accuracy and confusion, and the curves."""
     found = predict_classes(model, ImageLoader(test, batch_size=500, shuffle=False))
     result = {
         "test": accuracy(*found),
@@ -94,7 +95,7 @@ def whole_fashion(*, epochs: int, seed: int, checkpoint: Path | None = None) -> 
     model = ViT(**CLOTHES, dropout=0.0)
     options = {"epochs": epochs, "seed": seed, "checkpoint": checkpoint}
     curves = learn(model, images, validation, **options)
-    return _result(model, load_fashion_mnist("test", full=True), curves)
+    return scores(model, load_fashion_mnist("test", full=True), curves)
 
 
 @stored(cases=[{"epochs": LARGE_EPOCHS, "seed": 0}])
@@ -105,7 +106,7 @@ def enlarged_fashion(*, epochs: int, seed: int, checkpoint: Path | None = None) 
     model = nn.Sequential(nn.Upsample((96, 96), mode="bilinear"), ViT(**LARGE, dropout=0.1))
     options = {"epochs": epochs, "seed": seed, "checkpoint": checkpoint, "lr": 5e-4}
     curves = learn(model, images, validation, **options)
-    return _result(model, load_fashion_mnist("test", full=True), curves)
+    return scores(model, load_fashion_mnist("test", full=True), curves)
 
 
 # CIFAR-10, with right and with wrong patches ------------------------------------------------------
@@ -154,4 +155,4 @@ def recompressed_cifar10(
         model.patch_embedding = embedding
     options = {"epochs": epochs, "seed": seed, "checkpoint": checkpoint}
     curves = learn(model, images, validation, **options)
-    return _result(model, photos("test"), curves)
+    return scores(model, photos("test"), curves)

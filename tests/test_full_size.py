@@ -1,0 +1,68 @@
+"""Each run for a GPU, in small on this CPU: it gives numbers, and goes on from its checkpoint."""
+
+import random
+
+import pytest
+import torch
+
+from course_utils.data.images import ImageSet
+from course_utils.data.translation import load_grammar
+from course_utils.files import LESSONS
+from course_utils.kit import runs
+from course_utils.lessons.gpt import full_size as gpt
+from course_utils.lessons.sequence_to_sequence import full_size as translators
+from course_utils.lessons.vision_transformers import full_size as vision
+from course_utils.train.trainer import Trainer
+
+SLUGS = [path.parent.name for path in sorted(LESSONS.glob("*/full_size.py"))]
+LARGE = [one for slug in SLUGS for one in runs.declared(slug).values() if one.minutes]
+CASES = [(one, case) for one in LARGE for case in one.cases]
+
+
+@pytest.fixture(autouse=True)
+def small_data(monkeypatch):
+    """A little of the course's own data, in place of what would be fetched."""
+
+    def pairs(language, *, max_tokens):
+        found = [
+            p for p in load_grammar(language) if max(map(len, (p.source, p.target))) <= max_tokens
+        ]
+        return random.Random(0).sample(found, 80)
+
+    def images(*, channels):
+        generator = torch.Generator().manual_seed(0)
+        side = 32 if channels == 3 else 28
+        drawn = torch.randint(256, (20, channels, side, side), generator=generator)
+        return ImageSet(drawn.to(torch.uint8), torch.arange(20) % 10, tuple("abcdefghij"))
+
+    stream = torch.randint(12, (600,), generator=torch.Generator().manual_seed(0))
+    monkeypatch.setattr(translators, "load_tatoeba", pairs)
+    monkeypatch.setattr(vision, "load_cifar10", lambda part: images(channels=3))
+    monkeypatch.setattr(vision, "load_fashion_mnist", lambda part, full: images(channels=1))
+    monkeypatch.setattr(gpt, "characters", lambda: ("abcdefghijkl", stream[:500], stream[500:]))
+
+
+def test_all_of_the_lectures_own_sizes_are_there():
+    assert [(one.slug, one.name, len(one.cases)) for one in LARGE] == [
+        ("bahdanau_attention", "full_size", 2),
+        ("gpt", "full_size", 1),
+        ("training_transformers", "full_size", 2),
+        ("translating", "full_size", 1),
+        ("vision_transformers", "photographs", 1),
+        ("vision_transformers", "clothes", 1),
+    ]
+
+
+@pytest.mark.parametrize(("one", "case"), CASES, ids=lambda value: getattr(value, "slug", None))
+def test_a_run_for_a_gpu_works_in_small_and_goes_on_from_its_checkpoint(
+    one, case, tmp_path, monkeypatch
+):
+    checkpoint, fitted = tmp_path / "place.pt", []
+    fit = Trainer.fit
+    monkeypatch.setattr(
+        Trainer, "fit", lambda *args, **more: fitted.append(fit(*args, **more)) or fitted[-1]
+    )
+    first, again = (one.make(case | one.quick, checkpoint=checkpoint) for _ in range(2))
+    assert first.result == pytest.approx(again.result, rel=1e-3, abs=1e-3)
+    assert first.curves and all(points for points in first.curves.values())
+    assert checkpoint.is_file() and fitted[0].rows == fitted[1].rows
