@@ -261,7 +261,8 @@ def large(folder, monkeypatch):
     """A run at full size, on a machine that seems to have a GPU."""
     made.clear()
     declaration = stored(cases=[{"seed": 7}], minutes=90)(training)
-    monkeypatch.setattr(runs, "declared", lambda slug: {"training": declaration})
+    of_gpt = {"gpt": {"training": declaration}}
+    monkeypatch.setattr(runs, "declared", lambda slug: of_gpt.get(slug, {}))
     for module in (runs, studio):
         monkeypatch.setattr(module, "has_gpu", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Some GPU")

@@ -145,6 +145,8 @@ pd.DataFrame(
 # No sentence has an unknown word any more, and each has more tokens to be said. Yet BLEU is 37.8 with a beam, against 39.9 in words. Each is a single seed, so two points say little; but in these two runs subwords do not pay. They do bring *here* back, and *in all probability* is now about the time of an arrival. And they bring an error that words cannot make: *acacacacle* is no word at all.
 #
 # What speaks against a general conclusion: both still improve in the eighth epoch; the network with subwords has fewer parameters, since its two tables are smaller; 4,000 pieces were not tuned; and the sentences are short and everyday. The losses of the two cannot be compared, because their tokens differ ([bits per character](13_gpt_further.ipynb#Bits-per-character) could be). The minutes are those of one thread of the processor named in section 1, while other work ran on it: upper bounds, and no comparison.
+#
+# Back to the chapter: [Translating](11_translating.ipynb). Next: [Training transformers](12_training_transformers.ipynb).
 
 # %% [markdown]
 # ### At full size
@@ -153,9 +155,6 @@ pd.DataFrame(
 
 # %% tags=["gpu"]
 cu.stored_run("translating", "full_size")
-
-# %% [markdown]
-# Back to the chapter: [Translating](11_translating.ipynb). Next: [Training transformers](12_training_transformers.ipynb).
 
 # %% [markdown]
 # ## References

@@ -314,6 +314,8 @@ pd.DataFrame(weighs).T
 
 # %% [markdown]
 # A full window of Llama 3.1 takes 16,384 MiB for a single text, more than the weights of the model (8 billion numbers of two bytes are 15,259 MiB). For long texts the cache is what fills the memory.
+#
+# Back to [GPT](13_gpt.ipynb).
 
 # %% [markdown]
 # ### A larger run
@@ -325,8 +327,6 @@ cu.stored_run("gpt", "full_size")
 
 # %% [markdown]
 # With 10.8 million parameters it is thirteen times as large as the run of the chapter, and reads four times as far.
-#
-# Back to [GPT](13_gpt.ipynb).
 
 # %% [markdown]
 # ## References

@@ -461,15 +461,15 @@ with cu.guard(
     assert animals[matrices[0].diagonal().argmin()] == "cat"
 
 # %% [markdown]
+# Back to the chapter: [Vision transformers](15_vision_transformers.ipynb). Next: [Attention between pixels](16_attention_between_pixels.ipynb).
+
+# %% [markdown]
 # ### At full size: CIFAR-10
 #
 # `make gpu CHAPTER=15` also trains a network of 256 features and 6 blocks on the original pixels, for 40 epochs as in the lecture. It fetches the photographs, and says where to put the file if there is no network.
 
 # %% tags=["gpu"]
 cu.stored_run("vision_transformers", "photographs")
-
-# %% [markdown]
-# Back to the chapter: [Vision transformers](15_vision_transformers.ipynb). Next: [Attention between pixels](16_attention_between_pixels.ipynb).
 
 # %% [markdown]
 # ## References
