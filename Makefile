@@ -20,7 +20,7 @@ BIN := .venv/bin
 ENV := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test portable quick data book serve handout notebooks sync measures claims try runs gpu bench lint format constraints clean
+.PHONY: help lab test portable quick data book serve handout notebooks sync measures claims try runs gpu bench mutants lint format constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -78,6 +78,9 @@ gpu: $(ENV) ## train the runs at full size on a GPU, and store what they give; C
 
 bench: $(ENV) ## time the package side by side with its peers, which get an environment of their own; ONLY=translation for a part, THREADS=1
 	$(BIN)/python -m benchmarks.run $(if $(ONLY),--only $(ONLY)) $(if $(THREADS),--threads $(THREADS))
+
+mutants: $(ENV) ## change the library line by line, and list the changes that no test notices; ONLY=cache for one module
+	$(BIN)/python tools/mutants.py $(ONLY)
 
 lint: $(ENV) ## look for mistakes, unformatted code, wrong types, and imports against the order of the rooms
 	$(BIN)/ruff check --quiet
