@@ -9,12 +9,12 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from course_utils.data.text import BOS, EOS, PAD
+from course_utils.data.text import PAD
 from course_utils.files import ROOT
 
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import d2l_models, peers, run, timing, translation, vision
+from benchmarks import peers, run, timing, translation, vision
 from benchmarks.timing import Row, Settings
 
 
@@ -56,17 +56,6 @@ def test_the_runner_measures_and_tells_what_it_could_not(bench):
     assert rows["transformer-torch"]["met"] is None  # a row without a target
     assert results["threads"] == 1
     assert results["versions"]["torch"] == torch.__version__
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    ["batches-by-length", "output-on-real-tokens", "fused-attention", "matmul-share", "vit-class", "vit-patches"],
-)  # fmt: skip
-def test_each_means_has_a_row_of_its_own(bench, name):
-    _printed, results = bench(name)
-    for row in results["rows"].values():
-        assert row["problem"] == "" and row["ratio"] > 0 and row["note"]
 
 
 # The same for everybody -------------------------------------------------------------------------
@@ -120,13 +109,6 @@ def test_the_other_ways_to_a_vit_are_the_same_function(kind):
         assert_close(mine, theirs.view_as(mine), atol=1e-4, rtol=1e-3)
 
 
-def test_d2ls_batches_are_padded_to_one_length():
-    (batch,) = d2l_models.loader([([7, 8], [9])], steps=4, batch_size=2)
-    source, target_in, lens, target_out = (tensor.tolist() for tensor in batch)
-    assert source == [[7, 8, EOS, PAD]] and lens == [3]
-    assert target_in == [[BOS, 9, EOS, PAD]] and target_out == [[9, EOS, PAD, PAD]]
-
-
 # Peers, rows, races -----------------------------------------------------------------------------
 
 
@@ -156,15 +138,6 @@ def _pretend(home):
         (home / name).touch()
 
 
-def test_a_row_that_fails_says_why_and_does_not_end_the_run():
-    def broken(settings):
-        raise RuntimeError("out of luck")
-
-    row = run.measure("a-row", broken, Settings(tiny=True))
-    assert row.problem == "RuntimeError: out of luck" and row.met is None
-    assert "out of luck" in timing.table([row])
-
-
 def test_a_subset_is_chosen_by_topic_or_by_part_of_a_name():
     every = [name for name, _ in run.chosen([])]
     assert len(every) == len(set(every))
@@ -180,12 +153,3 @@ def test_a_subset_is_chosen_by_topic_or_by_part_of_a_name():
 )
 def test_a_target_is_a_bound_from_the_right_side(ratio, at_most, met):
     assert Row("r", "r", ratio=ratio, target=2.0, at_most=at_most).met is met
-
-
-def test_contenders_take_turns():
-    order = []
-    mine, theirs = timing.race(
-        lambda: order.append("a"), lambda: order.append("b"), Settings(rounds=3)
-    )
-    assert order == ["a", "b", "a", "b", "b", "a", "a", "b"]
-    assert len(mine) == len(theirs) == 3

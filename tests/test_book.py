@@ -1,7 +1,6 @@
 """The book from the inside: transforms, pages, the cache, and what the checks refuse."""
 
 import copy
-import dataclasses
 import re
 import shutil
 from pathlib import Path
@@ -18,7 +17,7 @@ from course_utils.kit.page import MAX_BYTES
 from course_utils.studio import manifest, notebooks
 from course_utils.studio.book import build as builder
 from course_utils.studio.book import explorers, pages, transforms
-from course_utils.studio.book.__main__ import listen, main
+from course_utils.studio.book.__main__ import main
 from course_utils.studio.book.build import BookError, build
 from course_utils.studio.book.check import check, page_problems
 
@@ -58,17 +57,9 @@ def test_solutions_guards_and_plots_are_folded(tag, hidden, prompt):
     assert cell.metadata["mystnb"]["code_prompt_show"] == prompt
 
 
-def test_an_exercise_lies_open():
-    assert one(code(tags=("exercise",)), transforms.fold).metadata == {"tags": ["exercise"]}
-
-
 def test_alt_texts_move_from_the_output_to_the_cell_in_one_line():
     cell = one(code("fig", picture('Weights: "the"\n  sees <itself> & more')))
     assert cell.metadata["mystnb"]["image"]["alt"] == 'Weights: "the" sees <itself> & more'
-
-
-def test_an_explorer_brings_its_own_alt_texts():
-    assert "mystnb" not in one(code("explorer", picture(None, **{"text/html": "<div>"}))).metadata
 
 
 @pytest.mark.parametrize("alt", [None, "", "  "])
@@ -149,12 +140,6 @@ def test_a_picture_stays_readable_on_a_narrow_page_and_is_scrolled():
     assert found.parent["style"] == "min-width:480px"
 
 
-def test_other_html_is_no_picture():
-    shown = "<p>An <img width=9 style=''> inside</p>"
-    given = code("page", new_output("display_data", data={"text/html": shown}))
-    assert one(given, transforms.keep_pictures_readable).outputs[0].data["text/html"] == shown
-
-
 def test_transforms_leave_the_notebook_they_are_given_alone():
     given = new_notebook(
         cells=[
@@ -218,14 +203,6 @@ def test_the_contents_show_the_parts_the_appendices_and_the_back_pages():
     ]
 
 
-def test_a_further_page_stands_under_its_chapter(small):
-    course = load(small)
-    further = dataclasses.replace(course.chapters[0], further="More")
-    toc = yaml.safe_load(pages.contents(dataclasses.replace(course, chapters=(further,))))
-    (entry,) = toc["parts"][0]["chapters"]
-    assert entry["sections"] == [{"file": "01_one_further", "title": "More"}]
-
-
 def test_launch_buttons_appear_when_the_repository_is_known(small):
     without = yaml.safe_load(pages.configuration(load(small)))
     assert without["launch_buttons"]["binderhub_url"] == without["repository"]["url"] == ""
@@ -247,12 +224,6 @@ def test_nothing_is_executed_or_fetched_by_jupyter_book_itself(small):
     assert not {"sphinx_thebe", "sphinx.ext.intersphinx"} & set(
         settings["sphinx"]["config"]["extensions"]
     )
-
-
-def test_the_cover_has_a_table_of_chapters_that_links_the_pages(small):
-    course = load(small)
-    course.chapters[0].source.write_text("# %% [markdown]\n# " + 600 * "word ")
-    assert "[One](01_one.ipynb) | 5 |" in pages.cover(course)
 
 
 # References of the course ---------------------------------------------------------------------------------------------
@@ -323,16 +294,6 @@ def test_an_explorer_gets_its_page_at_the_values_it_was_left_at(tmp_path, monkey
     monkeypatch.setattr(explorers, "digest", lambda *args: "of other code")
     with pytest.raises(pytest.fail.Exception, match="made twice"):
         explorers.with_pages(given, tmp_path)
-
-
-def test_a_choice_that_only_the_chapter_offers_leaves_the_book_s_first(tmp_path):
-    html = explorers.page("first_slider", {"nobody": 1, "bird": 99.0}, tmp_path)
-    assert 'data-explorer="first_slider"' in html
-
-
-@pytest.mark.parametrize("text", ["3", "first(x=1)", "Quiz heads: 5 questions", "print(1)"])
-def test_other_outputs_are_no_explorers(text):
-    assert explorers.explorer_of(new_output("execute_result", data={"text/plain": text})) is None
 
 
 def test_a_section_without_its_stored_run_is_not_printed():
@@ -433,9 +394,3 @@ def test_check_and_serve_say_what_to_do_while_there_is_no_book(small, capsys):
     small.write_text(small.read_text().replace("license", "licence"))
     assert main(["--manifest", str(small), "check"]) == 1
     assert "licence" in capsys.readouterr().err
-
-
-def test_the_server_takes_a_free_port_of_this_machine_alone(tmp_path):
-    with listen(tmp_path, 8900) as first, listen(tmp_path, first.server_port) as second:
-        assert second.server_port != first.server_port
-        assert first.server_address[0] == second.server_address[0] == "127.0.0.1"

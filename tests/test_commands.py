@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from pathlib import Path
 
 import pytest
 
@@ -118,27 +117,6 @@ def test_an_installation_that_fails_is_one_sentence(clone, words, sentence):
     assert not (clone / ".venv" / ".stamp").exists()
 
 
-@pytest.mark.slow
-def test_an_installation_that_was_cut_off_starts_from_scratch_and_needs_the_network(clone):
-    (clone / ".venv").mkdir()
-    for name in (".incomplete", "half"):
-        (clone / ".venv" / name).touch()
-    with socket.socket() as server:  # bound and not listening: it refuses
-        server.bind(("127.0.0.1", 0))
-        run = bootstrap(
-            clone,
-            PIP_CONFIG_FILE=os.devnull,
-            PIP_EXTRA_INDEX_URL="",
-            PIP_FIND_LINKS="",
-            PIP_INDEX_URL=f"http://127.0.0.1:{server.getsockname()[1]}/simple",
-            PIP_NO_CACHE_DIR="1",
-            PIP_RETRIES="1",
-        )
-    assert_one_sentence(run, "could not be downloaded", "network connection")
-    assert not (clone / ".venv" / "half").exists()
-    assert (clone / ".venv" / ".incomplete").exists() and not (clone / ".venv" / ".stamp").exists()
-
-
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
 def test_make_installs_once_and_again_after_a_change_of_what_is_needed(clone):
     give_environment(clone, 'echo "$@" >> installed')
@@ -174,16 +152,6 @@ def test_one_pytest_runs_everything_and_its_exit_status_counts(clone):
         assert part in runs[0]
     assert not re.search(r"\|\||;|^\s*-", runs[0])
     assert not any(re.search(r"\|\| *true", line) for line in lines)
-
-
-def test_there_is_a_worker_for_each_core_that_may_be_used(clone):
-    (workers,) = re.findall(r"-n (\d+) ", run_make(clone, "-n", "quick").stdout)
-    assert 1 <= int(workers) <= os.cpu_count()
-
-
-def test_what_is_imported_is_compiled_once_whatever_the_machine_says(clone):
-    show = "--eval=show: ; @echo [$$PYTHONDONTWRITEBYTECODE]"
-    assert run_make(clone, show, "show", PYTHONDONTWRITEBYTECODE="1").stdout.strip() == "[]"
 
 
 def test_help_names_every_target(clone):
@@ -259,15 +227,6 @@ def test_lab_is_told_only_what_this_machine_needs(monkeypatch, root, browser):
     assert command[-2:] == ["--port", "9000"]
 
 
-def test_a_wrong_manifest_is_a_sentence(monkeypatch):
-    def load(**options):
-        raise manifest.ManifestError("book.toml: course.titel is unknown. Write title.")
-
-    monkeypatch.setattr(lab.manifest, "load", load)
-    with pytest.raises(SystemExit, match="Write title"):
-        lab.main()
-
-
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
     """The address of Lab as `make lab` starts it without a display, and the port that it found taken."""
@@ -325,17 +284,6 @@ def test_lab_answers_with_the_start_page_on_the_next_free_port(running):
     chapter = ask(address, f"/api/contents/notebooks/{first.notebook}.ipynb")
     assert chapter["type"] == "notebook"
     assert len(chapter["content"]["cells"]) > 1
-
-
-@pytest.mark.slow
-def test_lab_asks_no_question_and_looks_for_no_update(running):
-    address, _ = running
-    plugin = "@jupyterlab/apputils-extension:notification"
-    defaults = ask(address, f"/lab/api/settings/{plugin}")["schema"]["properties"]
-    assert defaults["fetchNews"]["default"] == "false"
-    assert defaults["checkForUpdates"]["default"] is False
-    overrides = json.loads(Path(lab.SETTINGS, "overrides.json").read_text())
-    assert overrides[plugin] == {"checkForUpdates": False, "fetchNews": "false"}
 
 
 def test_the_start_page_opens_in_a_browser_and_nothing_pops_up(running, chromium):

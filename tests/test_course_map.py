@@ -5,8 +5,7 @@ import re
 import pytest
 
 from course_utils.lessons.start_here.course_map import chapters, course_map, direct_needs, ways
-from course_utils.studio import manifest, tables
-from course_utils.studio.tables import Ways, hours
+from course_utils.studio import manifest
 
 BOOK = """
 [[way]]
@@ -79,21 +78,3 @@ def test_the_map_of_a_way_marks_its_chapters(book):
     assert marked == {"00", "05"}
     with pytest.raises(ValueError, match="'Hearing' is not one of Seeing"):
         course_map("Hearing", book=book)
-
-
-def test_hours_are_added_up_to_the_half_hour():
-    minutes = {"00": 20, "01": 60, "02": 75, "03": 0}
-    assert hours(minutes, ["00"]) == "½ hour"
-    assert hours(minutes, ["00", "01"]) == "1½ hours"
-    assert hours(minutes, ["00", "01", "02"]) == "2½ hours"
-    assert hours(minutes, ["01", "03"]) == "–"
-
-
-def test_the_table_of_ways_says_what_is_not_counted():
-    course = manifest.load(files=False)
-    table = Ways(course)
-    assert [row[0] for row in table.rows] == [*(way.title for way in course.ways), "Everything"]
-    for way in course.ways:
-        for title in way.planned:
-            assert title in table.note and title in repr(table) and title in table._repr_markdown_()
-    assert repr(tables.ways()) == repr(table)

@@ -1,15 +1,13 @@
 """An explorer's page of frames, opened from a file: every control answers mouse and keyboard."""
 
-import json
 import re
 
 import pytest
-from browsing import one_playwright
 from playwright.sync_api import Page, expect
 
 import course_utils as cu
 from course_utils.figures import image_tag
-from course_utils.kit.explorer import Choice, Explorer, IntRange, Text, Toggle
+from course_utils.kit.explorer import Choice, Explorer, IntRange, Toggle
 from course_utils.kit.page import asset, form
 
 
@@ -43,16 +41,14 @@ def file(tmp_path_factory):
 
 
 @pytest.fixture
-def page(chromium, file):
-    with one_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page, errors = browser.new_page(), []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda message: errors.append(message.text))
-        page.goto(file.as_uri())
-        yield page
-        browser.close()
-        assert errors == []
+def page(browser, file):
+    page, errors = browser.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text))
+    page.goto(file.as_uri())
+    yield page
+    page.close()
+    assert errors == []
 
 
 def test_every_control_moves_picture_and_alt_text(page: Page):
@@ -76,13 +72,6 @@ def test_every_control_moves_picture_and_alt_text(page: Page):
     expect(first.get_by_role("slider")).to_have_attribute("aria-valuetext", "2")
     expect(first.locator("output")).to_have_text("2")
     expect(second.locator(".cu-caption")).to_have_text(re.compile("^number 2, kind b"))
-
-
-def test_a_screen_reader_finds_names_and_hears_the_caption(page: Page):
-    first = page.locator("form").first
-    expect(first.get_by_role("group")).to_have_accessible_name("Side")
-    expect(first.locator(".cu-caption")).to_have_attribute("aria-live", "polite")
-    assert first.get_by_role("alert").count() == 0
 
 
 def test_after_many_moves_the_newest_picture_is_shown(page: Page):
@@ -117,11 +106,10 @@ MEASURE = """form => {
 
 
 @pytest.fixture(scope="module")
-def phone(chromium):
-    with one_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser.new_page(viewport=PHONE)
-        browser.close()
+def phone(browser):
+    page = browser.new_page(viewport=PHONE)
+    yield page
+    page.close()
 
 
 def still(name: str) -> tuple[str, Explorer]:
@@ -182,50 +170,3 @@ def test_a_part_shows_its_piece_of_the_picture_and_moves_with_it(phone: Page, fi
     phone.set_viewport_size(PHONE | {"width": 900})
     expect(phone.locator("canvas").first).to_be_hidden()
     expect(phone.locator("img").first).to_have_css("width", "384px")
-
-
-# A line that is written, as Lab shows it
-
-
-class Echo:
-    def __init__(self):
-        self.picture, ax = cu.subplots(alt="A line", width=4, height=1)
-        self.text = ax.text(0.1, 0.5, "")
-
-    def draw(self, line: str) -> str:
-        self.text.set_text(line)
-        return f"The line says {line}."
-
-
-LAB = """<!doctype html><meta charset=utf-8><div></div><script type=module>
-{esm}
-const sent = [], values = {{ form: {form}, positions: ["one"], alert: "" }}, heard = {{}};
-window.sent = sent;
-const model = {{
-  get: (name) => values[name], on: (event, listener) => (heard[event] = listener), off() {{}},
-  set(name, value) {{ values[name] = value; }}, save_changes() {{ sent.push(values.positions); }},
-}};
-values.frame = {{ png: new Uint8Array(), alt: "" }};
-render({{ model, el: document.querySelector("div") }});
-</script>"""
-
-
-def test_a_line_is_sent_with_enter_or_when_an_example_is_chosen_and_not_letter_by_letter(chromium):
-    explorer = Explorer("echo", Echo, {"line": Text(["one", "two"], "one", "Your line")})
-    panel = explorer.panel()
-    esm = panel._esm.replace("export default { render };", "")
-    with one_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.set_content(LAB.format(esm=esm, form=json.dumps(panel.form).replace("</", r"<\/")))
-        field = page.get_by_role("textbox", name="Your line")
-        expect(field).to_have_value("one")
-        field.fill("")
-        page.keyboard.type("my own")
-        assert page.evaluate("sent") == []
-        page.keyboard.press("Enter")
-        assert page.evaluate("sent") == [["my own"]]
-        page.get_by_role("combobox").select_option("two")
-        expect(field).to_have_value("two")
-        assert page.evaluate("sent") == [["my own"], ["two"]]
-        browser.close()

@@ -11,7 +11,7 @@ from nbformat.v4 import new_output
 from course_utils.studio import form, rules, tries
 from course_utils.studio.measures import measures
 from course_utils.studio.page import Page, count_words, read
-from course_utils.studio.sheet import sheet, table
+from course_utils.studio.sheet import table
 
 FOLD = 'jupyter={"source_hidden": true}'
 HIDE = 'jupyter={"source_hidden": true, "outputs_hidden": true}'
@@ -359,34 +359,10 @@ def test_words_are_what_holds_a_letter_or_a_digit(line, words):
     assert count_words(line) == words
 
 
-@pytest.mark.parametrize("title", ["Quiz", "References"])
-def test_quiz_and_references_are_no_prose(title):
-    more = f"# %% [markdown]\n# ## {title}\n#\n# Five words that do not count."
-    assert page(f"{GOOD}\n{more}").words - page().words in (0, 1)  # the first heading
-
-
-def test_code_blocks_in_the_text_hold_no_headings():
-    assert [one.title for one in page(swap("# Write it.", "# ```\n# ## no\n# ```")).sections] == [
-        "Windows",
-        "Widths",
-    ]
-
-
-def test_folded_and_blank_lines_are_not_seen():
-    assert page(add(f'# %% tags=["guard"] {FOLD}\nx = 1\ny = 1')).lines == page().lines
-    assert page(add("# %%\nx = 1\n\n\n# a comment\ny = 1")).lines == page().lines + 3
-
-
 def test_minutes_are_words_and_lines_and_exercises_rounded_to_five():
     found = page()
     exact = found.words / 120 + found.lines * 0.1 + 28
     assert found.minutes == 5 * round(exact / 5) == 50
-
-
-def test_stars_and_minutes_of_the_first_edition_count():
-    text = "# %% [markdown]\n# ### Exercise 1 · Old\n#\n# *10 minutes · ★★*"
-    (found,) = page(text).exercises
-    assert (found.kind, found.minutes, found.number) == ("", 10, 1)
 
 
 def test_without_outputs_what_depends_on_them_is_unknown(tmp_path):
@@ -397,22 +373,6 @@ def test_without_outputs_what_depends_on_them_is_unknown(tmp_path):
     assert unknown == {"silent", "pictures"}
     assert not any(one.broken for one in found)
     assert table([("02_title", found)]).splitlines()[2].count("?") == 2
-
-
-@pytest.mark.parametrize(("change", "known"), [("", True), ("\nwide + 1", False)])
-def test_outputs_of_another_code_are_no_outputs(tmp_path, change, known):
-    jupytext.write(page().notebook, tmp_path / "02_title.ipynb")
-    (tmp_path / "02_title.py").write_text(GOOD + "\n# %%\n1" if change else GOOD)
-    assert read(tmp_path / "02_title.py", tmp_path / "02_title.ipynb").executed is known
-
-
-def test_the_sheet_shows_the_limits_and_marks_what_breaks_them():
-    found = measures(page(swap("*open · 8", "*open · 30")))
-    text = sheet("02_title", found, ["one complaint"])
-    assert re.search(r"minutes of the exercises +50! 25 to 40", text)
-    assert re.search(r"predictions +3  at least 3", text)
-    assert "  - one complaint" in text
-    assert re.search(r"^a core chapter +≤65 ", table([("02_title", found)]), re.MULTILINE)
 
 
 # Numbers to play with ---------------------------------------------------------------------------

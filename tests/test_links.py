@@ -9,7 +9,7 @@ from nbformat.v4 import new_markdown_cell, new_notebook
 from course_utils.files import ROOT
 from course_utils.studio import manifest
 from course_utils.studio.book import pages, transforms
-from course_utils.studio.book.links import ANCHOR, LINK, places, targets, texts
+from course_utils.studio.book.links import LINK, places, targets, texts
 
 COURSE = manifest.load(files=False)
 FOLDER = ROOT / "notebooks"
@@ -67,10 +67,6 @@ def test_links_within_a_page_lead_to_the_book_s_names_and_anchors_go():
     assert made.cells[0].source == "## The Width\n\n[there](#the-width), [too](#the-width)"
 
 
-def test_links_in_code_are_none():
-    assert targets("`[a](b)` [c](d)\n```\n[e](f)\n```") == ["d"]
-
-
 # The glossary ------------------------------------------------------------------------------------
 
 
@@ -103,19 +99,7 @@ def test_every_term_has_a_meaning_and_a_section_that_teaches_it():
         assert LINK.search(taught), f"{name}: no section"
 
 
-def test_every_chapter_teaches_some_term():
-    text = "\n".join(markdown(GLOSSARY.ipynb.name))
-    assert not [c.notebook for c in COURSE.chapters if f"({c.notebook}.ipynb" not in text]
-
-
 @pytest.mark.parametrize("name", ["F_one_formula.ipynb", "moved.md"])
 def test_the_closing_page_and_the_page_of_what_moved_name_every_chapter(name):
     text = "\n".join(markdown(name))
     assert not [c.notebook for c in COURSE.chapters if f"({c.notebook}.ipynb)" not in text]
-
-
-def test_anchors_stand_in_headings_alone():
-    for name in PAGES:
-        for text in markdown(name):
-            for line in text.splitlines():
-                assert line.startswith("#") or not ANCHOR.search(line), f"{name}: {line}"

@@ -66,13 +66,6 @@ def test_a_loaded_state_gives_the_rest_of_its_pass_once_and_then_whole_passes(ha
     assert list(other) == list(loader) and is_whole(other)
 
 
-def test_after_a_finished_pass_the_state_is_that_of_the_next():
-    loader, other = Numbers(), Numbers()
-    list(loader)
-    other.load_state_dict(loader.state_dict())
-    assert list(other) == list(loader)
-
-
 def test_a_restarted_loader_begins_anew():
     loader = Numbers()
     first = list(loader)
@@ -92,8 +85,3 @@ def test_a_restarted_loader_begins_anew():
 def test_a_state_of_other_batches_is_refused(other, message):
     with pytest.raises(ValueError, match=message):
         other.load_state_dict(Numbers().state_dict())
-
-
-def test_a_negative_seed_is_refused():
-    with pytest.raises(ValueError, match="seed=-1; at least 0"):
-        Numbers(seed=-1)

@@ -19,20 +19,6 @@ def test_answers_are_the_balls_in_the_drawers_that_a_request_names():
         assert answer == [balls[0, task.drawers.index(letter)].item() for letter in request]
 
 
-def test_all_requests_and_all_fillings_are_there_once():
-    task = two_lookups(4)
-    assert len(set(task.requests)) == len(task.requests) == 12
-    assert len(task.balls.unique(dim=0)) == len(task.balls) == 16
-    assert all(first != second for first, second in task.requests)
-
-
-def test_keys_and_queries_do_not_depend_on_the_balls():
-    task = two_lookups(3)
-    queries, keys, values = task.inputs(task.balls)
-    assert torch.equal(queries[0], queries[-1]) and torch.equal(keys[0], keys[-1])
-    assert torch.equal(values[..., 0], task.balls) and not values[..., 1:].any()
-
-
 @pytest.mark.parametrize("num_drawers", [1, 11])
 def test_a_cabinet_of_impossible_size_is_refused(num_drawers):
     with pytest.raises(ValueError, match=f"num_drawers={num_drawers}"):

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -131,16 +130,6 @@ def test_making_a_notebook_twice_changes_no_byte(made):
 
 
 @pytest.mark.notebook
-def test_a_fresh_run_renews_measurements(made, tmp_path):
-    chapter = _chapter(tmp_path, TINY)
-    chapter.ipynb.write_bytes(made[1])
-    notebooks.make(chapter, fresh=True)
-    old, new = nbformat.reads(made[1].decode(), as_version=4), _read(chapter)
-    differing = [index for index, cell in enumerate(new.cells) if cell != old.cells[index]]
-    assert [rules.tags(new.cells[index]) for index in differing] == [[rules.IGNORE]]
-
-
-@pytest.mark.notebook
 def test_the_notebook_is_complete_and_free_of_noise(made):
     chapter, raw, said = made
     notebook, text = _read(chapter), raw.decode()
@@ -158,18 +147,6 @@ def test_the_notebook_is_complete_and_free_of_noise(made):
 
 
 @pytest.mark.notebook
-def test_text_that_came_in_pieces_is_one_output(made):
-    outputs = _read(made[0]).cells[5].outputs
-    assert [output.text for output in outputs] == ["merged\ninto\none\n"]
-
-
-@pytest.mark.notebook
-def test_the_kernel_is_this_python_and_strict(made):
-    shown = _read(made[0]).cells[6].outputs[0].data["text/plain"]
-    assert shown == repr((sys.executable, "1"))
-
-
-@pytest.mark.notebook
 def test_execute_hands_variables_and_folder_to_the_kernel(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_OWN", "inherited")
     source = "import os\nprint([os.environ.get('COURSE_OWN'), os.getcwd()])"
@@ -177,20 +154,6 @@ def test_execute_hands_variables_and_folder_to_the_kernel(tmp_path, monkeypatch)
         notebook = new_notebook(cells=[new_code_cell(source)])
         assert notebooks.execute(notebook, cwd=tmp_path, env=env) is notebook
         assert notebook.cells[0].outputs[0].text == f"{[seen, str(tmp_path)]}\n"
-
-
-def test_a_new_cell_leaves_the_ids_of_the_others_alone(tmp_path):
-    before = [cell.id for cell in notebooks.read_source(_chapter(tmp_path, TINY).source).cells]
-    (tmp_path / "new.py").write_text(TINY.replace("# %%\nfigure", "# %%\n1\n\n# %%\nfigure"))
-    after = [cell.id for cell in notebooks.read_source(tmp_path / "new.py").cells]
-    assert len(after) == len(before) + 1
-    assert set(before) < set(after)
-
-
-def test_cells_of_equal_content_have_ids_of_their_own(tmp_path):
-    (tmp_path / "same.py").write_text("# %%\n1\n\n# %%\n1\n\n# %% [markdown]\n# 1\n")
-    ids = [cell.id for cell in notebooks.read_source(tmp_path / "same.py").cells]
-    assert len(set(ids)) == 3 and ids[1] == f"{ids[0]}-2"
 
 
 def _measured(*outputs, source="measure()"):
@@ -210,17 +173,6 @@ def _measured(*outputs, source="measure()"):
 def test_measured_numbers_are_kept_and_other_news_is_not(old, new, kept):
     result = notebooks.keep_measured(_measured(new), _measured(old))
     assert result.cells[0].outputs[0].text == (old if kept else new)
-
-
-def test_measurements_of_a_changed_cell_are_renewed():
-    old, new = _measured("1 s"), _measured("2 s", source="measure(more=True)")
-    assert notebooks.keep_measured(new, old).cells[0].outputs[0].text == "2 s"
-
-
-def test_warnings_name_no_file_of_this_machine():
-    text = "/tmp/ipykernel_42/123.py:1: UserWarning\n/home/me/site-packages/torch/nn.py:7: Warning"
-    cell = _measured(text).cells[0]
-    assert cell.outputs[0].text == "<cell>:1: UserWarning\ntorch/nn.py:7: Warning"
 
 
 # Failing and interrupting -----------------------------------------------------------------------
@@ -254,15 +206,6 @@ def test_a_dead_kernel_leaves_the_old_notebook_as_it_was(tiny):
         notebooks.make(tiny)
     assert tiny.ipynb.read_text() == "the old notebook"
     assert _files(tiny) == ["00_tiny.ipynb"]
-
-
-@pytest.mark.notebook
-def test_a_cell_that_never_ends_is_stopped(tiny, monkeypatch):
-    monkeypatch.setattr(notebooks, "CELL_TIMEOUT", 1)
-    tiny.source.write_text("# %%\nwhile True:\n    pass\n")
-    with pytest.raises(notebooks.NotebookError, match="more than 1 s"):
-        notebooks.make(tiny)
-    assert _files(tiny) == []
 
 
 @pytest.mark.notebook
@@ -310,14 +253,6 @@ def test_what_only_the_old_notebook_holds_goes_into_the_source_first(tiny):
         notebooks.make(tiny)
 
 
-@pytest.mark.notebook
-def test_what_was_no_notebook_is_kept(tiny):
-    tiny.source.write_text("# %%\n1\n")
-    tiny.ipynb.write_text("<<<<<<< ours")
-    copy = notebooks.make(tiny).partition("is kept as ")[2]
-    assert Path(copy).read_text() == "<<<<<<< ours"
-
-
 # The command ------------------------------------------------------------------------------------
 
 
@@ -327,33 +262,11 @@ def course(tmp_path) -> manifest.Manifest:
     return manifest.load(tmp_path / "book.toml", files=False)
 
 
-@pytest.mark.parametrize(
-    ("names", "chosen"),
-    [
-        ([], ["00_tiny", "01_other"]),
-        (["01"], ["01_other"]),
-        (["01_other", "00"], ["00_tiny", "01_other"]),
-    ],
-)
-def test_chapters_are_chosen_by_how_their_names_begin(course, names, chosen):
-    assert [chapter.notebook for chapter in course.chosen(names)] == chosen
-
-
 def test_an_unknown_chapter_is_answered_with_those_that_exist(course, capsys):
     book = str(course.chapters[0].root / "book.toml")
     assert main(["--book", book, "run", "07"]) == 1
     message = capsys.readouterr().err
     assert message == "no chapter begins with '07'; there are 00_tiny, 01_other.\n"
-
-
-def test_a_missing_source_is_named(course):
-    with pytest.raises(notebooks.NotebookError, match=r"01_other\.py is missing"):
-        notebooks.make(course.chapters[1])
-
-
-def test_a_mistake_in_the_manifest_is_said_in_one_line(tmp_path, capsys):
-    assert main(["--book", str(tmp_path / "book.toml"), "check"]) == 1
-    assert capsys.readouterr().err.count("\n") == 1
 
 
 @pytest.mark.notebook
@@ -369,11 +282,6 @@ def test_check_says_where_a_pair_differs_and_which_rule_is_broken(made, tmp_path
 
 
 # Pairs ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.notebook
-def test_a_pair_just_made_has_no_differences(made):
-    assert notebooks.pair_differences(made[0]) == []
 
 
 @pytest.mark.notebook
@@ -665,13 +573,6 @@ def test_each_rule_finds_what_it_forbids(rule, breach, complaint):
 
 def test_every_rule_is_shown_to_find_something():
     assert {rule for rule, _, _ in BREACHES} == set(rules.RULES)
-
-
-@pytest.mark.parametrize("source", ["a = ';'  # ;", "text = '''\n;'''", "f()\n# done;"])
-def test_a_semicolon_in_a_text_or_comment_is_no_breach(source):
-    notebook = _good()
-    notebook.cells[3].source = source
-    assert list(rules.no_trailing_semicolon(notebook)) == []
 
 
 EXERCISES, QUIZ, REFERENCES = range(4, 16), 16, 17

@@ -3,16 +3,14 @@
 import importlib.util
 import json
 import random
-import re
 import zipfile
 
 import pytest
 import torch
 
-from course_utils.data.registry import DataUnavailable, cache_folder
+from course_utils.data.registry import DataUnavailable
 from course_utils.data.translation import Pair, load_tatoeba
 from course_utils.files import ROOT
-from course_utils.kit.runs import StoredRun
 from course_utils.lessons.sequence_to_sequence import real
 from course_utils.lessons.translating import real as transformers
 
@@ -55,11 +53,6 @@ def test_spanish_has_an_archive_of_its_own(archive, capsys):
     assert "spa-eng.zip: a release that the course was not tested with" in capsys.readouterr().err
 
 
-def test_a_line_ends_where_the_file_says_so(archive):
-    archive(["Go\u2028on.\tVa\u0085!"])
-    assert load_tatoeba("fr") == [Pair(("go", "on", "."), ("va", "!"))]
-
-
 def test_without_the_archive_the_message_says_where_to_put_it(tmp_path, archive):
     with pytest.raises(DataUnavailable) as error:
         load_tatoeba("fr")
@@ -72,18 +65,6 @@ def test_without_the_archive_the_message_says_where_to_put_it(tmp_path, archive)
         assert part in str(error.value)
     with pytest.raises(ValueError, match="language='fra' is unknown; choose one of fr, es"):
         load_tatoeba("fra")
-
-
-def test_the_real_archive_is_read_where_one_is_at_hand(monkeypatch):
-    archive = cache_folder() / "fra-eng.zip"
-    if not archive.is_file():
-        pytest.skip(f"no fra-eng.zip in {archive.parent}; COURSE_CACHE names the folder")
-    monkeypatch.setenv("COURSE_OFFLINE", "1")
-    pairs = load_tatoeba("fr", max_tokens=10)
-    assert len(pairs) > 100_000
-    sides = [side for pair in pairs for side in (pair.source, pair.target)]
-    assert all(0 < len(side) <= 10 for side in sides)
-    assert not any(re.search(r"\s", token) for side in sides for token in side)
 
 
 # The benchmark ----------------------------------------------------------------------------------
@@ -195,43 +176,6 @@ def test_a_translator_of_the_stored_runs_learns_and_keeps_what_it_said(tiny, att
             assert sum(row) == pytest.approx(1, abs=0.005) and len(row) == len(one["source"])
         assert len(one.get("weights", one["said"])) == len(one["said"])
     assert json.loads(json.dumps(run.examples)) == run.examples
-
-
-def test_several_translations_of_a_sentence_are_references_of_one(monkeypatch):
-    pairs = [
-        Pair(("go", "."), ("va", ".")),
-        Pair(("no", "."), ("non", ".")),
-        Pair(("go", "."), ("allez", ".")),
-    ]
-    monkeypatch.setattr(real, "translate", lambda model, asked, *_, **__: ["allez ."] * len(asked))
-    asked = {}
-    monkeypatch.setattr(real, "bleu", lambda said, given: asked.update(said=said, given=given))
-    real.score(None, pairs, ())
-    assert asked == {"said": ["allez ."] * 2, "given": [["va .", "allez ."], ["non ."]]}
-
-
-def test_curves_and_maps_of_the_stored_runs_are_drawn(monkeypatch):
-    def run(*_, attention):
-        losses = {"train_loss": [[1, 5.0], [2, 3.0]], "val_loss": [[1, 4.0], [2, 3.5 - attention]]}
-        weights = {"weights": [[0.25, 0.75]] * 3} if attention else {}
-        one = {
-            "source": ["go", "."],
-            "said": ["va", "t'en", "."],
-            "references": ["va ."],
-            **weights,
-        }
-        curves = {**losses, "bleu": [[1, 0.0], [2, 0.125]]}
-        return [StoredRun("real_translation", curves=curves, examples=[one] * 4)]
-
-    monkeypatch.setattr(real, "stored_runs", run)
-    losses, scores = real.show_real_curves().axes
-    assert [line.get_ydata()[-1] for line in losses.lines] == [3.0, 3.5, 3.0, 2.5]
-    assert [line.get_ydata()[-1] for line in scores.lines] == [0.125, 0.125]
-    maps = real.show_real_maps().axes
-    assert len(maps) == 4
-    for ax in maps:
-        assert [label.get_text() for label in ax.get_xticklabels()] == ["go", "."]
-        assert [label.get_text() for label in ax.get_yticklabels()] == ["va", "t'en", "."]
 
 
 # The Transformers of *Translating* -----------------------------------------------------------------

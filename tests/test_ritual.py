@@ -123,15 +123,6 @@ def test_padding_in_the_loss_is_noticed(capsys, batch):
     assert "does the loss count it" in found["padding"]
 
 
-def test_a_loss_that_ignores_padding_by_its_id_is_sound(capsys, batch):
-    def ignoring(model, batch):
-        logits = model(batch.target_in)
-        total = F.cross_entropy(logits.mT, batch.target_out, reduction="sum", ignore_index=0)
-        return total, int((batch.target_out != 0).sum())
-
-    assert questions(lines(capsys, Model(), batch, ignoring)) == []
-
-
 def test_a_forgotten_shift_is_noticed_in_the_batch_and_in_the_loss(capsys, batch):
     same = replace(batch, target_out=batch.target_in)
     found = lines(capsys, Model(), same, loss)
@@ -202,28 +193,6 @@ def test_model_gradients_modes_and_random_numbers_are_untouched(capsys, batch):
     assert all(torch.equal(one.grad, gradients[key]) for key, one in model.named_parameters())
     assert [module.training for module in model.modules()] == modes
     assert lines(capsys, model, batch, loss) == first
-
-
-def test_after_an_error_the_model_is_untouched_too(batch):
-    model = Model()
-    state = {key: value.clone() for key, value in model.state_dict().items()}
-    calls = []
-
-    def fails_late(model, batch):
-        calls.append(1)
-        if len(calls) > 8:
-            raise RuntimeError("late")
-        return loss(model, batch)
-
-    with pytest.raises(RuntimeError, match="late"):
-        cu.before_training(model, batch, fails_late)
-    assert all(torch.equal(value, state[key]) for key, value in model.state_dict().items())
-
-
-@pytest.mark.parametrize("option", ["lr", "steps"])
-def test_rate_and_steps_are_positive(batch, option):
-    with pytest.raises(ValueError, match=f"{option}=0"):
-        cu.before_training(Model(), batch, loss, **{option: 0})
 
 
 def test_the_courses_own_batches_and_losses_have_no_question_mark(capsys):

@@ -47,15 +47,6 @@ def test_references_hold_every_translation(world):
     assert world.references["go ."] == set(expected.split("|"))
 
 
-def test_the_same_call_gives_the_same_world(world):
-    assert small_world("fr", words=120, held_out=90).train == world.train
-
-
-def test_holding_out_everything_is_refused():
-    with pytest.raises(ValueError, match="none is left for training"):
-        small_world("fr", words=80, held_out=10_000)
-
-
 def test_maps_are_of_words_over_words_and_rows_sum_to_one(world, model):
     pairs = world.test[:7]
     maps = word_maps(model, pairs, world.source_vocab, world.target_vocab)

@@ -1,12 +1,9 @@
 """Numbers to play with, put to the test, and the list of claims."""
 
-from pathlib import Path
-
 import pytest
 
 from course_utils.studio import claims, notebooks, vary
 from course_utils.studio.__main__ import main
-from course_utils.studio.page import Page
 
 BOOK = """
 [course]
@@ -72,13 +69,6 @@ def test_all_numbers_are_changed_in_one_run(tiny):
     assert vary.failure(chapter, [changes[0], changes[2]]) == ""
 
 
-def test_without_numbers_nothing_is_run(tiny, capsys):
-    book = Path(tiny("0"))
-    (book.parent / "notebooks" / "source" / "00_tiny.py").write_text("# %%\n1 / 0\n")
-    assert main(["try", "--book", str(book)]) == 0
-    assert capsys.readouterr().out == "0 runs, 0 ended in an exception.\n"
-
-
 def test_the_values_of_one_run_follow_from_the_text(tiny):
     chapter = vary.load(tiny("0"), files=False).chapters[0]
     notebook = notebooks.read_source(chapter.source)
@@ -102,11 +92,6 @@ def test_the_claims_are_listed_with_notebook_and_cell(tiny, capsys, monkeypatch)
     assert more and max(map(len, more)) <= 70
 
 
-def test_a_claim_that_is_no_text_is_named(tiny, capsys):
-    assert main(["claims", "--book", tiny("0", GUARD.replace('("A', '(f"A'))]) == 1
-    assert "write the claim as a text" in capsys.readouterr().err
-
-
 def test_the_measures_of_the_course_are_printed(tiny, capsys):
     book = tiny("0", GUARD)
     assert main(["measures", "--book", book]) == 0
@@ -116,9 +101,3 @@ def test_the_measures_of_the_course_are_printed(tiny, capsys):
     assert "numbers to try" in said and "width, kernel" in said
     assert "  - cell 3: folded in the book only; add" in said
     assert main(["measures", "07", "--book", book]) == 1
-
-
-def test_a_page_without_code_is_measured():
-    from nbformat.v4 import new_notebook
-
-    assert Page(new_notebook()).minutes == 0

@@ -8,7 +8,6 @@ import importlib
 import itertools
 import re
 import sys
-from collections import Counter
 from functools import cache
 
 import pytest
@@ -67,15 +66,6 @@ def test_the_builder_reproduces_the_files_byte_for_byte(rebuilt, language):
     expected = (FOLDER / f"grammar_{language}.tsv").read_bytes()
     digest = hashlib.sha256(rebuilt[language]).hexdigest()
     assert digest == hashlib.sha256(expected).hexdigest(), f"run build_grammar.py ({language})"
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_size_licence_and_line_ends(language):
-    content = (FOLDER / f"grammar_{language}.tsv").read_bytes()
-    assert len(content) <= 1_800_000
-    assert b"\r" not in content and content.endswith(b"\n")
-    assert b"CC BY 4.0" in content.splitlines()[0]
-    assert len(lines(language)) >= 20_000
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -471,13 +461,6 @@ def test_spanish_verbs_agree_with_their_pronouns():
     assert checked > 2_000
 
 
-def test_most_words_occur_often_enough_to_be_learned():
-    for language, column in (("fr", 0), ("fr", 1), ("es", 1)):
-        counts = Counter(token for row in lines(language) for token in row[column].split())
-        rare = sum(count for count in counts.values() if count < 5)
-        assert rare / sum(counts.values()) < 0.01
-
-
 # Alignment, by hand -------------------------------------------------------------------------------
 
 GOLD = {
@@ -541,100 +524,6 @@ def test_alignments_written_by_hand(language):
         assert corpus[en] == (target, pairs)
 
 
-# What people say ----------------------------------------------------------------------------------
-
-SHARED = """
-, . ? a actrices adam admiré anna café clara david de dormir emma en es grande grandes gris
-importante importantes invité julia la lancé lavé le les londres lucas madrid me miel moto motos
-nos olivia oscar paul piano pianos pizza pizzas que radio radios sarah son taxi te tom tomate
-tomates triste tristes tu un va vas visité y
-"""
-
-
-def test_french_and_spanish_share_these_words_and_no_others():
-    vocabularies = [{token for _, tokens in sentences(x) for token in tokens} for x in LANGUAGES]
-    assert vocabularies[0] & vocabularies[1] == set(SHARED.split())
-
-
-CLOTHES = "dress|shirt|coat|hat|skirt|jacket|sweater|scarf|tie"
-DETERMINED = "le|la|les|un|une|ces?|cet|cette|[mts](?:on|a|es)|notre|nos|leurs?"
-CERTAIN = "el|la|los|las|est[aeo]s?|es[aeo]s?|mis?|tus?|sus?|nuestr[oa]s?"
-
-
-PEOPLE = "|".join(sorted(WOMEN | MEN))
-NOBODY_SAYS = {
-    "je suis (suivre) ton lapin": ("fr", rf"\bje (ne )?suis (pas )?({DETERMINED}|{PEOPLE}) "),
-    "je le suis (suivre)": ("fr", r"\bje (ne )?(le|la|les|te) suis\b"),
-    "il fait du vent": ("fr", r"\bfait du vent\b"),
-    "cette chaise chere": ("fr", r"\bchaises? chère"),
-    "preparer du pain": ("fr", r"\bprépar"),
-    "un grand lapin": ("fr", r"\bgrande?s? (lapin|chat|oiseau|canard|grenouille)"),
-    "la semaine pasada": ("es", r"semaine"),
-    "un perro hermoso": ("es", r"hermos"),
-    "tomar el tren": ("es", r"\btom(o|as?|amos|an|é|aste|ó|aron|ar|ar[éá]\w*|aremos|ando) "),
-    "salir, to leave": ("es", r"\bsal(ir\w*|go|es?|imos|en|í|iste|ió|ieron|dr\w+) "),
-    "the subject first in a question": (
-        "es",
-        rf"^¿ (él|ellas?|ellos|mi|tu|su|nuestr[oa]|{PEOPLE}) |\b(va|van) a (él|ellas?|ellos) ",
-    ),
-    "esta riendo": ("es", r"^(?!.*\b(me|te|se|nos)\b).*\b(riendo|ríe|rio)\b"),
-    "comio la manzana": (
-        "es",
-        rf"^(?!¿|.*\b(me|te|se|nos) com).*\b(come|com(í|iste|ió|imos|ieron)) ({CERTAIN}) ",
-    ),
-    "y la comio": ("es", r" y l[oa]s? com(í|iste|ió|imos|ieron) "),
-    "she's hot": (
-        "en",
-        r"^(?!it's|((is|was) )?(the|this|that|my|your|his|her|our|their|\w+'s)"
-        r" (coffee|tea|soup|milk)\b).* hot\b",
-    ),
-    "at the school": (
-        "en",
-        r"(?<!next )\b(at|to) the school\b|(?<!next )\b(to|in) the church\b|\bin the bed\b",
-    ),
-    "doesn't love": ("en", r"(n't|never) loves?\b"),
-    "in front of the river": ("en", r"\b(in front of|behind|next to) the (river|lake)\b"),
-    "wear it soon": (
-        "en",
-        r"\b(wait|wear|sleep|close|open|walk|run|wash|study|work|eat|drink)\b.* soon\b",
-    ),
-    "what will she close on monday": ("en", r"^what .* (on (monday|saturday)|next week|soon) "),
-    "didn't lose a knife": (
-        "en",
-        r"\bdidn't (?!buy|bring|draw|have|make|read|write)\w+ (for )?an? ",
-    ),
-    "bought a hat and washed it": (
-        "en",
-        rf"\bbought .*\b({CLOTHES})(es|s)? and washed\b|\bhid .* and forgot\b",
-    ),
-    "will paul walk": (
-        "en",
-        r"^(?!.*\b(in|to walk)\b).*\b(did|didn't|will|won't|going to)\b.* walk\b",
-    ),
-    "he walked": ("en", r"^(?!.*\bin\b).*\bwalked\b"),
-    "she cries in the morning": (
-        "en",
-        r"\b(cries|(do|does|don't|doesn't|always|often|never)\b.* cry)\b",
-    ),
-    "the question is easier": ("en", r"\beasier\b"),
-    "we wear our shirt": (
-        "en",
-        rf"^(we|they)\b.* wear(ing)? (my|our|your|their|the|this|an?)( \w+)? ({CLOTHES}) ",
-    ),
-    "she wears the dresses": (
-        "en",
-        rf"^(he|she|{PEOPLE})\b(?! and).* wear(s|ing)? .*\b({CLOTHES})e?s ",
-    ),
-}
-
-
-@pytest.mark.parametrize(("language", "pattern"), NOBODY_SAYS.values(), ids=NOBODY_SAYS)
-def test_nobody_says(language, pattern):
-    column = 0 if language == "en" else 1
-    rows = lines("es" if language == "es" else "fr")
-    none_of([row[column] for row in rows if re.search(pattern, row[column])])
-
-
 # Women and men ------------------------------------------------------------------------------------
 
 HER = WOMEN | {"she", "she's"}
@@ -665,38 +554,3 @@ def test_women_and_men_have_the_same_trades(language):
     none_of([tokens for trade, tokens in women if trade in forms and forms[trade] not in tokens])
     masculine = {row[0]: row[1 if language == "fr" else 3] for row in lexicon("nouns")}
     none_of([tokens for trade, tokens in men if masculine[trade] not in tokens])
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_words_for_women_are_no_rarity(language):
-    """Of all words that differ for a woman and a man, two fifths or more are about women."""
-    column = 1 if language == "fr" else 3
-    masculine = {row[0]: row[column] for row in lexicon("nouns")}
-    pairs = [(masculine[row[0]], row[1 if language == "fr" else 2]) for row in lexicon("women")]
-    counts = Counter(t.removeprefix("l'") for _, tokens in sentences(language) for t in tokens)
-    men, women = (sum(counts[pair[k]] for pair in pairs if pair[0] != pair[1]) for k in (0, 1))
-    assert women / (women + men) > 0.3
-    assert all(counts[woman] >= 10 for _, woman in pairs)
-
-
-def test_they_are_elles_where_the_sentence_tells():
-    offenders, elles, ellas = [], 0, 0
-    plurals = "sisters daughters aunts women girls queens actresses waitresses"
-    several = set(plurals.split())
-    for (en, french), (_, spanish) in zip(sentences("fr"), sentences("es"), strict=True):
-        if "with" in en:  # she has two sisters and lives with them .
-            if en[-2] == "them" and en[en.index("with") - 3] in several:
-                ellas += "ellas" in spanish
-                if "elles" not in french or "ellas" not in spanish:
-                    offenders.append(" ".join(french + spanish))
-            continue
-        link = next((k for k, word in enumerate(en) if word in ("because", "but")), 0)
-        if not link or not {"they", "they're"} & {*en[link:]}:
-            continue
-        names = {*en[:link]} & (WOMEN | MEN)
-        if {*en[:link]} & several or (len(names) == 2 and names <= WOMEN):
-            elles += 1
-            if not {"elles", "qu'elles"} & {*french}:
-                offenders.append(" ".join(french))
-    none_of(offenders)
-    assert elles > 20 and ellas > 20

@@ -22,12 +22,6 @@ ALLOWED = {
     "fr": set(LETTERS + "àâçéèêëîïôöûùüœ,.!?;:'- \u202f\u00a0"),
     "es": set(LETTERS + "áéíóúñü,.;:¡!¿? "),
 }
-SHARED = {  # every word that stands in both languages, by nature; a new one is looked at here
-    "fr": """a anna as bus france important impossible intelligent long madrid me minute on parents
-        paris patient paul police possible question questions restaurant son surprise table train
-        village""",
-    "es": "a anna chocolate come comes doctor has he hospital idea madrid me no paul son ten",
-}
 VOWEL = "[aeiouyéèêàâîôœ]"
 MUTE = "h(?:abit|eure|iver|omme|ôpital|ôtel|istoire)"  # the h that elides
 FULL = "(?!onze|oui\\b)"  # words that nothing elides before
@@ -56,12 +50,6 @@ def test_the_file_has_notes_then_three_columns():
     assert all(line.count("\t") == 2 for line in lines[len(notes) :])
     assert unicodedata.is_normalized("NFC", TEXT)
     assert TEXT.endswith("\n") and "\r" not in TEXT and "\ufeff" not in TEXT
-
-
-def test_there_are_enough_sentences_and_translations():
-    assert len(ROWS) >= 900
-    assert sum(len(row[1]) > 1 for row in ROWS) >= 250
-    assert sum(len(row[2]) > 1 for row in ROWS) >= 250
 
 
 def test_english_sentences_are_distinct():
@@ -124,24 +112,10 @@ def test_french_elides_and_contracts(pattern):
 
 
 @pytest.mark.parametrize(
-    "text", ["le a", "je ai", "que il", "de un", "la eau", "ce homme", "si il"]
-)
-def test_the_elision_rules_find_what_they_forbid(text):
-    assert any(offenders(rule, [f"Il dit {text}."]) for rule in UNELIDED)
-
-
-@pytest.mark.parametrize(
     "pattern", [r"\ba el\b", r"\bde el\b", r"\by (i|hi)", r"\bo (o|ho)", r"\bcon (mí|ti)\b"]
 )
 def test_spanish_contracts(pattern):
     assert offenders(pattern, SPANISH) == []
-
-
-@pytest.mark.parametrize(("language", "sentences"), [("fr", FRENCH), ("es", SPANISH)])
-def test_no_english_is_left_in_the_translations(language, sentences):
-    words = {token for s in sentences for token in tokenize(s) if token.isalpha()}
-    english = {token for s in ENGLISH for token in tokenize(s) if token.isalpha()}
-    assert sorted(words & english) == SHARED[language].split()
 
 
 @pytest.mark.parametrize(("language", "column"), [("fr", 1), ("es", 2)])
@@ -165,15 +139,6 @@ FRENCH_GENDERS = """fatigué fatiguée|français française|prêt prête|occupé
 SPANISH_GENDERS = """cansado cansada|francés francesa|listo lista|ocupado ocupada|solo sola|seguro segura|
     contento contenta|enfadado enfadada|enojado enojada|casado casada|orgulloso orgullosa|alto alta|
     equivocado equivocada"""
-REGIONS = [
-    (r"\bcoche\b", r"\bcarro\b"),
-    (r"\bbilletes?\b", r"\bboletos?\b"),
-    (r"\bcondu[cz]", r"\bmanej"),
-    (r"\benfad", r"\benoj"),
-    (r"\bco(ge|ja|jamos|ger)\b", r"\b[Tt]om(a|e|emos|ar)\b"),
-    (r"\btarta\b", r"\bpastel\b"),
-    (r"¿Adónde\b", r"¿A dónde\b"),
-]
 VOSOTROS = r"([aeiáéí]d(me|nos|l[aeo]|mel[ao]|sel[ao])?|[aeíá]os(lo)?|[aáeéo]is|\wís)\b"
 USTEDES = r"n(me|nos|se|l[aeo]|sel[ao]|mel[ao])?\b"
 
@@ -246,14 +211,6 @@ def test_i_and_you_are_men_and_women(column, genders, speaker):
                 assert re.sub(rf"\b{man}\b", woman, sentence) in row[column], row[0]
 
 
-def test_vous_is_one_person_or_several():
-    for man, woman in pairs(FRENCH_GENDERS):
-        for row in having(rf"\b(Vous (vous )?êtes|Soyez|Vous avez l'air)\b.*\b{man}\b", 1):
-            sentences = offenders(rf"\b(Vous|Soyez)\b.*\b{man}\b", row[1])
-            for word in (man if man[-1] in "sx" else man + "s", woman + "s"):
-                assert re.sub(rf"\b{man}\b", word, sentences[0]) in row[1], row[0]
-
-
 def test_spanish_commands_are_given_to_several():
     for english, french, spanish in ROWS:
         commands = offenders(r"^(Ne |N')?(me |m'|te |le |lui |y )*\w+[^r]ez\b[^?]*$", french)
@@ -265,62 +222,6 @@ def test_spanish_verbs_with_you_are_said_to_several():
     for english, _, spanish in ROWS:
         if re.match(YES_OR_NO + "(?!like)", english) and offenders(r"\busted\b", spanish):
             assert offenders(r"\bustedes\b", spanish) and offenders(VOSOTROS, spanish), english
-
-
-def test_the_spanish_object_stands_before_the_verb_too():
-    verbs = "Pued[oe]s?|Podrías?|Quiero|Tengo que|Voy a"
-    moved = rf"^(¿?)({verbs}) (\w+r)(me|te|l[aeo])\b(?! a usted)"
-    found = 0
-    for english, _, spanish in ROWS:
-        for sentence in spanish:
-            if match := re.match(moved, sentence):
-                mark, verb, infinitive, clitic = match.groups()
-                start = f"{mark}{clitic.capitalize()} {verb.lower()} {infinitive}"
-                assert start + sentence[match.end() :] in spanish, english
-                found += 1
-    assert found >= 20
-
-
-def test_usted_is_a_man_or_a_woman_as_an_object():
-    rows = having(r"(?<!Se )\b[Ll]o \w+ (\w+ )?a usted\b|rlo a usted\b", 2)
-    assert len(rows) >= 10
-    for english, _, spanish in rows:
-        for clitic in ("lo", "la", "le"):
-            assert offenders(rf"\b{clitic}\b|r{clitic}\b", spanish), (english, clitic)
-
-
-def test_a_man_may_be_le():
-    found = 0
-    for english, _, spanish in ROWS:
-        for sentence in offenders(r"lo\b", spanish) if re.search(r"\bhim\b", english) else []:
-            if not re.search(r"\bse (lo|la)|sel[ao]\b|nlo\b", sentence, re.IGNORECASE):
-                assert re.sub(r"([Ll])o\b", r"\1e", sentence) in spanish, english
-                found += 1
-    assert found >= 15
-
-
-def test_we_is_on_in_spoken_french():
-    rows = [row for row in ROWS if row[0].startswith("We") and offenders(r"^Nous\b", row[1])]
-    assert len(rows) >= 30
-    assert [row[0] for row in rows if not offenders(r"^On\b", row[1])] == []
-
-
-@pytest.mark.parametrize(("spain", "america"), REGIONS)
-def test_spanish_of_spain_comes_first_and_that_of_america_counts(spain, america):
-    rows = having(spain, 2)
-    assert rows
-    for english, _, spanish in rows:
-        assert offenders(america, spanish) and not offenders(america, spanish[:1]), english
-
-
-def test_a_time_that_goes_on_takes_the_perfect_first():
-    rows = [
-        row
-        for row in ROWS
-        if re.search(r"(ed|left|do) .*this (morning|weekend)|did .*this", row[0])
-    ]
-    assert len(rows) >= 3
-    assert [row[0] for row in rows if not re.search(r"\b[Hh]an?\b|\bhas\b", row[2][0])] == []
 
 
 @pytest.mark.parametrize(("language", "column"), [("fr", 1), ("es", 2)])
