@@ -291,7 +291,7 @@ def test_an_explorer_gets_its_page_at_the_values_it_was_left_at(tmp_path, monkey
         explorers.engine.Explorer, "page", lambda explorer: pytest.fail("made twice")
     )
     assert explorers.with_pages(given, tmp_path).cells[0].outputs[0] == made
-    monkeypatch.setattr(explorers, "digest", lambda *args: "of other code")
+    monkeypatch.setattr(explorers, "digest_of", lambda made_of: "of other code")
     with pytest.raises(pytest.fail.Exception, match="made twice"):
         explorers.with_pages(given, tmp_path)
 
