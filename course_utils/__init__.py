@@ -40,7 +40,6 @@ _ROOMS = {
     "attention": "AdditiveAttention MultiHeadAttention causal_mask masked_softmax merge_heads "
     "padding_mask scaled_dot_product_attention split_heads",
     "cache": "record_attention",
-    "interventions": "intervene",
     "layers": "EncoderLayer FeedForward Residual",
     "models.recurrent": "AttentionTranslator RecurrentTranslator",
     "models.transformer": "Transformer",

@@ -267,7 +267,7 @@ def load(page: Page, name: str, changed: tuple[str, str] = ("", ""), *, inside: 
         assert changed[0] in text, f"{changed[0]} is gone"
         text = text.replace(*changed)
     if inside:
-        begin = "\n  return function "
+        begin = "\n  return { state, html, mount };"
         assert begin in text
         text = text.replace(begin, f"\n  globalThis.live_inside = {{ {inside} }};{begin}", 1)
     page.evaluate(f"() => {{{text}}}")

@@ -3,22 +3,21 @@
 import pytest
 import torch
 from browsing import CONTRAST, in_theme, live_page
+from browsing import load as load_script
 from playwright.sync_api import Page, expect
+from stored_models import network, words
 
 import course_utils as cu
 from course_utils.data.text import BOS, EOS
-from course_utils.data.translation import parse_alignment
-from course_utils.kit.live.packing import script
 from course_utils.kit.live.widget import Live
-from course_utils.kit.live.widgets import alignment, translator
-from course_utils.kit.page import asset
 from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
 from course_utils.metrics import links_of
 
 pytestmark = pytest.mark.slow
 
 CLOSE = 1e-4
-MODELS = {"AttentionTranslator": alignment.pytorch, "Transformer": translator.pytorch}
+MODELS = {"AttentionTranslator": "bahdanau_fr", "Transformer": "translator_fr"}
+NAMES = "attention", "cross"
 ASKED = 6
 """Sentences for which the page is compared with PyTorch."""
 
@@ -40,16 +39,9 @@ def write(page: Page, sentence: str) -> None:
 # Numbers ----------------------------------------------------------------------------------------
 
 
-def load(page: Page, changed: tuple[str, str] | None = None) -> None:
+def load(page: Page, changed: tuple[str, str] = ("", "")) -> None:
     """The script anew, what is inside it in reach, with one piece of it changed."""
-    text = asset("live/widgets/alignment.js")
-    if changed:
-        assert changed[0] in text, f"{changed[0]} is gone"
-        text = text.replace(*changed)
-    inside = (
-        "  globalThis.live_inside = { looked, placesOf, hitsOf };\n  return function alignment("
-    )
-    page.evaluate(f"() => {{{text.replace('  return function alignment(', inside)}}}")
+    load_script(page, "widgets/alignment", changed, inside="looked, placesOf, hitsOf")
 
 
 LOOK = """([kind, source, given]) => {
@@ -67,20 +59,20 @@ HITS = "([weights, links]) => live_inside.hitsOf(weights, live_inside.placesOf(l
 @pytest.fixture(scope="module")
 def right() -> list:
     """Test sentences, with each model's French and the corpus's: what the page is asked, and the answer."""
-    cases = []
+    cases, english, french = [], words("source"), words("target")
     for pair in larger_world().test[:ASKED]:
-        for kind, pytorch in MODELS.items():
-            model, english, french = pytorch()
+        for kind, name in MODELS.items():
+            model = network(name)
             source = [*english.encode(pair.source), EOS]
             ids, lens = torch.tensor([source]), torch.tensor([len(source)])
             own = french.decode(cu.greedy(model, ids, lens)[0])
             for given in (None, list(pair.target)):
-                words = given or own
+                says = given or own
                 with cu.record_attention(model) as maps:
-                    model(ids, lens, torch.tensor([[BOS, *french.encode(words)]]))
+                    model(ids, lens, torch.tensor([[BOS, *french.encode(says)]]))
                 looks = [w for name, w in maps.items() if "cross" in name or name == "attention"]
                 looks = torch.stack([w.reshape(-1, *w.shape[-2:]) for w in looks])
-                cases.append(((kind, source, given), own, [*words, "<eos>"], looks))
+                cases.append(((kind, source, given), own, [*says, "<eos>"], looks))
     return cases
 
 
@@ -138,29 +130,11 @@ def test_each_mistake_is_found(page: Page, right):
         assert wrong_counts(page), mistake
 
 
-def test_what_is_framed_is_what_the_corpus_has():
-    packed, pairs = cu.live.bundle("bahdanau_fr"), {}
-    world = larger_world()
-    for pair in [*world.test, *world.val]:
-        pairs.setdefault(" ".join(pair.source), pair)
-    assert len(packed["gold"]) == len(pairs)
-    for english, french, links in packed["gold"]:
-        assert french == " ".join(pairs[english].target)
-        assert parse_alignment(links) == pairs[english].alignment
-    read = {" ".join(pair.source) for pair in world.train}
-    assert not read & pairs.keys()
-
-
-def test_the_bundle_holds_two_right_answers_and_a_wrong_one_and_is_small():
+def test_gold_links_are_of_sentences_that_neither_has_read():
+    read = {" ".join(pair.source) for pair in larger_world().train}
     packed = cu.live.bundle("bahdanau_fr")
-    other = cu.live.bundle("translator_fr")
-    assert packed["vocabularies"] == other["vocabularies"]
-    assert script("bahdanau_fr", packed)
-    lines = [each["sentence"] for each in packed["examples"]]
-    assert cu.translate(alignment.pytorch()[0], lines, *alignment.pytorch()[1:]) == [
-        each["said"] for each in packed["examples"]
-    ]
-    assert [each["said"] == each["right"] for each in packed["examples"]] == [True, True, False]
+    assert packed["vocabularies"] == cu.live.bundle("translator_fr")["vocabularies"]
+    assert not read & {english for english, _, _ in packed["gold"]}
 
 
 # What is seen -----------------------------------------------------------------------------------
@@ -174,32 +148,11 @@ def test_the_widget_says_how_it_is_made_again_and_refuses_what_it_cannot_show():
         cu.live.alignment("colorless green ideas .")
 
 
-PARTS = "unknown", "gold", "maps", "of"
-SIDES = "said", "table", "counted"
-
-
-def test_a_page_that_comes_alive_shows_what_it_showed_before(browser, file):
-    before, after = browser.new_context(java_script_enabled=False).new_page(), browser.new_page()
-    for page in (before, after):
-        page.goto(file.as_uri())
-    after.locator("form[data-ready]").wait_for()
-    html = 'part => part.innerHTML.replaceAll(/ (role|tabindex|aria-selected)="[^"]*"/g, \'\')'
-    places = [(name, "") for name in PARTS]
-    places += [(name, which) for name in SIDES for which in alignment.NAMES]
-    written = {place: part(before, *place).evaluate(html) for place in places}
-    after.get_by_role("textbox", name="English").evaluate(
-        "field => field.dispatchEvent(new Event('input', { bubbles: true }))"
-    )
-    assert {place: part(after, *place).evaluate(html) for place in places} == written
-    before.context.close()
-    after.close()
-
-
 def test_gold_links_are_framed_where_a_map_has_the_corpuss_french(page: Page):
     pair = larger_world().test[0]
     write(page, " ".join(pair.source))
     page.get_by_role("radio", name="the corpus's").check()
-    for which in alignment.NAMES:
+    for which in NAMES:
         rows = part(page, "table", which).locator("tbody tr")
         assert rows.locator("th").all_text_contents() == [*pair.target, "<eos>"]
         framed = {
@@ -213,13 +166,13 @@ def test_gold_links_are_framed_where_a_map_has_the_corpuss_french(page: Page):
     write(page, "he's calm .")
     expect(part(page, "gold")).to_contain_text("gold links are not known")
     expect(page.locator("[data-framed]")).to_have_count(0)
-    for which in alignment.NAMES:
+    for which in NAMES:
         expect(part(page, "said", which).locator("strong")).to_have_text("il est calme .")
         expect(part(page, "counted", which)).to_be_empty()
     page.get_by_role("button", name="another sentence with gold links").click()
     expect(page.get_by_role("textbox", name="English")).to_have_value(" ".join(pair.source))
     page.get_by_role("radio", name="each its own").check()
-    for which in alignment.NAMES:
+    for which in NAMES:
         own = part(page, "said", which).locator("strong").text_content()
         rows = part(page, "table", which).locator("tbody th").all_text_contents()
         assert rows == [*own.split(), "<eos>"]

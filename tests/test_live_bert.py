@@ -7,11 +7,11 @@ import pytest
 import torch
 from browsing import load, part
 from playwright.sync_api import Page, expect
+from stored_models import network
 
 import course_utils as cu
 from course_utils.data.text import BOS, EOS, MASK
 from course_utils.kit.live.widget import Live
-from course_utils.kit.live.widgets import bert
 from course_utils.lessons.bert_and_transfer.tasks import texts
 
 pytestmark = pytest.mark.slow
@@ -21,6 +21,12 @@ SENTENCE = "she wants to ___ a novel ."
 
 def widget() -> Live:
     return cu.live.bert(SENTENCE)
+
+
+def encoded(sentence: str) -> list[int]:
+    """Ids of a sentence; each ___ is one token that is hidden."""
+    first, *others = map(texts().subwords.encode, sentence.split("___"))
+    return [BOS, *first, *(i for ids in others for i in (MASK, *ids)), EOS]
 
 
 # In Python --------------------------------------------------------------------------------------
@@ -37,28 +43,6 @@ def test_the_widget_says_how_it_is_made_again():
 def test_a_first_sentence_without_a_gap_is_refused():
     with pytest.raises(ValueError, match="write ___ where a word is missing"):
         cu.live.bert("she wants to read .")
-
-
-def test_gaps_are_cut_out_before_the_words():
-    ids = bert.encoded("___ wants to <mask> a novel______.")
-    assert [i for i in ids if i in (BOS, MASK, EOS)] == [BOS, MASK, MASK, MASK, EOS]
-    assert ids[0] == BOS and ids[1] == MASK and ids[-1] == EOS
-
-
-def test_examples_are_what_the_model_says_two_right_and_one_wrong():
-    packed, (model, pieces) = cu.live.bundle("bert"), bert.pytorch()
-    assert tuple(pieces.tokens) == texts().subwords.tokens
-    unread = set(texts().test)
-    for example in packed["examples"]:
-        ids = bert.encoded(example["sentence"])
-        guess = int(model(torch.tensor([ids]))[0, ids.index(MASK)].argmax())
-        assert pieces.tokens[guess] == example["said"]
-        word = example["right"].removesuffix("␣")
-        assert example["sentence"].replace("___", word) in unread
-    right = [each["said"] == each["right"] for each in packed["examples"]]
-    assert right == [True, True, False]
-    good, count = packed["score"]
-    assert count == 750 and 0.55 < good / count < 0.7
 
 
 # In a page --------------------------------------------------------------------------------------
@@ -86,8 +70,8 @@ READ = """lines => {
 
 def worst(page: Page) -> float:
     """The largest difference of a logit or a weight from PyTorch's, over sentences with gaps."""
-    model = bert.pytorch()[0]
-    lines = [bert.encoded(line) for line in (SENTENCE, "___", "is ___ sick or ___ ?")]
+    model = network("bert")
+    lines = [encoded(line) for line in (SENTENCE, "___", "is ___ sick or ___ ?")]
     largest = 0.0
     for ids, found in zip(lines, json.loads(page.evaluate(READ, lines)), strict=True):
         with torch.no_grad(), cu.record_attention(model) as maps:
@@ -116,20 +100,13 @@ def test_a_mistake_is_found(page: Page, name, old, new):
     assert not worst(page) < 1e-4
 
 
-def test_the_answers_of_the_bundle_are_what_the_page_says(page: Page):
-    for answer in cu.live.bundle("bert")["answers"]:
-        ((logits, _),) = json.loads(page.evaluate(READ, [answer["ids"]]))
-        found = logits[answer["place"]]
-        assert max(abs(found[i] - value) for i, value in answer["logits"]) < 1e-4
-
-
 def test_the_bars_are_the_probabilities_of_the_gap(page: Page):
-    model, pieces = bert.pytorch()
+    model, pieces = network("bert"), texts().subwords
     for sentence in ("the cat is ___ the sofa .", "they ___ want to sleep ."):
         write(page, sentence)
-        ids = bert.encoded(sentence)
+        ids = encoded(sentence)
         p = model(torch.tensor([ids]))[0, ids.index(MASK)].softmax(dim=-1)
-        shares, best = p.topk(bert.SHOWN)
+        shares, best = p.topk(8)
         items = part(page, "next").locator("li").all()
         names = [item.get_by_role("button").inner_text() for item in items]
         assert names == [pieces.tokens[i] for i in best]

@@ -1,19 +1,19 @@
 """Live models at several steps of their training: each is loaded when it is asked for, and says what PyTorch's says."""
 
 import json
+import random
+from functools import cache
 
 import pytest
 import torch
 from browsing import live_page, part, write_page
 from playwright.sync_api import Page, expect
+from stored_models import network, words
 
 import course_utils as cu
-from course_utils.data.prose import Subwords
+from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import BOS, EOS
 from course_utils.decoding import sample
-from course_utils.kit.live import restored
-from course_utils.kit.live.packing import network_of
-from course_utils.kit.live.widgets import alignment, gpt
 from course_utils.lessons.gpt import runs
 
 pytestmark = pytest.mark.slow
@@ -38,20 +38,19 @@ def slider(page: Page):
     return page.get_by_role("slider", name="Trained for")
 
 
-def reader(name: str) -> cu.GPT:
-    """The model that a page sees, as PyTorch's."""
-    packed = cu.live.bundle(name)
-    model = cu.GPT(**packed["config"])
-    model.load_state_dict(restored(packed))
-    return model.eval()
+@cache
+def subwords() -> Subwords:
+    """As the chapter learns them."""
+    sentences = load_english()
+    random.Random(0).shuffle(sentences)
+    return Subwords(sentences[1000:], size=512)
 
 
 def greedy_ids(name: str) -> list[int]:
     """What it writes at temperature 0, as far as its window reads."""
-    subwords = gpt.pytorch()[1]
-    start = torch.tensor([[EOS, *subwords.encode(PROMPT)]])
+    start = torch.tensor([[EOS, *subwords().encode(PROMPT)]])
     options = {"temperature": 0.0, "banned": Subwords.unwritten, "end": EOS}
-    (said,) = sample(reader(name), start, max_new=32 - start.shape[1], **options)
+    (said,) = sample(network(name), start, max_new=32 - start.shape[1], **options)
     return said
 
 
@@ -62,9 +61,8 @@ def written(page: Page) -> list[int]:
 
 def test_the_checkpoints_are_those_that_the_training_stored():
     (run,) = cu.stored_runs("gpt", "writer")
-    assert gpt.EARLIER == runs.EARLIER
     checkpoints = cu.live.bundle("gpt")["checkpoints"]
-    assert [each["steps"] for each in checkpoints] == [*gpt.EARLIER, run.config["steps"]]
+    assert [each["steps"] for each in checkpoints] == [*runs.EARLIER, run.config["steps"]]
     losses = [each["loss"] for each in checkpoints]
     assert losses == sorted(losses, reverse=True) and losses[-1] == run.result["loss"]
 
@@ -94,17 +92,17 @@ def test_its_maps_and_probabilities_are_those_of_the_checkpoint(page: Page):
     slider(page).press("Home")
     expect(part(page, "checkpoint")).to_contain_text("untrained")
     page.get_by_role("button", name="Begin again").click()
-    model, subwords = reader("gpt_0"), gpt.pytorch()[1]
-    ids = torch.tensor([[EOS, *subwords.encode(PROMPT)]])
+    model = network("gpt_0")
+    ids = torch.tensor([[EOS, *subwords().encode(PROMPT)]])
     with torch.no_grad(), cu.record_attention(model) as maps:
         logits = model(ids)[0]
     rows = part(page, "table").locator("tbody tr").all()
     for row, weights in zip(rows, maps["layers.1.attention"][0, 0].tolist(), strict=True):
         shown = [int(text) for text in row.locator("td").all_inner_texts()]
         assert max(abs(a - 100 * b) for a, b in zip(shown, weights, strict=True)) < 0.51
-    best = logits[-1].topk(gpt.SHOWN).indices.tolist()
+    best = logits[-1].topk(8).indices.tolist()
     names = part(page, "next").locator("li button").all_inner_texts()
-    assert names == [subwords.tokens[i] for i in best]
+    assert names == [subwords().tokens[i] for i in best]
 
 
 READ = """([name, ids]) => {
@@ -115,12 +113,12 @@ READ = """([name, ids]) => {
 
 def test_logits_of_each_checkpoint_are_pytorchs(page: Page):
     ids = [EOS, *torch.randint(5, 512, (20,), generator=torch.Generator().manual_seed(0)).tolist()]
-    for place, name in enumerate(gpt.Writer.later):
+    for place, name in enumerate(("gpt_0", "gpt_100")):
         slider(page).fill(str(place))
         expect(part(page, "checkpoint")).to_contain_text("perplexity")
         found = torch.tensor(json.loads(page.evaluate(READ, [name, ids])))
         with torch.no_grad():
-            right = reader(name)(torch.tensor([ids]))[0]
+            right = network(name)(torch.tensor([ids]))[0]
         torch.testing.assert_close(found, right, atol=1e-4, rtol=0)
 
 
@@ -199,8 +197,7 @@ def test_a_translator_says_what_it_said_earlier_in_its_training(browser, tmp_pat
 def test_bahdanaus_map_is_that_of_the_checkpoint(browser, tmp_path):
     sentence = "the old woman is sleeping ."
     widget = cu.live.alignment(sentence)
-    _, english, french = alignment.pytorch()
-    source = torch.tensor([[*english.encode(sentence.split()), EOS]])
+    source = torch.tensor([[*words("source").encode(sentence.split()), EOS]])
     with live_page(browser, write_page(tmp_path, widget)) as page:
         mine = page.locator("[data-part=attention]")
         others = page.locator("[data-part=cross] table")
@@ -208,11 +205,11 @@ def test_bahdanaus_map_is_that_of_the_checkpoint(browser, tmp_path):
         for place, name in ((0, "bahdanau_fr_0"), (1, "bahdanau_fr_100"), (2, "bahdanau_fr")):
             slider(page).fill(str(place))
             expect(part(page, "checkpoint")).to_contain_text("perplexity")
-            model = network_of(cu.AttentionTranslator, cu.live.bundle(name))
+            model = network(name)
             lens = torch.tensor([source.shape[1]])
             said = cu.greedy(model, source, lens, max_len=LONGEST)[0]
-            words = " ".join(french.tokens[token] for token in said)
-            expect(mine.locator("[data-part=said] strong")).to_have_text(words)
+            french = " ".join(words("target").tokens[token] for token in said)
+            expect(mine.locator("[data-part=said] strong")).to_have_text(french)
             with torch.no_grad(), cu.record_attention(model) as maps:
                 model(source, lens, torch.tensor([[BOS, *said]]))
             for row, weights in zip(

@@ -1,5 +1,7 @@
 """Live heads: weights and shares are PyTorch's, for every number of look-ups and of heads."""
 
+import math
+
 import pytest
 import torch
 from browsing import load, part
@@ -7,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 import course_utils as cu
 from course_utils.kit.live.widget import Live
-from course_utils.kit.live.widgets.heads import DRAWERS, most_right, shares_of
+from course_utils.kit.live.widgets.heads import DRAWERS
 
 pytestmark = pytest.mark.slow
 
@@ -43,6 +45,27 @@ def right_weights(request: str, num_heads: int, sharpness: float) -> torch.Tenso
     with cu.record_attention(layer) as maps:
         layer(query.view(1, 1, -1), keys, keys)
     return next(iter(maps.values()))[0, :, 0]
+
+
+def shares_of(request: str, num_heads: int, sharpness: float) -> tuple[list[float], float]:
+    """Over all 256 fillings: how often each answer is right, and how often all are.
+
+    Of r look-ups that share a head, number t is white if more than t of them are.
+    """
+    balls = torch.cartesian_prod(*[torch.tensor([1.0, -1.0])] * 8).double()
+    numbers = balls @ right_weights(request, num_heads, sharpness).T
+    right = []
+    for place, letter in enumerate(request):
+        head, shared = place % num_heads, len(range(place % num_heads, len(request), num_heads))
+        white = numbers[:, head] > (2 * (place // num_heads) + 1 - shared) / shared
+        right.append(white == (balls[:, DRAWERS.index(letter)] > 0))
+    every = torch.stack(right).double()
+    return every.mean(dim=1).tolist(), every.prod(dim=0).mean().item()
+
+
+def most_right(k: int, num_heads: int) -> float:
+    """No linear readout of so many numbers is right about all k in a larger share of the cases."""
+    return sum(math.comb(k, i) for i in range(min(k, num_heads) + 1)) / 2**k
 
 
 def deviation(page: Page) -> float:

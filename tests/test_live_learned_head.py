@@ -1,6 +1,7 @@
 """A head trained in a page: its gradients are autograd's, its steps those of SGD, and all of it answers to keys."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -10,9 +11,16 @@ from torch.nn import functional as F
 
 import course_utils as cu
 from course_utils.kit.live.widget import Live
-from course_utils.kit.live.widgets import learned_head as head
 
 pytestmark = pytest.mark.slow
+
+NOUNS = (
+    ("cat", "mouse"),
+    ("lemon", "apple"),
+    ("desk", "table"),
+)  # masculine and feminine in French
+ADJECTIVES = ("hungry", "ripe", "varnished")  # each fits the nouns of one kind
+WORDS = [*itertools.chain(*NOUNS), *ADJECTIVES]
 
 
 def widget() -> Live:
@@ -134,26 +142,58 @@ def test_each_mistake_is_found(page: Page):
     assert worst(page) < 1e-6
 
 
-def trained(rate: float, seed: int, steps: int) -> tuple[dict, float]:
+INSIDE = "untrained, uniformLoss, SENTENCES"
+
+
+@pytest.fixture
+def inside(page: Page):
+    """What the script gives for an expression of what is inside it."""
+    load(page, "widgets/learned_head", inside=INSIDE)
+    return lambda expression: page.evaluate(f"live_inside.{expression}")
+
+
+def sentences() -> tuple[torch.Tensor, torch.Tensor]:
+    """All 24: ids of three nouns and an adjective, (24, 4); and whether its noun is feminine, (24,)."""
+    every = list(itertools.product(range(3), *[range(2)] * 3))
+    ids = [[a, 2 + b, 4 + c, 6 + adjective] for adjective, c, b, a in every]
+    right = [(a, b, c)[adjective] for adjective, c, b, a in every]
+    return torch.tensor(ids), torch.tensor(right).double()
+
+
+def attended(W: dict, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weights of the last word, (sentences, 4), and its answer, a logit of feminine."""
+    X = F.one_hot(ids, len(WORDS)).double()
+    queries, keys, values = X[:, -1:] @ W["Q"], X @ W["K"], X @ W["V"]
+    weights = (queries @ keys.mT / math.sqrt(queries.shape[-1])).softmax(dim=-1)
+    return weights[:, 0], (weights @ values)[:, 0, 0]
+
+
+def begun(inside, seed: int) -> dict[str, torch.Tensor]:
+    """The matrices before the first step."""
+    drawn = inside(f"untrained({seed})")
+    return {name: torch.tensor(matrix, dtype=torch.float64) for name, matrix in drawn.items()}
+
+
+def trained(inside, rate: float, seed: int, steps: int) -> tuple[dict, float]:
     """The matrices after so many steps of torch's SGD, and the loss there."""
-    W = {name: matrix.requires_grad_() for name, matrix in head.untrained(seed).items()}
-    ids, right = head.sentences()
+    W = {name: matrix.requires_grad_() for name, matrix in begun(inside, seed).items()}
+    ids, right = sentences()
     optimizer = torch.optim.SGD(W.values(), lr=rate)
     for _ in range(steps):
         optimizer.zero_grad()
-        F.binary_cross_entropy_with_logits(head.attended(W, ids)[1], right).backward()
+        F.binary_cross_entropy_with_logits(attended(W, ids)[1], right).backward()
         optimizer.step()
     with torch.no_grad():
-        loss = F.binary_cross_entropy_with_logits(head.attended(W, ids)[1], right).item()
+        loss = F.binary_cross_entropy_with_logits(attended(W, ids)[1], right).item()
     return {name: matrix.detach() for name, matrix in W.items()}, loss
 
 
 @pytest.mark.parametrize(("rate", "seed", "steps"), [("1", 0, 90), ("3", 7, 40), ("0.3", 2, 60)])
-def test_a_training_is_that_of_sgd(page: Page, rate, seed, steps):
+def test_a_training_is_that_of_sgd(page: Page, inside, rate, seed, steps):
     page.get_by_role("combobox", name="Rate").select_option(rate)
     page.get_by_role("spinbutton", name="Seed").fill(str(seed))
     move(page, steps)
-    W, loss = trained(float(rate), seed, steps)
+    W, loss = trained(inside, float(rate), seed, steps)
     expect(part(page, "said")).to_contain_text(f"Step {steps}: loss {loss:.3f}")
     cells = part(page, "matrices").locator("tbody tr").all()
     shown = [[float(c.replace("−", "-")) for c in row.locator("td").all_inner_texts()] for row in cells]  # fmt: skip
@@ -162,21 +202,21 @@ def test_a_training_is_that_of_sgd(page: Page, rate, seed, steps):
     )
     nouns = [0, 1, 0]  # of those that are shown first
     ids = torch.tensor([[0, 3, 4, 6 + i] for i in range(3)])
-    weights, logits = head.attended(W, ids)
+    weights, logits = attended(W, ids)
     rows = part(page, "asks").locator("tbody tr")
     for i, p in enumerate(logits.sigmoid().tolist()):
         texts = rows.nth(i).locator("th, td").all_inner_texts()
-        assert texts[0] == head.ADJECTIVES[i] and texts[2] == ("no", "yes")[nouns[i]]
+        assert texts[0] == ADJECTIVES[i] and texts[2] == ("no", "yes")[nouns[i]]
         assert abs(int(texts[1].split()[0]) - 100 * p) < 0.51
         for text, weight in zip(texts[3:], weights[i].tolist(), strict=True):
             assert abs(int(text) - 100 * weight) < 0.51
 
 
-def test_equal_weights_reach_the_line_and_no_less():
+def test_equal_weights_reach_the_line_and_no_less(inside):
     """Values alone, trained by PyTorch: the loss of a head that cannot look."""
-    ids, right = head.sentences()
-    X = F.one_hot(ids, len(head.WORDS)).double().mean(dim=1)
-    values = torch.zeros(len(head.WORDS), dtype=torch.float64, requires_grad=True)
+    ids, right = sentences()
+    X = F.one_hot(ids, len(WORDS)).double().mean(dim=1)
+    values = torch.zeros(len(WORDS), dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.LBFGS([values], max_iter=200)
 
     def loss():
@@ -186,15 +226,16 @@ def test_equal_weights_reach_the_line_and_no_less():
         return found
 
     optimizer.step(loss)
-    assert loss().item() == pytest.approx(head.uniform_loss(), abs=1e-5)
+    assert loss().item() == pytest.approx(inside("uniformLoss()"), abs=1e-5)
 
 
-def test_seed_0_learns_what_the_further_page_of_scoring_functions_says():
-    ids, right = head.sentences()
+def test_seed_0_learns_what_the_further_page_of_scoring_functions_says(inside):
+    ids, right = sentences()
+    first = begun(inside, 0)
 
     def after(rate: float, steps: int) -> tuple[float, int, torch.Tensor, dict]:
-        W, loss = trained(rate, 0, steps)
-        weights, logits = head.attended(W, ids)
+        W, loss = trained(inside, rate, 0, steps)
+        weights, logits = attended(W, ids)
         return round(loss, 3), ((logits > 0) == (right > 0)).sum().item(), weights, W
 
     loss, hits, weights, W = after(1, 50)
@@ -202,29 +243,25 @@ def test_seed_0_learns_what_the_further_page_of_scoring_functions_says():
     shown = weights[[2, 10, 18]]  # cat, apple, desk
     assert shown.min().item() == pytest.approx(0.2, abs=0.005)
     assert shown.max().item() == pytest.approx(0.31, abs=0.005)
-    apple, desk = (head.WORDS.index(word) for word in ("apple", "desk"))
-    begun = head.untrained(0)["V"]
-    values = [round(v[i].item(), 2) for i in (apple, desk) for v in (begun, W["V"])]
+    apple, desk = (WORDS.index(word) for word in ("apple", "desk"))
+    values = [round(v[i].item(), 2) for i in (apple, desk) for v in (first["V"], W["V"])]
     assert values == [-0.41, 0.62, -0.07, -0.99]
     assert after(1, 83)[0] >= 0.497 > after(1, 84)[0]
     assert after(1, 130)[1] < 24 == after(1, 131)[1] == after(1, 300)[1]
     assert after(3, 44)[1] < 24 == after(3, 45)[1] and after(0.3, 300)[1] < 24
     weights, W = after(1, 300)[2:]
-    assert torch.equal(W["Q"][:6], head.untrained(0)["Q"][:6])
-    assert not torch.isclose(W["Q"][6:], head.untrained(0)["Q"][6:]).any()
+    assert torch.equal(W["Q"][:6], first["Q"][:6])
+    assert not torch.isclose(W["Q"][6:], first["Q"][6:]).any()
     found = [round(weights[i, j].item(), 2) for i, j in ((10, 1), (18, 2), (2, 0), (3, 0))]
     assert found == [0.95, 0.99, 0.03, 0.97]
-    assert W["V"][head.WORDS.index("hungry")] < -3
+    assert W["V"][WORDS.index("hungry")] < -3
 
 
-def test_the_sentences_are_all_there_are():
-    ids, right = head.sentences()
-    words = {tuple(head.WORDS[i] for i in row) for row in ids.tolist()}
-    assert len(words) == 24
-    for nouns_and_adjective, feminine in zip(ids.tolist(), right.tolist(), strict=True):
-        *nouns, adjective = (head.WORDS[i] for i in nouns_and_adjective)
-        kind = head.ADJECTIVES.index(adjective)
-        assert head.NOUNS[kind].index(nouns[kind]) == feminine
+def test_the_sentences_are_all_there_are(inside):
+    ids, right = sentences()
+    found = inside("SENTENCES")
+    assert [[word.index(1) for word in each["X"]] for each in found] == ids.tolist()
+    assert [each["right"] for each in found] == right.tolist()
 
 
 # What is seen -----------------------------------------------------------------------------------
@@ -288,11 +325,13 @@ def test_without_motion_play_shows_the_end_at_once(browser, file):
         expect(part(page, "play")).to_have_text("Play")
 
 
-def test_an_address_holds_rate_seed_step_and_nouns(browser, file):
+def test_an_address_holds_rate_seed_step_and_nouns(browser, inside, file):
     state = "live=learned_head.0&rate=3&seed=7&step=40&noun0=1"
     page = browser.new_page()
     page.goto(f"{file.as_uri()}#{state}")
     page.locator("form[data-ready]").wait_for()
-    expect(part(page, "said")).to_contain_text(f"Step 40: loss {trained(3.0, 7, 40)[1]:.3f}")
+    expect(part(page, "said")).to_contain_text(
+        f"Step 40: loss {trained(inside, 3.0, 7, 40)[1]:.3f}"
+    )
     expect(part(page, "asks").locator("thead th").nth(3)).to_have_text("mouse")
     page.close()

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from stored_models import network, words
 
 import course_utils as cu
-from course_utils.kit.live.widgets.translator import pytorch
 from course_utils.lessons.start_here.shapes import shapes
 from course_utils.lessons.start_here.translation import translate
 
@@ -19,7 +19,8 @@ from course_utils.lessons.start_here.translation import translate
     ],
 )
 def test_it_says_what_the_chapter_quotes(sentence, french):
-    assert cu.translate(pytorch()[0], [sentence], *pytorch()[1:]) == [french]
+    said = cu.translate(network("translator_fr"), [sentence], words("source"), words("target"))
+    assert said == [french]
 
 
 def test_what_the_chapter_says_of_single_weights_and_words():
@@ -31,7 +32,7 @@ def test_what_the_chapter_says_of_single_weights_and_words():
     row = found.cross[1, :, found.says.index("mangée")].mean(dim=0)
     assert found.source[row.argmax()] == "hid" and round(row.max().item(), 2) == 0.59
     assert translate("She found a book and hid it.").says[-3] == "caché"
-    assert "little" not in pytorch()[1] and len(pytorch()[1]) - 4 == 833
+    assert "little" not in words("source") and len(words("source")) - 4 == 833
 
 
 @pytest.mark.parametrize(

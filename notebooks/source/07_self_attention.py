@@ -616,7 +616,7 @@ picture
 #
 # *What do two attentions look at?* Equal weights would be $1/17 = 0.06$. In layer 1 the adjective gives 0.34 to 0.57 to
 # its noun, in layer 2 *it* gives 0.52 to 0.68 to the adjective. Is this how *it* gets its gender? We **forbid** one look at a
-# time, by a mask in the trained network (`cu.intervene` sets it for a while and takes it off again). If the adjective may not look at nouns in layer 1, *it* falls to 0.53 to 0.72; if
+# time, by a mask in the trained network. If the adjective may not look at nouns in layer 1, *it* falls to 0.53 to 0.72; if
 # *it* may not look at the adjective in layer 2, to 0.52 to 0.74. So most of it comes this way. Not all: *it* can read the adjective
 # in layer 1 and ask nouns in layer 2; this forbidden, 0.86 to 0.99. And the comma, dark in the picture of our sentence? Without it nothing is lost, 1.00. A weight shows where a layer looks, not what it needs.
 #

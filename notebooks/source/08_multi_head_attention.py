@@ -598,12 +598,13 @@ def fixed_without_head_solution(layer, head):
 cu.checks.fixed_without_head(fixed_without_head_solution)
 
 # %%
+take_away = cu.choose(fixed_without_head, lookups.without_head)
 rest = {}  # both right without one head, for each head
 for (h, n), full in networks.items():
+    fewer = copy.deepcopy(full)
     for head in range(h):
-        with cu.intervene(full) as acts:  # no copy: it ends with the block
-            acts.ablate(heads=head)
-            rest[h, n, head] = lookups.lookup_accuracy(full)[2].item()
+        fewer.attention = take_away(full.attention, head)
+        rest[h, n, head] = lookups.lookup_accuracy(fewer)[2].item()
 rest = pd.Series(rest).groupby(level=[0, 1]).agg(["min", "max"])
 rest.columns = ["without the head that is missed most", "without the one missed least"]
 rest.rename_axis(["heads", "seed"]).unstack().round(2)
@@ -733,7 +734,7 @@ with cu.guard(
 # - $h$ heads are one projection, a cut and a transpose; the way back is the transpose, then the join. A reshape alone has the right shape and mixes tokens.
 # - Joining the heads and multiplying by $W_O$ is adding one summand for each head, and each writes to all outputs.
 # - Heads cost no parameters. They cost width.
-# - To take a head away, zero its rows of $W_O$, in a copy, or for a while with `cu.intervene`. What it shows is about this trained network.
+# - To take a head away, zero its rows of $W_O$, in a copy. What it shows is about this trained network.
 #
 # Next: [Positions](09_positions.ipynb). The proof for $k$ look-ups, heads as slices, sizes of their own for queries, keys and values, and heads by additive attention are on the further page:
 # [Multi-head attention: proofs, slices and other heads](08_multi_head_attention_further.ipynb).

@@ -1,13 +1,22 @@
 """Live models: trained networks that the course brings along, small enough to answer at once.
 
 `stored` keeps them in data/models. `packing` and `bundles` make a script of one, `engine.js` and `others.js` compute
-with it in a page, and each file in `widgets` is a widget, `cu.live.translator()`, that asks and shows; `widget` is
-what all have in common, `parts` what they are drawn with, `panel` what Lab needs.
+with it in a page, and each script in `widgets` is a widget that asks and shows: the Python file of its name says how it
+is called, `cu.live.translator()`, and what it loads. `widget` is what all have in common, `parts.js` what they are
+drawn with, `host` runs the scripts for the first state, `panel` is what Lab needs.
 """
 
-from course_utils.kit.live.bundles import bundle
-from course_utils.kit.live.packing import restored
-from course_utils.kit.live.stored import MODELS, StoredModel, load_model, save_model
+from course_utils.kit.live.bundles import bundle, bundled, packed
+from course_utils.kit.live.packing import network_of, restored
+from course_utils.kit.live.stored import (
+    MODELS,
+    StoredModel,
+    load_model,
+    save_model,
+    tell,
+    told,
+    trained,
+)
 from course_utils.kit.live.widgets.alignment import alignment
 from course_utils.kit.live.widgets.bert import bert
 from course_utils.kit.live.widgets.gpt import gpt
@@ -24,14 +33,20 @@ __all__ = [
     "alignment",
     "bert",
     "bundle",
+    "bundled",
     "gpt",
     "heads",
     "kernel_regression",
     "learned_head",
     "load_model",
     "look_up",
+    "network_of",
+    "packed",
     "restored",
     "save_model",
+    "tell",
+    "told",
+    "trained",
     "translator",
     "vit",
 ]

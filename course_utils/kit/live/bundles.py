@@ -1,39 +1,35 @@
-"""The bundles of the stored models: the weights, and what the model says to its examples."""
+"""The bundles of the stored models: the weights, and what is told of the model beside them."""
 
-from collections.abc import Callable
 from functools import cache
 
 from course_utils.kit.live.packing import pack
-from course_utils.kit.live.stored import load_model
-
-ABOUT: dict[str, Callable[[dict], dict]] = {}
-"""Model → what its bundle holds beside the weights, from the bundle without it."""
+from course_utils.kit.live.stored import MODELS, load_model, told
 
 
-def about(name: str) -> Callable:
-    """Decorates the function that says what the bundle of a stored model holds beside the weights.
+def bundled() -> list[str]:
+    """The stored models that answer in a page."""
+    return sorted(path.stem for path in MODELS.glob("*.json"))
 
-    `examples` are what the model says with the weights as they are packed; `answers` are ids and logits, for a page
-    to compare with.
+
+def packed(name: str) -> dict:
+    """A stored model as a page computes with it; `network_of` makes PyTorch's network of it.
+
+    Raises:
+        ValueError: there is no model of this name.
     """
-
-    def noted(function: Callable[[dict], dict]) -> Callable[[dict], dict]:
-        ABOUT[name] = function
-        return function
-
-    return noted
+    kept = load_model(name)
+    return pack(kept.config, kept.state, kept.vocabularies)
 
 
 @cache
 def bundle(name: str) -> dict:
-    """A stored model, packed, and what it says to its examples.
+    """A stored model, packed, and what `tell` has kept of it.
 
     Raises:
         ValueError: there is no model of this name, or none of its kind answers in a page yet.
     """
-    kept = load_model(name)
-    if name not in ABOUT:
-        known = ", ".join(sorted(ABOUT))
+    weights = packed(name)
+    if name not in bundled():
+        known = ", ".join(bundled())
         raise ValueError(f"name={name!r} answers in no page yet; those that do: {known}")
-    packed = pack(kept.config, kept.state, kept.vocabularies)
-    return packed | ABOUT[name](packed)
+    return weights | told(name)

@@ -2,7 +2,7 @@
 // operation by operation. For every widget whose model is a Network of engine.js: `inside` holds what was computed.
 globalThis.live_explain = (() => {
   "use strict";
-  const { OURS, safe, percent, range, fixed, named } = globalThis.live_parts;
+  const { OURS, safe, radios, percent, range, fixed, named } = globalThis.live_parts;
   const OPERATIONS = ["project", "score", "scale", "mask", "normalize", "mix", "merge"];
   const HINT = "Choose a number of the table: the page shows how it was computed.";
 
@@ -213,6 +213,13 @@ globalThis.live_explain = (() => {
     });
   }
 
+  // The place below a table where one of its numbers is explained, and its controls.
+  const place = () => '<input type="hidden" name="cell" value=""><div class="cu-live-explain" data-part="explain">' +
+    `<p data-part="of">${HINT}</p><fieldset class="cu-live-kinds" data-part="operations" hidden="">` +
+    "<legend>Operation</legend> " +
+    `${radios("operation", OPERATIONS.map((name) => [name, name]), "normalize")}</fieldset>` +
+    '<div data-part="work"></div></div>';
+
   // The form ------------------------------------------------------------------------------------
 
   // The heads that a map shows: one, or all those whose mean it is. names: of the attentions, layer by layer.
@@ -242,5 +249,5 @@ globalThis.live_explain = (() => {
     if (every.length === 1) part("work").innerHTML = html(every[0], words, word, form.elements.operation.value);
   }
 
-  return { OPERATIONS, work, headsOf, explain, listen };
+  return { OPERATIONS, work, place, headsOf, explain, listen };
 })();

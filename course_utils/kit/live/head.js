@@ -70,5 +70,5 @@ globalThis.live_head = (() => {
   // One step of gradient descent.
   const descended = (W, gradients, rate) => joined(W, gradients, (weight, slope) => weight - rate * slope);
 
-  return { forward, backward, lossOf, descended, chance };
+  return { forward, backward, lossOf, descended, chance, surprise };
 })();

@@ -5,14 +5,12 @@ from collections.abc import Mapping, Sequence
 import anywidget
 from traitlets import Dict, List, Unicode
 
-from course_utils.kit.page import asset
-
 RENDER = """
 function render({ model, el }) {
   el.innerHTML = model.get("form");
   const bundles = Object.assign(globalThis.live_bundles ??= {}, model.get("bundles"));
   const given = model.get("models").map((name) => bundles[name]);
-  globalThis.live_widgets[model.get("kind")](el.querySelector("form"), ...given);
+  globalThis.live_widgets[model.get("kind")].mount(el.querySelector("form"), given);
 }
 export default { render };
 """
@@ -31,10 +29,11 @@ class Panel(anywidget.AnyWidget):
         self,
         kind: str,
         form: str,
-        files: Sequence[str],
+        script: str,
         models: Sequence[str],
         bundles: Mapping[str, dict],
     ):
-        """`files`: scripts, from this folder; `models`: names of what the widget is given; `bundles`: all, by name."""
-        esm = "\n".join([*(asset(f"live/{name}") for name in files), RENDER])
-        super().__init__(kind=kind, form=form, models=list(models), bundles=dict(bundles), _esm=esm)
+        """`script`: the widget's; `models`: names of what it is given; `bundles`: all, by name."""
+        super().__init__(
+            kind=kind, form=form, models=list(models), bundles=dict(bundles), _esm=script + RENDER
+        )

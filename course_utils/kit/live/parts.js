@@ -1,4 +1,4 @@
-// What live models are shown with, as HTML: small maps, a map as a table, bars. parts.py writes the same in Python.
+// What live models are shown with, as HTML: small maps, a map as a table, bars.
 globalThis.live_parts = (() => {
   "use strict";
   const OURS = 'data-lm-suppress-shortcuts="true"'; // keys are the reader's, not Lab's
@@ -6,6 +6,15 @@ globalThis.live_parts = (() => {
   const safe = (text) => String(text).replace(/[&<>"]/g, (letter) => escaped[letter]);
   const percent = (p) => Math.floor(100 * p + 0.5);
   const range = (length) => Array.from({ length }, (_, i) => i);
+
+  // A choice among few: [value, label] of each.
+  const radios = (name, labels, chosen) => labels.map(([value, label]) =>
+    `<label><input type="radio" ${OURS} name="${name}" value="${value}"${value === chosen ? " checked" : ""}> ` +
+      `${label}</label>`).join("");
+
+  // A button for each example of a bundle, with its sentence.
+  const sentences = (examples) => examples.map(({ sentence }, i) =>
+    `<button type="button" ${OURS} data-example="${i}">${safe(sentence)}</button>`).join(" ");
 
   // A number with so many digits after the point, and a real minus sign; what is rounded to 0 has none.
   const fixed = (number, digits) => number.toFixed(digits).replace(/^-(?=[0.]*$)/, "").replace("-", "−");
@@ -54,7 +63,7 @@ globalThis.live_parts = (() => {
 
   // A place among the maps is "1.0", layer 1 and head 0, or "mean".
   const named = (place) =>
-    place === "mean" ? "mean of all heads" : `layer ${place.split(".")[0]}, head ${place.split(".")[1]}`;
+    place === "mean" ? "mean of all heads" : `layer ${safe(place.split(".")[0])}, head ${safe(place.split(".")[1])}`;
   const mapAt = (maps, place) =>
     place === "mean" ? mean(maps) : maps[place.split(".")[0]][place.split(".")[1]];
 
@@ -164,6 +173,14 @@ globalThis.live_parts = (() => {
     return `<span>It does not know <q>${safe(token)}</q>.${like}</span>`;
   }
 
+  // The tokens of a sentence with which a widget begins.
+  function knownTokens(sentence, vocabulary) {
+    const tokens = globalThis.live_engine.tokenize(sentence);
+    const unknown = tokens.filter((token) => !vocabulary.includes(token));
+    if (tokens.length && !unknown.length) return tokens;
+    throw new RangeError(`sentence='${sentence}': unknown are [${unknown}]; a known word is needed`);
+  }
+
   // The text with another word in place of an unknown one; "i'm" for "am" takes the place of "i am".
   function replaced(text, unknown, word) {
     const tokens = globalThis.live_engine.tokenize(text);
@@ -188,8 +205,8 @@ globalThis.live_parts = (() => {
   }
 
   // All that a reader chose stands in named controls, a map in a hidden one: `draw` follows them.
-  // Written by the widget itself, a value is followed when it says so by `set`. written: the first state, which Python
-  // wrote, is drawn anew only where the address asks for another.
+  // Written by the widget itself, a value is followed when it says so by `set`. written: the first state, which is
+  // there, is drawn anew only where the address asks for another.
   function follow(form, draw, { written = false } = {}) {
     const set = (name, value) => {
       form.elements[name].value = value;
@@ -216,7 +233,7 @@ globalThis.live_parts = (() => {
   }
 
   return {
-    OURS, safe, percent, range, fixed, dice, largest, svg, mean, named, mapAt, needMap, gallery, table, bars, choices,
-    weighted, suggestions, unknownWord, replaced, follow,
+    OURS, safe, radios, sentences, percent, range, fixed, dice, largest, svg, mean, named, mapAt, needMap, gallery, table, bars, choices,
+    weighted, suggestions, unknownWord, knownTokens, replaced, follow,
   };
 })();

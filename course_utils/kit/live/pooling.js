@@ -71,5 +71,5 @@ globalThis.live_pooling = (() => {
     }
   }
 
-  return { weights, average, leaveOneOut, Adam };
+  return { KERNELS, weights, average, leaveOneOut, Adam };
 })();

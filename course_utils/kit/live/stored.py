@@ -1,7 +1,8 @@
 """Trained networks in files.
 
 `make runs` trains one with its chapter's own class and saves it in data/models/<name>.npz: the tensors of its
-state_dict in half precision, its configuration, and its vocabularies. They load into the reader's class, too.
+state_dict in half precision, its configuration, and its vocabularies. They load into the reader's class, too. What
+a page tells of it, its examples and scores, stands beside it in <name>.json.
 """
 
 import hashlib
@@ -68,6 +69,42 @@ def save_model(
     if folder is None:
         _note_checksum(path)
     return path
+
+
+def tell(name: str, **facts: object) -> None:
+    """Keep what a page tells of a stored model, in place of what was kept under the same keys.
+
+    Args:
+        name: of the model.
+        facts: what JSON can hold: such as `examples`, `score`, `answers`.
+    """
+    path = MODELS / f"{name}.json"
+    with locked(path), atomic_write(path) as part:
+        every = (told(name) if path.is_file() else {}) | facts
+        lines = (
+            f"{json.dumps(key)}: {json.dumps(fact, ensure_ascii=False)}"
+            for key, fact in every.items()
+        )
+        part.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    _note_checksum(path)
+
+
+def told(name: str) -> dict:
+    """What `tell` has kept of a stored model."""
+    return json.loads((MODELS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def trained(model: str, earlier: Sequence[int], result: Mapping[str, float]) -> list[dict]:
+    """A model at some steps of its training, for a slider: name, steps and held-out loss of each.
+
+    Args:
+        model: the stored model; what it was after n steps is stored as `<model>_<n>`.
+        earlier: those numbers of steps.
+        result: of the run: "loss, <n>" for each, and "steps" and "loss" of the end.
+    """
+    every = [(f"{model}_{steps}", steps, result[f"loss, {steps}"]) for steps in earlier]
+    every.append((model, int(result["steps"]), result["loss"]))
+    return [dict(zip(("model", "steps", "loss"), each, strict=True)) for each in every]
 
 
 def _note_checksum(path: Path) -> None:

@@ -1,23 +1,30 @@
-"""A live model or picture in a page: HTML that Python writes first, and JavaScript that takes over.
+"""A live model or picture, written once, in JavaScript: `state(bundles, options)`, `html(state)`, `mount(form)`.
 
-In the book a script loads what the widget needs when a reader comes near; in Lab the same JavaScript runs through
-anywidget; elsewhere, in print, and without scripts, the first state is seen. All that a reader chooses stands in named
-controls of the form, so an address can hold it.
+When a cell runs, `host` asks the widget's script for its first state as HTML: that is seen in print and without
+scripts. In the book a script loads what the widget needs when a reader comes near, and mounts it on the form; in Lab
+the same JavaScript runs through anywidget. All that a reader chooses stands in named controls of the form, so an
+address can hold it.
 """
 
 import json
 
 from course_utils.kit.explorer import VIEW
 from course_utils.kit.live.bundles import bundle
+from course_utils.kit.live.host import first_state
 from course_utils.kit.page import asset
 
-ONCE = """// {name}
-live_ran["{name}"] ??= (() => {{
+ONCE = """live_ran["{name}"] ??= (() => {{
 {text}
-  return true;
+return true;
 }})();
 """
 """A script in the joined one."""
+
+
+def bare(script: str) -> str:
+    """A script without its indents and the lines that are comments: a page need not carry them."""
+    lines = (line.strip() for line in script.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 class Live:
@@ -25,19 +32,25 @@ class Live:
 
     Attributes:
         kind: the name of the function that makes it, `cu.live.<kind>`, and of its script's, `live_widgets.<kind>`.
+        label: what a screen reader calls it.
         scripts: what runs before, from the folder of this file: such as "engine.js".
         models: the stored models whose bundles the script is given, in this order.
         later: models that a page loads only when a reader asks for them.
     """
 
     kind: str
+    label: str
     scripts: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
 
-    def __init__(self, *given: object):
-        """`given`: what the function was called with; literals, for `repr` says how a widget is made again."""
+    def __init__(self, *given: object, **options: object):
+        """`given`: what the function was called with; literals, for `repr` says how a widget is made again.
+
+        `options`: what its script is given beside the bundles.
+        """
         self.given = given
+        self._content = first_state(self.kind, self.files(), self.models, options)
         self._panel = None
 
     def __repr__(self) -> str:
@@ -51,18 +64,14 @@ class Live:
     @classmethod
     def script(cls) -> str:
         """All of `files` as one, which a page of the book loads; what two of its widgets share runs once."""
-        once = (ONCE.format(name=name, text=asset(f"live/{name}")) for name in cls.files())
-        return "globalThis.live_ran ??= {};\n\n" + "\n".join(once)
+        once = (ONCE.format(name=name, text=bare(asset(f"live/{name}"))) for name in cls.files())
+        return "globalThis.live_ran ??= {};\n" + "".join(once)
 
     def form(self) -> str:
-        """The widget as HTML in its first state, its controls disabled: `framed` around what is seen."""
-        raise NotImplementedError
-
-    def framed(self, content: str, label: str) -> str:
-        """The form around a widget's content, its style before it; a script enables it."""
+        """The widget as HTML in its first state, its style before it, its controls disabled: a script enables them."""
         return (
-            f'<form class="cu-live" data-live="{self.kind}" aria-label="{label}" autocomplete="off">'
-            f'<style>{asset("live/live.css")}</style><fieldset disabled="">{content}</fieldset></form>'
+            f'<form class="cu-live" data-live="{self.kind}" aria-label="{self.label}" autocomplete="off">'
+            f'<style>{asset("live/live.css")}</style><fieldset disabled="">{self._content}</fieldset></form>'
         )
 
     def page(self, folder: str) -> str:
@@ -86,7 +95,7 @@ class Live:
                 from course_utils.kit.live.panel import Panel
 
                 bundles = {name: bundle(name) for name in (*self.models, *self.later)}
-                self._panel = Panel(self.kind, self.form(), self.files(), self.models, bundles)
+                self._panel = Panel(self.kind, self.form(), self.script(), self.models, bundles)
             live = self._panel._repr_mimebundle_()
         except (ImportError, AttributeError):  # no widgets, or ipywidgets 7 in a hosted notebook
             return data, {}

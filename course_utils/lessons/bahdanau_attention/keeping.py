@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from course_utils.decoding import translate
-from course_utils.kit.live import save_model
+from course_utils.kit.live import save_model, tell
+from course_utils.lessons.bahdanau_attention.telling import examples_of
 from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR
 from course_utils.metrics import bleu
@@ -69,6 +70,7 @@ def kept(name: str, model: nn.Module, shape: Mapping, measured: Mapping[str, flo
     sizes = {"source_size": len(vocabularies[0]), "target_size": len(vocabularies[1])}
     tokens = {"source": vocabularies[0].tokens, "target": vocabularies[1].tokens}
     save_model(name, model, {**sizes, **shape}, tokens)
+    tell(name, **examples_of(type(model), name))
     said = translate(model, [" ".join(pair.source) for pair in world.test], *vocabularies)
     right = [" ".join(pair.target) for pair in world.test]
     four = translate(model, FOUR, *vocabularies)

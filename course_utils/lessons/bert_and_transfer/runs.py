@@ -4,7 +4,7 @@ import functools
 
 import torch
 
-from course_utils.kit.live import save_model
+from course_utils.kit.live import save_model, tell
 from course_utils.kit.runs import stored
 from course_utils.lessons.bert_and_transfer import answers, counting
 from course_utils.lessons.bert_and_transfer import pretraining as pretraining
@@ -16,6 +16,7 @@ from course_utils.lessons.bert_and_transfer.tasks import (
     few,
     task,
 )
+from course_utils.lessons.bert_and_transfer.telling import examples_of
 from course_utils.lessons.bert_and_transfer.tuning import accuracy, classifier, fine_tune
 from course_utils.lessons.gpt.runs import BATCH, LENGTH, RATE, VOCAB, WIDTH, streams
 from course_utils.lessons.gpt.runs import STEPS as GPT_STEPS
@@ -76,6 +77,7 @@ def transfer(*, beginning: str, seed: int) -> dict:
     if beginning == "BERT" and seed == 0:
         sizes = {"vocab_size": body.embedding.num_embeddings} | pretraining.SIZES
         save_model("bert", body, sizes)
+        tell("bert", **examples_of("bert"))
     for name, amounts in LABELS.items():
         for count in amounts:
             score, curves[f"{name} {count}"] = tuned(body, name, count, seed, "all")

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import EOS
-from course_utils.kit.live import save_model
+from course_utils.kit.live import network_of, packed, save_model, tell, trained
 from course_utils.kit.runs import stored
 from course_utils.lessons.gpt import repeats
 from course_utils.lessons.gpt.ladder import PARTS, rung
@@ -144,7 +144,24 @@ def writer(*, steps: int, seed: int) -> dict:
         "words": sorted(set(" ".join(sentences[1000:]).split())),
     }
     save_model("gpt", model, {"vocab_size": VOCAB} | sizes, vocabularies)
-    return {"result": {"loss": held_out()} | losses}
+    result = {"loss": held_out()} | losses
+    for name in ("gpt", *(f"gpt_{step}" for step in EARLIER)):
+        tell(name, answers=answers_of(name, subwords))
+    checkpoints = trained("gpt", EARLIER, result | {"steps": steps})
+    tell("gpt", loss=result["loss"], read=len(sentences) - 1000, checkpoints=checkpoints)
+    return {"result": result}
+
+
+@torch.no_grad()
+def answers_of(name: str, subwords: Subwords) -> list[dict]:
+    """Ids of some beginnings, and the ten largest logits of what follows, for a page to compare with."""
+    model, answers = network_of(GPT, packed(name)), []
+    for prompt in ("", "she wants to", "the old woman is"):
+        ids = [EOS, *subwords.encode(prompt)]
+        best = model(torch.tensor([ids]))[0, -1].topk(10)
+        pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        answers.append({"ids": ids, "logits": [[i, round(value, 6)] for i, value in pairs]})
+    return answers
 
 
 @stored(

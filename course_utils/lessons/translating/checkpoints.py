@@ -2,7 +2,8 @@
 
 from course_utils.kit.live import load_model
 from course_utils.kit.runs import stored
-from course_utils.lessons.bahdanau_attention.keeping import fit_and_keep, held_out_loss
+from course_utils.lessons.bahdanau_attention.keeping import EARLIER, fit_and_keep, held_out_loss
+from course_utils.lessons.bahdanau_attention.telling import tell_earlier
 from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
 from course_utils.lessons.translating.live_translator import PASSES, RATE, SHAPE, WARMUP
 from course_utils.models.transformer import Transformer
@@ -26,4 +27,6 @@ def translator_checkpoints(*, seed: int) -> dict:
     result = fit_and_keep(model, "translator_fr", sizes | SHAPE, **recipe)
     result["loss, again"] = result["loss"]
     model.load_state_dict(load_model("translator_fr").state)
-    return {"result": result | {"loss": held_out_loss(model)}}
+    result["loss"] = held_out_loss(model)
+    tell_earlier(Transformer, "translator_fr", EARLIER, result)
+    return {"result": result}

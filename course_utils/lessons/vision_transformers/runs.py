@@ -3,13 +3,14 @@
 import torch
 from torch.nn import functional as F
 
-from course_utils.kit.live import save_model
+from course_utils.kit.live import save_model, tell
 from course_utils.kit.runs import stored
 from course_utils.lessons.vision_transformers.real import enlarged_fashion as enlarged_fashion
 from course_utils.lessons.vision_transformers.real import (
     recompressed_cifar10 as recompressed_cifar10,
 )
 from course_utils.lessons.vision_transformers.real import whole_fashion as whole_fashion
+from course_utils.lessons.vision_transformers.telling import examples_of
 from course_utils.lessons.vision_transformers.training import (
     SIZE,
     alike,
@@ -104,6 +105,8 @@ def longer(*, kind: str, epochs: int, seed: int) -> dict:
         examples.append({"alike": [[round(one, 2) for one in row] for row in cosines.tolist()]})
     if kind == "class token":
         save_model("vit" if seed == 0 else f"vit_{seed}", model, SIZE)
+    if kind == "class token" and seed == 0:
+        tell("vit", **examples_of("vit"))
     result = {name: round(value, 4) for name, value in result.items()}
     return {"result": result, "curves": curves, "examples": examples}
 
@@ -117,7 +120,9 @@ def patches(*, patch_size: int, epochs: int, seed: int) -> dict:
     images, _, test = parts()
     model = variant("class token", seed, patch_size=patch_size)
     train(model, images, epochs=epochs, seed=seed)
-    save_model(f"vit_patch{patch_size}", model, SIZE | {"patch_size": patch_size})
+    name = f"vit_patch{patch_size}"
+    save_model(name, model, SIZE | {"patch_size": patch_size})
+    tell(name, **examples_of(name))
     return {"result": {"test": round(share_right(model, test), 4)}}
 
 

@@ -10,11 +10,11 @@ import copy
 from nbformat import NotebookNode
 
 from course_utils.kit import live
-from course_utils.kit.live.bundles import ABOUT
 from course_utils.kit.live.packing import script
 from course_utils.kit.live.widget import Live
 
 FOLDER = "live"
+KINDS = {each.kind: each for each in Live.__subclasses__()}
 
 
 def widget_of(output: NotebookNode) -> Live | None:
@@ -24,6 +24,8 @@ def widget_of(output: NotebookNode) -> Live | None:
         return None
     call = ast.parse(text, mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    if call.func.attr not in KINDS:
         return None
     return getattr(live, call.func.attr)(*map(ast.literal_eval, call.args))
 
@@ -41,5 +43,6 @@ def with_widgets(notebook: NotebookNode) -> NotebookNode:
 
 def scripts() -> dict[str, str]:
     """File in the book → its text: what widgets load when a reader comes near."""
-    texts = {f"{FOLDER}/widgets/{each.kind}.js": each.script() for each in Live.__subclasses__()}
-    return texts | {f"{FOLDER}/{name}.js": script(name, live.bundle(name)) for name in ABOUT}
+    texts = {f"{FOLDER}/widgets/{kind}.js": each.script() for kind, each in KINDS.items()}
+    bundles = {f"{FOLDER}/{name}.js": script(name, live.bundle(name)) for name in live.bundled()}
+    return texts | bundles

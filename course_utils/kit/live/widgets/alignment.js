@@ -1,10 +1,11 @@
-// Alignments in a page: where Bahdanau's translator and the Transformer look for each word of their French. What is
-// written first is written by alignment.py, too: both write the same.
+// Alignments: where Bahdanau's translator and the Transformer look for each word of their French.
 (globalThis.live_widgets ??= {}).alignment = (() => {
   "use strict";
-  const { safe, named, mapAt, needMap, largest, gallery, table, unknownWord, replaced, follow } = globalThis.live_parts;
+  const { OURS, safe, radios, sentences, named, mapAt, needMap, largest, gallery, table } = globalThis.live_parts;
+  const { unknownWord, knownTokens, replaced, follow } = globalThis.live_parts;
   const LONGEST = 40; // tokens of a translation
   const NAMES = { attention: "Bahdanau", cross: "Transformer" };
+  const FRENCH = [["own", "each its own"], ["corpus", "the corpus's"]]; // what stands at the rows of the maps
   const LOOKS = /(^|\.cross_)attention$/; // an attention from French to English
 
   // What a translator says to ids of English, and where it looks: for its own French, or for French that is given.
@@ -50,16 +51,85 @@
     return `Gold links of the corpus, framed where a map has its French: ${said.filter(Boolean).join("; ")}.`;
   }
 
+  // The map of a translator, and how often it looks at a gold link. map: which of the Transformer's is shown.
+  function sideHTML(which, { says, maps }, tokens, gold, map) {
+    const framed = says.slice(0, -1).join(" ") === gold?.french ? gold.places : [];
+    const weights = which === "cross" ? mapAt(maps, map) : maps[0][0];
+    const title = which === "cross" ? `Cross-attention, ${named(map)}` : "Attention";
+    const large = table({
+      caption: `${title}, in percent`,
+      corner: ["says"],
+      rows: says.map((word) => [word]),
+      columns: [...tokens, "<eos>"],
+      weights,
+      languages: ["fr", "en"],
+      framed,
+    });
+    const hits = `Largest weight on a gold link: ${hitsOf(weights, framed)} of ${says.length - 1} words.`;
+    return { table: large, counted: framed.length ? hits : "" };
+  }
+
+  // English → French and links, of the sentences whose gold links are known.
+  const goldIn = ({ gold }) =>
+    new Map(gold.map(([english, french, links]) => [english, { french, places: placesOf(links) }]));
+
+  // What is shown first, of a sentence whose words are known.
+  function state([bahdanau, transformer], { sentence }) {
+    const { AttentionTranslator, Transformer, ids: { EOS } } = globalThis.live_engine;
+    const { source, target } = bahdanau.vocabularies;
+    const tokens = knownTokens(sentence, source);
+    const english = [...tokens.map((token) => source.indexOf(token)), EOS];
+    const looks = {
+      attention: looked(new AttentionTranslator(bahdanau), english, target),
+      cross: looked(new Transformer(transformer), english, target),
+    };
+    return { bahdanau, transformer, sentence, tokens, gold: goldIn(bahdanau).get(tokens.join(" ")), looks };
+  }
+
+  function html({ bahdanau, transformer, sentence, tokens, gold, looks }) {
+    const map = "mean";
+    const sides = Object.keys(NAMES).map((which) => {
+      const shown = sideHTML(which, looks[which], tokens, gold, map);
+      return `<div data-part="${which}"><div aria-live="polite" data-part="said">` +
+        `${saidHTML(which, looks[which].own, gold)}</div><div class="cu-live-table" role="region" ` +
+        `aria-label="Map: ${NAMES[which]}" tabindex="0" ${OURS} data-part="table">${shown.table}</div>` +
+        `<p data-part="counted">${shown.counted}</p></div>`;
+    });
+    return `<p>Write an English sentence. Two stored translators answer here, in your browser.</p>
+<div class="cu-live-ask">
+<label class="cu-live-sentence"><span class="cu-live-label">English</span> <input type="text" ${OURS} \
+name="sentence" maxlength="100" value="${safe(sentence)}" spellcheck="false" autocapitalize="off"></label>
+</div>
+<p class="cu-live-examples">Examples: ${sentences(bahdanau.examples)} <button type="button" ${OURS} data-next="">\
+another sentence with gold links</button></p>
+<p class="cu-live-unknown" aria-live="polite" data-part="unknown"></p>
+<div data-part="inside">
+<fieldset class="cu-live-kinds"><legend>French in the rows</legend> ${radios("french", FRENCH, "own")}</fieldset>
+<p aria-live="polite" data-part="gold">${goldHTML(tokens, gold)}</p>
+${globalThis.live_checkpoints.slider(bahdanau, "Bahdanau trained for")}
+<div class="cu-live-beside">${sides.join("")}</div>
+<p class="cu-live-label">Maps of the Transformer</p>
+<input type="hidden" name="map" value="${map}">
+<div class="cu-live-maps" role="group" aria-label="Maps of the Transformer by layer and head" data-part="maps">\
+${gallery(looks.cross.maps, map)}</div>
+${globalThis.live_explain.place()}
+</div>
+<p class="cu-live-note">Both know the same ${bahdanau.vocabularies.source.length - 4} English words, and have learned \
+from the same sentences, the Transformer in two passes and Bahdanau's in nine. Of ${bahdanau.score[1]} that they have \
+not read, the Transformer gets ${transformer.score[0]} right, word for word, and Bahdanau's ${bahdanau.score[0]}: with \
+such different trainings this does not say which kind is better. Gold links are known for ${bahdanau.gold.length} \
+sentences that neither has read.</p>`;
+  }
+
   // The widget ----------------------------------------------------------------------------------
 
-  return function alignment(form, bahdanau, transformer) {
+  function mount(form, [bahdanau, transformer]) {
     const { tokenize, AttentionTranslator, Transformer, ids: { UNK, EOS } } = globalThis.live_engine;
-    const trained = globalThis.live_checkpoints(form, bahdanau, (packed) => new AttentionTranslator(packed));
+    const trained = globalThis.live_checkpoints.chosen(form, bahdanau, (packed) => new AttentionTranslator(packed));
     const models = { attention: trained(), cross: new Transformer(transformer) };
     const { source, target } = bahdanau.vocabularies; // the other's are the same
     const ids = new Map(source.map((word, id) => [word, id]));
-    const known = new Map(bahdanau.gold.map(([english, french, links]) =>
-      [english, { french, places: placesOf(links) }]));
+    const known = goldIn(bahdanau);
     const field = form.elements;
     const part = (name) => form.querySelector(`[data-part="${name}"]`);
     const inside = (which, name) => part(which).querySelector(`[data-part="${name}"]`);
@@ -87,21 +157,9 @@
     }
 
     function side(which) {
-      const { says, maps } = looks[which];
-      const framed = says.slice(0, -1).join(" ") === gold?.french ? gold.places : [];
-      const weights = which === "cross" ? mapAt(maps, field.map.value) : maps[0][0];
-      const title = which === "cross" ? `Cross-attention, ${named(field.map.value)}` : "Attention";
-      inside(which, "table").innerHTML = table({
-        caption: `${title}, in percent`,
-        corner: ["says"],
-        rows: says.map((word) => [word]),
-        columns: [...tokens, "<eos>"],
-        weights,
-        languages: ["fr", "en"],
-        framed,
-      });
-      const hits = `Largest weight on a gold link: ${hitsOf(weights, framed)} of ${says.length - 1} words.`;
-      inside(which, "counted").textContent = framed.length ? hits : "";
+      const shown = sideHTML(which, looks[which], tokens, gold, field.map.value);
+      inside(which, "table").innerHTML = shown.table;
+      inside(which, "counted").textContent = shown.counted;
     }
 
     // How the chosen number was computed; `cell` holds whose it is, and where: "cross:2.0".
@@ -152,5 +210,7 @@
         field.sentence.focus();
       }
     });
-  };
+  }
+
+  return { state, html, mount };
 })();

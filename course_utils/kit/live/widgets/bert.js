@@ -1,9 +1,10 @@
-// A BERT in a page: it fills the gaps of a sentence, and shows what each gap looked at. The parts `text`, `next`, `maps`
-// and `table` are written by bert.py, too, for pages without scripts.
+// A BERT: it fills the gaps of a sentence, and shows what each gap looked at.
 (globalThis.live_widgets ??= {}).bert = (() => {
   "use strict";
   const parts = globalThis.live_parts;
-  const { largest, mapAt, named, safe } = parts;
+  const { OURS, largest, mapAt, named, percent, safe } = parts;
+  const { headsOf, explain, listen, place: explained } = globalThis.live_explain;
+  const { softmax } = globalThis.live_engine.tools;
   const SHOWN = 8; // candidates for a gap
   const [BOS, EOS, MASK] = [2, 3, 4];
   const GAP = /_+|<mask>/;
@@ -47,12 +48,60 @@
     });
   }
 
+  // A sentence as a model reads it: ids, logits of what belongs in each place, and maps.
+  function read(model, subwords, sentence) {
+    const ids = encoded(subwords, sentence);
+    const logits = model.step(ids, model.start());
+    return { ids, logits, maps: model.layers("layers").map((name) => model.maps[`${name}.attention`]) };
+  }
+
+  const piecesOf = (ids, tokens) => ids.map((id) => (id === MASK ? "___" : tokens[id]));
+
+  // What is shown first, of a sentence with a gap.
+  function state([bundle], { sentence }) {
+    if (!GAP.test(sentence)) {
+      throw new RangeError(`sentence='${sentence}' has no gap; write ___ where a word is missing`);
+    }
+    const subwords = new globalThis.live_subwords.Subwords(bundle.vocabularies);
+    return { bundle, sentence, ...read(new globalThis.live_engine.BERT(bundle), subwords, sentence) };
+  }
+
+  function html({ bundle, sentence, ids, logits, maps }) {
+    const { tokens } = bundle.vocabularies;
+    const [map, place] = ["1.0", ids.indexOf(MASK)];
+    const pieces = piecesOf(ids, tokens);
+    const name = safe(`${place + 1} of ${ids.length}: ${pieces[place]}`);
+    const [right, count] = bundle.score;
+    return `<p>Write a sentence with gaps: <kbd>___</kbd>. The stored BERT fills them here, in your browser.</p>
+<div class="cu-live-ask">
+<label class="cu-live-sentence"><span class="cu-live-label">Sentence</span> <input type="text" ${OURS} \
+name="sentence" maxlength="100" value="${safe(sentence)}" spellcheck="false" autocapitalize="off"></label>
+</div>
+<p class="cu-live-examples">Examples: ${parts.sentences(bundle.examples)}</p>
+<p class="cu-live-unknown" aria-live="polite" data-part="unread"></p>
+<p class="cu-live-text" data-part="text">${parts.weighted(pieces, mapAt(maps, map)[place], place)}</p>
+<p class="cu-live-status" aria-live="polite" data-part="status"></p>
+<label class="cu-live-step"><span class="cu-live-label">Token</span> <input type="range" ${OURS} \
+name="place" min="1" max="${ids.length}" value="${place + 1}" aria-valuetext="${name}"> <output aria-live="off" \
+data-part="place">${name}</output></label>
+<div class="cu-live-next" data-part="next">${nextHTML(softmax(logits[place]), tokens, MASK)}</div>
+<p aria-live="polite" data-part="right"></p>
+<input type="hidden" name="map" value="${map}">
+<div class="cu-live-maps" role="group" aria-label="Maps by layer and head" data-part="maps">\
+${parts.gallery(maps, map)}</div>
+<div class="cu-live-table" role="region" aria-label="The chosen map" tabindex="0" ${OURS} data-part="table">\
+${tableHTML(maps, map, pieces, place)}</div>
+${explained()}
+<p class="cu-live-note">The stronger the color behind a piece of the text, the larger its weight for the \
+marked token. A gap is one token: \
+words that fall into pieces cannot come. Of ${count} tokens hidden in sentences that it has not read, its first guess \
+is right for ${percent(right / count)} %. The third example is one of the others.</p>`;
+  }
+
   // The widget ----------------------------------------------------------------------------------
 
-  return function bert(form, bundle) {
+  function mount(form, [bundle]) {
     const model = new globalThis.live_engine.BERT(bundle);
-        const { softmax } = globalThis.live_engine.tools;
-    const { headsOf, explain, listen } = globalThis.live_explain;
     const names = model.layers("layers").map((name) => `${name}.attention`);
     const subwords = new globalThis.live_subwords.Subwords(bundle.vocabularies);
     const { tokens } = subwords;
@@ -63,11 +112,9 @@
     };
     let [ids, logits, maps] = [[], [], []];
 
-    function read() {
+    function ask() {
       const sentence = field.sentence.value;
-      ids = encoded(subwords, sentence);
-      logits = model.step(ids, model.start());
-      maps = names.map((name) => model.maps[name]);
+      ({ ids, logits, maps } = read(model, subwords, sentence));
       field.place.max = ids.length;
       show("maps", parts.gallery(maps, field.map.value));
       tell(sentence);
@@ -86,10 +133,10 @@
     // `changed`: the control that a reader moved; the first time, and with a new sentence, all is drawn.
     function draw(changed) {
       const whole = [undefined, "sentence"].includes(changed) || !ids.length;
-      if (whole) read();
+      if (whole) ask();
       if (changed === "sentence") field.place.value = Math.max(ids.indexOf(MASK), 0) + 1;
       const place = Math.min(Number(field.place.value), ids.length) - 1;
-      const pieces = ids.map((id) => (id === MASK ? "___" : tokens[id]));
+      const pieces = piecesOf(ids, tokens);
       show("text", parts.weighted(pieces, mapAt(maps, field.map.value)[place], place));
       show("next", nextHTML(softmax(logits[place]), tokens, ids[place]));
       if (changed !== "cell" && changed !== "operation") show("table", tableHTML(maps, field.map.value, pieces, place));
@@ -102,7 +149,7 @@
 
     // The gap of the chosen place, and its likeliest token: for those who hear the page.
     function fill(choice) {
-      if (!ids.length) read();
+      if (!ids.length) ask();
       const place = Number(field.place.value) - 1;
       const gap = ids.slice(0, place).filter((id) => id === MASK).length;
       set("sentence", filled(field.sentence.value, gap, tokens[choice].replace("␣", "")));
@@ -122,5 +169,7 @@
       set("sentence", parts.replaced(field.sentence.value, word, target.textContent));
       field.sentence.focus();
     });
-  };
+  }
+
+  return { state, html, mount };
 })();

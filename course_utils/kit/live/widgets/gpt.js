@@ -1,12 +1,14 @@
-// A GPT in a page: it writes token by token, from a seed, and shows what each token was drawn from and looked at. The
-// parts `text`, `next`, `maps` and `table` are written by gpt.py, too, for pages without scripts.
+// A GPT: it writes token by token, from a seed, and shows what each token was drawn from and looked at.
 (globalThis.live_widgets ??= {}).gpt = (() => {
   "use strict";
   const parts = globalThis.live_parts;
-  const { dice, largest, mapAt, named, needMap, safe } = parts;
+  const { OURS, dice, largest, mapAt, named, needMap, safe } = parts;
+  const { headsOf, explain, listen, place } = globalThis.live_explain;
   const SHOWN = 8; // candidates for the next token
   const PACE = 120; // milliseconds from token to token
   const EOS = 3;
+  const TOP_K = [0, 1, 3, 10, 50]; // so many tokens may be drawn; 0 stands for all
+  const ACTS = { write: "Write", one: "One token", again: "Begin again" };
 
   // Drawing a token -----------------------------------------------------------------------------
 
@@ -57,6 +59,78 @@
       weights: mapAt(squares, map),
       now: step,
     });
+  }
+
+  // A text ends with <eos>, or when the window is full; until then a token more is drawn.
+  const isEnd = (all, window) => all.length > window || (all.length > 1 && all.at(-1) === EOS);
+  function drawnOn(all, reading, [temperature, k], seed) {
+    reading.read(all);
+    return [...all, drawn(probabilities(reading.logits[all.length - 1], temperature, k), dice(seed, all.length))];
+  }
+
+  // What is shown first: a beginning, and how it goes on.
+  function state([bundle], { prompt, temperature, seed }) {
+    if (!(temperature >= 0 && temperature <= 2)) throw new RangeError(`temperature=${temperature}; 0 to 2 is needed`);
+    const window = bundle.config.max_len;
+    const model = new globalThis.live_engine.GPT(bundle);
+    const subwords = new globalThis.live_subwords.Subwords(bundle.vocabularies);
+    const reading = new globalThis.live_reading.Reading(model);
+    const begun = [EOS, ...subwords.encode(prompt)];
+    if (begun.length > window) {
+      throw new RangeError(`prompt='${prompt}' has ${begun.length} tokens; at most ${window} are read`);
+    }
+    let ids = begun;
+    do ids = drawnOn(ids, reading, [temperature, 0], seed); while (!isEnd(ids, window));
+    const squares = model.layers("layers").map((name) => reading.map(`${name}.attention`));
+    return { bundle, prompt, temperature, seed, subwords, begun, ids, squares, logits: reading.logits };
+  }
+
+  function html({ bundle, prompt, temperature, seed, subwords, begun, ids, squares, logits }) {
+    const [map, step, window] = ["1.0", begun.length - 1, bundle.config.max_len];
+    const pieces = ids.map((id) => subwords.tokens[id]);
+    const read = pieces.slice(0, -1);
+    const view = { p: probabilities(logits[step], temperature, 0), follows: ids[step + 1], free: true };
+    const name = safe(`${step + 1} of ${read.length}: ${read[step]}`);
+    const written = `${ids.slice(begun.length).join(" ")}|${prompt}`;
+    const buttons = Object.entries(ACTS).map(([act, text]) =>
+      `<button type="button" ${OURS} data-act="${act}">${text}</button>`);
+    const limits = TOP_K.map((k) => `<option value="${k}">${k || "all"}</option>`);
+    return `<p>Begin a sentence. The stored GPT goes on here, in your browser.</p>
+<div class="cu-live-ask">
+<label class="cu-live-sentence"><span class="cu-live-label">Beginning</span> <input type="text" ${OURS} \
+name="prompt" maxlength="100" value="${safe(prompt)}" spellcheck="false" autocapitalize="off"></label>
+<label><span class="cu-live-label">Seed</span> <input type="number" ${OURS} name="seed" min="0" max="9999" \
+value="${seed}"></label>
+</div>
+<div class="cu-live-ask">
+<label class="cu-live-step cu-live-short"><span class="cu-live-label">Temperature</span> <input type="range" ${OURS} \
+name="temperature" min="0" max="2" step="0.1" value="${temperature}"> <output aria-live="off" \
+data-part="temperature">${temperature.toFixed(1)}</output></label>
+<label><span class="cu-live-label">Top k</span> <select ${OURS} name="top_k">${limits.join("")}</select></label>
+</div>
+<p class="cu-live-examples">${buttons.join(" ")}</p>
+${globalThis.live_checkpoints.slider(bundle)}
+<p class="cu-live-unknown" data-part="unread"></p>
+<input type="hidden" name="written" value="${safe(written)}">
+<p class="cu-live-text" data-part="text">${parts.weighted(pieces, mapAt(squares, map)[step], step)}</p>
+<p data-part="full"${ids.length > window ? "" : ' hidden=""'}>Its window of ${window} tokens is full.</p>
+<p class="cu-live-status" aria-live="polite" data-part="status">Written: ${safe(subwords.decode(ids))}</p>
+<label class="cu-live-step"><span class="cu-live-label">Token</span> <input type="range" ${OURS} \
+name="step" min="1" max="${read.length}" value="${step + 1}" aria-valuetext="${name}"> <output aria-live="off" \
+data-part="step">${name}</output></label>
+<div class="cu-live-next" data-part="next">${nextHTML(logits[step], subwords.tokens, view)}</div>
+<input type="hidden" name="map" value="${map}">
+<div class="cu-live-maps" role="group" aria-label="Maps by layer and head" data-part="maps">\
+${parts.gallery(squares, map)}</div>
+<div class="cu-live-table" role="region" aria-label="The chosen map" tabindex="0" ${OURS} data-part="table">\
+${tableHTML(squares, map, read, step)}</div>
+${place()}
+<p class="cu-live-note">The stronger the color behind a piece of the text, the larger its weight for the \
+marked token. This GPT has read \
+the course's ${bundle.read.toLocaleString("en")} English sentences, with \
+${subwords.words.length.toLocaleString("en")} different words, and \
+nothing else. On sentences that it has not read its perplexity is ${Math.exp(bundle.loss).toFixed(1)}. What it writes \
+often makes no sense.</p>`;
   }
 
   // The tour ------------------------------------------------------------------------------------
@@ -153,14 +227,13 @@
 
   // The widget ----------------------------------------------------------------------------------
 
-  return function gpt(form, bundle) {
+  function mount(form, [bundle]) {
     const readings = new Map();
     const { Reading } = globalThis.live_reading;
-    const chosen = globalThis.live_checkpoints(form, bundle, (packed) => new globalThis.live_engine.GPT(packed));
+    const chosen = globalThis.live_checkpoints.chosen(form, bundle, (packed) => new globalThis.live_engine.GPT(packed));
     const subwords = new globalThis.live_subwords.Subwords(bundle.vocabularies);
     const { tokens } = subwords;
     const window = bundle.config.max_len;
-    const { headsOf, explain, listen } = globalThis.live_explain;
     const field = form.elements;
     const part = (name) => form.querySelector(`[data-part="${name}"]`);
     const show = (name, html) => {
@@ -180,16 +253,12 @@
       return all.filter((id) => Number.isInteger(id) && id >= 0 && id < tokens.length);
     }
     const text = () => [...begun(), ...written()].slice(0, window + 1);
-    const ended = (all) => all.length > window || (all.length > 1 && all.at(-1) === EOS);
+    const ended = (all) => isEnd(all, window);
     const remember = (all) => set("written", `${all.slice(begun().length).join(" ")}|${field.prompt.value}`);
 
     const limits = () => [Number(field.temperature.value), Number(field.top_k.value)];
     // The text with one token more.
-    function longer(all) {
-      reading.read(all.slice(0, window));
-      const p = probabilities(reading.logits[all.length - 1], ...limits());
-      return [...all, drawn(p, dice(Number(field.seed.value), all.length))];
-    }
+    const longer = (all) => drawnOn(all, reading, limits(), Number(field.seed.value));
 
     function write(all) {
       const calm = globalThis.matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -278,17 +347,19 @@
     nameUnread();
     listen(part("table"), set);
     form.addEventListener("click", ({ target }) => {
-      const { act, choice, place, for: word } = target.closest("button, [data-place]")?.dataset ?? {};
+      const { act, choice, place: chosenPlace, for: word } = target.closest("button, [data-place]")?.dataset ?? {};
       stop();
       if (act) does[act]();
       if (choice) {
         remember([...text().slice(0, Number(field.step.value)), Number(choice)]);
         field.step.focus(); // the button is gone
       }
-      if (place) set("step", Number(place) + 1);
+      if (chosenPlace) set("step", Number(chosenPlace) + 1);
       if (!word) return;
       set("prompt", parts.replaced(field.prompt.value, word, target.textContent));
       field.prompt.focus();
     });
-  };
+  }
+
+  return { state, html, mount };
 })();

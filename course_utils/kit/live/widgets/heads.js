@@ -1,7 +1,7 @@
-// Heads in a page: the reader's own look-ups, by weights that are written down. heads.py writes the same in Python.
+// Heads: the reader's own look-ups in a cabinet of eight drawers, by weights that are written down.
 (globalThis.live_widgets ??= {}).heads = (() => {
   "use strict";
-  const { percent, range, fixed, table, follow } = globalThis.live_parts;
+  const { OURS, radios, percent, range, fixed, table, follow } = globalThis.live_parts;
   const DRAWERS = [..."ABCDEFGH"];
   const MOST = 4; // letters of a request
   const FILLINGS = range(256).map((number) => DRAWERS.map((_, i) => ((number >> i) & 1 ? 1 : -1)));
@@ -52,10 +52,74 @@
     return sum / 2 ** k;
   }
 
-  return function heads(form) {
+  // HTML ----------------------------------------------------------------------------------------
+
+  const color = (white) => (white ? "white" : "black");
+  const ballText = (white, i) => `${DRAWERS[i]} ${color(white[i])}`;
+
+  function tableHTML({ request, count }, weights, numbers) {
+    const asked = (head) => request.filter((_, place) => place % count === head).join("") || "–";
+    return table({
+      caption: "Weights of each head on the drawers, in percent",
+      corner: ["head", "asks for", "returns"],
+      rows: range(count).map((head) => [head, asked(head), fixed(numbers[head], 2)]),
+      columns: DRAWERS,
+      weights,
+    });
+  }
+
+  // What the layer makes of a request: its map, its answers, and how often they are right.
+  function shown({ request, count, sharpness, white }) {
+    const weights = weightsOf(request, count, sharpness);
+    const numbers = numbersOf(weights, white.map((each) => (each ? 1 : -1)));
+    const said = answersOf(request, count, numbers).map((answer, i) => {
+      const right = answer === white[DRAWERS.indexOf(request[i])];
+      return `${request[i]} ${color(answer)}${right ? "" : " (wrong)"}`;
+    });
+    const { each, every } = sharesOf(request, count, sharpness);
+    const listed = each.map((share, i) => `${request[i]} ${percent(share)} %`).join(", ");
+    return {
+      table: tableHTML({ request, count }, weights, numbers),
+      said: `The readout says: ${said.join(", ")}.`,
+      shares: `Over all 256 fillings, right: ${listed}; all at once ${percent(every)} %. ` +
+        `No linear readout of as many heads has more than ${percent(mostRight(request.length, count))} %.`,
+    };
+  }
+
+  const whiteIn = (balls) => [...balls].map((ball) => ball === "1");
+
+  const state = (_, { request, num_heads }) =>
+    ({ request: [...request], count: num_heads, sharpness: 30, balls: "10110010" });
+
+  function html({ request, count, sharpness, balls }) {
+    const white = whiteIn(balls);
+    const found = shown({ request, count, sharpness, white });
+    const counts = radios("heads", range(MOST).map((i) => [i + 1, i + 1]), count);
+    const buttons = DRAWERS.map((_, i) =>
+      `<button type="button" ${OURS} data-ball="${i}">${ballText(white, i)}</button>`);
+    return `<p>Ask for one to four drawers, and give the layer one to four heads. Click on a drawer to change its \
+ball.</p>
+<input type="hidden" name="balls" value="${balls}">
+<div class="cu-live-ask"><label><span class="cu-live-label">Request</span> <input type="text" ${OURS} name="request" \
+value="${request.join("")}" maxlength="${MOST}" size="5" spellcheck="false" autocapitalize="characters"></label>
+<fieldset class="cu-live-kinds"><legend>Heads</legend> ${counts}</fieldset>
+<label class="cu-live-slider"><span class="cu-live-label">Number in W_Q</span> <input type="range" ${OURS} \
+name="sharpness" min="0" max="60" step="1" value="${sharpness}"> <output aria-live="off" data-part="sharpness">\
+${sharpness}</output></label></div>
+<p class="cu-live-examples" data-part="balls">Drawers: ${buttons.join(" ")}</p>
+<div class="cu-live-table" role="region" aria-label="Weights of the heads" tabindex="0" ${OURS} data-part="table">\
+${found.table}</div>
+<div aria-live="polite"><p data-part="said">${found.said}</p>
+<p data-part="shares">${found.shares}</p></div>
+<p class="cu-live-note">Nothing is trained here: the weights and the readout are written down. The balls are white, \
++1, or black, −1, and the keys do not show them.</p>`;
+  }
+
+  // The widget ----------------------------------------------------------------------------------
+
+  function mount(form) {
     const field = form.elements;
     const part = (name) => form.querySelector(`[data-part="${name}"]`);
-    const color = (white) => (white ? "white" : "black");
 
     function view() {
       const request = [...field.request.value.toUpperCase()].filter((letter) => letter.trim());
@@ -64,43 +128,24 @@
         request: fits && request.length <= MOST ? request : [],
         count: Number(field.heads.value),
         sharpness: Number(field.sharpness.value),
-        white: [...field.balls.value].map((ball) => ball === "1"),
+        white: whiteIn(field.balls.value),
       };
     }
 
-    function tableHTML({ request, count }, weights, numbers) {
-      const asked = (head) => request.filter((_, place) => place % count === head).join("") || "–";
-      return table({
-        caption: "Weights of each head on the drawers, in percent",
-        corner: ["head", "asks for", "returns"],
-        rows: range(count).map((head) => [head, asked(head), fixed(numbers[head], 2)]),
-        columns: DRAWERS,
-        weights,
-      });
-    }
-
     function draw() {
-      const { request, count, sharpness, white } = view();
+      const chosen = view();
+      const { request, sharpness, white } = chosen;
       part("sharpness").textContent = sharpness;
       form.querySelectorAll("[data-ball]").forEach((button, i) => {
-        button.textContent = `${DRAWERS[i]} ${color(white[i])}`;
+        button.textContent = ballText(white, i);
       });
       part("table").hidden = !request.length;
       part("shares").textContent = "";
       part("said").textContent = "Write one to four different letters from A to H.";
       if (!request.length) return;
-      const weights = weightsOf(request, count, sharpness);
-      const numbers = numbersOf(weights, white.map((each) => (each ? 1 : -1)));
-      part("table").innerHTML = tableHTML({ request, count }, weights, numbers);
-      const said = answersOf(request, count, numbers).map((answer, i) => {
-        const right = answer === white[DRAWERS.indexOf(request[i])];
-        return `${request[i]} ${color(answer)}${right ? "" : " (wrong)"}`;
-      });
-      part("said").textContent = `The readout says: ${said.join(", ")}.`;
-      const { each, every } = sharesOf(request, count, sharpness);
-      const listed = each.map((share, i) => `${request[i]} ${percent(share)} %`).join(", ");
-      part("shares").textContent = `Over all 256 fillings, right: ${listed}; all at once ${percent(every)} %. ` +
-        `No linear readout of as many heads has more than ${percent(mostRight(request.length, count))} %.`;
+      const found = shown(chosen);
+      part("table").innerHTML = found.table;
+      for (const name of ["said", "shares"]) part(name).textContent = found[name];
     }
 
     const set = follow(form, draw);
@@ -111,5 +156,7 @@
       balls[ball] = balls[ball] === "1" ? "0" : "1";
       set("balls", balls.join(""));
     });
-  };
+  }
+
+  return { state, html, mount };
 })();

@@ -1,13 +1,13 @@
-// Kernel regression in a page: points to drag, a query with its window, and a width that is learned. All pictures have
-// the axes that kernel_regression.py drew; the paths in them are written by both.
+// Kernel regression: points to drag, a query with its window, and a width that is learned.
 (globalThis.live_widgets ??= {}).kernel_regression = (() => {
   "use strict";
-  const { range, fixed, follow } = globalThis.live_parts;
-  const { weights, average, leaveOneOut, Adam } = globalThis.live_pooling;
+  const { OURS, range, fixed, follow } = globalThis.live_parts;
+  const { KERNELS, weights, average, leaveOneOut, Adam } = globalThis.live_pooling;
   const MIDDLE = 2.4; // from here the curve is drawn, to where the query stands
   const PLACES = range(101).map((i) => i / 20);
   const [NARROW, WIDE] = [0.02, 10];
   const WIDTHS = range(61).map((i) => NARROW * (WIDE / NARROW) ** (i / 60));
+  const RATES = ["0.03", "0.05", "0.1", "0.3"];
   const [FEWEST, MOST] = [2, 60]; // points
   const STEPS = 200; // of one play
   const PAUSE = 40; // ms between two of them
@@ -51,27 +51,163 @@
 
   // The window: as high as the kernel is over each place.
   function windowOver(query, kernel, width) {
-    const shape = {
-      gaussian: (u) => Math.exp((-u * u) / 2),
-      boxcar: (u) => (u <= 1 ? 1 : 0),
-      triangular: (u) => Math.max(0, 1 - u),
-      epanechnikov: (u) => Math.max(0, 1 - u * u),
-    }[kernel];
-    const edge = PLACES.map((x) => [across(x), 345 - 75 * shape(Math.abs(x - query) / width)]);
+    const shape = KERNELS[kernel].value;
+    const edge = PLACES.map((x) => [across(x), 345 - 75 * shape(((x - query) / width) ** 2)]);
     return `${line(edge)}L430.0 345L34.0 345Z`;
+  }
+
+  // What is seen --------------------------------------------------------------------------------
+
+  const heightIn = ([low, high]) => (y) => 250 - (240 * (y - low)) / (high - low);
+
+  // The paths of the upper picture, and what is said about it. seen: the places at which the curve is drawn.
+  function fitted({ points, kernel, width, query, chosen }, seen, height) {
+    const shares = weights(query, points.map(([x]) => x), kernel, width);
+    const answer = average(query, points, kernel, width);
+    const reached = Number.isFinite(answer);
+    const used = 1 / shares.reduce((sum, share) => sum + share * share, 0);
+    return {
+      fit: line(seen.map((x) => [across(x), height(average(x, points, kernel, width))])),
+      points: circles(points, shares, chosen, height),
+      window: windowOver(query, kernel, width),
+      bars: reached ? bars(points, shares) : "",
+      query: `M${pixel(across(query))} 30V345`,
+      cx: pixel(across(query)),
+      cy: pixel(reached ? height(answer) : -50),
+      said: `Query ${fixed(query, 2)}, width ${width.toFixed(3)}: ` + (reached
+        ? `the average is ${fixed(answer, 2)}, as if ${used.toFixed(1)} points shared the weight equally. ` +
+          `The longest bar is a weight of ${Math.max(...shares).toFixed(2)}.`
+        : "no point is in reach, so there is no average."),
+    };
+  }
+
+  const curveOf = (points, kernel) => WIDTHS.map((each) => leaveOneOut(points, kernel, each).error);
+
+  // The same of the lower picture. curve: errors of all widths; trail: widths of earlier steps.
+  function judged({ points, kernel, width }, curve, trail, steps) {
+    const { error, slope } = leaveOneOut(points, kernel, width);
+    const top = Math.max(...curve.filter(Number.isFinite), 1e-9);
+    const heightOf = (e) => 150 - (130 * e) / top;
+    const atOf = (each) => [acrossWidths(each), heightOf(leaveOneOut(points, kernel, each).error)];
+    return {
+      errors: line(WIDTHS.map((each, i) => [acrossWidths(each), heightOf(curve[i])])),
+      trail: line(trail.map(atOf)),
+      cx: pixel(acrossWidths(width)),
+      cy: pixel(Number.isFinite(error) ? heightOf(error) : -50),
+      top: top.toFixed(1),
+      learned: `Step ${steps}: width ${width.toFixed(3)}, ` + (Number.isFinite(error)
+        ? `leave-one-out error ${error.toFixed(3)}, its slope in log σ ${fixed(slope, 4)}.`
+        : "no leave-one-out error: a point has no other in reach."),
+    };
+  }
+
+  // HTML ----------------------------------------------------------------------------------------
+
+  // The first points; truth: the true curve at PLACES.
+  function state(_, { points, truth }) {
+    const heights = points.map(([, y]) => y);
+    const ends = [Math.floor(Math.min(...heights, 0) - 0.5), Math.ceil(Math.max(...heights, 6) + 0.5)];
+    return { points, truth, ends, kernel: "gaussian", width: 0.4, query: MIDDLE, chosen: 0 };
+  }
+
+  // A range with its value in words beside it.
+  const slider = (label, attributes, value, name, text) =>
+    `<label class="cu-live-slider"><span class="cu-live-label">${label}</span> <input type="range" ${OURS} ` +
+    `${attributes} value="${value}" aria-valuetext="${text}"> ` +
+    `<output aria-live="off" data-part="${name}-text">${text}</output></label>`;
+
+  function html(first) {
+    const { points, ends: [low, high], width, query } = first;
+    const [[x, y]] = points;
+    const fit = fitted(first, [query], heightIn(first.ends));
+    const learning = judged(first, curveOf(points, first.kernel), [], 0);
+    const kernels = Object.keys(KERNELS).map((name) => `<option>${name}</option>`);
+    const rates = RATES.map((rate) => `<option${rate === "0.05" ? " selected" : ""}>${rate}</option>`);
+    const sliders = [
+      ["Query q", 'name="query" min="0" max="5" step="0.05"', query, "query", fixed(query, 2)],
+      [
+        "Width σ", `data-part="slider" min="${Math.log(NARROW).toFixed(2)}" max="2.3" step="0.02"`,
+        Math.log(width).toFixed(3), "slider", fixed(width, 3),
+      ],
+      ["Point", `name="point" min="1" max="${points.length}" step="1"`, 1, "point", `1 of ${points.length}`],
+      ["x", 'data-part="x" min="0" max="5" step="0.05"', x, "x", fixed(x, 2)],
+      ["y", `data-part="y" min="${low}" max="${high}" step="0.05"`, y, "y", fixed(y, 2)],
+    ].map((each) => slider(...each));
+    return `<p>Drag a point or the query (the upright line). Click on an empty place to add a point.</p>
+<input type="hidden" name="points" value="${written(points)}"><input type="hidden" name="width" value="${width}">
+<div class="cu-live-ask"><label><span class="cu-live-label">Kernel</span> <select ${OURS} name="kernel">\
+${kernels.join("")}</select></label>
+${sliders[0]}
+${sliders[1]}
+<label><input type="checkbox" ${OURS} name="whole"> whole curve</label></div>
+${plotHTML(first, fit)}
+<p aria-live="polite" data-part="said">${fit.said}</p>
+<div class="cu-live-ask" role="group" aria-label="One point">${sliders[2]}
+${sliders[3]}
+${sliders[4]}
+<button type="button" ${OURS} data-part="add">Add at the query</button>
+<button type="button" ${OURS} data-part="remove">Remove</button>
+<button type="button" ${OURS} data-part="again">First points</button></div>
+<details ${OURS}><summary>Learn the width: leave-one-out error and gradient descent</summary>
+${errorsHTML(learning)}
+<div class="cu-live-ask"><button type="button" ${OURS} data-part="step">Step</button>
+<button type="button" ${OURS} data-part="play">Play</button>
+<label><span class="cu-live-label">Rate</span> <select ${OURS} name="rate">${rates.join("")}</select></label></div>
+<p aria-live="polite" data-part="learned">${learning.learned}</p></details>
+<p class="cu-live-note">No stored model is behind this: all is computed from the points that you see.</p>`;
+  }
+
+  // Points, query and answer above, the window and its weights below.
+  function plotHTML({ truth, ends }, fit) {
+    const [[low, high], height] = [ends, heightIn(ends)];
+    const curve = line(PLACES.map((x, i) => [across(x), height(truth[i])]));
+    const below = range(6).map((tick) => `<text x="${across(tick)}" y="364" text-anchor="middle">${tick}</text>`);
+    const beside = range(high - low + 1).map((i) => low + i)
+      .filter((tick) => tick % (high - low < 16 ? 2 : 4) === 0)
+      .map((tick) => `<text x="28" y="${pixel(height(tick) + 5)}" text-anchor="end">${fixed(tick, 0)}</text>`);
+    return `<svg class="cu-live-plot" role="img" aria-label="Points with the fitted curve and one query; below, the \
+window and the weights" viewBox="0 0 440 388" data-part="plot" data-low="${low}" data-high="${high}">
+<path class="cu-live-axis" d="M34 10V250H430M34 345H430"></path>${below.join("")}${beside.join("")}
+<text x="2" y="135">y</text><text x="430" y="382" text-anchor="end">x</text>
+<text x="22" y="342" transform="rotate(-90 22 342)">weight</text>
+<path class="cu-live-truth" d="${curve}"></path>
+<path class="cu-live-window" data-part="window" d="${fit.window}"></path>
+<path class="cu-live-bars" data-part="bars" d="${fit.bars}"></path>
+<path class="cu-live-query" data-part="query" d="${fit.query}"></path>
+<path class="cu-live-fit" data-part="fit" d="${fit.fit}"></path>
+<g class="cu-live-points" data-part="points">${fit.points}</g>
+<circle class="cu-live-answer" data-part="answer" cx="${fit.cx}" cy="${fit.cy}" r="6"></circle>
+<g aria-hidden="true"><path class="cu-live-truth" d="M44 20H70"></path><text x="76" y="25">true curve</text>
+<path class="cu-live-fit" d="M160 20H186"></path><circle class="cu-live-answer" cx="173" cy="20" r="6"></circle>
+<text x="192" y="25">average</text></g></svg>`;
+  }
+
+  // The leave-one-out error over the widths, and where the width stands.
+  function errorsHTML({ errors, trail, cx, cy, top }) {
+    const ticks = [0.02, 0.1, 0.4, 1, 4, 10].map((tick) =>
+      `<text x="${pixel(acrossWidths(tick))}" y="168" text-anchor="middle">${tick}</text>`);
+    return `<svg class="cu-live-plot" role="img" aria-label="Leave-one-out error over the width" \
+viewBox="0 0 440 190">
+<path class="cu-live-axis" d="M34 14V150H430"></path>${ticks.join("")}
+<text x="430" y="186" text-anchor="end">width σ</text><text x="28" y="155" text-anchor="end">0</text>
+<text x="22" y="110" transform="rotate(-90 22 110)">error</text>
+<text x="28" y="24" text-anchor="end" data-part="top">${top}</text>
+<path class="cu-live-errors" data-part="errors" d="${errors}"></path>
+<path class="cu-live-fit" data-part="trail" d="${trail}"></path>
+<circle class="cu-live-answer" data-part="ball" cx="${cx}" cy="${cy}" r="6"></circle></svg>`;
   }
 
   // The widget ----------------------------------------------------------------------------------
 
-  return function kernelRegression(form) {
+  function mount(form) {
     const field = form.elements;
     const part = (name) => form.querySelector(`[data-part="${name}"]`);
     const plot = part("plot");
     const [low, high] = [Number(plot.dataset.low), Number(plot.dataset.high)];
-    const height = (y) => 250 - (240 * (y - low)) / (high - low);
+    const height = heightIn([low, high]);
     const first = { points: field.points.value, width: field.width.value };
     let [adam, trail, timer, training] = [new Adam(), [], null, false];
-    let [curve, curveOf] = [[], ""]; // leave-one-out errors of all widths, and of which points
+    let known = { key: "", curve: [] }; // leave-one-out errors of all widths, and of which points
 
     function view() {
       const points = parsed(field.points.value);
@@ -89,47 +225,28 @@
 
     // What is seen ------------------------------------------------------------------------------
 
-    function drawFit({ points, kernel, width, query, chosen }) {
-      const shares = weights(query, points.map(([x]) => x), kernel, width);
-      const answer = average(query, points, kernel, width);
+    function drawFit(now) {
+      const { query } = now;
       const [from, to] = field.whole.checked ? [0, 5] : [Math.min(query, MIDDLE), Math.max(query, MIDDLE)];
       const seen = PLACES.filter((x) => x >= from - 1e-6 && x <= to + 1e-6);
-      const fit = seen.map((x) => [across(x), height(average(x, points, kernel, width))]);
-      const reached = Number.isFinite(answer);
-      part("fit").setAttribute("d", line(fit));
-      part("points").innerHTML = circles(points, shares, chosen, height);
-      part("window").setAttribute("d", windowOver(query, kernel, width));
-      part("bars").setAttribute("d", reached ? bars(points, shares) : "");
-      part("query").setAttribute("d", `M${pixel(across(query))} 30V345`);
-      part("answer").setAttribute("cx", pixel(across(query)));
-      part("answer").setAttribute("cy", pixel(reached ? height(answer) : -50));
-      const used = 1 / shares.reduce((sum, share) => sum + share * share, 0);
-      part("said").textContent = `Query ${fixed(query, 2)}, width ${width.toFixed(3)}: ` + (reached
-        ? `the average is ${fixed(answer, 2)}, as if ${used.toFixed(1)} points shared the weight equally. ` +
-          `The longest bar is a weight of ${Math.max(...shares).toFixed(2)}.`
-        : "no point is in reach, so there is no average.");
+      const fit = fitted(now, seen, height);
+      for (const name of ["fit", "window", "bars", "query"]) part(name).setAttribute("d", fit[name]);
+      for (const name of ["cx", "cy"]) part("answer").setAttribute(name, fit[name]);
+      part("points").innerHTML = fit.points;
+      part("said").textContent = fit.said;
     }
 
-    function curveFor({ points, kernel }) {
-      if (curveOf === field.points.value + kernel) return;
-      curveOf = field.points.value + kernel;
-      curve = WIDTHS.map((each) => leaveOneOut(points, kernel, each).error);
+    function errorsFor({ points, kernel }) {
+      const key = field.points.value + kernel;
+      if (key !== known.key) known = { key, curve: curveOf(points, kernel) };
+      return known.curve;
     }
 
-    function drawError({ points, kernel, width }) {
-      curveFor({ points, kernel });
-      const { error, slope } = leaveOneOut(points, kernel, width);
-      const top = Math.max(...curve.filter(Number.isFinite), 1e-9);
-      const heightOf = (e) => 150 - (130 * e) / top;
-      const atOf = (each) => [acrossWidths(each), heightOf(leaveOneOut(points, kernel, each).error)];
-      part("errors").setAttribute("d", line(WIDTHS.map((each, i) => [acrossWidths(each), heightOf(curve[i])])));
-      part("trail").setAttribute("d", line(trail.map(atOf)));
-      part("ball").setAttribute("cx", pixel(acrossWidths(width)));
-      part("ball").setAttribute("cy", pixel(Number.isFinite(error) ? heightOf(error) : -50));
-      part("top").textContent = top.toFixed(1);
-      part("learned").textContent = `Step ${adam.steps}: width ${width.toFixed(3)}, ` + (Number.isFinite(error)
-        ? `leave-one-out error ${error.toFixed(3)}, its slope in log σ ${fixed(slope, 4)}.`
-        : "no leave-one-out error: a point has no other in reach.");
+    function drawError(now) {
+      const learning = judged(now, errorsFor(now), trail, adam.steps);
+      for (const name of ["errors", "trail"]) part(name).setAttribute("d", learning[name]);
+      for (const name of ["cx", "cy"]) part("ball").setAttribute(name, learning[name]);
+      for (const name of ["top", "learned"]) part(name).textContent = learning[name];
     }
 
     function drawControls({ points, width, query, chosen }) {
@@ -161,7 +278,7 @@
     // What is changed ---------------------------------------------------------------------------
 
     const set = follow(form, draw, { written: true });
-    globalThis.requestIdleCallback?.(() => curveFor(view())); // the first key need not wait for it
+    globalThis.requestIdleCallback?.(() => errorsFor(view())); // the first key need not wait for it
 
     function move(index, x, y) {
       const { points } = view();
@@ -298,5 +415,7 @@
       pause();
       part("learned").textContent += " Paused.";
     });
-  };
+  }
+
+  return { state, html, mount };
 })();

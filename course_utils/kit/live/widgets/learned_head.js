@@ -1,13 +1,14 @@
-// One attention head, trained in the page. The training follows from rate and seed alone: at any step the page shows what
-// so many steps have made of the matrices. learned_head.py writes the first state.
+// One attention head, trained in the page: an adjective learns which noun it belongs to. The training follows from rate
+// and seed alone: at any step the page shows what so many steps have made of the matrices.
 (globalThis.live_widgets ??= {}).learned_head = (() => {
   "use strict";
-  const { dice, percent, range, table, follow } = globalThis.live_parts;
-  const { forward, lossOf, descended, chance } = globalThis.live_head;
+  const { OURS, dice, percent, range, table, follow } = globalThis.live_parts;
+  const { forward, lossOf, descended, chance, surprise } = globalThis.live_head;
   const NOUNS = [["cat", "mouse"], ["lemon", "apple"], ["desk", "table"]]; // masculine and feminine in French
   const ADJECTIVES = ["hungry", "ripe", "varnished"]; // each fits one kind of noun
   const WORDS = [...NOUNS.flat(), ...ADJECTIVES];
   const SIZES = { Q: 2, K: 2, V: 1 };
+  const RATES = ["0.3", "1", "3"];
   const STEPS = 300;
   const PAUSE = 40; // ms between two steps
   const DARK = 3; // a number of this size has the darkest ground
@@ -78,12 +79,79 @@
     });
   }
 
-  const placeOf = ({ loss }, step) =>
-    [40 + (375 * step) / STEPS, 160 - (140 * Math.min(loss, 0.8)) / 0.8].map((each) => each.toFixed(1));
+  const acrossOf = (step) => 40 + (375 * step) / STEPS;
+  const heightOf = (loss) => 160 - (140 * Math.min(loss, 0.8)) / 0.8;
+  const placeOf = ({ loss }, step) => [acrossOf(step), heightOf(loss)].map((each) => each.toFixed(1));
+
+  // The least loss of a head whose weights are all 1/4: the three nouns vote with values of one size.
+  function uniformLoss() {
+    const votes = SENTENCES.map(({ X, right }) => {
+      const feminine = X.slice(0, -1).map((word) => word.indexOf(1) % 2);
+      return { vote: feminine.reduce((sum, each) => sum + 2 * each - 1, 0), right };
+    });
+    const lossAt = (size) => votes.reduce((sum, { vote, right }) => sum + surprise(size * vote, right), 0) / votes.length;
+    return Math.min(...range(4000).map((i) => lossAt(i / 1000)));
+  }
+
+  const saidOf = (step, { loss, hits }) =>
+    `Step ${step}: loss ${loss.toFixed(3)}, ${hits} of ${SENTENCES.length} sentences right.`;
+
+  const state = (_, { rate, seed }) =>
+    ({ rate: String(rate), seed, begun: new Training(rate, seed).at(0), uniform: uniformLoss() });
+
+  function html({ rate, seed, begun, uniform }) {
+    const chosen = NOUNS.map((_, kind) => kind % 2); // the genders of the nouns that are shown first
+    const selected = (yes) => (yes ? " selected" : "");
+    const rates = RATES.map((each) => `<option${selected(each === rate)}>${each}</option>`);
+    const nouns = NOUNS.map((pair, kind) =>
+      `<label><span class="cu-live-label">Noun ${kind + 1}</span> <select ${OURS} name="noun${kind}">` +
+        pair.map((noun, i) => `<option value="${i}"${selected(i === chosen[kind])}>${noun}</option>`).join("") +
+        "</select></label>");
+    const acts = Object.entries({ step: "One step", play: "Play", again: "Begin again" }).map(([act, name]) =>
+      `<button type="button" ${OURS} data-part="${act}">${name}</button>`);
+    return `<p>A sentence is three nouns and an adjective. The adjective needs the French gender of the noun that \
+it fits: <q>hungry</q> that of the animal, <q>ripe</q> that of the fruit, <q>varnished</q> that of the furniture. \
+The head begins with random matrices.</p>
+<div class="cu-live-ask">${acts.join(" ")}
+<label><span class="cu-live-label">Rate</span> <select ${OURS} name="rate">${rates.join("")}</select></label>
+<label><span class="cu-live-label">Seed</span> <input type="number" ${OURS} name="seed" min="0" max="99" \
+value="${seed}"></label></div>
+<label class="cu-live-step"><span class="cu-live-label">Step</span> <input type="range" ${OURS} name="step" min="0" \
+max="${STEPS}" value="0" aria-valuetext="0 of ${STEPS}"> <output aria-live="off" data-part="at">0 of ${STEPS}</output>\
+</label>
+<p aria-live="polite" data-part="said">${saidOf(0, begun)}</p>
+<div class="cu-live-beside"><div>${curveHTML(begun, uniform)}
+<div class="cu-live-ask">${nouns.join("")}</div>
+<div class="cu-live-table" role="region" aria-label="Attention of the adjectives" tabindex="0" ${OURS} \
+data-part="asks">${asksHTML(begun.W, chosen)}</div></div>
+<div class="cu-live-table" role="region" aria-label="The three matrices" tabindex="0" ${OURS} data-part="matrices">\
+${matricesHTML(begun.W)}</div></div>
+<p class="cu-live-note">Nothing is stored: your browser computes the gradients of the mean loss over all \
+${SENTENCES.length} sentences, and goes one step of gradient descent at a time. The head knows the words by their \
+places in a list only. No sentence is held out, so this shows what a head can fit, not what it would do with new \
+words.</p>`;
+  }
+
+  // The loss over the steps, and the least that equal weights can reach.
+  function curveHTML(begun, uniform) {
+    const [cx, cy] = placeOf(begun, 0);
+    const line = heightOf(uniform);
+    const steps = [0, 100, 200, 300].map((tick) =>
+      `<text x="${acrossOf(tick)}" y="178" text-anchor="middle">${tick}</text>`);
+    const losses = [0, 0.4, 0.8].map((tick) => `<text x="34" y="${heightOf(tick) + 5}" text-anchor="end">${tick}</text>`);
+    return `<svg class="cu-live-plot" role="img" aria-label="Loss over the steps; a line for the least loss with \
+equal weights, ${uniform.toFixed(3)}" viewBox="0 0 440 200">
+<path class="cu-live-axis" d="M40 14V160H417"></path>${steps.join("")}${losses.join("")}
+<text x="415" y="196" text-anchor="end">step</text>
+<path class="cu-live-truth" d="M40 ${line.toFixed(1)}H415"></path>
+<text x="415" y="${(line - 6).toFixed(1)}" text-anchor="end">equal weights, at best ${uniform.toFixed(3)}</text>
+<path class="cu-live-errors" data-part="curve" d="M${cx} ${cy}"></path>
+<circle class="cu-live-answer" data-part="ball" cx="${cx}" cy="${cy}" r="6"></circle></svg>`;
+  }
 
   // The widget ----------------------------------------------------------------------------------
 
-  return function learnedHead(form) {
+  function mount(form) {
     const field = form.elements;
     const part = (name) => form.querySelector(`[data-part="${name}"]`);
     let [timer, training, made] = [null, null, ""];
@@ -92,13 +160,13 @@
       const [rate, seed, step] = ["rate", "seed", "step"].map((name) => Number(field[name].value));
       if (!(Number.isInteger(seed) && seed >= 0 && seed <= 99)) return; // half written
       if (made !== `${rate} ${seed}`) [training, made] = [new Training(rate, seed), `${rate} ${seed}`];
-      const { W, loss, hits } = training.at(step);
+      const now = training.at(step);
       const places = training.states.slice(0, step + 1).map(placeOf);
       part("curve").setAttribute("d", `M${places.map((place) => place.join(" ")).join("L")}`);
       ["cx", "cy"].forEach((name, i) => part("ball").setAttribute(name, places.at(-1)[i]));
-      part("asks").innerHTML = asksHTML(W, NOUNS.map((_, kind) => Number(field[`noun${kind}`].value)));
-      part("matrices").innerHTML = matricesHTML(W);
-      part("said").textContent = `Step ${step}: loss ${loss.toFixed(3)}, ${hits} of ${SENTENCES.length} sentences right.`;
+      part("asks").innerHTML = asksHTML(now.W, NOUNS.map((_, kind) => Number(field[`noun${kind}`].value)));
+      part("matrices").innerHTML = matricesHTML(now.W);
+      part("said").textContent = saidOf(step, now);
       part("at").textContent = `${step} of ${STEPS}`;
       field.step.setAttribute("aria-valuetext", part("at").textContent);
     }
@@ -139,5 +207,7 @@
       if (running) pause();
       if (!running || act !== "play") does[act]();
     });
-  };
+  }
+
+  return { state, html, mount };
 })();

@@ -1,12 +1,13 @@
-// The translator in a page: a sentence is translated as it is written, and every map can be looked at. The parts
-// `maps`, `table` and `next` are written by translator.py, too, for pages without scripts: both write the same.
+// The translator: a sentence is translated as it is written, and every map can be looked at.
 (globalThis.live_widgets ??= {}).translator = (() => {
   "use strict";
-  const { safe, named, mapAt, needMap, largest, gallery, table, bars } = globalThis.live_parts;
-  const { unknownWord, replaced, follow } = globalThis.live_parts;
+  const { OURS, safe, radios, sentences, named, mapAt, needMap, largest, gallery, table, bars } = globalThis.live_parts;
+  const { unknownWord, knownTokens, replaced, follow } = globalThis.live_parts;
+  const { headsOf, explain, listen, place } = globalThis.live_explain;
   const SHOWN = 5; // candidates for the next word
   const LONGEST = 40; // tokens of a translation
   const KINDS = { cross: ".cross_attention", decoder: ".self_attention", encoder: ".attention" };
+  const LABELS = [["cross", "French to English"], ["decoder", "French to French"], ["encoder", "English to English"]];
   const TITLES = {
     cross: "Cross-attention",
     decoder: "Self-attention of the decoder",
@@ -78,6 +79,52 @@
     return `<p>Having read <strong lang="fr">${safe(read)}</strong>, it says ` +
       `<strong lang="fr">${safe(trace.says[step])}</strong>. The likeliest next words:</p>` +
       bars(trace.next[step], "fr");
+  }
+
+  // What is shown first, of a sentence whose words it knows.
+  function state([bundle], { sentence, checkpoints }) {
+    const { source, target } = bundle.vocabularies;
+    knownTokens(sentence, source);
+    const model = new globalThis.live_engine.Transformer(bundle);
+    const words = { source, target, ids: new Map(source.map((word, id) => [word, id])) };
+    return { bundle, sentence, checkpoints, trace: translated(model, words, sentence, 1) };
+  }
+
+  function html({ bundle, sentence, checkpoints, trace }) {
+    const view = { kind: "cross", map: `${trace.maps.cross.length - 1}.0`, step: 0 };
+    const [right, count] = bundle.score;
+    const step = safe(`1 of ${trace.says.length}: ${trace.says[0]}`);
+    return `<p>Write an English sentence. The stored translator answers here, in your browser.</p>
+<div class="cu-live-ask">
+<label class="cu-live-sentence"><span class="cu-live-label">English</span> <input type="text" ${OURS} \
+name="sentence" maxlength="100" value="${safe(sentence)}" spellcheck="false" autocapitalize="off"></label>
+<label><span class="cu-live-label">Search</span> <select ${OURS} name="search"><option value="1">greedy</option>\
+<option value="4">beam of 4</option></select></label>
+</div>
+<p class="cu-live-examples">Examples: ${sentences(bundle.examples)}</p>
+${checkpoints ? globalThis.live_checkpoints.slider(bundle) : ""}
+<div aria-live="polite"><p class="cu-live-said"><span class="cu-live-label">French</span> \
+<strong lang="fr" data-part="said">${safe(trace.says.slice(0, -1).join(" "))}</strong></p>
+<p data-part="right"></p>
+<p class="cu-live-unknown" data-part="unknown"></p></div>
+<div data-part="inside">
+<div data-part="tree"></div>
+<fieldset class="cu-live-kinds"><legend>Attention</legend> ${radios("kind", LABELS, view.kind)}</fieldset>
+<input type="hidden" name="map" value="${view.map}">
+<div class="cu-live-maps" role="group" aria-label="Maps by layer and head" data-part="maps">\
+${gallery(trace.maps.cross, view.map)}</div>
+<div class="cu-live-table" role="region" aria-label="The chosen map" tabindex="0" ${OURS} data-part="table">\
+${tableHTML(trace, view)}</div>
+${place()}
+<label class="cu-live-step"><span class="cu-live-label">Step</span> <input type="range" ${OURS} \
+name="step" min="1" max="${trace.says.length}" value="1" aria-valuetext="${step}"> <output aria-live="off" \
+data-part="step">${step}</output></label>
+<div class="cu-live-next" data-part="next">${nextHTML(trace, view)}</div>
+</div>
+<p class="cu-live-note">It knows ${bundle.vocabularies.source.length - 4} English words, and is often wrong: of \
+${count} test sentences it gets about ${Math.round((5 * right) / count)} in 5 right, word for word. The third \
+example is one of the others. The test sentences are made by the same rules as most of those that it has read: of \
+other sentences fewer are right.</p>`;
   }
 
   // The tour --------------------------------------------------------------------------------------
@@ -164,9 +211,9 @@
 
   // The widget ----------------------------------------------------------------------------------
 
-  return function translator(form, bundle) {
-    const chosen = globalThis.live_checkpoints(form, bundle, (packed) => new globalThis.live_engine.Transformer(packed));
-    const { headsOf, explain, listen } = globalThis.live_explain;
+  function mount(form, [bundle]) {
+    const { Transformer } = globalThis.live_engine;
+    const chosen = globalThis.live_checkpoints.chosen(form, bundle, (packed) => new Transformer(packed));
     const { source, target } = bundle.vocabularies;
     const words = { source, target, ids: new Map(source.map((word, id) => [word, id])) };
     const field = form.elements;
@@ -240,5 +287,7 @@
         field.sentence.focus();
       }
     });
-  };
+  }
+
+  return { state, html, mount };
 })();

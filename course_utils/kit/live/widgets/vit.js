@@ -1,8 +1,7 @@
-// The vision transformer in a page: a picture is drawn, uploaded or chosen; every change is answered at once. What is
-// seen is written by vit.py, too, for pages without scripts.
+// The vision transformer: a picture is drawn, uploaded or chosen; every change is answered at once.
 (globalThis.live_widgets ??= {}).vit = (() => {
   "use strict";
-  const { OURS, percent, range, svg, bars, follow } = globalThis.live_parts;
+  const { OURS, radios, percent, range, svg, bars, follow } = globalThis.live_parts;
   const SIDE = 28; // pixels
   const STRONG = 3; // so many times the mean weight is drawn as strong as possible
   const PEN = 1.4; // pixels from the pen's middle to its edge
@@ -74,6 +73,55 @@
       `${Math.floor(most / width)}, column ${most % width} of ${weights.length} × ${width} patches, from 0.`;
   }
 
+  const SHOWN = "1.4"; // the map that is shown first
+  const sizeOf = ({ config }) => config.patch_size ?? 7;
+  const overHTML = (pixels, seen, map) => photo(pixels) + svg(strength(mapAt(seen, map)));
+  const barsHTML = (seen, kinds) => bars(kinds.map((kind, i) => [kind, seen.p[i]]));
+  function saidText(seen, kinds) {
+    const best = seen.p.indexOf(Math.max(...seen.p));
+    return `${kinds[best]}, ${percent(seen.p[best])} %`;
+  }
+
+  function state(bundles) {
+    const pixels = parsed(bundles[0].examples[0].pixels);
+    return { bundles, pixels, seen: look(new globalThis.live_engine.ViT(bundles[0]), pixels) };
+  }
+
+  function html({ bundles, pixels, seen }) {
+    const [{ kinds, examples, score: [, count] }] = bundles;
+    const buttons = examples.map((each, i) =>
+      `<button type="button" ${OURS} data-example="${i}" aria-label="Example ${i}: ${each.right}">` +
+        `${photo(parsed(each.pixels))}</button>`);
+    const sizes = radios("patch", bundles.map(sizeOf).map((size) => [size, `${size} × ${size}`]), sizeOf(bundles[0]));
+    const shares = bundles.map((bundle) => {
+      const [right, all] = bundle.score;
+      return `${percent(right / all)} % (patches of ${sizeOf(bundle)} × ${sizeOf(bundle)})`;
+    });
+    return `<p>Draw a piece of clothing, light on black, or choose a picture. The stored model answers here, in \
+your browser.</p>
+<input type="hidden" name="image" value="0"><input type="hidden" name="map" value="${SHOWN}">
+<div class="cu-live-vit"><div>
+<div class="cu-live-photo" role="application" tabindex="0" ${OURS} aria-label="Drawing board: arrow keys move the pen, \
+space puts it down and lifts it" data-part="board">${photo(pixels)}</div>
+<p><button type="button" ${OURS} data-part="clear">Clear</button></p>
+<p class="cu-live-examples">Examples: ${buttons.join(" ")}</p>
+<p><label class="cu-live-file"><span class="cu-live-label">Your picture</span> <input type="file" ${OURS} \
+accept="image/*" data-part="file"></label></p></div>
+<div><div class="cu-live-photo" role="img" aria-label="Where the class token looks" data-part="seen">\
+${overHTML(pixels, seen, SHOWN)}</div>
+<p data-part="where">${whereText(seen, SHOWN)}</p></div>
+<div class="cu-live-kindly"><div aria-live="polite"><p class="cu-live-said"><span class="cu-live-label">It says</span> \
+<strong data-part="said">${saidText(seen, kinds)}</strong></p>
+<p data-part="right"></p></div>
+<div data-part="bars">${barsHTML(seen, kinds)}</div></div></div>
+<fieldset class="cu-live-kinds"><legend>Patches</legend> ${sizes}</fieldset>
+<div class="cu-live-maps cu-live-vit-maps" role="group" aria-label="Weights of the class token by block and head" \
+data-part="maps">${gallery(seen, SHOWN)}</div>
+<p class="cu-live-note">It knows ten kinds of clothes, light on black, and nothing else: whatever you draw, its answer \
+is one of the ten. Of ${count} test pictures it names right: ${shares.join(", ")}. The third example is one of the \
+others.</p>`;
+  }
+
   // A picture from a file: cut to a square, made gray and small, on black. A light ground is made dark.
   async function read(file) {
     const bitmap = await createImageBitmap(file);
@@ -94,11 +142,8 @@
 
   // The widget ----------------------------------------------------------------------------------
 
-  return function vit(form, ...bundles) {
-    const models = new Map(bundles.map((bundle) => {
-      const model = new globalThis.live_engine.ViT(bundle);
-      return [String(bundle.config.patch_size ?? 7), model];
-    }));
+  function mount(form, bundles) {
+    const models = new Map(bundles.map((bundle) => [String(sizeOf(bundle)), new globalThis.live_engine.ViT(bundle)]));
     const { kinds, examples } = bundles[0];
     const field = form.elements;
     const part = (name) => form.querySelector(`[data-part="${name}"]`);
@@ -123,16 +168,16 @@
         show("maps", gallery(seen, map));
         show("board", photo(pixels));
       }
-      show("seen", photo(pixels) + svg(strength(mapAt(seen, map))));
+      show("seen", overHTML(pixels, seen, map));
       part("where").textContent = whereText(seen, map);
     }
 
     function answer(example) {
       const best = seen.p.indexOf(Math.max(...seen.p));
-      part("said").textContent = `${kinds[best]}, ${percent(seen.p[best])} %`;
+      part("said").textContent = saidText(seen, kinds);
       const wrong = example && example.right !== kinds[best];
       part("right").textContent = wrong ? `Wrong. Right is: ${example.right}` : "";
-      show("bars", bars(kinds.map((kind, i) => [kind, seen.p[i]])));
+      show("bars", barsHTML(seen, kinds));
     }
 
     const set = follow(form, draw, { written: true });
@@ -200,5 +245,7 @@
       if (down) stroke(pen, pen);
     });
     board.addEventListener("blur", () => delete board.dataset.pen);
-  };
+  }
+
+  return { state, html, mount };
 })();
