@@ -2,6 +2,7 @@
 
 run [CHAPTER …]     execute sources into clean notebooks; CHAPTER is the start of a name: 02
 sync [CHAPTER …]    let the half of a pair that was not edited follow the other
+format [CHAPTER …]  one sentence a line in the prose; --check only says where there are others
 check               hold the committed notebooks against their sources and the rules
 measures, claims    how long each notebook is and what its form lacks; what its guards claim
 try                 change each number marked "# try", one at a time, and run the notebook
@@ -64,6 +65,12 @@ def _parser() -> argparse.ArgumentParser:
     both.set_defaults(run=_sync)
     both.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
     both.add_argument("--take", choices=("source", "notebook"), help="which one, if both were")
+    form = commands.add_parser("format", help="one sentence a line in the prose of both halves")
+    form.set_defaults(run=_format)
+    form.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
+    form.add_argument(
+        "--check", action="store_true", help="write nothing, and say where it is not so"
+    )
     check = commands.add_parser("check", help="hold notebooks against sources and rules")
     check.set_defaults(run=_check)
     hand = commands.add_parser("handout", help="write the course without solutions and outputs")
@@ -98,6 +105,20 @@ def _sync(options: argparse.Namespace) -> int:
         if said:
             print(said, flush=True)
     return stuck
+
+
+def _format(options: argparse.Namespace) -> int:
+    from course_utils.studio import manifest, prose
+
+    course = manifest.load(options.book, files=False)
+    found = [
+        page.source.name
+        for page in course.chosen(options.chapters)
+        if page.source.is_file() and prose.format_pair(page.source, page.ipynb, check=options.check)
+    ]
+    if options.check and found:
+        print(f"Not one sentence a line ('make format' does it): {', '.join(found)}")
+    return int(options.check and bool(found))
 
 
 def _check(options: argparse.Namespace) -> int:
