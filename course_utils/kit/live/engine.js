@@ -27,8 +27,10 @@ globalThis.live_engine = (() => {
     return a.length % 2 ? even + odd + a.at(-1) * b.at(-1) : even + odd;
   }
 
+  // Zeros where every score is −∞.
   function softmax(scores) {
     const most = Math.max(...scores);
+    if (most === -Infinity) return scores.map(() => 0);
     const powers = scores.map((score) => Math.exp(score - most));
     const sum = powers.reduce((a, b) => a + b);
     return powers.map((power) => power / sum);
@@ -113,18 +115,28 @@ globalThis.live_engine = (() => {
           // score, scale
           const scores = vector(keys.length, (j) => dot(query[h], keys[j]) / Math.sqrt(dim));
           const seen = scores.map((s, j) => (causal && j > start + i ? -Infinity : s)); // mask
-          return softmax(seen); // normalize
+          return softmax(this.looks(name, h, i, seen)); // normalize
         });
       });
       this.maps[name] = maps;
       // mix
       const valuesOf = (h) => cache.values.map((value) => value[Math.floor(h / group)]);
-      const mixed = maps.map((rows, h) => rows.map((weights) => mix(weights, valuesOf(h))));
+      const averages = maps.map((rows, h) => rows.map((weights) => mix(weights, valuesOf(h))));
+      const mixed = this.changed(`${name}.heads`, averages);
       // merge
       const at = (i, j) => mixed[Math.floor(j / dim)][i][j % dim];
       const merged = queries.map((_, i) => vector(heads * dim, (j) => at(i, j)));
       this.inside[name] = { queries, ...cache, mixed, merged, causal, start, group };
-      return this.linear(`${name}.out_proj`, merged);
+      return this.changed(name, this.linear(`${name}.out_proj`, merged));
+    }
+
+    // What interventions.js changes: the scores of a head's query i, and what a place gives.
+    looks(name, h, i, scores) {
+      return scores;
+    }
+
+    changed(name, x) {
+      return x;
     }
 
     // What tells queries and keys their positions after the projection: nothing, where embeddings do.
@@ -146,9 +158,14 @@ globalThis.live_engine = (() => {
 
     encoderLayer(name, x, options) {
       const attend = (y) => this.attention(`${name}.attention`, y, y, options);
-      const think = (y) => this.feedForward(`${name}.feed_forward`, y);
-      x = this.residual(`${name}.around_attention`, x, attend);
-      return this.residual(`${name}.around_feed_forward`, x, think);
+      return this.think(name, this.residual(`${name}.around_attention`, x, attend));
+    }
+
+    // The end of each layer.
+    think(name, x) {
+      const place = `${name}.feed_forward`;
+      const think = (y) => this.changed(place, this.feedForward(place, y));
+      return this.changed(`${name}.residual`, this.residual(`${name}.around_feed_forward`, x, think));
     }
 
     decoderLayer(name, x, memory, cache) {
@@ -157,10 +174,8 @@ globalThis.live_engine = (() => {
       const past = { causal: true, cache: cache.target };
       const attend = (y) => this.attention(`${name}.self_attention`, y, y, past);
       const look = (y) => this.attention(`${name}.cross_attention`, y, ...source);
-      const think = (y) => this.feedForward(`${name}.feed_forward`, y);
       x = this.residual(`${name}.around_self`, x, attend);
-      x = this.residual(`${name}.around_cross`, x, look);
-      return this.residual(`${name}.around_feed_forward`, x, think);
+      return this.think(name, this.residual(`${name}.around_cross`, x, look));
     }
   }
 
