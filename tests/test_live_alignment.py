@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from browsing import CONTRAST, in_theme, live_page
 from browsing import load as load_script
 from playwright.sync_api import Page, expect
 from stored_models import network, words
@@ -232,22 +231,3 @@ def test_an_address_holds_sentence_map_and_number(browser, file):
     chosen = part(page, "table", "attention").locator("tr").nth(2).locator("td").nth(2)
     expect(chosen).to_have_attribute("aria-selected", "true")
     page.close()
-
-
-# For everyone -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_text_can_be_read_on_its_ground(page: Page, theme):
-    in_theme(page, theme)
-    write(page, "the old wuman is sleeping near the theater .")
-    part(page, "table", "attention").locator("td").nth(4).click()
-    assert page.locator("form").evaluate(CONTRAST) >= 4.5
-
-
-def test_on_a_phone_nothing_is_wider_than_the_page_and_all_can_be_touched(browser, file):
-    with live_page(browser, file, viewport={"width": 360, "height": 740}) as page:
-        write(page, "there were three mirrors near the window and the old woman is sleeping .")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360
-        touched = page.locator("button:visible, label:visible, input[type=text]:visible")
-        assert min(each.bounding_box()["height"] for each in touched.all()) >= 24

@@ -55,7 +55,13 @@ def translator(page: Page) -> None:
     explained(page)
 
 
-FULL = {"gpt": gpt, "bert": bert, "translator": translator}
+def alignment(page: Page) -> None:
+    line = "there were three mirrors near the window and the old wuman is sleeping ."
+    page.get_by_role("textbox", name="English").fill(line)
+    explained(page)
+
+
+FULL = {"alignment": alignment, "gpt": gpt, "bert": bert, "translator": translator}
 """Kind → what a reader does until it shows much; other kinds show all at once."""
 
 
