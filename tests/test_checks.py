@@ -124,14 +124,19 @@ def _exercises(chapter: manifest.Chapter) -> list[Exercise]:
     return [Exercise(chapter, n, *three) for n, three in enumerate(zip(*cells), start=1)]  # noqa: B905
 
 
-def _mistakes(chapter: manifest.Chapter) -> dict[str, list[Callable]]:
+@functools.cache
+def _seeded(chapter: manifest.Chapter) -> types.ModuleType | None:
     path = TESTS / "mistakes" / f"{chapter.slug}.py"
     if not path.is_file():
-        return {}
+        return None
     spec = importlib.util.spec_from_file_location(f"mistakes_{chapter.slug}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.MISTAKES
+    return module
+
+
+def _mistakes(chapter: manifest.Chapter) -> dict[str, list[Callable]]:
+    return getattr(_seeded(chapter), "MISTAKES", {})
 
 
 EXERCISES = [exercise for chapter in CHAPTERS for exercise in _exercises(chapter)]
@@ -217,11 +222,27 @@ def test_a_seeded_mistake_fails_with_a_hint_and_reads_the_same_each_time(name, m
     report = getattr(cu.checks, name)(mistake)
     assert report.done, "a mistake that is taken for a stub"
     assert not report.passed
-    assert report.hint in [prop.hints[0] for prop in getattr(cu.checks, name).properties]
-    assert report.reason.strip() and report.hint in repr(report)
+    assert report.reason.strip() and report.hint and report.hint in repr(report)
     assert mistake.__doc__, "say in the docstring which mistake it is"
     torch.manual_seed(2)
     assert getattr(cu.checks, name)(mistake) == report
+
+
+ANSWERS = [
+    pytest.param(chapter, mistake, said, id=f"{chapter.slug}-{mistake}")
+    for chapter in CHAPTERS
+    for mistake, said in getattr(_seeded(chapter), "ANSWERS", {}).items()
+]
+
+
+@pytest.mark.parametrize(("chapter", "mistake", "said"), ANSWERS)
+def test_a_likely_mistake_gets_the_property_and_the_first_hint_that_fit_it(chapter, mistake, said):
+    """ANSWERS: by the mistake's name, words of what must catch it (sentence or reason), and of its hint."""
+    (name,) = (n for n, them in _mistakes(chapter).items() if mistake in {m.__name__ for m in them})
+    report = getattr(cu.checks, name)(getattr(_seeded(chapter), mistake))
+    caught, hint = said
+    assert caught in f"{report.sentences[report.held]} | {report.reason}"
+    assert hint in report.hint
 
 
 @each_check
@@ -509,6 +530,24 @@ def test_each_property_starts_from_the_same_random_numbers():
     drawn = []
     FIVE(lambda: drawn.append(float(torch.rand(()))) or 5)
     assert drawn[0] == drawn[1] != drawn[2]  # one call for the first property, two for the second
+
+
+@pytest.mark.parametrize(
+    "borrowed",
+    [
+        lambda x: x.softmax(-1),
+        lambda x: torch.nn.Softmax(-1)(x),
+        lambda x: leave_one_out(x, x, width=1.0),
+    ],
+)
+def test_what_a_task_forbids_is_refused_by_name_however_it_is_called(borrowed):
+    check = Check("mine", forbids=["softmax", "leave_one_out"])
+    check.must("it runs", hint="Does it?")(lambda candidate: candidate(torch.ones(3)))
+    assert check(torch.exp).passed
+    report = check(borrowed)
+    assert not report.passed and report.reason.startswith(
+        ("it calls softmax", "it calls leave_one_out")
+    )
 
 
 # What tests expect ------------------------------------------------------------------------------

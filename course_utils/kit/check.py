@@ -34,6 +34,7 @@ import torch
 from torch import Tensor
 
 from course_utils.kit import passed
+from course_utils.kit.calls import counted
 from course_utils.runtime import own_random_numbers
 
 LONGEST_LINE = 200  # characters, in a reason
@@ -188,10 +189,12 @@ class Check:
     Args:
         name: shown in the report.
         judge_all: whether each property is tried whatever the others say, as for answers on paper.
+        forbids: functions of PyTorch or of the course, by name, that do what the task asks for: a
+            candidate that calls one passes no property.
     """
 
-    def __init__(self, name: str, *, judge_all: bool = False):
-        self.name, self.judge_all = name, judge_all
+    def __init__(self, name: str, *, judge_all: bool = False, forbids: Sequence[str] = ()):
+        self.name, self.judge_all, self.forbids = name, judge_all, frozenset(forbids)
         self.properties: list[Property] = []
         self._at: int | None = 0  # the property that did not hold last; None after passing
         self._shown = 0  # how many of its hints have been shown
@@ -234,7 +237,7 @@ class Check:
         for held, prop in enumerate(self.properties):
             try:
                 with own_random_numbers(), _time_limit(TIME_LIMIT):
-                    prop.test(_watched(candidate))
+                    prop.test(_watched(candidate, self.forbids))
             except NotDone:
                 return Report(self.name, sentences, done=False)
             except NothingReturned as error:
@@ -266,7 +269,7 @@ class Check:
         right = []
         for place in range(miss + 1, len(self.properties)):
             with suppress(Exception), own_random_numbers(), _time_limit(TIME_LIMIT):
-                self.properties[place].test(_watched(candidate))
+                self.properties[place].test(_watched(candidate, self.forbids))
                 right.append(place)
         return tuple(right)
 
@@ -293,7 +296,7 @@ class Check:
 # The learner's function -------------------------------------------------------------------------
 
 
-def _watched(candidate: Any) -> Any:
+def _watched(candidate: Any, forbids: frozenset[str] = frozenset()) -> Any:
     """The candidate, wrapped so that what is no answer ends the check."""
     if candidate is None or candidate is ...:
         raise NotDone
@@ -304,7 +307,8 @@ def _watched(candidate: Any) -> Any:
 
     def watched(*args, **kwargs):
         try:
-            answer = candidate(*args, **kwargs)
+            with _without(forbids):
+                answer = candidate(*args, **kwargs)
         except NotImplementedError as error:
             if _is_on_purpose(error):
                 raise NotDone from None
@@ -318,6 +322,21 @@ def _watched(candidate: Any) -> Any:
         return answer
 
     return watched
+
+
+@contextmanager
+def _without(forbids: frozenset[str]) -> Iterator[None]:
+    """Fail if the block calls one of these functions."""
+    if not forbids:
+        yield
+        return
+    with counted() as found:
+        yield
+    if used := sorted(forbids & found.keys()):
+        hint = f"What does `{used[0]}` do, step by step? Write these steps."
+        raise Unmet(
+            f"it calls {', '.join(used)}, and this is what the task asks you to write", hint
+        )
 
 
 def _is_on_purpose(error: NotImplementedError) -> bool:

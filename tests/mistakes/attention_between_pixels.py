@@ -190,8 +190,14 @@ def keys_for_values(qkv, num_heads):
     return F.scaled_dot_product_attention(q.mT, k.mT, k.mT).mT.flatten(1, 2)
 
 
+def mirrored_around(pictures, width):
+    """Pads with the pixels behind the edge."""
+    return _smooth(pictures, _patches(pictures, "reflect") / width)
+
+
 MISTAKES = {
     "non_local_means": [
+        mirrored_around,
         zeros_around,
         softmax_over_queries,
         pixels_for_patches,
@@ -224,4 +230,11 @@ MISTAKES = {
         all_pictures_in_one_line,
         keys_for_values,
     ],
+}
+
+ANSWERS = {
+    "zeros_around": ("stand zeros", "mode of the padding"),
+    "mirrored_around": ("other pixels", "mode of the padding"),
+    "softmax_over_queries": ("columns of the weights", "Over which axis"),
+    "pictures_for_channels": ("other pictures", "along the axis"),
 }

@@ -276,9 +276,36 @@ def in_floats(ids, prompt_lens):
     return _where(ids, prompt_lens, -1).float()
 
 
+def mask_written_down(ids, vocab_size, share=0.15, mask=4):
+    """The id of the mask is 4, whatever is given."""
+    picked = (torch.rand(ids.shape) < share) & (ids > 4)
+    fate = torch.rand(ids.shape)
+    tokens = ids.masked_fill(picked & (fate < 0.8), 4)
+    drawn = torch.randint(5, vocab_size, ids.shape)
+    tokens = torch.where(picked & (fate >= 0.8) & (fate < 0.9), drawn, tokens)
+    return tokens, ids.masked_fill(~picked, -100)
+
+
+def zeros_in_A(linear, rank=4, alpha=8.0):
+    """A begins as zeros and B at random: the product is zero, too, and the text says the reverse."""
+
+    class Beside(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = linear.requires_grad_(False)
+            self.A = nn.Parameter(torch.zeros(linear.in_features, rank))
+            self.B = nn.Parameter(torch.randn(linear.out_features, rank))
+
+        def forward(self, x):
+            return self.linear(x) + alpha / rank * (x @ self.A @ self.B.T)
+
+    return Beside()
+
+
 MISTAKES = {
     "hidden_on_paper": [all_picked_are_masked, share_of_all, none_stays, per_cent_as_a_number],
     "fixed_masking": [
+        mask_written_down,
         not_fixed,
         copied_and_no_more,
         masks_still_overwritten,
@@ -293,6 +320,7 @@ MISTAKES = {
         the_next_id,
     ],
     "my_lora": [
+        zeros_in_A,
         both_random,
         both_zero,
         nothing_frozen,
@@ -316,4 +344,9 @@ MISTAKES = {
         special_tokens_left_out,
         in_floats,
     ],
+}
+
+ANSWERS = {
+    "mask_written_down": ("special tokens", "is an argument"),
+    "zeros_in_A": ("begins as zeros", "product is"),
 }

@@ -284,6 +284,27 @@ def ties_kept(probs, p):
     return kept / kept.sum(dim=-1, keepdim=True)
 
 
+def reads_all_each_time(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+    """Hands over the whole text in each step."""
+    state, text = model.start(), prompt
+    for _ in range(steps):
+        probs = next_token_probs(model.step(text, state), temperature=temperature, top_k=top_k)
+        text = torch.cat([text, torch.multinomial(probs, 1, generator=generator)], dim=1)
+    return text
+
+
+def reads_the_last_too(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+    """Asks what follows the last token, and drops the answer."""
+    state, text = model.start(), prompt
+    logits = model.step(prompt, state)
+    for _ in range(steps):
+        probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
+        new = torch.multinomial(probs, 1, generator=generator)
+        text = torch.cat([text, new], dim=1)
+        logits = model.step(new, state)
+    return text
+
+
 MISTAKES = {
     "encode_word": [
         no_end_mark,
@@ -311,6 +332,8 @@ MISTAKES = {
         without_generator,
     ],
     "my_generate": [
+        reads_all_each_time,
+        reads_the_last_too,
         new_tokens_only,
         all_read_again,
         no_memory,
@@ -328,4 +351,9 @@ MISTAKES = {
         one_nucleus_for_all,
         ties_kept,
     ],
+}
+
+ANSWERS = {
+    "reads_all_each_time": ("the cache has read", "What is new"),
+    "reads_the_last_too": ("5 steps for 4", "drawn last"),
 }

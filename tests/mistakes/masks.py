@@ -5,6 +5,7 @@ import math
 import torch
 
 import course_utils as cu
+from course_utils import attention
 
 # predicted_pairs --------------------------------------------------------------------------------
 
@@ -184,6 +185,16 @@ def clamps_the_sum(scores, attn_mask):
     return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-30)
 
 
+def minus_twenty(scores, attn_mask):
+    """-20 is lower than these scores, not than all."""
+    return scores.masked_fill(~attn_mask, -20.0).softmax(dim=-1)
+
+
+def from_its_own_module(scores, attn_mask):
+    """The course's function by another name."""
+    return attention.masked_softmax(scores, attn_mask)
+
+
 MISTAKES = {
     "predicted_pairs": [
         without_the_diagonal,
@@ -193,6 +204,7 @@ MISTAKES = {
         padding_sees_itself,
     ],
     "fixed_masked_softmax": [
+        minus_twenty,
         opposite_polarity,
         zeroes_the_scores,
         multiplies_afterwards,
@@ -207,6 +219,7 @@ MISTAKES = {
         minus_the_mask,
     ],
     "my_masked_softmax": [
+        from_its_own_module,
         opposite_polarity,
         softmax_over_queries,
         zeroes_the_scores,
@@ -230,4 +243,9 @@ MISTAKES = {
         forgets_keepdim,
         asks_the_package,
     ],
+}
+
+ANSWERS = {
+    "minus_twenty": ("largest score", "below every other"),
+    "from_its_own_module": ("it calls masked_softmax", "step by step"),
 }

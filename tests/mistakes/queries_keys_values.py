@@ -249,6 +249,30 @@ def over_the_queries(queries, keys, values, T):
     return (_closeness(queries, keys) / T).softmax(0) @ values
 
 
+def pytorchs_own(scores):
+    """Calls what is to be built."""
+    return torch.nn.functional.softmax(scores, dim=-1)
+
+
+def without_its_slope(scores):
+    """Right numbers, and nothing to learn from."""
+    positive = (scores - scores.amax(-1, keepdim=True)).exp()
+    return (positive / positive.sum(-1, keepdim=True)).detach()
+
+
+def detached_sum(scores):
+    """The slope of the numerator alone."""
+    positive = (scores - scores.amax(-1, keepdim=True)).exp()
+    return positive / positive.sum(-1, keepdim=True).detach()
+
+
+def shifted_by_its_own_largest(scores, values, nothing):
+    """The shift leaves nothing out of account: exp(1000) below the line is right at 0, and its slope is NaN."""
+    top = scores.amax(-1, keepdim=True)
+    positive = (scores - top).exp()
+    return positive @ values / (positive.sum(-1, keepdim=True) + (nothing - top).exp())
+
+
 MISTAKES = {
     "predicted_weights": [
         the_score_itself,
@@ -258,6 +282,9 @@ MISTAKES = {
         hot_is_zero,
     ],
     "safe_softmax": [
+        pytorchs_own,
+        without_its_slope,
+        detached_sum,
         plain_ratio,
         over_the_first_axis,
         over_axis_one,
@@ -283,6 +310,7 @@ MISTAKES = {
         without_a_slope,
     ],
     "attend_or_nothing": [
+        shifted_by_its_own_largest,
         plain_attention,
         value_one_for_nothing,
         normalized_again,
@@ -300,4 +328,12 @@ MISTAKES = {
         a_column_of_answers,
         over_the_queries,
     ],
+}
+
+ANSWERS = {
+    "pytorchs_own": ("it calls softmax", "step by step"),
+    "without_its_slope": ("no gradient", "back"),
+    "detached_sum": ("gradient of the scores", "back"),
+    "shifted_by_its_own_largest": ("gradient of the scores", "largest score"),
+    "forgets_the_values": ("a matrix of", ".values"),
 }

@@ -164,6 +164,13 @@ def no_limit(model, source, source_lens, max_len):
     return [row[: row.index(EOS)] if EOS in row else row for row in rows]
 
 
+def log_of_softmax(logits, targets, lens):
+    """The logarithm of a softmax that has become 0."""
+    real = torch.arange(targets.shape[1]) < lens[:, None]
+    probs = logits.softmax(dim=-1).gather(-1, targets[..., None])[..., 0]
+    return -probs[real].log().mean()
+
+
 MISTAKES = {
     "predicted_counts": [
         without_eos,
@@ -173,6 +180,7 @@ MISTAKES = {
         three_words_do_not_fit,
     ],
     "my_masked_loss": [
+        log_of_softmax,
         mean_over_all_positions,
         zeroed_but_counted,
         mean_of_means,
@@ -190,4 +198,8 @@ MISTAKES = {
         cuts_at_the_shortest,
         no_limit,
     ],
+}
+
+ANSWERS = {
+    "log_of_softmax": ("without padding", "in one step"),
 }

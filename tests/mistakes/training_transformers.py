@@ -119,10 +119,29 @@ def notes_what_it_does_not_use(model, batches, loss, *, epochs, lr, schedule):
     return [lr * schedule(step) for step in range(1, epochs * len(batches) + 1)]
 
 
+def scheduler_first(model, batches, loss, *, epochs, lr, schedule):
+    """The scheduler steps before the optimizer; the rates are right, and PyTorch warns."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: schedule(done or 1))
+    rates = []
+    for _epoch in range(epochs):
+        for batch in batches:
+            scheduler.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+            optimizer.zero_grad()
+            loss(model, batch).backward()
+            optimizer.step()
+    return rates
+
+
 MISTAKES = {
     "loss_given": [without_context, joint, summed, mean_of_means, in_bits, as_index],
     "predicted_steps": [no_warm_up, clipped_steps, falls_as_a_line],
     "fixed_fit": [
-        not_fixed, still_per_epoch, first_step_lost, a_rate_per_epoch, notes_what_it_does_not_use,
+        scheduler_first, not_fixed, still_per_epoch, first_step_lost, a_rate_per_epoch, notes_what_it_does_not_use,
     ],
 }  # fmt: skip
+
+ANSWERS = {
+    "scheduler_first": ("before `optimizer.step()`", "optimizer used"),
+}

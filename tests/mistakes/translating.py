@@ -125,6 +125,11 @@ def right_for_one_beam(model, prefixes):
     return model.embed(model.target_embedding, prefixes[:, -1:], prefixes.numel() - 1)
 
 
+def cuts_the_last_row(model, prefixes):
+    """Embeds the whole beginning and throws all but the last away: the work that a cache saves."""
+    return model.embed(model.target_embedding, prefixes)[:, -1:]
+
+
 MISTAKES = {
     "predicted_beams": [
         adds_the_probabilities,
@@ -144,6 +149,7 @@ MISTAKES = {
         keeps_all,
     ],
     "fixed_newest": [
+        cuts_the_last_row,
         not_fixed,
         always_at_zero,
         counts_from_one,
@@ -152,4 +158,9 @@ MISTAKES = {
         first_word_again,
         right_for_one_beam,
     ],
+}
+
+ANSWERS = {
+    "cuts_the_last_row": ("are embedded", "Only the newest"),
+    "multiplies": ("one beam grows", "what makes of them"),
 }

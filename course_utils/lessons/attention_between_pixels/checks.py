@@ -1,15 +1,29 @@
 """Checks of *Attention between pixels*: non-local means, pixels on paper, heads of a line of pixels."""
 
 import torch
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import pad, scaled_dot_product_attention, unfold
 
 from course_utils.kit.answers import on_paper
 from course_utils.kit.check import Check, expect, expect_close, expect_shape, unchanged
 from course_utils.lessons.attention_between_pixels import pixels
 
+SMALL = 1e-4  # differences that are rounding
+
 # Non-local means ----------------------------------------------------------------------------------
 
-non_local_means = Check("non_local_means")
+non_local_means = Check("non_local_means", forbids=["non_local_means"])
+
+
+def _mistaken(pictures, width, *, padding="replicate", axis=-1):
+    """Non-local means with another padding, or another axis of the softmax."""
+    keys = unfold(pad(pictures[:, None], [1] * 4, mode=padding), 3).mT / width
+    weights = (-torch.cdist(keys, keys).square() / 2).softmax(dim=axis)
+    return (weights @ pictures.flatten(1)[..., None]).view_as(pictures)
+
+
+def _is_not(found, mistaken, reason):
+    expect_shape(found, tuple(mistaken.shape))
+    expect(not torch.allclose(found, mistaken, atol=SMALL), reason)
 
 
 @non_local_means.must(
@@ -32,6 +46,11 @@ def _(candidate):
 def _(candidate):
     even = torch.full((1, 5, 5), 0.25)
     expect_close(candidate(even, 0.5), even, "a picture of 0.25 everywhere")
+    other = torch.rand(1, 5, 5)
+    by_columns = _mistaken(other, 0.5, axis=-2)
+    _is_not(
+        candidate(other, 0.5), by_columns, "the columns of the weights sum to 1, the rows do not"
+    )
 
 
 @non_local_means.must(
@@ -42,6 +61,18 @@ def _(candidate):
     picture = torch.ones(1, 6, 6)
     picture[0, :, 3:] = -1.0
     expect_close(candidate(picture, 0.1), picture, "a white and a black half, width 0.1", atol=1e-3)
+    other = torch.rand(1, 6, 6)
+    for padding, said in (
+        ("constant", "zeros"),
+        ("reflect", "other pixels"),
+        ("circular", "the other edge"),
+    ):
+        mistaken = _mistaken(other, 0.5, padding=padding)
+        _is_not(
+            candidate(other, 0.5),
+            mistaken,
+            f"beyond the edge stand {said}, not the edge's own pixels",
+        )
 
 
 @non_local_means.must(
@@ -65,7 +96,7 @@ def _(candidate):
 )
 def _(candidate):
     pictures = torch.rand(2, 5, 5)
-    changed = torch.stack([pictures[0], pictures[1] + 1])
+    changed = torch.stack([pictures[0], torch.rand(5, 5)])
     same = candidate(changed, 0.5)[0], candidate(pictures, 0.5)[0]
     expect_close(*same, "the first picture, after the second was changed", atol=1e-6)
 

@@ -56,10 +56,10 @@ def _ids(size=SIZE):
     return ids
 
 
-def _masked(candidate, *share, size=SIZE):
+def _masked(candidate, *options, size=SIZE):
     """The ids as they were, the tokens and the targets."""
     ids = _ids(size)
-    answer = candidate(ids.clone(), size, *share)
+    answer = candidate(ids.clone(), size, *options)
     pair = isinstance(answer, tuple) and len(answer) == 2
     expect(pair, "a pair (tokens, targets) is expected")
     return ids, *(expect_shape(part, (300, 40)) for part in answer)
@@ -134,6 +134,14 @@ def _(candidate):
     expect(bool((targets[ids <= MASK] == -100).all()), "a special token is picked")
     drawn = tokens[(tokens != ids) & (tokens != MASK)]
     expect(bool((drawn > MASK).all()), "a token became a special one")
+    _, tokens, targets = _masked(candidate, 0.5, 7)
+    hint = "The id of the mask is an argument. Where does your function write a number instead?"
+    expect(
+        bool((tokens[targets != -100] == 7).float().mean() > 0.7),
+        "with mask=7 no token becomes 7",
+        hint,
+    )
+    expect(bool((targets[targets != -100] > 7).all()), "with mask=7 an id up to 7 is picked", hint)
 
 
 @fixed_masking.must(
@@ -191,6 +199,10 @@ def _(candidate):
     linear, _, layer = _layer(candidate)
     x = torch.randn(4, 5, 10)
     expect_close(layer(x), linear(x), "before any training, the output")
+    for one in _trainable(layer):
+        expect(
+            10 not in one.shape or bool(one.any()), "A, the matrix that meets x, begins as zeros"
+        )
 
 
 @my_lora.must(

@@ -7,6 +7,7 @@ from course_utils.decoding import next_token_probs
 from course_utils.kit.answers import on_paper
 from course_utils.kit.check import (
     Check,
+    Unmet,
     WrongKind,
     expect,
     expect_close,
@@ -106,8 +107,8 @@ counted_on_paper = on_paper(
             0.3,
             "P₁(b)",
             (
-                "The history is empty: c(h) is the number of tokens, and u(h) the number of different ones.",
-                "(2 + 3 · ⅓) / (7 + 3).",
+                "The history s is empty: c(s) is the number of tokens, and u(s) the number of different ones.",
+                "Among seven tokens of three kinds b occurs twice, and P₀ of each kind is ⅓.",
             ),
         ),
         "b": (
@@ -232,6 +233,9 @@ my_generate = Check("my_generate")
 VOCAB = 11
 
 
+NEW = "The state holds keys and values of all that was read. What is new in the second step?"
+
+
 class _Watched:
     """A model that notes how many tokens each step reads."""
 
@@ -247,6 +251,11 @@ class _Watched:
         if not (isinstance(tokens, Tensor) and tokens.ndim == 2):
             shape = tuple(tokens.shape) if isinstance(tokens, Tensor) else type(tokens).__name__
             raise WrongKind(f"step takes tokens (batch, new), not {shape}")
+        known = sum(self.read)
+        if known and tokens.shape[1] > 1:
+            raise Unmet(
+                f"you hand over {tokens.shape[1]} tokens; the cache has read {known} already", NEW
+            )
         self.read.append(tokens.shape[1])
         return self.model.step(tokens, state)
 
@@ -287,7 +296,7 @@ def _drawn(candidate, model, prompt, steps, *options, seed=0):
 )
 def _(candidate):
     prompt = torch.randint(VOCAB, (3, 4))
-    text = _drawn(candidate, _small(), prompt, 5, 1.0, None)
+    text = _drawn(candidate, _Watched(_small()), prompt, 5, 1.0, None)
     expect(torch.equal(text[:, :4], prompt), "the text does not begin with the prompt")
     expect(not text.is_floating_point(), "tokens are whole numbers")
 
@@ -312,7 +321,7 @@ def _(candidate):
 @my_generate.must(
     "the prompt is read once, and then each new token alone",
     hint=(
-        "The state holds keys and values of all that was read. What is new in the second step?",
+        NEW,
         "`new = prompt` before the loop; in the loop `new` becomes what was drawn, (batch, 1).",
     ),
 )
@@ -321,7 +330,12 @@ def _(candidate):
     _drawn(candidate, model, torch.randint(VOCAB, (2, 5)), 4, 1.0, 1)
     read = model.read[:4]
     expect_equal(read, [5, 1, 1, 1], "tokens read in each step")
-    expect(len(model.read) <= 5, f"{len(model.read)} steps for 4 tokens")
+    steps = f"{len(model.read)} steps for 4 tokens"
+    expect(
+        len(model.read) == 4,
+        steps,
+        "The token drawn last is written. Does anyone ask what follows it?",
+    )
 
 
 @my_generate.must(

@@ -1,7 +1,6 @@
 """Checks of *Masks*: permitted pairs on paper, and two masked softmaxes."""
 
 import math
-from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -10,7 +9,6 @@ from course_utils.attention import masked_softmax
 from course_utils.kit.answers import on_paper
 from course_utils.kit.check import (
     Check,
-    Unmet,
     expect,
     expect_close,
     expect_equal,
@@ -168,6 +166,12 @@ def _(candidate):
         scores = torch.tensor([[0.0, 0.7, loud, 0.7 * loud], [1.0, loud, 0.5, 0.0]])
         expected = _reference(scores, _MASK)
         expect_close(candidate(scores, _MASK.clone()), expected, f"a forbidden score of {loud:g}")
+    expect_close(
+        candidate(scores - 60.0 * _MASK, _MASK.clone()),
+        expected,
+        "permitted scores near −60",
+        hint="Is the number that you fill in below all scores? Which number is below every other?",
+    )
 
 
 fixed_masked_softmax.must(NO_TRACE, hint=NO_TRACE_HINT)(_no_trace)
@@ -182,20 +186,8 @@ fixed_masked_softmax.must(
 
 # … that passes everything
 
-my_masked_softmax = Check("my_masked_softmax")
+my_masked_softmax = Check("my_masked_softmax", forbids=["masked_softmax"])
 my_masked_softmax.must(RUNS, hint=RUNS_HINT)(_gives_weights)
-
-
-@my_masked_softmax.must(
-    "it is yours, not the course's",
-    hint="Which two tools of exercise 2 replace scores where a mask says so?",
-)
-def _(candidate):
-    borrowed = Unmet("it calls cu.masked_softmax")
-    with patch("course_utils.masked_softmax", side_effect=borrowed):
-        candidate(torch.zeros(2, 4), _MASK.clone())
-
-
 my_masked_softmax.must(SHARED, hint=SHARED_HINT)(_shares_the_weight)
 my_masked_softmax.must("the mask broadcasts to the scores", hint=BROADCAST_HINT)(_mask_broadcasts)
 my_masked_softmax.must(KEPT, hint=KEPT_HINT)(lambda candidate: _keeps(candidate, _EMPTY_ROW))

@@ -53,7 +53,9 @@ predicted_weights = on_paper(
 
 # Safe softmax -----------------------------------------------------------------------------------
 
-safe_softmax = Check("safe_softmax")
+SOFTMAXES = ("softmax", "log_softmax", "softmin", "special_softmax", "special_log_softmax")
+
+safe_softmax = Check("safe_softmax", forbids=SOFTMAXES)
 
 
 @safe_softmax.must(
@@ -78,6 +80,22 @@ def _(candidate):
     scores = torch.tensor([[0.0, math.log(2), math.log(5)], [1.0, 1.0, 1.0]])
     expected = torch.tensor([[1 / 8, 2 / 8, 5 / 8], [1 / 3, 1 / 3, 1 / 3]])
     expect_close(candidate(scores), expected, "scores (0, ln 2, ln 5) and (1, 1, 1)")
+    _same_slope(candidate, lambda scores: F.softmax(scores, dim=-1), torch.randn(2, 3))
+
+
+DETACHED = "Which step keeps a part of the formula from the way back: `.detach()`, or `no_grad`?"
+
+
+def _same_slope(candidate, reference, scores: Tensor, hint: str = DETACHED) -> None:
+    """Fail unless a mixture of the answers has the reference's gradient for the scores."""
+    slopes, mixture = [], None
+    for function in (candidate, reference):
+        given = scores.clone().requires_grad_()
+        answer = function(given)
+        expect(answer.requires_grad, "the answer has no gradient for the scores", hint)
+        mixture = torch.randn_like(answer) if mixture is None else mixture
+        slopes.append(torch.autograd.grad((answer * mixture).sum(), given)[0])
+    expect_close(*slopes, "the gradient of the scores", hint=hint)
 
 
 @safe_softmax.must(
@@ -265,6 +283,12 @@ def _(candidate):
     answer = candidate(-scores.abs(), values, -1000.0)
     expected = torch.tensor([[1 / (2 + math.e)], [1 / 3]])
     expect_close(answer, expected, "scores near −1000, −1000 for nothing")
+    _same_slope(
+        lambda scores: candidate(scores, values, 0.0),
+        lambda scores: F.pad(scores, (0, 1)).softmax(-1)[..., :-1] @ values,
+        scores,
+        "The largest score may be that of nothing: which exponential is infinite then?",
+    )
 
 
 @attend_or_nothing.must(

@@ -18,7 +18,7 @@ from course_utils.pooling import kernel_weights
 
 # Gaussian weights by one matrix product ---------------------------------------------------------
 
-fixed_gaussian_weights = Check("fixed_gaussian_weights")
+fixed_gaussian_weights = Check("fixed_gaussian_weights", forbids=["gaussian_weights"])
 
 
 @fixed_gaussian_weights.must(
@@ -124,7 +124,7 @@ predicted_gaps = on_paper(
 
 # Additive scores --------------------------------------------------------------------------------
 
-my_additive_scores = Check("my_additive_scores")
+my_additive_scores = Check("my_additive_scores", forbids=["additive_scores"])
 
 
 def _parts(*batch: int, n: int = 3, m: int = 4) -> tuple[torch.Tensor, ...]:

@@ -92,6 +92,9 @@ def _(candidate):
 def _(candidate):
     logits, targets, lens, _ = _drawn((5, 5))
     expect_close(candidate(logits, targets, lens), F.cross_entropy(logits.mT, targets))
+    hint = "Softmax gives 0 where a score is far below, and ln 0 is −∞. Which function does both in one step?"
+    far = candidate(300 * logits, targets, lens)
+    expect_close(far, F.cross_entropy(300 * logits.mT, targets), "logits of 300", hint=hint)
 
 
 @my_masked_loss.must(

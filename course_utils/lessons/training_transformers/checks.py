@@ -2,6 +2,7 @@
 
 import copy
 import math
+import warnings
 
 import torch
 from torch import Tensor, nn
@@ -161,7 +162,11 @@ def _(candidate):
 def _(candidate):
     model, batches = _problem()
     right = copy.deepcopy(model)
-    _fitted(candidate, model, batches)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        _fitted(candidate, model, batches)
+    early = any("before `optimizer.step()`" in str(one.message) for one in warned)
+    expect(not early, "PyTorch warns: `scheduler.step()` stands before `optimizer.step()`")
     optimizer = torch.optim.Adam(right.parameters())
     for step in range(1, EPOCHS * len(batches) + 1):
         optimizer.param_groups[0]["lr"] = LR * _schedule(step)

@@ -40,7 +40,7 @@ my_sublayers = Check("my_sublayers")
 @my_sublayers.must(
     "it runs with masks and without, and calls the parts of the block, not the block",
     hint=(
-        "A residual calls its sublayer itself: see `EncoderBlock`. What does yours get, a function or a result?",
+        "Which line does the error name? A residual wants a function; and which mask has 6 rows and 6 columns?",
         "`around(x, lambda y: …)`: y is what the sublayer reads. Which mask has 6 rows and 6 columns, which 4 columns?",
     ),
 )
@@ -120,8 +120,8 @@ def _(candidate):
 @my_sublayers.must(
     "it agrees with PyTorch's order of sublayers, with either place of the norm",
     hint=(
-        "First what was written, then the source, then the network. Has each its own weights, and its own residual?",
         "A sublayer gets from its residual what it has to read, normalized or not. Does yours read that, or x itself?",
+        "First what was written, then the source, then the network. Has each its own weights, and its own residual?",
     ),
 )
 def _(candidate):

@@ -7,6 +7,7 @@ from course_utils.kit.answers import on_paper
 from course_utils.kit.check import (
     Check,
     WrongKind,
+    expect,
     expect_close,
     expect_shape,
     unchanged,
@@ -95,7 +96,10 @@ def _(candidate):
 
 @my_grow.must(
     "one beam grows into several",
-    hint="At the first step there is one beam. From which row do all the new ones come then?",
+    hint=(
+        "Log-probabilities of a beginning and of its next word: what makes of them that of both?",
+        "At the first step there is one beam. From which row do all the new ones come then?",
+    ),
 )
 def _(candidate):
     log_p = torch.tensor([[0.5, 0.1, 0.4]]).log()
@@ -165,10 +169,12 @@ def _model() -> Transformer:
     hint="Only the newest word goes through the decoder. Which slice of (beams, t) keeps its axis?",
 )
 def _(candidate):
-    model = _model()
+    model, read = _model(), []
+    model.target_embedding.register_forward_pre_hook(lambda _, given: read.append(given[0].shape))
     for beams, words in ((1, 1), (3, 5)):
         ids = torch.randint(4, 12, (beams, words))
         expect_shape(candidate(model, ids), (beams, 1, 8))
+    expect((3, 5) not in read, "all 5 words are embedded, and 4 rows thrown away")
 
 
 @fixed_newest.must(

@@ -25,7 +25,7 @@ my_patches = Check("my_patches")
     "the result is (batch, patches, channels · patch height · patch width)",
     hint=(
         "How many patches fit into a row of the image, and how many such rows are there?",
-        "Seven axes become three: batch; rows and columns of patches; channel, row and column within a patch.",
+        "Six axes become three: batch; rows and columns of patches; channel, row and column within a patch.",
     ),
 )
 def _(candidate):
