@@ -465,6 +465,7 @@ def test_a_model_can_be_copied_and_pickled_while_it_records_and_the_copies_do_no
             pickle.loads(pickle.dumps(model)),
             torch.load(saved, weights_only=False),
         ):
+            assert not any(getattr(module, "watched", False) for module in other.modules())
             torch.testing.assert_close(other(2 * x), model(2 * x))
             maps.update(seen)
             other(3 * x)

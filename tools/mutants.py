@@ -22,7 +22,7 @@ MUTMUT = "mutmut==3.8.1"
 TESTS = {
     "arguments": "attention interventions",
     "attention": "attention",
-    "cache": "attention decoding language",
+    "cache": "attention models decoding",
     "decoding": "decoding language",
     "metrics": "metrics images translation",
     "pooling": "pooling",
