@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import course_utils as cu
-from course_utils.studio import doctor
+from course_utils.studio import doctor, manifest, pairs
 
 GB = 10**9
 
@@ -376,3 +376,13 @@ def test_sliders_that_are_switched_off(jupyter, page, extension, look):
     finding = look("Sliders")
     assert finding.mark == "✗"
     assert f"jupyter labextension enable {extension}`" in finding.remedy
+
+
+def test_a_page_shows_nothing_of_its_author_s_machine(monkeypatch):
+    monkeypatch.setenv("COURSE_NEUTRAL", "1")
+    report = cu.doctor()
+    assert set(report.findings.values()) == {doctor.UNSEEN} and "✓" not in repr(report)
+    first = manifest.load(files=False).chapters[0]
+    made = pairs.read(first.ipynb).cells
+    (shown,) = [cell for cell in made if cell.source == "cu.doctor()"]
+    assert shown.outputs[0].data["text/plain"] == repr(report)

@@ -53,8 +53,13 @@ class Finding:
 
     @property
     def mark(self) -> str:
-        """✓ fine, ○ fine and could be better, ✗ to fix."""
+        """✓ fine, ○ fine and could be better, ✗ to fix; · not looked at."""
+        if self is UNSEEN:
+            return "·"
         return "✗" if not self.ok else "○" if self.remedy else "✓"
+
+
+UNSEEN = Finding("run this cell to see yours")
 
 
 class Report:
@@ -74,6 +79,8 @@ class Report:
         broken = [subject for subject, finding in self.findings.items() if not finding.ok]
         if broken:
             return f"To fix: {', '.join(broken)}. The column “To do” says how."
+        if UNSEEN in self.findings.values():
+            return "Nothing has been looked at yet."
         return "All is well: every chapter will run here."
 
     def __repr__(self) -> str:
@@ -108,7 +115,10 @@ def doctor() -> Report:
 
     Python, PyTorch and the other packages, the device, threads, memory, disk, the data files against
     their checksums, and what JupyterLab needs for sliders. Never raises; takes well under a second.
+    With COURSE_NEUTRAL=1, as `make notebooks` sets it, the subjects alone: a page says nothing of its author's machine.
     """
+    if os.environ.get("COURSE_NEUTRAL") == "1":
+        return Report(dict.fromkeys(LOOKS, UNSEEN))
     return Report({subject: _look(look) for subject, look in LOOKS.items()})
 
 

@@ -123,8 +123,7 @@ with cu.guard("Rows sum to 1; car and red are looked at in French order; une is 
 # | forget everything, and run all again | *Kernel → Restart Kernel and Run All Cells…* | |
 # | find a section | the list in the left side bar | |
 #
-# Is your machine ready? ✓ is fine, ○ could be better, ✗ has to be fixed, and then the last column says how. (Before you run the
-# cell, you see the machine on which this page was made.)
+# Is your machine ready? ✓ is fine, ○ could be better, ✗ has to be fixed, and then the last column says how. Run the cell to see it.
 
 # %% tags=["nbval-ignore-output"]
 cu.doctor()
