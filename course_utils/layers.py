@@ -178,6 +178,7 @@ class EncoderLayer(nn.Module):
                 x, keys, keys, attn_mask, is_causal=is_causal, cache=cache, encode=rotation
             )
 
+        # x + dropout(attend(norm(x))), or norm(x + dropout(attend(x))); then the same with the network
         x = self.around_attention(x, attend)
         return self.around_feed_forward(x, self.feed_forward)
 
@@ -255,6 +256,7 @@ class DecoderLayer(nn.Module):
             new = memory if source is None or source.length == 0 else None
             return self.cross_attention(x, new, new, memory_mask, cache=source)
 
+        # x + dropout(attend(norm(x))), or norm(x + dropout(attend(x))); then the same with the others
         x = self.around_self(x, attend)
         x = self.around_cross(x, look_at_source)
         return self.around_feed_forward(x, self.feed_forward)
