@@ -53,7 +53,7 @@ _ROOMS = {
     "train.schedules": "warmup_decay",
     "train.trainer": "Trainer",
     "decoding": "greedy translate",
-    "metrics": "accuracy bleu multiply_adds",
+    "metrics": "bleu multiply_adds",
     "kit.collection": "checks explore",
     "kit.guard": "guard",
     "kit.equal": "equal",

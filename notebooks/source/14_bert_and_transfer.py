@@ -47,6 +47,7 @@ from course_utils.lessons.bert_and_transfer import (
     tasks,
     tuning,
 )
+from course_utils.metrics import accuracy
 from course_utils.models.language import SentenceClassifier
 
 cu.seed_everything(0)
@@ -501,7 +502,7 @@ known = strangeness(few)
 right = [((known > cut) == few.labels.bool()).float().mean() for cut in known]
 threshold = known[torch.stack(right).argmax()]
 called = (strangeness(order_test) > threshold).long()
-print(f"threshold {threshold:.1f}, right {cu.accuracy(called, order_test.labels):.3f}")
+print(f"threshold {threshold:.1f}, right {accuracy(called, order_test.labels):.3f}")
 
 # %% [markdown]
 # Once, with one pretraining: the same weights, used as they were trained, come from 0.65 to about 0.84, near the triples. What this BERT needed for the task was there; the new classifier did not find it with 50 labels. (Fewer numbers to choose are no help: the output layer alone, 130 numbers, is worse; see the next section.) Nearer to the pretraining is not always better: see section 6.
