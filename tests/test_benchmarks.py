@@ -138,15 +138,6 @@ def _pretend(home):
         (home / name).touch()
 
 
-def test_a_subset_is_chosen_by_topic_or_by_part_of_a_name():
-    every = [name for name, _ in run.chosen([])]
-    assert len(every) == len(set(every))
-    assert [name for name, _ in run.chosen(["decoding"])] == ["cache-flat", "cache-recomputing"]
-    assert all("bahdanau" in name for name, _ in run.chosen(["bahdanau"]))
-    with pytest.raises(ValueError, match="'bert' is no benchmark; topics: translation"):
-        run.chosen(["bert"])
-
-
 @pytest.mark.parametrize(
     ("ratio", "at_most", "met"),
     [(2.0, False, True), (1.9, False, False), (2.0, True, True), (2.1, True, False)],

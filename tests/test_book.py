@@ -68,11 +68,6 @@ def test_a_picture_without_alt_text_is_an_error_that_names_the_cell(alt):
         one(code("fig", picture(alt)))
 
 
-def test_two_pictures_in_a_cell_are_an_error():
-    with pytest.raises(transforms.PictureError, match="cell 0 shows 2 pictures"):
-        one(code("fig", picture("one"), picture("two")))
-
-
 @pytest.mark.parametrize("effort", ["*10 minutes · ★★*", "*build · 8 minutes*", "*Section 3 of 7*"])
 def test_the_effort_of_an_exercise_gets_a_class(effort):
     task = f"### Exercise 3 · Widths\n{effort}\n\nShow that…"
@@ -201,18 +196,6 @@ def test_the_contents_show_the_parts_the_appendices_and_the_back_pages():
         *(chapter.notebook for chapter in (*course.chapters, *course.appendices)),
         *("moved", "bibliography"),
     ]
-
-
-def test_launch_buttons_appear_when_the_repository_is_known(small):
-    without = yaml.safe_load(pages.configuration(load(small)))
-    assert without["launch_buttons"]["binderhub_url"] == without["repository"]["url"] == ""
-    assert not without["html"]["use_repository_button"]
-    course = load(small, "https://github.com/someone/course")
-    there = yaml.safe_load(pages.configuration(course))
-    assert there["launch_buttons"]["binderhub_url"] == "https://mybinder.org"
-    assert there["html"]["use_repository_button"]
-    assert there["repository"]["path_to_book"] == "notebooks"
-    assert "git clone https://github.com/someone/course" in pages.cover(course)
 
 
 def test_nothing_is_executed_or_fetched_by_jupyter_book_itself(small):

@@ -191,22 +191,6 @@ def test_a_name_in_several_cells_fills_them():
     assert [way[0][0] for way in drawing.routes] == [a.x, b.x], "both go straight down"
 
 
-def test_a_shortcut_goes_around_what_lies_between_and_nudges_move():
-    nodes = {"b": cu.Box("a much wider box"), "c": cu.Circle("+", nudge=(0, 7))}
-    arrow = cu.Arrow("a", "c", around="right")
-    drawing = cu.Drawing("a\nb\nc", nodes=nodes, arrows=["a -> b -> c", arrow], alt="shortcut")
-    assert max(x for x, _ in drawing.routes[-1]) > drawing.placed["b"].rect.right
-    still = cu.Drawing("a\nb\nc", nodes={**nodes, "c": cu.Circle("+")}, alt="still")
-    assert drawing.placed["c"].rect.y == still.placed["c"].rect.y + 7
-
-
-def test_the_flow_to_the_right_leaves_boxes_at_their_sides():
-    layout = ". b\na .\n. c"
-    for flow, side in (("right", "right"), ("down", "x")):
-        drawing = cu.Drawing(layout, arrows=["a -> b, c"], flow=flow, alt="tree")
-        assert all(way[0][0] == getattr(drawing.placed["a"].rect, side) for way in drawing.routes)
-
-
 def test_cells_show_values_colors_labels_and_sheets():
     cells = cu.Cells(
         ["i", "am"],

@@ -24,7 +24,6 @@ from course_utils.kit.explorer import (
     IntRange,
     Slider,
     Text,
-    Toggle,
 )
 from course_utils.kit.page import MAX_BYTES
 from course_utils.studio.book import explorers
@@ -248,27 +247,6 @@ def test_an_exception_is_raised_where_there_is_a_caller(method):
     assert repr(explorer) == "small(n=1)"
 
 
-def test_every_control_is_named_and_of_the_right_kind():
-    controls = {
-        "n": Slider([0, 1], 0, label="Number"),
-        "kind": Choice({"first": "a", "<second>": "b"}, "a", label="Kind & more"),
-        "on": Toggle(True, label="Switched on"),
-    }
-    form = BeautifulSoup(small(controls).panel().form, "html.parser")
-    slider = form.select_one("input[type=range]")
-    assert (slider["aria-label"], slider["aria-valuetext"], slider["max"]) == ("Number", "0", "1")
-    group = form.select_one("fieldset")
-    assert group.legend.text == "Kind & more"
-    assert [label.text.strip() for label in group.select("label")] == ["first", "<second>"]
-    box = form.select_one("input[type=checkbox]")
-    assert box.has_attr("checked") and box.parent.text.strip() == "Switched on"
-    many = BeautifulSoup(
-        small({"n": Choice(range(6), 2, label="Number")}).panel().form, "html.parser"
-    )
-    assert many.select_one("select").parent.text.strip().startswith("Number")
-    assert many.select_one("option[selected]").text == "2"
-
-
 class Line:
     """A picture of a line of text; it knows no sevens."""
 
@@ -285,20 +263,6 @@ class Line:
 
 def written(value: str = "one") -> Explorer:
     return Explorer("line", Line, {"line": Text(["one", "two <b>"], value, "Your line")})
-
-
-def test_a_reader_writes_a_line_in_lab():
-    explorer = written()
-    panel = explorer.panel()
-    form = BeautifulSoup(panel.form, "html.parser")
-    field = form.select_one("input[type=text]")
-    assert (field["value"], field["maxlength"]) == ("one", "100")
-    assert field.parent.text.strip() == "Your line"
-    assert [option.text for option in form.select("option")] == ["one", "two <b>"]
-    panel.positions = ["  three   words here "]  # what the front end sends
-    assert explorer.values == {"line": "three words here"} == {"line": panel.positions[0]}
-    assert panel.frame["alt"] == "The line says 'three words here'."
-    assert repr(explorer) == "line(line='three words here')"
 
 
 def test_a_line_that_fails_is_said_in_place_and_the_picture_stays():

@@ -74,11 +74,6 @@ def test_it_shows_the_same_each_time_and_prints_nothing(task, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_the_plain_text_holds_the_question_and_not_the_answer():
-    assert repr(cu.predict(**CHOICE)) == f"Predict: {CHOICE['question']} (narrow · middle · wide)"
-    assert repr(cu.predict(**NUMBER)) == "Predict: What is 2 squared? (a number from 0 to 10)"
-
-
 # In a browser -----------------------------------------------------------------------------------
 
 

@@ -47,12 +47,6 @@ def test_both_layouts_of_the_archive_are_read(archive, member, third):
     assert load_tatoeba("fr", max_tokens=4) == pairs[:1]
 
 
-def test_spanish_has_an_archive_of_its_own(archive, capsys):
-    archive(["Go.\tVe."], "spa.txt", "spa-eng.zip")
-    assert load_tatoeba("es") == [Pair(("go", "."), ("ve", "."))]
-    assert "spa-eng.zip: a release that the course was not tested with" in capsys.readouterr().err
-
-
 def test_without_the_archive_the_message_says_where_to_put_it(tmp_path, archive):
     with pytest.raises(DataUnavailable) as error:
         load_tatoeba("fr")
@@ -149,16 +143,6 @@ def tiny(archive, monkeypatch):
     shape = {"embed_dim": 24, "hidden_dim": 24, "num_layers": 2, "dropout": 0.0}
     for name, value in {**sizes, "SHAPE": shape}.items():
         monkeypatch.setattr(real, name, value)
-
-
-def test_the_stored_runs_share_no_english_sentence_between_their_parts(tiny):
-    parts = real.real_pairs()
-    train, validation, test = ({pair.source for pair in part} for part in parts)
-    assert not (train & validation or train & test or validation & test)
-    assert len(parts[0]) == 300 and len(validation) == len(test) == 60
-    assert max(len(pair.source) for part in parts for pair in part) <= real.MAX_TOKENS
-    english, french = real.vocabularies_of([*parts[0], Pair(("zebra", "a"), ("zèbre", "aa"))])
-    assert "a" in english and "aa" in french and "zebra" not in english and "zèbre" not in french
 
 
 @pytest.mark.parametrize("attention", [False, True])
