@@ -178,6 +178,25 @@ def test_other_chapters_give_another_draw():
     assert len(drawn) > 1
 
 
+def test_recalls_ask_about_what_a_chapter_needs_and_nothing_twice():
+    """Needed is what book.toml names as prerequisites, and theirs."""
+    chapters = {chapter.notebook: chapter for chapter in CHAPTERS}
+
+    def needs(chapter) -> set[str]:
+        named = [chapters[name] for name in chapter.prerequisites]
+        return {one.slug for one in named}.union(*map(needs, named))
+
+    asked = []
+    for chapter in CHAPTERS[1:]:
+        (call,) = re.findall(
+            r"^cu\.recall\((.+)\)$", chapter.source.read_text("utf-8"), re.MULTILINE
+        )
+        slugs = re.findall(r'"(\w+)"', call)
+        assert set(slugs) <= needs(chapter), chapter.slug
+        asked += [question.key for question in recall(*slugs).questions]
+    assert len(set(asked)) == len(asked)
+
+
 @pytest.mark.parametrize(
     ("slugs", "count"), [((), 3), (("gpt", "gpt"), 3), (("gpt", "positions"), 1)]
 )

@@ -41,7 +41,7 @@ from course_utils.lessons.training_transformers.small_spanish import spanish_wor
 cu.seed_everything(0)
 
 # %%
-cu.recall("translating", "bahdanau_attention")
+cu.recall("transformer", "bahdanau_attention")
 
 # %% [markdown]
 # ## A loss that falls

@@ -59,7 +59,7 @@ for one in plays.examples:
     print(f"{one['step']:5} {measured.get(one['step'], ''):5.3}", line)
 
 # %%
-cu.recall("training_transformers", "positions", "multi_head_attention")
+cu.recall("transformer", "multi_head_attention", "positions")
 
 # %% [markdown]
 # ## Pieces of words

@@ -69,7 +69,7 @@ for ax in (whole, cut_up):
 first_picture
 
 # %%
-cu.recall("bert_and_transfer", "transformer", "positions")
+cu.recall("transformer", "self_attention", "positions")
 
 # %% [markdown]
 # ## Patches

@@ -51,7 +51,7 @@ for which, ax in enumerate(axes):
 fig
 
 # %%
-cu.recall("vision_transformers", "multi_head_attention", "kernel_regression")
+cu.recall("multi_head_attention", "kernel_regression", "self_attention")
 
 # %% [markdown]
 # ## Which pixels can help to clean this one?

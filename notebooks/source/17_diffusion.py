@@ -61,7 +61,7 @@ for ax, name in zip(axes[0], names, strict=True):
 fig
 
 # %%
-cu.recall("attention_between_pixels", "gpt", "kernel_regression")
+cu.recall("attention_between_pixels", "multi_head_attention", "kernel_regression")
 
 # %% [markdown]
 # ## Into the noise
