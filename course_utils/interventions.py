@@ -57,13 +57,14 @@ class Hooks:
             parent = name.rpartition(".")[0]
             layer = model.get_submodule(parent)
             clock = layer if "cache" in _parameters(layer) else module
-            last = getattr(module, "out_proj", module)
+            last: nn.Module = getattr(module, "out_proj", module)
             self.places[name] = Place(last, clock)
             if last is not module and hasattr(module, "num_heads"):
                 self.places[f"{name}.heads"] = Place(last, clock, module.num_heads)
             if parent and not isinstance(layer, nn.ModuleList):
                 if hasattr(layer, "feed_forward"):
-                    self.places[f"{parent}.feed_forward"] = Place(layer.feed_forward, clock)
+                    network = layer.get_submodule("feed_forward")
+                    self.places[f"{parent}.feed_forward"] = Place(network, clock)
                 self.places[f"{parent}.residual"] = Place(layer, clock)
 
     def before(self, module: nn.Module, change: Callable[[dict[str, Any]], None]) -> None:
@@ -297,7 +298,8 @@ def record_activations(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     Raises:
         ValueError: `model` contains no attention.
     """
-    hooks, run = Hooks(model), {}
+    hooks = Hooks(model)
+    run: dict[str, Tensor] = {}
 
     def keep(name: str, x: Tensor, start: int, whole: bool) -> None:
         before = [run[name][..., :start, :]] if start and name in run else []
