@@ -87,10 +87,12 @@ lint: $(ENV) ## look for mistakes, unformatted code, wrong types, and imports ag
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
 	$(BIN)/mypy --no-error-summary
+	$(BIN)/python -m course_utils.studio format --check
 
-format: $(ENV) ## format the code
+format: $(ENV) ## format the code, and the prose one sentence a line
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	$(BIN)/python -m course_utils.studio format
 
 constraints: $(ENV) ## pin what pyproject.toml asks for, on every system; a line deleted from constraints.txt first may move
 	$(BIN)/python -m pip install --quiet uv

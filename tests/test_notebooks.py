@@ -614,9 +614,6 @@ def test_with_all_marked_numbers_changed_no_cell_ends_in_an_exception(chapter):
 def test_committed_notebooks_are_clean(chapter):
     notebook = nbformat.read(chapter.ipynb, as_version=4)
     clean = notebooks.clean(copy.deepcopy(notebook))
-    notebook.metadata.setdefault(
-        "source", clean.metadata.source
-    )  # it stands there from its next run on
     assert clean == notebook
 
 

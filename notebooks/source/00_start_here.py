@@ -9,9 +9,10 @@
 # %% [markdown]
 # # Start here
 #
-# **When a network translates a sentence, which words does it look at?** A small one stands below. It has learned from
-# English sentences and their French translations, in about a minute on one core of a CPU, and it answers you. You will build and train it
-# yourself in [The Transformer](10_transformer.ipynb); this chapter shows what it looks at, and how to work here.
+# **When a network translates a sentence, which words does it look at?**
+# A small one stands below.
+# It has learned from English sentences and their French translations, in about a minute on one core of a CPU, and it answers you.
+# You will build and train it yourself in [The Transformer](10_transformer.ipynb); this chapter shows what it looks at, and how to work here.
 #
 # After this chapter you can
 #
@@ -20,12 +21,14 @@
 # - compute the last step of attention, an average with weights;
 # - run, change and restart a notebook, do an exercise, and choose your way through the course.
 #
-# It needs Python, and a little indexing as in NumPy. If tensors are new to you, keep the appendix
-# [PyTorch in an hour](B_pytorch.ipynb) open beside this page.
+# It needs Python, and a little indexing as in NumPy.
+# If tensors are new to you, keep the appendix [PyTorch in an hour](B_pytorch.ipynb) open beside this page.
 #
-# **This page is a notebook**: a column of cells, some with text, some with Python. Click the next cell and press
-# **Shift + Enter**. It runs, what it shows appears below it, and the next cell is selected. Go on like this to the end. (If you
-# read this as a web page, the same questions and pictures answer you; only the code does not run.)
+# **This page is a notebook**: a column of cells, some with text, some with Python.
+# Click the next cell and press **Shift + Enter**.
+# It runs, what it shows appears below it, and the next cell is selected.
+# Go on like this to the end.
+# (If you read this as a web page, the same questions and pictures answer you; only the code does not run.)
 
 # %%
 import pandas as pd
@@ -40,19 +43,21 @@ from course_utils.studio.tables import ways
 cu.seed_everything(0)
 
 # %% [markdown]
-# That cell showed nothing: it imports what the chapter needs and sets the seed of the random numbers. `cu` is the package
-# that comes with the course: data, pictures, questions, checks, and the parts that the chapters build.
+# That cell showed nothing: it imports what the chapter needs and sets the seed of the random numbers.
+# `cu` is the package that comes with the course: data, pictures, questions, checks, and the parts that the chapters build.
 #
 # ## Ask a translator
 #
 # *Section 1 of 6*
 #
-# For each French word that it writes, the network gives every English word a **[weight](C_glossary.ipynb#attention-weights)**. The weights for one French word
-# are never negative, and sum to 1. It does so several times at once, in two layers of four **[heads](C_glossary.ipynb#head)**
-# each. Each head has a small map below; choose one, and its weights stand below in percent.
+# For each French word that it writes, the network gives every English word a **[weight](C_glossary.ipynb#attention-weights)**.
+# The weights for one French word are never negative, and sum to 1.
+# It does so several times at once, in two layers of four **[heads](C_glossary.ipynb#head)** each.
+# Each head has a small map below; choose one, and its weights stand below in percent.
 #
-# First a question, a **prediction**: choose an answer before you know. Nothing is stored. The network knows 833
-# words and signs, and *little* is none of them.
+# First a question, a **prediction**: choose an answer before you know.
+# Nothing is stored.
+# The network knows 833 words and signs, and *little* is none of them.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -82,21 +87,26 @@ as_numbers["sum"] = as_numbers.sum(axis=1)
 as_numbers.round(2)
 
 # %% [markdown]
-# One row for each French word, one column for each English word; this table has the mean of the four heads of layer 1. (`<eos>` is the sign for the end of a sentence.) *Voiture* is the car and has 0.93 on *car*; *rouge* has 0.87 on *red*: French turns
-# these two words around, and so do the large weights. *Une* has 0.22 on *car*. This is a mean, as the last four rows say: one head has
-# 0.89 there, and the three others look at *a*.
+# One row for each French word, one column for each English word; this table has the mean of the four heads of layer 1.
+# (`<eos>` is the sign for the end of a sentence.)
+# *Voiture* is the car and has 0.93 on *car*; *rouge* has 0.87 on *red*: French turns these two words around, and so do the large weights.
+# *Une* has 0.22 on *car*.
+# This is a mean, as the last four rows say: one head has 0.89 there, and the three others look at *a*.
 #
-# **Now write a sentence of your own**, with a full stop, or choose an example: it is translated while you write. Words that it does not know are
-# named, and known ones of similar spelling offered.
+# **Now write a sentence of your own**, with a full stop, or choose an example: it is translated while you write.
+# Words that it does not know are named, and known ones of similar spelling offered.
 #
-# Three that come out wrong: *The little girl eats the red apple.* becomes: the **shy** girl eats the red **church**. *The
-# black cat drinks milk.* loses its color. *She found a key and hid it.* becomes *… l'a mangée*: she **ate** it, and in layer 1 the row of *mangée* has 0.59 on
-# *hid*, the right word to look at. The map shows where a network looks, not whether it is right.
+# Three that come out wrong: *The little girl eats the red apple.* becomes: the **shy** girl eats the red **church**.
+# *The black cat drinks milk.* loses its color.
+# *She found a key and hid it.* becomes *… l'a mangée*: she **ate** it, and in layer 1 the row of *mangée* has 0.59 on *hid*, the right word to look at.
+# The map shows where a network looks, not whether it is right.
 #
-# Nor does it say why. In French the noun decides between *un* and *une*: does one head look at *car* for that? The full stop looks at *red* as much
-# as at the English one, with 0.46 and 0.45, and `<eos>` most at *she*: what for? A map
-# alone cannot tell. (And "looks at *car*" is short: it looks at what
-# its encoder made of *car*, in which the other words are mixed already. See [The Transformer](10_transformer.ipynb).)
+# Nor does it say why.
+# In French the noun decides between *un* and *une*: does one head look at *car* for that?
+# The full stop looks at *red* as much as at the English one, with 0.46 and 0.45, and `<eos>` most at *she*: what for?
+# A map alone cannot tell.
+# (And "looks at *car*" is short: it looks at what its encoder made of *car*, in which the other words are mixed already.
+# See [The Transformer](10_transformer.ipynb).)
 
 # %%
 cu.quiz("start_here", "one_row")
@@ -123,7 +133,8 @@ with cu.guard("Rows sum to 1; car and red are looked at in French order; une is 
 # | forget everything, and run all again | *Kernel → Restart Kernel and Run All Cells…* | |
 # | find a section | the list in the left side bar | |
 #
-# Is your machine ready? ✓ is fine, ○ could be better, ✗ has to be fixed, and then the last column says how. Run the cell to see it.
+# Is your machine ready? ✓ is fine, ○ could be better, ✗ has to be fixed, and then the last column says how.
+# Run the cell to see it.
 
 # %% tags=["nbval-ignore-output"]
 cu.doctor()
@@ -133,13 +144,17 @@ cu.doctor()
 #
 # *build · 5 minutes*
 #
-# An **exercise** has a cell for you: replace the three dots with your code, and run it. The next cell **checks** it, as often as you
-# like. Stuck? Each run of the cell after that gives another **hint**. The **solution** is folded: a click on its three dots opens it. What you have solved is noted on this
-# machine, by date and without your code; `cu.progress()` lists it.
+# An **exercise** has a cell for you: replace the three dots with your code, and run it.
+# The next cell **checks** it, as often as you like.
+# Stuck?
+# Each run of the cell after that gives another **hint**.
+# The **solution** is folded: a click on its three dots opens it.
+# What you have solved is noted on this machine, by date and without your code; `cu.progress()` lists it.
 #
 # Write a function that returns weights in which all keys count alike: one row for each query, one column for each key.
-# (Queries ask, keys are what they look at. Above, the queries were French and the keys English.) Give back a **tensor**, PyTorch's
-# table of numbers: `torch.ones(2, 5)` makes one of ones, with 2 rows and 5 columns.
+# (Queries ask, keys are what they look at.
+# Above, the queries were French and the keys English.)
+# Give back a **tensor**, PyTorch's table of numbers: `torch.ones(2, 5)` makes one of ones, with 2 rows and 5 columns.
 
 
 # %% tags=["exercise", "build"]
@@ -166,8 +181,9 @@ cu.checks.average_weights(average_weights_solution)
 # %% [markdown]
 # ### Numbers to change, and what the kernel remembers
 #
-# A number or text with `# try` behind it, as in section 1, is there to be changed: each value of the range works. Here 10 and 30 are
-# averaged, with two weights that sum to 1. The list `runs` is for the cell after it.
+# A number or text with `# try` behind it, as in section 1, is there to be changed: each value of the range works.
+# Here 10 and 30 are averaged, with two weights that sum to 1.
+# The list `runs` is for the cell after it.
 
 # %%
 share = 0.5  # try 0.0 … 1.0
@@ -180,12 +196,16 @@ runs.append("once more")
 len(runs)
 
 # %% [markdown]
-# Run the last cell twice more, with Ctrl + Enter: the page said 1, now it says 3. The **kernel**, the Python behind the page, remembers what *you* ran, in
-# *your* order. When numbers surprise you, *Restart Kernel and Run All Cells…* brings page and memory together again.
+# Run the last cell twice more, with Ctrl + Enter: the page said 1, now it says 3.
+# The **kernel**, the Python behind the page, remembers what *you* ran, in *your* order.
+# When numbers surprise you, *Restart Kernel and Run All Cells…* brings page and memory together again.
 #
-# This average is 20. **Change 0.5 to 0.9**, run the cell, and it is 12. Then run the next one. It is folded, and it is a **guard**: a sentence that
-# the page claims, and a test of it. While the sentence is true, it is silent. With 0.9 it says what no longer holds, and stops
-# nothing.
+# This average is 20.
+# **Change 0.5 to 0.9**, run the cell, and it is 12.
+# Then run the next one.
+# It is folded, and it is a **guard**: a sentence that the page claims, and a test of it.
+# While the sentence is true, it is silent.
+# With 0.9 it says what no longer holds, and stops nothing.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("This average of 10 and 30 is 20."):
@@ -199,7 +219,8 @@ cu.quiz("start_here", "other_numbers")
 #
 # *Section 3 of 6*
 #
-# Many mistakes in the code of attention are mistakes of **shape**: the sizes of a tensor's axes. `grid` has 2 rows and 3 columns, so (2, 3).
+# Many mistakes in the code of attention are mistakes of **shape**: the sizes of a tensor's axes.
+# `grid` has 2 rows and 3 columns, so (2, 3).
 
 # %%
 grid = torch.tensor([[10, 20, 30], [40, 50, 60]])
@@ -211,12 +232,16 @@ shapes(
 )  # fmt: skip
 
 # %% [markdown]
-# - A **number** as an index takes one entry out of an axis, and the axis is gone: `grid[:, 1]` is (2,). A **slice** keeps it:
-#   `grid[:, 1:2]` is (2, 1). Negative indices count from the end.
-# - `sum(dim=1)` adds along axis 1, to the right, and this axis disappears. Axes count from 0; the last one is also −1.
-# - `None` makes a new axis of size 1 where it stands. So does `unsqueeze`: `line.unsqueeze(0)` is `line[None, :]`.
+# - A **number** as an index takes one entry out of an axis, and the axis is gone: `grid[:, 1]` is (2,).
+#   A **slice** keeps it: `grid[:, 1:2]` is (2, 1).
+#   Negative indices count from the end.
+# - `sum(dim=1)` adds along axis 1, to the right, and this axis disappears.
+#   Axes count from 0; the last one is also −1.
+# - `None` makes a new axis of size 1 where it stands.
+#   So does `unsqueeze`: `line.unsqueeze(0)` is `line[None, :]`.
 #
-# The same three numbers stand in a column, (3, 1), and in a row, (1, 3). The column minus the row gives every difference:
+# The same three numbers stand in a column, (3, 1), and in a row, (1, 3).
+# The column minus the row gives every difference:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -249,7 +274,8 @@ cu.predict(
 )
 
 # %% [markdown]
-# This is **[broadcasting](C_glossary.ipynb#broadcasting)**. Write the two shapes one below the other, flush right:
+# This is **[broadcasting](C_glossary.ipynb#broadcasting)**.
+# Write the two shapes one below the other, flush right:
 #
 # | | axis −2 | axis −1 | | | axis −2 | axis −1 |
 # |---|---|---|---|---|---|---|
@@ -257,7 +283,9 @@ cu.predict(
 # | row | 1 | 3 | | `line` | | 3 |
 # | result | 3 | 3 | | result | 2 | 3 |
 #
-# In each place the sizes must be equal, or one of them 1 or missing; that one is repeated. Else there is an error. Three pairs:
+# In each place the sizes must be equal, or one of them 1 or missing; that one is repeated.
+# Else there is an error.
+# Three pairs:
 
 # %%
 for one, other in [(grid, line), (grid, grid[:, :1]), (grid.T, line)]:
@@ -268,17 +296,18 @@ for one, other in [(grid, line), (grid, grid[:, :1]), (grid.T, line)]:
         print(error)
 
 # %% [markdown]
-# In the third pair, 2 meets 3 from the right, at *dimension 1*, the second axis. `grid.T - line[:, None]` would fit. (Of a long red error, read the
-# last line first.)
+# In the third pair, 2 meets 3 from the right, at *dimension 1*, the second axis.
+# `grid.T - line[:, None]` would fit.
+# (Of a long red error, read the last line first.)
 #
 # ### Exercise 2 · Six shapes
 #
 # *predict · 6 minutes*
 #
-# Which shape comes out, or is it an error? Write the six answers down first; then let the check compare them.
+# Which shape comes out, or is it an error?
+# Write the six answers down first; then let the check compare them.
 #
-# (a) (5, 1) + (5,) · (b) (4, 1, 3) + (2, 3) · (c) (2, 3) * (2,) · (d) `x[0]` of (3, 4) · (e) `x[None, :, None]` of (6,) ·
-# (f) `a[:, None] - b`, where `a` is (7, 4) and `b` is (5, 4).
+# (a) (5, 1) + (5,) · (b) (4, 1, 3) + (2, 3) · (c) (2, 3) * (2,) · (d) `x[0]` of (3, 4) · (e) `x[None, :, None]` of (6,) · (f) `a[:, None] - b`, where `a` is (7, 4) and `b` is (5, 4).
 
 
 # %% tags=["exercise", "predict"]
@@ -304,9 +333,12 @@ cu.checks.six_shapes(six_shapes_solution)
 #
 # *bug · 8 minutes*
 #
-# Somebody wants weights for the words of a sentence: the nearer, the more. A word at a distance of $d$ counts
-# $1/(1+d)$; then each row is divided by its sum. The function runs, but the rows do not sum to 1. By which number is the entry in row 0, column 1
-# divided? Try `length = 2`, too: is the bug gone there? Then write the function correctly.
+# Somebody wants weights for the words of a sentence: the nearer, the more.
+# A word at a distance of $d$ counts $1/(1+d)$; then each row is divided by its sum.
+# The function runs, but the rows do not sum to 1.
+# By which number is the entry in row 0, column 1 divided?
+# Try `length = 2`, too: is the bug gone there?
+# Then write the function correctly.
 
 
 # %%
@@ -360,13 +392,13 @@ shapes(
 # %% [markdown]
 # It stays, with the size 1, and the sums fit the tensor that they came from: each row of the quotient sums to 1.
 #
-# Last, the **product of two matrices**, `a @ b`: row $i$ of the first meets column $j$ of the second, entry by entry, and the products
-# are summed. (5, 4) @ (4, 6) is (5, 6): the size in the middle is the same, and disappears. Axes in front are a **batch**: as
-# many products, side by side. `transpose(-2, -1)` swaps the last two axes and leaves the batch alone. So the next cell
-# has eight products at once: for each of 5 queries one number for each of 6 keys.
+# Last, the **product of two matrices**, `a @ b`: row $i$ of the first meets column $j$ of the second, entry by entry, and the products are summed.
+# (5, 4) @ (4, 6) is (5, 6): the size in the middle is the same, and disappears.
+# Axes in front are a **batch**: as many products, side by side.
+# `transpose(-2, -1)` swaps the last two axes and leaves the batch alone.
+# So the next cell has eight products at once: for each of 5 queries one number for each of 6 keys.
 #
-# Its last line is how the course says that two ways of computing agree: in their outputs, and in the **gradients** of these with
-# respect to queries and keys, the derivatives by which networks learn.
+# Its last line is how the course says that two ways of computing agree: in their outputs, and in the **gradients** of these with respect to queries and keys, the derivatives by which networks learn.
 
 # %%
 batch = 8  # try 1 … 50
@@ -402,11 +434,13 @@ with cu.guard("Broadcasting meets each with each; without keepdim, 3 words have 
 #
 # *Section 4 of 6*
 #
-# In attention, a **[query](C_glossary.ipynb#query-key-value)** asks, **keys** are what it may look at, and each key carries a **value**, which is handed on. There is a
-# weight for each pair of a query and a key. The picture of such a table is a **heatmap**: dark is much, light is little.
+# In attention, a **[query](C_glossary.ipynb#query-key-value)** asks, **keys** are what it may look at, and each key carries a **value**, which is handed on.
+# There is a weight for each pair of a query and a key.
+# The picture of such a table is a **heatmap**: dark is much, light is little.
 #
-# Three words look at each other. On the left each looks only at itself; on the right the nearer counts more, as in exercise 3. By
-# hand, for the first word: $1, \tfrac12, \tfrac13$ sum to $\tfrac{11}{6}$, so the weights are $\tfrac{6}{11}, \tfrac{3}{11}, \tfrac{2}{11}$.
+# Three words look at each other.
+# On the left each looks only at itself; on the right the nearer counts more, as in exercise 3.
+# By hand, for the first word: $1, \tfrac12, \tfrac13$ sum to $\tfrac{11}{6}$, so the weights are $\tfrac{6}{11}, \tfrac{3}{11}, \tfrac{2}{11}$.
 
 # %%
 words = ["she", "reads", "on"]
@@ -423,11 +457,17 @@ cu.show_heatmaps(
 # %% [markdown]
 # Read every map of weights like this:
 #
-# 1. **Pick a row.** A row is one query: here, the word that looks.
-# 2. **Go along it.** The dark cells are the keys that it looks at. In row *she*: 0.55, 0.27, 0.18, as by hand.
-# 3. **Check the sum.** A row sums to 1. A column need not: *reads*, in the middle, is near to all, and gets $\tfrac{3}{11} + \tfrac12 + \tfrac{3}{11} \approx 1.045$.
-# 4. **Look at the bar.** Maps that share a bar have one scale. Here it goes from 0 to 1; if it ends earlier, and weights lie beyond its end, it
-#    says "or more".
+# 1. **Pick a row.**
+#    A row is one query: here, the word that looks.
+# 2. **Go along it.**
+#    The dark cells are the keys that it looks at.
+#    In row *she*: 0.55, 0.27, 0.18, as by hand.
+# 3. **Check the sum.**
+#    A row sums to 1.
+#    A column need not: *reads*, in the middle, is near to all, and gets $\tfrac{3}{11} + \tfrac12 + \tfrac{3}{11} \approx 1.045$.
+# 4. **Look at the bar.**
+#    Maps that share a bar have one scale.
+#    Here it goes from 0 to 1; if it ends earlier, and weights lie beyond its end, it says "or more".
 #
 # The next figure breaks the last rule, to show why it is one: 36 weights that are almost equal, each near 1/6, with a little noise, drawn twice, on two scales.
 
@@ -451,14 +491,16 @@ fig.colorbar(common_map, ax=common)
 fig
 
 # %% [markdown]
-# On the left, the colors are stretched from the smallest to the largest weight, and noise looks like knowledge. On the right, the picture says what
-# the numbers say: they differ by a few hundredths. Before you believe a map, in any paper, read the numbers on its bar.
+# On the left, the colors are stretched from the smallest to the largest weight, and noise looks like knowledge.
+# On the right, the picture says what the numbers say: they differ by a few hundredths.
+# Before you believe a map, in any paper, read the numbers on its bar.
 #
 # ### The last step of attention
 #
-# Weights are there to be used: each query gets the average of the values, with the weights of its row. For all queries at once this is
-# one product of matrices, `weights @ values`. Let the three words carry 11, 22 and 0. By hand, *she* gets
-# $\tfrac{6}{11}\cdot 11 + \tfrac{3}{11}\cdot 22 + \tfrac{2}{11}\cdot 0 = 6 + 6 + 0 = 12$.
+# Weights are there to be used: each query gets the average of the values, with the weights of its row.
+# For all queries at once this is one product of matrices, `weights @ values`.
+# Let the three words carry 11, 22 and 0.
+# By hand, *she* gets $\tfrac{6}{11}\cdot 11 + \tfrac{3}{11}\cdot 22 + \tfrac{2}{11}\cdot 0 = 6 + 6 + 0 = 12$.
 
 # %%
 last = 0.0  # try -50.0 … 50.0
@@ -480,17 +522,22 @@ cu.Drawing(
 )
 
 # %% [markdown]
-# *She* gets 12, as by hand, and *reads* $0.25\cdot 11 + 0.5\cdot 22 = 13.75$ (13.8 in the drawing). *On* gets 8, although its own value is 0: it has taken something over from its neighbors. In the
-# translator the values are vectors; the step is the same.
+# *She* gets 12, as by hand, and *reads* $0.25\cdot 11 + 0.5\cdot 22 = 13.75$ (13.8 in the drawing).
+# *On* gets 8, although its own value is 0: it has taken something over from its neighbors.
+# In the translator the values are vectors; the step is the same.
 #
 # ### Exercise 4 · Where would you look?
 #
 # *open · 6 minutes*
 #
-# Go back to the translator, to a sentence that it translates wrongly. Why does it go wrong? Say which row of the map would look
-# different if you are right. Then change **one** word, so that it becomes right, and compare: which difference did you expect,
-# and which one would show that you are wrong? Write two sentences in a new cell. No French? *She found a key and hid it*: with *book*
-# in place of *key* she does hide it, *caché*, and eats nothing. (Esc, then B makes a cell below, and M makes it one for text.)
+# Go back to the translator, to a sentence that it translates wrongly.
+# Why does it go wrong?
+# Say which row of the map would look different if you are right.
+# Then change **one** word, so that it becomes right, and compare: which difference did you expect, and which one would show that you are wrong?
+# Write two sentences in a new cell.
+# No French?
+# *She found a key and hid it*: with *book* in place of *key* she does hide it, *caché*, and eats nothing.
+# (Esc, then B makes a cell below, and M makes it one for text.)
 
 # %%
 cu.quiz("start_here", "two_scales")
@@ -508,8 +555,11 @@ with cu.guard("Rows sum to 1, the faint weights are near 1/6, and the words get 
 #
 # *Section 5 of 6*
 #
-# Where do weights come from? Often from **scores**: any numbers, the larger the better. Take the exponential of each, and divide
-# by the sum. This is the **[softmax](C_glossary.ipynb#softmax)**. The four animals below have scores, and you will move that of the bird.
+# Where do weights come from?
+# Often from **scores**: any numbers, the larger the better.
+# Take the exponential of each, and divide by the sum.
+# This is the **[softmax](C_glossary.ipynb#softmax)**.
+# The four animals below have scores, and you will move that of the bird.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -529,12 +579,12 @@ cu.explore.first_slider()
 # %% [markdown]
 # Drag the handle, or select it with Tab and use the arrow keys.
 #
-# - Far right, the bird's weight is 0.99. It comes near to 1, and never reaches it.
+# - Far right, the bird's weight is 0.99.
+#   It comes near to 1, and never reaches it.
 # - Far left it shows 0.00, and is still above zero.
-# - Cat and dog shrink and grow together: 0.51 and 0.31 at first, 0.01 and 0.00 far right. (Their ratio stays, but two digits
-#   cannot show it any more.)
-# - From −1 to 0, bird's weight divided by cat's grows from 0.14 to 0.37, and to 1 at the score 1: each whole point of score, two steps of
-#   the slider, multiplies it by $e \approx 2.72$.
+# - Cat and dog shrink and grow together: 0.51 and 0.31 at first, 0.01 and 0.00 far right.
+#   (Their ratio stays, but two digits cannot show it any more.)
+# - From −1 to 0, bird's weight divided by cat's grows from 0.14 to 0.37, and to 1 at the score 1: each whole point of score, two steps of the slider, multiplies it by $e \approx 2.72$.
 #
 # Scores compare a query with a key: how, says the next chapter.
 
@@ -546,8 +596,11 @@ cu.quiz("start_here", "ratio")
 #
 # *Section 6 of 6*
 #
-# An arrow on the map means: first this, then that. You need not do it all. The three ways below it lead to GPT, to images, or to kernels, which make weights from
-# distances (not the Python behind the page). Each holds all that it needs, so the first two are long. Hours are estimates, exercises included.
+# An arrow on the map means: first this, then that.
+# You need not do it all.
+# The three ways below it lead to GPT, to images, or to kernels, which make weights from distances (not the Python behind the page).
+# Each holds all that it needs, so the first two are long.
+# Hours are estimates, exercises included.
 
 # %%
 course_map()
@@ -567,18 +620,23 @@ ways()
 # | `ModuleNotFoundError: course_utils` | Lab runs elsewhere. Start it in the course's folder with `make lab` |
 # | "not done yet", and you are done | Run your own cell again before the check |
 #
-# To get an original chapter back, type in a terminal, in the course's folder:
-# `git checkout -- notebooks/00_start_here.ipynb notebooks/source/00_start_here.py`. Your changes in it are then gone.
+# To get an original chapter back, type in a terminal, in the course's folder: `git checkout -- notebooks/00_start_here.ipynb notebooks/source/00_start_here.py`.
+# Your changes in it are then gone.
 #
 # ## Take-aways
 #
-# - A map of weights is read by rows: one query, its keys, a sum of 1. Read its bar first, and do not take it for a proof. It is often a mean.
-# - Shapes are compared from the right, and a 1 is repeated. `keepdim=True` keeps a summed axis where the next line needs it.
-# - The last step of attention is `weights @ values`, an average for each query. A softmax makes weights from scores.
+# - A map of weights is read by rows: one query, its keys, a sum of 1.
+#   Read its bar first, and do not take it for a proof.
+#   It is often a mean.
+# - Shapes are compared from the right, and a 1 is repeated.
+#   `keepdim=True` keeps a summed axis where the next line needs it.
+# - The last step of attention is `weights @ values`, an average for each query.
+#   A softmax makes weights from scores.
 # - When numbers surprise you, restart the kernel and run all cells.
 #
-# Next: [Queries, keys and values](01_queries_keys_values.ipynb), where weights come from. Other texts use other names: see
-# [Names, notation and shapes](A_names.ipynb). The terms stand in the [Glossary](C_glossary.ipynb).
+# Next: [Queries, keys and values](01_queries_keys_values.ipynb), where weights come from.
+# Other texts use other names: see [Names, notation and shapes](A_names.ipynb).
+# The terms stand in the [Glossary](C_glossary.ipynb).
 #
 # ## Quiz
 
@@ -588,6 +646,13 @@ cu.quiz("start_here")
 # %% [markdown]
 # ## References
 #
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. The kind of network that translates above.
-# - PyTorch. [Broadcasting semantics](https://docs.pytorch.org/docs/stable/notes/broadcasting.html). The rule of section 3, in full.
-# - Okabe, M. and Ito, K. (2008). [Color Universal Design](https://jfly.uni-koeln.de/color/). Our colors are adapted from theirs.
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+#   The kind of network that translates above.
+# - PyTorch.
+#   [Broadcasting semantics](https://docs.pytorch.org/docs/stable/notes/broadcasting.html).
+#   The rule of section 3, in full.
+# - Okabe, M. and Ito, K. (2008).
+#   [Color Universal Design](https://jfly.uni-koeln.de/color/).
+#   Our colors are adapted from theirs.

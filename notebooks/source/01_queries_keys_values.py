@@ -9,10 +9,12 @@
 # %% [markdown]
 # # Queries, keys and values
 #
-# **How can a table be asked for something that is not in it?** A table of animals knows how long a cat lives and how
-# long a dog lives. You ask for a kitten. This chapter builds a look-up that has an answer: it compares what you ask
-# with everything that is stored, and mixes the stored answers. This look-up is attention. A network can learn it,
-# because its answer has a slope.
+# **How can a table be asked for something that is not in it?**
+# A table of animals knows how long a cat lives and how long a dog lives.
+# You ask for a kitten.
+# This chapter builds a look-up that has an answer: it compares what you ask with everything that is stored, and mixes the stored answers.
+# This look-up is attention.
+# A network can learn it, because its answer has a slope.
 #
 # After this chapter you can
 #
@@ -43,9 +45,9 @@ cu.recall("start_here")
 # *Section 1 of 5*
 #
 # Each animal has two numbers by which it can be found, its size and how much it is at home with people, both from 0 to 1.
-# The third number is what we want to know: the years that it may live, in round figures. The table is yours: add
-# animals, change numbers, move the kitten, and run all cells again. (The numbers in the text are those of the table as
-# it stands here.)
+# The third number is what we want to know: the years that it may live, in round figures.
+# The table is yours: add animals, change numbers, move the kitten, and run all cells again.
+# (The numbers in the text are those of the table as it stands here.)
 
 # %%
 animals = {  # name: (size, home, years)
@@ -66,19 +68,24 @@ kitten = torch.tensor([[kitten_size, kitten_home]])  # one query: (1, features)
 pd.DataFrame(table.tolist(), index=names, columns=["size", "home", "years"]).round(2)
 
 # %% [markdown]
-# A Python dictionary answers *cat* with 15 and *kitten* with an error. But the kitten's two numbers are near those of the
-# cat, and not far from those of the dog. Three words for what we have:
+# A Python dictionary answers *cat* with 15 and *kitten* with an error.
+# But the kitten's two numbers are near those of the cat, and not far from those of the dog.
+# Three words for what we have:
 #
 # - a **key** is what an entry can be found by: here its size and home;
 # - a **value** is what an entry has to tell: here its years;
-# - a **query** is what we ask with. It has the form of a key, and need not be one of them.
+# - a **query** is what we ask with.
+#   It has the form of a key, and need not be one of them.
 #
-# The look-up gives each entry a **weight**. The weights are not negative and sum to 1, and they are larger for keys that
-# are nearer to the query. The answer is the sum of *weight times value*: a weighted average. Entries with large weights
-# are those that the look-up *pays attention* to. Hence the name **attention**, and [attention weights](C_glossary.ipynb#attention-weights).
+# The look-up gives each entry a **weight**.
+# The weights are not negative and sum to 1, and they are larger for keys that are nearer to the query.
+# The answer is the sum of *weight times value*: a weighted average.
+# Entries with large weights are those that the look-up *pays attention* to.
+# Hence the name **attention**, and [attention weights](C_glossary.ipynb#attention-weights).
 #
-# Next comes this look-up as a toy. You can drag the query, and one number can be turned, the [temperature](C_glossary.ipynb#temperature) $T$. The lower
-# it is, the larger is the share of the nearest key.
+# Next comes this look-up as a toy.
+# You can drag the query, and one number can be turned, the [temperature](C_glossary.ipynb#temperature) $T$.
+# The lower it is, the larger is the share of the nearest key.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -97,11 +104,11 @@ cu.predict(
 cu.live.look_up(animals, strangers)
 
 # %% [markdown]
-# The query is a cross, and the disk of a key is as large as its weight (the ring is a weight of 1). In the table, *weight times
-# value* is the share of each entry, and their sum is the answer; the score comes in the next section. At $T = 0.1$ the
-# kitten gets 13.8 years, mostly from cat and dog. At the coldest end all is taken from the cat; at the hottest end each
-# entry weighs 0.2, and the answer is 24.4 whatever you ask. Now drag the query anywhere: does the answer ever exceed
-# 65, or fall below 2?
+# The query is a cross, and the disk of a key is as large as its weight (the ring is a weight of 1).
+# In the table, *weight times value* is the share of each entry, and their sum is the answer; the score comes in the next section.
+# At $T = 0.1$ the kitten gets 13.8 years, mostly from cat and dog.
+# At the coldest end all is taken from the cat; at the hottest end each entry weighs 0.2, and the answer is 24.4 whatever you ask.
+# Now drag the query anywhere: does the answer ever exceed 65, or fall below 2?
 
 # %%
 cu.quiz("queries_keys_values", "very_hot")
@@ -111,18 +118,21 @@ cu.quiz("queries_keys_values", "very_hot")
 #
 # *Section 2 of 5*
 #
-# To compute this we need a number for *near*, the **score** $a$. A simple one is minus half the squared distance: 0 for
-# a perfect match, and more negative the further away. For kitten and dog, by hand:
+# To compute this we need a number for *near*, the **score** $a$.
+# A simple one is minus half the squared distance: 0 for a perfect match, and more negative the further away.
+# For kitten and dog, by hand:
 #
 # $$a = -\tfrac12\lVert q-k\rVert^2 = -\tfrac12\big((0.2-0.4)^2+(0.9-1.0)^2\big) = -\tfrac12(0.04+0.01) = -0.025 .$$
 #
-# Scores can be any numbers; weights must not be negative, and sum to 1. Dividing scores by their sum does not do it:
-# 3 and −1 would become 1.5 and −0.5. So make them positive first, by the exponential function, and then divide by their
-# sum: the **[softmax](C_glossary.ipynb#softmax)** of *Start here*. New is the temperature, by which the scores are divided before:
+# Scores can be any numbers; weights must not be negative, and sum to 1.
+# Dividing scores by their sum does not do it: 3 and −1 would become 1.5 and −0.5.
+# So make them positive first, by the exponential function, and then divide by their sum: the **[softmax](C_glossary.ipynb#softmax)** of *Start here*.
+# New is the temperature, by which the scores are divided before:
 #
 # $$\alpha_i = \frac{e^{a_i/T}}{\sum_j e^{a_j/T}},\qquad \text{answer} = \sum_i \alpha_i\, v_i .$$
 #
-# All of it in numbers, a row for each key, and then as a flow of data. Nearly every attention in this course has this form.
+# All of it in numbers, a row for each key, and then as a flow of data.
+# Nearly every attention in this course has this form.
 
 # %%
 T = 0.1  # try 0.001 … 100.0
@@ -183,11 +193,12 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# The exponentials sum to 1.77, and the cat has 0.905 of it: a weight of 0.511. The answer is 13.76 years.
+# The exponentials sum to 1.77, and the cat has 0.905 of it: a weight of 0.511.
+# The answer is 13.76 years.
 #
-# In code, for many queries at once. Each line has the name of its step, and these names return in later chapters:
-# *score, scale, normalize, mix*. Below the code our `softmax` is compared with PyTorch's: the same weights, and the same
-# gradients (slopes), from which later chapters learn.
+# In code, for many queries at once.
+# Each line has the name of its step, and these names return in later chapters: *score, scale, normalize, mix*.
+# Below the code our `softmax` is compared with PyTorch's: the same weights, and the same gradients (slopes), from which later chapters learn.
 
 
 # %%
@@ -220,7 +231,9 @@ print(f"kitten, T = {T:g}: {look_up(kitten, keys, values, T).item():.2f} years")
 #
 # $$\frac{\alpha_i}{\alpha_j} = e^{(a_i-a_j)/T} .$$
 #
-# The cat leads the dog by $-0.010-(-0.025) = 0.015$. At $T=0.1$ this is a factor of $e^{0.15} = 1.16$. And at $T=0.01$?
+# The cat leads the dog by $-0.010-(-0.025) = 0.015$.
+# At $T=0.1$ this is a factor of $e^{0.15} = 1.16$.
+# And at $T=0.01$?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -251,22 +264,26 @@ for change, t in (f"best stored {copies} times", longer), ("reversed", table.fli
 by_change.round(2).astype(object).fillna("")
 
 # %% [markdown]
-# From top to bottom: as $T$ grows, the answer goes from the nearest value to the mean of all. At $T = 0.01$ the weights are
-# 0.82 and 0.18, a factor of 4.5.
+# From top to bottom: as $T$ grows, the answer goes from the nearest value to the mean of all.
+# At $T = 0.01$ the weights are 0.82 and 0.18, a factor of 4.5.
 #
-# Then three changes at $T=0.1$. Five more on each $a/T$ changes nothing: every exponential gets the factor $e^5$, and so does
-# their sum. This is **shift invariance**. If the cat is stored twice, the answer moves toward its 15, to 14.18. In the last row
-# the table was turned upside down, and the answer is 13.76 as before. **Copies count, order does not**: to this look-up a table
-# is a bag of pairs.
+# Then three changes at $T=0.1$.
+# Five more on each $a/T$ changes nothing: every exponential gets the factor $e^5$, and so does their sum.
+# This is **shift invariance**.
+# If the cat is stored twice, the answer moves toward its 15, to 14.18.
+# In the last row the table was turned upside down, and the answer is 13.76 as before.
+# **Copies count, order does not**: to this look-up a table is a bag of pairs.
 #
 # ### Exercise 1 · Five weights without a computer
 #
 # *predict · 5 minutes*
 #
-# Three keys have the scores $0, \ln 2, \ln 5$, and $T = 1$. So the exponentials are 1, 2 and 5. What is the weight of the **first** key,
+# Three keys have the scores $0, \ln 2, \ln 5$, and $T = 1$.
+# So the exponentials are 1, 2 and 5.
+# What is the weight of the **first** key,
 #
-# (a) as it stands · (b) if $\ln 2$ is added to its own score · (c) if all three scores are doubled · (d) if a fourth key comes
-# with the score $\ln 8$ · (e) if $T$ becomes huge, with the three keys? Two decimals are enough.
+# (a) as it stands · (b) if $\ln 2$ is added to its own score · (c) if all three scores are doubled · (d) if a fourth key comes with the score $\ln 8$ · (e) if $T$ becomes huge, with the three keys?
+# Two decimals are enough.
 
 
 # %% tags=["exercise", "predict"]
@@ -290,8 +307,8 @@ cu.checks.predicted_weights(predicted_weights_solution)
 # %% [markdown]
 # ### Rows sum to 1, columns need not
 #
-# With several queries the weights are a matrix: a row for each query, a column for each key. Now all animals ask, too, with their
-# own keys.
+# With several queries the weights are a matrix: a row for each query, a column for each key.
+# Now all animals ask, too, with their own keys.
 
 # %%
 T_middle = 0.1  # try 0.01 … 1.0
@@ -310,20 +327,21 @@ cu.show_heatmaps(
 )  # fmt: skip
 
 # %% [markdown]
-# On the left the animals make an **identity matrix**, as a dictionary would: each finds exactly itself. In the middle cat and dog
-# share their weight; on the right hardly a difference is left. Each row sums to 1, because each query hands out one unit of weight.
+# On the left the animals make an **identity matrix**, as a dictionary would: each finds exactly itself.
+# In the middle cat and dog share their weight; on the right hardly a difference is left.
+# Each row sums to 1, because each query hands out one unit of weight.
 # A column sums to whatever its key gets from all queries: in the middle from 0.97 for the elephant to 1.95 for the cat.
 #
 # ### Exercise 2 · A softmax for large scores
 #
 # *build · 8 minutes*
 #
-# Our `softmax` looks like the formula, and fails for large scores: for 1000 and 999 it gives NaN, because $e^{1000}$ is more
-# than the largest number that a tensor can hold (try it). Shift invariance repairs it: which shift makes every exponential of a row at
-# most 1, and one of them exactly 1?
+# Our `softmax` looks like the formula, and fails for large scores: for 1000 and 999 it gives NaN, because $e^{1000}$ is more than the largest number that a tensor can hold (try it).
+# Shift invariance repairs it: which shift makes every exponential of a row at most 1, and one of them exactly 1?
 #
-# Build it without PyTorch's softmax, for any number of axes, and do not write into the scores. A score of $-\infty$ (`-math.inf`)
-# says "this key does not exist": its weight is $e^{-\infty}=0$. (Rows without any key come in [Masks](04_masks.ipynb).)
+# Build it without PyTorch's softmax, for any number of axes, and do not write into the scores.
+# A score of $-\infty$ (`-math.inf`) says "this key does not exist": its weight is $e^{-\infty}=0$.
+# (Rows without any key come in [Masks](04_masks.ipynb).)
 
 
 # %% tags=["exercise", "build"]
@@ -369,8 +387,8 @@ with cu.guard(
 #
 # *Section 3 of 5*
 #
-# *Answer = sum of weight times value* covers more than softmax. Four ways to look something up, known long before attention,
-# differ in the weights alone:
+# *Answer = sum of weight times value* covers more than softmax.
+# Four ways to look something up, known long before attention, differ in the weights alone:
 #
 # | look-up | weights |
 # |---|---|
@@ -410,13 +428,17 @@ found[f"{names[0]} (stored)"] = [(w(own) @ values).item() for w in look_ups.valu
 found.round(2)
 
 # %% [markdown]
-# The last two columns are answers, for the kitten and for the mouse, which is in the table. Two by hand: top-2 gives
-# the kitten $(15+12)/2 = 13.5$, and the average is $122/5 = 24.4$. The exact look-up finds no kitten, and the formula says 0. That is
-# no answer: no animal lives 0 years. Only the weights, all of them zero, say "not found". The mouse shows what top-2 costs: 2 is
-# stored, and the answer is 8.5, the mean of mouse and cat. Cold softmax, nearest and exact give back what is stored.
+# The last two columns are answers, for the kitten and for the mouse, which is in the table.
+# Two by hand: top-2 gives the kitten $(15+12)/2 = 13.5$, and the average is $122/5 = 24.4$.
+# The exact look-up finds no kitten, and the formula says 0.
+# That is no answer: no animal lives 0 years.
+# Only the weights, all of them zero, say "not found".
+# The mouse shows what top-2 costs: 2 is stored, and the answer is 8.5, the mean of mouse and cat.
+# Cold softmax, nearest and exact give back what is stored.
 #
-# Which of these can a network learn with? Let the query walk in a straight line from the kitten to the last animal, the elephant,
-# in 400 small steps. On how many of them does the answer not change at all?
+# Which of these can a network learn with?
+# Let the query walk in a straight line from the kitten to the last animal, the elephant, in 400 small steps.
+# On how many of them does the answer not change at all?
 
 # %%
 stride = torch.linspace(0, 1, 401)[:, None]
@@ -466,11 +488,14 @@ fig.colorbar(image, ax=right, label="answer (years)")
 fig
 
 # %% [markdown]
-# *Nearest* and *top-2* are staircases: on 99.5 % of the steps nothing changes, and on two of them the answer jumps. *Exact* changes only
-# at the last step, where it finds the elephant; *average* never. A network learns by small steps along slopes (gradients). Which way must the
-# query go for an answer of 20 years? A stair does not tell: a small step changes nothing. The softmax changes at every step of this
-# walk, and says "this way". (Set `T_soft` to 0.001, and it becomes a stair, too; the further page says why.) On the right every point
-# of the plane has an answer; the thin lines join equal ones.
+# *Nearest* and *top-2* are staircases: on 99.5 % of the steps nothing changes, and on two of them the answer jumps.
+# *Exact* changes only at the last step, where it finds the elephant; *average* never.
+# A network learns by small steps along slopes (gradients).
+# Which way must the query go for an answer of 20 years?
+# A stair does not tell: a small step changes nothing.
+# The softmax changes at every step of this walk, and says "this way".
+# (Set `T_soft` to 0.001, and it becomes a stair, too; the further page says why.)
+# On the right every point of the plane has an answer; the thin lines join equal ones.
 
 # %%
 cu.quiz("queries_keys_values", "small_move")
@@ -489,7 +514,8 @@ with cu.guard("The numbers of the text are those of the table as it stood, with 
 #
 # *Section 4 of 5*
 #
-# Where can an answer lie at all? Take three values with two coordinates, so that we can draw them, and four kinds of weights:
+# Where can an answer lie at all?
+# Take three values with two coordinates, so that we can draw them, and four kinds of weights:
 
 # %%
 corners = torch.tensor([[3.0, 1.0], [1.0, 2.0], [2.0, 3.0]])  # three values
@@ -526,20 +552,25 @@ axes[0].set_ylabel("second coordinate")
 fig
 
 # %% [markdown]
-# **Nonnegative** weights keep the sum in the gray wedge, the *convex cone* of the values: it may be long, as $(9, 7)$ is, but it cannot point
-# elsewhere. If they also **sum to 1**, as those of attention do, the sum stays in the dashed triangle, the *convex hull* ([convex weights](C_glossary.ipynb#convex-weights)). **One-hot** weights give a
-# corner, a stored value itself, and **uniform** weights the center, $(2, 2)$; the temperature leads from one to the other.
+# **Nonnegative** weights keep the sum in the gray wedge, the *convex cone* of the values: it may be long, as $(9, 7)$ is, but it cannot point elsewhere.
+# If they also **sum to 1**, as those of attention do, the sum stays in the dashed triangle, the *convex hull* ([convex weights](C_glossary.ipynb#convex-weights)).
+# **One-hot** weights give a corner, a stored value itself, and **uniform** weights the center, $(2, 2)$; the temperature leads from one to the other.
 #
 # For numbers the hull is an interval: 10,000 queries, most of them far outside the table, all get answers from 2 to 65 years.
-# Attention interpolates. It cannot extrapolate, and it cannot add up.
+# Attention interpolates.
+# It cannot extrapolate, and it cannot add up.
 #
 # ### Exercise 3 · A key that is never the best
 #
 # *open · 5 minutes*
 #
-# Many networks take the product $q\cdot k = q_1k_1+q_2k_2$ as the score instead of our closeness. Place four keys in the plane so that
-# one of them *never* has the best score alone, whatever the query. Can you do this with closeness, too? Why not? (Draw first. A short key
-# between two long ones is not enough: what does $q=(-1,-1)$ say? Then try yours in a new cell, with a thousand random queries.)
+# Many networks take the product $q\cdot k = q_1k_1+q_2k_2$ as the score instead of our closeness.
+# Place four keys in the plane so that one of them *never* has the best score alone, whatever the query.
+# Can you do this with closeness, too?
+# Why not?
+# (Draw first.
+# A short key between two long ones is not enough: what does $q=(-1,-1)$ say?
+# Then try yours in a new cell, with a thousand random queries.)
 
 # %%
 cu.quiz("queries_keys_values", "impossible_answer")
@@ -549,7 +580,8 @@ cu.quiz("queries_keys_values", "impossible_answer")
 #
 # *Section 5 of 5*
 #
-# **There is always an answer.** Ask the animals for a *house*, of size 1 and home 1, at a low temperature.
+# **There is always an answer.**
+# Ask the animals for a *house*, of size 1 and home 1, at a low temperature.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -582,20 +614,20 @@ honest["answer"] = (terms / below @ values).tolist()
 honest.round(2)
 
 # %% [markdown]
-# A house "lives" for 14 years, and its weights look surer than those of the kitten. A dictionary would have said *not found*;
-# a softmax cannot, because its weights sum to 1: an attention that has nothing to look at still has to put its weight
-# somewhere.
+# A house "lives" for 14 years, and its weights look surer than those of the kitten.
+# A dictionary would have said *not found*; a softmax cannot, because its weights sum to 1: an attention that has nothing to look at still has to put its weight somewhere.
 #
-# One remedy is one more entry, "nothing", with a fixed score and the value 0. The second table has it, with the score of a key at a distance of
-# 0.3: $a = -\tfrac12\cdot 0.3^2 = -0.045$. At this low temperature keys further away count for little: all but a trace of the house's weight is on
-# "nothing". The kitten loses 0.02 of its weight. (When it is warmer, a crowd of far keys outvotes "nothing": try `cold = 0.1`.)
+# One remedy is one more entry, "nothing", with a fixed score and the value 0.
+# The second table has it, with the score of a key at a distance of 0.3: $a = -\tfrac12\cdot 0.3^2 = -0.045$.
+# At this low temperature keys further away count for little: all but a trace of the house's weight is on "nothing".
+# The kitten loses 0.02 of its weight.
+# (When it is warmer, a crowd of far keys outvotes "nothing": try `cold = 0.1`.)
 #
 # ### Exercise 4 · An answer of "nothing"
 #
 # *build · 8 minutes*
 #
-# Write attention from scores over $m$ stored pairs and one extra pair of score `nothing` and value 0, without storing that pair
-# among the values:
+# Write attention from scores over $m$ stored pairs and one extra pair of score `nothing` and value 0, without storing that pair among the values:
 #
 # $$\frac{\sum_i e^{a_i}\,v_i}{e^{\texttt{nothing}}+\sum_j e^{a_j}} .$$
 #
@@ -630,9 +662,11 @@ cu.checks.attend_or_nothing(attend_or_nothing_solution)
 #
 # *bug · 5 minutes*
 #
-# A colleague has split the look-up into two functions. There is no error, and all shapes fit. Yet the answer for the
-# kitten hardly depends on the temperature, and never comes near 15. What is the largest weight that `attend` can
-# give to one of five keys here? Find the mistake, and write `fixed_look_up`.
+# A colleague has split the look-up into two functions.
+# There is no error, and all shapes fit.
+# Yet the answer for the kitten hardly depends on the temperature, and never comes near 15.
+# What is the largest weight that `attend` can give to one of five keys here?
+# Find the mistake, and write `fixed_look_up`.
 
 
 # %%
@@ -692,15 +726,16 @@ with cu.guard("Convex weights stay within the values."):
 # %% [markdown]
 # ## Take-aways
 #
-# - Attention is a weighted average of values. Query and keys give scores, a softmax makes weights of them, the weights mix the
-#   values.
+# - Attention is a weighted average of values.
+#   Query and keys give scores, a softmax makes weights of them, the weights mix the values.
 # - Only differences of scores count, in units of the temperature: from the nearest entry to the mean of all.
-# - Exact, nearest, top-k and average look-up are the same formula with other weights. They have no slopes to learn from; softmax has.
-# - The answer stays in the hull of the values. There always is one, so that "nothing" needs an entry of its own; and copies count.
+# - Exact, nearest, top-k and average look-up are the same formula with other weights.
+#   They have no slopes to learn from; softmax has.
+# - The answer stays in the hull of the values.
+#   There always is one, so that "nothing" needs an entry of its own; and copies count.
 #
-# Next: [Kernel regression](02_kernel_regression.ipynb), the same look-up from noisy data, with a width in the place of the temperature. Where
-# softmax overflows, where its gradient vanishes, crowds of keys, hard choices, and who invented what:
-# [Queries, keys and values: softmax under a lens](01_queries_keys_values_further.ipynb).
+# Next: [Kernel regression](02_kernel_regression.ipynb), the same look-up from noisy data, with a width in the place of the temperature.
+# Where softmax overflows, where its gradient vanishes, crowds of keys, hard choices, and who invented what: [Queries, keys and values: softmax under a lens](01_queries_keys_values_further.ipynb).
 #
 # ## Quiz
 
@@ -710,6 +745,15 @@ cu.quiz("queries_keys_values")
 # %% [markdown]
 # ## References
 #
-# - Bahdanau, D., Cho, K. & Bengio, Y. (2015). [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473). ICLR. The weighted average, in a translator.
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 3.2 describes attention by queries, keys and values.
-# - Zhang, A., Lipton, Z. C., Li, M. & Smola, A. J. (2023). [Dive into Deep Learning](https://d2l.ai). Cambridge University Press. Section 11.1 asks a database, too.
+# - Bahdanau, D., Cho, K. & Bengio, Y. (2015).
+#   [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473).
+#   ICLR.
+#   The weighted average, in a translator.
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+#   Section 3.2 describes attention by queries, keys and values.
+# - Zhang, A., Lipton, Z. C., Li, M. & Smola, A. J. (2023).
+#   [Dive into Deep Learning](https://d2l.ai).
+#   Cambridge University Press.
+#   Section 11.1 asks a database, too.

@@ -9,9 +9,9 @@
 # %% [markdown]
 # # Queries, keys and values: softmax under a lens
 #
-# A further page of [Queries, keys and values](01_queries_keys_values.ipynb); nothing later needs it. **How far can the
-# softmax be trusted?** This page says where it overflows, what its derivative is and when that vanishes, what a crowd of keys does
-# to a good one, how hard choices are trained, and who did what first.
+# A further page of [Queries, keys and values](01_queries_keys_values.ipynb); nothing later needs it.
+# **How far can the softmax be trusted?**
+# This page says where it overflows, what its derivative is and when that vanishes, what a crowd of keys does to a good one, how hard choices are trained, and who did what first.
 
 # %%
 import math
@@ -28,9 +28,9 @@ cu.seed_everything(0)
 #
 # *Section 1 of 6*
 #
-# Numbers in a computer have a largest and a smallest size. Most networks are trained with numbers of 16 bits at least
-# in part: float16 has small range and fine steps, bfloat16 has large range and coarse steps. For each format: from which score
-# on is $e^a$ infinite, and for which gap $\Delta$ below the largest score is the other exponential, $e^{-\Delta}$, exactly 0?
+# Numbers in a computer have a largest and a smallest size.
+# Most networks are trained with numbers of 16 bits at least in part: float16 has small range and fine steps, bfloat16 has large range and coarse steps.
+# For each format: from which score on is $e^a$ infinite, and for which gap $\Delta$ below the largest score is the other exponential, $e^{-\Delta}$, exactly 0?
 
 
 # %%
@@ -56,24 +56,27 @@ ends = pd.DataFrame(limits, index=["exp(a) infinite from", "exp(−gap) 0 from g
 ends.round(1)
 
 # %% [markdown]
-# In half precision (float16) a score of 11.1 is already too much for the formula as it reads. Subtracting the largest score of the row first
-# repairs this in each format: no exponent is above 0. The other end remains. A key that is 17.3 below the best in half precision, or 104 in
-# single precision, has a weight of exactly 0. For the answer this is harmless. Where $\log\alpha$ is needed, `log_softmax` computes it without
-# the weight; and for learning it matters, as section 3 shows.
+# In half precision (float16) a score of 11.1 is already too much for the formula as it reads.
+# Subtracting the largest score of the row first repairs this in each format: no exponent is above 0.
+# The other end remains.
+# A key that is 17.3 below the best in half precision, or 104 in single precision, has a weight of exactly 0.
+# For the answer this is harmless.
+# Where $\log\alpha$ is needed, `log_softmax` computes it without the weight; and for learning it matters, as section 3 shows.
 
 # %% [markdown]
 # ## Its derivative, in two lines
 #
 # *Section 2 of 6*
 #
-# How does weight $i$ change with score $j$ (at $T=1$)? Take the logarithm, $\log\alpha_i = a_i - \log\sum_k e^{a_k}$, and differentiate both sides:
+# How does weight $i$ change with score $j$ (at $T=1$)?
+# Take the logarithm, $\log\alpha_i = a_i - \log\sum_k e^{a_k}$, and differentiate both sides:
 #
 # $$\frac{1}{\alpha_i}\frac{\partial\alpha_i}{\partial a_j} = \delta_{ij} - \alpha_j
 # \qquad\text{so}\qquad
 # \frac{\partial\alpha_i}{\partial a_j} = \alpha_i(\delta_{ij} - \alpha_j) ,\quad J = \mathrm{diag}(\alpha)-\alpha\alpha^\top .$$
 #
-# ($\delta_{ij}$ is 1 for $i=j$, else 0; the derivative of $\log\sum_k e^{a_k}$ by $a_j$ is $\alpha_j$.) Two equal scores: each weight is ½, the diagonal
-# of $J$ is $\tfrac12\cdot\tfrac12 = \tfrac14$, and beside it stands $-\tfrac14$.
+# ($\delta_{ij}$ is 1 for $i=j$, else 0; the derivative of $\log\sum_k e^{a_k}$ by $a_j$ is $\alpha_j$.)
+# Two equal scores: each weight is ½, the diagonal of $J$ is $\tfrac12\cdot\tfrac12 = \tfrac14$, and beside it stands $-\tfrac14$.
 
 
 # %%
@@ -97,18 +100,21 @@ jacobian["row sum"] = jacobian.sum(axis=1)
 jacobian.round(3) + 0.0  # no −0.0
 
 # %% [markdown]
-# The example has the weights ⅛, ¼ and ⅝. The matrix is symmetric, and each row sums to 0: a step of all scores by the same amount changes no weight.
-# So in one direction there never is a slope, and that is shift invariance again. With a single key, $\alpha=1$ and $J=0$: its score is
-# never trained.
+# The example has the weights ⅛, ¼ and ⅝.
+# The matrix is symmetric, and each row sums to 0: a step of all scores by the same amount changes no weight.
+# So in one direction there never is a slope, and that is shift invariance again.
+# With a single key, $\alpha=1$ and $J=0$: its score is never trained.
 
 # %% [markdown]
 # ## When the gradient vanishes
 #
 # *Section 3 of 6*
 #
-# *Dive into Deep Learning* (section 11.1) says of the softmax that its gradient never vanishes. On paper this is so: for finite scores and at least two
-# keys, $J\ne0$. But how small is it? Take two keys whose scores differ by a gap $\Delta$. Every entry of $J$ is $\pm\alpha_1\alpha_2$, which is nearly
-# $e^{-\Delta}$ for a large gap.
+# *Dive into Deep Learning* (section 11.1) says of the softmax that its gradient never vanishes.
+# On paper this is so: for finite scores and at least two keys, $J\ne0$.
+# But how small is it?
+# Take two keys whose scores differ by a gap $\Delta$.
+# Every entry of $J$ is $\pm\alpha_1\alpha_2$, which is nearly $e^{-\Delta}$ for a large gap.
 
 # %%
 gaps = torch.linspace(0, 25, 251)
@@ -146,8 +152,10 @@ ax.legend(loc="lower left")
 fig
 
 # %% [markdown]
-# On a logarithmic axis the slope falls in a straight line: $e^{-\Delta}$. At a gap of 10 it is 5 in 100,000. Half precision follows in steps, and is *exactly* 0
-# beyond a gap of about 17.3; in single precision the table of section 1 gives 104. A softmax that is so sure of itself is called **saturated**.
+# On a logarithmic axis the slope falls in a straight line: $e^{-\Delta}$.
+# At a gap of 10 it is 5 in 100,000.
+# Half precision follows in steps, and is *exactly* 0 beyond a gap of about 17.3; in single precision the table of section 1 gives 104.
+# A softmax that is so sure of itself is called **saturated**.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -163,11 +171,16 @@ with cu.guard(
 #
 # *Section 4 of 6*
 #
-# Let attention choose between two keys with the values 0 and 1. The right answer is 1, but the scores start with a gap $\Delta$ in favor of the *wrong*
-# key. The weight of the right key is $r = 1/(1+e^{\Delta})$, and $r$ is also the answer. Gradient descent with steps of size 1 has to bring the gap down to 0. Two losses:
+# Let attention choose between two keys with the values 0 and 1.
+# The right answer is 1, but the scores start with a gap $\Delta$ in favor of the *wrong* key.
+# The weight of the right key is $r = 1/(1+e^{\Delta})$, and $r$ is also the answer.
+# Gradient descent with steps of size 1 has to bring the gap down to 0.
+# Two losses:
 #
-# - the squared error of the answer, $\tfrac12(1-r)^2$. By the chain rule its slope in $\Delta$ is $(1-r)\cdot r(1-r)$, since $dr/d\Delta = -r(1-r)$;
-# - minus the logarithm of the right weight, $-\log r$, as classifiers use it. Its slope is $\tfrac1r\cdot r(1-r) = 1-r$.
+# - the squared error of the answer, $\tfrac12(1-r)^2$.
+#   By the chain rule its slope in $\Delta$ is $(1-r)\cdot r(1-r)$, since $dr/d\Delta = -r(1-r)$;
+# - minus the logarithm of the right weight, $-\log r$, as classifiers use it.
+#   Its slope is $\tfrac1r\cdot r(1-r) = 1-r$.
 
 
 # %%
@@ -203,11 +216,12 @@ unlearned["squared error, Adam"] = [steps_with_adam(gap) for gap in wrong_by]
 unlearned.astype(object).fillna("")
 
 # %% [markdown]
-# Through the answer, every 2 more of a gap take 4 to 7 times as many steps of plain descent, and the factor comes close to $e^2=7.4$: a confident mistake is
-# unlearned **exponentially slowly**. The logarithm divides by the small weight $r$ and cancels it; but weights of attention are not trained by such a loss, they are
-# judged through the values only. The last column has a remedy: [Adam](B_pytorch.ipynb) divides each step by the size of the slopes that it has seen, so that a small slope is no
-# small step. Here it needs about 70 steps for a gap of 10. It cannot help where the slope is exactly 0 (section 3), and here no other example
-# drowns the small slope. Both speak for scores that do not start out large: [Scoring functions](03_scoring_functions.ipynb) divides them by $\sqrt d$.
+# Through the answer, every 2 more of a gap take 4 to 7 times as many steps of plain descent, and the factor comes close to $e^2=7.4$: a confident mistake is unlearned **exponentially slowly**.
+# The logarithm divides by the small weight $r$ and cancels it; but weights of attention are not trained by such a loss, they are judged through the values only.
+# The last column has a remedy: [Adam](B_pytorch.ipynb) divides each step by the size of the slopes that it has seen, so that a small slope is no small step.
+# Here it needs about 70 steps for a gap of 10.
+# It cannot help where the slope is exactly 0 (section 3), and here no other example drowns the small slope.
+# Both speak for scores that do not start out large: [Scoring functions](03_scoring_functions.ipynb) divides them by $\sqrt d$.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -223,11 +237,13 @@ with cu.guard(
 #
 # *Section 5 of 6*
 #
-# One key leads all the $m-1$ others, which are equal, by a gap $\Delta$. Its weight is
+# One key leads all the $m-1$ others, which are equal, by a gap $\Delta$.
+# Its weight is
 #
 # $$\frac{e^\Delta}{e^\Delta + (m-1)} = \frac{1}{1+(m-1)e^{-\Delta}} ,$$
 #
-# one half exactly if $\Delta = \ln(m-1)$. What lead does it need in a crowd, and what is left of a lead of 4?
+# one half exactly if $\Delta = \ln(m-1)$.
+# What lead does it need in a crowd, and what is left of a lead of 4?
 
 # %%
 crowd = pd.DataFrame({"keys m": [2, 10, 100, 1000, 10_000]})
@@ -257,8 +273,9 @@ ax.legend(loc="lower left")
 fig
 
 # %% [markdown]
-# A lead of 4 gives 0.98 of the weight between two keys, and 0.005 among 10,000. A temperature that suits short sequences is too warm for long ones: crowds
-# dilute. It is the same law as that of copies in the chapter: $m-1$ equal keys together weigh as much as one whose score is higher by $\ln(m-1)$.
+# A lead of 4 gives 0.98 of the weight between two keys, and 0.005 among 10,000.
+# A temperature that suits short sequences is too warm for long ones: crowds dilute.
+# It is the same law as that of copies in the chapter: $m-1$ equal keys together weigh as much as one whose score is higher by $\ln(m-1)$.
 # Nor can an average count: five entries of equal weight with the values 1, 0, 0, 0, 0 give $1/5$, and another layer of the network has to make 5 of it.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -276,13 +293,15 @@ with cu.guard("In a crowd the same lead is worth less, and ln(m − 1) is worth 
 #
 # *Section 6 of 6*
 #
-# A hard look-up takes one value $v_i$, and has no slope. It can be trained all the same, if it chooses by chance: draw $i$ with probability $\alpha_i$, see the loss $L_i$ of that choice,
-# and take one small step of the scores *against*
+# A hard look-up takes one value $v_i$, and has no slope.
+# It can be trained all the same, if it chooses by chance: draw $i$ with probability $\alpha_i$, see the loss $L_i$ of that choice, and take one small step of the scores *against*
 #
 # $$g = L_i\,\nabla_a\log\alpha_i ,\qquad (\nabla_a\log\alpha_i)_j = \delta_{ij}-\alpha_j .$$
 #
-# On average over the draws this is the gradient of the mean loss, $\alpha_j(L_j-\bar L)$ with $\bar L=\sum_i\alpha_iL_i$. This is the method of reinforcement learning
-# (REINFORCE); Mnih et al. (2014) trained hard visual attention with it. What does it cost? The kitten's weights at $T=0.1$; a right answer of 12 years; 10,000 draws.
+# On average over the draws this is the gradient of the mean loss, $\alpha_j(L_j-\bar L)$ with $\bar L=\sum_i\alpha_iL_i$.
+# This is the method of reinforcement learning (REINFORCE); Mnih et al. (2014) trained hard visual attention with it.
+# What does it cost?
+# The kitten's weights at $T=0.1$; a right answer of 12 years; 10,000 draws.
 
 # %%
 alpha = torch.tensor([-3.25, -0.1, -0.25, -3.05, -7.25]).softmax(dim=-1)
@@ -303,9 +322,11 @@ trials = pd.DataFrame(
 trials.astype(float).round(2)
 
 # %% [markdown]
-# The mean of many draws is near the gradient (but for the elephant, which is hardly ever drawn), and a single draw is far from it: its spread is
-# several times the gradient's size. Subtracting the mean loss leaves the average as it is, and lowers the spread a little. The soft average has an exact gradient from one pass. (It is the gradient of another loss, though, that of the mixed
-# answer instead of the mean loss of the choices. A choice must be *one* entry; a mixture need not be like any.)
+# The mean of many draws is near the gradient (but for the elephant, which is hardly ever drawn), and a single draw is far from it: its spread is several times the gradient's size.
+# Subtracting the mean loss leaves the average as it is, and lowers the spread a little.
+# The soft average has an exact gradient from one pass.
+# (It is the gradient of another loss, though, that of the mixed answer instead of the mean loss of the choices.
+# A choice must be *one* entry; a mixture need not be like any.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Draws have the right mean, and a spread larger than the gradient."):
@@ -319,9 +340,10 @@ with cu.guard("Draws have the right mean, and a spread larger than the gradient.
 #
 # *build · 6 minutes*
 #
-# Something between softmax and top-k: a softmax over the $k$ best scores of each row, and exactly 0 elsewhere. Language models can draw
-# their next word from such weights. Which score becomes a weight of 0? Ties do not matter here; any number of axes may stand in front, the
-# scores stay as they are, and the gradient has to get through.
+# Something between softmax and top-k: a softmax over the $k$ best scores of each row, and exactly 0 elsewhere.
+# Language models can draw their next word from such weights.
+# Which score becomes a weight of 0?
+# Ties do not matter here; any number of axes may stand in front, the scores stay as they are, and the gradient has to get through.
 
 
 # %% tags=["exercise", "build"]
@@ -346,24 +368,46 @@ cu.checks.soft_top_k(soft_top_k_solution)
 # %% [markdown]
 # ### Who did what first
 #
-# - A weighted sum over a sequence, with weights that a network computes: Graves (2013), for handwriting, with a window of Gaussians that slides over the text. Bahdanau et al. (2015)
-#   brought the softmax over scores of all states into translation.
+# - A weighted sum over a sequence, with weights that a network computes: Graves (2013), for handwriting, with a window of Gaussians that slides over the text.
+#   Bahdanau et al. (2015) brought the softmax over scores of all states into translation.
 # - Look-up by content with a temperature that the network chooses itself, query by query: Graves et al. (2014), there called key strength (and what is called a query here is there the key vector).
-# - One vector by which an entry is found and another one that it hands over: Sukhbaatar et al. (2015), as input and output memory. Miller et al. (2016) wrote *keys* and *values*. Queries, keys and values
-#   from three matrices: Vaswani et al. (2017).
-# - Weight that has to go somewhere: in language models it often lies on the first token, an **attention sink** (Xiao et al., 2024). The remedy of the chapter, an entry of value 0, is one of several; `nn.MultiheadAttention` has it as `add_zero_attn`, with a score of 0.
+# - One vector by which an entry is found and another one that it hands over: Sukhbaatar et al. (2015), as input and output memory.
+#   Miller et al. (2016) wrote *keys* and *values*.
+#   Queries, keys and values from three matrices: Vaswani et al. (2017).
+# - Weight that has to go somewhere: in language models it often lies on the first token, an **attention sink** (Xiao et al., 2024).
+#   The remedy of the chapter, an entry of value 0, is one of several; `nn.MultiheadAttention` has it as `add_zero_attn`, with a score of 0.
 #
-# Back to the chapter: [Queries, keys and values](01_queries_keys_values.ipynb). Next: [Kernel regression](02_kernel_regression.ipynb).
+# Back to the chapter: [Queries, keys and values](01_queries_keys_values.ipynb).
+# Next: [Kernel regression](02_kernel_regression.ipynb).
 
 # %% [markdown]
 # ## References
 #
-# - Bahdanau, D., Cho, K. & Bengio, Y. (2015). [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473). ICLR.
-# - Graves, A. (2013). [Generating sequences with recurrent neural networks](https://arxiv.org/abs/1308.0850). Section 5: the window over the text.
-# - Graves, A., Wayne, G. & Danihelka, I. (2014). [Neural Turing machines](https://arxiv.org/abs/1410.5401). Section 3.3.1: look-up by content.
-# - Miller, A. et al. (2016). [Key-value memory networks for directly reading documents](https://arxiv.org/abs/1606.03126). EMNLP.
-# - Mnih, V., Heess, N., Graves, A. & Kavukcuoglu, K. (2014). [Recurrent models of visual attention](https://arxiv.org/abs/1406.6247). NeurIPS.
-# - Sukhbaatar, S., Szlam, A., Weston, J. & Fergus, R. (2015). [End-to-end memory networks](https://arxiv.org/abs/1503.08895). NeurIPS.
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS.
-# - Xiao, G. et al. (2024). [Efficient streaming language models with attention sinks](https://arxiv.org/abs/2309.17453). ICLR.
-# - Zhang, A., Lipton, Z. C., Li, M. & Smola, A. J. (2023). [Dive into Deep Learning](https://d2l.ai). Cambridge University Press. Section 11.1.
+# - Bahdanau, D., Cho, K. & Bengio, Y. (2015).
+#   [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473).
+#   ICLR.
+# - Graves, A. (2013).
+#   [Generating sequences with recurrent neural networks](https://arxiv.org/abs/1308.0850).
+#   Section 5: the window over the text.
+# - Graves, A., Wayne, G. & Danihelka, I. (2014).
+#   [Neural Turing machines](https://arxiv.org/abs/1410.5401).
+#   Section 3.3.1: look-up by content.
+# - Miller, A. et al. (2016).
+#   [Key-value memory networks for directly reading documents](https://arxiv.org/abs/1606.03126).
+#   EMNLP.
+# - Mnih, V., Heess, N., Graves, A. & Kavukcuoglu, K. (2014).
+#   [Recurrent models of visual attention](https://arxiv.org/abs/1406.6247).
+#   NeurIPS.
+# - Sukhbaatar, S., Szlam, A., Weston, J. & Fergus, R. (2015).
+#   [End-to-end memory networks](https://arxiv.org/abs/1503.08895).
+#   NeurIPS.
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+# - Xiao, G. et al. (2024).
+#   [Efficient streaming language models with attention sinks](https://arxiv.org/abs/2309.17453).
+#   ICLR.
+# - Zhang, A., Lipton, Z. C., Li, M. & Smola, A. J. (2023).
+#   [Dive into Deep Learning](https://d2l.ai).
+#   Cambridge University Press.
+#   Section 11.1.

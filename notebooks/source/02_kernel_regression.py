@@ -9,10 +9,10 @@
 # %% [markdown]
 # # Kernel regression
 #
-# **Forty noisy measurements: what is the value where nobody measured?** In 1964 Nadaraya and Watson, independently,
-# gave the answer that attention still gives: *average the values you have, and let the near ones count more*. The
-# place you ask about is the **query**, the places that were measured are the **keys**, the measurements are the
-# **values**. There is no neural network in this chapter, and the weighted average of attention is all there.
+# **Forty noisy measurements: what is the value where nobody measured?**
+# In 1964 Nadaraya and Watson, independently, gave the answer that attention still gives: *average the values you have, and let the near ones count more*.
+# The place you ask about is the **query**, the places that were measured are the **keys**, the measurements are the **values**.
+# There is no neural network in this chapter, and the weighted average of attention is all there.
 #
 # After this chapter you can
 #
@@ -45,13 +45,16 @@ cu.recall("queries_keys_values", "start_here")
 #
 # *Section 1 of 7*
 #
-# Somebody has measured a quantity $y$ at forty places $x$. Each measurement is a smooth curve plus noise,
-# $y = 2\sin x + x + \varepsilon$. The noise $\varepsilon$ is normal with standard deviation 1: two of three measurements lie
-# less than 1 from the curve. We know the curve, so that we can say how wrong an answer is. The method never sees it.
+# Somebody has measured a quantity $y$ at forty places $x$.
+# Each measurement is a smooth curve plus noise, $y = 2\sin x + x + \varepsilon$.
+# The noise $\varepsilon$ is normal with standard deviation 1: two of three measurements lie less than 1 from the curve.
+# We know the curve, so that we can say how wrong an answer is.
+# The method never sees it.
 #
-# What is the least that we can do? Ignore the place and always answer with the mean of all values: no other constant has
-# a smaller mean squared error. This is **average pooling**, the baseline of this chapter. From here on we measure the
-# distance from the *curve*: what the noise adds, no method can take away.
+# What is the least that we can do?
+# Ignore the place and always answer with the mean of all values: no other constant has a smaller mean squared error.
+# This is **average pooling**, the baseline of this chapter.
+# From here on we measure the distance from the *curve*: what the noise adds, no method can take away.
 
 # %%
 noise = 1.0  # try 0.0 … 3.0
@@ -83,14 +86,16 @@ ax.set(xlabel="x", ylabel="y", xlim=(-0.1, 5.4), ylim=(y.min() - 0.3, y.max() + 
 fig
 
 # %% [markdown]
-# By eye, you would look at the points around the red line, and so will we. Lay a **window** over the query: a bump that
-# is 1 at the query and falls off to both sides. Such a bump is called a **kernel**. Each point counts as much as the
-# bump is high above it. Divide these numbers by their sum and you have weights; the weighted average of the values is
-# the answer.
+# By eye, you would look at the points around the red line, and so will we.
+# Lay a **window** over the query: a bump that is 1 at the query and falls off to both sides.
+# Such a bump is called a **kernel**.
+# Each point counts as much as the bump is high above it.
+# Divide these numbers by their sum and you have weights; the weighted average of the values is the answer.
 #
-# In the next picture you can drag the query, and the average draws a curve from where it began. You can also drag points, or click to
-# add one. The disks are as large as the weights; the bars below them, under the window, are the weights. Before you move
-# anything: the true curve starts at 0 on the left edge and rises.
+# In the next picture you can drag the query, and the average draws a curve from where it began.
+# You can also drag points, or click to add one.
+# The disks are as large as the weights; the bars below them, under the window, are the weights.
+# Before you move anything: the true curve starts at 0 on the left edge and rises.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -108,13 +113,16 @@ cu.predict(
 cu.live.kernel_regression(noise)
 
 # %% [markdown]
-# Move the query, then the width. At which width does the average jump from point to point, and at which does it
-# hardly move? Narrow, few points count; wide, all count nearly alike. (*Learn the width* is for section 5.)
+# Move the query, then the width.
+# At which width does the average jump from point to point, and at which does it hardly move?
+# Narrow, few points count; wide, all count nearly alike.
+# (*Learn the width* is for section 5.)
 #
 # ### By hand
 #
-# Now three points: the keys 0, 1, 3 with the values 2, 3, 7. The query is 1, exactly where 3 was measured. The bump
-# is the **Gaussian kernel** $K(u) = e^{-u^2/2}$, and $u$ is the distance, measured in units of the **width** $\sigma = 1$.
+# Now three points: the keys 0, 1, 3 with the values 2, 3, 7.
+# The query is 1, exactly where 3 was measured.
+# The bump is the **Gaussian kernel** $K(u) = e^{-u^2/2}$, and $u$ is the distance, measured in units of the **width** $\sigma = 1$.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -141,8 +149,8 @@ three.loc["sum"] = three[["kernel", "weight", "weight × value"]].sum()
 three.round(3).astype(object).fillna("")
 
 # %% [markdown]
-# The last column adds up to 2.963, a little less than the 3 measured at the query itself. At this width a kernel
-# regression does not pass through its data, and with noise it should not.
+# The last column adds up to 2.963, a little less than the 3 measured at the query itself.
+# At this width a kernel regression does not pass through its data, and with noise it should not.
 
 # %%
 cu.quiz("kernel_regression", "three_bumps")
@@ -195,13 +203,15 @@ cu.Drawing(
 #
 # This is the **Nadaraya–Watson estimator** with a Gaussian kernel: *kernel, divided by its sum* is a softmax of $-u^2/2$.
 #
-# PyTorch's operator, `F.scaled_dot_product_attention`, has a score of another form: $s\,qk_i$ with a number $s$ (`scale`),
-# plus a table that is added to the scores (`attn_mask`). Multiply out:
+# PyTorch's operator, `F.scaled_dot_product_attention`, has a score of another form: $s\,qk_i$ with a number $s$ (`scale`), plus a table that is added to the scores (`attn_mask`).
+# Multiply out:
 #
 # $$-\frac{(q-k_i)^2}{2\sigma^2} = -\frac{q^2}{2\sigma^2} + \frac{q k_i}{\sigma^2} - \frac{k_i^2}{2\sigma^2} .$$
 #
-# The first term is the same for all keys, so that a softmax does not see it. The second is a product with $s = 1/\sigma^2$. The third
-# is one number for each key. Kernel regression *is* dot-product attention with a term for each key.
+# The first term is the same for all keys, so that a softmax does not see it.
+# The second is a product with $s = 1/\sigma^2$.
+# The third is one number for each key.
+# Kernel regression *is* dot-product attention with a term for each key.
 
 
 # %%
@@ -250,22 +260,24 @@ bar.ax.set_yticklabels(["0", "0.1", "0.2", "0.3 or more" if matrix.max() > darke
 fig
 
 # %% [markdown]
-# The first line above: our four lines and the library agree, in the answers and in the gradients for queries, keys and
-# values. The second: so does PyTorch's attention.
+# The first line above: our four lines and the library agree, in the answers and in the gradients for queries, keys and values.
+# The second: so does PyTorch's attention.
 #
-# Average pooling had an error of 0.81, this fit has 0.10 (a lucky set of points: 0.17 on average, as the next section
-# shows). In the map each row is one query and sums to 1; queries and keys are sorted, so that the weight lies along the
-# diagonal. It is darkest where few keys are in the window, here at both edges. On the left the fit starts too high, as you saw.
+# Average pooling had an error of 0.81, this fit has 0.10 (a lucky set of points: 0.17 on average, as the next section shows).
+# In the map each row is one query and sums to 1; queries and keys are sorted, so that the weight lies along the diagonal.
+# It is darkest where few keys are in the window, here at both edges.
+# On the left the fit starts too high, as you saw.
 #
 # ### Exercise 1 · Five answers without a computer
 #
 # *predict · 5 minutes*
 #
-# The three points again, keys 0, 1, 3 with values 2, 3, 7. At the query 1 and $\sigma = 1$ the answer is 2.963. What is it if
-# one thing changes? Write down five numbers first, to two decimals; then let the check compare them.
+# The three points again, keys 0, 1, 3 with values 2, 3, 7.
+# At the query 1 and $\sigma = 1$ the answer is 2.963.
+# What is it if one thing changes?
+# Write down five numbers first, to two decimals; then let the check compare them.
 #
-# (a) $\sigma = 0.001$ · (b) $\sigma = 1000$ · (c) the query is −50 · (d) all values grow by 10 · (e) query, keys and $\sigma$ are all
-# doubled.
+# (a) $\sigma = 0.001$ · (b) $\sigma = 1000$ · (c) the query is −50 · (d) all values grow by 10 · (e) query, keys and $\sigma$ are all doubled.
 
 
 # %% tags=["exercise", "predict"]
@@ -294,10 +306,10 @@ cu.quiz("kernel_regression", "key_term")
 #
 # *Section 3 of 7*
 #
-# A width of 0.4 was a lucky guess. To see what the width does, measure again and again: 200 new sets of forty points
-# from the same curve, each fitted with five widths. The mean of the 200 fits misses the curve by the **bias**; around
-# their mean the fits scatter with the **variance**. *Inside* is what of the bias² is more than 1 away from both edges, and
-# *keys used* is $1/\sum_i\alpha_i^2$ (for the forty points above): it is $m$ if $m$ keys share the weight equally.
+# A width of 0.4 was a lucky guess.
+# To see what the width does, measure again and again: 200 new sets of forty points from the same curve, each fitted with five widths.
+# The mean of the 200 fits misses the curve by the **bias**; around their mean the fits scatter with the **variance**.
+# *Inside* is what of the bias² is more than 1 away from both edges, and *keys used* is $1/\sum_i\alpha_i^2$ (for the forty points above): it is $m$ if $m$ keys share the weight equally.
 
 # %%
 draws = [cu.noisy_sine(40, noise=noise, seed=seed) for seed in range(200)]
@@ -340,13 +352,15 @@ axes[2].text(
 fig
 
 # %% [markdown]
-# **Narrow** means few keys (3 at $\sigma = 0.1$), fits that chase the noise, and variance: 0.43 of 0.43. **Wide** means many keys
-# (31 at $\sigma = 1.6$), calm fits, and bias: 0.62 of 0.67, most of it at the two edges, the rest (0.18) where the fits cut off the
-# bends. In between, near 0.4, the sum is smallest: 0.17. In a softmax over $-(q-k)^2/2$, $\sigma^2$ *is* the temperature.
+# **Narrow** means few keys (3 at $\sigma = 0.1$), fits that chase the noise, and variance: 0.43 of 0.43.
+# **Wide** means many keys (31 at $\sigma = 1.6$), calm fits, and bias: 0.62 of 0.67, most of it at the two edges, the rest (0.18) where the fits cut off the bends.
+# In between, near 0.4, the sum is smallest: 0.17.
+# In a softmax over $-(q-k)^2/2$, $\sigma^2$ *is* the temperature.
 #
-# A kernel may be any bump. Does its **shape** matter? Little: with its own best width a Gaussian, a triangle and a parabola have the error 0.17, and a flat
-# **boxcar** (1 within the width, else 0) has 0.19; twice the best width nearly doubles the Gaussian's error. The
-# [further page](02_kernel_regression_further.ipynb#Five-kernels-and-one-number) shows the curves.
+# A kernel may be any bump.
+# Does its **shape** matter?
+# Little: with its own best width a Gaussian, a triangle and a parabola have the error 0.17, and a flat **boxcar** (1 within the width, else 0) has 0.19; twice the best width nearly doubles the Gaussian's error.
+# The [further page](02_kernel_regression_further.ipynb#Five-kernels-and-one-number) shows the curves.
 
 # %%
 cu.quiz("kernel_regression", "bias_or_variance")
@@ -365,9 +379,10 @@ with cu.guard(
 #
 # *Section 4 of 7*
 #
-# What remains is to choose $\sigma$. In practice there is one set of points and no true curve, and the error on these points
-# themselves would choose the narrowest. The way out: **predict each point from all the others**, and compare with
-# its value. By hand, with the three points and $\sigma = 1$:
+# What remains is to choose $\sigma$.
+# In practice there is one set of points and no true curve, and the error on these points themselves would choose the narrowest.
+# The way out: **predict each point from all the others**, and compare with its value.
+# By hand, with the three points and $\sigma = 1$:
 #
 # | left out | weights of the other two | prediction | value | value − prediction |
 # |---|---|---|---|---|
@@ -381,9 +396,9 @@ with cu.guard(
 #
 # *build · 10 minutes*
 #
-# Every point is a query and a key, so the scores are a matrix (n, n); what has to become of its diagonal, *before* the
-# softmax, so that the others share all of the weight? (A loop over the points is right, too, and longer.) Keep the names
-# of the parameters: the chapter goes on with your function once it passes.
+# Every point is a query and a key, so the scores are a matrix (n, n); what has to become of its diagonal, *before* the softmax, so that the others share all of the weight?
+# (A loop over the points is right, too, and longer.)
+# Keep the names of the parameters: the chapter goes on with your function once it passes.
 
 
 # %% tags=["exercise", "build"]
@@ -407,11 +422,11 @@ def my_leave_one_out_solution(keys, values, width):
 cu.checks.my_leave_one_out(my_leave_one_out_solution)
 
 # %% [markdown]
-# A score of $-\infty$ is a **mask**: after the softmax its pair has the weight 0. Masked attention works in just this way, for
-# padding and for words that have not been written yet.
+# A score of $-\infty$ is a **mask**: after the softmax its pair has the weight 0.
+# Masked attention works in just this way, for padding and for words that have not been written yet.
 #
-# Which width does leaving one out choose for the forty points? *Fresh data* is the error that new measurements would show:
-# the error against the curve, plus the variance of their noise.
+# Which width does leaving one out choose for the forty points?
+# *Fresh data* is the error that new measurements would show: the error against the curve, plus the variance of their noise.
 
 # %%
 leave_one_out = cu.choose(my_leave_one_out, pooling.leave_one_out)
@@ -429,9 +444,9 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# The error on its own points falls to 0 at the left, where each point predicts itself. The leave-one-out
-# error is lowest at 0.32, close to the 0.28 of the fresh data. It is an estimate from forty noisy numbers, though, and
-# sometimes wrong: the further page shows by how much, and how it comes for free.
+# The error on its own points falls to 0 at the left, where each point predicts itself.
+# The leave-one-out error is lowest at 0.32, close to the 0.28 of the fresh data.
+# It is an estimate from forty noisy numbers, though, and sometimes wrong: the further page shows by how much, and how it comes for free.
 
 # %%
 cu.quiz("kernel_regression", "very_narrow")
@@ -441,9 +456,10 @@ cu.quiz("kernel_regression", "very_narrow")
 #
 # *Section 5 of 7*
 #
-# A table of 69 widths is fine for one number. For many numbers, and for all that comes later in this course, we want
-# gradients. We learn $\log\sigma$, so that no step can make the width negative. `Adam` is gradient descent with a step size of
-# its own for each parameter; [Training transformers](12_training_transformers.ipynb) opens it.
+# A table of 69 widths is fine for one number.
+# For many numbers, and for all that comes later in this course, we want gradients.
+# We learn $\log\sigma$, so that no step can make the width negative.
+# `Adam` is gradient descent with a step size of its own for each parameter; [Training transformers](12_training_transformers.ipynb) opens it.
 
 
 # %%
@@ -481,18 +497,21 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# Descent makes the leave-one-out error smaller, from 1.59 to 0.98, and finds the width of the table, 0.32. You can watch
-# it: open *Learn the width* in the live picture of section 1, set the width to 2, and press *Play*. Descent does not
-# always find this width: far to the right the error is flat, and on other points it falls outward or has two valleys. (Try a start of
-# 5 with a noise of 2 or 3.) Look at the table when you can.
+# Descent makes the leave-one-out error smaller, from 1.59 to 0.98, and finds the width of the table, 0.32.
+# You can watch it: open *Learn the width* in the live picture of section 1, set the width to 2, and press *Play*.
+# Descent does not always find this width: far to the right the error is flat, and on other points it falls outward or has two valleys.
+# (Try a start of 5 with a noise of 2 or 3.)
+# Look at the table when you can.
 #
 # ### Exercise 3 · Find the bug
 #
 # *bug · 8 minutes*
 #
-# Somebody else has written the leave-one-out loss in this way. It falls to the variance of the values, and the width grows
-# and grows. What does kernel regression predict with a very wide kernel? To which number does this loss pull every
-# prediction? Find the mistake, and write `fixed_loss`.
+# Somebody else has written the leave-one-out loss in this way.
+# It falls to the variance of the values, and the width grows and grows.
+# What does kernel regression predict with a very wide kernel?
+# To which number does this loss pull every prediction?
+# Find the mistake, and write `fixed_loss`.
 
 
 # %%
@@ -546,9 +565,10 @@ with cu.guard(
 #
 # *Section 6 of 7*
 #
-# Now keys with two coordinates: 200 points in a square, and $y$ is a wave of which only *one direction* matters. First this
-# is the direction of $x_1$, then one that is tilted. We multiply queries and keys by a matrix $W$ before we compare them, and
-# choose $W$ so that the leave-one-out error is small. Three forms of $W$:
+# Now keys with two coordinates: 200 points in a square, and $y$ is a wave of which only *one direction* matters.
+# First this is the direction of $x_1$, then one that is tilted.
+# We multiply queries and keys by a matrix $W$ before we compare them, and choose $W$ so that the leave-one-out error is small.
+# Three forms of $W$:
 #
 # - **one width**: $W$ is one number times the identity;
 # - **a width for each coordinate**: $W$ has two numbers $1/\sigma_1$ and $1/\sigma_2$ on its diagonal;
@@ -620,24 +640,28 @@ axes[0].set_ylabel("x₂")
 fig
 
 # %% [markdown]
-# Left a **disc**: with one width, points far up and down are ignored, although they carry the same information. In the
-# middle a **strip**: the second number of $W$ is nearly 0, so that the kernel no longer sees $x_2$. The query averages over 18 keys
-# instead of 11, although $\sigma_1$ is smaller than the one width, and the error falls from 0.016 to 0.003. If the wave is tilted, a width for each coordinate does not help. A
-# whole matrix does: both columns of $W$ are nearly multiples of $(1, 1)$, so that $x_1 + x_2$ is compared, and the strip turns. For
-# the straight wave its two further numbers gain nothing. (70 steps at the rate 0.7: with three times as many, no error
-# changes by more than 0.0011. Try a tilt of 90: why does a width for each coordinate help again?)
+# Left a **disc**: with one width, points far up and down are ignored, although they carry the same information.
+# In the middle a **strip**: the second number of $W$ is nearly 0, so that the kernel no longer sees $x_2$.
+# The query averages over 18 keys instead of 11, although $\sigma_1$ is smaller than the one width, and the error falls from 0.016 to 0.003.
+# If the wave is tilted, a width for each coordinate does not help.
+# A whole matrix does: both columns of $W$ are nearly multiples of $(1, 1)$, so that $x_1 + x_2$ is compared, and the strip turns.
+# For the straight wave its two further numbers gain nothing.
+# (70 steps at the rate 0.7: with three times as many, no error changes by more than 0.0011.
+# Try a tilt of 90: why does a width for each coordinate help again?)
 #
-# This step leads to attention. There, a query is $q = xW_Q$ and a key is $k = xW_K$, with two different matrices, and training
-# finds **in which directions to look**.
+# This step leads to attention.
+# There, a query is $q = xW_Q$ and a key is $k = xW_K$, with two different matrices, and training finds **in which directions to look**.
 #
 # ### Exercise 4 · One width for all places?
 #
 # *open · 5 minutes*
 #
-# Suppose ten of the forty points lie left of 2.5 and thirty lie right of it. Is one $\sigma$ still a good idea? Propose a width that
-# depends on the query, without looking at the true curve. What would you measure to find out whether it is better, and which
-# result would show that you were wrong? (Leave one out can judge it. In a new cell, `kernel_regression` takes a width for each
-# query as a column, `width[:, None]`.)
+# Suppose ten of the forty points lie left of 2.5 and thirty lie right of it.
+# Is one $\sigma$ still a good idea?
+# Propose a width that depends on the query, without looking at the true curve.
+# What would you measure to find out whether it is better, and which result would show that you were wrong?
+# (Leave one out can judge it.
+# In a new cell, `kernel_regression` takes a width for each query as a column, `width[:, None]`.)
 
 # %%
 cu.quiz("kernel_regression", "strip")
@@ -659,14 +683,14 @@ with cu.guard(
 #
 # Three mistakes that raise no error:
 #
-# - **itself included**: the training points are queries and keys at once, and somebody forgets to leave out the point
-#   itself. A language model that may look at the word it has to predict does the same; its causal mask is there to
-#   prevent this;
-# - **twins**: each measurement is in the table twice, and leaving one out leaves its twin in. (Rows of the same patient,
-#   neighboring frames of one film: leave out the whole group.)
+# - **itself included**: the training points are queries and keys at once, and somebody forgets to leave out the point itself.
+#   A language model that may look at the word it has to predict does the same; its causal mask is there to prevent this;
+# - **twins**: each measurement is in the table twice, and leaving one out leaves its twin in.
+#   (Rows of the same patient, neighboring frames of one film: leave out the whole group.)
 # - **the wrong axis**: a softmax over the queries instead of over the keys.
 #
-# Where does the width go in the first two, and what do the rows sum to in the third? Write down your guess.
+# Where does the width go in the first two, and what do the rows sum to in the third?
+# Write down your guess.
 
 
 # %%
@@ -697,11 +721,11 @@ mistakes = pd.DataFrame(
 mistakes.round(3).astype(object).fillna("none")
 
 # %% [markdown]
-# With itself and with twins the width goes toward 0: to 0.007 after 200 steps, still falling, and to the smallest width
-# of the table. With all weight on its own value, noise included, each point is a copy, and the error that is reported is
-# 0.02 and 0.00; on fresh data both have 1.9. The honest choice has 1.09, of which 1 is noise; it reported 0.98, as an
-# estimate from forty points may. On the wrong axis the rows sum to between 0.19 and 0.52, since 40 columns of sum 1 are
-# spread over 101 rows. With equally many queries and keys the sums lie around 1: look at each, not at their mean.
+# With itself and with twins the width goes toward 0: to 0.007 after 200 steps, still falling, and to the smallest width of the table.
+# With all weight on its own value, noise included, each point is a copy, and the error that is reported is 0.02 and 0.00; on fresh data both have 1.9.
+# The honest choice has 1.09, of which 1 is noise; it reported 0.98, as an estimate from forty points may.
+# On the wrong axis the rows sum to between 0.19 and 0.52, since 40 columns of sum 1 are spread over 101 rows.
+# With equally many queries and keys the sums lie around 1: look at each, not at their mean.
 
 # %%
 cu.quiz("kernel_regression", "rows_of_a_patient")
@@ -718,15 +742,16 @@ with cu.guard("Copies report far too small an error; on the wrong axis the rows 
 # %% [markdown]
 # ## Take-aways
 #
-# - Kernel regression is attention without training: an average of the values, weighted by a softmax over how near their keys
-#   are. It is PyTorch's operator with a term for each key.
-# - The width decides: narrow means variance, wide means bias. The shape of the kernel matters little.
+# - Kernel regression is attention without training: an average of the values, weighted by a softmax over how near their keys are.
+#   It is PyTorch's operator with a term for each key.
+# - The width decides: narrow means variance, wide means bias.
+#   The shape of the kernel matters little.
 # - Choose or learn on predictions that never saw their own value: a mask on the diagonal.
-# - With a matrix in front, a kernel learns in which directions to look. This is half of what $W_Q$ and $W_K$ do; why there are
-#   two comes next.
+# - With a matrix in front, a kernel learns in which directions to look.
+#   This is half of what $W_Q$ and $W_K$ do; why there are two comes next.
 #
-# Next: [Scoring functions](03_scoring_functions.ipynb), where distances become dot products. For edges, rates, more dimensions, classification
-# and 0/0 there is a further page: [Kernel regression: kernels, edges and rates](02_kernel_regression_further.ipynb).
+# Next: [Scoring functions](03_scoring_functions.ipynb), where distances become dot products.
+# For edges, rates, more dimensions, classification and 0/0 there is a further page: [Kernel regression: kernels, edges and rates](02_kernel_regression_further.ipynb).
 #
 # ## Quiz
 
@@ -736,6 +761,13 @@ cu.quiz("kernel_regression")
 # %% [markdown]
 # ## References
 #
-# - Nadaraya, E. A. (1964). [On estimating regression](https://doi.org/10.1137/1109020). Theory of Probability & Its Applications 9(1), 141–142.
-# - Watson, G. S. (1964). [Smooth regression analysis](https://www.jstor.org/stable/25049340). Sankhyā: The Indian Journal of Statistics, Series A 26(4), 359–372.
-# - Hastie, T., Tibshirani, R. & Friedman, J. (2009). [The Elements of Statistical Learning](https://hastie.su.domains/ElemStatLearn/). Springer. Chapter 6 begins with the window picture.
+# - Nadaraya, E. A. (1964).
+#   [On estimating regression](https://doi.org/10.1137/1109020).
+#   Theory of Probability & Its Applications 9(1), 141–142.
+# - Watson, G. S. (1964).
+#   [Smooth regression analysis](https://www.jstor.org/stable/25049340).
+#   Sankhyā: The Indian Journal of Statistics, Series A 26(4), 359–372.
+# - Hastie, T., Tibshirani, R. & Friedman, J. (2009).
+#   [The Elements of Statistical Learning](https://hastie.su.domains/ElemStatLearn/).
+#   Springer.
+#   Chapter 6 begins with the window picture.

@@ -9,10 +9,12 @@
 # %% [markdown]
 # # Kernel regression: kernels, edges and rates
 #
-# What a first reader of [Kernel regression](02_kernel_regression.ipynb) may skip, and what a second reader will ask: is there a best
-# kernel? Where is a weighted average wrong even without noise, and what repairs it? How fast does the error fall with more
-# points, and in more dimensions? What becomes of classes? And what happens where a formula says 0/0? Each
-# section stands on its own.
+# What a first reader of [Kernel regression](02_kernel_regression.ipynb) may skip, and what a second reader will ask: is there a best kernel?
+# Where is a weighted average wrong even without noise, and what repairs it?
+# How fast does the error fall with more points, and in more dimensions?
+# What becomes of classes?
+# And what happens where a formula says 0/0?
+# Each section stands on its own.
 
 # %%
 import math
@@ -41,9 +43,9 @@ cu.seed_everything(0)
 # | Epanechnikov | $\max(0, 1-u^2)$ | $\sigma$ |
 #
 # Boxcar, triangular and Epanechnikov kernels are **compact**: a key farther away than $\sigma$ has weight 0.
-# *A name to be careful with:* section 11.2 of *Dive into Deep Learning* (Zhang et al., 2023) calls $\max(0, 1-u)$ the
-# Epanechnikov kernel. It is the triangular one; Epanechnikov's (1969) is the parabola, and it is the one with an
-# optimality theorem. The fits below have the width 1.
+# *A name to be careful with:* section 11.2 of *Dive into Deep Learning* (Zhang et al., 2023) calls $\max(0, 1-u)$ the Epanechnikov kernel.
+# It is the triangular one; Epanechnikov's (1969) is the parabola, and it is the one with an optimality theorem.
+# The fits below have the width 1.
 
 # %%
 forty = cu.noisy_sine(40, noise=1)
@@ -81,14 +83,17 @@ axes[1, 0].set_ylabel("y")
 fig
 
 # %% [markdown]
-# The Gaussian looks too flat, and only the constant has a larger error. The comparison is unfair: at the same $\sigma$
-# the Gaussian is wider than the three compact kernels. Its standard deviation is 1, theirs are $1/\sqrt3$, $1/\sqrt6$ and $1/\sqrt5$. Give
-# each kernel its own best width. Then, for $n\to\infty$, the error depends on the shape only through
+# The Gaussian looks too flat, and only the constant has a larger error.
+# The comparison is unfair: at the same $\sigma$ the Gaussian is wider than the three compact kernels.
+# Its standard deviation is 1, theirs are $1/\sqrt3$, $1/\sqrt6$ and $1/\sqrt5$.
+# Give each kernel its own best width.
+# Then, for $n\to\infty$, the error depends on the shape only through
 #
 # $$C(K) = \mathrm{sd}(K)\int K(u)^2\,\mathrm du ,\qquad K\text{ scaled to area 1},$$
 #
-# and the number of points needed for the same error is proportional to it. (In Wand and Jones (1995) the same letters
-# stand for the 4/5 power of this number. The constant kernel has no finite area and is left out.)
+# and the number of points needed for the same error is proportional to it.
+# (In Wand and Jones (1995) the same letters stand for the 4/5 power of this number.
+# The constant kernel has no finite area and is left out.)
 
 # %%
 fine = torch.linspace(-8, 8, 160_001, dtype=torch.float64)
@@ -104,12 +109,13 @@ shapes["C(K) of Wand and Jones"] = shapes["C(K)"] ** 0.8
 shapes.round(3)
 
 # %% [markdown]
-# Epanechnikov's parabola is the best of all nonnegative kernels, for $n\to\infty$ and away from the edges: that is the theorem
-# (he proved it for densities; regression has the same constant). There, for the same error a triangle needs 1.4 %
-# more points, a Gaussian 5.1 %, a boxcar 7.6 %.
+# Epanechnikov's parabola is the best of all nonnegative kernels, for $n\to\infty$ and away from the edges: that is the theorem (he proved it for densities; regression has the same constant).
+# There, for the same error a triangle needs 1.4 % more points, a Gaussian 5.1 %, a boxcar 7.6 %.
 #
-# And with forty points? Each kernel over its widths, against the curve, over 50 draws. (The compact ones end at $\sigma$. Below 0.5
-# some place has no key in reach, so that the average does not exist: their curves begin to the right of that.)
+# And with forty points?
+# Each kernel over its widths, against the curve, over 50 draws.
+# (The compact ones end at $\sigma$.
+# Below 0.5 some place has no key in reach, so that the average does not exist: their curves begin to the right of that.)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 draws = [cu.noisy_sine(40, noise=1, seed=seed) for seed in range(200)]
@@ -135,11 +141,12 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# At their best widths three kernels have the error 0.17, the boxcar 0.19. The shape matters little, the width much.
+# At their best widths three kernels have the error 0.17, the boxcar 0.19.
+# The shape matters little, the width much.
 #
-# Try it on other data, fifty points from $y = 2\sin x + x^{0.8} + \varepsilon$ with half the noise. Find the lowest
-# point of the curve on the right for each kernel: where is it, and how low? Then choose a compact kernel and a small width: the map
-# turns gray where no key is in reach.
+# Try it on other data, fifty points from $y = 2\sin x + x^{0.8} + \varepsilon$ with half the noise.
+# Find the lowest point of the curve on the right for each kernel: where is it, and how low?
+# Then choose a compact kernel and a small width: the map turns gray where no key is in reach.
 
 # %%
 fifty = cu.noisy_sine(50, power=0.8, noise=0.5)
@@ -159,17 +166,18 @@ with cu.guard("The shape of the kernel costs a few percent of the points, and li
 #
 # *Section 2 of 8*
 #
-# Take values without any noise. Where does the average still miss?
+# Take values without any noise.
+# Where does the average still miss?
 #
-# - **At an edge** (**boundary bias**), for the line $y = x$: all keys lie on one side. The average is pulled inward by the mean of half
-#   a Gaussian, $\sigma\sqrt{2/\pi} = 0.80\,\sigma$, times the slope.
-# - **On a slope, if the keys are denser on one side**: for $y = x$ again, with keys whose density grows like $e^x$. Kernel times
-#   density, $e^{-(x-q)^2/2\sigma^2}e^{x}$, is a Gaussian around $q+\sigma^2$ (complete the square). Far from the edges the bias is exactly $\sigma^2$, in the
-#   middle of the data and without any bend. This is the **design bias**.
+# - **At an edge** (**boundary bias**), for the line $y = x$: all keys lie on one side.
+#   The average is pulled inward by the mean of half a Gaussian, $\sigma\sqrt{2/\pi} = 0.80\,\sigma$, times the slope.
+# - **On a slope, if the keys are denser on one side**: for $y = x$ again, with keys whose density grows like $e^x$.
+#   Kernel times density, $e^{-(x-q)^2/2\sigma^2}e^{x}$, is a Gaussian around $q+\sigma^2$ (complete the square).
+#   Far from the edges the bias is exactly $\sigma^2$, in the middle of the data and without any bend.
+#   This is the **design bias**.
 # - **At a bend**: for $y = x^2$ and evenly spread keys, the mean of $(q + \sigma z)^2$ with $z$ standard normal is $q^2 + \sigma^2$.
 #
-# For a curve $m$ and a density $p$ of the keys, the last two are the two terms of one formula: inside the data, for
-# small $\sigma$, the bias of the Gaussian average is about
+# For a curve $m$ and a density $p$ of the keys, the last two are the two terms of one formula: inside the data, for small $\sigma$, the bias of the Gaussian average is about
 #
 # $$\sigma^2\left(\tfrac12 m''(q) + m'(q)\,\frac{p'(q)}{p(q)}\right).$$
 
@@ -190,8 +198,8 @@ biases = pd.DataFrame(bias_rows, columns=bias_names).set_index("width σ")
 biases.round(4)
 
 # %% [markdown]
-# Halve the width: the bias at the edge halves, the two inside fall to a quarter. More points help against none of them
-# as long as the width stays.
+# Halve the width: the bias at the edge halves, the two inside fall to a quarter.
+# More points help against none of them as long as the width stays.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Edge bias is 0.80 σ; design bias and bend bias are σ²."):
@@ -204,12 +212,14 @@ with cu.guard("Edge bias is 0.80 σ; design bias and bend bias are σ²."):
 #
 # *Section 3 of 8*
 #
-# An average is the best *constant*: $f(q)$ minimizes $\sum_i\alpha_i(v_i - c)^2$. Fit a *line* instead, for each query, with the same weights, and
-# read it off at the query. With the offsets $\delta_i = k_i - q$,
+# An average is the best *constant*: $f(q)$ minimizes $\sum_i\alpha_i(v_i - c)^2$.
+# Fit a *line* instead, for each query, with the same weights, and read it off at the query.
+# With the offsets $\delta_i = k_i - q$,
 #
 # $$\min_{a,b}\ \sum_i \alpha_i\,(v_i - a - b\,\delta_i)^2 .$$
 #
-# Set both derivatives to zero. With the moments $s_1 = \sum_i\alpha_i \delta_i$ and $s_2 = \sum_i\alpha_i \delta_i^2$ (the weights sum to 1),
+# Set both derivatives to zero.
+# With the moments $s_1 = \sum_i\alpha_i \delta_i$ and $s_2 = \sum_i\alpha_i \delta_i^2$ (the weights sum to 1),
 #
 # $$a + b\,s_1 = \sum_i\alpha_i v_i ,\qquad a\,s_1 + b\,s_2 = \sum_i\alpha_i \delta_i v_i .$$
 #
@@ -256,8 +266,10 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# For $y = x$ a local line is right everywhere, at edges and with uneven keys (Fan, 1992). The bias at a bend remains: a line
-# does not bend. Does it help when there is noise? 200 draws of the forty points:
+# For $y = x$ a local line is right everywhere, at edges and with uneven keys (Fan, 1992).
+# The bias at a bend remains: a line does not bend.
+# Does it help when there is noise?
+# 200 draws of the forty points:
 
 # %%
 line_rows = []
@@ -273,9 +285,9 @@ paid = pd.DataFrame(line_rows, columns=line_names).set_index("width σ")
 paid.round(2)
 
 # %% [markdown]
-# Over the whole curve the smallest error falls from 0.17 to 0.15, and the best width grows; at the two ends it falls from
-# 0.64 to 0.49. At small widths lines are worse, not better: where one key has nearly all the weight, $s_2 - s_1^2$ is nearly 0, and
-# the line through one point can have any slope. (At a width of 0.1 some answers are NaN.)
+# Over the whole curve the smallest error falls from 0.17 to 0.15, and the best width grows; at the two ends it falls from 0.64 to 0.49.
+# At small widths lines are worse, not better: where one key has nearly all the weight, $s_2 - s_1^2$ is nearly 0, and the line through one point can have any slope.
+# (At a width of 0.1 some answers are NaN.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Local lines have no error for y = x, and a smaller one for the forty points."):
@@ -289,8 +301,8 @@ with cu.guard("Local lines have no error for y = x, and a smaller one for the fo
 #
 # *Section 4 of 8*
 #
-# The leave-one-out error is an estimate from forty noisy numbers, and has a variance of its own. In 200 draws, compare the
-# error of the width that it chooses with the smallest error that any width of the same table has:
+# The leave-one-out error is an estimate from forty noisy numbers, and has a variance of its own.
+# In 200 draws, compare the error of the width that it chooses with the smallest error that any width of the same table has:
 
 # %%
 table = torch.logspace(-2.7, 0.7, 18)
@@ -303,19 +315,23 @@ ratios = pd.Series(ratios, name="error of the chosen width / smallest error")
 ratios.quantile([0.0, 0.25, 0.5, 0.75, 0.9, 1.0]).round(1).to_frame()
 
 # %% [markdown]
-# The row 0.5 is the median: half of the choices cost at most 1.2 times the smallest error. A quarter cost 1.6 times or more, and
-# the worst of 200 costs 4.5 times. A curve of leave-one-out errors deserves a look before one believes its minimum.
+# The row 0.5 is the median: half of the choices cost at most 1.2 times the smallest error.
+# A quarter cost 1.6 times or more, and the worst of 200 costs 4.5 times.
+# A curve of leave-one-out errors deserves a look before one believes its minimum.
 #
 # ### Exercise 1 · Leave one out for free
 #
 # *build · 10 minutes*
 #
-# On paper: suppose that the weights $\alpha_{ij}$ of query $k_i$ for key $k_j$ are computed already, each point *included*. Show that
+# On paper: suppose that the weights $\alpha_{ij}$ of query $k_i$ for key $k_j$ are computed already, each point *included*.
+# Show that
 #
 # $$v_i - f_{-i}(k_i) = \frac{v_i - f(k_i)}{1-\alpha_{ii}} ,$$
 #
-# where $f_{-i}$ is the prediction from the others. (Start: the others' weights become $\alpha_{ij}/(1-\alpha_{ii})$. Why?) Then write it
-# in one line, and say when it fails: what is $\alpha_{ii}$ in single precision if the nearest neighbor is ten widths away?
+# where $f_{-i}$ is the prediction from the others.
+# (Start: the others' weights become $\alpha_{ij}/(1-\alpha_{ii})$.
+# Why?)
+# Then write it in one line, and say when it fails: what is $\alpha_{ii}$ in single precision if the nearest neighbor is ten widths away?
 
 
 # %% tags=["exercise", "build"]
@@ -345,17 +361,19 @@ cu.checks.loo_residuals(loo_residuals_solution)
 #
 # *Section 5 of 8*
 #
-# An estimator is **consistent** if its error tends to 0 as the number $n$ of points grows. For the average this needs two
-# things: the bias has to go, $\sigma\to0$; and the variance has to go, which means more and more keys in the window, $n\sigma\to\infty$. Any
-# width that does both is consistent. Which one is *fastest* is another question. If the curve has two continuous derivatives,
-# the squared bias is proportional to $\sigma^4$ and the variance to $1/(n\sigma)$. Their sum is smallest for $\sigma\propto n^{-1/5}$, and then it is proportional
-# to
+# An estimator is **consistent** if its error tends to 0 as the number $n$ of points grows.
+# For the average this needs two things: the bias has to go, $\sigma\to0$; and the variance has to go, which means more and more keys in the window, $n\sigma\to\infty$.
+# Any width that does both is consistent.
+# Which one is *fastest* is another question.
+# If the curve has two continuous derivatives, the squared bias is proportional to $\sigma^4$ and the variance to $1/(n\sigma)$.
+# Their sum is smallest for $\sigma\propto n^{-1/5}$, and then it is proportional to
 #
 # $$n^{-4/5} .$$
 #
-# Almost $1/n$, the rate for the mean of $n$ numbers, for an unknown curve away from its edges. (A strip of width $\sigma$ at an edge has the
-# squared bias $\sigma^2$: with the edges the sum is $\sigma^3 + 1/(n\sigma)$, and an average has $n^{-3/4}$ at best.) Four rules for the width, the error measured
-# on $1\le x\le 4$, away from the edges, 60 draws each. The slope is that of the logarithms, from $n = 200$ on:
+# Almost $1/n$, the rate for the mean of $n$ numbers, for an unknown curve away from its edges.
+# (A strip of width $\sigma$ at an edge has the squared bias $\sigma^2$: with the edges the sum is $\sigma^3 + 1/(n\sigma)$, and an average has $n^{-3/4}$ at best.)
+# Four rules for the width, the error measured on $1\le x\le 4$, away from the edges, 60 draws each.
+# The slope is that of the logarithms, from $n = 200$ on:
 
 # %%
 inside = torch.linspace(1, 4, 121)
@@ -411,10 +429,10 @@ ax.set_xticks([], minor=True)
 fig
 
 # %% [markdown]
-# The first falls with a slope near −4/5. The second shrinks faster than is best: still consistent, and slower, because its
-# variance, proportional to $1/(n\sigma) = n^{-3/5}$, is what remains. The fixed width ends at its bias: smoothing
-# multiplies $2\sin x$ by $e^{-\sigma^2/2}$, which leaves a mean squared error of 0.027 here. The last keeps the number of
-# keys in the window constant, so that its noise is never averaged away, however many points arrive.
+# The first falls with a slope near −4/5.
+# The second shrinks faster than is best: still consistent, and slower, because its variance, proportional to $1/(n\sigma) = n^{-3/5}$, is what remains.
+# The fixed width ends at its bias: smoothing multiplies $2\sin x$ by $e^{-\sigma^2/2}$, which leaves a mean squared error of 0.027 here.
+# The last keeps the number of keys in the window constant, so that its noise is never averaged away, however many points arrive.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -432,9 +450,9 @@ with cu.guard(
 #
 # *Section 6 of 8*
 #
-# In $d$ dimensions the same calculation gives $n^{-4/(4+d)}$: exponents −0.8 for $d = 1$, −0.4 for $d = 6$, −0.2 for $d = 16$. What this means
-# for 500 points in the unit cube, if the values depend on *one* coordinate only, $y = \sin 2\pi x_1 + \varepsilon$, and the single width is
-# chosen by leaving one out. Always answering with the mean has the error 0.5.
+# In $d$ dimensions the same calculation gives $n^{-4/(4+d)}$: exponents −0.8 for $d = 1$, −0.4 for $d = 6$, −0.2 for $d = 16$.
+# What this means for 500 points in the unit cube, if the values depend on *one* coordinate only, $y = \sin 2\pi x_1 + \varepsilon$, and the single width is chosen by leaving one out.
+# Always answering with the mean has the error 0.5.
 
 # %%
 cube_rows = []
@@ -454,10 +472,11 @@ cubes = pd.DataFrame(cube_rows, columns=cube_names).set_index("dimensions")
 cubes.round(3)
 
 # %% [markdown]
-# This is the **curse of dimension**: in 16 dimensions the nearest of 500 keys is half as far away as an average one. "Near"
-# no longer means much, and the error, 0.25, is half of what the mean has. It is a statement about *fixed* distances between raw
-# coordinates. The chapter's way out is to learn which directions matter. In the last row's 16 dimensions, one factor for
-# each coordinate, learned by leaving one out:
+# This is the **curse of dimension**: in 16 dimensions the nearest of 500 keys is half as far away as an average one.
+# "Near" no longer means much, and the error, 0.25, is half of what the mean has.
+# It is a statement about *fixed* distances between raw coordinates.
+# The chapter's way out is to learn which directions matter.
+# In the last row's 16 dimensions, one factor for each coordinate, learned by leaving one out:
 
 # %%
 factors = torch.ones(16, requires_grad=True)
@@ -472,8 +491,8 @@ print(f"factor of x₁: {stretch[0]:.1f}; others: up to {stretch[1:].abs().max()
 print(f"squared error: {relearned:.3f}")
 
 # %% [markdown]
-# The first factor has grown to 13.9, no other is above 1.8, and the error falls from 0.25 to 0.01. Attention compares in 64 or 128 dimensions
-# a head, with queries and keys that are learned.
+# The first factor has grown to 13.9, no other is above 1.8, and the error falls from 0.25 to 0.01.
+# Attention compares in 64 or 128 dimensions a head, with queries and keys that are learned.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("In more dimensions near and far become alike, and the error grows."):
@@ -487,10 +506,12 @@ with cu.guard("In more dimensions near and far become alike, and the error grows
 #
 # *Section 7 of 8*
 #
-# What is the average of *cat* and *dog*? Nothing, if values are names. If the value of a key is the **one-hot** row of its
-# class, the same average is a probability for each class. With the three points of the chapter as cat, dog, dog: $P(\text{cat}) = 0.348$
-# and $P(\text{dog}) = 0.574 + 0.078 = 0.652$. In two dimensions, two moons of 100 points each, and three widths. The *certainty* of an answer is
-# the larger of its two probabilities; it is measured on 1,000 fresh points.
+# What is the average of *cat* and *dog*?
+# Nothing, if values are names.
+# If the value of a key is the **one-hot** row of its class, the same average is a probability for each class.
+# With the three points of the chapter as cat, dog, dog: $P(\text{cat}) = 0.348$ and $P(\text{dog}) = 0.574 + 0.078 = 0.652$.
+# In two dimensions, two moons of 100 points each, and three widths.
+# The *certainty* of an answer is the larger of its two probabilities; it is measured on 1,000 fresh points.
 
 # %%
 points, classes = two_moons(200)
@@ -530,8 +551,9 @@ bar = fig.colorbar(image, ax=axes, label="P(class 1)")
 fig
 
 # %% [markdown]
-# Black is the line where both classes are equally likely. The narrow kernel is nearly as *accurate* as the middle one, and it is
-# certain nearly everywhere, also where it is wrong: accuracy alone does not show it. The wide one cannot follow the moons.
+# Black is the line where both classes are equally likely.
+# The narrow kernel is nearly as *accurate* as the middle one, and it is certain nearly everywhere, also where it is wrong: accuracy alone does not show it.
+# The wide one cannot follow the moons.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The narrow kernel is about as accurate, and certain where it is wrong."):
@@ -544,9 +566,12 @@ with cu.guard("The narrow kernel is about as accurate, and certain where it is w
 #
 # *Section 8 of 8*
 #
-# The formula has a denominator. Can it be zero? A nearest key at distance 0.2 and $\sigma = 0.01$: $u = 20$ and $e^{-u^2/2} = e^{-200}\approx 10^{-87}$. The smallest positive number
-# in single precision is about $10^{-45}$, so that a query more than about 14 widths from its nearest key is 0/0. A softmax first subtracts the
-# largest score of the row: the nearest key then contributes $e^0 = 1$, and the sum is never below 1. How many of the 101 places are lost?
+# The formula has a denominator.
+# Can it be zero?
+# A nearest key at distance 0.2 and $\sigma = 0.01$: $u = 20$ and $e^{-u^2/2} = e^{-200}\approx 10^{-87}$.
+# The smallest positive number in single precision is about $10^{-45}$, so that a query more than about 14 widths from its nearest key is 0/0.
+# A softmax first subtracts the largest score of the row: the nearest key then contributes $e^0 = 1$, and the sum is never below 1.
+# How many of the 101 places are lost?
 # (*Half* is the library's softmax on numbers of 16 bits.)
 
 
@@ -568,9 +593,10 @@ lost = pd.DataFrame(lost_rows, columns=lost_names).set_index("width σ")
 lost
 
 # %% [markdown]
-# A compact kernel is different. If no key is in reach, there is no number that could be called the average of nothing. The library
-# answers **NaN on purpose**, and a plot shows a gap. A small constant such as $10^{-8}$ in the denominator makes the answer 0: a number
-# that looks like a measurement and is none.
+# A compact kernel is different.
+# If no key is in reach, there is no number that could be called the average of nothing.
+# The library answers **NaN on purpose**, and a plot shows a gap.
+# A small constant such as $10^{-8}$ in the denominator makes the answer 0: a number that looks like a measurement and is none.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 gaps = cu.nadaraya_watson(places, forty.x, forty.y, kernel="epanechnikov", width=0.12)
@@ -594,11 +620,12 @@ axes[0].set_ylabel("y")
 fig
 
 # %% [markdown]
-# The gaps say that there is nothing to average. The zeros say something false. (For masked attention the course decides
-# otherwise: a query that may attend to nothing gets zeros, because a network adds that result to something else.)
+# The gaps say that there is nothing to average.
+# The zeros say something false.
+# (For masked attention the course decides otherwise: a query that may attend to nothing gets zeros, because a network adds that result to something else.)
 #
-# A finite answer is not enough for training. At a tiny width each row of weights is one-hot, the softmax is saturated, and the gradient for the width
-# is not small but exactly 0: no optimizer leaves such a start.
+# A finite answer is not enough for training.
+# At a tiny width each row of weights is one-hot, the softmax is saturated, and the gradient for the width is not small but exactly 0: no optimizer leaves such a start.
 
 # %%
 starts = {}
@@ -620,13 +647,26 @@ with cu.guard(
     assert starts[1e-4] == 0 and starts[0.01] != 0
 
 # %% [markdown]
-# Back to the chapter: [Kernel regression](02_kernel_regression.ipynb). Next: [Scoring functions](03_scoring_functions.ipynb).
+# Back to the chapter: [Kernel regression](02_kernel_regression.ipynb).
+# Next: [Scoring functions](03_scoring_functions.ipynb).
 
 # %% [markdown]
 # ## References
 #
-# - Epanechnikov, V. A. (1969). [Non-parametric estimation of a multivariate probability density](https://doi.org/10.1137/1114019). Theory of Probability & Its Applications 14(1), 153–158.
-# - Fan, J. (1992). [Design-adaptive nonparametric regression](https://doi.org/10.1080/01621459.1992.10476255). Journal of the American Statistical Association 87(420), 998–1004.
-# - Stone, C. J. (1982). [Optimal global rates of convergence for nonparametric regression](https://doi.org/10.1214/aos/1176345969). The Annals of Statistics 10(4), 1040–1053.
-# - Wand, M. P. & Jones, M. C. (1995). [Kernel Smoothing](https://doi.org/10.1201/b14876). Chapman & Hall. Chapter 2 has the constant of a kernel (its C(K) is the 4/5 power of ours), chapter 5 local lines and design bias.
-# - Zhang, A., Lipton, Z. C., Li, M. & Smola, A. J. (2023). [Dive into Deep Learning](https://d2l.ai). Cambridge University Press. Section 11.2, on this regression.
+# - Epanechnikov, V. A. (1969).
+#   [Non-parametric estimation of a multivariate probability density](https://doi.org/10.1137/1114019).
+#   Theory of Probability & Its Applications 14(1), 153–158.
+# - Fan, J. (1992).
+#   [Design-adaptive nonparametric regression](https://doi.org/10.1080/01621459.1992.10476255).
+#   Journal of the American Statistical Association 87(420), 998–1004.
+# - Stone, C. J. (1982).
+#   [Optimal global rates of convergence for nonparametric regression](https://doi.org/10.1214/aos/1176345969).
+#   The Annals of Statistics 10(4), 1040–1053.
+# - Wand, M. P. & Jones, M. C. (1995).
+#   [Kernel Smoothing](https://doi.org/10.1201/b14876).
+#   Chapman & Hall.
+#   Chapter 2 has the constant of a kernel (its C(K) is the 4/5 power of ours), chapter 5 local lines and design bias.
+# - Zhang, A., Lipton, Z. C., Li, M. & Smola, A. J. (2023).
+#   [Dive into Deep Learning](https://d2l.ai).
+#   Cambridge University Press.
+#   Section 11.2, on this regression.

@@ -9,9 +9,10 @@
 # %% [markdown]
 # # Scoring functions
 #
-# **What makes a query fit a key, and how much?** [Kernel regression](02_kernel_regression.ipynb) answered with a
-# distance: what is near fits. Transformers multiply instead, query times key, number by number, and add up. What do
-# the lengths of the vectors do to this score, why is it divided by $\sqrt d$, and what did the older, additive score do better?
+# **What makes a query fit a key, and how much?**
+# [Kernel regression](02_kernel_regression.ipynb) answered with a distance: what is near fits.
+# Transformers multiply instead, query times key, number by number, and add up.
+# What do the lengths of the vectors do to this score, why is it divided by $\sqrt d$, and what did the older, additive score do better?
 #
 # After this chapter you can
 #
@@ -21,8 +22,7 @@
 # - explain $1/\sqrt d$, and which gradient vanishes without it;
 # - write dot-product and additive scores that equal those of PyTorch and of the course's package.
 #
-# It needs [Queries, keys and values](01_queries_keys_values.ipynb) (softmax, temperature) and from
-# [Kernel regression](02_kernel_regression.ipynb) the Gaussian kernel.
+# It needs [Queries, keys and values](01_queries_keys_values.ipynb) (softmax, temperature) and from [Kernel regression](02_kernel_regression.ipynb) the Gaussian kernel.
 
 # %%
 import itertools
@@ -45,10 +45,12 @@ cu.recall("kernel_regression", "queries_keys_values")
 #
 # *Section 1 of 6*
 #
-# A guest sits down at a table with five dishes. Three numbers describe a dish: how sweet it is, how hot, how crunchy; 0 is
-# ordinary, and a negative number is the opposite (mild is negative hot). The same three numbers describe the guest: what
-# she likes, and, where they are negative, what she dislikes. How well does each dish fit? Multiply feature by feature and
-# add up. This is the **dot product** of the query $q$ (the guest) and a key $k$ (a dish):
+# A guest sits down at a table with five dishes.
+# Three numbers describe a dish: how sweet it is, how hot, how crunchy; 0 is ordinary, and a negative number is the opposite (mild is negative hot).
+# The same three numbers describe the guest: what she likes, and, where they are negative, what she dislikes.
+# How well does each dish fit?
+# Multiply feature by feature and add up.
+# This is the **dot product** of the query $q$ (the guest) and a key $k$ (a dish):
 #
 # $$q\cdot k = \sum_{j=0}^{d-1} q_j k_j .$$
 
@@ -66,13 +68,15 @@ tastes["weight"] = (dishes @ guest).softmax(dim=0)
 tastes.round(3)
 
 # %% [markdown]
-# **Signs:** where guest and dish have the same sign, the product is positive; where they differ, it is negative. The
-# guest (2, −1, 1) dislikes hot and likes sweet, and chili is the opposite in both: −2 −2 = −4. A zero on either side does
-# not count. **Sizes:** the guest's numbers say how much each feature matters to her, those of the dish how much of it there
-# is. Half a brittle points in the same direction as brittle and gets half its score, 3 in place of 6, and after the softmax
-# not half its weight but a twentieth: 0.046 against 0.930. Change the two marked numbers until chili wins.
+# **Signs:** where guest and dish have the same sign, the product is positive; where they differ, it is negative.
+# The guest (2, −1, 1) dislikes hot and likes sweet, and chili is the opposite in both: −2 −2 = −4.
+# A zero on either side does not count.
+# **Sizes:** the guest's numbers say how much each feature matters to her, those of the dish how much of it there is.
+# Half a brittle points in the same direction as brittle and gets half its score, 3 in place of 6, and after the softmax not half its weight but a twentieth: 0.046 against 0.930.
+# Change the two marked numbers until chili wins.
 #
-# In one formula: $q\cdot k = \lVert q\rVert\,\lVert k\rVert\cos\theta$, with $\theta$ the angle between them. Both brittles have the same $\cos\theta$, 0.87.
+# In one formula: $q\cdot k = \lVert q\rVert\,\lVert k\rVert\cos\theta$, with $\theta$ the angle between them.
+# Both brittles have the same $\cos\theta$, 0.87.
 # A dot product rewards the same *direction*, and multiplies by both *lengths*.
 
 # %%
@@ -92,12 +96,14 @@ with cu.guard("Half a brittle: the same direction, half the score, another weigh
 #
 # *Section 2 of 6*
 #
-# In [Kernel regression](02_kernel_regression.ipynb) we multiplied out $(q-k_i)^2$, for numbers: a product and a bias for each key. With vectors, too, and width 1:
+# In [Kernel regression](02_kernel_regression.ipynb) we multiplied out $(q-k_i)^2$, for numbers: a product and a bias for each key.
+# With vectors, too, and width 1:
 #
 # $$-\tfrac12\lVert q-k\rVert^2 \;=\; q\cdot k \;-\; \tfrac12\lVert q\rVert^2 \;-\; \tfrac12\lVert k\rVert^2 .$$
 #
 # By hand: for $q=(1,2)$ and $k=(1,1)$ the distance is 1, so on the left stands $-\tfrac12$; on the right $3-2.5-1=-\tfrac12$.
-# The term in $\lVert q\rVert^2$ is the same for all keys, and a softmax does not see it. Now leave out the bias as well: the score is $q\cdot k$ alone.
+# The term in $\lVert q\rVert^2$ is the same for all keys, and a softmax does not see it.
+# Now leave out the bias as well: the score is $q\cdot k$ alone.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -137,27 +143,31 @@ terms = pd.DataFrame(rows, shown_keys).T.astype(float)
 terms.round(2)
 
 # %% [markdown]
-# The first three rows add up to the fourth. Leave out the term in $\lVert q\rVert^2$: the weights stay, 0.38, 0.38, 0.23. Leave
-# out the one in $\lVert k\rVert^2$, too: the first two keys are equally near, and now they have 0.05 and 0.94. A dot product is not a
-# distance in disguise. Take the exponential of both sides and sort:
+# The first three rows add up to the fourth.
+# Leave out the term in $\lVert q\rVert^2$: the weights stay, 0.38, 0.38, 0.23.
+# Leave out the one in $\lVert k\rVert^2$, too: the first two keys are equally near, and now they have 0.05 and 0.94.
+# A dot product is not a distance in disguise.
+# Take the exponential of both sides and sort:
 #
 # $$e^{\,q\cdot k} \;=\; e^{\lVert q\rVert^2/2}\;\cdot\; \underbrace{e^{-\lVert q-k\rVert^2/2}}_{G(q,\,k)}\;\cdot\; e^{\lVert k\rVert^2/2} .$$
 #
-# The first factor is the same for all keys and cancels in the weights. What is left is the **Gaussian kernel $G$, with a prior
-# weight $e^{\lVert k\rVert^2/2}$ on each key**: dot-product attention is the kernel regression of the last chapter in which
-# a key with the prior 20 counts like 20 copies of itself. The last two rows show it: the key (2, 2) counts $54.6/2.72 = 20$ times
-# as often as (1, 1), and this turns 0.38, 0.38, 0.23 into 0.05, 0.94, 0.02.
+# The first factor is the same for all keys and cancels in the weights.
+# What is left is the **Gaussian kernel $G$, with a prior weight $e^{\lVert k\rVert^2/2}$ on each key**: dot-product attention is the kernel regression of the last chapter in which a key with the prior 20 counts like 20 copies of itself.
+# The last two rows show it: the key (2, 2) counts $54.6/2.72 = 20$ times as often as (1, 1), and this turns 0.38, 0.38, 0.23 into 0.05, 0.94, 0.02.
 #
-# One thing more is given up. A Gaussian treats its two vectors alike. In [self-attention](07_self_attention.ipynb), queries and keys come from the same
-# words by two matrices, and then *cold* can look for *milk* without *milk* looking for *cold* (an example is on the further page).
+# One thing more is given up.
+# A Gaussian treats its two vectors alike.
+# In [self-attention](07_self_attention.ipynb), queries and keys come from the same words by two matrices, and then *cold* can look for *milk* without *milk* looking for *cold* (an example is on the further page).
 #
 # ### Exercise 1 · A Gaussian without differences
 #
 # *bug · 8 minutes*
 #
-# Forming $q-k$ for all pairs takes an array (n, m, d). A colleague used the expansion: one matrix product and a correction. With as many queries as keys his function raises no error. Below the three keys are their own queries, at distance
-# 0 to themselves, so that the largest weight of each row must stand on the diagonal. Find his mistake, and write
-# `fixed_gaussian_weights`, with one matrix product and no function for distances.
+# Forming $q-k$ for all pairs takes an array (n, m, d).
+# A colleague used the expansion: one matrix product and a correction.
+# With as many queries as keys his function raises no error.
+# Below the three keys are their own queries, at distance 0 to themselves, so that the largest weight of each row must stand on the diagonal.
+# Find his mistake, and write `fixed_gaussian_weights`, with one matrix product and no function for distances.
 
 
 # %%
@@ -204,7 +214,8 @@ with cu.guard("The softmax sees the key's term and not the query's: a Gaussian w
 #
 # *Section 3 of 6*
 #
-# The term in $\lVert q\rVert^2$ has dropped out. Is the *length* of a query free, then?
+# The term in $\lVert q\rVert^2$ has dropped out.
+# Is the *length* of a query free, then?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -226,12 +237,13 @@ stretched = (longer @ keys.T).softmax(dim=1)
 pd.DataFrame(stretched, [f"{c:g} · q" for c in factors], shown_keys).round(3)
 
 # %% [markdown]
-# No: $\mathrm{softmax}(c\,q\cdot k)$ is the softmax at the [temperature](C_glossary.ipynb#temperature) $1/c$: **the length of a query is an inverse
-# temperature**. At 0.1 the weights are nearly equal, 0.31, 0.42, 0.28; at 3 the second key has all of it. The
-# direction of a query says *who* wins, its length *how clearly*.
+# No: $\mathrm{softmax}(c\,q\cdot k)$ is the softmax at the [temperature](C_glossary.ipynb#temperature) $1/c$: **the length of a query is an inverse temperature**.
+# At 0.1 the weights are nearly equal, 0.31, 0.42, 0.28; at 3 the second key has all of it.
+# The direction of a query says *who* wins, its length *how clearly*.
 #
-# And the length of a key? Color each point of the plane, taken as a query, by the key that wins it. Five keys; D
-# lies near the origin, inside the polygon of the others.
+# And the length of a key?
+# Color each point of the plane, taken as a query, by the key that wins it.
+# Five keys; D lies near the origin, inside the polygon of the others.
 
 # %%
 d_length = 0.5  # try 0.1 … 3.0
@@ -247,19 +259,23 @@ won = {
 planes.show_winners(won)
 
 # %% [markdown]
-# By distance each key has a **cell** around it. By dot product the regions are **wedges**, because the winner depends on the
-# query's direction only, and D wins nowhere. On the right all keys have the same length, so that the
-# term in $\lVert k\rVert^2$ is one more constant: each key has a wedge, D too. Make D longer with the marked number: when
-# does it get its first query?
+# By distance each key has a **cell** around it.
+# By dot product the regions are **wedges**, because the winner depends on the query's direction only, and D wins nowhere.
+# On the right all keys have the same length, so that the term in $\lVert k\rVert^2$ is one more constant: each key has a wedge, D too.
+# Make D longer with the marked number: when does it get its first query?
 #
 # ### Exercise 2 · A key that never wins
 #
 # *open · 6 minutes*
 #
-# D lies inside the polygon of A, B, C and E (up to a length of 1.32), so that it is an average of them: $D = \sum_i \beta_i k_i$ with $\beta_i \ge 0$ that sum to 1. Show that
-# no query has a larger dot product with D than with all the others. (What is $q\cdot D$ in terms of the other scores? What can't an average do?)
-# Then: does D get no *weight*, either? (The further page answers both.) And is a model hurt by a key that never wins? Say which
-# experiment would show that you are wrong.
+# D lies inside the polygon of A, B, C and E (up to a length of 1.32), so that it is an average of them: $D = \sum_i \beta_i k_i$ with $\beta_i \ge 0$ that sum to 1.
+# Show that no query has a larger dot product with D than with all the others.
+# (What is $q\cdot D$ in terms of the other scores?
+# What can't an average do?)
+# Then: does D get no *weight*, either?
+# (The further page answers both.)
+# And is a model hurt by a key that never wins?
+# Say which experiment would show that you are wrong.
 
 # %%
 cu.quiz("scoring_functions", "longer")
@@ -280,10 +296,10 @@ with cu.guard(
 #
 # *Section 4 of 6*
 #
-# Vectors also get longer by having more features. Begin with a pencil: all coordinates are +1 or −1, all combinations
-# equally likely. For $d=2$ the dot product is $-2$, $0$, $0$ or $2$, and its mean square $(4+0+0+4)/4 = 2$. The reason holds for all
-# coordinates that are independent, with mean 0 and variance 1: each product $q_jk_j$ has mean 0 and variance 1, a dot product adds
-# $d$ of them, and variances of independent terms add up:
+# Vectors also get longer by having more features.
+# Begin with a pencil: all coordinates are +1 or −1, all combinations equally likely.
+# For $d=2$ the dot product is $-2$, $0$, $0$ or $2$, and its mean square $(4+0+0+4)/4 = 2$.
+# The reason holds for all coordinates that are independent, with mean 0 and variance 1: each product $q_jk_j$ has mean 0 and variance 1, a dot product adds $d$ of them, and variances of independent terms add up:
 #
 # $$\mathrm E[q\cdot k] = 0,\qquad \mathrm{Var}[q\cdot k] = d .$$
 #
@@ -350,15 +366,15 @@ right.legend()
 fig
 
 # %% [markdown]
-# With normal vectors, too, the variance of $q\cdot k$ follows $d$ (at 1024 a typical size is 31.8; on the left it is the flat curve), and after division by $\sqrt d$ it stays near 1. This is
-# [scaled dot-product attention](C_glossary.ipynb#scaled-dot-product-attention) (Vaswani et al., 2017):
+# With normal vectors, too, the variance of $q\cdot k$ follows $d$ (at 1024 a typical size is 31.8; on the left it is the flat curve), and after division by $\sqrt d$ it stays near 1.
+# This is [scaled dot-product attention](C_glossary.ipynb#scaled-dot-product-attention) (Vaswani et al., 2017):
 #
 # $$a(q,k) = \frac{q\cdot k}{\sqrt d} .$$
 #
 # ### The whole of it
 #
-# Between *scale* and *normalize* a step is missing: a mask, the subject of the next chapter. The cell after the drawing compares
-# the four lines with PyTorch's operator, gradients of queries, keys and values included.
+# Between *scale* and *normalize* a step is missing: a mask, the subject of the next chapter.
+# The cell after the drawing compares the four lines with PyTorch's operator, gradients of queries, keys and values included.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -418,9 +434,11 @@ with cu.guard("The variance of a dot product is d, and the root makes it 1."):
 #
 # *Section 5 of 6*
 #
-# How spread out are weights? Their [entropy](C_glossary.ipynb#entropy) $-\sum_i\alpha_i\log_2\alpha_i$ says it in bits: 0 if one key has all the weight, $\log_2 m$ if $m$ keys
-# share equally. By hand: $(\tfrac12,\tfrac14,\tfrac14)$ has $\tfrac12+\tfrac24+\tfrac24 = 1.5$ bits. Four random queries and six keys; at most
-# 2.58 bits. Predict, then move $d$ to the right.
+# How spread out are weights?
+# Their [entropy](C_glossary.ipynb#entropy) $-\sum_i\alpha_i\log_2\alpha_i$ says it in bits: 0 if one key has all the weight, $\log_2 m$ if $m$ keys share equally.
+# By hand: $(\tfrac12,\tfrac14,\tfrac14)$ has $\tfrac12+\tfrac24+\tfrac24 = 1.5$ bits.
+# Four random queries and six keys; at most 2.58 bits.
+# Predict, then move $d$ to the right.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -438,19 +456,25 @@ cu.predict(
 cu.explore.dot_products()
 
 # %% [markdown]
-# At $d = 256$ the mean entropy is 0.19 bits. Tick the box: 2.32. Then multiply the queries by $16 = \sqrt{256}$: 0.19 again. Scale and length are
-# one and the same knob.
+# At $d = 256$ the mean entropy is 0.19 bits.
+# Tick the box: 2.32.
+# Then multiply the queries by $16 = \sqrt{256}$: 0.19 again.
+# Scale and length are one and the same knob.
 #
 # ### Which gradient vanishes?
 #
-# If a softmax is nearly one-hot, its weights hardly react to the scores. With two keys the slope is $\alpha(1-\alpha)$, at most $\tfrac14$; for
-# scores 8 apart it is 0.0003. For $m$ keys it is a matrix, $J_{ij} = \partial\alpha_i/\partial a_j$ (see the further page). This is what Vaswani et al. suspect. But
-# training does not change scores, it changes queries and keys. The scores are $a_j = s\,q\cdot k_j$, with $s = 1$ or $1/\sqrt d$, and the chain rule gives
+# If a softmax is nearly one-hot, its weights hardly react to the scores.
+# With two keys the slope is $\alpha(1-\alpha)$, at most $\tfrac14$; for scores 8 apart it is 0.0003.
+# For $m$ keys it is a matrix, $J_{ij} = \partial\alpha_i/\partial a_j$ (see the further page).
+# This is what Vaswani et al. suspect.
+# But training does not change scores, it changes queries and keys.
+# The scores are $a_j = s\,q\cdot k_j$, with $s = 1$ or $1/\sqrt d$, and the chain rule gives
 #
 # $$\frac{\partial\alpha}{\partial q} = s\,J\,K ,\qquad K \text{ with the keys as rows, each about } \sqrt d \text{ long} .$$
 #
-# Without the scale, $J$ gets smaller with $d$, and nothing takes back the keys' length. Which is stronger? 1,000 queries with 16 keys each; of each
-# gradient the size (the root of the sum of all squares), and of 1,000 sizes the median and the range from 10 % to 90 %.
+# Without the scale, $J$ gets smaller with $d$, and nothing takes back the keys' length.
+# Which is stronger?
+# 1,000 queries with 16 keys each; of each gradient the size (the root of the sum of all squares), and of 1,000 sizes the median and the range from 10 % to 90 %.
 
 # %%
 records = {}
@@ -493,16 +517,16 @@ for ax in axes:
 fig
 
 # %% [markdown]
-# Entropy: without the scale 3.5 bits at $d=1$ become 0.1 at 1024; with it they stay near 3.4. **∂α/∂a** is 0.30 with the
-# scale from $d = 16$ on; without it, it falls to 0.10 at 64 and to 0.01 at 256. This gradient vanishes. **∂α/∂q** does not, at first: at
-# $d = 64$ it is nearly *three times as large* without the scale, 0.8 against 0.3. $J$ is a third, but $s$ is 1 in place of 1/8: $8/3 = 2.7$.
-# But look at the band: at 64, a tenth of the queries gets 0.003 or less and a tenth 3.5 or more. So without the scale the gradients of the queries are
-# *badly spread* long before the middle one is small.
+# Entropy: without the scale 3.5 bits at $d=1$ become 0.1 at 1024; with it they stay near 3.4. **∂α/∂a** is 0.30 with the scale from $d = 16$ on; without it, it falls to 0.10 at 64 and to 0.01 at 256.
+# This gradient vanishes. **∂α/∂q** does not, at first: at $d = 64$ it is nearly *three times as large* without the scale, 0.8 against 0.3.
+# $J$ is a third, but $s$ is 1 in place of 1/8: $8/3 = 2.7$.
+# But look at the band: at 64, a tenth of the queries gets 0.003 or less and a tenth 3.5 or more.
+# So without the scale the gradients of the queries are *badly spread* long before the middle one is small.
 #
 # ### Scaled after the softmax
 #
-# $\mathrm{softmax}(QK^\top)/\sqrt d\;V$ looks almost like the right formula. By hand, with $d=64$ and the scores 8 and 0: before the
-# softmax we get softmax(1, 0) = (0.73, 0.27); after it, (0.9997, 0.0003)/8 = (0.125, 0.00004).
+# $\mathrm{softmax}(QK^\top)/\sqrt d\;V$ looks almost like the right formula.
+# By hand, with $d=64$ and the scores 8 and 0: before the softmax we get softmax(1, 0) = (0.73, 0.27); after it, (0.9997, 0.0003)/8 = (0.125, 0.00004).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 six_queries, six_keys = torch.randn(2, 6, 64)
@@ -523,11 +547,13 @@ cu.show_heatmaps(
 #
 # *predict · 6 minutes*
 #
-# The query (1, 2) has the score 6 with the key (2, 2) and 3 with (1, 1): a gap of 3. The weights depend on the gap alone. What does it
-# become? Write down five numbers, then let the check compare.
+# The query (1, 2) has the score 6 with the key (2, 2) and 3 with (1, 1): a gap of 3.
+# The weights depend on the gap alone.
+# What does it become?
+# Write down five numbers, then let the check compare.
 #
-# (a) The query is multiplied by 3. (b) Both keys are halved. (c) (5, −1) is added to both keys. (d) (1, 1) is added to the query.
-# (e) Now with $1/\sqrt d$: the gap is $3/\sqrt2 = 2.12$. Each vector is written twice in a row, (1, 2) as (1, 2, 1, 2), so that $d = 4$.
+# (a) The query is multiplied by 3. (b) Both keys are halved. (c) (5, −1) is added to both keys. (d) (1, 1) is added to the query. (e) Now with $1/\sqrt d$: the gap is $3/\sqrt2 = 2.12$.
+# Each vector is written twice in a row, (1, 2) as (1, 2, 1, 2), so that $d = 4$.
 
 
 # %% tags=["exercise", "predict"]
@@ -568,8 +594,9 @@ with cu.guard("Without the scale ∂α/∂a vanishes; ∂α/∂q is larger at d 
 #
 # *Section 6 of 6*
 #
-# A dot product needs queries and keys of one size. The score with which translation learned to attend (Bahdanau et al., 2015) does not: it
-# takes both to $h$ hidden units, *adds*, applies tanh (a smooth step from −1 to 1), and multiplies by $w$. With rows,
+# A dot product needs queries and keys of one size.
+# The score with which translation learned to attend (Bahdanau et al., 2015) does not: it takes both to $h$ hidden units, *adds*, applies tanh (a smooth step from −1 to 1), and multiplies by $w$.
+# With rows,
 #
 # $$a(q,k) = \tanh(qW_Q + kW_K)\cdot w,\qquad W_Q\in\mathbb R^{d_q\times h},\ W_K\in\mathbb R^{d_k\times h},\ w\in\mathbb R^h .$$
 #
@@ -584,9 +611,10 @@ with cu.guard("Without the scale ∂α/∂a vanishes; ∂α/∂q is larger at d 
 #
 # *build · 10 minutes*
 #
-# Write it for all pairs, without a loop: every row of $QW_Q$ has to meet every row of $KW_K$, so that the sum has the axes
-# (queries, keys, hidden units). A batch may stand in front. Once it passes, the chapter goes on with your function, and first compares it with
-# the course's package, for queries of 20 numbers and keys of 10. (PyTorch keeps the matrix of a linear layer transposed, hence the `.T`.)
+# Write it for all pairs, without a loop: every row of $QW_Q$ has to meet every row of $KW_K$, so that the sum has the axes (queries, keys, hidden units).
+# A batch may stand in front.
+# Once it passes, the chapter goes on with your function, and first compares it with the course's package, for queries of 20 numbers and keys of 10.
+# (PyTorch keeps the matrix of a linear layer transposed, hence the `.T`.)
 
 
 # %% tags=["exercise", "build"]
@@ -620,8 +648,8 @@ cu.equal(lambda q, k: additive(q, k, W_Q, W_K, w), layer.scores, *few)
 # %% [markdown]
 # ### Bounded, and flat
 #
-# So $|a|\le\sum_j|w_j|$, however long the vectors are. Multiply 400 queries and keys by
-# 10, 100, 10,000, and look at the gradient that reaches a query.
+# So $|a|\le\sum_j|w_j|$, however long the vectors are.
+# Multiply 400 queries and keys by 10, 100, 10,000, and look at the gradient that reaches a query.
 
 # %%
 grown = {}
@@ -640,15 +668,16 @@ saturated = pd.DataFrame(grown).T
 saturated.round(3)
 
 # %% [markdown]
-# The scores stay below 2. But the hidden units [saturate](C_glossary.ipynb#saturation): at × 10,000, 99.9 % of them are ±1 in single
-# precision, and 94 % of the queries get a gradient of exactly 0. Bounded, because flat: additive scores have the same problem in
-# another place.
+# The scores stay below 2.
+# But the hidden units [saturate](C_glossary.ipynb#saturation): at × 10,000, 99.9 % of them are ±1 in single precision, and 94 % of the queries get a gradient of exactly 0.
+# Bounded, because flat: additive scores have the same problem in another place.
 #
 # They cost memory, too: the sums of all pairs are $nmh$ numbers, where the dot products are $nm$, and PyTorch keeps them for the gradient.
 #
-# **The tanh is essential.** Without it, $a = qW_Q\cdot w + kW_K\cdot w$; the first term is the
-# same for all keys, and every query gets the same weights. **A matrix in between** can compare vectors of different sizes, too:
-# $qMk^\top$ with a learned $M$ of shape $(d_q, d_k)$ (Luong et al., 2015). It is a dot product again: $(qW_Q)(kW_K)^\top = q\,W_QW_K^\top k^\top$, with $M = W_QW_K^\top$.
+# **The tanh is essential.**
+# Without it, $a = qW_Q\cdot w + kW_K\cdot w$; the first term is the same for all keys, and every query gets the same weights.
+# **A matrix in between** can compare vectors of different sizes, too: $qMk^\top$ with a learned $M$ of shape $(d_q, d_k)$ (Luong et al., 2015).
+# It is a dot product again: $(qW_Q)(kW_K)^\top = q\,W_QW_K^\top k^\top$, with $M = W_QW_K^\top$.
 
 # %%
 cu.quiz("scoring_functions", "hidden_layer")
@@ -662,14 +691,16 @@ with cu.guard("Additive scores are bounded, and saturate."):
 # %% [markdown]
 # ## Take-aways
 #
-# - A dot product rewards agreement of signs, times both lengths. It is a Gaussian kernel with the prior weight $e^{\lVert k\rVert^2/2}$ on each key.
-# - The term in $\lVert q\rVert^2$ drops out of the softmax. The query's length does not: it is an inverse temperature.
+# - A dot product rewards agreement of signs, times both lengths.
+#   It is a Gaussian kernel with the prior weight $e^{\lVert k\rVert^2/2}$ on each key.
+# - The term in $\lVert q\rVert^2$ drops out of the softmax.
+#   The query's length does not: it is an inverse temperature.
 # - For independent features with variance 1, $q\cdot k$ has variance $d$; $1/\sqrt d$, *before* the softmax, makes it 1.
 # - Without the scale the weights stop reacting to the scores, and the gradients of the queries are badly spread.
 # - Additive scores take vectors of different sizes, are bounded because they saturate, and keep a hidden layer for each pair.
 #
-# Next: [Masks](04_masks.ipynb), which say what a query may look at. For layer norm, exp(q·k) as a kernel, gradients in detail,
-# initialization, memory and seconds there is a further page: [Scoring functions: norms, kernels and gradients](03_scoring_functions_further.ipynb).
+# Next: [Masks](04_masks.ipynb), which say what a query may look at.
+# For layer norm, exp(q·k) as a kernel, gradients in detail, initialization, memory and seconds there is a further page: [Scoring functions: norms, kernels and gradients](03_scoring_functions_further.ipynb).
 #
 # ## Quiz
 
@@ -679,6 +710,15 @@ cu.quiz("scoring_functions")
 # %% [markdown]
 # ## References
 #
-# - Bahdanau, D., Cho, K. & Bengio, Y. (2015). [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473). ICLR. The tanh formula is in appendix A.1.2; the name "additive" is later.
-# - Luong, M.-T., Pham, H. & Manning, C. D. (2015). [Effective approaches to attention-based neural machine translation](https://arxiv.org/abs/1508.04025). EMNLP. Section 3.1: dot, general, concat.
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 3.2.1: scaled dot-product attention.
+# - Bahdanau, D., Cho, K. & Bengio, Y. (2015).
+#   [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473).
+#   ICLR.
+#   The tanh formula is in appendix A.1.2; the name "additive" is later.
+# - Luong, M.-T., Pham, H. & Manning, C. D. (2015).
+#   [Effective approaches to attention-based neural machine translation](https://arxiv.org/abs/1508.04025).
+#   EMNLP.
+#   Section 3.1: dot, general, concat.
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+#   Section 3.2.1: scaled dot-product attention.

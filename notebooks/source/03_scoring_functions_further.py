@@ -9,10 +9,14 @@
 # %% [markdown]
 # # Scoring functions: norms, kernels and gradients
 #
-# What a first reader of [Scoring functions](03_scoring_functions.ipynb) may skip, and what a second reader will ask. When does a dot product
-# equal a distance? What keeps scores from growing in training? Is $e^{q\cdot k}$ a kernel, and can its sum be taken in linear time? Where do
-# the gradients come from? How large are scores at the default initialization, and when are vectors not independent? What does a score
-# cost, in operations and seconds? Each section stands on its own.
+# What a first reader of [Scoring functions](03_scoring_functions.ipynb) may skip, and what a second reader will ask.
+# When does a dot product equal a distance?
+# What keeps scores from growing in training?
+# Is $e^{q\cdot k}$ a kernel, and can its sum be taken in linear time?
+# Where do the gradients come from?
+# How large are scores at the default initialization, and when are vectors not independent?
+# What does a score cost, in operations and seconds?
+# Each section stands on its own.
 
 # %%
 import math
@@ -33,8 +37,8 @@ cu.seed_everything(0)
 #
 # *Section 1 of 8*
 #
-# If all keys have the same length, the term $-\tfrac12\lVert k\rVert^2$ is one more constant, and dot products give exactly the weights of a
-# Gaussian kernel. **Layer norm** (Ba et al., 2016) makes them so: it takes a vector to mean 0 and variance 1, so that $\lVert k\rVert^2 = \sum_j k_j^2 = d$.
+# If all keys have the same length, the term $-\tfrac12\lVert k\rVert^2$ is one more constant, and dot products give exactly the weights of a Gaussian kernel.
+# **Layer norm** (Ba et al., 2016) makes them so: it takes a vector to mean 0 and variance 1, so that $\lVert k\rVert^2 = \sum_j k_j^2 = d$.
 # With width $\sigma$ the Gaussian score is $q\cdot k/\sigma^2$ plus constants, and dividing by $\sqrt d$ is the width $\sigma = d^{1/4}$.
 #
 # In a transformer, though, the keys are not the normalized vectors but these times $W_K$, and layer norm has a learned factor for each coordinate.
@@ -59,11 +63,13 @@ by_lengths = pd.DataFrame(length_rows).T
 by_lengths.round(3)
 
 # %% [markdown]
-# Right after the norm all keys are $\sqrt{32} = 5.66$ long, and the two kinds of weights agree. After a random $W_K$ the lengths are spread, and
-# weights differ. A transformer *can* give a key more weight by making it long.
+# Right after the norm all keys are $\sqrt{32} = 5.66$ long, and the two kinds of weights agree.
+# After a random $W_K$ the lengths are spread, and weights differ.
+# A transformer *can* give a key more weight by making it long.
 #
-# **Exercise 2, answered.** $q\cdot D = \sum_i\beta_i\,q\cdot k_i$ is an average of the other scores, and an average is at most the largest of them; for $q=0$ all are equal. Weight D does
-# get: $e^{q\cdot D} > 0$, and at most $\sum_i\beta_i e^{q\cdot k_i}$, the same average of the others' exponentials, as the exponential function is convex.
+# **Exercise 2, answered.**
+# $q\cdot D = \sum_i\beta_i\,q\cdot k_i$ is an average of the other scores, and an average is at most the largest of them; for $q=0$ all are equal.
+# Weight D does get: $e^{q\cdot D} > 0$, and at most $\sum_i\beta_i e^{q\cdot k_i}$, the same average of the others' exponentials, as the exponential function is convex.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("For keys of one length dot products are a Gaussian of width d to the 1/4."):
@@ -79,10 +85,10 @@ with cu.guard("For keys of one length dot products are a Gaussian of width d to 
 #
 # *Section 2 of 8*
 #
-# Nothing keeps $W_Q$ and $W_K$ from growing in training, and scores grow with their product. Henry et al. (2020) therefore normalize queries and keys
-# *after* the projection, to length 1, and learn one factor in place of $1/\sqrt d$. Dehghani et al. (2023) saw training diverge when they enlarged
-# vision transformers, in models of about 8 billion parameters, with scores so large that the weights were almost one-hot; layer norm on queries
-# and keys prevented it, and their model of 22 billion parameters was trained with it. What it does to the scores can be seen without training:
+# Nothing keeps $W_Q$ and $W_K$ from growing in training, and scores grow with their product.
+# Henry et al. (2020) therefore normalize queries and keys *after* the projection, to length 1, and learn one factor in place of $1/\sqrt d$.
+# Dehghani et al. (2023) saw training diverge when they enlarged vision transformers, in models of about 8 billion parameters, with scores so large that the weights were almost one-hot; layer norm on queries and keys prevented it, and their model of 22 billion parameters was trained with it.
+# What it does to the scores can be seen without training:
 
 # %%
 inputs = torch.randn(256, 64)
@@ -104,9 +110,11 @@ with_norm = pd.DataFrame(norm_rows).T
 with_norm.round(2)
 
 # %% [markdown]
-# Plain scores grow with the square of the factor, and of 8 bits (256 keys) next to nothing is left. With QK-norm the size of the matrices does not matter.
-# By construction: with layer norm (without its learned factors), as in the code, $\lVert q\rVert=\lVert k\rVert=\sqrt d$, hence $|q\cdot k|/\sqrt d\le\sqrt d = 8$. The price: a query can no longer choose its temperature by
-# its length, and no score exceeds the bound. Henry et al. make queries and keys 1 long, so that scores stay in $\pm1$, and no softmax over many keys could be sharp: hence their learned factor.
+# Plain scores grow with the square of the factor, and of 8 bits (256 keys) next to nothing is left.
+# With QK-norm the size of the matrices does not matter.
+# By construction: with layer norm (without its learned factors), as in the code, $\lVert q\rVert=\lVert k\rVert=\sqrt d$, hence $|q\cdot k|/\sqrt d\le\sqrt d = 8$.
+# The price: a query can no longer choose its temperature by its length, and no score exceeds the bound.
+# Henry et al. make queries and keys 1 long, so that scores stay in $\pm1$, and no softmax over many keys could be sharp: hence their learned factor.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Plain scores grow with the matrices; with QK-norm they do not."):
@@ -120,18 +128,20 @@ with cu.guard("Plain scores grow with the matrices; with QK-norm they do not."):
 #
 # *Section 3 of 8*
 #
-# Tsai et al. (2019) read attention as a kernel smoother with the kernel $e^{q\cdot k}$. As a function of two vectors of one space it is a proper kernel:
-# symmetric, and **positive definite**, which means that the table of all pairs has no negative eigenvalue. With the same matrix for queries and keys it
-# stays one. With two matrices it is in general neither. Take two words, *milk* = (1, 0) and *cold* = (0, 1), a $W_Q$ that changes nothing and a $W_K$ that takes *milk* to
-# (0, 1) and *cold* to (0, 0). By hand the table $T$ of $e^{q\cdot k}$ is
+# Tsai et al. (2019) read attention as a kernel smoother with the kernel $e^{q\cdot k}$.
+# As a function of two vectors of one space it is a proper kernel: symmetric, and **positive definite**, which means that the table of all pairs has no negative eigenvalue.
+# With the same matrix for queries and keys it stays one.
+# With two matrices it is in general neither.
+# Take two words, *milk* = (1, 0) and *cold* = (0, 1), a $W_Q$ that changes nothing and a $W_K$ that takes *milk* to (0, 1) and *cold* to (0, 0).
+# By hand the table $T$ of $e^{q\cdot k}$ is
 #
 # | | key *milk*: (0, 1) | key *cold*: (0, 0) |
 # |---|---|---|
 # | query *milk*: (1, 0) | $e^0 = 1$ | $e^0 = 1$ |
 # | query *cold*: (0, 1) | $e^1 = 2.72$ | $e^0 = 1$ |
 #
-# *Cold* looks for *milk*, *milk* not for *cold*. Twelve random inputs; a table $T$ that is not symmetric is judged by its symmetric part $(T+T^\top)/2$, since $vTv^\top$ sees
-# nothing else:
+# *Cold* looks for *milk*, *milk* not for *cold*.
+# Twelve random inputs; a table $T$ that is not symmetric is judged by its symmetric part $(T+T^\top)/2$, since $vTv^\top$ sees nothing else:
 
 # %%
 points = torch.randn(12, 4, dtype=torch.float64)
@@ -153,16 +163,20 @@ of_pairs.round(4)
 # %% [markdown]
 # ### Linear attention, in short
 #
-# A positive definite kernel is a dot product of features: $e^{q\cdot k} = \varphi(q)\cdot\varphi(k)$ with infinitely many of them. Suppose that $r$ features are enough. Then
+# A positive definite kernel is a dot product of features: $e^{q\cdot k} = \varphi(q)\cdot\varphi(k)$ with infinitely many of them.
+# Suppose that $r$ features are enough.
+# Then
 #
 # $$\sum_j \varphi(q)\cdot\varphi(k_j)\,v_j = \varphi(q)\cdot\Big(\sum_j \varphi(k_j)^\top v_j\Big),$$
 #
-# and the bracket is computed once for all queries: twice $nrd_v$ multiplications, and twice $nrd$ for the features, in place of $n^2(d+d_v)$. No table of $n\times n$ is formed. Performers
-# (Choromanski et al., 2021) draw the features at random: for $\omega$ standard normal,
+# and the bracket is computed once for all queries: twice $nrd_v$ multiplications, and twice $nrd$ for the features, in place of $n^2(d+d_v)$.
+# No table of $n\times n$ is formed.
+# Performers (Choromanski et al., 2021) draw the features at random: for $\omega$ standard normal,
 #
 # $$e^{q\cdot k} = \mathrm E_\omega\!\left[e^{\omega\cdot q-\lVert q\rVert^2/2}\;e^{\omega\cdot k-\lVert k\rVert^2/2}\right],$$
 #
-# because the mean of $e^{\omega\cdot(q+k)}$ is $e^{\lVert q+k\rVert^2/2}$. The features are positive, so that no weight is negative.
+# because the mean of $e^{\omega\cdot(q+k)}$ is $e^{\lVert q+k\rVert^2/2}$.
+# The features are positive, so that no weight is negative.
 
 
 # %%
@@ -204,9 +218,12 @@ by_features = pd.Series(missed).unstack(0).rename_axis("features")
 by_features.loc[[16, 64, 256, 1024, 4096, "the plain mean"]].round(3)
 
 # %% [markdown]
-# The two orders of multiplication agree. The errors are those of 20 draws of the features, beside that of the dullest answer, the plain mean of all values. For scores of size 0.25 the error halves with four times as many
-# features, and 256 of them are clearly better than the mean. For scores of size 1, as for vectors of variance 1, even 4,096 are not: the features of a long vector vary too much. (PyTorch's layers start with scores of size 1/3, see below.) Choromanski et al.
-# draw directions at right angles to each other, and train with the features in place; neither is shown here.
+# The two orders of multiplication agree.
+# The errors are those of 20 draws of the features, beside that of the dullest answer, the plain mean of all values.
+# For scores of size 0.25 the error halves with four times as many features, and 256 of them are clearly better than the mean.
+# For scores of size 1, as for vectors of variance 1, even 4,096 are not: the features of a long vector vary too much.
+# (PyTorch's layers start with scores of size 1/3, see below.)
+# Choromanski et al. draw directions at right angles to each other, and train with the features in place; neither is shown here.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("One matrix makes exp(q·k) a kernel, two do not; random features approximate it."):
@@ -227,8 +244,9 @@ with cu.guard("One matrix makes exp(q·k) a kernel, two do not; random features 
 # $$\frac{\partial\log\alpha_i}{\partial a_j} = \delta_{ij} - \frac{e^{a_j}}{\sum_l e^{a_l}} = \delta_{ij}-\alpha_j
 # \quad\Longrightarrow\quad J_{ij} = \frac{\partial\alpha_i}{\partial a_j} = \alpha_i(\delta_{ij}-\alpha_j).$$
 #
-# With $a_j = s\,q\cdot k_j$ the chain rule gives $\partial\alpha/\partial q = s\,JK$. Row $i$ of it can be read: $s\,\alpha_i\,(k_i - \bar k)$ with the average key
-# $\bar k = \sum_j\alpha_jk_j$. To raise weight $i$, move the query toward key $i$ and away from the average.
+# With $a_j = s\,q\cdot k_j$ the chain rule gives $\partial\alpha/\partial q = s\,JK$.
+# Row $i$ of it can be read: $s\,\alpha_i\,(k_i - \bar k)$ with the average key $\bar k = \sum_j\alpha_jk_j$.
+# To raise weight $i$, move the query toward key $i$ and away from the average.
 
 
 # %%
@@ -253,30 +271,40 @@ print(f"formula and autograd differ by less than 1e-6: {bool(off < 1e-6)}")
 found.round(decimals=3)
 
 # %% [markdown]
-# All weights are 0.2 here and $s = 0.354$, so that on the diagonal stands $0.354\cdot0.2\cdot(1-0.2) = 0.057$: the query moves toward key $i$. Formula and autograd agree.
+# All weights are 0.2 here and $s = 0.354$, so that on the diagonal stands $0.354\cdot0.2\cdot(1-0.2) = 0.057$: the query moves toward key $i$.
+# Formula and autograd agree.
 
 # %% [markdown]
 # ### A whole head
 #
-# In an attention head queries, keys and values are products of the inputs with learned matrices, $Q = XW_Q$, $K = XW_K$, $V = XW_V$, and the answers are
-# $Z = AV$ with the weights $A$ of the scores $S = sQK^\top$. Let $G = \partial L/\partial Z$. Backwards through mix, normalize, scale, score and project:
+# In an attention head queries, keys and values are products of the inputs with learned matrices, $Q = XW_Q$, $K = XW_K$, $V = XW_V$, and the answers are $Z = AV$ with the weights $A$ of the scores $S = sQK^\top$.
+# Let $G = \partial L/\partial Z$.
+# Backwards through mix, normalize, scale, score and project:
 #
 # $$\frac{\partial L}{\partial V} = A^\top G,\qquad \frac{\partial L}{\partial S_{ij}} = \alpha_{ij}\Big(g_{ij}-\sum_l\alpha_{il}\,g_{il}\Big)\;\text{ with } g = GV^\top,\qquad
 # \frac{\partial L}{\partial Q} = s\,\frac{\partial L}{\partial S}K,\qquad \frac{\partial L}{\partial K} = s\,\frac{\partial L}{\partial S}^{\!\top}Q,$$
 #
-# and $\partial L/\partial W_Q = X^\top\,\partial L/\partial Q$, for $W_K$ and $W_V$ likewise. With these lines the head below learns in your browser: nine words, $d = 2$, $d_v = 1$. An adjective has to find its noun among three. If all
-# weights were equal, the three nouns could only vote, 18 of 24 sentences right. Guess before you play: six of the nine rows of $W_Q$ do not change in 300 steps. Which, and why?
+# and $\partial L/\partial W_Q = X^\top\,\partial L/\partial Q$, for $W_K$ and $W_V$ likewise.
+# With these lines the head below learns in your browser: nine words, $d = 2$, $d_v = 1$.
+# An adjective has to find its noun among three.
+# If all weights were equal, the three nouns could only vote, 18 of 24 sentences right.
+# Guess before you play: six of the nine rows of $W_Q$ do not change in 300 steps.
+# Which, and why?
 
 # %%
 cu.live.learned_head(1, 0)
 
 # %% [markdown]
-# With rate 1 and seed 0 the loss is 0.606 after 50 steps, and 19 sentences are right. The values have grown by then, from −0.41 to 0.62 for *apple* and from −0.07 to −0.99 for *desk*; the weights have hardly moved, all are
-# 0.20 to 0.31. The nouns vote. Then the adjectives begin to look: after 84 steps the loss is below the line, after 131 all sentences are right. Rate 3 needs 45 steps for this, and for rate 0.3 300 are too few. The rows of $W_Q$ that do not change are those of
-# the nouns: they ask nothing that the loss depends on.
+# With rate 1 and seed 0 the loss is 0.606 after 50 steps, and 19 sentences are right.
+# The values have grown by then, from −0.41 to 0.62 for *apple* and from −0.07 to −0.99 for *desk*; the weights have hardly moved, all are 0.20 to 0.31.
+# The nouns vote.
+# Then the adjectives begin to look: after 84 steps the loss is below the line, after 131 all sentences are right.
+# Rate 3 needs 45 steps for this, and for rate 0.3 300 are too few.
+# The rows of $W_Q$ that do not change are those of the nouns: they ask nothing that the loss depends on.
 #
-# At step 300 *ripe* gives *apple* 0.95 and *varnished* gives *desk* 0.99, but *hungry* gives *cat* only 0.03. It is right nevertheless: its own value is negative, masculine, and it looks at *mouse* where there is one. Choose *mouse*, and choose
-# another seed: a weight shows where a head looks, not all that it knows.
+# At step 300 *ripe* gives *apple* 0.95 and *varnished* gives *desk* 0.99, but *hungry* gives *cat* only 0.03.
+# It is right nevertheless: its own value is negative, masculine, and it looks at *mouse* where there is one.
+# Choose *mouse*, and choose another seed: a weight shows where a head looks, not all that it knows.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("∂α/∂q by the formula is that of autograd."):
@@ -287,9 +315,10 @@ with cu.guard("∂α/∂q by the formula is that of autograd."):
 #
 # *Section 5 of 8*
 #
-# `nn.Linear` draws its weights evenly from $\pm1/\sqrt{d_{\mathrm{in}}}$, which have variance $1/(3d_{\mathrm{in}})$. For inputs of variance 1 queries and keys then have
-# variance $\tfrac13$, and scaled scores begin with $\tfrac13\cdot\tfrac13=\tfrac19$, not 1: the weights are flatter at the start than the rule says. `nn.MultiheadAttention` draws from
-# Xavier's range for its joint matrix of shape $(3d, d)$, and begins with another number. 2,000 tokens, $d = 64$, five seeds:
+# `nn.Linear` draws its weights evenly from $\pm1/\sqrt{d_{\mathrm{in}}}$, which have variance $1/(3d_{\mathrm{in}})$.
+# For inputs of variance 1 queries and keys then have variance $\tfrac13$, and scaled scores begin with $\tfrac13\cdot\tfrac13=\tfrac19$, not 1: the weights are flatter at the start than the rule says.
+# `nn.MultiheadAttention` draws from Xavier's range for its joint matrix of shape $(3d, d)$, and begins with another number.
+# 2,000 tokens, $d = 64$, five seeds:
 
 # %%
 init_rows = {}
@@ -327,8 +356,9 @@ with cu.guard(
 #
 # *Section 6 of 8*
 #
-# The root in $1/\sqrt d$ is for **independent** vectors. If queries and keys have become aligned, with a correlation $\rho$ in each coordinate, the products no longer cancel: the mean of
-# $q\cdot k$ is $\rho d$, and divided by $\sqrt d$ it still grows, like $\rho\sqrt d$. Yang et al. (2022), who transfer learning rates from narrow to wide models, therefore divide by $d$.
+# The root in $1/\sqrt d$ is for **independent** vectors.
+# If queries and keys have become aligned, with a correlation $\rho$ in each coordinate, the products no longer cancel: the mean of $q\cdot k$ is $\rho d$, and divided by $\sqrt d$ it still grows, like $\rho\sqrt d$.
+# Yang et al. (2022), who transfer learning rates from narrow to wide models, therefore divide by $d$.
 
 # %%
 rho = 0.5  # try 0.0 … 1.0
@@ -355,9 +385,12 @@ with cu.guard("For aligned vectors scaled scores grow like ρ√d, and q·k/d st
 #
 # *Section 7 of 8*
 #
-# An additive score is a small network without biases: join query and key to one vector, one hidden layer with tanh, one output. Its first matrix is $W_Q$ on top of $W_K$.
+# An additive score is a small network without biases: join query and key to one vector, one hidden layer with tanh, one output.
+# Its first matrix is $W_Q$ on top of $W_K$.
 #
-# Its bound $\sum_j|w_j|$ grows with the hidden units. Do the scores? With inputs of variance 1 and the default initialization the sums before the tanh have variance $\tfrac13+\tfrac13$.
+# Its bound $\sum_j|w_j|$ grows with the hidden units.
+# Do the scores?
+# With inputs of variance 1 and the default initialization the sums before the tanh have variance $\tfrac13+\tfrac13$.
 
 # %%
 growth = {}
@@ -373,10 +406,12 @@ grown = pd.DataFrame(growth).T.rename_axis("h")
 grown.round(2)
 
 # %% [markdown]
-# With $w$ of size $1/\sqrt h$ the bound still grows, like $\sqrt h/2$, and the scores do not: their terms have different signs. With $w$ of size 1 the scores grow like $\sqrt h$. What takes
-# the place of $1/\sqrt d$ here is the initialization of $w$, not the bound.
+# With $w$ of size $1/\sqrt h$ the bound still grows, like $\sqrt h/2$, and the scores do not: their terms have different signs.
+# With $w$ of size 1 the scores grow like $\sqrt h$.
+# What takes the place of $1/\sqrt d$ here is the initialization of $w$, not the bound.
 #
-# Without the tanh each query gets the same weights, as the pencil said; and $M = W_QW_K^\top$ has rank $h$ at most. Four queries of 20 numbers, six keys of 10:
+# Without the tanh each query gets the same weights, as the pencil said; and $M = W_QW_K^\top$ has rank $h$ at most.
+# Four queries of 20 numbers, six keys of 10:
 
 # %%
 some_queries, some_keys = torch.randn(4, 20), torch.randn(6, 10)
@@ -430,8 +465,8 @@ with cu.guard("w ~ 1/√h keeps scores small, tanh is essential, M = W_Q W_Kᵀ 
 # | distance, by one product | $d$ | $d$ | none | 1 |
 # | additive, $h$ units | $2h-1$ | $h$ | $h$ tanh | $h$ |
 #
-# By differences a distance needs $d$ subtractions more than a dot product; by the expansion one, and the norms, $d$ multiplications for each *key*, not for each pair. An additive score has as many multiplications
-# as a dot product if $h = d$, and a tanh for each.
+# By differences a distance needs $d$ subtractions more than a dot product; by the expansion one, and the norms, $d$ multiplications for each *key*, not for each pair.
+# An additive score has as many multiplications as a dot product if $h = d$, and a tanh for each.
 #
 # Four ways to the weights, $d = h = 64$: how many numbers does PyTorch keep for the backward pass to queries and keys?
 
@@ -455,10 +490,11 @@ kept = pd.Series(numbers)
 pd.DataFrame({"numbers kept": kept, "for each pair": (kept / n**2).round(1)})
 
 # %% [markdown]
-# A dot product keeps queries, keys and weights, $n^2 + 2nd$ numbers, 1.5 for each pair, and so does a distance by one product. Differences and additive scores
-# keep a whole vector for each pair, 65.0 and 65.1 numbers.
+# A dot product keeps queries, keys and weights, $n^2 + 2nd$ numbers, 1.5 for each pair, and so does a distance by one product.
+# Differences and additive scores keep a whole vector for each pair, 65.0 and 65.1 numbers.
 #
-# How long does it take? One thread, measured in turn, 25 rounds:
+# How long does it take?
+# One thread, measured in turn, 25 rounds:
 
 
 # %%
@@ -482,11 +518,12 @@ torch.set_num_threads(threads)
 timed.quantile([0.1, 0.5, 0.9]).T.round(2).add_prefix("ms, quantile ")
 
 # %% [markdown]
-# Seconds depend on the machine, and the 0.9 quantile on what else it was doing: compare the medians (0.5). A count of multiplications is a poor guide: a dot product and a distance by one product are *one* matrix product, for which processors are
-# built; the other two write an array of $n\cdot n\cdot64$ numbers to memory and read it again.
+# Seconds depend on the machine, and the 0.9 quantile on what else it was doing: compare the medians (0.5).
+# A count of multiplications is a poor guide: a dot product and a distance by one product are *one* matrix product, for which processors are built; the other two write an array of $n\cdot n\cdot64$ numbers to memory and read it again.
 #
-# **History.** Britz et al. (2017) compared both in translation, without $1/\sqrt d$: additive scores were slightly but consistently better. Vaswani et al. (2017) cite them for their scale: for large $d$, they say, additive
-# attention outperforms *unscaled* dot products.
+# **History.**
+# Britz et al. (2017) compared both in translation, without $1/\sqrt d$: additive scores were slightly but consistently better.
+# Vaswani et al. (2017) cite them for their scale: for large $d$, they say, additive attention outperforms *unscaled* dot products.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("By differences and additive, a vector is kept for each pair; by one product not."):
@@ -499,11 +536,27 @@ with cu.guard("By differences and additive, a vector is kept for each pair; by o
 # %% [markdown]
 # ## References
 #
-# - Ba, J. L., Kiros, J. R. & Hinton, G. E. (2016). [Layer normalization](https://arxiv.org/abs/1607.06450).
-# - Britz, D., Goldie, A., Luong, M.-T. & Le, Q. (2017). [Massive exploration of neural machine translation architectures](https://arxiv.org/abs/1703.03906). EMNLP.
-# - Choromanski, K. et al. (2021). [Rethinking attention with Performers](https://arxiv.org/abs/2009.14794). ICLR.
-# - Dehghani, M. et al. (2023). [Scaling vision transformers to 22 billion parameters](https://arxiv.org/abs/2302.05442). ICML.
-# - Henry, A., Dachapally, P. R., Pawar, S. & Chen, Y. (2020). [Query-key normalization for transformers](https://arxiv.org/abs/2010.04245). Findings of EMNLP.
-# - Tsai, Y.-H. H. et al. (2019). [Transformer dissection: a unified understanding of transformer's attention via the lens of kernel](https://arxiv.org/abs/1908.11775). EMNLP.
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 3.2.1.
-# - Yang, G. et al. (2022). [Tensor programs V: Tuning large neural networks via zero-shot hyperparameter transfer](https://arxiv.org/abs/2203.03466).
+# - Ba, J. L., Kiros, J. R. & Hinton, G. E. (2016).
+#   [Layer normalization](https://arxiv.org/abs/1607.06450).
+# - Britz, D., Goldie, A., Luong, M.-T. & Le, Q. (2017).
+#   [Massive exploration of neural machine translation architectures](https://arxiv.org/abs/1703.03906).
+#   EMNLP.
+# - Choromanski, K. et al. (2021).
+#   [Rethinking attention with Performers](https://arxiv.org/abs/2009.14794).
+#   ICLR.
+# - Dehghani, M. et al. (2023).
+#   [Scaling vision transformers to 22 billion parameters](https://arxiv.org/abs/2302.05442).
+#   ICML.
+# - Henry, A., Dachapally, P. R., Pawar, S. & Chen, Y. (2020).
+#   [Query-key normalization for transformers](https://arxiv.org/abs/2010.04245).
+#   Findings of EMNLP.
+# - Tsai, Y.-H.
+#   H. et al. (2019).
+#   [Transformer dissection: a unified understanding of transformer's attention via the lens of kernel](https://arxiv.org/abs/1908.11775).
+#   EMNLP.
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+#   Section 3.2.1.
+# - Yang, G. et al. (2022).
+#   [Tensor programs V: Tuning large neural networks via zero-shot hyperparameter transfer](https://arxiv.org/abs/2203.03466).

@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Masks
 #
-# **Which keys may a query look at, and how are the others forbidden without a trace?** A batch is one tensor, so
-# shorter sentences are filled up with a token that means nothing:
+# **Which keys may a query look at, and how are the others forbidden without a trace?**
+# A batch is one tensor, so shorter sentences are filled up with a token that means nothing:
 #
 # ```
 # the     cat     sat     down
@@ -18,8 +18,8 @@
 # rain    <pad>   <pad>   <pad>
 # ```
 #
-# And a model that writes from left to right must not look at words that it has not written yet. Both are said by a
-# **mask**: one line of code, with many ways to go wrong in silence.
+# And a model that writes from left to right must not look at words that it has not written yet.
+# Both are said by a **mask**: one line of code, with many ways to go wrong in silence.
 #
 # After this chapter you can
 #
@@ -50,9 +50,10 @@ cu.recall("scoring_functions", "kernel_regression")
 #
 # *Section 1 of 6*
 #
-# Each word is a vector of four numbers; `<pad>` is the zero vector, as PyTorch's `nn.Embedding(…, padding_idx=0)`
-# makes it. Every word is query and key at once, with the score $x_i \cdot x_j/\sqrt 4$. The word *rain* is
-# $(1, 0, 1, 0)$, so that its score with itself is 1. There are three `<pad>` beside it.
+# Each word is a vector of four numbers; `<pad>` is the zero vector, as PyTorch's `nn.Embedding(…, padding_idx=0)` makes it.
+# Every word is query and key at once, with the score $x_i \cdot x_j/\sqrt 4$.
+# The word *rain* is $(1, 0, 1, 0)$, so that its score with itself is 1.
+# There are three `<pad>` beside it.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -96,10 +97,12 @@ axes[0].set_ylabel("Queries")
 fig
 
 # %% [markdown]
-# More than half of what *rain* reads is nothing: 0.525. In *birds sing*, each `<pad>` gets 0.11 from both words. A
-# zero vector adds nothing as a *value*, and yet it takes weight from the words as a *key*. Would another vector do? Try
-# $-3$: *rain* now gives 5 % to `<pad>`, because no word here has a negative number. But a vector scores low with *some* queries only: a query $(-1, 0, -1, 0)$
-# would give this padding 99 %.
+# More than half of what *rain* reads is nothing: 0.525.
+# In *birds sing*, each `<pad>` gets 0.11 from both words.
+# A zero vector adds nothing as a *value*, and yet it takes weight from the words as a *key*.
+# Would another vector do?
+# Try $-3$: *rain* now gives 5 % to `<pad>`, because no word here has a negative number.
+# But a vector scores low with *some* queries only: a query $(-1, 0, -1, 0)$ would give this padding 99 %.
 
 # %%
 cu.quiz("masks", "zero_vector")
@@ -109,15 +112,16 @@ cu.quiz("masks", "zero_vector")
 #
 # *Section 2 of 6*
 #
-# A mask is a tensor of truth values, one for each pair of a query and a key. In this course, as in PyTorch's attention operator,
-# **True means: this query may look at this key.**
+# A mask is a tensor of truth values, one for each pair of a query and a key.
+# In this course, as in PyTorch's attention operator, **True means: this query may look at this key.**
 #
-# A **padding mask** comes from the lengths by one comparison. Places in a row meet lengths in a column:
+# A **padding mask** comes from the lengths by one comparison.
+# Places in a row meet lengths in a column:
 #
 # $$\begin{pmatrix}0&1&2&3\end{pmatrix} < \begin{pmatrix}4\\2\\1\end{pmatrix} = \begin{pmatrix}T&T&T&T\\T&T&F&F\\T&F&F&F\end{pmatrix}$$
 #
-# A **causal mask** is the same for all sentences: query $i$ may look at keys $0 \dots i$, a triangle. Both at once:
-# a pair needs *both* permissions.
+# A **causal mask** is the same for all sentences: query $i$ may look at keys $0 \dots i$, a triangle.
+# Both at once: a pair needs *both* permissions.
 
 # %%
 second = 2  # try 0 … 4
@@ -149,15 +153,16 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# The axis of size 1 in the padding mask says *all queries alike*; `&` repeats it. In general a mask has the four axes
-# **(batch, heads, queries, keys)**, or sizes 1 that stand for *all alike*. (A head is one of several attentions side by
-# side; here there is one.) `cu.padding_mask(lens, 4)` and `cu.causal_mask(4)` make the same two, with their axes ready: `True` in the last line.
+# The axis of size 1 in the padding mask says *all queries alike*; `&` repeats it.
+# In general a mask has the four axes **(batch, heads, queries, keys)**, or sizes 1 that stand for *all alike*.
+# (A head is one of several attentions side by side; here there is one.)
+# `cu.padding_mask(lens, 4)` and `cu.causal_mask(4)` make the same two, with their axes ready: `True` in the last line.
 #
-# A padding mask forbids *keys*. The *queries* `<pad>` still have rows, and look at words; nobody reads their answers, and the loss leaves
-# them out.
+# A padding mask forbids *keys*.
+# The *queries* `<pad>` still have rows, and look at words; nobody reads their answers, and the loss leaves them out.
 #
-# Lengths may also be given **for each query**, as (batch, queries). Then each row ends where its own number says, and
-# a causal mask is the special case 1, 2, 3, 4.
+# Lengths may also be given **for each query**, as (batch, queries).
+# Then each row ends where its own number says, and a causal mask is the special case 1, 2, 3, 4.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 shown = {
@@ -186,16 +191,16 @@ for ax in axes[:, 0]:
 fig
 
 # %% [markdown]
-# Dark pairs are permitted. Above in the middle, the last query has length 0: an **empty row**, a query that may look
-# nowhere.
+# Dark pairs are permitted.
+# Above in the middle, the last query has length 0: an **empty row**, a query that may look nowhere.
 #
 # ### Exercise 1 · Count the pairs
 #
 # *predict · 6 minutes*
 #
-# A sentence of four words is padded to six places, so there are 36 pairs. Count on paper how many are permitted: (a) by the causal mask alone;
-# (b) by the padding mask alone; (c) by both. Now let the two `<pad>` stand **in front** of the four words: (d) how many pairs are
-# permitted by both masks? (e) How many rows of (d) are empty?
+# A sentence of four words is padded to six places, so there are 36 pairs.
+# Count on paper how many are permitted: (a) by the causal mask alone; (b) by the padding mask alone; (c) by both.
+# Now let the two `<pad>` stand **in front** of the four words: (d) how many pairs are permitted by both masks? (e) How many rows of (d) are empty?
 
 
 # %% tags=["exercise", "predict"]
@@ -232,14 +237,16 @@ with cu.guard("Without a mask padding takes 0.525; both masks permit 10, 7 and 4
 #
 # *Section 3 of 6*
 #
-# The weights that we want are a softmax over the permitted keys alone. With $p_i = 1$ where key $i$ is permitted and 0
-# elsewhere:
+# The weights that we want are a softmax over the permitted keys alone.
+# With $p_i = 1$ where key $i$ is permitted and 0 elsewhere:
 #
 # $$\alpha_i = \frac{p_i\, e^{a_i}}{\sum_j p_j\, e^{a_j}}.$$
 #
-# By hand: four scores with the exponentials 1, 2, 3, 4, and the first two keys permitted. The weights have to be $1/3$,
-# $2/3$, 0, 0. In [Kernel regression](02_kernel_regression.ipynb) you gave one pair the score $-\infty$. Why not simply 0? Two ways seem
-# easier: set the forbidden scores to 0, or set the forbidden weights to 0.
+# By hand: four scores with the exponentials 1, 2, 3, 4, and the first two keys permitted.
+# The weights have to be $1/3$, $2/3$, 0, 0.
+# In [Kernel regression](02_kernel_regression.ipynb) you gave one pair the score $-\infty$.
+# Why not simply 0?
+# Two ways seem easier: set the forbidden scores to 0, or set the forbidden weights to 0.
 
 # %%
 example = torch.tensor([[1.0, 2.0, 3.0, 4.0]]).log()
@@ -260,9 +267,10 @@ attempts = pd.DataFrame({**tried, "wanted": [1 / 3, 2 / 3, 0, 0]}).T.add_prefix(
 attempts.assign(sum=attempts.sum(axis=1)).round(3)
 
 # %% [markdown]
-# The first forgets that $e^0 = 1$: a score of 0 is a score like any other, and forbidden keys get 0.4. The second comes too late: the forbidden keys
-# have had their share, and the row sums to 0.3. The next picture, five random scores for each of five queries, begins with
-# zeroed scores. Before you move *Mask* to *causal*: which query will then give the most to forbidden keys?
+# The first forgets that $e^0 = 1$: a score of 0 is a score like any other, and forbidden keys get 0.4.
+# The second comes too late: the forbidden keys have had their share, and the row sums to 0.3.
+# The next picture, five random scores for each of five queries, begins with zeroed scores.
+# Before you move *Mask* to *causal*: which query will then give the most to forbidden keys?
 
 # %%
 cu.explore.masked_scores()
@@ -272,8 +280,9 @@ cu.explore.masked_scores()
 #
 # *bug · 8 minutes*
 #
-# A colleague repairs the second way: mask after the softmax, *then divide by what is left*, so that each row sums to 1
-# again. On paper this is the formula above, and on our example it is right. Below, a forbidden key matches much better than the permitted ones.
+# A colleague repairs the second way: mask after the softmax, *then divide by what is left*, so that each row sums to 1 again.
+# On paper this is the formula above, and on our example it is right.
+# Below, a forbidden key matches much better than the permitted ones.
 # Find out why this ends in NaN, and write a version that survives it.
 #
 # Two tools: `~mask` is "not", and `scores.masked_fill(where, number)` is a copy of the scores with `number` wherever `where` is True.
@@ -321,8 +330,10 @@ cu.quiz("masks", "after")
 #
 # *Section 4 of 6*
 #
-# So forbidden scores become very low *before* the softmax. Here are four ways to write this. They agree on ordinary scores. Now
-# they meet an empty row, as padding in front has it: the first query may look at nothing.
+# So forbidden scores become very low *before* the softmax.
+# Here are four ways to write this.
+# They agree on ordinary scores.
+# Now they meet an empty row, as padding in front has it: the first query may look at nothing.
 
 # %%
 large = -1e6  # try -1e4 | -1e6 | -1e9
@@ -353,7 +364,9 @@ empty = {f.__name__: f(torch.zeros(4, 4), in_front)[0].tolist() for f in version
 pd.DataFrame(empty, index=[f"key {i}" for i in range(4)]).T
 
 # %% [markdown]
-# Uniform, NaN or 0: four versions, three different answers. (`nan_to_num` replaces each NaN by 0.) And that is only one test of eight:
+# Uniform, NaN or 0: four versions, three different answers.
+# (`nan_to_num` replaces each NaN by 0.)
+# And that is only one test of eight:
 #
 # - **example**: the weights $1/3$, $2/3$, 0, 0, as by hand;
 # - **low scores**: true scores that lie below the constant, down to the lowest number there is;
@@ -367,8 +380,10 @@ pd.DataFrame(empty, index=[f"key {i}" for i in range(4)]).T
 #
 # *build · 12 minutes*
 #
-# Write a masked softmax that passes all eight. Start from what you found in exercise 2, and ask what has to become of an empty row. As there, a
-# *forbidden* score must leave no trace, even if it is NaN. The chapter goes on with your function.
+# Write a masked softmax that passes all eight.
+# Start from what you found in exercise 2, and ask what has to become of an empty row.
+# As there, a *forbidden* score must leave no trace, even if it is NaN.
+# The chapter goes on with your function.
 
 
 # %% tags=["exercise", "build"]
@@ -471,14 +486,21 @@ marks = pd.DataFrame(
 marks
 
 # %% [markdown]
-# Only the last two rows have no cross. Read the others:
+# Only the last two rows have no cross.
+# Read the others:
 #
-# - *large_negative* fails on what is rare. In float16, $-10^6$ does not exist, and PyTorch raises an error. With `large` at $-10^4$ this cross goes, and the others stay.
-# - *written_in_place* passes float16, because an assignment with brackets turns $-10^6$ into $-\infty$ without a word. But it changes the caller's scores.
+# - *large_negative* fails on what is rare.
+#   In float16, $-10^6$ does not exist, and PyTorch raises an error.
+#   With `large` at $-10^4$ this cross goes, and the others stay.
+# - *written_in_place* passes float16, because an assignment with brackets turns $-10^6$ into $-\infty$ without a word.
+#   But it changes the caller's scores.
 # - *minus_infinity* has NaN *weights*: the gradient of the values is the weights times the gradient of the output, and NaN · 0 is NaN, although the loss does not read that row.
-# - *add_and_clean* has clean weights, and NaN in the gradient of the *scores*, because addition hands it on. In *replace_and_clean* `masked_fill` hands nothing back. But both turn every NaN into 0, also the one that should be seen.
+# - *add_and_clean* has clean weights, and NaN in the gradient of the *scores*, because addition hands it on.
+#   In *replace_and_clean* `masked_fill` hands nothing back.
+#   But both turn every NaN into 0, also the one that should be seen.
 #
-# *replace_twice* fills by the mask before the softmax and after it, and that is enough. (The package's function treats empty rows before the softmax, so that no NaN arises at all.)
+# *replace_twice* fills by the mask before the softmax and after it, and that is enough.
+# (The package's function treats empty rows before the softmax, so that no NaN arises at all.)
 
 # %%
 cu.quiz("masks", "empty_row")
@@ -498,8 +520,9 @@ with cu.guard("Two versions have no cross; adding −∞, not cleaning, spoils t
 #
 # *Section 5 of 6*
 #
-# Attention takes six steps, and the mask is the fourth: **project, score, scale, mask, normalize, mix.** The projections $W_Q, W_K, W_V$
-# come with [self-attention](07_self_attention.ipynb). Here the queries, keys and values are given.
+# Attention takes six steps, and the mask is the fourth: **project, score, scale, mask, normalize, mix.**
+# The projections $W_Q, W_K, W_V$ come with [self-attention](07_self_attention.ipynb).
+# Here the queries, keys and values are given.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -537,11 +560,13 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# Each sentence of a batch has its own $Q$ and $K$. Their product is taken sentence by sentence, a **product of batches**:
+# Each sentence of a batch has its own $Q$ and $K$.
+# Their product is taken sentence by sentence, a **product of batches**:
 #
 # $$[A_0, A_1]\,[B_0, B_1] = [A_0B_0,\; A_1B_1],\qquad (b, n, d)\,(b, d, m)\to(b, n, m).$$
 #
-# `torch.bmm` does this for three axes, and `@` for any number of leading axes, which broadcast. So one function serves (batch, …) and (batch, heads, …).
+# `torch.bmm` does this for three axes, and `@` for any number of leading axes, which broadcast.
+# So one function serves (batch, …) and (batch, heads, …).
 
 
 # %%
@@ -558,10 +583,10 @@ def attention(queries, keys, values, attn_mask=None):
 # %% [markdown]
 # ### A batch that can be checked by hand
 #
-# Two sentences with ten keys each, of which 2 and 6 are valid. All keys are **equal**, so that no query can prefer one:
-# the weights have to be $1/2$ and $1/6$. The value of key $i$ is $(i, 10i)$, and so the answers are the means of
-# $0, 1$ and of $0, \dots, 5$: $(0.5, 5)$ and $(2.5, 25)$. Below it, the comparison with PyTorch's operator,
-# `F.scaled_dot_product_attention`, outputs *and* gradients, under five kinds of masks, empty rows included.
+# Two sentences with ten keys each, of which 2 and 6 are valid.
+# All keys are **equal**, so that no query can prefer one: the weights have to be $1/2$ and $1/6$.
+# The value of key $i$ is $(i, 10i)$, and so the answers are the means of $0, 1$ and of $0, \dots, 5$: $(0.5, 5)$ and $(2.5, 25)$.
+# Below it, the comparison with PyTorch's operator, `F.scaled_dot_product_attention`, outputs *and* gradients, under five kinds of masks, empty rows included.
 
 # %%
 valid = 2  # try 1 … 10
@@ -584,8 +609,9 @@ for kind, kind_mask in kinds.items():
     cu.equal(attention, F.scaled_dot_product_attention, *qkv, kind_mask)
 
 # %% [markdown]
-# Under these five masks our few lines give what the operator gives. A mask saves no work here: each product of a query and a key is computed, forbidden or not. What attention
-# costs in memory is measured on the further page.
+# Under these five masks our few lines give what the operator gives.
+# A mask saves no work here: each product of a query and a key is computed, forbidden or not.
+# What attention costs in memory is measured on the further page.
 
 # %%
 cu.quiz("masks", "toy_mean")
@@ -595,8 +621,7 @@ cu.quiz("masks", "toy_mean")
 #
 # *Section 6 of 6*
 #
-# We write something into one forbidden key, or into its value, and look whether
-# the answers stay the same to the last bit.
+# We write something into one forbidden key, or into its value, and look whether the answers stay the same to the last bit.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -645,19 +670,20 @@ hidden = {
 pd.DataFrame(hidden, index=list(functions)).T
 
 # %% [markdown]
-# A million leaves no trace. A forbidden **value** of ∞ or NaN poisons the answer everywhere, because its weight 0
-# is *multiplied* with it. A forbidden **key** of NaN is harmless on this page, where `masked_fill` replaces its scores; PyTorch's
-# operator on a CPU, and the package that calls it, give NaN. What to do: replace what is forbidden by zeros before attention
-# (*cleaned*: `values.masked_fill(~real.mT, 0.0)`, and so for the keys), and find out where the NaN comes from.
+# A million leaves no trace.
+# A forbidden **value** of ∞ or NaN poisons the answer everywhere, because its weight 0 is *multiplied* with it.
+# A forbidden **key** of NaN is harmless on this page, where `masked_fill` replaces its scores; PyTorch's operator on a CPU, and the package that calls it, give NaN.
+# What to do: replace what is forbidden by zeros before attention (*cleaned*: `values.masked_fill(~real.mT, 0.0)`, and so for the keys), and find out where the NaN comes from.
 #
 # ### Five silent mistakes
 #
-# `nn.MultiheadAttention` and `nn.TransformerEncoder`, in PyTorch as well, read a boolean mask the other way round: True = must **not** look. Hand one the mask of
-# the other, and no error is raised. How would you notice?
+# `nn.MultiheadAttention` and `nn.TransformerEncoder`, in PyTorch as well, read a boolean mask the other way round: True = must **not** look.
+# Hand one the mask of the other, and no error is raised.
+# How would you notice?
 #
-# A batch of four sentences with four places each, causal and padded. To see the weights whatever the code inside, take **one-hot
-# values**: if value $i$ is the $i$-th unit vector, the answer *is* the row of weights. Three numbers are signs of a mistake: the largest weight **on padding**; the least and largest **row sum**;
-# and the **leak**: how much the weights of the rows *before* word $t$ change if we add 1 to it, for $t$ = 1, 2, 3.
+# A batch of four sentences with four places each, causal and padded.
+# To see the weights whatever the code inside, take **one-hot values**: if value $i$ is the $i$-th unit vector, the answer *is* the row of weights.
+# Three numbers are signs of a mistake: the largest weight **on padding**; the least and largest **row sum**; and the **leak**: how much the weights of the rows *before* word $t$ change if we add 1 to it, for $t$ = 1, 2, 3.
 
 # %%
 four = torch.randn(4, 4, 8, generator=torch.Generator().manual_seed(0))
@@ -696,18 +722,22 @@ betrayed = pd.DataFrame(found, index=heads).T
 betrayed.round(2)
 
 # %% [markdown]
-# No line raised an error. *Polarity* reads exactly what is forbidden, and the last row of the full sentence, which may look everywhere, is now empty and sums to 0. A mask of *zeros and ones* is taken for numbers to *add* to the
-# scores: nothing is forbidden. *No axis for queries*: broadcasting aligns from the right, and takes the rows of a mask
-# (batch, keys) for queries; only because there are four of both does it fit. *Off by one* lets each word see the next, and only the leak shows it. *Softmax over the queries* leaves the padding alone; its rows do
-# not sum to 1, and earlier rows change with later words.
+# No line raised an error.
+# *Polarity* reads exactly what is forbidden, and the last row of the full sentence, which may look everywhere, is now empty and sums to 0.
+# A mask of *zeros and ones* is taken for numbers to *add* to the scores: nothing is forbidden.
+# *No axis for queries*: broadcasting aligns from the right, and takes the rows of a mask (batch, keys) for queries; only because there are four of both does it fit.
+# *Off by one* lets each word see the next, and only the leak shows it.
+# *Softmax over the queries* leaves the padding alone; its rows do not sum to 1, and earlier rows change with later words.
 #
 # ### Exercise 4 · A key that is always there
 #
 # *open · 6 minutes*
 #
-# `nn.MultiheadAttention(…, add_zero_attn=True)` adds to every sentence one more key and value, both zero, that no mask
-# forbids. Write down, for scores $a_i$, what a row of weights on the *real* keys now is, and what it sums to. Which of this chapter's
-# problems disappear, and what does a query get that matches no key? When would you not want it? (The further page has a calculation.)
+# `nn.MultiheadAttention(…, add_zero_attn=True)` adds to every sentence one more key and value, both zero, that no mask forbids.
+# Write down, for scores $a_i$, what a row of weights on the *real* keys now is, and what it sums to.
+# Which of this chapter's problems disappear, and what does a query get that matches no key?
+# When would you not want it?
+# (The further page has a calculation.)
 
 # %%
 cu.quiz("masks", "poison")
@@ -725,16 +755,18 @@ with cu.guard("A mask hides a million and no NaN value, and each misuse shows in
 # %% [markdown]
 # ## Take-aways
 #
-# - A mask is boolean, True = may look, with axes (batch, heads, queries, keys). Padding forbids columns, causality forbids what lies above the diagonal; both at once is "and".
-# - It belongs before the softmax: forbidden scores become $-\infty$. Rows without a permitted key need a rule of their own: zeros.
+# - A mask is boolean, True = may look, with axes (batch, heads, queries, keys).
+#   Padding forbids columns, causality forbids what lies above the diagonal; both at once is "and".
+# - It belongs before the softmax: forbidden scores become $-\infty$.
+#   Rows without a permitted key need a rule of their own: zeros.
 # - Replace (`masked_fill`), do not add or multiply: what was replaced leaves no trace.
 # - Project, score, scale, mask, normalize, mix: attention for batches is a few lines, equal to PyTorch's under the usual masks.
-# - A mask gives a value the weight 0. It does not hide a value of NaN.
+# - A mask gives a value the weight 0.
+#   It does not hide a value of NaN.
 # - Look at the weight on padding, at the sums of the rows, and at what changes before a changed word.
 #
-# Next: [Sequence to sequence](05_sequence_to_sequence.ipynb), where sentences of different lengths are translated. What other texts
-# use for $-\infty$, the opposite convention, what zeroed embeddings do, and attention in pieces are on the further page:
-# [Masks: other texts, other masks, attention in pieces](04_masks_further.ipynb).
+# Next: [Sequence to sequence](05_sequence_to_sequence.ipynb), where sentences of different lengths are translated.
+# What other texts use for $-\infty$, the opposite convention, what zeroed embeddings do, and attention in pieces are on the further page: [Masks: other texts, other masks, attention in pieces](04_masks_further.ipynb).
 #
 # ## Quiz
 
@@ -744,5 +776,9 @@ cu.quiz("masks")
 # %% [markdown]
 # ## References
 #
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 3.2: the mask as $-\infty$ in the decoder.
-# - PyTorch, [scaled_dot_product_attention](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) and [MultiheadAttention](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html): the two conventions. On NaN in masked places: [pytorch/pytorch#101967](https://github.com/pytorch/pytorch/issues/101967); on rows without a permitted key: [#41508](https://github.com/pytorch/pytorch/issues/41508).
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+#   Section 3.2: the mask as $-\infty$ in the decoder.
+# - PyTorch, [scaled_dot_product_attention](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) and [MultiheadAttention](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html): the two conventions.
+#   On NaN in masked places: [pytorch/pytorch#101967](https://github.com/pytorch/pytorch/issues/101967); on rows without a permitted key: [#41508](https://github.com/pytorch/pytorch/issues/41508).

@@ -9,10 +9,12 @@
 # %% [markdown]
 # # Masks: other texts, other masks, attention in pieces
 #
-# What a first reader of [Masks](04_masks.ipynb) may skip, and what a second reader will ask: which numbers do other texts take for
-# minus infinity? Do zeroed embeddings hide a word? What does a key do that no mask forbids? Which other masks are in use?
-# What does attention keep in memory, and how can it go through the keys in pieces, when the softmax needs all of them? Each section stands on
-# its own.
+# What a first reader of [Masks](04_masks.ipynb) may skip, and what a second reader will ask: which numbers do other texts take for minus infinity?
+# Do zeroed embeddings hide a word?
+# What does a key do that no mask forbids?
+# Which other masks are in use?
+# What does attention keep in memory, and how can it go through the keys in pieces, when the softmax needs all of them?
+# Each section stands on its own.
 
 # %%
 import math
@@ -42,8 +44,9 @@ cu.seed_everything(0)
 # | Transformers (Wolf et al., 2020), many of its models | the lowest finite number of the dtype, *added* |
 # | nanoGPT (Karpathy, 2022), its written-out form | $-\infty$, `masked_fill` |
 #
-# On ordinary scores all of them give the same weights. Where do they differ? Four scores, the first two permitted, as in the chapter; the
-# arithmetic of each text, in PyTorch.
+# On ordinary scores all of them give the same weights.
+# Where do they differ?
+# Four scores, the first two permitted, as in the chapter; the arithmetic of each text, in PyTorch.
 
 
 # %%
@@ -100,10 +103,12 @@ compared = pd.DataFrame(answers_of).T
 compared
 
 # %% [markdown]
-# **Float16**: two constants cannot be written into it by `masked_fill`. An assignment in place turns $-10^6$ into $-\infty$. GPT-2's
-# formula, which was meant for single precision, has $10^{10} = \infty$ there and $\infty\cdot 0$ = NaN. **Very low scores**: the three constants above $-10^{12}$ put
-# all weight on forbidden keys; adding the lowest number still works. **None permitted**: a constant that replaces gives the mean of the forbidden values; the lowest number,
-# *added*, does so, too, because the scores are lost in rounding; $-\infty$ gives NaN. Each of these may never matter, if a model never meets the case.
+# **Float16**: two constants cannot be written into it by `masked_fill`.
+# An assignment in place turns $-10^6$ into $-\infty$.
+# GPT-2's formula, which was meant for single precision, has $10^{10} = \infty$ there and $\infty\cdot 0$ = NaN.
+# **Very low scores**: the three constants above $-10^{12}$ put all weight on forbidden keys; adding the lowest number still works.
+# **None permitted**: a constant that replaces gives the mean of the forbidden values; the lowest number, *added*, does so, too, because the scores are lost in rounding; $-\infty$ gives NaN.
+# Each of these may never matter, if a model never meets the case.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("All texts agree on ordinary scores, and none survives all four columns."):
@@ -120,8 +125,9 @@ with cu.guard("All texts agree on ordinary scores, and none survives all four co
 #
 # *Section 2 of 8*
 #
-# `nn.MultiheadAttention` and `nn.TransformerEncoder` read a boolean mask the other way round than PyTorch's attention operator:
-# True = must **not** look. Hand one the mask of the other, and no error is raised. And what do they answer where nothing is permitted?
+# `nn.MultiheadAttention` and `nn.TransformerEncoder` read a boolean mask the other way round than PyTorch's attention operator: True = must **not** look.
+# Hand one the mask of the other, and no error is raised.
+# And what do they answer where nothing is permitted?
 
 # %%
 five = torch.randn(1, 5, 4)
@@ -146,9 +152,11 @@ for need in (False, True):
 pd.DataFrame({name: y[0, 0].tolist() for name, y in nothing.items()}).T.add_prefix("y")
 
 # %% [markdown]
-# With the wrong polarity (True for False) all weight lies on the padding. The table has the answer of one empty row, with PyTorch 2.13 on a CPU. The two functions give zeros.
-# `nn.MultiheadAttention` gives what its output layer makes of zeros, its bias of 0.5, or NaN if it is asked for its weights, which is its default. (Versions and devices have differed; our
-# package handles such rows itself.)
+# With the wrong polarity (True for False) all weight lies on the padding.
+# The table has the answer of one empty row, with PyTorch 2.13 on a CPU.
+# The two functions give zeros.
+# `nn.MultiheadAttention` gives what its output layer makes of zeros, its bias of 0.5, or NaN if it is asked for its weights, which is its default.
+# (Versions and devices have differed; our package handles such rows itself.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The wrong polarity reads the padding; an empty row gives zeros, 0.5 or NaN."):
@@ -161,9 +169,9 @@ with cu.guard("The wrong polarity reads the padding; an empty row gives zeros, 0
 #
 # *Section 3 of 8*
 #
-# The first-generation code in Kak's lecture (2025) hides the words to come by setting their *embeddings* to zero, and translates with one pass for each
-# word. A zero embedding becomes the query $b_Q$, the key $b_K$ and the value $b_V$: zero if the projections have no bias, and something learned if they
-# have one, as `nn.Linear` does by default. Either way its key has a score with every query, and gets weight.
+# The first-generation code in Kak's lecture (2025) hides the words to come by setting their *embeddings* to zero, and translates with one pass for each word.
+# A zero embedding becomes the query $b_Q$, the key $b_K$ and the value $b_V$: zero if the projections have no bias, and something learned if they have one, as `nn.Linear` does by default.
+# Either way its key has a score with every query, and gets weight.
 
 # %%
 size, sentence_length, seen = 8, 6, 2
@@ -188,13 +196,14 @@ heads = ["length of zeroed key", "its score", "weight on 4", "relative error", "
 pd.DataFrame(hiding, index=heads).round(2)
 
 # %% [markdown]
-# Without a bias the forbidden score is exactly 0, and with one it is some other number. The words themselves are hidden, so that nothing leaks. But the first query gives
-# about four of its six shares to four words that are not there, as scores of an untrained layer are near 0. Without a bias this only shrinks the answer, by just that weight, because the values
-# of zeroed words are 0, too; with a bias it turns the answer as well. What zeroed *padding* costs when a model is trained, the further page of
-# [Training transformers](12_training_transformers_further.ipynb#A-first-generation) measures: next to nothing in BLEU there.
+# Without a bias the forbidden score is exactly 0, and with one it is some other number.
+# The words themselves are hidden, so that nothing leaks.
+# But the first query gives about four of its six shares to four words that are not there, as scores of an untrained layer are near 0.
+# Without a bias this only shrinks the answer, by just that weight, because the values of zeroed words are 0, too; with a bias it turns the answer as well.
+# What zeroed *padding* costs when a model is trained, the further page of [Training transformers](12_training_transformers_further.ipynb#A-first-generation) measures: next to nothing in BLEU there.
 #
-# One of the two methods `apply_mask` of that code cuts `x[:, :, :length]`, the other one the words. For a tensor (batch, words, features) the first keeps the first *features*
-# of all words:
+# One of the two methods `apply_mask` of that code cuts `x[:, :, :length]`, the other one the words.
+# For a tensor (batch, words, features) the first keeps the first *features* of all words:
 
 # %%
 by_features = torch.zeros_like(sentence)
@@ -221,12 +230,14 @@ with cu.guard("Zeroed words get weight, with a bias and without."):
 #
 # *Section 4 of 8*
 #
-# One more key and one more value, both zero, which no mask forbids (`add_zero_attn=True` in `nn.MultiheadAttention`). Its score is 0, its
-# exponential 1, and it adds nothing to the answer. On the real keys this leaves
+# One more key and one more value, both zero, which no mask forbids (`add_zero_attn=True` in `nn.MultiheadAttention`).
+# Its score is 0, its exponential 1, and it adds nothing to the answer.
+# On the real keys this leaves
 #
 # $$\alpha_i = \frac{p_i e^{a_i}}{1 + \sum_j p_j e^{a_j}},$$
 #
-# which Miller (2023) calls softmax₁. Four rows of scores, the last one without a permitted key:
+# which Miller (2023) calls softmax₁.
+# Four rows of scores, the last one without a permitted key:
 
 
 # %%
@@ -253,9 +264,9 @@ print(f"equal to nn.MultiheadAttention, to 1e-6: {(gap < 1e-6).item()}")
 table.round(3)
 
 # %% [markdown]
-# A query that matches nothing (third row) may now answer nearly nothing, where a softmax hands out all its weight; and a row without a permitted
-# key is zeros by itself, with no rule of its own. The price: every answer is a little smaller, and how much depends on the *level* of the scores, which a softmax does not see. Trained models
-# without such a key often find one of their own, an [attention sink](01_queries_keys_values_further.ipynb#Who-did-what-first).
+# A query that matches nothing (third row) may now answer nearly nothing, where a softmax hands out all its weight; and a row without a permitted key is zeros by itself, with no rule of its own.
+# The price: every answer is a little smaller, and how much depends on the *level* of the scores, which a softmax does not see.
+# Trained models without such a key often find one of their own, an [attention sink](01_queries_keys_values_further.ipynb#Who-did-what-first).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("One more key of score 0 lets a row sum to less than 1, and to 0."):
@@ -268,7 +279,8 @@ with cu.guard("One more key of score 0 lets a row sum to less than 1, and to 0."
 #
 # *Section 5 of 8*
 #
-# Every rule about *who may look where* is a comparison of places. With $i$ for the query and $j$ for the key:
+# Every rule about *who may look where* is a comparison of places.
+# With $i$ for the query and $j$ for the key:
 
 # %%
 length = 12  # try 6 … 40
@@ -299,9 +311,10 @@ axes[0].set_ylabel("Queries")
 fig
 
 # %% [markdown]
-# A **window** (Beltagy et al., 2020) looks back a fixed number of words: its pairs grow with $n$, not with $n^2$, if the forbidden ones are really left
-# out. A **prefix** is read in both directions, and what follows is written from left to right (Raffel et al., 2020). **Packed** sentences stand one after the other in one row
-# of the batch and do not see each other; nothing is padded. (Their positions must start again at each sentence, too.)
+# A **window** (Beltagy et al., 2020) looks back a fixed number of words: its pairs grow with $n$, not with $n^2$, if the forbidden ones are really left out.
+# A **prefix** is read in both directions, and what follows is written from left to right (Raffel et al., 2020).
+# **Packed** sentences stand one after the other in one row of the batch and do not see each other; nothing is padded.
+# (Their positions must start again at each sentence, too.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Each mask permits the pairs that its rule names."):
@@ -319,12 +332,12 @@ with cu.guard("Each mask permits the pairs that its rule names."):
 #
 # *Section 6 of 8*
 #
-# PyTorch's operator never shows its weights. The course has two ways to see them: `dot_product_weights(queries, keys, mask)` computes
-# them, and `with cu.record_attention(model) as maps:` collects those of every attention module of a model while the block runs, and
-# keeps nothing outside it.
+# PyTorch's operator never shows its weights.
+# The course has two ways to see them: `dot_product_weights(queries, keys, mask)` computes them, and `with cu.record_attention(model) as maps:` collects those of every attention module of a model while the block runs, and keeps nothing outside it.
 #
-# One trap: in training, **dropout** sets some weights to 0 and divides the others by $1 - p$. A map that is drawn after it has holes. Recorded weights are those before
-# dropout.
+# One trap: in training, **dropout** sets some weights to 0 and divides the others by $1 - p$.
+# A map that is drawn after it has holes.
+# Recorded weights are those before dropout.
 
 # %%
 pieces_of = [torch.randn(1, 4, 8), torch.randn(1, 6, 8), torch.randn(1, 6, 2)]
@@ -340,7 +353,8 @@ sums = {
 pd.DataFrame(sums, index=[f"query {n}" for n in range(4)]).T.round(2)
 
 # %% [markdown]
-# The rows of a recorded map sum to 1, and those after dropout do not. If the rows of your map do not, did you call `model.eval()`, and is the softmax along the keys?
+# The rows of a recorded map sum to 1, and those after dropout do not.
+# If the rows of your map do not, did you call `model.eval()`, and is the softmax along the keys?
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Recorded weights sum to 1, also in training."):
@@ -353,10 +367,11 @@ with cu.guard("Recorded weights sum to 1, also in training."):
 #
 # *Section 7 of 8*
 #
-# For $n$ queries and keys of size $d$, scores and answers take $2n^2d$ multiplications, masked or not: a forbidden pair is computed and then
-# thrown away, unless an implementation skips it. And memory? For the way back, attention that is written out keeps the map of weights, $n^2$
-# numbers, and what masking needs. PyTorch's operator is **fused**: it goes through the keys in blocks and computes the weights again on the way
-# back (Dao et al., 2022). We count all bytes that autograd keeps, for one head of size 64. *plain −∞* is the softmax of exercise 2, *ours* the package's masked softmax.
+# For $n$ queries and keys of size $d$, scores and answers take $2n^2d$ multiplications, masked or not: a forbidden pair is computed and then thrown away, unless an implementation skips it.
+# And memory?
+# For the way back, attention that is written out keeps the map of weights, $n^2$ numbers, and what masking needs.
+# PyTorch's operator is **fused**: it goes through the keys in blocks and computes the weights again on the way back (Dao et al., 2022).
+# We count all bytes that autograd keeps, for one head of size 64. *plain −∞* is the softmax of exercise 2, *ours* the package's masked softmax.
 
 
 # %%
@@ -410,10 +425,13 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# At 64 tokens all are close together, and fused is not the least: the map is as small as its inputs. At 1,024 tokens attention without a mask keeps 4.75 MiB, 4 of them the weights; a plain
-# $-\infty$ keeps 5.75, with the mask. Ours keeps 9.75, because the weights before and after the last replacement are both kept: this is the price of its rule for empty rows. The
-# fused operator keeps 5.00 with a mask that is *handed over*, which becomes a map of numbers of four bytes, and 1.00 with `is_causal=True`. So with a mask handed over it keeps hardly less than a plain
-# softmax. Say `is_causal=True` where it is what you mean; the package has the same argument. Bytes are counted here on a CPU; for seconds, measure on your machine.
+# At 64 tokens all are close together, and fused is not the least: the map is as small as its inputs.
+# At 1,024 tokens attention without a mask keeps 4.75 MiB, 4 of them the weights; a plain $-\infty$ keeps 5.75, with the mask.
+# Ours keeps 9.75, because the weights before and after the last replacement are both kept: this is the price of its rule for empty rows.
+# The fused operator keeps 5.00 with a mask that is *handed over*, which becomes a map of numbers of four bytes, and 1.00 with `is_causal=True`.
+# So with a mask handed over it keeps hardly less than a plain softmax.
+# Say `is_causal=True` where it is what you mean; the package has the same argument.
+# Bytes are counted here on a CPU; for seconds, measure on your machine.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -431,13 +449,13 @@ with cu.guard(
 #
 # *Section 8 of 8*
 #
-# Queries do not know of each other, so that a long sequence can be answered some queries at a time. Cutting the *keys* is harder: each weight is divided by a sum
-# over all of them. The way out is to divide last, and to remember three things for each query while the pieces go by: the largest score $c$
-# so far, the sum $s$ of the exponentials $e^{a_i - c}$, and the sum $y$ of the values with these factors. A new piece may bring a larger maximum; then the old sums are
-# multiplied by $e^{c_{\text{old}} - c_{\text{new}}}$ (Milakov and Gimelshein, 2018; Rabe and Staats, 2021).
+# Queries do not know of each other, so that a long sequence can be answered some queries at a time.
+# Cutting the *keys* is harder: each weight is divided by a sum over all of them.
+# The way out is to divide last, and to remember three things for each query while the pieces go by: the largest score $c$ so far, the sum $s$ of the exponentials $e^{a_i - c}$, and the sum $y$ of the values with these factors.
+# A new piece may bring a larger maximum; then the old sums are multiplied by $e^{c_{\text{old}} - c_{\text{new}}}$ (Milakov and Gimelshein, 2018; Rabe and Staats, 2021).
 #
-# By hand: scores $\ln 1, \ln 2 \mid \ln 3, \ln 4$ in two pieces, values 1, 2, 3, 4. The answer has to be
-# $(1 + 4 + 9 + 16)/10 = 3$.
+# By hand: scores $\ln 1, \ln 2 \mid \ln 3, \ln 4$ in two pieces, values 1, 2, 3, 4.
+# The answer has to be $(1 + 4 + 9 + 16)/10 = 3$.
 
 
 # %%
@@ -485,40 +503,66 @@ for name, mask in masks.items():
     cu.equal(in_pieces, F.scaled_dot_product_attention, *long_inputs, mask)
 
 # %% [markdown]
-# After the first piece $y/s$ is the answer of the first two keys, $5/3$. The largest score then goes from $\ln 2$ to $\ln 4$, so that the old sums are halved: $1.5/2 + (3 + 4)/4 = 2.5$ and
-# $2.5/2 + (9 + 16)/4 = 7.5$, and $y/s = 3$. No more than `chunk` scores of a
-# query exist at a time, and the result is the same, gradients included. Two remarks. The largest score starts at the lowest *finite* number, because
-# $-\infty - (-\infty)$ is NaN: a piece that is wholly forbidden would poison the rest. And in training PyTorch would keep all pieces for the way
-# back; FlashAttention computes them again instead.
+# After the first piece $y/s$ is the answer of the first two keys, $5/3$.
+# The largest score then goes from $\ln 2$ to $\ln 4$, so that the old sums are halved: $1.5/2 + (3 + 4)/4 = 2.5$ and $2.5/2 + (9 + 16)/4 = 7.5$, and $y/s = 3$.
+# No more than `chunk` scores of a query exist at a time, and the result is the same, gradients included.
+# Two remarks.
+# The largest score starts at the lowest *finite* number, because $-\infty - (-\infty)$ is NaN: a piece that is wholly forbidden would poison the rest.
+# And in training PyTorch would keep all pieces for the way back; FlashAttention computes them again instead.
 #
 # ### Exercise 1 · A row without a key
 #
 # *open · 10 minutes*
 #
-# What does `in_pieces` give for a row without any permitted key, and why? Change it so that such a row is zeros, with finite
-# gradients, and hold it against `cu.scaled_dot_product_attention`. Which of $c$, $s$ and $y$ shows you that a row is empty?
+# What does `in_pieces` give for a row without any permitted key, and why?
+# Change it so that such a row is zeros, with finite gradients, and hold it against `cu.scaled_dot_product_attention`.
+# Which of $c$, $s$ and $y$ shows you that a row is empty?
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Two pieces of keys give the answer of all four."):
     assert abs(steps[0][3] - 5 / 3) < 1e-5 and abs(steps[1][3] - 3) < 1e-5
 
 # %% [markdown]
-# Back to the chapter: [Masks](04_masks.ipynb). Next: [Sequence to sequence](05_sequence_to_sequence.ipynb).
+# Back to the chapter: [Masks](04_masks.ipynb).
+# Next: [Sequence to sequence](05_sequence_to_sequence.ipynb).
 
 # %% [markdown]
 # ## References
 #
-# - Beltagy, I., Peters, M. E. & Cohan, A. (2020). [Longformer: The long-document transformer](https://arxiv.org/abs/2004.05150).
-# - Dao, T., Fu, D. Y., Ermon, S., Rudra, A. & Ré, C. (2022). [FlashAttention: Fast and memory-efficient exact attention with IO-awareness](https://arxiv.org/abs/2205.14135). NeurIPS.
-# - Kak, A. (2025). [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/). Lecture slides, Purdue University: masks by zeroed embeddings, one pass for each word.
-# - Karpathy, A. (2022). [nanoGPT](https://github.com/karpathy/nanoGPT), file model.py.
-# - Lippe, P. (2022). [UvA Deep Learning tutorials](https://uvadlc-notebooks.readthedocs.io/), tutorial 6: Transformers and multi-head attention.
-# - Milakov, M. & Gimelshein, N. (2018). [Online normalizer calculation for softmax](https://arxiv.org/abs/1805.02867).
-# - Miller, E. (2023). [Attention is off by one](https://www.evanmiller.org/attention-is-off-by-one.html).
-# - Rabe, M. N. & Staats, C. (2021). [Self-attention does not need O(n²) memory](https://arxiv.org/abs/2112.05682).
-# - Radford, A. et al. (2019). [GPT-2, code](https://github.com/openai/gpt-2/blob/master/src/model.py): `mask_attn_weights`.
-# - Raffel, C. et al. (2020). [Exploring the limits of transfer learning with a unified text-to-text transformer](https://arxiv.org/abs/1910.10683). JMLR 21. Section 3.2: prefix masks.
-# - Rush, A. (2018). [The Annotated Transformer](https://nlp.seas.harvard.edu/annotated-transformer/).
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 3.2.3: the mask of the decoder.
-# - Wolf, T. et al. (2020). [Transformers: State-of-the-art natural language processing](https://arxiv.org/abs/1910.03771). Its [masks](https://github.com/huggingface/transformers/blob/main/src/transformers/modeling_attn_mask_utils.py).
-# - Zhang, A., Lipton, Z. C., Li, M. & Smola, A. J. (2023). [Dive into Deep Learning](https://d2l.ai). Cambridge University Press. Section 11.3: masked softmax.
+# - Beltagy, I., Peters, M. E. & Cohan, A. (2020).
+#   [Longformer: The long-document transformer](https://arxiv.org/abs/2004.05150).
+# - Dao, T., Fu, D. Y., Ermon, S., Rudra, A. & Ré, C. (2022).
+#   [FlashAttention: Fast and memory-efficient exact attention with IO-awareness](https://arxiv.org/abs/2205.14135).
+#   NeurIPS.
+# - Kak, A. (2025).
+#   [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/).
+#   Lecture slides, Purdue University: masks by zeroed embeddings, one pass for each word.
+# - Karpathy, A. (2022).
+#   [nanoGPT](https://github.com/karpathy/nanoGPT), file model.py.
+# - Lippe, P. (2022).
+#   [UvA Deep Learning tutorials](https://uvadlc-notebooks.readthedocs.io/), tutorial 6: Transformers and multi-head attention.
+# - Milakov, M. & Gimelshein, N. (2018).
+#   [Online normalizer calculation for softmax](https://arxiv.org/abs/1805.02867).
+# - Miller, E. (2023).
+#   [Attention is off by one](https://www.evanmiller.org/attention-is-off-by-one.html).
+# - Rabe, M. N. & Staats, C. (2021).
+#   [Self-attention does not need O(n²) memory](https://arxiv.org/abs/2112.05682).
+# - Radford, A. et al. (2019).
+#   [GPT-2, code](https://github.com/openai/gpt-2/blob/master/src/model.py): `mask_attn_weights`.
+# - Raffel, C. et al. (2020).
+#   [Exploring the limits of transfer learning with a unified text-to-text transformer](https://arxiv.org/abs/1910.10683).
+#   JMLR 21.
+#   Section 3.2: prefix masks.
+# - Rush, A. (2018).
+#   [The Annotated Transformer](https://nlp.seas.harvard.edu/annotated-transformer/).
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+#   Section 3.2.3: the mask of the decoder.
+# - Wolf, T. et al. (2020).
+#   [Transformers: State-of-the-art natural language processing](https://arxiv.org/abs/1910.03771).
+#   Its [masks](https://github.com/huggingface/transformers/blob/main/src/transformers/modeling_attn_mask_utils.py).
+# - Zhang, A., Lipton, Z. C., Li, M. & Smola, A. J. (2023).
+#   [Dive into Deep Learning](https://d2l.ai).
+#   Cambridge University Press.
+#   Section 11.3: masked softmax.

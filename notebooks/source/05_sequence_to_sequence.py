@@ -9,10 +9,9 @@
 # %% [markdown]
 # # Sequence to sequence
 #
-# Read this sentence once, then cover it and write it in another language: *the old woman gave the red book to my
-# brother near the station yesterday*. All pictures of a set can be
-# scaled to one size; a sentence cannot. **Can a network translate a sentence of any length if all that it keeps of it
-# is one vector of fixed size?**
+# Read this sentence once, then cover it and write it in another language: *the old woman gave the red book to my brother near the station yesterday*.
+# All pictures of a set can be scaled to one size; a sentence cannot.
+# **Can a network translate a sentence of any length if all that it keeps of it is one vector of fixed size?**
 #
 # ```text
 # i'm home . <eos>   →   [ one vector ]   →   je suis chez moi . <eos>
@@ -26,7 +25,8 @@
 # - compute a loss that padding cannot change, and decode a batch greedily;
 # - plan controls for a claim such as "the vector is too small", and read what they allow.
 #
-# It needs [Masks](04_masks.ipynb): padding and valid lengths. Attention comes in the next chapter.
+# It needs [Masks](04_masks.ipynb): padding and valid lengths.
+# Attention comes in the next chapter.
 
 # %%
 import math
@@ -55,9 +55,8 @@ cu.recall("masks", "scoring_functions")
 #
 # *Section 1 of 6*
 #
-# Our data are a small world: short English sentences that a grammar makes from 200 words, with their French
-# translations, and a few written by hand. They are cut into **tokens**: words and punctuation
-# marks, in lower case; an apostrophe stays inside its word.
+# Our data are a small world: short English sentences that a grammar makes from 200 words, with their French translations, and a few written by hand.
+# They are cut into **tokens**: words and punctuation marks, in lower case; an apostrophe stays inside its word.
 
 # %%
 world = small_world("fr")
@@ -67,16 +66,15 @@ texts = [(" ".join(pair.source), " ".join(pair.target)) for pair in some]
 pd.DataFrame(texts, columns=["English", "French"])
 
 # %% [markdown]
-# Pairs were dealt out by their *English* sentence: none of the 400 test sentences is in the training part, not even
-# with another translation.
+# Pairs were dealt out by their *English* sentence: none of the 400 test sentences is in the training part, not even with another translation.
 #
-# Each token gets a number, its place in the **vocabulary**. Four **special tokens** come first: `<pad>` fills up, `<unk>`
-# stands for a word that the vocabulary lacks, `<bos>` and `<eos>` are the beginning and the end of a sentence. Only
-# training sentences give words.
+# Each token gets a number, its place in the **vocabulary**.
+# Four **special tokens** come first: `<pad>` fills up, `<unk>` stands for a word that the vocabulary lacks, `<bos>` and `<eos>` are the beginning and the end of a sentence.
+# Only training sentences give words.
 #
-# Sentences of a batch differ in length, and a tensor has one length. So the shorter ones are padded to the longest,
-# and their real lengths are kept. The target is needed twice: as what the decoder reads, beginning with `<bos>`, and
-# **shifted by one**, as what it has to say, ending with `<eos>`.
+# Sentences of a batch differ in length, and a tensor has one length.
+# So the shorter ones are padded to the longest, and their real lengths are kept.
+# The target is needed twice: as what the decoder reads, beginning with `<bos>`, and **shifted by one**, as what it has to say, ending with `<eos>`.
 
 # %%
 english, french = world.source_vocab, world.target_vocab
@@ -93,19 +91,18 @@ words = {
 pd.DataFrame(words, index=["pair 0", "pair 1"]).T
 
 # %% [markdown]
-# In pair 0 the decoder has to say *je* after `<bos>`, *suis* after *je*, …, and `<eos>` after the full stop: its length is 6. Pair 1 has 4 tokens that count, and two `<pad>`.
+# In pair 0 the decoder has to say *je* after `<bos>`, *suis* after *je*, …, and `<eos>` after the full stop: its length is 6.
+# Pair 1 has 4 tokens that count, and two `<pad>`.
 #
-# Padding is work for nothing, so our loader puts sentences of similar length into a batch. Others give all sentences the same
-# number of places, and **truncate** longer ones, that is, cut them off: what this costs is measured on the
-# [further page](05_sequence_to_sequence_further.ipynb#A-fixed-number-of-places).
+# Padding is work for nothing, so our loader puts sentences of similar length into a batch.
+# Others give all sentences the same number of places, and **truncate** longer ones, that is, cut them off: what this costs is measured on the [further page](05_sequence_to_sequence_further.ipynb#A-fixed-number-of-places).
 #
 # ### Exercise 1 · Count the places
 #
 # *predict · 5 minutes*
 #
-# Three targets of 2, 5 and 3 words are padded to the longest. (a) How many columns has `target_out`? (b) How many of
-# its tokens count in the loss? (c) How many `<pad>` are in it? Now every target gets 4 places, the special token at its
-# end included, and longer ones are truncated: (d) how many tokens count? (e) How many sentences lose their `<eos>`?
+# Three targets of 2, 5 and 3 words are padded to the longest. (a) How many columns has `target_out`? (b) How many of its tokens count in the loss? (c) How many `<pad>` are in it?
+# Now every target gets 4 places, the special token at its end included, and longer ones are truncated: (d) how many tokens count? (e) How many sentences lose their `<eos>`?
 
 
 # %% tags=["exercise", "predict"]
@@ -140,8 +137,8 @@ with cu.guard("No test sentence was read, and what is said is what is read, shif
 #
 # *Section 2 of 6*
 #
-# A **recurrent network** reads tokens one after the other and carries a vector from each to the next: its **state** $h_t$. The
-# simplest one, often just called RNN, computes the new state from the embedding $x_t$ of the token and the old state:
+# A **recurrent network** reads tokens one after the other and carries a vector from each to the next: its **state** $h_t$.
+# The simplest one, often just called RNN, computes the new state from the embedding $x_t$ of the token and the old state:
 #
 # $$h_t = \tanh(x_t W + h_{t-1} U + b).$$
 #
@@ -170,11 +167,10 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# Here all that the state holds passes through $U$ and tanh at every step; nothing is simply kept. The
-# **gated recurrent unit**, GRU ([Cho et al., 2014](https://arxiv.org/abs/1406.1078); here in PyTorch's form), computes a *proposal* $n$, and two **gates**, vectors of
-# numbers between 0 and 1, decide feature by feature. The **update gate** $z$ decides how much of the old state is kept, the
-# **reset gate** $r$ how much of it the proposal sees. ($\odot$ multiplies feature by feature, $\sigma(a) = 1/(1 + e^{-a})$, biases
-# are left out.)
+# Here all that the state holds passes through $U$ and tanh at every step; nothing is simply kept.
+# The **gated recurrent unit**, GRU ([Cho et al., 2014](https://arxiv.org/abs/1406.1078); here in PyTorch's form), computes a *proposal* $n$, and two **gates**, vectors of numbers between 0 and 1, decide feature by feature.
+# The **update gate** $z$ decides how much of the old state is kept, the **reset gate** $r$ how much of it the proposal sees.
+# ($\odot$ multiplies feature by feature, $\sigma(a) = 1/(1 + e^{-a})$, biases are left out.)
 #
 # $$\begin{aligned}
 # z &= \sigma(xW_z + hU_z), & r &= \sigma(xW_r + hU_r),\\
@@ -183,8 +179,8 @@ cu.Drawing(
 #
 # By hand, with one feature: $h = 0.5$, $n = -0.3$ and $z = 0.75$ give $h' = 0.25\cdot(-0.3) + 0.75\cdot 0.5 = 0.3$.
 #
-# Below, the data flow of a step ($x$ and $h$ also enter the proposal, not drawn), and its code. PyTorch stores the three $W$ below each other and transposed, as one tensor
-# (3 · hidden, input), and the three $U$ as (3 · hidden, hidden), in the order $r$, $z$, $n$.
+# Below, the data flow of a step ($x$ and $h$ also enter the proposal, not drawn), and its code.
+# PyTorch stores the three $W$ below each other and transposed, as one tensor (3 · hidden, input), and the three $U$ as (3 · hidden, hidden), in the order $r$, $z$, $n$.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -244,10 +240,12 @@ cu.equal(gru_step, torch.gru_cell, *map(torch.randn, shapes))
 cu.explore.gated_memory()
 
 # %% [markdown]
-# Our step equals PyTorch's in the new state and in six gradients, of `x`, `h` and the four weights; `nn.GRU` repeats it for token after token. Below it are ten steps of a
-# single feature, with the same gates at each. The bars show what the state is made of: after $T$ steps $z^T$ of it is the old state, and $(1-z)z^{T-t}$ is the proposal of word $t$. At 0.75 the old state has
-# 0.056 after ten steps, at 0.95 still 0.599, but then each word moves the state little. The reset gate changes the proposals, not these shares. In a network the gates
-# are computed at each step, so that one feature can be kept for long and another overwritten.
+# Our step equals PyTorch's in the new state and in six gradients, of `x`, `h` and the four weights; `nn.GRU` repeats it for token after token.
+# Below it are ten steps of a single feature, with the same gates at each.
+# The bars show what the state is made of: after $T$ steps $z^T$ of it is the old state, and $(1-z)z^{T-t}$ is the proposal of word $t$.
+# At 0.75 the old state has 0.056 after ten steps, at 0.95 still 0.599, but then each word moves the state little.
+# The reset gate changes the proposals, not these shares.
+# In a network the gates are computed at each step, so that one feature can be kept for long and another overwritten.
 
 # %%
 cu.quiz("sequence_to_sequence", "gates")
@@ -257,12 +255,11 @@ cu.quiz("sequence_to_sequence", "gates")
 #
 # *Section 3 of 6*
 #
-# Two recurrent networks make a translator (LSTMs in [Sutskever et al., 2014](https://arxiv.org/abs/1409.3215), GRUs in
-# [Cho et al., 2014](https://arxiv.org/abs/1406.1078) and here). The **encoder** reads the source, here in both directions, and leaves its two
-# last states: the **context** $c$. The **decoder** begins with a state made from $c$, and at each step reads the token before
-# and $c$ (that arrow is not drawn). Its output layer gives a **logit** for each French token; their softmax is the
-# probability of the next token. `pack_padded_sequence` tells the encoder where each sentence ends: the forward
-# state is taken at the last *real* token, not at the last `<pad>`.
+# Two recurrent networks make a translator (LSTMs in [Sutskever et al., 2014](https://arxiv.org/abs/1409.3215), GRUs in [Cho et al., 2014](https://arxiv.org/abs/1406.1078) and here).
+# The **encoder** reads the source, here in both directions, and leaves its two last states: the **context** $c$.
+# The **decoder** begins with a state made from $c$, and at each step reads the token before and $c$ (that arrow is not drawn).
+# Its output layer gives a **logit** for each French token; their softmax is the probability of the next token.
+# `pack_padded_sequence` tells the encoder where each sentence ends: the forward state is taken at the last *real* token, not at the last `<pad>`.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -348,7 +345,8 @@ for count in (4, 50):  # of tokens in the source
 print("tokens: shape of the context", room)
 
 # %% [markdown]
-# With the same weights, our class and the library's agree in logits and gradients. And the context has 192 numbers, for 4 tokens and for 50: verb, tense, subject, gender, all has to be in these.
+# With the same weights, our class and the library's agree in logits and gradients.
+# And the context has 192 numbers, for 4 tokens and for 50: verb, tense, subject, gender, all has to be in these.
 # The [further page](05_sequence_to_sequence_further.ipynb) says where the papers' models differ.
 
 # %%
@@ -359,11 +357,13 @@ cu.quiz("sequence_to_sequence", "context")
 #
 # *Section 4 of 6*
 #
-# While it learns, the decoder does not read its own words, which are nonsense at first, but the right ones, `target_in`. This is
-# **teacher forcing**: all steps of a sentence are judged at once, the one for the token `y` by $-\log p(y)$.
+# While it learns, the decoder does not read its own words, which are nonsense at first, but the right ones, `target_in`.
+# This is **teacher forcing**: all steps of a sentence are judged at once, the one for the token `y` by $-\log p(y)$.
 #
-# The loss of a batch is the mean. **Of what?** Two sentences of 1 and 3 tokens are padded to four places. Let each token of
-# the short one cost 2, each of the long one 1, and each `<pad>` 0, because someone has set it to zero.
+# The loss of a batch is the mean.
+# **Of what?**
+# Two sentences of 1 and 3 tokens are padded to four places.
+# Let each token of the short one cost 2, each of the long one 1, and each `<pad>` 0, because someone has set it to zero.
 
 # %%
 extra = 6  # try 0 … 20
@@ -378,15 +378,17 @@ averages = pd.DataFrame({"mean": means}).astype(float)
 averages.round(3)
 
 # %% [markdown]
-# The first is 0.25 with six more places than needed, and 0.625 without: padding makes such a loss look better, and the gradient
-# smaller. In the second a word of the short sentence counts three times as much as one of the long. We take the last: 5 costs of 4 tokens, 1.25, whatever the padding.
+# The first is 0.25 with six more places than needed, and 0.625 without: padding makes such a loss look better, and the gradient smaller.
+# In the second a word of the short sentence counts three times as much as one of the long.
+# We take the last: 5 costs of 4 tokens, 1.25, whatever the padding.
 #
 # ### Exercise 2 · A loss that padding cannot change
 #
 # *build · 9 minutes*
 #
-# Write the mean of $-\log p(y)$ over the real tokens of a batch. The logits at padding may be anything, and get no gradient. From
-# [Masks](04_masks.ipynb) you know how lengths become a mask; `F.cross_entropy(logits, targets)` takes (tokens, French) and (tokens,).
+# Write the mean of $-\log p(y)$ over the real tokens of a batch.
+# The logits at padding may be anything, and get no gradient.
+# From [Masks](04_masks.ipynb) you know how lengths become a mask; `F.cross_entropy(logits, targets)` takes (tokens, French) and (tokens,).
 
 
 # %% tags=["exercise", "build"]
@@ -455,14 +457,14 @@ first_batch = next(iter(world.loader(world.train)))
 cu.before_training(untrained, first_batch, batch_loss, expected=by_hand, lr=rate)
 
 # %% [markdown]
-# The number of parameters is as counted by hand, the first loss is that of a uniform guess, and one batch can be learned by
-# heart. The question mark: the first step of Adam (explained below) changes each weight by about the rate, and many weights are not much
-# larger. We go on, because the loss falls from pass to pass; try a smaller rate.
+# The number of parameters is as counted by hand, the first loss is that of a uniform guess, and one batch can be learned by heart.
+# The question mark: the first step of Adam (explained below) changes each weight by about the rate, and many weights are not much larger.
+# We go on, because the loss falls from pass to pass; try a smaller rate.
 #
 # ### The loop
 #
-# A **pass** (or epoch) reads all training pairs once, and then the held-out ones without learning. Adam is gradient descent that adapts the step of each
-# parameter; its rate falls in a straight line to 0; a gradient longer than 1 is shortened to 1, so that one strange batch does no harm.
+# A **pass** (or epoch) reads all training pairs once, and then the held-out ones without learning.
+# Adam is gradient descent that adapts the step of each parameter; its rate falls in a straight line to 0; a gradient longer than 1 is shortened to 1, so that one strange batch does no harm.
 
 
 # %%
@@ -512,9 +514,13 @@ ax.legend()
 fig
 
 # %% [markdown]
-# Is a loss good? The dullest rival is the same decoder, told nothing: its context is always zero. Its held-out loss, 2.16 after 8 passes (stored, mean of three seeds), is
-# the dotted line. What lies below it came through the vector. At the end the training loss is far below the held-out loss: the network learns pairs by heart, too. (At first it
-# is larger: a mean over the pass, while the network learns.) In three stored runs of 8 passes the held-out loss ends at 0.60 to 0.67.
+# Is a loss good?
+# The dullest rival is the same decoder, told nothing: its context is always zero.
+# Its held-out loss, 2.16 after 8 passes (stored, mean of three seeds), is the dotted line.
+# What lies below it came through the vector.
+# At the end the training loss is far below the held-out loss: the network learns pairs by heart, too.
+# (At first it is larger: a mean over the pass, while the network learns.)
+# In three stored runs of 8 passes the held-out loss ends at 0.60 to 0.67.
 
 # %%
 cu.quiz("sequence_to_sequence", "loss_near_zero")
@@ -530,16 +536,17 @@ with cu.guard("The held-out loss ends between the training loss and that of a bl
 #
 # *Section 5 of 6*
 #
-# To translate, nobody hands the decoder the right words. **Greedy decoding** takes the likeliest token, hands it back as the next
-# input, and goes on until `<eos>`. Many sentences can be decoded at once.
+# To translate, nobody hands the decoder the right words.
+# **Greedy decoding** takes the likeliest token, hands it back as the next input, and goes on until `<eos>`.
+# Many sentences can be decoded at once.
 #
 # ### Exercise 3 · Find the bug
 #
 # *bug · 8 minutes*
 #
-# This greedy decoder is right for one sentence. In a batch it loses ends: compare the two lines for *i'm home .* below. Find
-# out why, and write a version that returns, for each sentence, its list of ids without `<bos>` and `<eos>`; a sentence that never ends
-# stops after `max_len` tokens.
+# This greedy decoder is right for one sentence.
+# In a batch it loses ends: compare the two lines for *i'm home .* below.
+# Find out why, and write a version that returns, for each sentence, its list of ids without `<bos>` and `<eos>`; a sentence that never ends stops after `max_len` tokens.
 
 
 # %%
@@ -618,22 +625,25 @@ pd.DataFrame(columns | {"one right answer": expected})
 cu.live.translator("we lost the book .")
 
 # %% [markdown]
-# First your sentence (change `mine`; unknown words become `<unk>`), then four from the training
-# part. If they come back (*va !* is right, too), the network has stored them, which says nothing about unread sentences. The last six are test sentences.
+# First your sentence (change `mine`; unknown words become `<unk>`), then four from the training part.
+# If they come back (*va !* is right, too), the network has stored them, which says nothing about unread sentences.
+# The last six are test sentences.
 # Below, a finished model answers, the stored Transformer of [Translating](11_translating.ipynb): *Step* shows its likeliest next words.
 #
 # ### A number for translations
 #
-# The share of sentences that agree exactly is a hard measure. **BLEU**
-# ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)) counts **n-grams**, runs of $n$ neighboring tokens. For $n$ = 1 to 4 the
-# precision $p_n$ is the share of the translations' n-grams that the references have, too. A token counts at most as often as in
-# the reference: *the the the the the the the* against *the cat is on the mat* has $p_1 = 2/7$. With $c$ tokens said and $r$ in the references (the paper's letters),
+# The share of sentences that agree exactly is a hard measure.
+# **BLEU** ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)) counts **n-grams**, runs of $n$ neighboring tokens.
+# For $n$ = 1 to 4 the precision $p_n$ is the share of the translations' n-grams that the references have, too.
+# A token counts at most as often as in the reference: *the the the the the the the* against *the cat is on the mat* has $p_1 = 2/7$.
+# With $c$ tokens said and $r$ in the references (the paper's letters),
 #
 # $$\mathrm{BLEU} = \min\big(1, e^{1 - r/c}\big)\cdot(p_1\,p_2\,p_3\,p_4)^{1/4}.$$
 #
-# The first factor punishes what is too short. By hand: *il est mouillé .* for *il est calme .* has $p_1 = 3/4$ and $p_2 = 1/3$, so
-# with $n\le 2$ BLEU is $\sqrt{1/4} = 0.5$. (It is meant for many sentences at once; the further page writes it out.) Not half of the new sentences come out
-# exactly; BLEU also counts what is right in the others:
+# The first factor punishes what is too short.
+# By hand: *il est mouillé .* for *il est calme .* has $p_1 = 3/4$ and $p_2 = 1/3$, so with $n\le 2$ BLEU is $\sqrt{1/4} = 0.5$.
+# (It is meant for many sentences at once; the further page writes it out.)
+# Not half of the new sentences come out exactly; BLEU also counts what is right in the others:
 
 # %% tags=["nbval-ignore-output"]
 right = [" ".join(pair.target) for pair in world.test]
@@ -656,14 +666,19 @@ with cu.guard(
 #
 # *Section 6 of 6*
 #
-# Whatever the length, the context has 192 numbers. If that is too little for long sentences, the context is a
-# **bottleneck**. The same network with 8 passes, trained with three seeds (stored runs), translates 60 % of the new sentences of up to 5 tokens
-# exactly, and 15 % of those of 8 to 10. Other explanations come first:
+# Whatever the length, the context has 192 numbers.
+# If that is too little for long sentences, the context is a **bottleneck**.
+# The same network with 8 passes, trained with three seeds (stored runs), translates 60 % of the new sentences of up to 5 tokens exactly, and 15 % of those of 8 to 10.
+# Other explanations come first:
 #
-# - **More words, more chances for an error.** So look at the loss *per token*.
-# - **Long sentences are harder French.** Control: the decoder that is told nothing.
-# - **There are few to learn from**, 420 of the 3,900 pairs. Control: as long sentences that it *has* read.
-# - **Too little training.** Control: half the passes, and three times as many.
+# - **More words, more chances for an error.**
+#   So look at the loss *per token*.
+# - **Long sentences are harder French.**
+#   Control: the decoder that is told nothing.
+# - **There are few to learn from**, 420 of the 3,900 pairs.
+#   Control: as long sentences that it *has* read.
+# - **Too little training.**
+#   Control: half the passes, and three times as many.
 #
 # And if the size of the vector decides, then twice the **width** must help, and most where sentences are long.
 
@@ -746,23 +761,28 @@ fig
 # %% [markdown]
 # Means of three seeds.
 #
-# - Long sentences are translated worse, and not only since they have more words: on new ones the loss *per token* goes from 0.41 to 0.94, on those that it has read from 0.13 to 0.35. That they
-#   are harder French explains little: told nothing, the decoder goes from 2.05 to 2.33.
-# - After three times the passes *all* sentences that were read come back. New ones gain at both ends: of the longest 23 % are right.
-# - Twice the width helps at neither end, with 8 passes (of the longest: read 62 %, new 11 %) or with 24 (*both*: 100 % and 19 %). Half the width
-#   costs much, but may simply learn more slowly. All at one rate, 0.009.
+# - Long sentences are translated worse, and not only since they have more words: on new ones the loss *per token* goes from 0.41 to 0.94, on those that it has read from 0.13 to 0.35.
+#   That they are harder French explains little: told nothing, the decoder goes from 2.05 to 2.33.
+# - After three times the passes *all* sentences that were read come back.
+#   New ones gain at both ends: of the longest 23 % are right.
+# - Twice the width helps at neither end, with 8 passes (of the longest: read 62 %, new 11 %) or with 24 (*both*: 100 % and 19 %).
+#   Half the width costs much, but may simply learn more slowly.
+#   All at one rate, 0.009.
 #
-# So: the longer the sentence, the worse; and **that the vector is too small is not shown**. For up to ten tokens the controls speak
-# against it. (That known sentences come back is weak evidence: the vector must only say *which* of 3,900 it is.) New ones may fail since long ones are rare. [Cho et al. (2014b)](https://arxiv.org/abs/1409.1259)
-# trained on millions of pairs of at most 30 words; the BLEU of their translators with a fixed vector fell steeply for long sentences.
+# So: the longer the sentence, the worse; and **that the vector is too small is not shown**.
+# For up to ten tokens the controls speak against it.
+# (That known sentences come back is weak evidence: the vector must only say *which* of 3,900 it is.)
+# New ones may fail since long ones are rare.
+# [Cho et al. (2014b)](https://arxiv.org/abs/1409.1259) trained on millions of pairs of at most 30 words; the BLEU of their translators with a fixed vector fell steeply for long sentences.
 #
 # ### Exercise 4 · Which experiment would show it?
 #
 # *open · 7 minutes*
 #
-# You still suspect that a fixed vector is too small. Plan an experiment that could show it: what do you change,
-# what stays equal (data, steps, parameters), which sentences do you measure on, what is the baseline, how many seeds? Write down
-# the result that would prove you *wrong*. (A hint: nothing forbids a context of 8 numbers, or sentences of 40 words.)
+# You still suspect that a fixed vector is too small.
+# Plan an experiment that could show it: what do you change, what stays equal (data, steps, parameters), which sentences do you measure on, what is the baseline, how many seeds?
+# Write down the result that would prove you *wrong*.
+# (A hint: nothing forbids a context of 8 numbers, or sentences of 40 words.)
 
 # %%
 cu.quiz("sequence_to_sequence", "control")
@@ -784,15 +804,18 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - A batch is padded to its longest sentence and keeps the lengths. The decoder reads the target shifted by one.
+# - A batch is padded to its longest sentence and keeps the lengths.
+#   The decoder reads the target shifted by one.
 # - A GRU carries a state from token to token; gates decide what is kept and what is overwritten.
-# - Encoder, one context vector, decoder: a translator in one class. The vector has the same size for two words as for ten.
-# - The loss is a mean over real tokens. Compare it with a uniform guess, and with a decoder that is told nothing.
-# - Long sentences are translated worse; only controls can say whether the vector is why. Here training helped, and room did not.
+# - Encoder, one context vector, decoder: a translator in one class.
+#   The vector has the same size for two words as for ten.
+# - The loss is a mean over real tokens.
+#   Compare it with a uniform guess, and with a decoder that is told nothing.
+# - Long sentences are translated worse; only controls can say whether the vector is why.
+#   Here training helped, and room did not.
 #
-# Next: [Bahdanau attention: learning to align](06_bahdanau_attention.ipynb), where the decoder makes a context of its own for each
-# word. BLEU in full, what fixed lengths do, and how the papers' models differ are on the further page:
-# [Sequence to sequence: BLEU, fixed lengths and the papers' models](05_sequence_to_sequence_further.ipynb).
+# Next: [Bahdanau attention: learning to align](06_bahdanau_attention.ipynb), where the decoder makes a context of its own for each word.
+# BLEU in full, what fixed lengths do, and how the papers' models differ are on the further page: [Sequence to sequence: BLEU, fixed lengths and the papers' models](05_sequence_to_sequence_further.ipynb).
 #
 # ## Quiz
 
@@ -802,7 +825,17 @@ cu.quiz("sequence_to_sequence")
 # %% [markdown]
 # ## References
 #
-# - Cho, K. et al. (2014). [Learning phrase representations using RNN encoder–decoder for statistical machine translation](https://arxiv.org/abs/1406.1078). EMNLP. The GRU.
-# - Papineni, K., Roukos, S., Ward, T. and Zhu, W.-J. (2002). [BLEU: a method for automatic evaluation of machine translation](https://aclanthology.org/P02-1040/). ACL.
-# - Cho, K., van Merriënboer, B., Bahdanau, D. and Bengio, Y. (2014b). [On the properties of neural machine translation: encoder–decoder approaches](https://arxiv.org/abs/1409.1259). Workshop on Syntax, Semantics and Structure in Statistical Translation.
-# - Sutskever, I., Vinyals, O. and Le, Q. V. (2014). [Sequence to sequence learning with neural networks](https://arxiv.org/abs/1409.3215). NeurIPS.
+# - Cho, K. et al. (2014).
+#   [Learning phrase representations using RNN encoder–decoder for statistical machine translation](https://arxiv.org/abs/1406.1078).
+#   EMNLP.
+#   The GRU.
+# - Papineni, K., Roukos, S., Ward, T. and Zhu, W.-J.
+#   (2002).
+#   [BLEU: a method for automatic evaluation of machine translation](https://aclanthology.org/P02-1040/).
+#   ACL.
+# - Cho, K., van Merriënboer, B., Bahdanau, D. and Bengio, Y. (2014b).
+#   [On the properties of neural machine translation: encoder–decoder approaches](https://arxiv.org/abs/1409.1259).
+#   Workshop on Syntax, Semantics and Structure in Statistical Translation.
+# - Sutskever, I., Vinyals, O. and Le, Q. V. (2014).
+#   [Sequence to sequence learning with neural networks](https://arxiv.org/abs/1409.3215).
+#   NeurIPS.

@@ -9,8 +9,7 @@
 # %% [markdown]
 # # Sequence to sequence: BLEU, fixed lengths and the papers' models
 #
-# What a first reader of [Sequence to sequence](05_sequence_to_sequence.ipynb) may skip: BLEU in twenty lines, and why two
-# texts give one translation two scores; what a fixed number of places costs; where the papers' models differ from the one that we built; and two larger translators on real sentences.
+# What a first reader of [Sequence to sequence](05_sequence_to_sequence.ipynb) may skip: BLEU in twenty lines, and why two texts give one translation two scores; what a fixed number of places costs; where the papers' models differ from the one that we built; and two larger translators on real sentences.
 
 # %%
 import math
@@ -33,14 +32,13 @@ cu.seed_everything(0)
 #
 # *Section 1 of 5*
 #
-# BLEU ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)) compares what was said with a reference by counting
-# **n-grams**, runs of $n$ neighboring tokens, for $n = 1, \dots, 4$:
+# BLEU ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)) compares what was said with a reference by counting **n-grams**, runs of $n$ neighboring tokens, for $n = 1, \dots, 4$:
 #
 # $$\mathrm{BLEU} = \min\big(1, e^{1-r/c}\big)\cdot(p_1\,p_2\,p_3\,p_4)^{1/4}.$$
 #
-# $p_n$ divides all matches of the whole corpus by all its n-grams: sums first, then the division, because a short sentence has no
-# 4-grams at all. Matches are **clipped**: an n-gram counts at most as often as the reference has it. $c$ and $r$ are the numbers of
-# tokens said and in the references.
+# $p_n$ divides all matches of the whole corpus by all its n-grams: sums first, then the division, because a short sentence has no 4-grams at all.
+# Matches are **clipped**: an n-gram counts at most as often as the reference has it.
+# $c$ and $r$ are the numbers of tokens said and in the references.
 
 
 # %%
@@ -78,9 +76,10 @@ found = [bleu([said], [right], order) for said, right, order in pairs.values()]
 pd.DataFrame({"by hand": by_hand, "this page": found}, index=list(pairs)).round(3)
 
 # %% [markdown]
-# The last row is why single sentences are not scored with BLEU: no triple agrees, so $p_3 = 0$, and the product is 0. Does our function agree
-# with sacrebleu, the program that papers use so that their numbers can be compared ([Post, 2018](https://aclanthology.org/W18-6319/))?
-# `cu.bleu` calls it without its own tokenizer. Random corpora of one to six sentences of one to nine tokens, out of five words:
+# The last row is why single sentences are not scored with BLEU: no triple agrees, so $p_3 = 0$, and the product is 0.
+# Does our function agree with sacrebleu, the program that papers use so that their numbers can be compared ([Post, 2018](https://aclanthology.org/W18-6319/))?
+# `cu.bleu` calls it without its own tokenizer.
+# Random corpora of one to six sentences of one to nine tokens, out of five words:
 
 # %%
 draw = random.Random(0)
@@ -98,8 +97,9 @@ print(f"600 scores, {positive} of them above 0; equal to 1e-6: {largest < 1e-6}"
 # %% [markdown]
 # ### One name, two formulas
 #
-# *Dive into Deep Learning* ([Zhang et al., 2023](https://d2l.ai), section 10.7) gives *il est mouillé .* for *il est calme .* the score 0.658. Its formula is
-# $\prod_{n=1}^{k} p_n^{1/2^n}$ with $k = 2$, here $(3/4)^{1/2}\cdot(1/3)^{1/4}$. The exponents $1/2, 1/4, \dots$ do not add up to 1, so that a short $k$ gives higher scores.
+# *Dive into Deep Learning* ([Zhang et al., 2023](https://d2l.ai), section 10.7) gives *il est mouillé .* for *il est calme .* the score 0.658.
+# Its formula is $\prod_{n=1}^{k} p_n^{1/2^n}$ with $k = 2$, here $(3/4)^{1/2}\cdot(1/3)^{1/4}$.
+# The exponents $1/2, 1/4, \dots$ do not add up to 1, so that a short $k$ gives higher scores.
 # Scores of two formulas cannot be compared, nor scores on text that was cut into tokens in two ways.
 
 # %%
@@ -111,9 +111,11 @@ print(f"BLEU, n up to 2: {found[2]:.3f}; Dive into Deep Learning, k = 2: {other:
 #
 # *open · 10 minutes*
 #
-# *go .* is *va !* and *allez !*, and both are right. So BLEU allows several references: an n-gram counts at most as often as in the
-# reference that has it most often. Write `bleu` for lists of references (`|` of two counters takes the larger counts), and hold it against `cu.bleu`,
-# which takes them, too. With which reference's length do you compare $c$? Look up what sacrebleu does.
+# *go .* is *va !* and *allez !*, and both are right.
+# So BLEU allows several references: an n-gram counts at most as often as in the reference that has it most often.
+# Write `bleu` for lists of references (`|` of two counters takes the larger counts), and hold it against `cu.bleu`, which takes them, too.
+# With which reference's length do you compare $c$?
+# Look up what sacrebleu does.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Our BLEU is sacrebleu's, and 0.658 is another formula."):
@@ -126,8 +128,9 @@ with cu.guard("Our BLEU is sacrebleu's, and 0.658 is another formula."):
 #
 # *Section 2 of 5*
 #
-# The chapter pads each batch to its longest sentence. *Dive into Deep Learning* (section 10.5) gives all sentences `num_steps` places,
-# and truncates what is longer. For the French side of our small world, `<eos>` included:
+# The chapter pads each batch to its longest sentence.
+# *Dive into Deep Learning* (section 10.5) gives all sentences `num_steps` places, and truncates what is longer.
+# For the French side of our small world, `<eos>` included:
 
 # %%
 world = small_world("fr")
@@ -143,9 +146,12 @@ for num_steps in (6, 8, 10, 12, 16):
 pd.DataFrame(costs).T.astype(float).round(3)
 
 # %% [markdown]
-# Few places cut off many ends, and a sentence whose `<eos>` is cut off teaches a beginning without an end. Many places are filled with
-# padding. There is no good number in between as long as lengths differ as ours do. What is gained is one shape for all batches, which some compilers and
-# accelerators need. And if batches are padded to their longest sentence? It depends on who shares a batch:
+# Few places cut off many ends, and a sentence whose `<eos>` is cut off teaches a beginning without an end.
+# Many places are filled with padding.
+# There is no good number in between as long as lengths differ as ours do.
+# What is gained is one shape for all batches, which some compilers and accelerators need.
+# And if batches are padded to their longest sentence?
+# It depends on who shares a batch:
 
 # %%
 batch_size = 48  # try 8 … 128
@@ -167,8 +173,8 @@ paddings = share_of_padding(drawn), share_of_padding(similar)
 print("padding: drawn at random {:.0%}, of similar length {:.0%}".format(*paddings))
 
 # %% [markdown]
-# Drawn at random, about a third of the places are padding. Our loader sorts large groups of pairs by length, cuts batches, and shuffles these: then it is 1 in 100, and no
-# token is lost.
+# Drawn at random, about a third of the places are padding.
+# Our loader sorts large groups of pairs by length, cuts batches, and shuffles these: then it is 1 in 100, and no token is lost.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -183,8 +189,9 @@ with cu.guard(
 #
 # *Section 3 of 5*
 #
-# `pack_padded_sequence` is easily forgotten, and no error is raised. A bidirectional GRU reads *i'm home .*, alone and beside a longer
-# sentence, with and without lengths. How far does its context move?
+# `pack_padded_sequence` is easily forgotten, and no error is raised.
+# A bidirectional GRU reads *i'm home .*, alone and beside a longer sentence, with and without lengths.
+# How far does its context move?
 
 # %%
 english = world.source_vocab
@@ -213,9 +220,10 @@ for with_lengths in (True, False):
 pd.DataFrame(moved, index=["forwards", "backwards"]).T.round(3)
 
 # %% [markdown]
-# With lengths nothing moves. Without them both halves do, although the embedding of `<pad>` is the zero vector: the biases and $hU$ change
-# the state at every step. The forward half is the state after the last `<pad>`; the backward half began in the padding. The same sentence would then be translated in one way or another,
-# depending on its neighbors.
+# With lengths nothing moves.
+# Without them both halves do, although the embedding of `<pad>` is the zero vector: the biases and $hU$ change the state at every step.
+# The forward half is the state after the last `<pad>`; the backward half began in the padding.
+# The same sentence would then be translated in one way or another, depending on its neighbors.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Only with lengths is a context its sentence's own."):
@@ -227,7 +235,8 @@ with cu.guard("Only with lengths is a context its sentence's own."):
 #
 # *Section 4 of 5*
 #
-# Our translator is a simple member of a family. The originals:
+# Our translator is a simple member of a family.
+# The originals:
 #
 # | | network | context | decoder is told it | before the output |
 # |---|---|---|---|---|
@@ -236,11 +245,12 @@ with cu.guard("Only with lengths is a context its sentence's own."):
 # | [Bahdanau et al. (2015)](https://arxiv.org/abs/1409.0473) | GRU, both directions | (attention) | anew at every step | maxout |
 # | this course | GRU, both directions, one layer | last state of each direction | at every step, and in the output | linear, tanh |
 #
-# Sutskever et al. read the source *backwards*, and report that this alone raised their BLEU from 25.9 to 30.6 (section 3.3): the first words of source and target
-# are then close. Bahdanau et al. start the decoder from the last *backward* state alone; we take both.
+# Sutskever et al. read the source *backwards*, and report that this alone raised their BLEU from 25.9 to 30.6 (section 3.3): the first words of source and target are then close.
+# Bahdanau et al. start the decoder from the last *backward* state alone; we take both.
 #
-# Their GRU is not quite PyTorch's either: the paper's reset gate acts *before* the matrix, $n = \tanh(xW_n + (r\odot h)U_n)$, PyTorch's after it, $n = \tanh(xW_n + r\odot(hU_n))$. And
-# Bahdanau et al. (appendix A.1.1) exchange $z$ and $1 - z$. With the same weights the two forms of the reset gate give:
+# Their GRU is not quite PyTorch's either: the paper's reset gate acts *before* the matrix, $n = \tanh(xW_n + (r\odot h)U_n)$, PyTorch's after it, $n = \tanh(xW_n + r\odot(hU_n))$.
+# And Bahdanau et al. (appendix A.1.1) exchange $z$ and $1 - z$.
+# With the same weights the two forms of the reset gate give:
 
 # %%
 hidden, feature = torch.tensor([0.5, -0.5]), torch.tensor([0.2, 0.1])
@@ -253,8 +263,9 @@ compared = pd.DataFrame({name: n.tolist() for name, n in forms.items()})
 compared.T.add_prefix("feature ").round(3)
 
 # %% [markdown]
-# With $r = (1, 0)$ PyTorch's form closes feature 1 of the *result*, the paper's feature 1 of the *old state*, before it is mixed into both. PyTorch's has one
-# product for all three $U$. Either is called a GRU, and the weights of one do not fit the other.
+# With $r = (1, 0)$ PyTorch's form closes feature 1 of the *result*, the paper's feature 1 of the *old state*, before it is mixed into both.
+# PyTorch's has one product for all three $U$.
+# Either is called a GRU, and the weights of one do not fit the other.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The two forms of the reset gate differ in both features."):
@@ -266,10 +277,11 @@ with cu.guard("The two forms of the reset gate differ in both features."):
 #
 # *Section 5 of 5*
 #
-# The grammar's sentences are easy. Two larger translators, with two GRU layers of 256 features, were trained beforehand on 25,000 English–French pairs
-# that volunteers wrote ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR), of at most ten tokens on either side; words that occur fewer than
-# three times are `<unk>`. One is this chapter's model, with a **fixed context**; the other has **attention**, and is the subject of
-# [the next chapter](06_bahdanau_attention.ipynb). They differ in nothing else. The training is small: four epochs, one seed each.
+# The grammar's sentences are easy.
+# Two larger translators, with two GRU layers of 256 features, were trained beforehand on 25,000 English–French pairs that volunteers wrote ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR), of at most ten tokens on either side; words that occur fewer than three times are `<unk>`.
+# One is this chapter's model, with a **fixed context**; the other has **attention**, and is the subject of [the next chapter](06_bahdanau_attention.ipynb).
+# They differ in nothing else.
+# The training is small: four epochs, one seed each.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 show_real_curves()
@@ -283,8 +295,10 @@ real = pd.DataFrame(real).T[["val_loss", "val_bleu", "test_bleu"]]
 real.set_axis(["loss, validation", "BLEU, validation", "BLEU, test"], axis=1).round(3)
 
 # %% [markdown]
-# After four epochs BLEU still rises and the loss still falls for both: neither is at its end. With a fixed context BLEU is 0.116 on 1,000 English test sentences, with attention 0.166, one seed
-# each: how far another seed would move them is not measured. The model with attention also has more parameters. BLEU here takes each French translation that the data have as a reference.
+# After four epochs BLEU still rises and the loss still falls for both: neither is at its end.
+# With a fixed context BLEU is 0.116 on 1,000 English test sentences, with attention 0.166, one seed each: how far another seed would move them is not measured.
+# The model with attention also has more parameters.
+# BLEU here takes each French translation that the data have as a reference.
 #
 # The first four test sentences of at least eight tokens whose words are all known, whatever became of them:
 
@@ -303,8 +317,9 @@ pd.set_option("display.max_colwidth", 80)
 pd.DataFrame(table)
 
 # %% [markdown]
-# With the fixed context words come twice and more (*simplement*, *ma père*), and others are invented (*la journée*, *le travail*). With attention the last two sentences lack little more than the time, *right
-# now* and *sooner*. Four sentences prove nothing; the next chapter compares three seeds of each, on the small world.
+# With the fixed context words come twice and more (*simplement*, *ma père*), and others are invented (*la journée*, *le travail*).
+# With attention the last two sentences lack little more than the time, *right now* and *sooner*.
+# Four sentences prove nothing; the next chapter compares three seeds of each, on the small world.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Once, on real sentences: attention is ahead, and neither has stopped improving."):
@@ -315,14 +330,31 @@ with cu.guard("Once, on real sentences: attention is ahead, and neither has stop
         assert curves["val_loss"][-1] == min(curves["val_loss"], key=lambda point: point[1])
 
 # %% [markdown]
-# Back to the chapter: [Sequence to sequence](05_sequence_to_sequence.ipynb). Next: [Bahdanau attention: learning to align](06_bahdanau_attention.ipynb).
+# Back to the chapter: [Sequence to sequence](05_sequence_to_sequence.ipynb).
+# Next: [Bahdanau attention: learning to align](06_bahdanau_attention.ipynb).
 
 # %% [markdown]
 # ## References
 #
-# - Bahdanau, D., Cho, K. and Bengio, Y. (2015). [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473). ICLR.
-# - Cho, K. et al. (2014). [Learning phrase representations using RNN encoder–decoder for statistical machine translation](https://arxiv.org/abs/1406.1078). EMNLP.
-# - Papineni, K., Roukos, S., Ward, T. and Zhu, W.-J. (2002). [BLEU: a method for automatic evaluation of machine translation](https://aclanthology.org/P02-1040/). ACL.
-# - Post, M. (2018). [A call for clarity in reporting BLEU scores](https://aclanthology.org/W18-6319/). WMT. The program sacrebleu.
-# - Sutskever, I., Vinyals, O. and Le, Q. V. (2014). [Sequence to sequence learning with neural networks](https://arxiv.org/abs/1409.3215). NeurIPS. Section 3.3: the source reversed.
-# - Zhang, A., Lipton, Z. C., Li, M. and Smola, A. J. (2023). [Dive into Deep Learning](https://d2l.ai). Cambridge University Press. Sections 10.5 and 10.7.
+# - Bahdanau, D., Cho, K. and Bengio, Y. (2015).
+#   [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473).
+#   ICLR.
+# - Cho, K. et al. (2014).
+#   [Learning phrase representations using RNN encoder–decoder for statistical machine translation](https://arxiv.org/abs/1406.1078).
+#   EMNLP.
+# - Papineni, K., Roukos, S., Ward, T. and Zhu, W.-J.
+#   (2002).
+#   [BLEU: a method for automatic evaluation of machine translation](https://aclanthology.org/P02-1040/).
+#   ACL.
+# - Post, M. (2018).
+#   [A call for clarity in reporting BLEU scores](https://aclanthology.org/W18-6319/).
+#   WMT.
+#   The program sacrebleu.
+# - Sutskever, I., Vinyals, O. and Le, Q. V. (2014).
+#   [Sequence to sequence learning with neural networks](https://arxiv.org/abs/1409.3215).
+#   NeurIPS.
+#   Section 3.3: the source reversed.
+# - Zhang, A., Lipton, Z. C., Li, M. and Smola, A. J. (2023).
+#   [Dive into Deep Learning](https://d2l.ai).
+#   Cambridge University Press.
+#   Sections 10.5 and 10.7.

@@ -9,8 +9,9 @@
 # %% [markdown]
 # # Bahdanau attention: learning to align
 #
-# Translate *the old donkey is sleeping near the church* into French. You do not learn the English sentence by heart
-# and then write the French one. You look back: at *donkey* when you write *âne*, at *near* when you write *près de*.
+# Translate *the old donkey is sleeping near the church* into French.
+# You do not learn the English sentence by heart and then write the French one.
+# You look back: at *donkey* when you write *âne*, at *near* when you write *près de*.
 # **Can a network learn where to look, when nobody tells it which word belongs to which?**
 #
 # ```
@@ -27,8 +28,7 @@
 # - score its maps against known alignments, beside two guesses that have learned nothing;
 # - test whether a look was needed, and find two mistakes that only a batch shows.
 #
-# It needs [Sequence to sequence](05_sequence_to_sequence.ipynb): GRUs, batches, the masked loss, the training loop and BLEU; from
-# [Scoring functions](03_scoring_functions.ipynb) the additive score, and from [Masks](04_masks.ipynb) the padding mask.
+# It needs [Sequence to sequence](05_sequence_to_sequence.ipynb): GRUs, batches, the masked loss, the training loop and BLEU; from [Scoring functions](03_scoring_functions.ipynb) the additive score, and from [Masks](04_masks.ipynb) the padding mask.
 
 # %%
 import copy
@@ -58,15 +58,18 @@ cu.recall("sequence_to_sequence", "scoring_functions")
 #
 # *Section 1 of 6*
 #
-# The translator of the last chapter hands the decoder one vector for the whole sentence, the same at every step. But its encoder has
-# a state $h_i$ for *each* source token, and throws them away. [Bahdanau et al. (2015)](https://arxiv.org/abs/1409.0473) keep them. Before each word the decoder, in
-# its last state $s_{t-1}$, takes an average of them:
+# The translator of the last chapter hands the decoder one vector for the whole sentence, the same at every step.
+# But its encoder has a state $h_i$ for *each* source token, and throws them away.
+# [Bahdanau et al. (2015)](https://arxiv.org/abs/1409.0473) keep them.
+# Before each word the decoder, in its last state $s_{t-1}$, takes an average of them:
 #
 # $$c_t = \sum_i \alpha_{ti}\,h_i,\qquad \alpha_{t} = \mathrm{softmax}_i\big(\tanh(s_{t-1}W_Q + h_iW_K)\cdot w\big).$$
 #
-# The **query** is the decoder's last state. The encoder's states are both **keys** and **values**. The score is
-# [additive](03_scoring_functions.ipynb#Additive-scores), and so query and keys may have different sizes. The average $c_t$ is the **context** of
-# word $t$. Nothing in it knows about alignments; but an average can be differentiated, and so where to look can be learned from the loss.
+# The **query** is the decoder's last state.
+# The encoder's states are both **keys** and **values**.
+# The score is [additive](03_scoring_functions.ipynb#Additive-scores), and so query and keys may have different sizes.
+# The average $c_t$ is the **context** of word $t$.
+# Nothing in it knows about alignments; but an average can be differentiated, and so where to look can be learned from the loss.
 #
 # By hand, with one number each: $W_Q = W_K = 1$, $w = 2$, and the states $-0.5$, $0.5$, $1.5$.
 
@@ -84,8 +87,9 @@ print(f"context: {toy_weights @ states:.2f}")
 toy.round(3)
 
 # %% [markdown]
-# The states 0.5 and 1.5 get 0.368 and 0.552, and the context is 0.97. The states are 1 apart each time, but the scores 1.52 and then only 0.41,
-# because tanh flattens. Without tanh the query would not matter at all: it would add $s_{t-1}W_Q\cdot w$ to every score.
+# The states 0.5 and 1.5 get 0.368 and 0.552, and the context is 0.97.
+# The states are 1 apart each time, but the scores 1.52 and then only 0.41, because tanh flattens.
+# Without tanh the query would not matter at all: it would add $s_{t-1}W_Q\cdot w$ to every score.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -107,8 +111,8 @@ cu.quiz("bahdanau_attention", "roles")
 #
 # *Section 2 of 6*
 #
-# One step of the decoder, with $m$ source tokens and states of size $d$. The encoder has run in both directions, and so each of its states has
-# $2d$ numbers.
+# One step of the decoder, with $m$ source tokens and states of size $d$.
+# The encoder has run in both directions, and so each of its states has $2d$ numbers.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -149,15 +153,18 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# *Project, score, mask, normalize, mix*: the steps of [Masks](04_masks.ipynb#Attention-with-a-mask), with another score. The keys $HW_K$ are
-# the same at every step, and so they are projected once for each sentence. Not drawn: the last state goes into the GRU as well.
+# *Project, score, mask, normalize, mix*: the steps of [Masks](04_masks.ipynb#Attention-with-a-mask), with another score.
+# The keys $HW_K$ are the same at every step, and so they are projected once for each sentence.
+# Not drawn: the last state goes into the GRU as well.
 #
 # ### Exercise 1 · One look
 #
 # *build · 10 minutes*
 #
-# Write the middle of the drawing for a batch, from the projected query and the projected keys. The mask is True at real tokens, of which
-# each sentence has at least one. No loop is needed: give the query an axis for the tokens. The translator below looks with your function, once it passes.
+# Write the middle of the drawing for a batch, from the projected query and the projected keys.
+# The mask is True at real tokens, of which each sentence has at least one.
+# No loop is needed: give the query an axis for the tokens.
+# The translator below looks with your function, once it passes.
 
 
 # %% tags=["exercise", "build"]
@@ -182,7 +189,8 @@ def my_look_solution(query, keys, memory, mask, w):
 cu.checks.my_look(my_look_solution)
 
 # %% [markdown]
-# And the whole translator. New is the loop: a look needs the state that the step before has left, and so the steps wait for each other.
+# And the whole translator.
+# New is the loop: a look needs the state that the step before has left, and so the steps wait for each other.
 # `note` hands the map to `cu.record_attention`, if somebody is recording.
 
 
@@ -274,8 +282,10 @@ print("first look:", " ".join(f"{x:.2f}" for x in recorded["attention"][0, 0]))
 cu.equal(mine, theirs, *inputs)
 
 # %% [markdown]
-# The logits have 10 rows, one for each target token and `<eos>`. The map has as many, and a column for each source token; above is the first row of the shorter sentence. The untrained decoder looks everywhere nearly alike, and
-# nowhere in the padding. Outputs and gradients agree.
+# The logits have 10 rows, one for each target token and `<eos>`.
+# The map has as many, and a column for each source token; above is the first row of the shorter sentence.
+# The untrained decoder looks everywhere nearly alike, and nowhere in the padding.
+# Outputs and gradients agree.
 
 # %%
 cu.quiz("bahdanau_attention", "keys_once")
@@ -294,9 +304,9 @@ with cu.guard("By hand the context is 0.97; a map's rows sum to 1 and leave out 
 #
 # *Section 3 of 6*
 #
-# The data are the last chapter's small world, the loss is that chapter's, and the loop is the package's `cu.Trainer`: what you
-# wrote there, with a rate that rises over 50 steps and then falls to zero, and gradients longer than 1 shortened ([Training transformers](12_training_transformers.ipynb) says why). First the usual questions. By hand, attention has $d\cdot d + 2d\cdot d + d$
-# parameters, 12,352 here, and all the rest is as it was without it.
+# The data are the last chapter's small world, the loss is that chapter's, and the loop is the package's `cu.Trainer`: what you wrote there, with a rate that rises over 50 steps and then falls to zero, and gradients longer than 1 shortened ([Training transformers](12_training_transformers.ipynb) says why).
+# First the usual questions.
+# By hand, attention has $d\cdot d + 2d\cdot d + d$ parameters, 12,352 here, and all the rest is as it was without it.
 
 # %%
 hidden_dim = 64  # try 8 … 96
@@ -327,10 +337,12 @@ history = train(model, 0)
 history.plot()
 
 # %% [markdown]
-# The count is as by hand, and the first loss is near $\ln 570 = 6.35$. Only the update is large: so the rate begins at a fiftieth. In the stored runs of three seeds the training loss ends at 0.04, the validation loss at 0.21 to 0.22.
+# The count is as by hand, and the first loss is near $\ln 570 = 6.35$.
+# Only the update is large: so the rate begins at a fiftieth.
+# In the stored runs of three seeds the training loss ends at 0.04, the validation loss at 0.21 to 0.22.
 #
-# The four sentences below **are in the training data**: a network may have stored them. The 400 test sentences are not: BLEU, and the
-# share that is right word for word.
+# The four sentences below **are in the training data**: a network may have stored them.
+# The 400 test sentences are not: BLEU, and the share that is right word for word.
 
 
 # %%
@@ -393,12 +405,15 @@ named |= {"exact": "exactly right", "four": "of the four"}
 ranges.fillna("").rename(columns=named)
 
 # %% [markdown]
-# Each row has three seeds, the least and the largest result; *fixed* is the last chapter's translator, with states of the same size, and *wider* has states of 96. Attention adds
-# 12,352 parameters, and an epoch takes half as long again (one thread, the median of five). *Wider* has 100,000 more parameters than the model with attention, and
-# gets fewer sentences right in each seed. All give back the four sentences: these do not distinguish the models.
+# Each row has three seeds, the least and the largest result; *fixed* is the last chapter's translator, with states of the same size, and *wider* has states of 96.
+# Attention adds 12,352 parameters, and an epoch takes half as long again (one thread, the median of five).
+# *Wider* has 100,000 more parameters than the model with attention, and gets fewer sentences right in each seed.
+# All give back the four sentences: these do not distinguish the models.
 #
-# All had nine epochs, and the decoders that do not look are not at their end: their training loss is still 0.10 to 0.17. So the wider one was trained once with 27 epochs, too (last row). Its
-# training loss is then below 0.001, and it gets 0.55 of the unread sentences right, against three quarters and more. Does looking back help long sentences more?
+# All had nine epochs, and the decoders that do not look are not at their end: their training loss is still 0.10 to 0.17.
+# So the wider one was trained once with 27 epochs, too (last row).
+# Its training loss is then below 0.001, and it gets 0.55 of the unread sentences right, against three quarters and more.
+# Does looking back help long sentences more?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 groups = {"4–5": "exact_5", "6": "exact_6", "7": "exact_7", "8–10": "exact_10"}
@@ -421,9 +436,11 @@ ax.legend()
 fig
 
 # %% [markdown]
-# Looking back is ahead in each group, in every seed (two sentences of three tokens are in none). More words are more chances to fail: at the same rate of errors per French word (4.9 on average in the first group, 7.5 in the last), its 0.84 to 0.88 would
-# become $0.84^{7.5/4.9} = 0.77$ to 0.83, and the others' 0.59 to 0.70 become 0.45 to 0.57. The last group has 0.60 to 0.67, and 0.04 to 0.22: all lose more than that, and without a look far more.
-# The last group has only 55 sentences: at a share of 0.6 the standard error is $\sqrt{0.6\cdot 0.4/55} = 0.07$. Differences between seeds are of this size; the distance to the others is at least 0.38.
+# Looking back is ahead in each group, in every seed (two sentences of three tokens are in none).
+# More words are more chances to fail: at the same rate of errors per French word (4.9 on average in the first group, 7.5 in the last), its 0.84 to 0.88 would become $0.84^{7.5/4.9} = 0.77$ to 0.83, and the others' 0.59 to 0.70 become 0.45 to 0.57.
+# The last group has 0.60 to 0.67, and 0.04 to 0.22: all lose more than that, and without a look far more.
+# The last group has only 55 sentences: at a share of 0.6 the standard error is $\sqrt{0.6\cdot 0.4/55} = 0.07$.
+# Differences between seeds are of this size; the distance to the others is at least 0.38.
 
 # %%
 cu.quiz("bahdanau_attention", "seeds")
@@ -446,8 +463,9 @@ with cu.guard(
 #
 # *Section 4 of 6*
 #
-# The grammar that made the sentences also knows which words belong together. The network was never told. We give it two test sentences with the right French,
-# word by word, and draw its weights (without `<eos>`, each row made to sum to 1 again), and a frame around each **gold link**.
+# The grammar that made the sentences also knows which words belong together.
+# The network was never told.
+# We give it two test sentences with the right French, word by word, and draw its weights (without `<eos>`, each row made to sum to 1 again), and a frame around each **gold link**.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -471,10 +489,15 @@ fig.colorbar(image, ax=axes, shrink=0.4, label="weight")
 fig
 
 # %% [markdown]
-# Above, *please* stands in front and *s'il te plaît* at the end, and the dark cells follow the frames. But when this page was made, the full stop looked at *please*, too, and below, where *n'a* and *pas* look at *didn't*, *dernière* at the full stop.
+# Above, *please* stands in front and *s'il te plaît* at the end, and the dark cells follow the frames.
+# But when this page was made, the full stop looked at *please*, too, and below, where *n'a* and *pas* look at *didn't*, *dernière* at the full stop.
 #
-# Now any sentence. Two stored translators answer, this chapter's and, beside it, the Transformer of [Start here](00_start_here.ipynb), after 14,000 sentences. Where will *mange* look,
-# where *s'il te plaît*? Decide, then read. Known gold links are framed. *Bahdanau trained for* goes back in the left one's training: after 100 steps its perplexity has fallen from 1,600 to 51, and yet no weight of this sentence is above 0.24.
+# Now any sentence.
+# Two stored translators answer, this chapter's and, beside it, the Transformer of [Start here](00_start_here.ipynb), after 14,000 sentences.
+# Where will *mange* look, where *s'il te plaît*?
+# Decide, then read.
+# Known gold links are framed.
+# *Bahdanau trained for* goes back in the left one's training: after 100 steps its perplexity has fallen from 1,600 to 51, and yet no weight of this sentence is above 0.24.
 
 # %%
 mine_too = "please eat a pizza ."  # try "please eat a pizza ." | "i'm home ."
@@ -483,20 +506,24 @@ cu.live.alignment(mine_too)
 # %% [markdown]
 # ### Alignment error rate
 #
-# One map proves little. So we turn each map into links and count. Each French word is linked to the English word
-# with its largest weight. Then each English word that is left over is linked to the French word that gives it most. With the links found, $A$, and the gold links, $S$, the **alignment error rate** is
+# One map proves little.
+# So we turn each map into links and count.
+# Each French word is linked to the English word with its largest weight.
+# Then each English word that is left over is linked to the French word that gives it most.
+# With the links found, $A$, and the gold links, $S$, the **alignment error rate** is
 #
 # $$\mathrm{AER} = 1 - \frac{2\,|A\cap S|}{|A| + |S|}.$$
 #
-# By hand: gold 0-0, 1-1, 1-2, 2-3, found 0-0, 1-1, 2-2, 2-3 (English-French). Three agree, and AER is $1 - 6/8 = 0.25$.
+# By hand: gold 0-0, 1-1, 1-2, 2-3, found 0-0, 1-1, 2-2, 2-3 (English-French).
+# Three agree, and AER is $1 - 6/8 = 0.25$.
 #
 # ### Exercise 2 · A rate on paper
 #
 # *predict · 7 minutes*
 #
-# Three French words over four English words, with the weights below. Gold are the links 0-0, 1-0, 2-1 and 3-2 (English-French). (a) How many links does the first rule give, the largest weight of each French
-# word? (b) What is AER with them? (c) How many links are there with the second rule, too? (d) What is AER now? (e) And AER of the map in which
-# all weights are equal, if the first of several equal weights counts as the largest? Two decimals.
+# Three French words over four English words, with the weights below.
+# Gold are the links 0-0, 1-0, 2-1 and 3-2 (English-French). (a) How many links does the first rule give, the largest weight of each French word? (b) What is AER with them? (c) How many links are there with the second rule, too? (d) What is AER now? (e) And AER of the map in which all weights are equal, if the first of several equal weights counts as the largest?
+# Two decimals.
 #
 # | | English 0 | 1 | 2 | 3 |
 # |---|---|---|---|---|
@@ -529,9 +556,12 @@ cu.checks.predicted_rates(predicted_rates_solution)
 # %% [markdown]
 # ### Against two guesses
 #
-# What would we get without learning? **Uniform**: all weights equal. **Diagonal**: the French word at one third of its sentence looks at the English word at one third of its own.
-# French and English order their words nearly alike, and so this guess is good. Both go through the same two rules. Beside AER stands the
-# share of the weight that lies in the frames.
+# What would we get without learning?
+# **Uniform**: all weights equal.
+# **Diagonal**: the French word at one third of its sentence looks at the English word at one third of its own.
+# French and English order their words nearly alike, and so this guess is good.
+# Both go through the same two rules.
+# Beside AER stands the share of the weight that lies in the frames.
 
 
 # %%
@@ -591,12 +621,14 @@ alignments = pd.concat([pd.DataFrame(measured, index=columns).T, stored])
 alignments.round(3)
 
 # %% [markdown]
-# The stored rates are 0.164, 0.181 and 0.179, the diagonal guess has 0.262, and equal weights have 0.842. Have the networks found out more than the order of the
-# words? Where links cross, yes: 0.24 to 0.26 against 0.401, and by the first rule alone 0.29 to 0.31 against 0.391. Over all sentences it hangs on the rules: by the first
-# alone they have 0.23 to 0.26, the guess 0.236.
+# The stored rates are 0.164, 0.181 and 0.179, the diagonal guess has 0.262, and equal weights have 0.842.
+# Have the networks found out more than the order of the words?
+# Where links cross, yes: 0.24 to 0.26 against 0.401, and by the first rule alone 0.29 to 0.31 against 0.391.
+# Over all sentences it hangs on the rules: by the first alone they have 0.23 to 0.26, the guess 0.236.
 #
-# And the second column: the *weight in frames* is 0.64 to 0.65, and the diagonal, which has learned nothing, has 0.813. That number alone is
-# no evidence. (A network spreads its weight; the guess puts all of it on one word.)
+# And the second column: the *weight in frames* is 0.64 to 0.65, and the diagonal, which has learned nothing, has 0.813.
+# That number alone is no evidence.
+# (A network spreads its weight; the guess puts all of it on one word.)
 
 # %%
 cu.quiz("bahdanau_attention", "diagonal")
@@ -615,9 +647,11 @@ with cu.guard(
 #
 # *Section 5 of 6*
 #
-# Some words look outside their frames more often than others. Is this a mistake? A test: what happens to the *right* word if the decoder
-# cannot choose where to look, **at this one step**? With all keys zero, all scores are equal, and the context is the plain
-# average of the source. Everything before the step is as it was.
+# Some words look outside their frames more often than others.
+# Is this a mistake?
+# A test: what happens to the *right* word if the decoder cannot choose where to look, **at this one step**?
+# With all keys zero, all scores are equal, and the context is the plain average of the source.
+# Everything before the step is as it was.
 
 
 # %%
@@ -665,20 +699,22 @@ for column, key in (("on gold", "gold"), ("p, looking", "looking"), ("p, not loo
 by_word.round(2)
 
 # %% [markdown]
-# In the stored runs the largest weight of *pas* is on a gold link in 0.54 to 0.63 of the cases, of all words in 0.78 to 0.82. And if it cannot choose its look, *pas* loses little: its probability stays at 0.95 or more. *ne* falls from 0.81 or more to 0.54 or less, all words together from 0.90 to 0.51 to 0.54.
-# (*ne* stands 35 times; the other 44 negations begin with *n'*, as in *n'a*.) So for *pas* an equal look at all words will do, and hardly anything in the loss asks for *didn't*. Not that it needs none. The average still has *didn't* in it,
-# and the state has looked there before.
+# In the stored runs the largest weight of *pas* is on a gold link in 0.54 to 0.63 of the cases, of all words in 0.78 to 0.82.
+# And if it cannot choose its look, *pas* loses little: its probability stays at 0.95 or more. *ne* falls from 0.81 or more to 0.54 or less, all words together from 0.90 to 0.51 to 0.54. (*ne* stands 35 times; the other 44 negations begin with *n'*, as in *n'a*.)
+# So for *pas* an equal look at all words will do, and hardly anything in the loss asks for *didn't*.
+# Not that it needs none.
+# The average still has *didn't* in it, and the state has looked there before.
 #
-# So a map can show what is *useful for the next word*. Often, not always, this is the word that a
-# linguist would link ([Koehn and Knowles, 2017](https://arxiv.org/abs/1706.03872)). A map is evidence about the network, and no proof of how it decides
-# ([Jain and Wallace, 2019](https://arxiv.org/abs/1902.10186)).
+# So a map can show what is *useful for the next word*.
+# Often, not always, this is the word that a linguist would link ([Koehn and Knowles, 2017](https://arxiv.org/abs/1706.03872)).
+# A map is evidence about the network, and no proof of how it decides ([Jain and Wallace, 2019](https://arxiv.org/abs/1902.10186)).
 #
 # ### Exercise 3 · What would you believe?
 #
 # *open · 5 minutes*
 #
-# A colleague shows you one map of one sentence in which *s'il te plaît* looks at *please*, and concludes: "the network knows that *s'il te plaît* means
-# *please*." Name two other explanations of this map, and for each an experiment like those of this chapter, with its baseline, that would decide.
+# A colleague shows you one map of one sentence in which *s'il te plaît* looks at *please*, and concludes: "the network knows that *s'il te plaît* means *please*."
+# Name two other explanations of this map, and for each an experiment like those of this chapter, with its baseline, that would decide.
 
 # %%
 cu.quiz("bahdanau_attention", "look_of_pas")
@@ -697,8 +733,9 @@ with cu.guard("In three seeds, not looking costs pas less than ne and less than 
 #
 # *Section 6 of 6*
 #
-# **The mask is left out.** A sentence then looks at its own padding, too, which it has because others in the batch are longer. The trained network translates the test sentences, all 400 in one batch,
-# with its mask and without.
+# **The mask is left out.**
+# A sentence then looks at its own padding, too, which it has because others in the batch are longer.
+# The trained network translates the test sentences, all 400 in one batch, with its mask and without.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -717,15 +754,18 @@ for name, translator in (("with its mask", model), ("without", leaking)):
     print(f"{name:13} exact {sum(same) / len(same):.3f}")
 
 # %% [markdown]
-# When this page was made, 0.755 were right with the mask and 0.515 without it, by the same weights. Nothing stops, and a sentence by itself is translated as before.
+# When this page was made, 0.755 were right with the mask and 0.515 without it, by the same weights.
+# Nothing stops, and a sentence by itself is translated as before.
 # (`pad_packed_sequence` fills the memory with zeros there, so that only weight is lost, and no stranger's words are read.)
 #
 # ### Exercise 4 · Find the bug
 #
 # *bug · 8 minutes*
 #
-# `pack_padded_sequence` used to want the sentences sorted, the longest first, and much code still sorts them. Here is an encoder that does. Each sentence by itself is
-# translated as before (*admirons*, we admire, is the network's own mistake). In a batch, something happens: find it, and write `fixed_memory`.
+# `pack_padded_sequence` used to want the sentences sorted, the longest first, and much code still sorts them.
+# Here is an encoder that does.
+# Each sentence by itself is translated as before (*admirons*, we admire, is the network's own mistake).
+# In a batch, something happens: find it, and write `fixed_memory`.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -775,11 +815,12 @@ cu.checks.fixed_memory(fixed_memory_solution)
 # - A context for each word: the decoder's last state is the query, the encoder's states are keys and values, and where to look is learned from the loss.
 # - With the same epochs it gets more unread sentences right than a decoder that does not look, in three seeds, in each group of lengths, also against one with more parameters.
 # - Alignments are measured against gold links, over seeds, beside a diagonal guess and equal weights under the same rule.
-# - A map can show what is useful for the next word. Where an equal look at all words will do, its weights say little.
+# - A map can show what is useful for the next word.
+#   Where an equal look at all words will do, its weights say little.
 # - Masks and orders are tested in batches of different lengths: one sentence alone shows neither mistake.
 #
-# Next: [Self-attention](07_self_attention.ipynb), where the words of one sentence look at each other. Maps of real sentences, who looked first, other decoders and what Och and Ney
-# count: [Bahdanau attention: relatives and details](06_bahdanau_attention_further.ipynb).
+# Next: [Self-attention](07_self_attention.ipynb), where the words of one sentence look at each other.
+# Maps of real sentences, who looked first, other decoders and what Och and Ney count: [Bahdanau attention: relatives and details](06_bahdanau_attention_further.ipynb).
 #
 # ## Quiz
 
@@ -789,7 +830,18 @@ cu.quiz("bahdanau_attention")
 # %% [markdown]
 # ## References
 #
-# - Bahdanau, D., Cho, K. and Bengio, Y. (2015). [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473). ICLR. Section 3: the decoder and the encoder in both directions.
-# - Jain, S. and Wallace, B. C. (2019). [Attention is not explanation](https://arxiv.org/abs/1902.10186). NAACL.
-# - Koehn, P. and Knowles, R. (2017). [Six challenges for neural machine translation](https://arxiv.org/abs/1706.03872). Workshop on Neural Machine Translation. Attention and alignment compared.
-# - Och, F. J. and Ney, H. (2003). [A systematic comparison of various statistical alignment models](https://aclanthology.org/J03-1002/). Computational Linguistics 29(1). Alignment error rate.
+# - Bahdanau, D., Cho, K. and Bengio, Y. (2015).
+#   [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473).
+#   ICLR.
+#   Section 3: the decoder and the encoder in both directions.
+# - Jain, S. and Wallace, B. C. (2019).
+#   [Attention is not explanation](https://arxiv.org/abs/1902.10186).
+#   NAACL.
+# - Koehn, P. and Knowles, R. (2017).
+#   [Six challenges for neural machine translation](https://arxiv.org/abs/1706.03872).
+#   Workshop on Neural Machine Translation.
+#   Attention and alignment compared.
+# - Och, F. J. and Ney, H. (2003).
+#   [A systematic comparison of various statistical alignment models](https://aclanthology.org/J03-1002/).
+#   Computational Linguistics 29(1).
+#   Alignment error rate.

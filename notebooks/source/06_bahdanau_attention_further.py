@@ -9,9 +9,8 @@
 # %% [markdown]
 # # Bahdanau attention: relatives and details
 #
-# What a first reader of [Bahdanau attention](06_bahdanau_attention.ipynb) may skip: its maps of real sentences; who let a decoder look before, and how far a window gets that can only move
-# forward; a decoder that looks at its own past; which parts of the chapter's model are Bahdanau's and which Luong's; and what Och and Ney count. Each section stands on
-# its own.
+# What a first reader of [Bahdanau attention](06_bahdanau_attention.ipynb) may skip: its maps of real sentences; who let a decoder look before, and how far a window gets that can only move forward; a decoder that looks at its own past; which parts of the chapter's model are Bahdanau's and which Luong's; and what Och and Ney count.
+# Each section stands on its own.
 
 # %%
 import pandas as pd
@@ -30,8 +29,9 @@ cu.seed_everything(0)
 #
 # *Section 1 of 5*
 #
-# The chapter's sentences come from a grammar. Two translators were also trained on 25,000 real pairs ([Tatoeba](https://www.manythings.org/anki/), up to ten tokens), one with a fixed context and one that looks back, alike in all else:
-# two layers of 256, one seed each, and four epochs only, after which both still improved. Four long test sentences, and what each makes of them:
+# The chapter's sentences come from a grammar.
+# Two translators were also trained on 25,000 real pairs ([Tatoeba](https://www.manythings.org/anki/), up to ten tokens), one with a fixed context and one that looks back, alike in all else: two layers of 256, one seed each, and four epochs only, after which both still improved.
+# Four long test sentences, and what each makes of them:
 
 # %%
 real = {"fixed": real_run(attention=False), "attention": real_run(attention=True)}
@@ -48,9 +48,12 @@ for fixed, looking in zip(*said, strict=True):
 show_real_maps()
 
 # %% [markdown]
-# Test BLEU is 0.116 with a fixed context and 0.166 with attention: one seed each, so this alone proves nothing. None of the eight translations is right; the third of the network that looks says all but *right now*. Nobody has
-# linked these words by hand, so there is no error rate; we can only look. The dark cells run roughly along the diagonal, which a guess would do as well. Some fit: *mes parents* looks at *my parents*, *problème* at
-# *problem*. Others do not: *peux* gives *just* 0.59 and *can't* 0.38, *vous* has its largest weight on *help*, and the full stop looks at a word before the English one in all four.
+# Test BLEU is 0.116 with a fixed context and 0.166 with attention: one seed each, so this alone proves nothing.
+# None of the eight translations is right; the third of the network that looks says all but *right now*.
+# Nobody has linked these words by hand, so there is no error rate; we can only look.
+# The dark cells run roughly along the diagonal, which a guess would do as well.
+# Some fit: *mes parents* looks at *my parents*, *problème* at *problem*.
+# Others do not: *peux* gives *just* 0.59 and *can't* 0.38, *vous* has its largest weight on *help*, and the full stop looks at a word before the English one in all four.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -64,7 +67,8 @@ with cu.guard(
 # %% [markdown]
 # ### At full size
 #
-# `make gpu CHAPTER=06` trains both translators on all pairs of at most ten tokens, ten epochs each, where there is a GPU. The cell shows the runs that are stored, or says that there are none.
+# `make gpu CHAPTER=06` trains both translators on all pairs of at most ten tokens, ten epochs each, where there is a GPU.
+# The cell shows the runs that are stored, or says that there are none.
 
 # %% tags=["gpu"]
 [cu.stored_run("bahdanau_attention", "full_size", attention=looks) for looks in (False, True)]
@@ -74,14 +78,16 @@ with cu.guard(
 #
 # *Section 2 of 5*
 #
-# A year before Bahdanau's first version, [Graves (2013)](https://arxiv.org/abs/1308.0850) let a network write by hand what it was given as text. His window is
-# **location-based**: it does not compare the state with the letters. The network says how far to move, how wide and how strong to look:
+# A year before Bahdanau's first version, [Graves (2013)](https://arxiv.org/abs/1308.0850) let a network write by hand what it was given as text.
+# His window is **location-based**: it does not compare the state with the letters.
+# The network says how far to move, how wide and how strong to look:
 #
 # $$\kappa_t^k = \kappa_{t-1}^k + e^{\hat\kappa_t^k},\qquad \phi_t(u) = \sum_k \alpha_t^k\, e^{-\beta_t^k(\kappa_t^k - u)^2}.$$
 #
-# As $e^{\hat\kappa}$ is positive, the window never goes back. For handwriting this is right. For speech, too: [Chan et al. (2015)](https://arxiv.org/abs/1508.01211) (*Listen, attend and
-# spell*) compare contents, on an encoder that shortens the recording eightfold, and their maps come out as a diagonal; Chorowski et al. (2015) give the score both, the content
-# and where the last look was. Here is one such window, with six steps of equal length:
+# As $e^{\hat\kappa}$ is positive, the window never goes back.
+# For handwriting this is right.
+# For speech, too: [Chan et al. (2015)](https://arxiv.org/abs/1508.01211) (*Listen, attend and spell*) compare contents, on an encoder that shortens the recording eightfold, and their maps come out as a diagonal; Chorowski et al. (2015) give the score both, the content and where the last look was.
+# Here is one such window, with six steps of equal length:
 
 # %%
 move = 0.9  # try 0.1 … 2.0
@@ -92,10 +98,12 @@ window = torch.exp(-sharpness * (kappa[:, None] - letters) ** 2)
 pd.DataFrame(window.tolist(), index=[f"step {t}" for t in range(1, 7)]).round(2)
 
 # %% [markdown]
-# The largest weight moves to the right, about one letter a step. The rows need not sum to 1.
+# The largest weight moves to the right, about one letter a step.
+# The rows need not sum to 1.
 #
-# How far would the *best* such window get in translation? For each test sentence of the chapter we choose, with the gold links before our eyes, for each French word one
-# English word, such that the choice never goes back, and hits as many gold links as possible. No training is needed: it is an upper bound.
+# How far would the *best* such window get in translation?
+# For each test sentence of the chapter we choose, with the gold links before our eyes, for each French word one English word, such that the choice never goes back, and hits as many gold links as possible.
+# No training is needed: it is an upper bound.
 
 
 # %%
@@ -142,8 +150,10 @@ shares = pd.DataFrame(bound, index=["sentences", "on gold, at best"]).T.round(3)
 shares.astype({"sentences": int})
 
 # %% [markdown]
-# The links of 126 of the 400 sentences cross. There such a window hits at most 0.870 of the words, and 0.955 over all. The chapter's networks, which may look anywhere, hit 0.78 to 0.82 of
-# all words (section 5 there has this column), and its diagonal guess 0.813. So for these English and French sentences going back is needed for at most one word in twenty, and our small networks, which can go back, miss more than that.
+# The links of 126 of the 400 sentences cross.
+# There such a window hits at most 0.870 of the words, and 0.955 over all.
+# The chapter's networks, which may look anywhere, hit 0.78 to 0.82 of all words (section 5 there has this column), and its diagonal guess 0.813.
+# So for these English and French sentences going back is needed for at most one word in twenty, and our small networks, which can go back, miss more than that.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("A window that only moves forward misses links that cross, and no others."):
@@ -155,9 +165,9 @@ with cu.guard("A window that only moves forward misses links that cross, and no 
 #
 # *Section 3 of 5*
 #
-# A recurrent decoder squeezes what it has *written* into one vector, as the encoder of [Sequence to sequence](05_sequence_to_sequence.ipynb) did with what it has read. It may look
-# back there, too: at step $t$ the keys are its own states $s_0,\dots,s_{t-1}$ (Cheng et al., 2016, for a language model; Daniluk et al., 2017, find that such
-# a network mostly looks at the last five). In code it is the chapter's look with another memory, which grows by a row each step:
+# A recurrent decoder squeezes what it has *written* into one vector, as the encoder of [Sequence to sequence](05_sequence_to_sequence.ipynb) did with what it has read.
+# It may look back there, too: at step $t$ the keys are its own states $s_0,\dots,s_{t-1}$ (Cheng et al., 2016, for a language model; Daniluk et al., 2017, find that such a network mostly looks at the last five).
+# In code it is the chapter's look with another memory, which grows by a row each step:
 
 
 # %%
@@ -190,9 +200,10 @@ states, own_maps = writer(torch.randn(1, steps, 8))
 pd.DataFrame(own_maps[0].tolist(), columns=[f"s{t}" for t in range(steps)]).round(2)
 
 # %% [markdown]
-# The map is a triangle: row $t$ has $t+1$ weights that sum to 1, nearly equal here, as nothing is trained. This is a
-# [causal mask](04_masks.ipynb#True-=-may-look) that nobody wrote; the future does not exist yet. Now suppose that somebody hands us all states at once. Then the loop is not needed, and one masked
-# attention gives the same maps:
+# The map is a triangle: row $t$ has $t+1$ weights that sum to 1, nearly equal here, as nothing is trained.
+# This is a [causal mask](04_masks.ipynb#True-=-may-look) that nobody wrote; the future does not exist yet.
+# Now suppose that somebody hands us all states at once.
+# Then the loop is not needed, and one masked attention gives the same maps:
 
 # %%
 all_states = states[:, :-1]
@@ -201,8 +212,8 @@ at_once = cu.masked_softmax(all_scores, cu.causal_mask(steps))
 print(f"equal to 1e-6: {((at_once - own_maps).abs().max() < 1e-6).item()}")
 
 # %% [markdown]
-# But here nobody can hand them over: each state needs the look before it. A network whose states do *not* wait for each other, and look at each other all the same, is the subject of
-# [Self-attention](07_self_attention.ipynb).
+# But here nobody can hand them over: each state needs the look before it.
+# A network whose states do *not* wait for each other, and look at each other all the same, is the subject of [Self-attention](07_self_attention.ipynb).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -226,11 +237,12 @@ with cu.guard(
 # | the decoder begins with | the backward encoder's state at the first word | the encoder's last state | both directions' last states |
 # | where it may look | everywhere | everywhere, or near a place $p_t$ ("local") | everywhere |
 #
-# So the chapter's translator is Bahdanau's in what matters here, the look, and Luong's at the output. (Their GRUs differ from PyTorch's, too:
-# [The papers' models](05_sequence_to_sequence_further.ipynb#The-papers'-models).) Luong's local attention predicts a place $p_t$ from the state and multiplies the
-# weights by a Gaussian around it: content and location at once, as in section 2, but free to go back.
+# So the chapter's translator is Bahdanau's in what matters here, the look, and Luong's at the output.
+# (Their GRUs differ from PyTorch's, too: [The papers' models](05_sequence_to_sequence_further.ipynb#The-papers'-models).)
+# Luong's local attention predicts a place $p_t$ from the state and multiplies the weights by a Gaussian around it: content and location at once, as in section 2, but free to go back.
 #
-# What do the scores cost? For states of 64 numbers, a memory of 128 numbers a token, ten source tokens and eight steps:
+# What do the scores cost?
+# For states of 64 numbers, a memory of 128 numbers a token, ten source tokens and eight steps:
 
 # %%
 state_dim = 64  # try 8 … 512
@@ -251,9 +263,9 @@ cost = {
 pd.DataFrame(cost, index=["parameters", "multiplications"]).T.map("{:,}".format)
 
 # %% [markdown]
-# The dot product has no parameters, but needs states and memory of one size. *General* and *additive* project the memory once for a sentence, and this is most of the work
-# in both. Additive scores also take a tanh for each pair and hidden unit, which the table does not count; what they keep in memory is measured in
-# [Scoring functions](03_scoring_functions.ipynb#Additive-scores).
+# The dot product has no parameters, but needs states and memory of one size.
+# *General* and *additive* project the memory once for a sentence, and this is most of the work in both.
+# Additive scores also take a tanh for each pair and hidden unit, which the table does not count; what they keep in memory is measured in [Scoring functions](03_scoring_functions.ipynb#Additive-scores).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The parameters are those of the package's additive attention."):
@@ -270,7 +282,8 @@ with cu.guard("The parameters are those of the package's additive attention."):
 #
 # $$\mathrm{AER} = 1 - \frac{|A\cap S| + |A\cap P|}{|A| + |S|}.$$
 #
-# With $P = S$, as in the chapter, it is $1 - 2|A\cap S|/(|A|+|S|)$, one minus the F1 score. An example: sure are 0-0 and 1-1, possible is 0-1 as well.
+# With $P = S$, as in the chapter, it is $1 - 2|A\cap S|/(|A|+|S|)$, one minus the F1 score.
+# An example: sure are 0-0 and 1-1, possible is 0-1 as well.
 
 
 # %%
@@ -295,9 +308,11 @@ pd.DataFrame(
 ).T.round(2)
 
 # %% [markdown]
-# Finding the possible link as well costs nothing, and without $P$ it costs 0.2. A single possible link has 0.67, better than nothing found.
+# Finding the possible link as well costs nothing, and without $P$ it costs 0.2.
+# A single possible link has 0.67, better than nothing found.
 #
-# The chapter's two rules are one choice among several, and a rate is comparable only under one of them. The diagonal guess of the chapter and equal weights, on the same 400 sentences, under three:
+# The chapter's two rules are one choice among several, and a rate is comparable only under one of them.
+# The diagonal guess of the chapter and equal weights, on the same 400 sentences, under three:
 
 
 # %%
@@ -330,7 +345,8 @@ under = {
 pd.DataFrame(under, index=["diagonal", "uniform"]).T.round(3)
 
 # %% [markdown]
-# The guess on the diagonal has 0.236 or 0.262, equal weights 0.794, 0.842 or 1: with the last rule they give no link at all. So a network's rate is compared with a guess under *its* rule, or not at all.
+# The guess on the diagonal has 0.236 or 0.262, equal weights 0.794, 0.842 or 1: with the last rule they give no link at all.
+# So a network's rate is compared with a guess under *its* rule, or not at all.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("A possible link costs nothing, and a guess's rate depends on the rule."):
@@ -340,16 +356,33 @@ with cu.guard("A possible link costs nothing, and a guess's rate depends on the 
     assert under["above the row's average"][1] == 1
 
 # %% [markdown]
-# Back to the chapter: [Bahdanau attention](06_bahdanau_attention.ipynb). Next: [Self-attention](07_self_attention.ipynb).
+# Back to the chapter: [Bahdanau attention](06_bahdanau_attention.ipynb).
+# Next: [Self-attention](07_self_attention.ipynb).
 
 # %% [markdown]
 # ## References
 #
-# - Bahdanau, D., Cho, K. and Bengio, Y. (2015). [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473). ICLR. Appendix A: the decoder's formulas.
-# - Chan, W., Jaitly, N., Le, Q. V. and Vinyals, O. (2015). [Listen, attend and spell](https://arxiv.org/abs/1508.01211).
-# - Cheng, J., Dong, L. and Lapata, M. (2016). [Long short-term memory-networks for machine reading](https://arxiv.org/abs/1601.06733). EMNLP.
-# - Chorowski, J., Bahdanau, D., Serdyuk, D., Cho, K. and Bengio, Y. (2015). [Attention-based models for speech recognition](https://arxiv.org/abs/1506.07503). NeurIPS.
-# - Daniluk, M., Rocktäschel, T., Welbl, J. and Riedel, S. (2017). [Frustratingly short attention spans in neural language modeling](https://arxiv.org/abs/1702.04521). ICLR.
-# - Graves, A. (2013). [Generating sequences with recurrent neural networks](https://arxiv.org/abs/1308.0850). Section 5.1: the window.
-# - Luong, M.-T., Pham, H. and Manning, C. D. (2015). [Effective approaches to attention-based neural machine translation](https://arxiv.org/abs/1508.04025). EMNLP.
-# - Och, F. J. and Ney, H. (2003). [A systematic comparison of various statistical alignment models](https://aclanthology.org/J03-1002/). Computational Linguistics 29(1).
+# - Bahdanau, D., Cho, K. and Bengio, Y. (2015).
+#   [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473).
+#   ICLR.
+#   Appendix A: the decoder's formulas.
+# - Chan, W., Jaitly, N., Le, Q. V. and Vinyals, O. (2015).
+#   [Listen, attend and spell](https://arxiv.org/abs/1508.01211).
+# - Cheng, J., Dong, L. and Lapata, M. (2016).
+#   [Long short-term memory-networks for machine reading](https://arxiv.org/abs/1601.06733).
+#   EMNLP.
+# - Chorowski, J., Bahdanau, D., Serdyuk, D., Cho, K. and Bengio, Y. (2015).
+#   [Attention-based models for speech recognition](https://arxiv.org/abs/1506.07503).
+#   NeurIPS.
+# - Daniluk, M., Rocktäschel, T., Welbl, J. and Riedel, S. (2017).
+#   [Frustratingly short attention spans in neural language modeling](https://arxiv.org/abs/1702.04521).
+#   ICLR.
+# - Graves, A. (2013).
+#   [Generating sequences with recurrent neural networks](https://arxiv.org/abs/1308.0850).
+#   Section 5.1: the window.
+# - Luong, M.-T., Pham, H. and Manning, C. D. (2015).
+#   [Effective approaches to attention-based neural machine translation](https://arxiv.org/abs/1508.04025).
+#   EMNLP.
+# - Och, F. J. and Ney, H. (2003).
+#   [A systematic comparison of various statistical alignment models](https://aclanthology.org/J03-1002/).
+#   Computational Linguistics 29(1).

@@ -9,10 +9,12 @@
 # %% [markdown]
 # # Self-attention
 #
-# *The cat saw the apple near the desk and the coat, and it was ripe.* A French translation has to say *elle* for *it*,
-# and *mûre* for *ripe*, because an apple is *une pomme*. Let the sentence end in *torn*, and *it* is *il*, *le manteau*. Another such word
-# is *his*: whose? **How does a word get what it needs from the other words of its sentence?** And where do queries, keys and values come from,
-# if there are only words?
+# *The cat saw the apple near the desk and the coat, and it was ripe.*
+# A French translation has to say *elle* for *it*, and *mûre* for *ripe*, because an apple is *une pomme*.
+# Let the sentence end in *torn*, and *it* is *il*, *le manteau*.
+# Another such word is *his*: whose?
+# **How does a word get what it needs from the other words of its sentence?**
+# And where do queries, keys and values come from, if there are only words?
 #
 # After this chapter you can
 #
@@ -77,15 +79,17 @@ cu.Drawing(
 #
 # *Section 1 of 5*
 #
-# The adjective says which noun is meant, and *it* needs the adjective to know. In section 4 a network learns
-# such looks. We begin with a shorter sentence.
+# The adjective says which noun is meant, and *it* needs the adjective to know.
+# In section 4 a network learns such looks.
+# We begin with a shorter sentence.
 #
 # ### Dot products of embeddings
 #
-# To a network a word is a vector $x$ of $M$ numbers, its **embedding**. Our sentence is *cat drinks cold milk*, with $n = 4$ words and
-# $M = 7$ features from a small table. (A trained network's features have no names; these have, so that we
-# can follow.) The shortest way to attention: each word is query, key and value at once, with the scores $XX^\top$. By hand for *drinks*
-# and *milk*: $0.2\cdot 0.9 + 0.2\cdot 1.0 = 0.38$.
+# To a network a word is a vector $x$ of $M$ numbers, its **embedding**.
+# Our sentence is *cat drinks cold milk*, with $n = 4$ words and $M = 7$ features from a small table.
+# (A trained network's features have no names; these have, so that we can follow.)
+# The shortest way to attention: each word is query, key and value at once, with the scores $XX^\top$.
+# By hand for *drinks* and *milk*: $0.2\cdot 0.9 + 0.2\cdot 1.0 = 0.38$.
 
 # %%
 table = load_words()
@@ -113,15 +117,16 @@ pair = table[["cat", "dog"]]
 print("cat · cat, cat · dog:", [round(a, 2) for a in (pair @ pair.T)[0].tolist()])
 
 # %% [markdown]
-# Each word prefers itself, which it knows already. A dot product measures **likeness**, and likeness is not **relevance**: a verb
-# is unlike its object and still needs it. Three things hold for *any* embeddings:
+# Each word prefers itself, which it knows already.
+# A dot product measures **likeness**, and likeness is not **relevance**: a verb is unlike its object and still needs it.
+# Three things hold for *any* embeddings:
 #
 # 1. The scores are **symmetric**: *drinks* scores *milk* with 0.38, and *milk* scores *drinks* with 0.38.
 # 2. The word with the **longest** embedding prefers itself: $x_i\cdot x_j \le \lVert x_i\rVert\lVert x_j\rVert \le x_i\cdot x_i$ (Cauchy–Schwarz).
-#    If all are equally long, each one does. A shorter word may prefer another: *cat* scores *dog* with 2.28 and itself with 2.09, because the
-#    dog's vector is longer.
-# 3. Two words never prefer *each other*: $\alpha_{ij}\alpha_{ji} \le \alpha_{ii}\alpha_{jj}$. For $0 \le \lVert x_i - x_j\rVert^2$ says
-#    $2\,x_i\cdot x_j \le x_i\cdot x_i + x_j\cdot x_j$; take exponentials, and divide by both row sums.
+#    If all are equally long, each one does.
+#    A shorter word may prefer another: *cat* scores *dog* with 2.28 and itself with 2.09, because the dog's vector is longer.
+# 3. Two words never prefer *each other*: $\alpha_{ij}\alpha_{ji} \le \alpha_{ii}\alpha_{jj}$.
+#    For $0 \le \lVert x_i - x_j\rVert^2$ says $2\,x_i\cdot x_j \le x_i\cdot x_i + x_j\cdot x_j$; take exponentials, and divide by both row sums.
 #
 # One matrix for both, $(XW)(XW)^\top$, changes nothing: these are again products of vectors with themselves.
 #
@@ -133,10 +138,9 @@ print("cat · cat, cat · dog:", [round(a, 2) for a in (pair @ pair.T)[0].tolist
 # - its **key** $k = x\,W_K$: what it can be found by,
 # - its **value** $v = x\,W_V$: what it hands over when it is found.
 #
-# The three matrices are learned, and they are the same for each word. We begin with matrices written by hand, $7\times 7$. In
-# $W_Q$ a row is a feature that a word *has*, and a column a feature that it then *looks for*: an action looks for
-# something edible and for somebody alive; something alive for an action; something edible for a quality, and a quality for
-# something edible.
+# The three matrices are learned, and they are the same for each word.
+# We begin with matrices written by hand, $7\times 7$.
+# In $W_Q$ a row is a feature that a word *has*, and a column a feature that it then *looks for*: an action looks for something edible and for somebody alive; something alive for an action; something edible for a quality, and a quality for something edible.
 
 # %%
 edible = 10.0  # try 0.0 … 20.0
@@ -151,9 +155,10 @@ W_V = torch.diag(torch.tensor([1.0, 0, 0, 0, 1, 1, 1]))  # no size, speed, home
 looks_for
 
 # %% [markdown]
-# *Whom does* drinks *look at?* Its embedding is $(0.1, 0, 0.2, 0.2, 0.2, 1, 0)$. Column by column of $W_Q$: it looks for
-# alive with $1\cdot 8 = 8$, for edible with $1\cdot 10 = 10$, for action with $0.1\cdot 8 = 0.8$, for quality with $0.2\cdot 8 = 1.6$. *Milk* is
-# edible with 1 and has nothing else that is looked for: the product of query and key is 10, and the score $10/\sqrt 7 = 3.78$.
+# *Whom does* drinks *look at?*
+# Its embedding is $(0.1, 0, 0.2, 0.2, 0.2, 1, 0)$.
+# Column by column of $W_Q$: it looks for alive with $1\cdot 8 = 8$, for edible with $1\cdot 10 = 10$, for action with $0.1\cdot 8 = 0.8$, for quality with $0.2\cdot 8 = 1.6$.
+# *Milk* is edible with 1 and has nothing else that is looked for: the product of query and key is 10, and the score $10/\sqrt 7 = 3.78$.
 
 # %%
 q = X[1] @ W_Q  # (7,)
@@ -166,8 +171,8 @@ shown = {"score": drinks_scores.tolist(), "weight": drinks_weights.tolist()}
 pd.DataFrame(shown, index=sentence).T.round(2)
 
 # %% [markdown]
-# *Drinks* looks at *milk* (0.62) and at *cat* (0.29): at what is drunk, and at who drinks. So its answer $z$, the weighted sum of the
-# values, holds 0.63 of edible and 0.30 of alive.
+# *Drinks* looks at *milk* (0.62) and at *cat* (0.29): at what is drunk, and at who drinks.
+# So its answer $z$, the weighted sum of the values, holds 0.63 of edible and 0.30 of alive.
 
 # %%
 cu.quiz("self_attention", "one_matrix")
@@ -188,13 +193,13 @@ with cu.guard(
 #
 # *Section 2 of 5*
 #
-# The embeddings are the rows of $X$, and three products give all queries, keys and values. Row $i$, column $j$ of $QK^\top$ is
-# the product of query $i$ and key $j$:
+# The embeddings are the rows of $X$, and three products give all queries, keys and values.
+# Row $i$, column $j$ of $QK^\top$ is the product of query $i$ and key $j$:
 #
 # $$Q = XW_Q,\quad K = XW_K,\quad V = XW_V,\qquad Z = \operatorname{softmax}\!\Big(\frac{QK^\top}{\sqrt d}\Big)\,V,$$
 #
-# with the softmax along each row. Queries and keys need the same size $d$, since they meet in a dot product; values and answers may have any
-# size $d_v$.
+# with the softmax along each row.
+# Queries and keys need the same size $d$, since they meet in a dot product; values and answers may have any size $d_v$.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -225,16 +230,16 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# Queries, keys and values come from the *same* words: this is **self-attention**. Where the queries come from another sentence, as in
-# translation, it is **cross-attention**, by the same formula. The idea is older than the Transformer: [Cheng et al. (2016)](https://arxiv.org/abs/1601.06733)
-# let a recurrent network look back at its own states, [Parikh et al. (2016)](https://arxiv.org/abs/1606.01933) let the words of a sentence
-# look at each other without recurrence, and the name is from [Lin et al. (2017)](https://arxiv.org/abs/1703.03130).
+# Queries, keys and values come from the *same* words: this is **self-attention**.
+# Where the queries come from another sentence, as in translation, it is **cross-attention**, by the same formula.
+# The idea is older than the Transformer: [Cheng et al. (2016)](https://arxiv.org/abs/1601.06733) let a recurrent network look back at its own states, [Parikh et al. (2016)](https://arxiv.org/abs/1606.01933) let the words of a sentence look at each other without recurrence, and the name is from [Lin et al. (2017)](https://arxiv.org/abs/1703.03130).
 #
 # ### Exercise 1 · From embeddings to answers
 #
 # *build · 8 minutes*
 #
-# Write the formula, for any number of axes in front of the words. No matrix needs to be square.
+# Write the formula, for any number of axes in front of the words.
+# No matrix needs to be square.
 
 
 # %% tags=["exercise", "build"]
@@ -287,15 +292,18 @@ cu.show_heatmaps(
 )  # fmt: skip
 
 # %% [markdown]
-# $Q$: *cat* looks for an action, *drinks* and *cold* for something edible, *milk* for a quality. $K$ is $X$
-# itself, and $V$ leaves out three features. In $Z$ the row of *drinks* is the $z$ from above, and that of *milk* holds 0.87 of quality: the milk is cold.
+# $Q$: *cat* looks for an action, *drinks* and *cold* for something edible, *milk* for a quality.
+# $K$ is $X$ itself, and $V$ leaves out three features.
+# In $Z$ the row of *drinks* is the $z$ from above, and that of *milk* holds 0.87 of quality: the milk is cold.
 #
-# The scores are no longer symmetric: *drinks* scores *milk* with 3.78, *milk* scores *drinks* with 0. On the right no word
-# keeps more than 0.07 for itself, and *cold* and *milk* prefer each other (0.82 and 0.87), which fact 3 forbids on the left.
+# The scores are no longer symmetric: *drinks* scores *milk* with 3.78, *milk* scores *drinks* with 0.
+# On the right no word keeps more than 0.07 for itself, and *cold* and *milk* prefer each other (0.82 and 0.87), which fact 3 forbids on the left.
 #
-# As a class, with learned matrices and a mask. A linear layer without bias is a product with a matrix; PyTorch keeps the matrix transposed.
-# Below the class, each line compares answers, the gradient of the words and those of the three matrices with PyTorch's operator. Then an
-# explorer lets each word ask. Guess: in *fish chases fast bird*, which word does *fast* find?
+# As a class, with learned matrices and a mask.
+# A linear layer without bias is a product with a matrix; PyTorch keeps the matrix transposed.
+# Below the class, each line compares answers, the gradient of the words and those of the three matrices with PyTorch's operator.
+# Then an explorer lets each word ask.
+# Guess: in *fish chases fast bird*, which word does *fast* find?
 
 
 # %%
@@ -353,8 +361,8 @@ with cu.guard("With queries and keys the words look at each other, and milk gets
 #
 # *Section 3 of 5*
 #
-# *Fast* found the fish (0.75), which is edible, although the bird stands beside it. *Cat drinks cold milk*; *milk drinks cold cat*: what does our
-# attention make of the difference?
+# *Fast* found the fish (0.75), which is edible, although the bird stands beside it.
+# *Cat drinks cold milk*; *milk drinks cold cat*: what does our attention make of the difference?
 
 # %%
 attend = cu.choose(self_attention, written_out.self_attention)
@@ -368,8 +376,11 @@ for name, mask in {"no mask": None, "causal": cu.causal_mask(4)}.items():
 pd.DataFrame(Z_turned.tolist(), [sentence[i] for i in order], table.names).round(2)
 
 # %% [markdown]
-# Nothing, up to rounding: the rows are those of $Z$ above, in the new order. *Milk* still gets 0.87 of quality, although the cat is cold now. The
-# proof has three lines. Let the permutation matrix $\Pi$ put the words into another order, $\Pi X$. Then
+# Nothing, up to rounding: the rows are those of $Z$ above, in the new order.
+# *Milk* still gets 0.87 of quality, although the cat is cold now.
+# The proof has three lines.
+# Let the permutation matrix $\Pi$ put the words into another order, $\Pi X$.
+# Then
 #
 # 1. queries, keys and values are $\Pi Q, \Pi K, \Pi V$, since each word is projected on its own;
 # 2. the scores are $\Pi QK^\top\Pi^\top$, and a row's softmax gives the same weights in whatever order its entries stand: the weights are $\Pi A\Pi^\top$;
@@ -377,18 +388,21 @@ pd.DataFrame(Z_turned.tolist(), [sentence[i] for i in order], table.names).round
 #
 # $$f(\Pi X) = \Pi f(X)$$
 #
-# Self-attention is **permutation equivariant**: permute the words, and the answers are permuted with them. Their mean
-# stays the same; it is **invariant**. With a causal mask line 2 fails, because the mask stays where it is: the last printed line is not zero.
+# Self-attention is **permutation equivariant**: permute the words, and the answers are permuted with them.
+# Their mean stays the same; it is **invariant**.
+# With a causal mask line 2 fails, because the mask stays where it is: the last printed line is not zero.
 #
-# So a layer without a mask sees a **bag of words**. How a network learns where a word stands is the subject of [Positions](09_positions.ipynb).
+# So a layer without a mask sees a **bag of words**.
+# How a network learns where a word stands is the subject of [Positions](09_positions.ipynb).
 #
 # ### Exercise 2 · Find the bug
 #
 # *bug · 7 minutes*
 #
-# A colleague tests whether a layer (batch, n, d) → (batch, n, d) ignores the order of its words. The test says False for plain
-# attention over 60 words, and True for a convolution whose ends are joined to a ring. Both are wrong. Find the two
-# reasons, and repair the test.
+# A colleague tests whether a layer (batch, n, d) → (batch, n, d) ignores the order of its words.
+# The test says False for plain attention over 60 words, and True for a convolution whose ends are joined to a ring.
+# Both are wrong.
+# Find the two reasons, and repair the test.
 
 
 # %%
@@ -448,17 +462,17 @@ with cu.guard("Another order permutes the answers; with a causal mask it changes
 #
 # *Section 4 of 5*
 #
-# We make sentences like the first one, with four nouns, an animal, a food, a piece of furniture and a garment, in any order, and an
-# adjective that fits one of them. Two words then need that noun's gender in French: *it* and the adjective. No test sentence
-# is among the 2,000 to learn from.
+# We make sentences like the first one, with four nouns, an animal, a food, a piece of furniture and a garment, in any order, and an adjective that fits one of them.
+# Two words then need that noun's gender in French: *it* and the adjective.
+# No test sentence is among the 2,000 to learn from.
 #
-# The model is as small as can be: learned embeddings, one or more layers that *mix* words, and a linear layer to two genders. What
-# was mixed is *added* to the word. Plainer readers stand beside: one sees the
-# word alone, one adds the **average** of all words (attention with equal weights). A *hidden layer* behind the average, or behind one attention,
-# gives these about as many parameters as two attentions have.
+# The model is as small as can be: learned embeddings, one or more layers that *mix* words, and a linear layer to two genders.
+# What was mixed is *added* to the word.
+# Plainer readers stand beside: one sees the word alone, one adds the **average** of all words (attention with equal weights).
+# A *hidden layer* behind the average, or behind one attention, gives these about as many parameters as two attentions have.
 #
-# Training loops: [PyTorch in an hour](B_pytorch.ipynb#A-training-loop). `cu.before_training` first compares the number of parameters
-# with ours and the first loss with a guess between two, 0.69, and tries to learn one batch by heart.
+# Training loops: [PyTorch in an hour](B_pytorch.ipynb#A-training-loop).
+# `cu.before_training` first compares the number of parameters with ours and the first loss with a guess between two, 0.69, and tries to learn one batch by heart.
 
 # %%
 row = 0  # try 0 … 999
@@ -605,20 +619,29 @@ ax.tick_params(axis="x", rotation=60)
 picture
 
 # %% [markdown]
-# The first table has shares of right genders over 1,000 test sentences, from the worst to the best of three seeds, all at one rate. The
-# word alone guesses: 0.48 to 0.52. The average adds up what each word says by itself: 0.67 to 0.69, no more than the gender that most of the
-# four nouns have, right in $11/16 = 0.69$. **One attention** finds the adjective's noun, 1.00. But *it* asks the same in each
-# sentence: a word has one strength $e^{q\cdot k}$ and one number for the output, and the sign of a sum decides. A vote
-# again, 0.67 to 0.69. **Two attentions** find both, 1.00.
+# The first table has shares of right genders over 1,000 test sentences, from the worst to the best of three seeds, all at one rate.
+# The word alone guesses: 0.48 to 0.52.
+# The average adds up what each word says by itself: 0.67 to 0.69, no more than the gender that most of the four nouns have, right in $11/16 = 0.69$.
+# **One attention** finds the adjective's noun, 1.00.
+# But *it* asks the same in each sentence: a word has one strength $e^{q\cdot k}$ and one number for the output, and the sign of a sum decides.
+# A vote again, 0.67 to 0.69.
+# **Two attentions** find both, 1.00.
 #
-# *Does it take two?* No: a hidden layer can do more than add. With it, average and one attention are behind at *it* after
-# 600 steps, 0.78 to 0.92, and have caught up after 1,800.
+# *Does it take two?*
+# No: a hidden layer can do more than add.
+# With it, average and one attention are behind at *it* after 600 steps, 0.78 to 0.92, and have caught up after 1,800.
 #
-# *What do two attentions look at?* Equal weights would be $1/17 = 0.06$. In layer 1 the adjective gives 0.34 to 0.57 to
-# its noun, in layer 2 *it* gives 0.52 to 0.68 to the adjective. Is this how *it* gets its gender? We **forbid** one look at a
-# time, by a mask in the trained network. If the adjective may not look at nouns in layer 1, *it* falls to 0.53 to 0.72; if
-# *it* may not look at the adjective in layer 2, to 0.52 to 0.74. So most of it comes this way. Not all: *it* can read the adjective
-# in layer 1 and ask nouns in layer 2; this forbidden, 0.86 to 0.99. And the comma, dark in the picture of our sentence? Without it nothing is lost, 1.00. A weight shows where a layer looks, not what it needs.
+# *What do two attentions look at?*
+# Equal weights would be $1/17 = 0.06$.
+# In layer 1 the adjective gives 0.34 to 0.57 to its noun, in layer 2 *it* gives 0.52 to 0.68 to the adjective.
+# Is this how *it* gets its gender?
+# We **forbid** one look at a time, by a mask in the trained network.
+# If the adjective may not look at nouns in layer 1, *it* falls to 0.53 to 0.72; if *it* may not look at the adjective in layer 2, to 0.52 to 0.74.
+# So most of it comes this way.
+# Not all: *it* can read the adjective in layer 1 and ask nouns in layer 2; this forbidden, 0.86 to 0.99.
+# And the comma, dark in the picture of our sentence?
+# Without it nothing is lost, 1.00.
+# A weight shows where a layer looks, not what it needs.
 #
 # One head with two features learns such a look in your browser, step by step, in [Scoring functions: norms, kernels and gradients](03_scoring_functions_further.ipynb#A-whole-head).
 #
@@ -626,9 +649,10 @@ picture
 #
 # *open · 5 minutes*
 #
-# Spanish *su coche* is *his car*, *her car* or *its car*: a translator has to find out whose. Make up a sentence in which one
-# other word decides, and one in which it takes two. Which words have to ask, in how many layers? Which plainer
-# model would you set beside yours, so that a reader believes that attention was needed?
+# Spanish *su coche* is *his car*, *her car* or *its car*: a translator has to find out whose.
+# Make up a sentence in which one other word decides, and one in which it takes two.
+# Which words have to ask, in how many layers?
+# Which plainer model would you set beside yours, so that a reader believes that attention was needed?
 
 # %%
 cu.quiz("self_attention", "same_query")
@@ -651,15 +675,16 @@ with cu.guard(
 #
 # *Section 5 of 5*
 #
-# A **convolution** of width $k$ (no key here) reads a word and the $k - 1$ before it, a **recurrence** the word and the state before
-# it (red arrows), attention all words. Each turns $n$ vectors of size $d$ into $n$ others, at three costs:
+# A **convolution** of width $k$ (no key here) reads a word and the $k - 1$ before it, a **recurrence** the word and the state before it (red arrows), attention all words.
+# Each turns $n$ vectors of size $d$ into $n$ others, at three costs:
 #
 # - **multiply-adds**: multiplications, each with its addition, in all matrix products; `cu.multiply_adds` counts them;
-# - **products that wait for each other**: the longest chain of matrix products in which each one needs the result of the one before. No
-#   number of processors makes it shorter. Products that need nothing from each other count once, as all $x_tW_x$ do. `waiting_products`
-#   looks for this chain in the graph that autograd keeps;
-# - **path length**: how many layers, or steps of a recurrence, lie between the first word and the last output. A convolution with a
-#   **dilation** of 3 leaves gaps, and reads $i$, $i - 3$, $i - 6$.
+# - **products that wait for each other**: the longest chain of matrix products in which each one needs the result of the one before.
+#   No number of processors makes it shorter.
+#   Products that need nothing from each other count once, as all $x_tW_x$ do.
+#   `waiting_products` looks for this chain in the graph that autograd keeps;
+# - **path length**: how many layers, or steps of a recurrence, lie between the first word and the last output.
+#   A convolution with a **dilation** of 3 leaves gaps, and reads $i$, $i - 3$, $i - 6$.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 dots = {
@@ -722,10 +747,10 @@ def path(n, kernel, grow=1):
 #
 # *predict · 6 minutes*
 #
-# Let $n = 10$, $d = 8$ and $k = 3$. How many multiply-adds take (a) the convolution (count the zeros in front like words), (b) the recurrence (count the
-# first state, too, which is zero), (c) self-attention with three matrices $8\times 8$, its projections included? How many products wait for each other
-# in (d) the recurrence, (e) self-attention? And (f) how many layers of the convolution, one upon the other, until the last
-# output depends on the first word?
+# Let $n = 10$, $d = 8$ and $k = 3$.
+# How many multiply-adds take (a) the convolution (count the zeros in front like words), (b) the recurrence (count the first state, too, which is zero), (c) self-attention with three matrices $8\times 8$, its projections included?
+# How many products wait for each other in (d) the recurrence, (e) self-attention?
+# And (f) how many layers of the convolution, one upon the other, until the last output depends on the first word?
 
 
 # %% tags=["exercise", "predict"]
@@ -782,12 +807,14 @@ timed.rename_axis("n").round(2)
 # | self-attention | $3\,nd^2 + 2\,n^2d$ | 3 | 1 layer |
 #
 # The counts follow these formulas; for the reader above, $64\,(2\,(3\cdot 17\cdot 32^2 + 2\cdot 17^2\cdot 32) + 17\cdot 64) = 9{,}121{,}792$, as `cu.before_training` printed.
-# *Is attention quadratic in the length?* Convolution and recurrence cost twice as much for twice the length. Attention costs
-# 2.29 times as much at $n = 16 = d/4$; 3 times at $n = 96 = \tfrac32 d$, where its two parts are equal; and 3.6 times at 384. It
-# comes near 4, the factor of a square, only where $n$ is several times $d$.
+# *Is attention quadratic in the length?*
+# Convolution and recurrence cost twice as much for twice the length.
+# Attention costs 2.29 times as much at $n = 16 = d/4$; 3 times at $n = 96 = \tfrac32 d$, where its two parts are equal; and 3.6 times at 384.
+# It comes near 4, the factor of a square, only where $n$ is several times $d$.
 #
-# The times are the processor's, the best of 25 rounds. At 256 words attention does 5.5 times as many multiply-adds as
-# the recurrence, in a third of its time: 0.56 ms against 1.69. This is not Python's loop alone: `nn.RNN` loops in C++ and takes 1.31.
+# The times are the processor's, the best of 25 rounds.
+# At 256 words attention does 5.5 times as many multiply-adds as the recurrence, in a third of its time: 0.56 ms against 1.69.
+# This is not Python's loop alone: `nn.RNN` loops in C++ and takes 1.31.
 # At 4,096 words attention takes five times as long as our recurrence, 167 ms against 30.
 
 # %%
@@ -806,10 +833,12 @@ with cu.guard("The counts follow the formulas of the table."):
 # %% [markdown]
 # ## Take-aways
 #
-# - Products of embeddings with themselves are symmetric, and no two words can prefer each other. Three matrices change this.
+# - Products of embeddings with themselves are symmetric, and no two words can prefer each other.
+#   Three matrices change this.
 # - Self-attention: project, score, scale, mask, normalize, mix, with queries, keys and values from the same words.
 # - Without a mask it is permutation equivariant: it sees a bag of words.
-# - A word asks by its own query; a second layer can ask with what the first has found. A weight shows where a layer looks, not what it needs.
+# - A word asks by its own query; a second layer can ask with what the first has found.
+#   A weight shows where a layer looks, not what it needs.
 # - Self-attention takes $3nd^2 + 2n^2d$ multiply-adds, 3 products that wait for each other, and one layer from any word to any other.
 #
 # Next: [Multi-head attention](08_multi_head_attention.ipynb), where a word asks several questions at once.
@@ -822,7 +851,16 @@ cu.quiz("self_attention")
 # %% [markdown]
 # ## References
 #
-# - Cheng, J., Dong, L. and Lapata, M. (2016). [Long short-term memory-networks for machine reading](https://arxiv.org/abs/1601.06733). EMNLP.
-# - Lin, Z. et al. (2017). [A structured self-attentive sentence embedding](https://arxiv.org/abs/1703.03130). ICLR.
-# - Parikh, A., Täckström, O., Das, D. and Uszkoreit, J. (2016). [A decomposable attention model for natural language inference](https://arxiv.org/abs/1606.01933). EMNLP.
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 3.2: queries, keys and values; section 4 and table 1: costs of three layers, as orders of magnitude and without the projections.
+# - Cheng, J., Dong, L. and Lapata, M. (2016).
+#   [Long short-term memory-networks for machine reading](https://arxiv.org/abs/1601.06733).
+#   EMNLP.
+# - Lin, Z. et al. (2017).
+#   [A structured self-attentive sentence embedding](https://arxiv.org/abs/1703.03130).
+#   ICLR.
+# - Parikh, A., Täckström, O., Das, D. and Uszkoreit, J. (2016).
+#   [A decomposable attention model for natural language inference](https://arxiv.org/abs/1606.01933).
+#   EMNLP.
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+#   Section 3.2: queries, keys and values; section 4 and table 1: costs of three layers, as orders of magnitude and without the projections.

@@ -9,9 +9,11 @@
 # %% [markdown]
 # # Multi-head attention
 #
-# **One attention returns one weighted average. What if a query needs two different things at once?** The verb of a
-# sentence needs to know *who* does it and *to whom*. The answer of nearly all models is to attend several times, each time on
-# another projection of the same vectors. Each of these attentions is a **head**.
+# **One attention returns one weighted average.
+# What if a query needs two different things at once?**
+# The verb of a sentence needs to know *who* does it and *to whom*.
+# The answer of nearly all models is to attend several times, each time on another projection of the same vectors.
+# Each of these attentions is a **head**.
 #
 # After this chapter you can
 #
@@ -45,10 +47,11 @@ cu.recall("self_attention", "scoring_functions")
 #
 # *Section 1 of 6*
 #
-# A cabinet has eight drawers, A to H. In each lies a white ball ($+1$) or a black one ($-1$). The request "CF"
-# asks for the ball in C *and* the ball in F, in this order. Requests are queries, drawers are keys, balls are values.
-# Each answer is a **look-up**, all weight on one drawer. So before any training we know the weights: one map for the first drawer, and one for the
-# second.
+# A cabinet has eight drawers, A to H. In each lies a white ball ($+1$) or a black one ($-1$).
+# The request "CF" asks for the ball in C *and* the ball in F, in this order.
+# Requests are queries, drawers are keys, balls are values.
+# Each answer is a **look-up**, all weight on one drawer.
+# So before any training we know the weights: one map for the first drawer, and one for the second.
 
 # %%
 task = lookups.two_lookups()  # 8 · 7 requests, 2⁸ ways to fill the drawers
@@ -64,10 +67,11 @@ cu.show_heatmaps(
 )  # fmt: skip
 
 # %% [markdown]
-# In the row "CF" all weight lies on C in one map and on F in the other. A single map has to decide: $\alpha$ on C and
-# $1-\alpha$ on F, for example. Then the query gets *one* number, $m = \alpha\, b_C + (1-\alpha)\, b_F$. A **linear readout** has to
-# make two answers of it: "C is white" if $u_1 m + c_1 > 0$, "F is white" if $u_2 m + c_2 > 0$. There are four cases, from
-# two white balls to two black ones.
+# In the row "CF" all weight lies on C in one map and on F in the other.
+# A single map has to decide: $\alpha$ on C and $1-\alpha$ on F, for example.
+# Then the query gets *one* number, $m = \alpha\, b_C + (1-\alpha)\, b_F$.
+# A **linear readout** has to make two answers of it: "C is white" if $u_1 m + c_1 > 0$, "F is white" if $u_2 m + c_2 > 0$.
+# There are four cases, from two white balls to two black ones.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -106,16 +110,16 @@ averages_of["both right, at best"] = [most_right(m) for m in tried.values()]
 averages_of.rename_axis("α").round(2)
 
 # %% [markdown]
-# With all weight on one drawer two cases are right, between them three. Never four: two cuts make three pieces, each with one pair of
-# answers. The keys do not show the balls, so the weights are the same for every filling of the cabinet,
-# and the four cases are equally frequent: **one head answers at most ¾ of the cases.** The *information* may still be there: for
-# $\alpha = 0.3$ the four averages differ, and something nonlinear could read them. What is impossible is to hand two separate
-# answers to the next linear layer.
+# With all weight on one drawer two cases are right, between them three.
+# Never four: two cuts make three pieces, each with one pair of answers.
+# The keys do not show the balls, so the weights are the same for every filling of the cabinet, and the four cases are equally frequent: **one head answers at most ¾ of the cases.**
+# The *information* may still be there: for $\alpha = 0.3$ the four averages differ, and something nonlinear could read them.
+# What is impossible is to hand two separate answers to the next linear layer.
 #
 # ### The condition
 #
-# All of this holds because the values lie on *one direction*: each is a number times the same vector. Now put the balls of A–D into one
-# feature and those of E–H into another, and ask for one of each, with half the weight on each.
+# All of this holds because the values lie on *one direction*: each is a number times the same vector.
+# Now put the balls of A–D into one feature and those of E–H into another, and ask for one of each, with half the weight on each.
 
 # %%
 mixed = [(i, j) for i in range(4) for j in range(4, 8)]  # one of A–D, one of E–H
@@ -135,10 +139,10 @@ found = {
 print(f"one head, both right in {found} of {asked[..., 0].numel()}")
 
 # %% [markdown]
-# One head, 4,096 of 4,096: an average of *vectors* keeps in each direction what is there. With all balls in one feature, weights 0.7 and 0.3 and
-# the best rules for them ($m > 0$ for the first ball, $m > -0.7$ for the second) are right in 3,072. So the sentence "$k$ look-ups take $k$ heads" is true for look-ups of the *same* feature
-# ([proof](08_multi_head_attention_further.ipynb#Why-k-look-ups-take-k-heads)), and wrong without this condition. We meet both cases again
-# in words.
+# One head, 4,096 of 4,096: an average of *vectors* keeps in each direction what is there.
+# With all balls in one feature, weights 0.7 and 0.3 and the best rules for them ($m > 0$ for the first ball, $m > -0.7$ for the second) are right in 3,072.
+# So the sentence "$k$ look-ups take $k$ heads" is true for look-ups of the *same* feature ([proof](08_multi_head_attention_further.ipynb#Why-k-look-ups-take-k-heads)), and wrong without this condition.
+# We meet both cases again in words.
 
 # %%
 cu.quiz("multi_head_attention", "same_feature")
@@ -155,13 +159,13 @@ with cu.guard("In one feature one head is right in at most 3 of 4 cases, in two 
 #
 # *Section 2 of 6*
 #
-# Head $i$ of $h$ has three matrices of its own, with $d/h$ columns each, and attends on what they project
-# ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2):
+# Head $i$ of $h$ has three matrices of its own, with $d/h$ columns each, and attends on what they project ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2):
 #
 # $$H_i = \mathrm{attention}\big(XW_Q^{(i)},\ XW_K^{(i)},\ XW_V^{(i)}\big) \in \mathbb R^{n \times d/h}, \qquad \mathrm{output} = [H_0, \dots, H_{h-1}]\, W_O .$$
 #
-# $d$ is `embed_dim`, $d/h$ is `head_dim`, and $[\dots]$ joins along the last axis. Each head scales by its *own* size, $1/\sqrt{d/h}$. Side by side, the
-# $h$ matrices $W_Q^{(i)}$ are one $d\times d$ matrix $W_Q$: one product projects for all heads, and its columns are then cut.
+# $d$ is `embed_dim`, $d/h$ is `head_dim`, and $[\dots]$ joins along the last axis.
+# Each head scales by its *own* size, $1/\sqrt{d/h}$.
+# Side by side, the $h$ matrices $W_Q^{(i)}$ are one $d\times d$ matrix $W_Q$: one product projects for all heads, and its columns are then cut.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 two_colors = ["sky", "sky", "yellow", "yellow"]
@@ -208,8 +212,9 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# With a pencil: two tokens, $d = 4$, $h = 2$, and projections that pick columns. Head 0 reads columns 0 and 1, head 1 reads columns 2
-# and 3. These are the scores of token 0, and the softmax of them divided by $\sqrt 2$ (or $\sqrt 4$ for all four columns):
+# With a pencil: two tokens, $d = 4$, $h = 2$, and projections that pick columns.
+# Head 0 reads columns 0 and 1, head 1 reads columns 2 and 3.
+# These are the scores of token 0, and the softmax of them divided by $\sqrt 2$ (or $\sqrt 4$ for all four columns):
 #
 # $$X = \begin{pmatrix} 1 & 0 & 0 & 2\\ 0 & 1 & 0 & 2\end{pmatrix}$$
 #
@@ -219,8 +224,8 @@ cu.Drawing(
 # | head 1 | 4 | 4 | 0.50 | 0.50 |
 # | one head, all columns | 5 | 4 | 0.62 | 0.38 |
 #
-# Head 0 sees that the tokens differ, head 1 finds them equal. One head with all columns adds the scores, and its weights
-# lie between theirs.
+# Head 0 sees that the tokens differ, head 1 finds them equal.
+# One head with all columns adds the scores, and its weights lie between theirs.
 #
 # ### First as a loop
 #
@@ -240,8 +245,10 @@ def multi_head_loop(queries, keys, values, W_Q, W_K, W_V, W_O, attn_mask=None):
 # %% [markdown]
 # ### Split, then join
 #
-# The loop runs the heads one after the other. Attention for batches works on the last two axes, so all heads can attend at once if the head becomes
-# an axis *before* the length. What moves where? We number the entries of one sequence with six tokens and 14 features, and cut them into two heads:
+# The loop runs the heads one after the other.
+# Attention for batches works on the last two axes, so all heads can attend at once if the head becomes an axis *before* the length.
+# What moves where?
+# We number the entries of one sequence with six tokens and 14 features, and cut them into two heads:
 #
 # 1. `unflatten` cuts the last axis: (batch, 6, 14) → (batch, 6, 2, 7);
 # 2. `transpose` exchanges length and head: → (batch, 2, 6, 7).
@@ -302,16 +309,16 @@ draw_numbers(axes[1, 2], careless[0, 1], "“head 1”")
 fig
 
 # %% [markdown]
-# Above, each head keeps all six tokens and has its own seven features; a row is still a token. Below, the shape is right and the
-# meaning is wrong: row 1 of "head 0" is the rest of token 0, and the last three tokens never meet the first three. No error is raised.
+# Above, each head keeps all six tokens and has its own seven features; a row is still a token.
+# Below, the shape is right and the meaning is wrong: row 1 of "head 0" is the rest of token 0, and the last three tokens never meet the first three.
+# No error is raised.
 #
 # ### Exercise 1 · Where is it now?
 #
 # *predict · 6 minutes*
 #
-# Now four tokens, six features and **three** heads; the numbers are 6 · token + feature, from 0 to 23. On paper: which number stands in head 2, row 1, column 0 (a) after the
-# split; (b) after the reshape alone, to (3, 4, 2)? (c) Numbers of how many different tokens are in head 0 of the reshape? (d) Split rightly, then go back to (4, 6) by a reshape
-# *without* a transpose: which number stands in row 0, column 2? (e) With *one* head, at how many of the 24 places do split and reshape differ?
+# Now four tokens, six features and **three** heads; the numbers are 6 · token + feature, from 0 to 23.
+# On paper: which number stands in head 2, row 1, column 0 (a) after the split; (b) after the reshape alone, to (3, 4, 2)? (c) Numbers of how many different tokens are in head 0 of the reshape? (d) Split rightly, then go back to (4, 6) by a reshape *without* a transpose: which number stands in row 0, column 2? (e) With *one* head, at how many of the 24 places do split and reshape differ?
 
 
 # %% tags=["exercise", "predict"]
@@ -337,7 +344,8 @@ cu.checks.predicted_heads(predicted_heads_solution)
 #
 # *build · 6 minutes*
 #
-# Write the way back: (batch, heads, length, head_dim) → (batch, length, heads · head_dim), so that `join_heads(split(x, h))` is `x` again. The class below uses it.
+# Write the way back: (batch, heads, length, head_dim) → (batch, length, heads · head_dim), so that `join_heads(split(x, h))` is `x` again.
+# The class below uses it.
 
 
 # %% tags=["exercise", "build"]
@@ -376,7 +384,8 @@ with cu.guard("A split keeps all tokens in each head; a reshape alone gives head
 #
 # *Section 3 of 6*
 #
-# The whole layer: four linear maps, and between them the steps that you know. `nn.Linear` computes $xW + b$ and keeps $W$ transposed, as its `weight`.
+# The whole layer: four linear maps, and between them the steps that you know.
+# `nn.Linear` computes $xW + b$ and keeps $W$ transposed, as its `weight`.
 
 # %%
 join = cu.choose(join_heads, cu.merge_heads)
@@ -404,8 +413,9 @@ class MultiHeadAttention(nn.Module):
 
 
 # %% [markdown]
-# Is it the same as the loop, as PyTorch's layer, and as the package's? `as_functions` makes functions of weights of the first three, so that
-# `cu.equal` compares the gradients of the weights, too. (In PyTorch's mask True means *must not*; it is turned round there.)
+# Is it the same as the loop, as PyTorch's layer, and as the package's?
+# `as_functions` makes functions of weights of the first three, so that `cu.equal` compares the gradients of the weights, too.
+# (In PyTorch's mask True means *must not*; it is turned round there.)
 
 # %%
 embed_dim = 12
@@ -425,12 +435,16 @@ package.load_state_dict(mine.state_dict())
 cu.equal(mine, package, *qkv, mask)
 
 # %% [markdown]
-# The class equals the loop: outputs, and the gradients of queries, keys, values and of the four matrices, which are one tensor here. It equals `nn.MultiheadAttention`, with biases and so one gradient more. And it equals the package's, with 11 gradients: of three inputs and of eight parameters. These have the same
-# names: from here on the two are interchangeable. A mask (batch, 1, 1, keys) has an axis for the heads, and so each head gets the same.
+# The class equals the loop: outputs, and the gradients of queries, keys, values and of the four matrices, which are one tensor here.
+# It equals `nn.MultiheadAttention`, with biases and so one gradient more.
+# And it equals the package's, with 11 gradients: of three inputs and of eight parameters.
+# These have the same names: from here on the two are interchangeable.
+# A mask (batch, 1, 1, keys) has an axis for the heads, and so each head gets the same.
 #
 # ### Joined means added
 #
-# Why the last matrix? Cut $W_O$ into $h$ blocks of *rows*, one for each head, and multiply out:
+# Why the last matrix?
+# Cut $W_O$ into $h$ blocks of *rows*, one for each head, and multiply out:
 #
 # $$[H_0, \dots, H_{h-1}]\,W_O = \sum_{i=0}^{h-1} H_i\, W_O^{(i)}, \qquad W_O^{(i)} \in \mathbb R^{d/h \times d}.$$
 #
@@ -454,8 +468,10 @@ costs = pd.DataFrame(
 costs.set_index("heads")
 
 # %% [markdown]
-# Parameters and products (counted by a formula) stay; only the weights become more, one map for each head. What is paid is *width*: a head compares with $d/h$ numbers. In the original paper's experiments on
-# translation, a single head was 0.9 points of BLEU (from 0 to 100) worse than the best number of heads, and too many were worse, too. (A head of width 1 can prefer only two of its keys, however many there are: [further page](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).)
+# Parameters and products (counted by a formula) stay; only the weights become more, one map for each head.
+# What is paid is *width*: a head compares with $d/h$ numbers.
+# In the original paper's experiments on translation, a single head was 0.9 points of BLEU (from 0 to 100) worse than the best number of heads, and too many were worse, too.
+# (A head of width 1 can prefer only two of its keys, however many there are: [further page](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).)
 
 # %%
 cu.quiz("multi_head_attention", "silent_head")
@@ -465,12 +481,18 @@ cu.quiz("multi_head_attention", "silent_head")
 #
 # *Section 4 of 6*
 #
-# Back to the cabinet. A request has the label of its first drawer in features 0–7 (one of them is 1) and that of its second drawer in features 8–15. A drawer has its label *once*, in features 0–7, and the
-# value is the ball in feature 0. The network is one attention and a linear readout.
+# Back to the cabinet.
+# A request has the label of its first drawer in features 0–7 (one of them is 1) and that of its second drawer in features 8–15.
+# A drawer has its label *once*, in features 0–7, and the value is the ball in feature 0.
+# The network is one attention and a linear readout.
 #
-# Two heads can do it: head 0 compares features 0–7 with the label, head 1 compares features 8–15 with the *same* label, and each returns a ball. ([Further page](08_multi_head_attention_further.ipynb#Weights-for-two-look-ups,-by-hand): such weights, written down, are right in every case.)
-# Does gradient descent find them? 100 steps of Adam for each number of heads and for three seeds. All networks have equally many parameters, and all 56 · 256 cases are counted.
-# First, as before every training, a look at an untrained network: 1,122 parameters by hand and by the machine, and a first loss near that of a coin, $\ln 2 = 0.69$. The question mark is about the rate, 0.03; the networks learn all the same.
+# Two heads can do it: head 0 compares features 0–7 with the label, head 1 compares features 8–15 with the *same* label, and each returns a ball.
+# ([Further page](08_multi_head_attention_further.ipynb#Weights-for-two-look-ups,-by-hand): such weights, written down, are right in every case.)
+# Does gradient descent find them?
+# 100 steps of Adam for each number of heads and for three seeds.
+# All networks have equally many parameters, and all 56 · 256 cases are counted.
+# First, as before every training, a look at an untrained network: 1,122 parameters by hand and by the machine, and a first loss near that of a coin, $\ln 2 = 0.69$.
+# The question mark is about the rate, 0.03; the networks learn all the same.
 
 
 # %%
@@ -526,7 +548,9 @@ table = pd.DataFrame(
 table.rename_axis(["heads", "seed"]).unstack().round(2)
 
 # %% [markdown]
-# One head has one ball nearly always right and the other one in half of the cases, and three others have no more after fifteen times as many steps (first line). It does not guess: it nearly always says the same color for both (second line). Two, four and eight heads solve the task.
+# One head has one ball nearly always right and the other one in half of the cases, and three others have no more after fifteen times as many steps (first line).
+# It does not guess: it nearly always says the same color for both (second line).
+# Two, four and eight heads solve the task.
 
 # %%
 cu.quiz("multi_head_attention", "half_right")
@@ -545,14 +569,19 @@ with cu.guard(
 #
 # *Section 5 of 6*
 #
-# What is a head worth? Take it out and count again: then its summand $H_i W_O^{(i)}$ has to be zero.
+# What is a head worth?
+# Take it out and count again: then its summand $H_i W_O^{(i)}$ has to be zero.
 #
 # ### Exercise 3 · Find the bug
 #
 # *bug · 8 minutes*
 #
-# A colleague takes a head away by setting its part of the query projection to zero, "so that it no longer asks anything". The lines below show a network with two heads, then the same network without head 0, then without head 1. There are two
-# mistakes. A network that is always right about one ball, and about the other in half of the cases, has 0.50: why is the last line lower? Write `fixed_without_head`. The layer has `num_heads` and the four linear layers of the class above; `copy.deepcopy(layer)` is a copy.
+# A colleague takes a head away by setting its part of the query projection to zero, "so that it no longer asks anything".
+# The lines below show a network with two heads, then the same network without head 0, then without head 1.
+# There are two mistakes.
+# A network that is always right about one ball, and about the other in half of the cases, has 0.50: why is the last line lower?
+# Write `fixed_without_head`.
+# The layer has `num_heads` and the four linear layers of the class above; `copy.deepcopy(layer)` is a copy.
 
 
 # %%
@@ -610,13 +639,18 @@ rest.columns = ["without the head that is missed most", "without the one missed 
 rest.rename_axis(["heads", "seed"]).unstack().round(2)
 
 # %% [markdown]
-# Of two heads both are needed: without either, both balls are right in 0.50 of the cases. Without its only head a network has its bias, and ¼. With four or eight heads the work is shared unevenly, and differently from seed to seed: in each of these networks there is a head whose loss costs less than 0.01 (the right half of the table).
+# Of two heads both are needed: without either, both balls are right in 0.50 of the cases.
+# Without its only head a network has its bias, and ¼.
+# With four or eight heads the work is shared unevenly, and differently from seed to seed: in each of these networks there is a head whose loss costs less than 0.01 (the right half of the table).
 #
-# In large models? [Michel et al. (2019)](https://arxiv.org/abs/1905.10650) took heads out of *trained* translators and of BERT, without training again: most single heads could go with little loss, and some
-# layers did with one. [Voita et al. (2019)](https://arxiv.org/abs/1905.09418) trained *further*, with a penalty on heads: 38 of the 48 heads of an encoder were switched off at a cost of 0.15 points of BLEU, and many of the last ones had roles that can be named, such as a neighboring
-# word. From neither follows "then train with fewer heads from the start": that would be another experiment.
+# In large models?
+# [Michel et al. (2019)](https://arxiv.org/abs/1905.10650) took heads out of *trained* translators and of BERT, without training again: most single heads could go with little loss, and some layers did with one.
+# [Voita et al. (2019)](https://arxiv.org/abs/1905.09418) trained *further*, with a penalty on heads: 38 of the 48 heads of an encoder were switched off at a cost of 0.15 points of BLEU, and many of the last ones had roles that can be named, such as a neighboring word.
+# From neither follows "then train with fewer heads from the start": that would be another experiment.
 #
-# The explorer shows the maps; above a map stands what remains without this head. With one head each row is divided between ○ and □, and both answers follow the one that has more. With two, which head does which look-up, and does this depend on the seed?
+# The explorer shows the maps; above a map stands what remains without this head.
+# With one head each row is divided between ○ and □, and both answers follow the one that has more.
+# With two, which head does which look-up, and does this depend on the seed?
 
 # %%
 cu.explore.heads(networks)
@@ -634,8 +668,10 @@ with cu.guard("Of two heads both are needed; of four and of eight one is hardly 
 #
 # *Section 6 of 6*
 #
-# Now words. In a sentence such as "yesterday the young doctor followed the queen ." the verb has two questions: who, and to whom or what? The network adds the vector of each word and the vector of its place
-# (more on [places](09_positions.ipynb) in the next chapter), attends **once**, with the verb as the only query, and reads two nouns off the answer linearly. There are two kinds of sentences, with the same verbs and adjectives:
+# Now words.
+# In a sentence such as "yesterday the young doctor followed the queen ." the verb has two questions: who, and to whom or what?
+# The network adds the vector of each word and the vector of its place (more on [places](09_positions.ipynb) in the next chapter), attends **once**, with the verb as the only query, and reads two nouns off the answer linearly.
+# There are two kinds of sentences, with the same verbs and adjectives:
 #
 # - **things**: the subject is a person and the object a thing: "the girl saw the small boat .";
 # - **people**: both are people, so that each noun may be either: "the girl saw the small king ."
@@ -697,20 +733,30 @@ cu.heatmap(ax, torch.stack(list(looks.values())), queries=list(looks), keys=word
 fig
 
 # %% [markdown]
-# The lines are trained here, the table is stored: the share of 500 sentences, not trained on, in which both nouns are right. (They start from other random numbers.) With *things* one head is right in all runs, as are two, and in the
-# first line its weight is divided between both nouns. With *people* two heads are right in all ten runs. One head finds both in 0.96 of the sentences in one run, and in 0.12 to 0.40 in the nine others. When this page was made, the one trained here had nearly all its weight on the subject: it knew who, and found whom little more often than by a guess among the seven other people, 0.14.
-# With 1,500 steps it is one run in three. So one head *can*, but rarely does, and section 1 does not forbid it: a drawer does not show its ball, but here key and value come from the same *word*, and the weights may depend on
-# which two words they are.
+# The lines are trained here, the table is stored: the share of 500 sentences, not trained on, in which both nouns are right.
+# (They start from other random numbers.)
+# With *things* one head is right in all runs, as are two, and in the first line its weight is divided between both nouns.
+# With *people* two heads are right in all ten runs.
+# One head finds both in 0.96 of the sentences in one run, and in 0.12 to 0.40 in the nine others.
+# When this page was made, the one trained here had nearly all its weight on the subject: it knew who, and found whom little more often than by a guess among the seven other people, 0.14.
+# With 1,500 steps it is one run in three.
+# So one head *can*, but rarely does, and section 1 does not forbid it: a drawer does not show its ball, but here key and value come from the same *word*, and the weights may depend on which two words they are.
 #
-# In the picture the single head looks at one noun. Of two heads one looks at the subject and the other at the object. The last row is what `nn.MultiheadAttention` returns as "the weights" unless told `average_attn_weights=False`: a mean that looks like one undecided head.
+# In the picture the single head looks at one noun.
+# Of two heads one looks at the subject and the other at the object.
+# The last row is what `nn.MultiheadAttention` returns as "the weights" unless told `average_attn_weights=False`: a mean that looks like one undecided head.
 #
 # ### Exercise 4 · A head for adjectives?
 #
 # *open · 6 minutes*
 #
-# You see a map of a trained translator in which head 5 of layer 2 looks from each noun to its adjective. "Head 5 handles adjectives", says the caption. Which three things would you measure before you believe it? Which result of each would refute the caption?
+# You see a map of a trained translator in which head 5 of layer 2 looks from each noun to its adjective.
+# "Head 5 handles adjectives", says the caption.
+# Which three things would you measure before you believe it?
+# Which result of each would refute the caption?
 #
-# *To compare:* (1) the weight from nouns to adjectives over many sentences, beside a head that takes the word next to the noun: refuted if that explains it. (2) Errors without this head: refuted if adjectives suffer no more than other words.
+# *To compare:* (1) the weight from nouns to adjectives over many sentences, beside a head that takes the word next to the noun: refuted if that explains it.
+# (2) Errors without this head: refuted if adjectives suffer no more than other words.
 # (3) Other seeds: refuted as a statement about such models if no other has this head.
 
 # %%
@@ -730,14 +776,19 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - One head returns one weighted average. To hand $k$ look-ups *of the same feature* to a linear readout takes $k$ heads if keys say nothing about values. Look-ups in different features can share a head.
-# - $h$ heads are one projection, a cut and a transpose; the way back is the transpose, then the join. A reshape alone has the right shape and mixes tokens.
+# - One head returns one weighted average.
+#   To hand $k$ look-ups *of the same feature* to a linear readout takes $k$ heads if keys say nothing about values.
+#   Look-ups in different features can share a head.
+# - $h$ heads are one projection, a cut and a transpose; the way back is the transpose, then the join.
+#   A reshape alone has the right shape and mixes tokens.
 # - Joining the heads and multiplying by $W_O$ is adding one summand for each head, and each writes to all outputs.
-# - Heads cost no parameters. They cost width.
-# - To take a head away, zero its rows of $W_O$, in a copy. What it shows is about this trained network.
+# - Heads cost no parameters.
+#   They cost width.
+# - To take a head away, zero its rows of $W_O$, in a copy.
+#   What it shows is about this trained network.
 #
-# Next: [Positions](09_positions.ipynb). The proof for $k$ look-ups, heads as slices, sizes of their own for queries, keys and values, and heads by additive attention are on the further page:
-# [Multi-head attention: proofs, slices and other heads](08_multi_head_attention_further.ipynb).
+# Next: [Positions](09_positions.ipynb).
+# The proof for $k$ look-ups, heads as slices, sizes of their own for queries, keys and values, and heads by additive attention are on the further page: [Multi-head attention: proofs, slices and other heads](08_multi_head_attention_further.ipynb).
 #
 # ## Quiz
 
@@ -747,8 +798,18 @@ cu.quiz("multi_head_attention")
 # %% [markdown]
 # ## References
 #
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 3.2.2: multi-head attention; section 6.2: how many heads.
-# - Elhage, N. et al. (2021). [A mathematical framework for transformer circuits](https://transformer-circuits.pub/2021/framework/index.html). Transformer Circuits Thread.
-# - Michel, P., Levy, O. and Neubig, G. (2019). [Are sixteen heads really better than one?](https://arxiv.org/abs/1905.10650). NeurIPS.
-# - Voita, E. et al. (2019). [Analyzing multi-head self-attention: specialized heads do the heavy lifting, the rest can be pruned](https://arxiv.org/abs/1905.09418). ACL.
-# - PyTorch. [MultiheadAttention](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html).
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+#   Section 3.2.2: multi-head attention; section 6.2: how many heads.
+# - Elhage, N. et al. (2021).
+#   [A mathematical framework for transformer circuits](https://transformer-circuits.pub/2021/framework/index.html).
+#   Transformer Circuits Thread.
+# - Michel, P., Levy, O. and Neubig, G. (2019).
+#   [Are sixteen heads really better than one?](https://arxiv.org/abs/1905.10650).
+#   NeurIPS.
+# - Voita, E. et al. (2019).
+#   [Analyzing multi-head self-attention: specialized heads do the heavy lifting, the rest can be pruned](https://arxiv.org/abs/1905.09418).
+#   ACL.
+# - PyTorch.
+#   [MultiheadAttention](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html).

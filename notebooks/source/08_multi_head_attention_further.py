@@ -9,8 +9,12 @@
 # %% [markdown]
 # # Multi-head attention: proofs, slices and other heads
 #
-# What a first reader of [Multi-head attention](08_multi_head_attention.ipynb) may skip, and what a second reader will ask: why do $k$ look-ups of the same feature take $k$ heads? Which weights solve two look-ups? How narrow may a
-# head be? What is lost if heads see slices of the embedding? Which sizes may queries, keys and values have, and do heads have to use dot products? Each section can be read by itself; run their cells in order.
+# What a first reader of [Multi-head attention](08_multi_head_attention.ipynb) may skip, and what a second reader will ask: why do $k$ look-ups of the same feature take $k$ heads?
+# Which weights solve two look-ups?
+# How narrow may a head be?
+# What is lost if heads see slices of the embedding?
+# Which sizes may queries, keys and values have, and do heads have to use dot products?
+# Each section can be read by itself; run their cells in order.
 
 # %%
 import itertools
@@ -30,15 +34,25 @@ cu.seed_everything(0)
 #
 # *Section 1 of 7*
 #
-# Let the values lie on one direction: each is a number, the ball, times the same vector. Then each of $h$ heads hands one number to what comes next. A query asks for $k$ balls $b \in \{-1, 1\}^k$; the other drawers keep their balls, which add a constant. So the heads return $m = Bb$ plus a constant, with a matrix $B$ of
-# $h$ rows, and a linear readout gives $k$ answers. Altogether they are $\operatorname{sign}(Ab + c)$, where $A = CB$ has a rank of at most $h$ and all constants are in $c$. The weights, and so $B$, do not depend on $b$, because the keys do not show the balls.
+# Let the values lie on one direction: each is a number, the ball, times the same vector.
+# Then each of $h$ heads hands one number to what comes next.
+# A query asks for $k$ balls $b \in \{-1, 1\}^k$; the other drawers keep their balls, which add a constant.
+# So the heads return $m = Bb$ plus a constant, with a matrix $B$ of $h$ rows, and a linear readout gives $k$ answers.
+# Altogether they are $\operatorname{sign}(Ab + c)$, where $A = CB$ has a rank of at most $h$ and all constants are in $c$.
+# The weights, and so $B$, do not depend on $b$, because the keys do not show the balls.
 #
-# Suppose that all answers are right for every $b$. Look at answer $i$ where it is hardest: the other balls pull it in the wrong direction as far as they can. With ball $i$ white, $A_{ii} - \sum_{j\ne i}|A_{ij}| + c_i > 0$. With ball $i$ black and all others of the opposite
-# color, $-A_{ii} + \sum_{j\ne i}|A_{ij}| + c_i \le 0$. Subtract the second from the first: $A_{ii} > \sum_{j \ne i} |A_{ij}|$ for each $i$. Such a matrix is called **strictly diagonally dominant**, and it is invertible: if $Ax = 0$ and $|x_i|$ is the largest entry of $x$, then
-# $|A_{ii}x_i| = |\sum_{j\ne i} A_{ij}x_j| \le |x_i|\sum_{j\ne i}|A_{ij}|$, which is possible for $x = 0$ only. So its rank is $k$, and **$h \ge k$**.
+# Suppose that all answers are right for every $b$.
+# Look at answer $i$ where it is hardest: the other balls pull it in the wrong direction as far as they can.
+# With ball $i$ white, $A_{ii} - \sum_{j\ne i}|A_{ij}| + c_i > 0$.
+# With ball $i$ black and all others of the opposite color, $-A_{ii} + \sum_{j\ne i}|A_{ij}| + c_i \le 0$.
+# Subtract the second from the first: $A_{ii} > \sum_{j \ne i} |A_{ij}|$ for each $i$.
+# Such a matrix is called **strictly diagonally dominant**, and it is invertible: if $Ax = 0$ and $|x_i|$ is the largest entry of $x$, then $|A_{ii}x_i| = |\sum_{j\ne i} A_{ij}x_j| \le |x_i|\sum_{j\ne i}|A_{ij}|$, which is possible for $x = 0$ only.
+# So its rank is $k$, and **$h \ge k$**.
 #
-# And how much can fewer heads have right? The chapter's argument with pieces goes on: each rule cuts the space of $m$, which has $h$ dimensions, by one plane, and between the planes no answer changes. $k$ planes make at most $\sum_{i \le h} \binom{k}{i}$ pieces: for $k = 2$ and one head, 3, where 4 are
-# needed. For $k = 4$, in numbers: a thousand dominant matrices, and twenty thousand products through fewer heads.
+# And how much can fewer heads have right?
+# The chapter's argument with pieces goes on: each rule cuts the space of $m$, which has $h$ dimensions, by one plane, and between the planes no answer changes.
+# $k$ planes make at most $\sum_{i \le h} \binom{k}{i}$ pieces: for $k = 2$ and one head, 3, where 4 are needed.
+# For $k = 4$, in numbers: a thousand dominant matrices, and twenty thousand products through fewer heads.
 
 # %%
 k = 4
@@ -58,8 +72,10 @@ columns = ["least rank", "pieces, at most", "most fillings right, of 16"]
 pd.DataFrame(table, index=columns).T.rename_axis("heads")
 
 # %% [markdown]
-# The dominant ones (four heads) have full rank and are right for all 16 fillings. Chance finds at best 5, 8 and 10 right fillings with one, two and three heads, never more than there are pieces. The condition is essential: if the values have several directions, a head returns an average
-# *vector*, $Bb$ has $h \cdot d/h$ entries, and the argument says nothing. The chapter's cell with two features is the counter-example.
+# The dominant ones (four heads) have full rank and are right for all 16 fillings.
+# Chance finds at best 5, 8 and 10 right fillings with one, two and three heads, never more than there are pieces.
+# The condition is essential: if the values have several directions, a head returns an average *vector*, $Bb$ has $h \cdot d/h$ entries, and the argument says nothing.
+# The chapter's cell with two features is the counter-example.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -74,8 +90,10 @@ with cu.guard(
 #
 # *Section 2 of 7*
 #
-# In the chapter's cabinet a request has the label of its first drawer in features 0–7 and that of its second in features 8–15; a drawer has its label once, in features 0–7; the value is the ball in feature 0. Head 0 has to compare features 0–7 with the label, head 1 features 8–15 with the
-# *same* label. So $W_K$ copies the label into both halves, $W_Q$ is a number times the identity, and $W_V$ copies the ball to features 0 and 8. With the number 30 the right drawer has the score $30/\sqrt 8 = 10.6$ and the seven others 0: its weight is $e^{10.6}/(e^{10.6}+7) = 0.9998$.
+# In the chapter's cabinet a request has the label of its first drawer in features 0–7 and that of its second in features 8–15; a drawer has its label once, in features 0–7; the value is the ball in feature 0.
+# Head 0 has to compare features 0–7 with the label, head 1 features 8–15 with the *same* label.
+# So $W_K$ copies the label into both halves, $W_Q$ is a number times the identity, and $W_V$ copies the ball to features 0 and 8.
+# With the number 30 the right drawer has the score $30/\sqrt 8 = 10.6$ and the seven others 0: its weight is $e^{10.6}/(e^{10.6}+7) = 0.9998$.
 
 # %%
 sharpness = 30.0  # try 0.0 … 60.0
@@ -100,10 +118,14 @@ print(f"request CF: head 0 gives C {on_c:.4f}, head 1 gives F {on_f:.4f}")
 print("right: first, second, both", [round(share, 3) for share in right])
 
 # %% [markdown]
-# Both weights are 0.9998, and every case is right. Try smaller numbers: the largest weight only has to be larger than all others together.
+# Both weights are 0.9998, and every case is right.
+# Try smaller numbers: the largest weight only has to be larger than all others together.
 #
-# Below, such weights serve any number of look-ups and heads: look-up $j$ is done by head $j \bmod h$, and a head with several returns the mean of their balls. Ask for CF with one head, then with two; then ask for three and four drawers. The last line compares with
-# the bound of section 1. One head reaches it: 75 % for two look-ups, 50 % for three. Two heads with two look-ups each have 56 %, and the bound is 69 %.
+# Below, such weights serve any number of look-ups and heads: look-up $j$ is done by head $j \bmod h$, and a head with several returns the mean of their balls.
+# Ask for CF with one head, then with two; then ask for three and four drawers.
+# The last line compares with the bound of section 1.
+# One head reaches it: 75 % for two look-ups, 50 % for three.
+# Two heads with two look-ups each have 56 %, and the bound is 69 %.
 
 # %%
 cu.live.heads("CF", 2)
@@ -118,8 +140,12 @@ with cu.guard("With the number 30 the weights are 0.9998 and all answers right."
 #
 # *Section 3 of 7*
 #
-# More heads are narrower heads. With $d/h$ numbers, the matrix $W_Q^{(i)} W_K^{(i)\top}$ that compares queries with keys has rank at most $d/h$ ([Bhojanapalli et al., 2020](https://arxiv.org/abs/2002.07028)). In the extreme case, width 1, the scores are $q\,k_j$: for $q > 0$ the largest
-# key wins, for $q < 0$ the smallest. Of $n$ keys, only two can ever win. With width 2, keys on a circle can all win. A thousand random queries and eight keys:
+# More heads are narrower heads.
+# With $d/h$ numbers, the matrix $W_Q^{(i)} W_K^{(i)\top}$ that compares queries with keys has rank at most $d/h$ ([Bhojanapalli et al., 2020](https://arxiv.org/abs/2002.07028)).
+# In the extreme case, width 1, the scores are $q\,k_j$: for $q > 0$ the largest key wins, for $q < 0$ the smallest.
+# Of $n$ keys, only two can ever win.
+# With width 2, keys on a circle can all win.
+# A thousand random queries and eight keys:
 
 # %%
 line = torch.randn(8, 1)
@@ -132,7 +158,8 @@ for name, keys in (("width 1, random keys", line), ("width 2, a circle", circle)
 pd.DataFrame(winners, index=[f"key {j}" for j in range(8)]).T
 
 # %% [markdown]
-# Two columns of the first row are not zero: the largest key and the smallest. In the second row each key wins for about an eighth of the queries.
+# Two columns of the first row are not zero: the largest key and the smallest.
+# In the second row each key wins for about an eighth of the queries.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("With width 1 two keys win, with width 2 all eight."):
@@ -146,7 +173,8 @@ with cu.guard("With width 1 two keys win, with width 2 all eight."):
 #
 # *Section 4 of 7*
 #
-# There is a cheaper way to have $h$ heads: cut the *embedding* into $h$ slices and give each head one of them, with matrices of size $d/h \times d/h$ and no $W_O$. Kak's lecture (2025) defines multi-head attention so.
+# There is a cheaper way to have $h$ heads: cut the *embedding* into $h$ slices and give each head one of them, with matrices of size $d/h \times d/h$ and no $W_O$.
+# Kak's lecture (2025) defines multi-head attention so.
 
 
 # %%
@@ -168,7 +196,8 @@ class SlicedAttention(nn.Module):
 
 
 # %% [markdown]
-# Slice $i$ times its small matrix is part $i$ of $xW$, if $W$ has the small matrices on its diagonal and zeros elsewhere. So slicing *is* multi-head attention, with **block-diagonal** projections and $W_O = I$: a special case with $3d^2/h$ numbers in place of $4d^2$.
+# Slice $i$ times its small matrix is part $i$ of $xW$, if $W$ has the small matrices on its diagonal and zeros elsewhere.
+# So slicing *is* multi-head attention, with **block-diagonal** projections and $W_O = I$: a special case with $3d^2/h$ numbers in place of $4d^2$.
 
 
 # %%
@@ -214,10 +243,17 @@ noticing = moved(sliced), moved(full)
 print("outputs that notice slice 1: sliced {}, projected {} of 12".format(*noticing))
 
 # %% [markdown]
-# The first line: sliced and block-diagonal are the same. The second: turn all embeddings by a rotation $R$ and the weights by $R^\top$, and projected heads give the same as before: they may choose their basis. Slices cannot; what a head sees depends on the order of the features. The third: a change of slice 1 is noticed by the four
-# outputs of head 1 alone, and by all twelve outputs of projected heads. However many sliced layers are stacked, slice 0 never learns of slice 1. (In a Transformer the feed-forward layers between them do mix.)
+# The first line: sliced and block-diagonal are the same.
+# The second: turn all embeddings by a rotation $R$ and the weights by $R^\top$, and projected heads give the same as before: they may choose their basis.
+# Slices cannot; what a head sees depends on the order of the features.
+# The third: a change of slice 1 is noticed by the four outputs of head 1 alone, and by all twelve outputs of projected heads.
+# However many sliced layers are stacked, slice 0 never learns of slice 1.
+# (In a Transformer the feed-forward layers between them do mix.)
 #
-# What does this cost? In the cabinet a drawer has label and ball in features 0–7 only. A head that sees features 8–15 has keys and values of zero: one head is left, and one head cannot do two look-ups of the same feature. If label and ball happen to stand in both halves, slices do it.
+# What does this cost?
+# In the cabinet a drawer has label and ball in features 0–7 only.
+# A head that sees features 8–15 has keys and values of zero: one head is left, and one head cannot do two look-ups of the same feature.
+# If label and ball happen to stand in both halves, slices do it.
 
 
 # %%
@@ -245,7 +281,8 @@ for name, wrap in (
 pd.Series(laid_out).unstack(sort=False).round(2)
 
 # %% [markdown]
-# The share of cases with both balls right, after 300 steps. Slices do what they can if somebody has laid out the features for them; a projection learns the layout.
+# The share of cases with both balls right, after 300 steps.
+# Slices do what they can if somebody has laid out the features for them; a projection learns the layout.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Slices do two look-ups only if the features stand in both halves."):
@@ -259,8 +296,11 @@ with cu.guard("Slices do two look-ups only if the features stand in both halves.
 #
 # *Section 5 of 7*
 #
-# Nothing requires that all sizes are $d$. Queries, keys and values may have sizes $d_q$, $d_k$, $d_v$; a head may compare with $p$ numbers and return $p_v$; the output has a size $d_o$. Then $W_Q$ is $d_q \times hp$, $W_K$ is $d_k \times hp$, $W_V$ is $d_v \times hp_v$ and $W_O$ is $hp_v \times d_o$. The functional form of section 4 needs no change: it takes what the
-# matrices say. A translator whose encoder has states of another size than its decoder needs this.
+# Nothing requires that all sizes are $d$.
+# Queries, keys and values may have sizes $d_q$, $d_k$, $d_v$; a head may compare with $p$ numbers and return $p_v$; the output has a size $d_o$.
+# Then $W_Q$ is $d_q \times hp$, $W_K$ is $d_k \times hp$, $W_V$ is $d_v \times hp_v$ and $W_O$ is $hp_v \times d_o$.
+# The functional form of section 4 needs no change: it takes what the matrices say.
+# A translator whose encoder has states of another size than its decoder needs this.
 
 # %%
 d_q, d_k, d_v, p, p_v, d_o, h4 = 10, 6, 7, 5, 3, 8, 4
@@ -292,14 +332,17 @@ cu.equal(functional, by_torch, q12, K, V, *twelve)
 cu.equal(functional, by_package, q12, K, V, *twelve)
 
 # %% [markdown]
-# The layers of PyTorch (`kdim`, `vdim`) and of the package (`key_dim`, `value_dim`) have sizes of their own for keys and values; width of the heads and output are those of the queries. Outputs and seven gradients are equal in both comparisons.
+# The layers of PyTorch (`kdim`, `vdim`) and of the package (`key_dim`, `value_dim`) have sizes of their own for keys and values; width of the heads and output are those of the queries.
+# Outputs and seven gradients are equal in both comparisons.
 
 # %% [markdown]
 # ## Heads by additive attention
 #
 # *Section 6 of 7*
 #
-# A head needs a score, and this may be any of [Scoring functions](03_scoring_functions.ipynb). With additive attention each head has matrices for queries and keys and a vector $w^{(i)}$: $a = w^{(i)\top}\tanh(q W_Q^{(i)} + k W_K^{(i)})$. Split as before; only *score* changes, and nothing is scaled.
+# A head needs a score, and this may be any of [Scoring functions](03_scoring_functions.ipynb).
+# With additive attention each head has matrices for queries and keys and a vector $w^{(i)}$: $a = w^{(i)\top}\tanh(q W_Q^{(i)} + k W_K^{(i)})$.
+# Split as before; only *score* changes, and nothing is scaled.
 
 
 # %%
@@ -347,7 +390,9 @@ for h in (1, 2):
 pd.Series(additive).unstack(sort=False).round(2)
 
 # %% [markdown]
-# With one head the layer is the package's additive attention between two linear maps. On the two look-ups additive heads behave as dot products do: the proof of section 1 does not care where the weights come from. What they cost is memory: for each pair of a query and a key, `added` has $d$ numbers where a dot product leaves $h$.
+# With one head the layer is the package's additive attention between two linear maps.
+# On the two look-ups additive heads behave as dot products do: the proof of section 1 does not care where the weights come from.
+# What they cost is memory: for each pair of a query and a key, `added` has $d$ numbers where a dot product leaves $h$.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Additive heads: one is not enough, whatever the score, and two do it."):
@@ -360,8 +405,9 @@ with cu.guard("Additive heads: one is not enough, whatever the score, and two do
 #
 # *Section 7 of 7*
 #
-# Four mistakes, none of which raises an error: **the same matrices** for each head, in a loop that forgets the index; **$\sqrt d$ for $\sqrt{d/h}$**; **no $W_O$**; and **lengths in the wrong order**. The last one is about code that folds heads into the batch, (batch · heads, length, head_dim), as
-# *Dive into Deep Learning* (Zhang et al., 2023) does: the valid length of each sequence then has to stand there $h$ times *in a row*, by `repeat_interleave`; `repeat` repeats the whole list. For each mistake a number that betrays it:
+# Four mistakes, none of which raises an error: **the same matrices** for each head, in a loop that forgets the index; **$\sqrt d$ for $\sqrt{d/h}$**; **no $W_O$**; and **lengths in the wrong order**.
+# The last one is about code that folds heads into the batch, (batch · heads, length, head_dim), as *Dive into Deep Learning* (Zhang et al., 2023) does: the valid length of each sequence then has to stand there $h$ times *in a row*, by `repeat_interleave`; `repeat` repeats the whole list.
+# For each mistake a number that betrays it:
 
 
 # %%
@@ -394,8 +440,11 @@ signs = {
 pd.DataFrame(signs, index=["right", "wrong"]).T
 
 # %% [markdown]
-# Shared matrices are copies of one head: the joined rows, of 12 numbers, have rank 4. With $\sqrt{256}$ in place of $\sqrt{16}$ the variance is $1/16$ where it has to be 1, and all heads are nearly uniform at the start. If only the four outputs of head 1 change when it goes, nothing has mixed the heads. And with `repeat` the second head of sequence 0 loses two
-# tokens. A mask with four axes that broadcasts, (batch, 1, 1, keys), leaves no room for the last one.
+# Shared matrices are copies of one head: the joined rows, of 12 numbers, have rank 4.
+# With $\sqrt{256}$ in place of $\sqrt{16}$ the variance is $1/16$ where it has to be 1, and all heads are nearly uniform at the start.
+# If only the four outputs of head 1 change when it goes, nothing has mixed the heads.
+# And with `repeat` the second head of sequence 0 loses two tokens.
+# A mask with four axes that broadcasts, (batch, 1, 1, keys), leaves no room for the last one.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Each of the four mistakes has its number."):
@@ -411,6 +460,13 @@ with cu.guard("Each of the four mistakes has its number."):
 # %% [markdown]
 # ## References
 #
-# - Bhojanapalli, S. et al. (2020). [Low-rank bottleneck in multi-head attention models](https://arxiv.org/abs/2002.07028). ICML.
-# - Kak, A. (2025). [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/). Lecture slides, Purdue University: heads as slices of the embedding.
-# - Zhang, A., Lipton, Z. C., Li, M. and Smola, A. J. (2023). [Dive into Deep Learning](https://d2l.ai). Cambridge University Press. Section 11.5: heads folded into the batch.
+# - Bhojanapalli, S. et al. (2020).
+#   [Low-rank bottleneck in multi-head attention models](https://arxiv.org/abs/2002.07028).
+#   ICML.
+# - Kak, A. (2025).
+#   [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/).
+#   Lecture slides, Purdue University: heads as slices of the embedding.
+# - Zhang, A., Lipton, Z. C., Li, M. and Smola, A. J. (2023).
+#   [Dive into Deep Learning](https://d2l.ai).
+#   Cambridge University Press.
+#   Section 11.5: heads folded into the batch.

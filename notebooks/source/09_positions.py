@@ -9,8 +9,11 @@
 # %% [markdown]
 # # Positions
 #
-# **How does attention know which word came first, and what does it do at a place where it has never been?** Self-attention alone
-# does not see it. A vector, an angle or a number has to say it, in one of six usual ways. Most of them work on the length of the training. Then comes a longer sequence:
+# **How does attention know which word came first, and what does it do at a place where it has never been?**
+# Self-attention alone does not see it.
+# A vector, an angle or a number has to say it, in one of six usual ways.
+# Most of them work on the length of the training.
+# Then comes a longer sequence:
 #
 # ```
 # trained    c x q a                     which token stood three before?  which was the first?
@@ -57,8 +60,10 @@ cu.recall("self_attention", "masks")
 #
 # *Section 1 of 6*
 #
-# In [Self-attention](07_self_attention.ipynb) you saw it: if the tokens are permuted, the outputs are permuted with them, and nothing else
-# happens. *Dog* gets the same vector in *dog bites man* and in *man bites dog*. The first idea: add to the embedding $x_i$ a vector $p_i$ that says "I am number $i$". Which vectors?
+# In [Self-attention](07_self_attention.ipynb) you saw it: if the tokens are permuted, the outputs are permuted with them, and nothing else happens.
+# *Dog* gets the same vector in *dog bites man* and in *man bites dog*.
+# The first idea: add to the embedding $x_i$ a vector $p_i$ that says "I am number $i$".
+# Which vectors?
 #
 # | idea | what is wrong with it |
 # |---|---|
@@ -66,11 +71,12 @@ cu.recall("self_attention", "masks")
 # | the fraction $i/n$ | the third word has another code in each sentence, and "next to" is another distance |
 # | $i$ in binary, a bit a column | bounded and unique, but neighbors differ wildly: $7 = 0111$, $8 = 1000$ |
 #
-# Binary counting has a good core: each column alternates with a period of its own, 2, 4, 8, 16. **Make these steps smooth waves**, and neighbors become similar.
+# Binary counting has a good core: each column alternates with a period of its own, 2, 4, 8, 16.
+# **Make these steps smooth waves**, and neighbors become similar.
 #
-# A table $P$ has a row for each position $i = 0, 1, \dots$ and $d$ columns in pairs $j = 0, \dots, d/2 - 1$. Each pair
-# holds a sine and a cosine of one frequency $\omega_j$. These are **sinusoidal positions**
-# ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.5):
+# A table $P$ has a row for each position $i = 0, 1, \dots$ and $d$ columns in pairs $j = 0, \dots, d/2 - 1$.
+# Each pair holds a sine and a cosine of one frequency $\omega_j$.
+# These are **sinusoidal positions** ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.5):
 #
 # $$p_{i,\,2j} = \sin(i\,\omega_j),\qquad p_{i,\,2j+1} = \cos(i\,\omega_j),\qquad \omega_j = 10000^{-2j/d} .$$
 #
@@ -123,16 +129,15 @@ right.legend(frameon=False, ncols=2, fontsize=8, loc="upper center")
 fig
 
 # %% [markdown]
-# Stripes on the left, waves in the middle, both slower from column to column. With $d = 32$, columns 6 and 7 are a pair with a
-# period of $2\pi/\omega_3 = 35$ positions, columns 8 and 9 a pair with 63: from pair to pair the period grows by $10000^{2/32} = 1.78$. The slowest pair has 35,333
-# positions, so that over these 60 its sine stays near 0 and its cosine near 1.
+# Stripes on the left, waves in the middle, both slower from column to column.
+# With $d = 32$, columns 6 and 7 are a pair with a period of $2\pi/\omega_3 = 35$ positions, columns 8 and 9 a pair with 63: from pair to pair the period grows by $10000^{2/32} = 1.78$.
+# The slowest pair has 35,333 positions, so that over these 60 its sine stays near 0 and its cosine near 1.
 #
 # ### Exercise 1 · Five numbers on paper
 #
 # *predict · 5 minutes*
 #
-# For $d = 4$, (a) to (d) to two decimals: (a) the sum of the entries of $p_0$; (b) $p_7 \cdot p_7$, the sum of the squares; (c) $p_0 \cdot p_1$; (d) $p_5 \cdot p_6$, without computing
-# $\sin 5$ (which theorem about $\cos(a - b)$ helps?); (e) after how many positions, as a whole number, does the slow pair come back to where it began?
+# For $d = 4$, (a) to (d) to two decimals: (a) the sum of the entries of $p_0$; (b) $p_7 \cdot p_7$, the sum of the squares; (c) $p_0 \cdot p_1$; (d) $p_5 \cdot p_6$, without computing $\sin 5$ (which theorem about $\cos(a - b)$ helps?); (e) after how many positions, as a whole number, does the slow pair come back to where it began?
 
 
 # %% tags=["exercise", "predict"]
@@ -158,23 +163,28 @@ cu.checks.predicted_products(predicted_products_solution)
 #
 # *Section 2 of 6*
 #
-# Why sine *and* cosine? Because a pair can be turned. Take a pair as a point on a circle, with the sine to the right and the
-# cosine up. Each step to the next position turns it by the angle $\omega$:
+# Why sine *and* cosine?
+# Because a pair can be turned.
+# Take a pair as a point on a circle, with the sine to the right and the cosine up.
+# Each step to the next position turns it by the angle $\omega$:
 
 # %%
 cu.explore.positions()
 
 # %% [markdown]
-# Here 10 steps turn the pair by 57°, clockwise. Set $\omega = 1$ and $k = 44$: the pair is back almost where it was. At $\omega = 0.01$,
-# 63 steps turn it by 36°. (The second picture is explained below.) As a formula, by the addition
-# theorems for $\sin(a+b)$ and $\cos(a+b)$, with vectors as rows:
+# Here 10 steps turn the pair by 57°, clockwise.
+# Set $\omega = 1$ and $k = 44$: the pair is back almost where it was.
+# At $\omega = 0.01$, 63 steps turn it by 36°.
+# (The second picture is explained below.)
+# As a formula, by the addition theorems for $\sin(a+b)$ and $\cos(a+b)$, with vectors as rows:
 #
 # $$(p_{i+k,\,2j},\; p_{i+k,\,2j+1}) = (p_{i,\,2j},\; p_{i,\,2j+1})\begin{pmatrix}\cos k\omega_j & -\sin k\omega_j\\ \sin k\omega_j & \cos k\omega_j\end{pmatrix} .$$
 #
-# The matrix contains $k$ and not $i$. "Three to the right" is the *same* linear map everywhere, and linear maps are what $W_Q$ and $W_K$
-# can learn. **Mind the sign**, with a pencil: at $i = 0$ the pair is $(0, 1)$. Turned by $k\omega = 90°$ it has to become
-# $(\sin 90°, \cos 90°) = (1, 0)$: the row $(0, 1)$ picks the lower row of the matrix, $(\sin 90°, \cos 90°)$. With the minus in the other corner it would be
-# $(-1, 0)$, position $-k$.
+# The matrix contains $k$ and not $i$.
+# "Three to the right" is the *same* linear map everywhere, and linear maps are what $W_Q$ and $W_K$ can learn.
+# **Mind the sign**, with a pencil: at $i = 0$ the pair is $(0, 1)$.
+# Turned by $k\omega = 90°$ it has to become $(\sin 90°, \cos 90°) = (1, 0)$: the row $(0, 1)$ picks the lower row of the matrix, $(\sin 90°, \cos 90°)$.
+# With the minus in the other corner it would be $(-1, 0)$, position $-k$.
 
 
 # %%
@@ -194,7 +204,9 @@ print(f"P moved forward by {offset}: the rows of P, to 1e-5: {(moved < 1e-5).ite
 # %% [markdown]
 # ### Is that special?
 #
-# Nothing is left over but rounding. Least squares finds the best matrix for any table, without theory. Here on sinusoids and on random numbers:
+# Nothing is left over but rounding.
+# Least squares finds the best matrix for any table, without theory.
+# Here on sinusoids and on random numbers:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -242,8 +254,12 @@ misfits = pd.DataFrame(shifts, index=head).T
 misfits.round(2)
 
 # %% [markdown]
-# With 400 rows of 32 columns only the sinusoids have such a matrix, also for the next 48 rows. With **16 rows of 64 columns the random table has one as
-# well**: there are more unknowns than equations. But it is one of many. For the sinusoids, the matrix that was found fits the 16 rows and misses the next 48 by 0.62. The rotation, which fits as well, misses nothing. Sixteen rows do not say which matrix is meant.
+# With 400 rows of 32 columns only the sinusoids have such a matrix, also for the next 48 rows.
+# With **16 rows of 64 columns the random table has one as well**: there are more unknowns than equations.
+# But it is one of many.
+# For the sinusoids, the matrix that was found fits the 16 rows and misses the next 48 by 0.62.
+# The rotation, which fits as well, misses nothing.
+# Sixteen rows do not say which matrix is meant.
 #
 # ### How similar are two positions?
 #
@@ -262,8 +278,9 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# With 512 columns it falls fast, by a third within ten positions, and then slowly; with 32 it goes up and down on its way. Left and right are the same: **the dot product of two positions does not see the direction.** A layer
-# sees positions through $W_Q$ and $W_K$ and can learn it: with $S$ for $W_Q$, a query is most similar to the position three to its right.
+# With 512 columns it falls fast, by a third within ten positions, and then slowly; with 32 it goes up and down on its way.
+# Left and right are the same: **the dot product of two positions does not see the direction.**
+# A layer sees positions through $W_Q$ and $W_K$ and can learn it: with $S$ for $W_Q$, a query is most similar to the position three to its right.
 
 # %%
 cu.quiz("positions", "two_positions")
@@ -282,23 +299,27 @@ with cu.guard("A shift is one rotation; 16 rows of 64 columns have another matri
 #
 # *Section 3 of 6*
 #
-# Sinusoids are *added*, and the layer has to find the rotation by itself. **Rotary positions**
-# ([Su et al., 2021](https://arxiv.org/abs/2104.09864), section 3.2) leave the embeddings alone and turn queries and keys, pair by pair, by an angle
-# proportional to their position. From here on $j$ is the position of a key, and $\omega$ the frequency of a pair. Let $R_i$ turn each pair counterclockwise by $i\,\omega$:
+# Sinusoids are *added*, and the layer has to find the rotation by itself.
+# **Rotary positions** ([Su et al., 2021](https://arxiv.org/abs/2104.09864), section 3.2) leave the embeddings alone and turn queries and keys, pair by pair, by an angle proportional to their position.
+# From here on $j$ is the position of a key, and $\omega$ the frequency of a pair.
+# Let $R_i$ turn each pair counterclockwise by $i\,\omega$:
 #
 # $$(a, b)\;\to\;(a\cos i\omega - b\sin i\omega,\;\; a\sin i\omega + b\cos i\omega),\qquad
 # (q_i R_i)\cdot(k_j R_j) = q_i\,R_i R_j^\top\,k_j^\top = q_i\,R_{i-j}\,k_j^\top .$$
 #
-# (The cosine stands first here: the minus changes its corner.) The score contains the offset and nothing else about positions. By hand, $d = 2$ and $\omega = 1$: $q = k = (1, 0)$ at positions $i$ and $j$ become
-# $(\cos i, \sin i)$ and $(\cos j, \sin j)$, with the product $\cos(i - j)$. At positions 2 and 3, as at 7 and 8: $\cos 1 = 0.540$.
+# (The cosine stands first here: the minus changes its corner.)
+# The score contains the offset and nothing else about positions.
+# By hand, $d = 2$ and $\omega = 1$: $q = k = (1, 0)$ at positions $i$ and $j$ become $(\cos i, \sin i)$ and $(\cos j, \sin j)$, with the product $\cos(i - j)$.
+# At positions 2 and 3, as at 7 and 8: $\cos 1 = 0.540$.
 #
 # ### Exercise 2 · Turn the pairs
 #
 # *build · 10 minutes*
 #
-# Write it for `x` (…, length, dim), `dim` even. The pairs are the neighboring columns (0, 1), (2, 3), …, with the frequencies
-# $10000^{-2j/\text{dim}}$, $j$ counting pairs; the positions are $0, 1, \dots$ along the axis before the last. `x[..., 0::2]` are the even columns. Do not change `x`, keep its dtype, and write no loop over positions: the network of
-# section 5 calls your function some thousand times once it passes.
+# Write it for `x` (…, length, dim), `dim` even.
+# The pairs are the neighboring columns (0, 1), (2, 3), …, with the frequencies $10000^{-2j/\text{dim}}$, $j$ counting pairs; the positions are $0, 1, \dots$ along the axis before the last.
+# `x[..., 0::2]` are the even columns.
+# Do not change `x`, keep its dtype, and write no loop over positions: the network of section 5 calls your function some thousand times once it passes.
 
 
 # %% tags=["exercise", "build"]
@@ -345,7 +366,11 @@ cu.show_heatmaps(
 )  # fmt: skip
 
 # %% [markdown]
-# Both products are 0.540, as by hand. The maps show scores, less their mean, of one vector for the queries and one for the keys, repeated at 24 positions and projected by two random matrices. On the right each diagonal has one color: "two to the left" has the same score at every place. With *added* sinusoids it has not. Values are *not* turned; each head is, in every layer.
+# Both products are 0.540, as by hand.
+# The maps show scores, less their mean, of one vector for the queries and one for the keys, repeated at 24 positions and projected by two random matrices.
+# On the right each diagonal has one color: "two to the left" has the same score at every place.
+# With *added* sinusoids it has not.
+# Values are *not* turned; each head is, in every layer.
 
 # %% [markdown]
 # ## Learned and relative positions
@@ -356,8 +381,11 @@ cu.show_heatmaps(
 #
 # *bug · 5 minutes*
 #
-# This function adds a table to a batch. It was written for tensors (n, batch, d); here they are (batch, n, d). Look at what sequence 1 gets, and at a second call. Find two mistakes, and write
-# `fixed_add`. A sequence longer than the table has to raise an error.
+# This function adds a table to a batch.
+# It was written for tensors (n, batch, d); here they are (batch, n, d).
+# Look at what sequence 1 gets, and at a second call.
+# Find two mistakes, and write `fixed_add`.
+# A sequence longer than the table has to raise an error.
 
 
 # %%
@@ -396,7 +424,8 @@ def fixed_add_solution(x, table):
 cu.checks.fixed_add(fixed_add_solution)
 
 # %% [markdown]
-# **Learned**: why design a table if one can learn it? BERT, GPT-2 and the vision transformer make $P$ a parameter with `max_len` rows.
+# **Learned**: why design a table if one can learn it?
+# BERT, GPT-2 and the vision transformer make $P$ a parameter with `max_len` rows.
 
 
 # %%
@@ -418,9 +447,11 @@ row_gradients = learned.table.grad.norm(dim=1)
 print("rows with a gradient:", row_gradients.nonzero().flatten().tolist())
 
 # %% [markdown]
-# Outputs and gradients are the package's. Rows 12 to 19 get none: **a row that is never visited is never trained.**
+# Outputs and gradients are the package's.
+# Rows 12 to 19 get none: **a row that is never visited is never trained.**
 #
-# **[Relative positions](C_glossary.ipynb#relative-positions)** leave the tokens alone: in the drawing, the third place where positions can enter. They add to the *score* of query $i$ and key $j$ something that depends on the offset $j - i$ (−3 is three to the left):
+# **[Relative positions](C_glossary.ipynb#relative-positions)** leave the tokens alone: in the drawing, the third place where positions can enter.
+# They add to the *score* of query $i$ and key $j$ something that depends on the offset $j - i$ (−3 is three to the left):
 #
 # | | score | learned |
 # |---|---|---|
@@ -490,18 +521,23 @@ print("equal to course_utils: Shaw", same_shaw, "buckets", same_buckets)
 print("ALiBi, factors of query 0:", alibi(4, slope)[0].exp())
 
 # %% [markdown]
-# Row 0 of the matrix: seen from query 0, the keys lie 0, 1, 2, 3 to the right. T5's bucket of a distance $o$ from 8 on is $8 + \lfloor 8\ln(o/8)/\ln 16\rfloor$, by hand for 16: $8 + 8\ln 2/\ln 16 = 10$; from 91 on all share number 15. Shaw's scores and the buckets are the package's.
-# ALiBi multiplies weights by 1, 0.61, 0.37, 0.22 before they are normalized. (In the paper a causal mask hides what is to the right; here the distance counts to both sides.)
+# Row 0 of the matrix: seen from query 0, the keys lie 0, 1, 2, 3 to the right.
+# T5's bucket of a distance $o$ from 8 on is $8 + \lfloor 8\ln(o/8)/\ln 16\rfloor$, by hand for 16: $8 + 8\ln 2/\ln 16 = 10$; from 91 on all share number 15.
+# Shaw's scores and the buckets are the package's.
+# ALiBi multiplies weights by 1, 0.61, 0.37, 0.22 before they are normalized.
+# (In the paper a causal mask hides what is to the right; here the distance counts to both sides.)
 #
 # ## A task where order decides
 #
 # *Section 5 of 6*
 #
-# 16 *different* tokens out of 64 stand in random order. At each place, name **the token three places before**. Without order
-# the output depends on the token at this place and on the set of the 15 others, all equally likely: nobody can be right more often than $1/15 = 6.7\,\%$.
+# 16 *different* tokens out of 64 stand in random order.
+# At each place, name **the token three places before**.
+# Without order the output depends on the token at this place and on the set of the 15 others, all equally likely: nobody can be right more often than $1/15 = 6.7\,\%$.
 #
-# The network is as small as possible: embedding, one self-attention with one head, output layer. Each kind of positions has its own line. The loss should
-# begin near $\ln 64 = 4.16$, that of a guess among 64 tokens.
+# The network is as small as possible: embedding, one self-attention with one head, output layer.
+# Each kind of positions has its own line.
+# The loss should begin near $\ln 64 = 4.16$, that of a guess among 64 tokens.
 
 
 # %%
@@ -631,7 +667,9 @@ cu.show_heatmaps(
 )  # fmt: skip
 
 # %% [markdown]
-# The titles have the shares of three stored seeds; the rotary map is from this page. Without positions 0.06 to 0.07, as calculated; with any of the three 1.00, and the weights lie where they have to be, three places to the left. (Rows 0 to 2 have no answer, which the loss ignores, and look anywhere.)
+# The titles have the shares of three stored seeds; the rotary map is from this page.
+# Without positions 0.06 to 0.07, as calculated; with any of the three 1.00, and the weights lie where they have to be, three places to the left.
+# (Rows 0 to 2 have no answer, which the loss ignores, and look anywhere.)
 
 # %%
 cu.quiz("positions", "without_order")
@@ -651,7 +689,8 @@ with cu.guard("Rotary knows offsets alone; without positions 1/15, with them the
 #
 # *Section 6 of 6*
 #
-# All readers saw 16 tokens at a time. Now they get 64, for the same task.
+# All readers saw 16 tokens at a time.
+# Now they get 64, for the same task.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -708,10 +747,14 @@ fig = draw_places(
 fig
 
 # %% [markdown]
-# Blue is seed 0 (rotary: the reader of this page), orange are two others. In gray nearly all is right, among 64 tokens: their number alone does little harm. Beyond, **learned** positions fall to 0: rows 16 to 63 are the random numbers of the start. **Sinusoidal** ones fall as well, but for a few lucky places, although
-# "three to the left" is the same rotation everywhere: 16 rows do not determine the matrix (section 2). **Rotary** ones go on.
+# Blue is seed 0 (rotary: the reader of this page), orange are two others.
+# In gray nearly all is right, among 64 tokens: their number alone does little harm.
+# Beyond, **learned** positions fall to 0: rows 16 to 63 are the random numbers of the start.
+# **Sinusoidal** ones fall as well, but for a few lucky places, although "three to the left" is the same rotation everywhere: 16 rows do not determine the matrix (section 2).
+# **Rotary** ones go on.
 #
-# **Change the task**: name the *first* token, at every place. Now the distance to look back grows with the place.
+# **Change the task**: name the *first* token, at every place.
+# Now the distance to look back grows with the place.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -760,15 +803,21 @@ fig = draw_places(
 fig
 
 # %% [markdown]
-# The order is reversed, and the maps show why. **Learned** positions look for row 0 and find it. The rows that were never trained do little harm *because they begin small*: drawn with deviation
-# 1 in place of 0.02 the share falls in each of five draws (last two lines). **Sinusoidal** ones give key 0 no more than 0.11: the query takes keys that it never met for row 0, above all 56, in gray, too. How far differs by seed: one of three is right nearly nine times in ten. **Rotary** ones cannot look for a
-# place: "as far to the left as possible" was learned as an offset, and ends near 16. Places 0 to 8, in gray, look at keys near 60, at offsets to the right that were never trained.
+# The order is reversed, and the maps show why.
+# **Learned** positions look for row 0 and find it.
+# The rows that were never trained do little harm *because they begin small*: drawn with deviation 1 in place of 0.02 the share falls in each of five draws (last two lines).
+# **Sinusoidal** ones give key 0 no more than 0.11: the query takes keys that it never met for row 0, above all 56, in gray, too.
+# How far differs by seed: one of three is right nearly nine times in ten.
+# **Rotary** ones cannot look for a place: "as far to the left as possible" was learned as an offset, and ends near 16.
+# Places 0 to 8, in gray, look at keys near 60, at offsets to the right that were never trained.
 # Each kind continues *something*; the task decides whether it is right.
 #
 # ### Show it the positions that it will meet
 #
 # **SHAPE** ([Kiyono et al., 2021](https://arxiv.org/abs/2109.05644)) begins each training sequence at a random position (here: each batch).
-# [Ruoss et al. (2023)](https://arxiv.org/abs/2305.16843) draw random *increasing* positions. Again 16 tokens at a time, beginning anywhere between 0 and 48: in code, `farthest_start=48`. The table has all kinds on both tasks, **each trained for 900 steps** unless the row says otherwise: the least and the largest share of three stored seeds (beyond: places 20 to 63).
+# [Ruoss et al. (2023)](https://arxiv.org/abs/2305.16843) draw random *increasing* positions.
+# Again 16 tokens at a time, beginning anywhere between 0 and 48: in code, `farthest_start=48`.
+# The table has all kinds on both tasks, **each trained for 900 steps** unless the row says otherwise: the least and the largest share of three stored seeds (beyond: places 20 to 63).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 rows_shown = {kind: (kind,) for kind in [*kinds, "Shaw", "T5", "ALiBi"]}
@@ -785,19 +834,25 @@ overview = {
 pd.DataFrame(overview, index=list(rows_shown))
 
 # %% [markdown]
-# With 16 tokens at a time, the sinusoidal reader is now right at most of 64 places, 0.90 and more. Is that the formula? At equal steps **learned** positions, which have no formula, gain as
-# well, from at most 0.01 to 0.67 and more. What helps both is that training visits all rows. It takes longer (0.41 and more after 300 steps), and it has a price: where a sequence begins anywhere, "the first" is no longer row 0, and learned positions fall from at least 0.91 to at most 0.45 there. Three times the steps do not repair it: at most 0.22.
+# With 16 tokens at a time, the sinusoidal reader is now right at most of 64 places, 0.90 and more.
+# Is that the formula?
+# At equal steps **learned** positions, which have no formula, gain as well, from at most 0.01 to 0.67 and more.
+# What helps both is that training visits all rows.
+# It takes longer (0.41 and more after 300 steps), and it has a price: where a sequence begins anywhere, "the first" is no longer row 0, and learned positions fall from at least 0.91 to at most 0.45 there.
+# Three times the steps do not repair it: at most 0.22.
 #
-# **Shaw's** vectors do what rotary positions do. On the second task all keys 15 or more to the left share one vector: a guess among them would give 0.05, the mean of $1/(i - 14)$, and it has 0.04 to 0.05. **T5's** offsets 8 to 11 share a number, and so do 12 to 15, so that even
-# among 16 tokens at most 12.17 of 16 answers can be right, 0.76. **ALiBi** gets no place right in the first task, less than a guess: its bias is alike to both sides and prefers the two neighbors, which are never the
-# answer. It was made for language models, with a causal mask and many heads.
+# **Shaw's** vectors do what rotary positions do.
+# On the second task all keys 15 or more to the left share one vector: a guess among them would give 0.05, the mean of $1/(i - 14)$, and it has 0.04 to 0.05.
+# **T5's** offsets 8 to 11 share a number, and so do 12 to 15, so that even among 16 tokens at most 12.17 of 16 answers can be right, 0.76.
+# **ALiBi** gets no place right in the first task, less than a guess: its bias is alike to both sides and prefers the two neighbors, which are never the answer.
+# It was made for language models, with a causal mask and many heads.
 #
 # ### Exercise 4 · Which one would you take?
 #
 # *open · 5 minutes*
 #
-# Choose positions for (a) a model that has to find the same tune at another place of a melody; (b) one that reads forms, where line 3 is always the date; (c) a language model trained on 4,000 tokens that has to
-# read 16,000. For each, with which task like the two above would you test it, and which result would show that you were wrong?
+# Choose positions for (a) a model that has to find the same tune at another place of a melody; (b) one that reads forms, where line 3 is always the date; (c) a language model trained on 4,000 tokens that has to read 16,000.
+# For each, with which task like the two above would you test it, and which result would show that you were wrong?
 
 # %%
 cu.quiz("positions", "seen_positions")
@@ -819,13 +874,17 @@ with cu.guard("Rotary goes on with three before, learned with the first; starts 
 # %% [markdown]
 # ## Take-aways
 #
-# - Attention does not see the order. Positions enter at one of three places: added to the embeddings, as a turn of queries and keys, or added to the scores.
-# - Sinusoids are pairs that turn. A shift by $k$ is one rotation for all positions (mind the sign), and $p_i\cdot p_{i+k}$ falls with the distance, more smoothly with more columns, alike to both sides.
-# - 16 rows of 64 columns have a shift matrix, even if they are random. What fits the rows that were seen need not hold for the next.
-# - Rotary and relative positions know offsets, tables know places. Beyond the trained length each works where the task needs what it knows and training has visited it.
+# - Attention does not see the order.
+#   Positions enter at one of three places: added to the embeddings, as a turn of queries and keys, or added to the scores.
+# - Sinusoids are pairs that turn.
+#   A shift by $k$ is one rotation for all positions (mind the sign), and $p_i\cdot p_{i+k}$ falls with the distance, more smoothly with more columns, alike to both sides.
+# - 16 rows of 64 columns have a shift matrix, even if they are random.
+#   What fits the rows that were seen need not hold for the next.
+# - Rotary and relative positions know offsets, tables know places.
+#   Beyond the trained length each works where the task needs what it knows and training has visited it.
 #
-# Next: [The Transformer](10_transformer.ipynb). Why one may add, kinds of decay, the other rotary pairing, positions while writing token by token, and what a causal mask
-# tells are on the further page: [Positions: decay, twins and caches](09_positions_further.ipynb).
+# Next: [The Transformer](10_transformer.ipynb).
+# Why one may add, kinds of decay, the other rotary pairing, positions while writing token by token, and what a causal mask tells are on the further page: [Positions: decay, twins and caches](09_positions_further.ipynb).
 #
 # ## Quiz
 
@@ -835,10 +894,26 @@ cu.quiz("positions")
 # %% [markdown]
 # ## References
 #
-# - Kiyono, S., Kobayashi, S., Suzuki, J. and Inui, K. (2021). [SHAPE: Shifted absolute position embedding for transformers](https://arxiv.org/abs/2109.05644). EMNLP.
-# - Press, O., Smith, N. A. and Lewis, M. (2022). [Train short, test long: Attention with linear biases enables input length extrapolation](https://arxiv.org/abs/2108.12409). ICLR.
-# - Raffel, C. et al. (2020). [Exploring the limits of transfer learning with a unified text-to-text transformer](https://arxiv.org/abs/1910.10683). JMLR 21. Section 2.1.
-# - Ruoss, A. et al. (2023). [Randomized positional encodings boost length generalization of transformers](https://arxiv.org/abs/2305.16843). ACL.
-# - Shaw, P., Uszkoreit, J. and Vaswani, A. (2018). [Self-attention with relative position representations](https://arxiv.org/abs/1803.02155). NAACL.
-# - Su, J., Lu, Y., Pan, S., Murtadha, A., Wen, B. and Liu, Y. (2021). [RoFormer: Enhanced transformer with rotary position embedding](https://arxiv.org/abs/2104.09864). Section 3.2.
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 3.5.
+# - Kiyono, S., Kobayashi, S., Suzuki, J. and Inui, K. (2021).
+#   [SHAPE: Shifted absolute position embedding for transformers](https://arxiv.org/abs/2109.05644).
+#   EMNLP.
+# - Press, O., Smith, N. A. and Lewis, M. (2022).
+#   [Train short, test long: Attention with linear biases enables input length extrapolation](https://arxiv.org/abs/2108.12409).
+#   ICLR.
+# - Raffel, C. et al. (2020).
+#   [Exploring the limits of transfer learning with a unified text-to-text transformer](https://arxiv.org/abs/1910.10683).
+#   JMLR 21.
+#   Section 2.1.
+# - Ruoss, A. et al. (2023).
+#   [Randomized positional encodings boost length generalization of transformers](https://arxiv.org/abs/2305.16843).
+#   ACL.
+# - Shaw, P., Uszkoreit, J. and Vaswani, A. (2018).
+#   [Self-attention with relative position representations](https://arxiv.org/abs/1803.02155).
+#   NAACL.
+# - Su, J., Lu, Y., Pan, S., Murtadha, A., Wen, B. and Liu, Y. (2021).
+#   [RoFormer: Enhanced transformer with rotary position embedding](https://arxiv.org/abs/2104.09864).
+#   Section 3.2.
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+#   Section 3.5.

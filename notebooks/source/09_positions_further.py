@@ -9,9 +9,12 @@
 # %% [markdown]
 # # Positions: decay, twins and caches
 #
-# What a first reader of [Positions](09_positions.ipynb) may skip, and what a second reader will ask: how can a sum of a word and a place be taken apart? Does the
-# dot product of two positions always fall with the distance? Are two positions ever confused? Why do checkpoints of rotary models come with reordered matrices, and what goes into a
-# cache? How much order is in a causal mask? Each section stands on its own.
+# What a first reader of [Positions](09_positions.ipynb) may skip, and what a second reader will ask: how can a sum of a word and a place be taken apart?
+# Does the dot product of two positions always fall with the distance?
+# Are two positions ever confused?
+# Why do checkpoints of rotary models come with reordered matrices, and what goes into a cache?
+# How much order is in a causal mask?
+# Each section stands on its own.
 
 # %%
 import math
@@ -34,7 +37,8 @@ cu.seed_everything(0)
 #
 # $$(x_i + p_i)\,M\,(x_j + p_j)^\top = \underbrace{x_iMx_j^\top}_{\text{word, word}} + \underbrace{x_iMp_j^\top}_{\text{word, place}} + \underbrace{p_iMx_j^\top}_{\text{place, word}} + \underbrace{p_iMp_j^\top}_{\text{place, place}} .$$
 #
-# The last term is what a layer needs to look at places, whatever words stand there. And there is room for it: how many of 512 directions do the first 128 positions use?
+# The last term is what a layer needs to look at places, whatever words stand there.
+# And there is room for it: how many of 512 directions do the first 128 positions use?
 
 # %%
 P = sinusoidal_table(128, 512).double()
@@ -45,18 +49,21 @@ for part in (0.9, 0.99, 0.999):
     print(f"{part:.1%} of the squares lie in {needed} of 512 directions")
 
 # %% [markdown]
-# A matrix can read the 39 directions that hold 99 % and leave the others to the words. Concatenation would give the places columns of their own, at the price of a wider model.
+# A matrix can read the 39 directions that hold 99 % and leave the others to the words.
+# Concatenation would give the places columns of their own, at the price of a wider model.
 #
 # ## Kinds of decay
 #
 # *Section 2 of 7*
 #
-# The dot product of two sinusoidal positions at the distance $k$ is $\sum_j \cos k\omega_j$. For many pairs and $1 \ll k \ll 10000$ the sum is close to an integral over $\ln\omega$, whose value is a logarithm:
+# The dot product of two sinusoidal positions at the distance $k$ is $\sum_j \cos k\omega_j$.
+# For many pairs and $1 \ll k \ll 10000$ the sum is close to an integral over $\ln\omega$, whose value is a logarithm:
 #
 # $$p_i\cdot p_{i+k} \approx \frac d2\Big(1 - \frac{\ln k + \gamma}{\ln 10000}\Big),\qquad \gamma = 0.577\dots$$
 #
-# By hand for $d = 512$, $k = 100$: $256\,(1 - (4.605 + 0.577)/9.210) = 112$. ALiBi's weight falls otherwise, as $e^{-mk}$. And what does a layer see of the logarithm before training, through two random
-# matrices?
+# By hand for $d = 512$, $k = 100$: $256\,(1 - (4.605 + 0.577)/9.210) = 112$.
+# ALiBi's weight falls otherwise, as $e^{-mk}$.
+# And what does a layer see of the logarithm before training, through two random matrices?
 
 # %%
 d = 512  # try 16 | 64 | 512
@@ -88,8 +95,11 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# With 512 columns the law is close (112.0 at $k = 100$), though the curve climbs here and there, by 0.19 in all; with 16 it climbs again and again. ALiBi forgets what is far, and the logarithm does not. Through random matrices nothing of it is left on average: the mean gap is 0.00, and single pairs of matrices deviate by 0.48 to either side.
-# [Yan et al. (2019)](https://arxiv.org/abs/1911.04474) show both. What sinusoids give is not a preference for near tokens but the possibility to learn one.
+# With 512 columns the law is close (112.0 at $k = 100$), though the curve climbs here and there, by 0.19 in all; with 16 it climbs again and again.
+# ALiBi forgets what is far, and the logarithm does not.
+# Through random matrices nothing of it is left on average: the mean gap is 0.00, and single pairs of matrices deviate by 0.48 to either side.
+# [Yan et al. (2019)](https://arxiv.org/abs/1911.04474) show both.
+# What sinusoids give is not a preference for near tokens but the possibility to learn one.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("At 512 columns the product follows the law; random matrices see none."):
@@ -101,7 +111,9 @@ with cu.guard("At 512 columns the product follows the law; random matrices see n
 #
 # *Section 3 of 7*
 #
-# One pair repeats: 44 is close to $7\cdot 2\pi = 43.98$, so that positions 0 and 44 are nearly the same to the fastest pair. Are there twins for all pairs together? And how far apart are neighbors, compared with any other two of 2,000 positions?
+# One pair repeats: 44 is close to $7\cdot 2\pi = 43.98$, so that positions 0 and 44 are nearly the same to the fastest pair.
+# Are there twins for all pairs together?
+# And how far apart are neighbors, compared with any other two of 2,000 positions?
 
 # %%
 rows = sinusoidal_table(2000, 32).double()
@@ -114,10 +126,14 @@ others = apart.fill_diagonal_(math.inf).triu(2) + torch.ones(2000, 2000).tril(1)
 print(f"the nearest other two: {others.min():.3f}")
 
 # %% [markdown]
-# For one pair 0 and 44 are twins, 0.018 apart; for all pairs they are 3.51 apart. Every step has the same length, 1.172, and no other two of the 2,000 positions are nearer than 2.131. *Dive into Deep Learning* (Zhang et al., 2023, section 11.6) calls sinusoids more space-efficient than binary numbers, as they are floats. They
-# are not: 2,000 positions fit into 11 bits, and here each has 32 floats. What the floats give is smoothness, and rotation.
+# For one pair 0 and 44 are twins, 0.018 apart; for all pairs they are 3.51 apart.
+# Every step has the same length, 1.172, and no other two of the 2,000 positions are nearer than 2.131.
+# *Dive into Deep Learning* (Zhang et al., 2023, section 11.6) calls sinusoids more space-efficient than binary numbers, as they are floats.
+# They are not: 2,000 positions fit into 11 bits, and here each has 32 floats.
+# What the floats give is smoothness, and rotation.
 #
-# A *network* can have twins all the same. It reads positions through $W_Q$ and $W_K$, which were trained on few rows: in the chapter, the sinusoidal reader that looks for place 0 looks most at place 56.
+# A *network* can have twins all the same.
+# It reads positions through $W_Q$ and $W_K$, which were trained on few rows: in the chapter, the sinusoidal reader that looks for place 0 looks most at place 56.
 #
 # Kak (2025) writes the divisor as $100^{\,2\cdot 2j/M}$, where we have $10000^{2j/d}$: the same number, since $100^{2a} = (100^2)^a$.
 #
@@ -125,8 +141,9 @@ print(f"the nearest other two: {others.min():.3f}")
 #
 # *Section 4 of 7*
 #
-# A pair of numbers is a complex number, and turning it is multiplication by $e^{\mathrm i\,n\omega}$. With $q$ and $k$ as complex numbers, the score is the real part of $q e^{\mathrm i\,n\omega}\,\overline{k e^{\mathrm i\,m\omega}} = q\overline k\,e^{\mathrm i(n-m)\omega}$: this is the whole proof that
-# it depends on the offset alone. As code:
+# A pair of numbers is a complex number, and turning it is multiplication by $e^{\mathrm i\,n\omega}$.
+# With $q$ and $k$ as complex numbers, the score is the real part of $q e^{\mathrm i\,n\omega}\,\overline{k e^{\mathrm i\,m\omega}} = q\overline k\,e^{\mathrm i(n-m)\omega}$: this is the whole proof that it depends on the offset alone.
+# As code:
 
 
 # %%
@@ -163,10 +180,14 @@ picked = {n: s[[0, 5, 19], [0, 3, 0]].tolist() for n, s in scores_of.items()}
 pd.DataFrame(picked, index=["offset 0", "offset 2", "offset 19"]).T.round(3)
 
 # %% [markdown]
-# The paper pairs neighboring columns; many libraries pair column $j$ with column $j + d/2$. The two differ by an order of columns, which a dot product does not notice *if both sides have it* (lines 2 and 3). Weights that were trained with one kind and
-# run with the other raise no error, agree at offset 0, and are wrong elsewhere (lines 1 and 2). Converted checkpoints therefore come with reordered $W_Q$ and $W_K$.
+# The paper pairs neighboring columns; many libraries pair column $j$ with column $j + d/2$.
+# The two differ by an order of columns, which a dot product does not notice *if both sides have it* (lines 2 and 3).
+# Weights that were trained with one kind and run with the other raise no error, agree at offset 0, and are wrong elsewhere (lines 1 and 2).
+# Converted checkpoints therefore come with reordered $W_Q$ and $W_K$.
 #
-# Sinusoids and rotary positions are the same movement. Turn the constant vector $(1, 0, 1, 0, \dots)$: out comes the pair (cosine, sine), the table $P$ with the columns of each pair exchanged. This is why the minus stands in the other corner.
+# Sinusoids and rotary positions are the same movement.
+# Turn the constant vector $(1, 0, 1, 0, \dots)$: out comes the pair (cosine, sine), the table $P$ with the columns of each pair exchanged.
+# This is why the minus stands in the other corner.
 
 # %%
 constant = torch.tensor([1.0, 0.0]).repeat(16).expand(60, 32)
@@ -186,9 +207,12 @@ with cu.guard("The pairings agree at offset 0 and after reordering, not elsewher
 #
 # *Section 5 of 7*
 #
-# A decoder writes token by token and keeps the keys and values of earlier tokens in a **cache**; [Translating](11_translating.ipynb) builds one. Each new token has to get *its own* position. A mistake that raises no error: the new token is a sequence of length 1, so `table[:1]` gives it position 0, again and again.
+# A decoder writes token by token and keeps the keys and values of earlier tokens in a **cache**; [Translating](11_translating.ipynb) builds one.
+# Each new token has to get *its own* position.
+# A mistake that raises no error: the new token is a sequence of length 1, so `table[:1]` gives it position 0, again and again.
 #
-# With rotary positions, keys usually go into the cache after they have been turned: then they need not be turned again. Unturned keys work as well, if all are turned at each step; this allows new positions for old keys ([Xiao et al., 2023](https://arxiv.org/abs/2309.17453)).
+# With rotary positions, keys usually go into the cache after they have been turned: then they need not be turned again.
+# Unturned keys work as well, if all are turned at each step; this allows new positions for old keys ([Xiao et al., 2023](https://arxiv.org/abs/2309.17453)).
 
 # %%
 tokens = torch.randn(6, 16)
@@ -217,14 +241,19 @@ off = {name: (y - at_once).abs().max(dim=1).values for name, y in ways.items()}
 pd.DataFrame({n: y.tolist() for n, y in off.items()}).T.add_prefix("token ").round(3)
 
 # %% [markdown]
-# The first two lines are 0: in steps as at once. In the last, only token 0 is right.
+# The first two lines are 0: in steps as at once.
+# In the last, only token 0 is right.
 #
 # ## A mask is a hint
 #
 # *Section 6 of 7*
 #
-# Is a decoder without positions blind? Its causal mask says who may look at whom, and this depends on the order. Take a first token `<bos>` with the value 1, all others 0, and equal scores: token $i$ averages $i + 1$ values, one of which is 1. Its output is $1/(i + 1)$, and the position can be read off.
-# But **one** causal layer still treats everything before the last token as a set. Two layers?
+# Is a decoder without positions blind?
+# Its causal mask says who may look at whom, and this depends on the order.
+# Take a first token `<bos>` with the value 1, all others 0, and equal scores: token $i$ averages $i + 1$ values, one of which is 1.
+# Its output is $1/(i + 1)$, and the position can be read off.
+# But **one** causal layer still treats everything before the last token as a set.
+# Two layers?
 
 # %%
 first_value = torch.tensor([1.0, 0, 0, 0, 0, 0])[:, None]
@@ -243,8 +272,9 @@ after_two = (causal(causal(shuffled))[-1] - causal(causal(seven))[-1]).abs().max
 print(f"the last output changes by {after_one:.4f}, with two layers by {after_two:.4f}")
 
 # %% [markdown]
-# The second layer reads outputs that differ already. Language models without any positions do learn where they are ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)), and in a comparison on reasoning tasks they generalized best to longer inputs
-# ([Kazemnejad et al., 2023](https://arxiv.org/abs/2305.19466)). Rotary models are brought to longer texts by squeezing the new positions into the old range and training a little more ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)).
+# The second layer reads outputs that differ already.
+# Language models without any positions do learn where they are ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)), and in a comparison on reasoning tasks they generalized best to longer inputs ([Kazemnejad et al., 2023](https://arxiv.org/abs/2305.19466)).
+# Rotary models are brought to longer texts by squeezing the new positions into the old range and training a little more ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("A causal mask tells the position; one layer sees no order before the last."):
@@ -256,8 +286,13 @@ with cu.guard("A causal mask tells the position; one layer sees no order before 
 #
 # *Section 7 of 7*
 #
-# **Embeddings much larger than positions.** A row of $P$ has the length $\sqrt{d/2}$. Vaswani et al. multiply embeddings by $\sqrt d$. This fits embeddings whose numbers have the standard deviation $1/\sqrt d$; `nn.Embedding` starts with 1.
-# **Positions in half precision.** bfloat16 has 8 significant bits: all whole numbers up to 256, and not all beyond. **A table that is a plain attribute**: `model.to(device)` leaves it behind. The device "meta" shows it without a GPU.
+# **Embeddings much larger than positions.**
+# A row of $P$ has the length $\sqrt{d/2}$.
+# Vaswani et al. multiply embeddings by $\sqrt d$.
+# This fits embeddings whose numbers have the standard deviation $1/\sqrt d$; `nn.Embedding` starts with 1.
+# **Positions in half precision.** bfloat16 has 8 significant bits: all whole numbers up to 256, and not all beyond.
+# **A table that is a plain attribute**: `model.to(device)` leaves it behind.
+# The device "meta" shows it without a GPU.
 
 # %%
 wide, deviation = 512, 1.0
@@ -280,23 +315,41 @@ for module in (PlainTable(16), cu.SinusoidalPositions(16)):
     print(f"{type(module).__name__}: {module.to('meta').table.device.type}")
 
 # %% [markdown]
-# A position is a thirty-second of the embedding to which it is added; with the deviation $1/\sqrt{512} = 0.044$ the ratio would be 1.4. In bfloat16 only 641 numbers are left of 2048, and 1,728 positions share theirs with another one, so the package computes angles in float64 and rounds at the end. The plain table stays on the CPU.
+# A position is a thirty-second of the embedding to which it is added; with the deviation $1/\sqrt{512} = 0.044$ the ratio would be 1.4.
+# In bfloat16 only 641 numbers are left of 2048, and 1,728 positions share theirs with another one, so the package computes angles in float64 and rounds at the end.
+# The plain table stays on the CPU.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Embeddings of deviation 1 are 32 positions long; bfloat16 has 641 of 2048."):
     assert abs(ratio - 32) < 0.5 and whole == 641
 
 # %% [markdown]
-# Back to the chapter: [Positions](09_positions.ipynb). Next: [The Transformer](10_transformer.ipynb).
+# Back to the chapter: [Positions](09_positions.ipynb).
+# Next: [The Transformer](10_transformer.ipynb).
 
 # %% [markdown]
 # ## References
 #
-# - Chen, S., Wong, S., Chen, L. and Tian, Y. (2023). [Extending context window of large language models via positional interpolation](https://arxiv.org/abs/2306.15595).
-# - Haviv, A., Ram, O., Press, O., Izsak, P. and Levy, O. (2022). [Transformer language models without positional encodings still learn positional information](https://arxiv.org/abs/2203.16634). Findings of EMNLP.
-# - Kak, A. (2025). [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/). Lecture slides, Purdue University.
-# - Kazemnejad, A., Padhi, I., Natesan Ramamurthy, K., Das, P. and Reddy, S. (2023). [The impact of positional encoding on length generalization in transformers](https://arxiv.org/abs/2305.19466). NeurIPS.
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 3.4: the factor √d.
-# - Xiao, G., Tian, Y., Chen, B., Han, S. and Lewis, M. (2023). [Efficient streaming language models with attention sinks](https://arxiv.org/abs/2309.17453).
-# - Yan, H., Deng, B., Li, X. and Qiu, X. (2019). [TENER: Adapting transformer encoder for named entity recognition](https://arxiv.org/abs/1911.04474).
-# - Zhang, A., Lipton, Z. C., Li, M. & Smola, A. J. (2023). [Dive into Deep Learning](https://d2l.ai). Cambridge University Press. Section 11.6: positions.
+# - Chen, S., Wong, S., Chen, L. and Tian, Y. (2023).
+#   [Extending context window of large language models via positional interpolation](https://arxiv.org/abs/2306.15595).
+# - Haviv, A., Ram, O., Press, O., Izsak, P. and Levy, O. (2022).
+#   [Transformer language models without positional encodings still learn positional information](https://arxiv.org/abs/2203.16634).
+#   Findings of EMNLP.
+# - Kak, A. (2025).
+#   [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/).
+#   Lecture slides, Purdue University.
+# - Kazemnejad, A., Padhi, I., Natesan Ramamurthy, K., Das, P. and Reddy, S. (2023).
+#   [The impact of positional encoding on length generalization in transformers](https://arxiv.org/abs/2305.19466).
+#   NeurIPS.
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+#   Section 3.4: the factor √d.
+# - Xiao, G., Tian, Y., Chen, B., Han, S. and Lewis, M. (2023).
+#   [Efficient streaming language models with attention sinks](https://arxiv.org/abs/2309.17453).
+# - Yan, H., Deng, B., Li, X. and Qiu, X. (2019).
+#   [TENER: Adapting transformer encoder for named entity recognition](https://arxiv.org/abs/1911.04474).
+# - Zhang, A., Lipton, Z. C., Li, M. & Smola, A. J. (2023).
+#   [Dive into Deep Learning](https://d2l.ai).
+#   Cambridge University Press.
+#   Section 11.6: positions.

@@ -9,8 +9,9 @@
 # %% [markdown]
 # # The Transformer
 #
-# **Attention lets tokens look at each other. What else does a network need to turn one sequence into another?** Four
-# parts, each a few lines long: a small network for each token, a norm, a sum, and a decoder that looks at what the encoder has read.
+# **Attention lets tokens look at each other.
+# What else does a network need to turn one sequence into another?**
+# Four parts, each a few lines long: a small network for each token, a norm, a sum, and a decoder that looks at what the encoder has read.
 #
 # After this chapter you can
 #
@@ -20,8 +21,7 @@
 # - count the parameters with a pencil;
 # - say what a residual connection keeps, and under which condition.
 #
-# It needs [Multi-head attention](08_multi_head_attention.ipynb), [Positions](09_positions.ipynb), [Masks](04_masks.ipynb), and from
-# [Sequence to sequence](05_sequence_to_sequence.ipynb) encoder, decoder and teacher forcing.
+# It needs [Multi-head attention](08_multi_head_attention.ipynb), [Positions](09_positions.ipynb), [Masks](04_masks.ipynb), and from [Sequence to sequence](05_sequence_to_sequence.ipynb) encoder, decoder and teacher forcing.
 
 # %%
 import math
@@ -44,18 +44,20 @@ cu.recall("multi_head_attention", "positions", "bahdanau_attention")
 #
 # *Section 1 of 7*
 #
-# One small task runs through this chapter. The source is a row of digits from 0 to 4. The target is its running totals on a clock with five hours, where 5 is 0 again:
-# 3, 3 + 4 = 7, 7 + 4 = 11 and 11 + 2 = 13 become 3, 2, 1 and 3.
+# One small task runs through this chapter.
+# The source is a row of digits from 0 to 4.
+# The target is its running totals on a clock with five hours, where 5 is 0 again: 3, 3 + 4 = 7, 7 + 4 = 11 and 11 + 2 = 13 become 3, 2, 1 and 3.
 #
 # | source | 3 | 4 | 4 | 2 |
 # |---|---|---|---|---|
 # | **target** | **3** | **2** | **1** | **3** |
 #
-# The next digit follows from the digit just written, the next one of the source, and a table of 5 × 5
-# sums. At the end your model does this, and we take its parts away one by one.
+# The next digit follows from the digit just written, the next one of the source, and a table of 5 × 5 sums.
+# At the end your model does this, and we take its parts away one by one.
 #
-# The **Transformer** ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)) has an encoder and a
-# decoder, as the translator of [Bahdanau attention](06_bahdanau_attention.ipynb) has, but no recurrence. Read the drawing upwards. It shows one of the paper's six blocks on each side:
+# The **Transformer** ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)) has an encoder and a decoder, as the translator of [Bahdanau attention](06_bahdanau_attention.ipynb) has, but no recurrence.
+# Read the drawing upwards.
+# It shows one of the paper's six blocks on each side:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 add = {"color": "yellow"}
@@ -119,7 +121,10 @@ cu.Drawing(
 # | masked self-attention | target | target | causal |
 # | [cross-attention](C_glossary.ipynb#cross-attention) | target | memory | padding of the source |
 #
-# The **memory** is what leaves the *last* encoder block, and each decoder block reads the same memory. The target needs no padding mask: its padding stands at the end, hidden by the causal mask, and does not count in the loss. New are the green boxes and "add & norm". From the bottom up:
+# The **memory** is what leaves the *last* encoder block, and each decoder block reads the same memory.
+# The target needs no padding mask: its padding stands at the end, hidden by the causal mask, and does not count in the loss.
+# New are the green boxes and "add & norm".
+# From the bottom up:
 
 # %%
 cu.quiz("transformer", "top_of_the_encoder")
@@ -129,12 +134,15 @@ cu.quiz("transformer", "top_of_the_encoder")
 #
 # *Section 2 of 7*
 #
-# Once the weights are fixed, attention is linear in the values: it only takes averages. So each block has a second sublayer, the
-# **[position-wise network](C_glossary.ipynb#position-wise-network)**, also called feed-forward network: two linear layers with a ReLU between them, for *each token on its own*,
+# Once the weights are fixed, attention is linear in the values: it only takes averages.
+# So each block has a second sublayer, the **[position-wise network](C_glossary.ipynb#position-wise-network)**, also called feed-forward network: two linear layers with a ReLU between them, for *each token on its own*,
 #
 # $$\mathrm{FFN}(x) = \max(0,\ xW_1 + b_1)\,W_2 + b_2 .$$
 #
-# $W_1$ has $d$ rows and `ffn_dim` columns, often $4d$, and $W_2$ leads back. By hand, with $d = 1$, `ffn_dim` 2, $W_1 = (1, -1)$, $W_2 = (1, 1)^\top$ and no biases: $\max(0, x) + \max(0, -x) = |x|$ (the table below). And who depends on whom? We exchange one of six tokens and look which rows of the output change.
+# $W_1$ has $d$ rows and `ffn_dim` columns, often $4d$, and $W_2$ leads back.
+# By hand, with $d = 1$, `ffn_dim` 2, $W_1 = (1, -1)$, $W_2 = (1, 1)^\top$ and no biases: $\max(0, x) + \max(0, -x) = |x|$ (the table below).
+# And who depends on whom?
+# We exchange one of six tokens and look which rows of the output change.
 
 
 # %%
@@ -172,13 +180,17 @@ by_hand = torch.cat([three, hidden, hidden.sum(dim=1, keepdim=True)], dim=1)
 pd.DataFrame(by_hand, columns=["token", "hidden 0", "hidden 1", "FFN"])
 
 # %% [markdown]
-# Behind the network one row changes, behind attention all six. In a block the network has to give $d$ numbers, because they are added to its input.
+# Behind the network one row changes, behind attention all six.
+# In a block the network has to give $d$ numbers, because they are added to its input.
 #
 # ### Which numbers form a group?
 #
-# A **norm** brings a group of numbers to mean 0 and variance 1, then multiplies by a learned scale and adds a learned shift. For **[layer norm](C_glossary.ipynb#layer-norm)**
-# ([Ba et al., 2016](https://arxiv.org/abs/1607.06450)) a group is *one token*. With a pencil: $(1, 2, 3, 4)$ has mean 2.5 and variance
-# $(1.5^2 + 0.5^2 + 0.5^2 + 1.5^2)/4 = 1.25$, so that the 1 becomes $-1.5/\sqrt{1.25} = -1.342$. (A tiny $\varepsilon$ under the root avoids 0/0.) Other groups are possible. Here are two sentences of two tokens with four features:
+# A **norm** brings a group of numbers to mean 0 and variance 1, then multiplies by a learned scale and adds a learned shift.
+# For **[layer norm](C_glossary.ipynb#layer-norm)** ([Ba et al., 2016](https://arxiv.org/abs/1607.06450)) a group is *one token*.
+# With a pencil: $(1, 2, 3, 4)$ has mean 2.5 and variance $(1.5^2 + 0.5^2 + 0.5^2 + 1.5^2)/4 = 1.25$, so that the 1 becomes $-1.5/\sqrt{1.25} = -1.342$.
+# (A tiny $\varepsilon$ under the root avoids 0/0.)
+# Other groups are possible.
+# Here are two sentences of two tokens with four features:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 pair = torch.tensor([[[1, 2, 3, 4], [5, 6, 7, 8]], [[5, 6, 7, 8], [5, 1, 0, -1]]]).float()
@@ -227,8 +239,10 @@ asked = ["the first 1 becomes", "another second token", "another second sentence
 pd.DataFrame(norms, index=asked).T
 
 # %% [markdown]
-# Numbers of one color share a mean and a variance. Over a sentence, the second token changes the first: in a decoder the future would leak into the past, whatever the mask says. Batch
-# norm ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch as well, padding included, and in eval mode it uses averages that it collected in training: another function. Of the three only layer norm looks at one token alone.
+# Numbers of one color share a mean and a variance.
+# Over a sentence, the second token changes the first: in a decoder the future would leak into the past, whatever the mask says.
+# Batch norm ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch as well, padding included, and in eval mode it uses averages that it collected in training: another function.
+# Of the three only layer norm looks at one token alone.
 
 # %%
 cu.quiz("transformer", "leaking_norm")
@@ -245,7 +259,8 @@ with cu.guard("Network and layer norm see one token; the two other norms let a l
 #
 # *Section 3 of 7*
 #
-# Let $f$ be a sublayer, an attention or a network. "Add" means that its output is *added* to its input, $x + f(x)$: a **[residual connection](C_glossary.ipynb#residual)** ([He et al., 2016](https://arxiv.org/abs/1512.03385)).
+# Let $f$ be a sublayer, an attention or a network.
+# "Add" means that its output is *added* to its input, $x + f(x)$: a **[residual connection](C_glossary.ipynb#residual)** ([He et al., 2016](https://arxiv.org/abs/1512.03385)).
 # The norm has two places:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -289,15 +304,23 @@ class Residual(nn.Module):
 
 
 # %% [markdown]
-# **After** ([post-norm](C_glossary.ipynb#post-norm-and-pre-norm)) is the order of the 2017 paper and of BERT, and the default of PyTorch's layers. **Before** (pre-norm) is the order of GPT-2, of ViT and of most
-# large language models since ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745) compare the two). With the norm before, the sum itself is never normalized, and so such a stack ends with one more norm.
+# **After** ([post-norm](C_glossary.ipynb#post-norm-and-pre-norm)) is the order of the 2017 paper and of BERT, and the default of PyTorch's layers.
+# **Before** (pre-norm) is the order of GPT-2, of ViT and of most large language models since ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745) compare the two).
+# With the norm before, the sum itself is never normalized, and so such a stack ends with one more norm.
 #
-# **[Dropout](C_glossary.ipynb#dropout)** (in training a random share of the numbers becomes 0) has three places here: the sum of embedding and position, the output of each sublayer before it is added (these two are the paper's), and the hidden layer of the network. PyTorch's layers drop attention weights, too.
+# **[Dropout](C_glossary.ipynb#dropout)** (in training a random share of the numbers becomes 0) has three places here: the sum of embedding and position, the output of each sublayer before it is added (these two are the paper's), and the hidden layer of the network.
+# PyTorch's layers drop attention weights, too.
 #
 # ### What does the sum keep?
 #
-# We stack 24 random position-wise networks, without biases, in four ways. The size of $f$ matters: $f(x)$ is $s$ times as large as $x$. PyTorch's initialization gives about $s = 0.24$ (printed below); we try $s = 1$ as well. Two
-# questions, over three seeds each. How large is the gradient that arrives at the input? (It is 1 if the layers change nothing.) And what share of the input's variance can a *linear* map compute from the output? (This is $R^2$, on new tokens; 0 is no better than the mean.)
+# We stack 24 random position-wise networks, without biases, in four ways.
+# The size of $f$ matters: $f(x)$ is $s$ times as large as $x$.
+# PyTorch's initialization gives about $s = 0.24$ (printed below); we try $s = 1$ as well.
+# Two questions, over three seeds each.
+# How large is the gradient that arrives at the input?
+# (It is 1 if the layers change nothing.)
+# And what share of the input's variance can a *linear* map compute from the output?
+# (This is $R^2$, on new tokens; 0 is no better than the mean.)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -370,9 +393,17 @@ for s, name, seed in measured:
 fig
 
 # %% [markdown]
-# *Left.* With neither, and $s = 0.24$, the gradient falls to about $10^{-5}$ behind 8 layers: $0.24^8$. With $s = 1$ the same stack keeps it: 0.64 to 0.69 behind 24 layers. So whether it vanishes depends on the initialization. A norm alone prevents it, too: 0.3 to 2.1 behind 24 layers.
+# *Left.*
+# With neither, and $s = 0.24$, the gradient falls to about $10^{-5}$ behind 8 layers: $0.24^8$.
+# With $s = 1$ the same stack keeps it: 0.64 to 0.69 behind 24 layers.
+# So whether it vanishes depends on the initialization.
+# A norm alone prevents it, too: 0.3 to 2.1 behind 24 layers.
 #
-# *Right.* Without a residual connection a linear map finds at most 0.03 of the input behind 8 layers, with or without a norm, for either size. With one, 24 layers leave 0.79 to 0.81 (norm before) and 0.63 to 0.65 (after) if $s = 0.24$, but 0.33 to 0.36 and nothing if $s = 1$, where each layer adds as much as it reads. **A residual connection keeps the input readable as long as each layer adds little.** (In random networks; training may change this.)
+# *Right.*
+# Without a residual connection a linear map finds at most 0.03 of the input behind 8 layers, with or without a norm, for either size.
+# With one, 24 layers leave 0.79 to 0.81 (norm before) and 0.63 to 0.65 (after) if $s = 0.24$, but 0.33 to 0.36 and nothing if $s = 1$, where each layer adds as much as it reads.
+# **A residual connection keeps the input readable as long as each layer adds little.**
+# (In random networks; training may change this.)
 
 # %%
 cu.quiz("transformer", "normed_stream")
@@ -405,7 +436,8 @@ with cu.guard(
 #
 # *Section 4 of 7*
 #
-# The **encoder block** is self-attention, then the network, each inside its residual. A residual calls its sublayer with what the sublayer has to read, normalized or not:
+# The **encoder block** is self-attention, then the network, each inside its residual.
+# A residual calls its sublayer with what the sublayer has to read, normalized or not:
 
 
 # %%
@@ -430,8 +462,12 @@ class EncoderBlock(nn.Module):
 #
 # *build · 10 minutes*
 #
-# Its forward pass has three sublayers: masked self-attention, cross-attention to the memory, network. Write it. `block` has `self_attention`, `cross_attention` and `feed_forward`, and for each
-# its residual: `around_self`, `around_cross` and `around_feed_forward`. Residuals and attentions are called as in the encoder block. `attn_mask` is for target tokens among themselves, `memory_mask` for the memory; both may be `None`. The model below uses your function, once it passes.
+# Its forward pass has three sublayers: masked self-attention, cross-attention to the memory, network.
+# Write it.
+# `block` has `self_attention`, `cross_attention` and `feed_forward`, and for each its residual: `around_self`, `around_cross` and `around_feed_forward`.
+# Residuals and attentions are called as in the encoder block.
+# `attn_mask` is for target tokens among themselves, `memory_mask` for the memory; both may be `None`.
+# The model below uses your function, once it passes.
 
 
 # %% tags=["exercise", "build"]
@@ -480,8 +516,10 @@ class DecoderBlock(nn.Module):
 
 
 # %% [markdown]
-# Are they PyTorch's layers? We compare outputs, and the gradients of inputs and of all weights, for both places of the norm, with a padded source and random weights everywhere. PyTorch has other names for the weights, keeps
-# $W_Q, W_K, W_V$ in one table, and its masks say True = must **not** be looked at; `blocks.by_weights` translates both. The lines below are encoder and decoder in turn: 17 gradients are those of the input and of 16 weights, 28 those of two inputs and 26 weights.
+# Are they PyTorch's layers?
+# We compare outputs, and the gradients of inputs and of all weights, for both places of the norm, with a padded source and random weights everywhere.
+# PyTorch has other names for the weights, keeps $W_Q, W_K, W_V$ in one table, and its masks say True = must **not** be looked at; `blocks.by_weights` translates both.
+# The lines below are encoder and decoder in turn: 17 gradients are those of the input and of 16 weights, 28 those of two inputs and 26 weights.
 
 # %%
 num_heads = 4  # try 1 | 2 | 4 | 8
@@ -507,8 +545,10 @@ cu.quiz("transformer", "three_masks")
 #
 # *Section 5 of 7*
 #
-# What is left are the ends. **Below**, a token becomes a row of an embedding matrix, times $\sqrt d$, plus its position. Rows are drawn with standard deviation $1/\sqrt d$; after the factor their entries are about
-# as large as the sines. **Above**, the output layer turns each vector of the decoder into a logit for each target token.
+# What is left are the ends.
+# **Below**, a token becomes a row of an embedding matrix, times $\sqrt d$, plus its position.
+# Rows are drawn with standard deviation $1/\sqrt d$; after the factor their entries are about as large as the sines.
+# **Above**, the output layer turns each vector of the decoder into a logit for each target token.
 
 
 # %%
@@ -576,13 +616,16 @@ for place in ("before", "after"):
 print("source", *totals.names(rows.source[0]), "→", *totals.names(rows.target_out[0]))
 
 # %% [markdown]
-# Both orders are equal to `cu.Transformer`. Each vocabulary has five digits and four special tokens. The last line is a pair of the task: 4, 4 + 1, 4 + 1 + 2, …
+# Both orders are equal to `cu.Transformer`.
+# Each vocabulary has five digits and four special tokens.
+# The last line is a pair of the task: 4, 4 + 1, 4 + 1 + 2, …
 #
 # ### Exercise 2 · Count
 #
 # *predict · 6 minutes*
 #
-# What do the parts of a model cost? Here for $d = 64$ and `ffn_dim` 256:
+# What do the parts of a model cost?
+# Here for $d = 64$ and `ffn_dim` 256:
 #
 # | part | what it has | parameters |
 # |---|---|---|
@@ -592,8 +635,8 @@ print("source", *totals.names(rows.source[0]), "→", *totals.names(rows.target_
 # | embedding | a row of $d$ for each token | $9 \cdot 64 = 576$ |
 # | output layer | a column of $d$ and a bias for each target token | $9 \cdot 65 = 585$ |
 #
-# Now $d = 8$, `ffn_dim` 16, 2 heads, 3 encoder and 3 decoder blocks, the norm before, 10 source tokens and 14 target tokens. How many parameters are there in (a) one attention, (b) one position-wise network, (c) one decoder block? (d) How many more
-# does an attention with 4 heads have? (e) How many are there in the whole model?
+# Now $d = 8$, `ffn_dim` 16, 2 heads, 3 encoder and 3 decoder blocks, the norm before, 10 source tokens and 14 target tokens.
+# How many parameters are there in (a) one attention, (b) one position-wise network, (c) one decoder block? (d) How many more does an attention with 4 heads have? (e) How many are there in the whole model?
 
 
 # %% tags=["exercise", "predict"]
@@ -618,14 +661,20 @@ def counted_solution():
 cu.checks.counted(counted_solution)
 
 # %% [markdown]
-# The base model of the paper has 6 + 6 blocks and about 37,000 tokens that both languages share. It uses *one* matrix as both embeddings and as output layer (**weight tying**, [Press and Wolf, 2017](https://arxiv.org/abs/1608.05859)): $44.1 + 18.9 = 63$ million parameters by our count, 44.1 in the blocks; the paper's table says 65. Our models have three matrices.
+# The base model of the paper has 6 + 6 blocks and about 37,000 tokens that both languages share.
+# It uses *one* matrix as both embeddings and as output layer (**weight tying**, [Press and Wolf, 2017](https://arxiv.org/abs/1608.05859)): $44.1 + 18.9 = 63$ million parameters by our count, 44.1 in the blocks; the paper's table says 65.
+# Our models have three matrices.
 #
 # ## Who can see whom?
 #
 # *Section 6 of 7*
 #
-# In training the whole target is known, and one forward pass gives the logits of all next tokens (teacher forcing). Later there is only what has been written so far. Both have to give the same numbers, and so no later
-# token may change an earlier logit, in training mode *or* in eval mode. First predict, then exchange tokens in the explorer and read upwards. What changes if you exchange padding? And what without the causal mask?
+# In training the whole target is known, and one forward pass gives the logits of all next tokens (teacher forcing).
+# Later there is only what has been written so far.
+# Both have to give the same numbers, and so no later token may change an earlier logit, in training mode *or* in eval mode.
+# First predict, then exchange tokens in the explorer and read upwards.
+# What changes if you exchange padding?
+# And what without the causal mask?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -662,9 +711,13 @@ tested = pd.DataFrame(tests, ["largest forbidden change", "smallest required cha
 tested.astype(float).T.map("{:.2f}".format).replace("nan", "–")
 
 # %% [markdown]
-# Changes of logits are 0.00 where none is allowed. So writing step by step gives the same as all at once, a token changes no logit before its own place, in both modes, and what stands in the padding does not matter. From its own place on a changed token moves each logit vector, by 0.09 at least. These three tests are worth a run on every decoder: a mask that lets one token too many through, or is left out in eval mode, fails the second.
+# Changes of logits are 0.00 where none is allowed.
+# So writing step by step gives the same as all at once, a token changes no logit before its own place, in both modes, and what stands in the padding does not matter.
+# From its own place on a changed token moves each logit vector, by 0.09 at least.
+# These three tests are worth a run on every decoder: a mask that lets one token too many through, or is left out in eval mode, fails the second.
 #
-# Such a model that has learned French answers below ([Translating](11_translating.ipynb) trains one): its maps are the weights of your three orange boxes. Choose *French to French* and a number above the diagonal: what does *mask* say?
+# Such a model that has learned French answers below ([Translating](11_translating.ipynb) trains one): its maps are the weights of your three orange boxes.
+# Choose *French to French* and a number above the diagonal: what does *mask* say?
 
 # %%
 cu.live.translator("she has a red car .")
@@ -679,8 +732,15 @@ with cu.guard("No later token and no padding changes a logit that it may not, in
 #
 # *Section 7 of 7*
 #
-# Now the task of the first page, with the model that you have written: one encoder block and one decoder block, $d = 64$, the norm before. Rows of 3 to 6 digits are drawn at random. Those whose first three digits, read as a number with base 5, are a multiple of 7 (such as 0 1 2) never occur in training: they are
-# the test. First the usual questions. By hand, with the table above, there are 49,984 + 66,752 parameters in the blocks, 256 in the last norms, 1,152 in the embeddings and 585 in the output layer: 118,729. (The question mark is Adam's first step; so the rate rises over 50 steps.) *Rows right* counts rows in which each token is right if those before it are right; then the row that is written step by step is right, too. In the maps a row is the token that was read, from which the next one is written. Dashed is ln 5, a guess among the digits.
+# Now the task of the first page, with the model that you have written: one encoder block and one decoder block, $d = 64$, the norm before.
+# Rows of 3 to 6 digits are drawn at random.
+# Those whose first three digits, read as a number with base 5, are a multiple of 7 (such as 0 1 2) never occur in training: they are the test.
+# First the usual questions.
+# By hand, with the table above, there are 49,984 + 66,752 parameters in the blocks, 256 in the last norms, 1,152 in the embeddings and 585 in the output layer: 118,729.
+# (The question mark is Adam's first step; so the rate rises over 50 steps.)
+# *Rows right* counts rows in which each token is right if those before it are right; then the row that is written step by step is right, too.
+# In the maps a row is the token that was read, from which the next one is written.
+# Dashed is ln 5, a guess among the digits.
 
 # %% tags=["nbval-ignore-output"]
 steps = 250  # try 50 … 300
@@ -752,14 +812,21 @@ for name in ("three_times_as_long", "lower_rate"):
 taken
 
 # %% [markdown]
-# In the maps above, when this page was made, the cross-attention lay mostly on the diagonal, on the digit of the source that comes next, and the rest on the last tokens. The self-attention was spread out: the digit just written need not be looked up, since the residual connection passes it on.
+# In the maps above, when this page was made, the cross-attention lay mostly on the diagonal, on the digit of the source that comes next, and the rest on the last tokens.
+# The self-attention was spread out: the digit just written need not be looked up, since the residual connection passes it on.
 #
-# Each row of the table has three seeds, at rate 0.01. The model of this page gets every digit right; copying the source gets 0.40 (the first digit of a row is its total). Zeroed memory, no positions or no residual connections leave at most 0.42 of the digits: hardly more than copying. (Zeroed memory leaves less than a guess, 0.20: the rows of the test begin as none in training does.)
+# Each row of the table has three seeds, at rate 0.01.
+# The model of this page gets every digit right; copying the source gets 0.40 (the first digit of a row is its total).
+# Zeroed memory, no positions or no residual connections leave at most 0.42 of the digits: hardly more than copying.
+# (Zeroed memory leaves less than a guess, 0.20: the rows of the test begin as none in training does.)
 #
-# Are all three needed? Without the memory the decoder knows nothing of the source, and without positions the source is a bag of digits. But without residual connections single runs of 750 steps (above the table) give 0.28 of the digits at rate 0.01, and 0.87 at 0.003 and at 0.001: most of the task can be learned. **A comparison at one rate shows what a part does at that rate.**
+# Are all three needed?
+# Without the memory the decoder knows nothing of the source, and without positions the source is a bag of digits.
+# But without residual connections single runs of 750 steps (above the table) give 0.28 of the digits at rate 0.01, and 0.87 at 0.003 and at 0.001: most of the task can be learned.
+# **A comparison at one rate shows what a part does at that rate.**
 #
-# Where the norm stands, and whether there is one at all, makes no difference to the digits here, and batch norm
-# does as well. Without the networks the model has less than half of the parameters and gets 0.88 to 0.99 of the digits right, after 750 steps 1.00 (once).
+# Where the norm stands, and whether there is one at all, makes no difference to the digits here, and batch norm does as well.
+# Without the networks the model has less than half of the parameters and gets 0.88 to 0.99 of the digits right, after 750 steps 1.00 (once).
 #
 # The toy does *not* show that norms and networks are superfluous: one block on each side, five digits and rows of nearly the same length are an easy case.
 #
@@ -767,8 +834,13 @@ taken
 #
 # *bug · 8 minutes*
 #
-# A colleague has written the three sublayers anew and loads the weights that you have trained. There is no dropout, and so with the same weights the logits have to be the same, in both modes. Below are the losses of the test rows and the largest difference of a logit. There are two
-# mistakes. One shows in eval mode only. The other, when this page was made, hardly changed the loss, but the logits. Find both, and write `fixed_block` with all three sublayers.
+# A colleague has written the three sublayers anew and loads the weights that you have trained.
+# There is no dropout, and so with the same weights the logits have to be the same, in both modes.
+# Below are the losses of the test rows and the largest difference of a logit.
+# There are two mistakes.
+# One shows in eval mode only.
+# The other, when this page was made, hardly changed the loss, but the logits.
+# Find both, and write `fixed_block` with all three sublayers.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -823,9 +895,14 @@ cu.checks.fixed_block(fixed_block_solution)
 #
 # *open · 5 minutes*
 #
-# In this table the norm looks superfluous, batch norm as good as layer norm, and the network a luxury. Choose one of the three. Which experiment would show that the part is needed elsewhere: which task, which size, what is held equal, which plainer model stands beside it? And which result would convince you that it is not needed?
+# In this table the norm looks superfluous, batch norm as good as layer norm, and the network a luxury.
+# Choose one of the three.
+# Which experiment would show that the part is needed elsewhere: which task, which size, what is held equal, which plainer model stands beside it?
+# And which result would convince you that it is not needed?
 #
-# *To compare:* for the norm, the same task with 1, 4 and 12 blocks on each side, with and without norms, each at the best of the same four rates on validation rows, three seeds. It is needed if the models without it fall behind as the depth grows, at each of the rates. It is not needed if both learn equally well at each depth.
+# *To compare:* for the norm, the same task with 1, 4 and 12 blocks on each side, with and without norms, each at the best of the same four rates on validation rows, three seeds.
+# It is needed if the models without it fall behind as the depth grows, at each of the rates.
+# It is not needed if both learn equally well at each depth.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -843,14 +920,19 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - Encoder block: self-attention, network. Decoder block: masked self-attention, cross-attention to the memory, network. Around each sublayer stand a residual connection and a layer norm.
+# - Encoder block: self-attention, network.
+#   Decoder block: masked self-attention, cross-attention to the memory, network.
+#   Around each sublayer stand a residual connection and a layer norm.
 # - The memory leaves the encoder at the top, and each decoder block reads it.
-# - Network and layer norm see one token at a time. A norm over the sentence, and in training one over the batch, lets the future in, whatever the mask says.
-# - Without a residual connection no linear map finds the input behind 24 random layers; with one it can as long as each layer adds little. Whether gradients vanish without it depends on the initialization.
+# - Network and layer norm see one token at a time.
+#   A norm over the sentence, and in training one over the batch, lets the future in, whatever the mask says.
+# - Without a residual connection no linear map finds the input behind 24 random layers; with one it can as long as each layer adds little.
+#   Whether gradients vanish without it depends on the initialization.
 # - At one rate a part can look necessary that at another rate is not.
 # - Test a decoder: step by step against all at once, a later token in both modes, another padding.
 #
-# Next: [Translating](11_translating.ipynb), where this model learns French and writes word by word. Deeper stacks, and both places of the norm: [Training transformers](12_training_transformers.ipynb).
+# Next: [Translating](11_translating.ipynb), where this model learns French and writes word by word.
+# Deeper stacks, and both places of the norm: [Training transformers](12_training_transformers.ipynb).
 #
 # ## Quiz
 
@@ -860,10 +942,23 @@ cu.quiz("transformer")
 # %% [markdown]
 # ## References
 #
-# - Ba, J. L., Kiros, J. R. and Hinton, G. E. (2016). [Layer normalization](https://arxiv.org/abs/1607.06450).
-# - He, K., Zhang, X., Ren, S. and Sun, J. (2016). [Deep residual learning for image recognition](https://arxiv.org/abs/1512.03385). CVPR.
-# - Ioffe, S. and Szegedy, C. (2015). [Batch normalization: Accelerating deep network training by reducing internal covariate shift](https://arxiv.org/abs/1502.03167). ICML.
-# - Press, O. and Wolf, L. (2017). [Using the output embedding to improve language models](https://arxiv.org/abs/1608.05859). EACL.
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Sections 3 and 5.4.
-# - Xiong, R. et al. (2020). [On layer normalization in the Transformer architecture](https://arxiv.org/abs/2002.04745). ICML.
-# - PyTorch. [TransformerEncoderLayer](https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoderLayer.html), [TransformerDecoderLayer](https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerDecoderLayer.html).
+# - Ba, J. L., Kiros, J. R. and Hinton, G. E. (2016).
+#   [Layer normalization](https://arxiv.org/abs/1607.06450).
+# - He, K., Zhang, X., Ren, S. and Sun, J. (2016).
+#   [Deep residual learning for image recognition](https://arxiv.org/abs/1512.03385).
+#   CVPR.
+# - Ioffe, S. and Szegedy, C. (2015).
+#   [Batch normalization: Accelerating deep network training by reducing internal covariate shift](https://arxiv.org/abs/1502.03167).
+#   ICML.
+# - Press, O. and Wolf, L. (2017).
+#   [Using the output embedding to improve language models](https://arxiv.org/abs/1608.05859).
+#   EACL.
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+#   Sections 3 and 5.4.
+# - Xiong, R. et al. (2020).
+#   [On layer normalization in the Transformer architecture](https://arxiv.org/abs/2002.04745).
+#   ICML.
+# - PyTorch.
+#   [TransformerEncoderLayer](https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoderLayer.html), [TransformerDecoderLayer](https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerDecoderLayer.html).

@@ -9,8 +9,10 @@
 # %% [markdown]
 # # Translating
 #
-# The Transformer reads an English sentence and the beginning of a French one, and gives a probability to each word that may come next. A translation is a
-# whole sentence. **How do we get from the next word to the best sentence, and what does each word cost?** Three steps of a trained translator for *i'm home .*:
+# The Transformer reads an English sentence and the beginning of a French one, and gives a probability to each word that may come next.
+# A translation is a whole sentence.
+# **How do we get from the next word to the best sentence, and what does each word cost?**
+# Three steps of a trained translator for *i'm home .*:
 #
 # ```
 # je      0.90        je suis    0.95        je suis chez    0.97        …
@@ -24,8 +26,7 @@
 # - write a decoder that keeps its keys and values, and count what this saves;
 # - look at attention by layer and head, and measure what can be read off it.
 #
-# It needs [The Transformer](10_transformer.ipynb): the model, its masks and teacher forcing; and from [Bahdanau attention](06_bahdanau_attention.ipynb) the translator
-# with which we compare, and the alignment error rate.
+# It needs [The Transformer](10_transformer.ipynb): the model, its masks and teacher forcing; and from [Bahdanau attention](06_bahdanau_attention.ipynb) the translator with which we compare, and the alignment error rate.
 
 # %%
 import math
@@ -52,9 +53,10 @@ cu.recall("transformer", "bahdanau_attention", "sequence_to_sequence")
 #
 # *Section 1 of 4*
 #
-# Data, loss and loop are those of [Bahdanau attention](06_bahdanau_attention.ipynb#Training-it), and so the results can be compared: the small world's sentences, cross-entropy over the real target tokens, nine
-# epochs, a rate that rises over 50 steps and falls to zero. New is the model: `cu.Transformer`, equal to what you wrote in the last chapter, 64 wide, with 4 heads, 2 + 2 layers, the norm first, and no dropout. In training the decoder reads the whole right sentence at once (**teacher forcing**), and the causal mask
-# hides what it has to say. By hand, with $d$ = 64 and $m$ = `ffn_dim`: six attentions of $4(d^2 + d)$, four networks of $2dm + m + d$, twelve norms of $2d$, two embeddings, and an output layer of $(d + 1)$ numbers for each French word.
+# Data, loss and loop are those of [Bahdanau attention](06_bahdanau_attention.ipynb#Training-it), and so the results can be compared: the small world's sentences, cross-entropy over the real target tokens, nine epochs, a rate that rises over 50 steps and falls to zero.
+# New is the model: `cu.Transformer`, equal to what you wrote in the last chapter, 64 wide, with 4 heads, 2 + 2 layers, the norm first, and no dropout.
+# In training the decoder reads the whole right sentence at once (**teacher forcing**), and the causal mask hides what it has to say.
+# By hand, with $d$ = 64 and $m$ = `ffn_dim`: six attentions of $4(d^2 + d)$, four networks of $2dm + m + d$, twelve norms of $2d$, two embeddings, and an output layer of $(d + 1)$ numbers for each French word.
 
 # %%
 world = small_world("fr")
@@ -103,11 +105,15 @@ print("test sentences: BLEU {:.2f}, exact {:.2f}".format(*score(model, world.tes
 pd.DataFrame({"French": cu.translate(model, FOUR, *vocabularies)}, index=FOUR)
 
 # %% [markdown]
-# The parameters are as counted by hand, and the first loss is near $\ln 570 = 6.35$. The four sentences **are in the training data**; that they are right says nothing about translating. The 400 test sentences are not: of them 0.86 to 0.89 are right in the stored runs of three seeds.
+# The parameters are as counted by hand, and the first loss is near $\ln 570 = 6.35$.
+# The four sentences **are in the training data**; that they are right says nothing about translating.
+# The 400 test sentences are not: of them 0.86 to 0.89 are right in the stored runs of three seeds.
 #
 # ### Against the recurrent translator
 #
-# The translator of [Bahdanau attention](06_bahdanau_attention.ipynb) reads and writes with a GRU and looks back once for each word. Both have the same sentences and batches, nine epochs, nearly as many parameters, and three seeds. Each has one rate, 0.009 there and 0.007 here; they were not tuned against each other.
+# The translator of [Bahdanau attention](06_bahdanau_attention.ipynb) reads and writes with a GRU and looks back once for each word.
+# Both have the same sentences and batches, nine epochs, nearly as many parameters, and three seeds.
+# Each has one rate, 0.009 there and 0.007 here; they were not tuned against each other.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -138,14 +144,20 @@ compared = pd.DataFrame(
 compared.T
 
 # %% [markdown]
-# In each seed the Transformer gets more of the unread sentences right. (Among the 55 longest, seed by seed, it leads by 11, 1 and 11 sentences.) It also fits the sentences that it reads nearly perfectly (0.00 per token, against 0.04).
+# In each seed the Transformer gets more of the unread sentences right.
+# (Among the 55 longest, seed by seed, it leads by 11, 1 and 11 sentences.)
+# It also fits the sentences that it reads nearly perfectly (0.00 per token, against 0.04).
 #
-# The table does not say *why*. The two differ in many things at once: self-attention on both sides, several heads and layers, residual connections, norms. "Because any two words are a single step apart" would need an experiment that changes this and nothing else.
+# The table does not say *why*.
+# The two differ in many things at once: self-attention on both sides, several heads and layers, residual connections, norms.
+# "Because any two words are a single step apart" would need an experiment that changes this and nothing else.
 #
 # ### What waits for what
 #
-# Why do people train Transformers, then? [Self-attention](07_self_attention.ipynb) counted the matrix products that **wait for each other**: however many processors there are, these are computed one after the other. Here are both translators in the same unit, for sentences of $n$ source and $n$ target tokens. In training all
-# words of the target are known; in translating each word waits for the one before.
+# Why do people train Transformers, then?
+# [Self-attention](07_self_attention.ipynb) counted the matrix products that **wait for each other**: however many processors there are, these are computed one after the other.
+# Here are both translators in the same unit, for sentences of $n$ source and $n$ target tokens.
+# In training all words of the target are known; in translating each word waits for the one before.
 
 # %%
 n = 40  # try 5 … 60
@@ -156,9 +168,13 @@ waiting = pd.DataFrame(waiting, index=["training", "translating"]).T.unstack()
 waiting
 
 # %% [markdown]
-# In training, the Transformer has 29 waiting products at every length; the recurrent model has 53 for 10 tokens and 203 for 40, five more for each token. So with enough processors, a longer sentence need not take a Transformer longer. With few processors less is gained: what does not wait still has to be computed.
+# In training, the Transformer has 29 waiting products at every length; the recurrent model has 53 for 10 tokens and 203 for 40, five more for each token.
+# So with enough processors, a longer sentence need not take a Transformer longer.
+# With few processors less is gained: what does not wait still has to be computed.
 #
-# In translating it is the other way round. The recurrent model's steps waited already: its numbers stay. Each word of the Transformer waits for the one before *and* goes through all layers, 21 products for each: 848 for 40 words, four times as many as the recurrent one.
+# In translating it is the other way round.
+# The recurrent model's steps waited already: its numbers stay.
+# Each word of the Transformer waits for the one before *and* goes through all layers, 21 products for each: 848 for 40 words, four times as many as the recurrent one.
 
 # %%
 cu.quiz("translating", "waiting")
@@ -180,8 +196,12 @@ with cu.guard(
 #
 # *Section 2 of 4*
 #
-# The network gives probabilities for the *next* word. The probability of a sentence is the product of those of its words, `<eos>` included. **Greedy decoding**, as in [Sequence to sequence](05_sequence_to_sequence.ipynb#Word-by-word), takes the most probable word at each step. That need not lead to the most probable sentence.
-# Here is a language of four words. After A the model is undecided, after B it is sure:
+# The network gives probabilities for the *next* word.
+# The probability of a sentence is the product of those of its words, `<eos>` included.
+# **Greedy decoding**, as in [Sequence to sequence](05_sequence_to_sequence.ipynb#Word-by-word), takes the most probable word at each step.
+# That need not lead to the most probable sentence.
+# Here is a language of four words.
+# After A the model is undecided, after B it is sure:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -209,15 +229,22 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# Greedy decoding goes the red way and ends with 0.20. A **beam** of size 2 keeps the two best beginnings (colored), whatever they begin with: A and B, then "B C" and "A C". It finds 0.36. Keeping all beginnings would find the best sentence for sure,
-# but with 1,000 words there are $1000^t$ of them after $t$ steps.
+# Greedy decoding goes the red way and ends with 0.20.
+# A **beam** of size 2 keeps the two best beginnings (colored), whatever they begin with: A and B, then "B C" and "A C".
+# It finds 0.36.
+# Keeping all beginnings would find the best sentence for sure, but with 1,000 words there are $1000^t$ of them after $t$ steps.
 #
 # ### Exercise 1 · A beam on paper
 #
 # *predict · 8 minutes*
 #
-# The first word is E with 0.4, F with 0.35, G with 0.25. After E: X 0.4, Y 0.35, end 0.25. After F: X 0.5, Y 0.3, end 0.2. After G always X. After X and Y always the end. Which probability has (a) the sentence of greedy decoding; (b) that of a beam of two;
-# (c) the best sentence of all? (d) A beam of three runs for five steps, `<eos>` included. For how many beginnings does the model compute next words in all? (e) A sentence with $n = 6$ tokens (`<eos>` included) has log-probability $-1.9$. Ranked by $\log p\,/\,\big((5+n)/6\big)^{1}$, which number does it get?
+# The first word is E with 0.4, F with 0.35, G with 0.25.
+# After E: X 0.4, Y 0.35, end 0.25.
+# After F: X 0.5, Y 0.3, end 0.2.
+# After G always X. After X and Y always the end.
+# Which probability has (a) the sentence of greedy decoding; (b) that of a beam of two; (c) the best sentence of all? (d) A beam of three runs for five steps, `<eos>` included.
+# For how many beginnings does the model compute next words in all? (e) A sentence with $n = 6$ tokens (`<eos>` included) has log-probability $-1.9$.
+# Ranked by $\log p\,/\,\big((5+n)/6\big)^{1}$, which number does it get?
 
 
 # %% tags=["exercise", "predict"]
@@ -239,14 +266,19 @@ def predicted_beams_solution():
 cu.checks.predicted_beams(predicted_beams_solution)
 
 # %% [markdown]
-# A beam, too, can lose the best sentence, as (c) shows. The last question is about a second difficulty: each word makes the product smaller, so plain probabilities prefer short sentences. [Wu et al. (2016)](https://arxiv.org/abs/1609.08144) divide the log-probability of a
-# finished sentence of $n$ tokens by $\big((5+n)/6\big)^{\lambda}$, the **length penalty**. [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) set $\lambda = 0.6$, and so does the search below.
+# A beam, too, can lose the best sentence, as (c) shows.
+# The last question is about a second difficulty: each word makes the product smaller, so plain probabilities prefer short sentences.
+# [Wu et al. (2016)](https://arxiv.org/abs/1609.08144) divide the log-probability of a finished sentence of $n$ tokens by $\big((5+n)/6\big)^{\lambda}$, the **length penalty**.
+# [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) set $\lambda = 0.6$, and so does the search below.
 #
 # ### Exercise 2 · Grow the beams
 #
 # *build · 10 minutes*
 #
-# One step: each beam may go on with each word. Give the `size` best continuations of all of them together. The search below uses your function. In it, `next_word(prefixes, rows)` gives the log-probabilities of the next word for each beginning; `rows` says from which beam each goes on, which only section 3 needs.
+# One step: each beam may go on with each word.
+# Give the `size` best continuations of all of them together.
+# The search below uses your function.
+# In it, `next_word(prefixes, rows)` gives the log-probabilities of the next word for each beginning; `rows` says from which beam each goes on, which only section 3 needs.
 
 
 # %% tags=["exercise", "build"]
@@ -345,13 +377,21 @@ for line in some:
 print(f"greedy and beam of 4: the package's words in {same} of {len(some)} sentences")
 
 # %% [markdown]
-# In the language of four words, greedy decoding ends with 0.20, and a beam of two finds 0.36. (A beam of one is not quite greedy decoding: it may remember a sentence that has ended, and go on.)
+# In the language of four words, greedy decoding ends with 0.20, and a beam of two finds 0.36.
+# (A beam of one is not quite greedy decoding: it may remember a sentence that has ended, and go on.)
 #
-# Then real words. You have trained one translator; from here on we use a stored one, so that we all see the same sentences. It is that of [Start here](00_start_here.ipynb): the same class and size, trained on 14,000 sentences of the grammar and a hundred everyday ones, with 500 others of the grammar for the test. `Recomputing` makes a next-word function of any model: it runs the whole decoder over the whole beginning, for all beams at once. Below each sentence stand its greedy translation and that of a beam. Both are word for word those of the package, which we may use from now on: it takes many sentences at once.
+# Then real words.
+# You have trained one translator; from here on we use a stored one, so that we all see the same sentences.
+# It is that of [Start here](00_start_here.ipynb): the same class and size, trained on 14,000 sentences of the grammar and a hundred everyday ones, with 500 others of the grammar for the test.
+# `Recomputing` makes a next-word function of any model: it runs the whole decoder over the whole beginning, for all beams at once.
+# Below each sentence stand its greedy translation and that of a beam.
+# Both are word for word those of the package, which we may use from now on: it takes many sentences at once.
 #
 # ### Whose error?
 #
-# Does a beam translate better? The stored Transformers of section 1, with several beams, on the 400 test sentences. *Tokens* is the mean length of a translation; that of the right ones is 5.84.
+# Does a beam translate better?
+# The stored Transformers of section 1, with several beams, on the 400 test sentences.
+# *Tokens* is the mean length of a translation; that of the right ones is 5.84.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 settings = {"greedy": "1", "beam of 2": "2", "beam of 4": "4", "beam of 8": "8",
@@ -370,9 +410,17 @@ beam_table = pd.DataFrame(
 beam_table.rename_axis("seeds 0 / 1 / 2")
 
 # %% [markdown]
-# Little. A beam of two or more gets at most two sentences more right, and from four on nothing changes. In seed 1 BLEU rises by two points all the same: there greedy translations are too long, 5.90 tokens, and those of a beam are not. The length penalty hardly matters here.
+# Little.
+# A beam of two or more gets at most two sentences more right, and from four on nothing changes.
+# In seed 1 BLEU rises by two points all the same: there greedy translations are too long, 5.90 tokens, and those of a beam are not.
+# The length penalty hardly matters here.
 #
-# So where do the wrong translations come from? There are two suspects. In a **search error** decoding has missed a sentence that the model gives a *higher* probability. We can see those where the missed sentence is the right one. In a **model error** the model gives its own wrong sentence the higher one: no search can repair that. To decide, ask the model for both probabilities (with teacher forcing, in one pass).
+# So where do the wrong translations come from?
+# There are two suspects.
+# In a **search error** decoding has missed a sentence that the model gives a *higher* probability.
+# We can see those where the missed sentence is the right one.
+# In a **model error** the model gives its own wrong sentence the higher one: no search can repair that.
+# To decide, ask the model for both probabilities (with teacher forcing, in one pass).
 
 
 # %%
@@ -426,8 +474,11 @@ kinds_of_errors = [
 pd.DataFrame(errors_of, index=kinds_of_errors)
 
 # %% [markdown]
-# Of 107 wrong translations 9 are such search errors; with a beam of 4 no such case is left, and 8 of these sentences become right. But 3 others that were right become wrong, since the model gives another sentence a still higher probability, and so 102 are wrong. The 98 model errors stay: more data or a better model may help, a larger beam does not.
-# (A search can also be *too* good. On real sentences large beams were found to translate worse than small ones, mostly because their output was too short: [Koehn and Knowles, 2017](https://arxiv.org/abs/1706.03872).)
+# Of 107 wrong translations 9 are such search errors; with a beam of 4 no such case is left, and 8 of these sentences become right.
+# But 3 others that were right become wrong, since the model gives another sentence a still higher probability, and so 102 are wrong.
+# The 98 model errors stay: more data or a better model may help, a larger beam does not.
+# (A search can also be *too* good.
+# On real sentences large beams were found to translate worse than small ones, mostly because their output was too short: [Koehn and Knowles, 2017](https://arxiv.org/abs/1706.03872).)
 
 # %%
 cu.quiz("translating", "whose_error")
@@ -444,8 +495,11 @@ with cu.guard(
 #
 # *Section 3 of 4*
 #
-# `Recomputing` runs the decoder over the whole beginning for each new word. But the mask is causal: what stands at an earlier place depends on earlier words only. So its keys and values in each layer are the same at every step.
-# **Keep them**, and word $t$ needs one query, one new key and one new value. Drawn for one beam, with $S$ source tokens; this is the **[KV cache](C_glossary.ipynb#kv-cache)**.
+# `Recomputing` runs the decoder over the whole beginning for each new word.
+# But the mask is causal: what stands at an earlier place depends on earlier words only.
+# So its keys and values in each layer are the same at every step.
+# **Keep them**, and word $t$ needs one query, one new key and one new value.
+# Drawn for one beam, with $S$ source tokens; this is the **[KV cache](C_glossary.ipynb#kv-cache)**.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -475,8 +529,10 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# Here is a decoder that keeps them. `rows` says from which beam each new beam goes on, and what is kept has to follow. `around_self`, `around_cross` and `around_feed_forward` are the layer's residual connections with their norms. No causal mask is
-# needed: nothing later is there to be hidden.
+# Here is a decoder that keeps them.
+# `rows` says from which beam each new beam goes on, and what is kept has to follow.
+# `around_self`, `around_cross` and `around_feed_forward` are the layer's residual connections with their norms.
+# No causal mask is needed: nothing later is there to be hidden.
 
 
 # %%
@@ -532,7 +588,11 @@ class Caching(nn.Module):
 #
 # *bug · 8 minutes*
 #
-# The first line of the call needs the newest word's embedding with its position. A colleague writes it as below. No error is raised, training is untouched, and the first word of every translation is right. But after it, 9 of 30 sentences change. Find the mistake, and write `fixed_newest`.
+# The first line of the call needs the newest word's embedding with its position.
+# A colleague writes it as below.
+# No error is raised, training is untouched, and the first word of every translation is right.
+# But after it, 9 of 30 sentences change.
+# Find the mistake, and write `fixed_newest`.
 
 
 # %%
@@ -571,7 +631,9 @@ def fixed_newest_solution(model, prefixes):
 cu.checks.fixed_newest(fixed_newest_solution)
 
 # %% [markdown]
-# Such a mistake is invisible in training, where the whole target goes through at once. What finds it: the log-probabilities of one step after another against those of one pass with teacher forcing. Our decoder, with your function if it has passed, for three sentences of five words; then against the package's steps:
+# Such a mistake is invisible in training, where the whole target goes through at once.
+# What finds it: the log-probabilities of one step after another against those of one pass with teacher forcing.
+# Our decoder, with your function if it has passed, for three sentences of five words; then against the package's steps:
 
 # %%
 newest = cu.choose(fixed_newest, beams.newest)
@@ -611,7 +673,8 @@ cu.equal(one_by_one, by_the_package, french)
 # | keep each layer's *inputs* | $(6d^2 + 2dm) + 2(t-1)d^2$ | $2td + 2Sd$ |
 # | keep keys and values | $6d^2 + 2dm$ | $2td + 2Sd$ |
 #
-# ($6d^2$: query, key, value and output of self-attention, query and output of cross-attention.) The second row is a widely copied decoder ([Zhang et al., 2023](https://d2l.ai), section 11.7): it keeps half as many numbers, and projects all of them to keys and values again at each step.
+# ($6d^2$: query, key, value and output of self-attention, query and output of cross-attention.)
+# The second row is a widely copied decoder ([Zhang et al., 2023](https://d2l.ai), section 11.7): it keeps half as many numbers, and projects all of them to keys and values again at each step.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -651,9 +714,14 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# The lines of text count a step of our two functions with the stored translator, output layer included, and for `Recomputing` the encoder. With the cache a step grows by 256 multiplications for each word, $2d$ in each of two layers; without it, word 20 costs 22 times as much (the encoder, which `Recomputing` runs each time, included; 20 times without it).
+# The lines of text count a step of our two functions with the stored translator, output layer included, and for `Recomputing` the encoder.
+# With the cache a step grows by 256 multiplications for each word, $2d$ in each of two layers; without it, word 20 costs 22 times as much (the encoder, which `Recomputing` runs each time, included; 20 times without it).
 #
-# The picture draws the formulas of the table for the base model. At word 500 kept keys and values cost 4.2 million multiplications, kept inputs 266 million, recomputing 2,101 million. The lowest curve still rises: one query meets all keys so far. And it is paid for in memory, $2td$ numbers per layer and beam. [GPT](13_gpt.ipynb) writes longer texts, and pays more of it.
+# The picture draws the formulas of the table for the base model.
+# At word 500 kept keys and values cost 4.2 million multiplications, kept inputs 266 million, recomputing 2,101 million.
+# The lowest curve still rises: one query meets all keys so far.
+# And it is paid for in memory, $2td$ numbers per layer and beam.
+# [GPT](13_gpt.ipynb) writes longer texts, and pays more of it.
 
 # %%
 cu.quiz("translating", "cached_step")
@@ -663,7 +731,17 @@ cu.quiz("translating", "cached_step")
 #
 # *Section 4 of 4*
 #
-# The translator has four heads in each of two layers, of three kinds: encoder, decoder and cross-attention. Here are the eight maps of the cross-attention for a test sentence whose words change their order, under teacher forcing, drawn without `<eos>` and each row made to sum to 1 again. Row $t$ is the step that *says* French word $t$; it has *read* the word before. Below them, it is live: write any sentence, and look at all three kinds of map, step by step. There a row names the words *read* and *said*. The framed row is the chosen step, the bars are the likeliest next words. Move the step first, then change layer and head. Choose a number of its table: query and key show how it is computed. A beam is drawn as a tree. *Trained for* goes back: after 100 of 618 steps *oscar is at the market .* becomes *oscar est à l'école .* ([Bahdanau attention](06_bahdanau_attention.ipynb#Where-does-it-look?) has its map beside that of the recurrent translator.)
+# The translator has four heads in each of two layers, of three kinds: encoder, decoder and cross-attention.
+# Here are the eight maps of the cross-attention for a test sentence whose words change their order, under teacher forcing, drawn without `<eos>` and each row made to sum to 1 again.
+# Row $t$ is the step that *says* French word $t$; it has *read* the word before.
+# Below them, it is live: write any sentence, and look at all three kinds of map, step by step.
+# There a row names the words *read* and *said*.
+# The framed row is the chosen step, the bars are the likeliest next words.
+# Move the step first, then change layer and head.
+# Choose a number of its table: query and key show how it is computed.
+# A beam is drawn as a tree.
+# *Trained for* goes back: after 100 of 618 steps *oscar is at the market .* becomes *oscar est à l'école .*
+# ([Bahdanau attention](06_bahdanau_attention.ipynb#Where-does-it-look?) has its map beside that of the recurrent translator.)
 
 
 # %%
@@ -694,11 +772,20 @@ cu.show_heatmaps(
 cu.live.translator("i'm home .", True)
 
 # %% [markdown]
-# One sentence, eight different maps. Head 1 of layer 1 goes from *eat* to *a* to *pizza* and then looks at *please* for *, s'il te*, and also for the full stop. Head 0 of the same layer looks at the full stop for *te*. For *plaît* both give much of their weight to `<eos>`, which is not drawn here: 0.52 and 0.90. The live translator draws it: choose the second example there. (Its weights are rounded to 8 bits.) In layer 0, head 1 says *mange* while looking at *please*. There, the bars stay when you change the head, and the maps differ.
+# One sentence, eight different maps.
+# Head 1 of layer 1 goes from *eat* to *a* to *pizza* and then looks at *please* for *, s'il te*, and also for the full stop.
+# Head 0 of the same layer looks at the full stop for *te*.
+# For *plaît* both give much of their weight to `<eos>`, which is not drawn here: 0.52 and 0.90.
+# The live translator draws it: choose the second example there.
+# (Its weights are rounded to 8 bits.)
+# In layer 0, head 1 says *mange* while looking at *please*.
+# There, the bars stay when you change the head, and the maps differ.
 #
 # ### Measured
 #
-# One sentence proves nothing. So we count, as in [Bahdanau attention](06_bahdanau_attention.ipynb#Alignment-error-rate): links by the same two rules, against the gold links of the 400 test sentences, for three seeds of the chapter's network, of the recurrent one, and two guesses. *One row down* takes for each word the row of the next step, in which the word is read, not said.
+# One sentence proves nothing.
+# So we count, as in [Bahdanau attention](06_bahdanau_attention.ipynb#Alignment-error-rate): links by the same two rules, against the gold links of the 400 test sentences, for three seeds of the chapter's network, of the recurrent one, and two guesses.
+# *One row down* takes for each word the row of the next step, in which the word is read, not said.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 guesses = {
@@ -732,15 +819,24 @@ alignment_table = pd.DataFrame(aer, index=["AER", "AER, links cross"]).T
 alignment_table
 
 # %% [markdown]
-# The *mean* over all eight heads aligns words: AER 0.12 to 0.16, below the recurrent model's 0.16 to 0.18 and the diagonal's 0.26. (Where links cross, the ranges overlap: 0.19 to 0.25, and 0.24 to 0.26. And this is a mean of eight maps against one.) One head alone is weaker, even the best one, chosen on other sentences: 0.23 to 0.25 is hardly better than the diagonal guess. It stands in layer 0 in two seeds and in layer 1 in one. So do not speak of "the alignment head" after one map.
+# The *mean* over all eight heads aligns words: AER 0.12 to 0.16, below the recurrent model's 0.16 to 0.18 and the diagonal's 0.26.
+# (Where links cross, the ranges overlap: 0.19 to 0.25, and 0.24 to 0.26.
+# And this is a mean of eight maps against one.)
+# One head alone is weaker, even the best one, chosen on other sentences: 0.23 to 0.25 is hardly better than the diagonal guess.
+# It stands in layer 0 in two seeds and in layer 1 in one.
+# So do not speak of "the alignment head" after one map.
 #
-# The last row is a warning: the same maps, labelled one row off, have 0.81 to 0.87, like equal weights. Before you read a map of a decoder, find out whether a row has the name of the word that is read, or of the word that is said, as in the eight maps.
+# The last row is a warning: the same maps, labelled one row off, have 0.81 to 0.87, like equal weights.
+# Before you read a map of a decoder, find out whether a row has the name of the word that is read, or of the word that is said, as in the eight maps.
 #
 # ### Exercise 4 · An explanation to test
 #
 # *open · 6 minutes*
 #
-# "The Transformer translates better than the recurrent model because any two words are a single step apart." This sounds right, and nothing on this page shows it. Which experiment would? Say what you change, what stays equal, what you measure over how many seeds, and which result would refute the sentence.
+# "The Transformer translates better than the recurrent model because any two words are a single step apart."
+# This sounds right, and nothing on this page shows it.
+# Which experiment would?
+# Say what you change, what stays equal, what you measure over how many seeds, and which result would refute the sentence.
 
 # %%
 cu.quiz("translating", "which_row")
@@ -758,13 +854,18 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - Sentences that were read say nothing. On unread ones the Transformer beats the recurrent translator in three seeds, with equal data and epochs. Why, this comparison does not say.
+# - Sentences that were read say nothing.
+#   On unread ones the Transformer beats the recurrent translator in three seeds, with equal data and epochs.
+#   Why, this comparison does not say.
 # - In training, its waiting products do not grow with the length; in translating each word waits, and goes through all layers.
-# - Greedy decoding can miss a more probable sentence, and so can a beam. Ask the model for both probabilities: most errors here are the model's, and no search repairs them.
-# - A cache of keys and values gives the same words, and each further word makes a step dearer by $2d$ multiplications a layer, not by all of the work before. What finds its mistakes is the comparison with teacher forcing.
+# - Greedy decoding can miss a more probable sentence, and so can a beam.
+#   Ask the model for both probabilities: most errors here are the model's, and no search repairs them.
+# - A cache of keys and values gives the same words, and each further word makes a step dearer by $2d$ multiplications a layer, not by all of the work before.
+#   What finds its mistakes is the comparison with teacher forcing.
 # - One head alone aligns less well than the mean over all heads, and the rows of a map have to be labelled by what is said.
 #
-# On real sentences: [further page](11_translating_further.ipynb). Next: [Training transformers](12_training_transformers.ipynb): where the norm stands, why the rate starts small, and trainings that fail.
+# On real sentences: [further page](11_translating_further.ipynb).
+# Next: [Training transformers](12_training_transformers.ipynb): where the norm stands, why the rate starts small, and trainings that fail.
 #
 # ## Quiz
 
@@ -774,8 +875,21 @@ cu.quiz("translating")
 # %% [markdown]
 # ## References
 #
-# - Bahdanau, D., Cho, K. and Bengio, Y. (2015). [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473). ICLR.
-# - Koehn, P. and Knowles, R. (2017). [Six challenges for neural machine translation](https://arxiv.org/abs/1706.03872). Workshop on Neural Machine Translation. Section 3.6: beams that are too large.
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 6.1: a beam of 4, and 0.6 for the length penalty.
-# - Wu, Y. et al. (2016). [Google's neural machine translation system: bridging the gap between human and machine translation](https://arxiv.org/abs/1609.08144). Section 7: the length penalty.
-# - Zhang, A., Lipton, Z. C., Li, M. and Smola, A. J. (2023). [Dive into deep learning](https://d2l.ai). Cambridge University Press. Section 11.7: a decoder that keeps inputs.
+# - Bahdanau, D., Cho, K. and Bengio, Y. (2015).
+#   [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473).
+#   ICLR.
+# - Koehn, P. and Knowles, R. (2017).
+#   [Six challenges for neural machine translation](https://arxiv.org/abs/1706.03872).
+#   Workshop on Neural Machine Translation.
+#   Section 3.6: beams that are too large.
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+#   Section 6.1: a beam of 4, and 0.6 for the length penalty.
+# - Wu, Y. et al. (2016).
+#   [Google's neural machine translation system: bridging the gap between human and machine translation](https://arxiv.org/abs/1609.08144).
+#   Section 7: the length penalty.
+# - Zhang, A., Lipton, Z. C., Li, M. and Smola, A. J. (2023).
+#   [Dive into deep learning](https://d2l.ai).
+#   Cambridge University Press.
+#   Section 11.7: a decoder that keeps inputs.

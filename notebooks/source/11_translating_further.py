@@ -9,8 +9,10 @@
 # %% [markdown]
 # # Translating: real sentences, words and pieces
 #
-# Optional, about ten minutes. The sentences of [Translating](11_translating.ipynb) come from a grammar. Here the same class has read 40,000 sentence pairs that people wrote: what it reaches, what it says, whether subwords help,
-# and what the score leaves out. The trainings were made beforehand.
+# Optional, about ten minutes.
+# The sentences of [Translating](11_translating.ipynb) come from a grammar.
+# Here the same class has read 40,000 sentence pairs that people wrote: what it reaches, what it says, whether subwords help, and what the score leaves out.
+# The trainings were made beforehand.
 
 # %%
 import pandas as pd
@@ -25,11 +27,17 @@ cu.seed_everything(0)
 #
 # *Section 1 of 3*
 #
-# The pairs are from [Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/) (CC BY 2.0 FR), with at most ten tokens on either side; many English sentences have several translations. 500 English sentences are the test part, 500 others the validation part, **with all their translations**: no English sentence is in two parts. 40,000 of the other pairs are read, eight times.
+# The pairs are from [Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/) (CC BY 2.0 FR), with at most ten tokens on either side; many English sentences have several translations.
+# 500 English sentences are the test part, 500 others the validation part, **with all their translations**: no English sentence is in two parts.
+# 40,000 of the other pairs are read, eight times.
 #
-# The network is the chapter's, 192 wide, with a dropout of 0.2 and label smoothing of 0.1. A French word is read and said by the same vector (**weight tying**). Words that occur only once are `<unk>`, and the network never says it.
+# The network is the chapter's, 192 wide, with a dropout of 0.2 and label smoothing of 0.1.
+# A French word is read and said by the same vector (**weight tying**).
+# Words that occur only once are `<unk>`, and the network never says it.
 #
-# What is a baseline? The dullest translator has learned nothing by gradients. It looks up the training sentence that has most in common with the one that is asked for, rare words counting more, and says its French.
+# What is a baseline?
+# The dullest translator has learned nothing by gradients.
+# It looks up the training sentence that has most in common with the one that is asked for, rare words counting more, and says its French.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -67,7 +75,9 @@ real.show_real_curves()
 # %% [markdown]
 # BLEU and loss still improve in the eighth epoch, and the training loss is below the validation loss from the fourth on: the network begins to know its sentences better than others.
 #
-# Against one translation of each sentence BLEU is 36.4 with a beam, against all that the archive has, 1.4 on average, 39.9: of the very same output. So a BLEU score says little without its references and its tokens. Here a beam pays, with 1.4 and 1.9 points; on [the chapter's sentences](11_translating.ipynb#Whose-error?) it mostly did not.
+# Against one translation of each sentence BLEU is 36.4 with a beam, against all that the archive has, 1.4 on average, 39.9: of the very same output.
+# So a BLEU score says little without its references and its tokens.
+# Here a beam pays, with 1.4 and 1.9 points; on [the chapter's sentences](11_translating.ipynb#Whose-error?) it mostly did not.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Once, on real sentences: far above the look-up, and a beam of 4 pays."):
@@ -80,7 +90,8 @@ with cu.guard("Once, on real sentences: far above the look-up, and a beam of 4 p
 #
 # *Section 2 of 3*
 #
-# The first twelve test sentences, whatever became of them. Beside each translation stands its own BLEU, of single words and pairs, against all its references.
+# The first twelve test sentences, whatever became of them.
+# Beside each translation stands its own BLEU, of single words and pairs, against all its references.
 
 # %%
 looked_up = cu.stored_runs("translating", "translation_memory")[0].examples
@@ -98,9 +109,17 @@ pd.set_option("display.max_colwidth", 60)
 pd.DataFrame(table)
 
 # %% [markdown]
-# Two are exactly right. A French reader accepts two more, *j'aimerais pouvoir t'aider* and *quelqu'un m'a dit ça*, for which BLEU gives 0.55 and 0.00. And it gives 0.71 for *vivre n'est pas facile*, which has lost the word *here*. The score counts common words and pairs, not what they mean. For single sentences it is a poor judge; over 500 such errors partly cancel.
+# Two are exactly right.
+# A French reader accepts two more, *j'aimerais pouvoir t'aider* and *quelqu'un m'a dit ça*, for which BLEU gives 0.55 and 0.00.
+# And it gives 0.71 for *vivre n'est pas facile*, which has lost the word *here*.
+# The score counts common words and pairs, not what they mean.
+# For single sentences it is a poor judge; over 500 such errors partly cancel.
 #
-# The network's errors are of several kinds. *My mother is active* becomes *puissant*, powerful, and masculine. *Tom n'aime pas nous* is no French; greedily it says *tom ne nous aime pas*, which is right. *In all probability* has a word that it knows only as `<unk>`, and what it says instead is fluent, and about eyes: nothing in the output warns the reader. The look-up makes no errors of grammar, and answers other questions: *parlez-moi !*
+# The network's errors are of several kinds.
+# *My mother is active* becomes *puissant*, powerful, and masculine.
+# *Tom n'aime pas nous* is no French; greedily it says *tom ne nous aime pas*, which is right.
+# *In all probability* has a word that it knows only as `<unk>`, and what it says instead is fluent, and about eyes: nothing in the output warns the reader.
+# The look-up makes no errors of grammar, and answers other questions: *parlez-moi !*
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("A right translation has 0.00, and one that lost a word more than 0.6."):
@@ -114,7 +133,10 @@ with cu.guard("A right translation has 0.00, and one that lost a word more than 
 #
 # *Section 3 of 3*
 #
-# 73 of the 500 test sentences have a word that the network reads as `<unk>`. **Subwords** have no such words: rare ones are read and said in pieces ([Sennrich et al., 2016](https://arxiv.org/abs/1508.07909); how the pieces are found: [GPT](13_gpt.ipynb#Pieces-of-words)). The same network, the same pairs, the same number of steps; each language has up to 4,000 pieces. (*One*, *all*: translations that BLEU compares with.)
+# 73 of the 500 test sentences have a word that the network reads as `<unk>`.
+# **Subwords** have no such words: rare ones are read and said in pieces ([Sennrich et al., 2016](https://arxiv.org/abs/1508.07909); how the pieces are found: [GPT](13_gpt.ipynb#Pieces-of-words)).
+# The same network, the same pairs, the same number of steps; each language has up to 4,000 pieces.
+# (*One*, *all*: translations that BLEU compares with.)
 
 # %%
 pieces = real.real_run("subwords")
@@ -142,16 +164,25 @@ pd.DataFrame(
 )  # fmt: skip
 
 # %% [markdown]
-# No sentence has an unknown word any more, and each has more tokens to be said. Yet BLEU is 37.8 with a beam, against 39.9 in words. Each is a single seed, so two points say little; but in these two runs subwords do not pay. They do bring *here* back, and *in all probability* is now about the time of an arrival. And they bring an error that words cannot make: *acacacacle* is no word at all.
+# No sentence has an unknown word any more, and each has more tokens to be said.
+# Yet BLEU is 37.8 with a beam, against 39.9 in words.
+# Each is a single seed, so two points say little; but in these two runs subwords do not pay.
+# They do bring *here* back, and *in all probability* is now about the time of an arrival.
+# And they bring an error that words cannot make: *acacacacle* is no word at all.
 #
-# What speaks against a general conclusion: both still improve in the eighth epoch; the network with subwords has fewer parameters, since its two tables are smaller; 4,000 pieces were not tuned; and the sentences are short and everyday. The losses of the two cannot be compared, because their tokens differ ([bits per character](13_gpt_further.ipynb#Bits-per-character) could be). The minutes are those of one thread of the processor named in section 1, while other work ran on it: upper bounds, and no comparison.
+# What speaks against a general conclusion: both still improve in the eighth epoch; the network with subwords has fewer parameters, since its two tables are smaller; 4,000 pieces were not tuned; and the sentences are short and everyday.
+# The losses of the two cannot be compared, because their tokens differ ([bits per character](13_gpt_further.ipynb#Bits-per-character) could be).
+# The minutes are those of one thread of the processor named in section 1, while other work ran on it: upper bounds, and no comparison.
 #
-# Back to the chapter: [Translating](11_translating.ipynb). Next: [Training transformers](12_training_transformers.ipynb).
+# Back to the chapter: [Translating](11_translating.ipynb).
+# Next: [Training transformers](12_training_transformers.ipynb).
 
 # %% [markdown]
 # ### At full size
 #
-# The paper's base model has 6 + 6 layers of 512 features, 8 heads and 2,048 inside. `make gpu CHAPTER=11` trains it on all pairs of at most ten tokens, 20 epochs, where there is a GPU. The cell shows the run that is stored, or says that there is none.
+# The paper's base model has 6 + 6 layers of 512 features, 8 heads and 2,048 inside.
+# `make gpu CHAPTER=11` trains it on all pairs of at most ten tokens, 20 epochs, where there is a GPU.
+# The cell shows the run that is stored, or says that there is none.
 
 # %% tags=["gpu"]
 cu.stored_run("translating", "full_size")
@@ -159,5 +190,10 @@ cu.stored_run("translating", "full_size")
 # %% [markdown]
 # ## References
 #
-# - Papineni, K., Roukos, S., Ward, T. and Zhu, W.-J. (2002). [BLEU: a method for automatic evaluation of machine translation](https://aclanthology.org/P02-1040/). ACL.
-# - Sennrich, R., Haddow, B. and Birch, A. (2016). [Neural machine translation of rare words with subword units](https://arxiv.org/abs/1508.07909). ACL.
+# - Papineni, K., Roukos, S., Ward, T. and Zhu, W.-J.
+#   (2002).
+#   [BLEU: a method for automatic evaluation of machine translation](https://aclanthology.org/P02-1040/).
+#   ACL.
+# - Sennrich, R., Haddow, B. and Birch, A. (2016).
+#   [Neural machine translation of rare words with subword units](https://arxiv.org/abs/1508.07909).
+#   ACL.

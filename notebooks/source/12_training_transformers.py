@@ -9,8 +9,10 @@
 # %% [markdown]
 # # Training transformers
 #
-# Two trainings, with the same model, the same first weights, the same sentences in the same order. The loss of both falls. After 280 steps one model
-# translates most new sentences, the other hardly any. **What went wrong, how do you notice it, and which experiment shows the cause?**
+# Two trainings, with the same model, the same first weights, the same sentences in the same order.
+# The loss of both falls.
+# After 280 steps one model translates most new sentences, the other hardly any.
+# **What went wrong, how do you notice it, and which experiment shows the cause?**
 #
 # After this chapter you can
 #
@@ -20,8 +22,8 @@
 # - say what a warm-up does, and what clipping does not do;
 # - score saved weights on validation sentences, and go back to the best file.
 #
-# It needs [The Transformer](10_transformer.ipynb): encoder and decoder layers, the causal mask, teacher forcing. BLEU and the masked loss are those of
-# [Sequence to sequence](05_sequence_to_sequence.ipynb).
+# It needs [The Transformer](10_transformer.ipynb): encoder and decoder layers, the causal mask, teacher forcing.
+# BLEU and the masked loss are those of [Sequence to sequence](05_sequence_to_sequence.ipynb).
 
 # %%
 import math
@@ -48,10 +50,15 @@ cu.recall("transformer", "bahdanau_attention")
 #
 # *Section 1 of 6*
 #
-# Call the two trainings A and B. From step 50 on they have the same learning rate. Before, A has the full rate at once, and in B it rises from a small one.
+# Call the two trainings A and B. From step 50 on they have the same learning rate.
+# Before, A has the full rate at once, and in B it rises from a small one.
 #
-# The data: 3,253 English–Spanish pairs, generated from a grammar. They use only the 200 commonest English words (not all occur), and at most 8 Spanish tokens. 200 more English
-# sentences are for **validation**: by them we choose. Another 200 are the **test** part, which we score once, at the end. No English sentence is in two parts. The model is the one of [The Transformer](10_transformer.ipynb), without dropout.
+# The data: 3,253 English–Spanish pairs, generated from a grammar.
+# They use only the 200 commonest English words (not all occur), and at most 8 Spanish tokens.
+# 200 more English sentences are for **validation**: by them we choose.
+# Another 200 are the **test** part, which we score once, at the end.
+# No English sentence is in two parts.
+# The model is the one of [The Transformer](10_transformer.ipynb), without dropout.
 
 # %%
 world = spanish_world()
@@ -74,8 +81,11 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# This is the whole training loop. The rate is a function of the step, so that we can
-# change it. `each_step` is called after each step, to measure what we like. Below it, the questions before every training. By hand an attention has $4(64^2 + 64)$ parameters, a position-wise network $64\cdot128 + 128 + 128\cdot64 + 64$, a norm $2\cdot 64$.
+# This is the whole training loop.
+# The rate is a function of the step, so that we can change it.
+# `each_step` is called after each step, to measure what we like.
+# Below it, the questions before every training.
+# By hand an attention has $4(64^2 + 64)$ parameters, a position-wise network $64\cdot128 + 128 + 128\cdot64 + 64$, a norm $2\cdot 64$.
 
 
 # %%
@@ -109,14 +119,19 @@ cu.before_training(
 )
 
 # %% [markdown]
-# All 428 Spanish tokens equally likely would be a loss of $\ln 428 = 6.06$. But that is no baseline. What can a model know that never looks at the English sentence?
+# All 428 Spanish tokens equally likely would be a loss of $\ln 428 = 6.06$.
+# But that is no baseline.
+# What can a model know that never looks at the English sentence?
 #
 # ### Exercise 1 · What a context tells
 #
 # *build · 9 minutes*
 #
-# A model sees a *context* and gives each token a probability, here the best one: the share that this token has among all tokens with the same context, counted on the very tokens that it is scored on. Write its
-# loss, the mean of $-\ln p$. By hand: contexts x x x y and tokens a a b b. In context x, a has ⅔ and b ⅓; in context y, b has 1. The loss is $-\tfrac14(2\ln\tfrac23 + \ln\tfrac13 + \ln 1) = 0.477$.
+# A model sees a *context* and gives each token a probability, here the best one: the share that this token has among all tokens with the same context, counted on the very tokens that it is scored on.
+# Write its loss, the mean of $-\ln p$.
+# By hand: contexts x x x y and tokens a a b b.
+# In context x, a has ⅔ and b ⅓; in context y, b has 1.
+# The loss is $-\tfrac14(2\ln\tfrac23 + \ln\tfrac13 + \ln 1) = 0.477$.
 
 
 # %% tags=["exercise", "build"]
@@ -143,8 +158,8 @@ def loss_given_solution(contexts, tokens):
 cu.checks.loss_given(loss_given_solution)
 
 # %% [markdown]
-# Three contexts for the Spanish training tokens: none (a **unigram** model), the place in the sentence, and the token before (a **bigram** model). And a fourth: all tokens before, which is what a perfect
-# language model of these very sentences knows without the English ones.
+# Three contexts for the Spanish training tokens: none (a **unigram** model), the place in the sentence, and the token before (a **bigram** model).
+# And a fourth: all tokens before, which is what a perfect language model of these very sentences knows without the English ones.
 
 # %%
 known = cu.choose(loss_given, inside.entropy_given)
@@ -161,7 +176,9 @@ dull = {
 pd.Series(dull, name="loss per token").round(2).to_frame().T
 
 # %% [markdown]
-# Now training A, on this page: the rate is 0.006 from step 1 on, and falls as $1/\sqrt{\text{step}}$ after step 50. We stop after 112 steps, two passes over the data. (With `ramp = 50` it is training B.)
+# Now training A, on this page: the rate is 0.006 from step 1 on, and falls as $1/\sqrt{\text{step}}$ after step 50.
+# We stop after 112 steps, two passes over the data.
+# (With `ramp = 50` it is training B.)
 
 # %% tags=["nbval-ignore-output"]
 ramp = 0  # try 0 … 100
@@ -212,9 +229,15 @@ draw_losses(ax, 280)
 fig
 
 # %% [markdown]
-# The dotted lines are the dull models, the curves three seeds of each training. At step 112 the three losses of A are 3.41, 2.24 and 2.29 (stored): one is just below what the *place* of a word tells (3.57), and none of them is below the bigram model (2.15), which sees nothing but the word before. At step 280 they are 2.46, 1.71 and 1.81. B is below all lines by then, at 0.12 to 0.15: that is possible only with the English sentence.
+# The dotted lines are the dull models, the curves three seeds of each training.
+# At step 112 the three losses of A are 3.41, 2.24 and 2.29 (stored): one is just below what the *place* of a word tells (3.57), and none of them is below the bigram model (2.15), which sees nothing but the word before.
+# At step 280 they are 2.46, 1.71 and 1.81.
+# B is below all lines by then, at 0.12 to 0.15: that is possible only with the English sentence.
 #
-# And A says the same few things to 200 different sentences. Its falling loss is one that a poor **language model** of Spanish could have. It reads a little of the English, as questions get another answer than statements. The curve alone does not show this; the lines beside it do, and BLEU: 0.00 to 0.02 at the end, where B has 0.82 to 0.87.
+# And A says the same few things to 200 different sentences.
+# Its falling loss is one that a poor **language model** of Spanish could have.
+# It reads a little of the English, as questions get another answer than statements.
+# The curve alone does not show this; the lines beside it do, and BLEU: 0.00 to 0.02 at the end, where B has 0.82 to 0.87.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -235,8 +258,9 @@ with cu.guard(
 #
 # *Section 2 of 6*
 #
-# A sublayer $f$ is attention or the position-wise network. Around it there is a **residual connection**, $x + f(x)$, and a layer norm. The paper of 2017 puts the norm *after* the sum
-# ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)), most later models *before* the sublayer ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745)):
+# A sublayer $f$ is attention or the position-wise network.
+# Around it there is a **residual connection**, $x + f(x)$, and a layer norm.
+# The paper of 2017 puts the norm *after* the sum ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)), most later models *before* the sublayer ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745)):
 #
 # $$\text{after (\textbf{Post-LN}):}\quad x' = \mathrm{norm}\big(x + f(x)\big) \qquad\qquad \text{before (\textbf{Pre-LN}):}\quad x' = x + f\big(\mathrm{norm}(x)\big)$$
 
@@ -281,8 +305,10 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# The way around is the **residual stream**. On the left each norm lies *on* it, on the right none does, but for one at the very top. With a pencil: words of two features, and let $f$ double them and exchange them. The layer norm of two numbers is
-# $(1, -1)$ or $(-1, 1)$, whichever has the larger number first.
+# The way around is the **residual stream**.
+# On the left each norm lies *on* it, on the right none does, but for one at the very top.
+# With a pencil: words of two features, and let $f$ double them and exchange them.
+# The layer norm of two numbers is $(1, -1)$ or $(-1, 1)$, whichever has the larger number first.
 
 
 # %%
@@ -317,12 +343,18 @@ pd.DataFrame({name: [f"({a:.1f}, {b:.1f})" for a, b in value.tolist()]
               for name, value in rows.items()})  # fmt: skip
 
 # %% [markdown]
-# Both are equal to the package's `Residual`, with gradients of $x$ and of the norm. With the norm after, the words (1, 3) and (1, 2.8) become the same: with two features only the order survives a norm on the stream. (With 64 features a norm takes two numbers away, the mean and the size, and leaves 62.) With the norm before, the input is still there: $x' - x$ is what $f$ said.
+# Both are equal to the package's `Residual`, with gradients of $x$ and of the norm.
+# With the norm after, the words (1, 3) and (1, 2.8) become the same: with two features only the order survives a norm on the stream.
+# (With 64 features a norm takes two numbers away, the mean and the size, and leaves 62.)
+# With the norm before, the input is still there: $x' - x$ is what $f$ said.
 #
 # ### What flows back
 #
-# A gradient takes the same ways downwards. Every norm on its way divides it by the standard deviation of what it normalizes; at every sum, what comes back through $f$ is added. Which of the two wins? We measure it in the stacks of the drawing, 24 sublayers high, at the
-# beginning, attention and position-wise network in turn, with Xavier's initialization ([Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html)). Eight "sentences" of ten random vectors go in; the gradient at the top is random.
+# A gradient takes the same ways downwards.
+# Every norm on its way divides it by the standard deviation of what it normalizes; at every sum, what comes back through $f$ is added.
+# Which of the two wins?
+# We measure it in the stacks of the drawing, 24 sublayers high, at the beginning, attention and position-wise network in turn, with Xavier's initialization ([Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html)).
+# Eight "sentences" of ten random vectors go in; the gradient at the top is random.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -372,10 +404,16 @@ for order, (norm_first, through_f) in ways.items():
 pd.DataFrame(flow_table, index=["bottom", "middle", "top"]).T.round(1)
 
 # %% [markdown]
-# With the norm after, the gradient at the bottom is 46 to 81, against 71 or 72 at the top, with a hollow of 22 to 27 between. Nothing vanishes. In the last rows no gradient comes back through $f$: 0.3 to 0.4 arrive at the bottom, about 1/200. So what comes back through $f$ makes up for what the norms take. With the norm before, it is 66 to 87 at the bottom and only 19 or 20 at the top, because the last norm divides by the standard deviation of a stream to which 24 sublayers have added. So what differs most is the *top*: its gradient is more than three times larger with the norm after.
+# With the norm after, the gradient at the bottom is 46 to 81, against 71 or 72 at the top, with a hollow of 22 to 27 between.
+# Nothing vanishes.
+# In the last rows no gradient comes back through $f$: 0.3 to 0.4 arrive at the bottom, about 1/200.
+# So what comes back through $f$ makes up for what the norms take.
+# With the norm before, it is 66 to 87 at the bottom and only 19 or 20 at the top, because the last norm divides by the standard deviation of a stream to which 24 sublayers have added.
+# So what differs most is the *top*: its gradient is more than three times larger with the norm after.
 # [Xiong et al. (2020)](https://arxiv.org/abs/2002.04745) prove bounds of this kind for the weights of the last layer: $O(d\sqrt{\ln d})$ after, and $O(d\sqrt{\ln d / L})$ before, with $L$ layers.
 #
-# A large gradient alone does not explain a failure, though: Adam divides each gradient by its size. For an explanation we have to intervene.
+# A large gradient alone does not explain a failure, though: Adam divides each gradient by its size.
+# For an explanation we have to intervene.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -392,7 +430,10 @@ with cu.guard(
 #
 # *Section 3 of 6*
 #
-# Which part of A went wrong? Two measures, on the validation sentences. **Likeness**: the mean cosine between the encoder's outputs for all pairs of tokens; 1 means that all are the same vector. **Evenness** of the cross-attention: the entropy of a row of weights as a share of that of equal weights; 1 means that the decoder looks at all English words alike.
+# Which part of A went wrong?
+# Two measures, on the validation sentences.
+# **Likeness**: the mean cosine between the encoder's outputs for all pairs of tokens; 1 means that all are the same vector.
+# **Evenness** of the cross-attention: the entropy of a row of weights as a share of that of equal weights; 1 means that the decoder looks at all English words alike.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 looked = {
@@ -416,9 +457,14 @@ axes[1].legend(loc="lower left")
 fig
 
 # %% [markdown]
-# In A the likeness rises from 0.3 to 0.98 within three steps: nearly one vector for all words. But this alone is not the failure. In B it rises as well, to 0.82, 0.92 and 0.80 after 12 or 16 steps, and then falls to less than 0.1. And in two seeds of A it comes down, too, to 0.65 and 0.70, while the evenness stays at 1.00 in all three: the words have different vectors again, and the decoder does not choose among them. In B it begins to choose around step 30, and ends at 0.50 to 0.53.
+# In A the likeness rises from 0.3 to 0.98 within three steps: nearly one vector for all words.
+# But this alone is not the failure.
+# In B it rises as well, to 0.82, 0.92 and 0.80 after 12 or 16 steps, and then falls to less than 0.1.
+# And in two seeds of A it comes down, too, to 0.65 and 0.70, while the evenness stays at 1.00 in all three: the words have different vectors again, and the decoder does not choose among them.
+# In B it begins to choose around step 30, and ends at 0.50 to 0.53.
 #
-# So which half holds the damage, if any? An **intervention**: we take the weights of A after 112 steps, give the encoder, the decoder or nothing new random weights, and train 112 steps more, now with the warm-up of B. The control is B itself, where both halves are new.
+# So which half holds the damage, if any?
+# An **intervention**: we take the weights of A after 112 steps, give the encoder, the decoder or nothing new random weights, and train 112 steps more, now with the warm-up of B. The control is B itself, where both halves are new.
 
 
 # %%
@@ -462,9 +508,13 @@ again = again.rename_axis("new weights for").loc[
 again.round(2)
 
 # %% [markdown]
-# With nothing new, a warm-up comes too late: BLEU stays at 0.00 to 0.02. With a new decoder, too (0.00 to 0.02). With a new *encoder* it learns in two of three seeds, to 0.46 and 0.54, more than B in as many steps, perhaps because the old decoder knows some Spanish already. In seed 0 that is not enough; there the decoder had learned little, as its loss of 3.4 to 3.6 says.
+# With nothing new, a warm-up comes too late: BLEU stays at 0.00 to 0.02.
+# With a new decoder, too (0.00 to 0.02).
+# With a new *encoder* it learns in two of three seeds, to 0.46 and 0.54, more than B in as many steps, perhaps because the old decoder knows some Spanish already.
+# In seed 0 that is not enough; there the decoder had learned little, as its loss of 3.4 to 3.6 says.
 #
-# So in all three seeds the failed encoder is an obstacle that the next 112 steps do not remove, although in two of them its outputs are no longer alike; and in one seed the decoder is one, too. What we have not tested: whether many more steps would help.
+# So in all three seeds the failed encoder is an obstacle that the next 112 steps do not remove, although in two of them its outputs are no longer alike; and in one seed the decoder is one, too.
+# What we have not tested: whether many more steps would help.
 
 # %%
 cu.quiz("training_transformers", "which_half")
@@ -484,7 +534,9 @@ with cu.guard(
 #
 # *Section 4 of 6*
 #
-# Why are the first steps at the full rate so large? Adam's first step moves *every* weight by the full rate, whatever its gradient $g$. Its averages begin at $m = (1-\beta_1)\,g$ and $s = (1-\beta_2)\,g^2$; their corrections divide by $1-\beta_1$ and by $1-\beta_2$; and the step is
+# Why are the first steps at the full rate so large?
+# Adam's first step moves *every* weight by the full rate, whatever its gradient $g$.
+# Its averages begin at $m = (1-\beta_1)\,g$ and $s = (1-\beta_2)\,g^2$; their corrections divide by $1-\beta_1$ and by $1-\beta_2$; and the step is
 #
 # $$\eta\,\frac{\hat m}{\sqrt{\hat s}} = \eta\,\frac{g}{|g|} = \pm\,\eta .$$
 
@@ -504,16 +556,21 @@ adam_step["clipped"], adam_step["moved"] = clipped, moves
 adam_step.round(4)
 
 # %% [markdown]
-# All three move by 0.006, also the one whose gradient is ten thousand times smaller. **Gradient clipping** has made all gradients a hundred times shorter ([Pascanu et al., 2013](https://arxiv.org/abs/1211.5063)), and no step smaller. (What it is good for: [further page](12_training_transformers_further.ipynb#What-clipping-protects).) A weight of a 64 × 64 matrix
-# begins at about $1/\sqrt{3\cdot 64} = 0.07$, so this is a twelfth of it, on the evidence of one batch.
+# All three move by 0.006, also the one whose gradient is ten thousand times smaller.
+# **Gradient clipping** has made all gradients a hundred times shorter ([Pascanu et al., 2013](https://arxiv.org/abs/1211.5063)), and no step smaller.
+# (What it is good for: [further page](12_training_transformers_further.ipynb#What-clipping-protects).)
+# A weight of a 64 × 64 matrix begins at about $1/\sqrt{3\cdot 64} = 0.07$, so this is a twelfth of it, on the evidence of one batch.
 #
 # ### Exercise 2 · Steps on paper
 #
 # *predict · 7 minutes*
 #
-# A rate rises in a line from 0 to its peak, 0.006, at step 50. From there it falls as $1/\sqrt{\text{step}}$, without a jump. All answers in *thousandths*: (a) the rate at step 25; (b) at step 200.
-# (c) Adam's first step has the rate 0.003, and the gradient of a weight is 100. How far does the weight move? (d) How far, if the gradient is clipped to length 1 before?
-# (e) The paper's rate at step $t$ is $d^{-1/2}\min(t^{-1/2},\ t\,W^{-3/2})$, with $W$ steps of warm-up. How large is it at its peak, for $d = 256$ and $W = 4000$? One decimal.
+# A rate rises in a line from 0 to its peak, 0.006, at step 50.
+# From there it falls as $1/\sqrt{\text{step}}$, without a jump.
+# All answers in *thousandths*: (a) the rate at step 25; (b) at step 200. (c) Adam's first step has the rate 0.003, and the gradient of a weight is 100.
+# How far does the weight move? (d) How far, if the gradient is clipped to length 1 before? (e) The paper's rate at step $t$ is $d^{-1/2}\min(t^{-1/2},\ t\,W^{-3/2})$, with $W$ steps of warm-up.
+# How large is it at its peak, for $d = 256$ and $W = 4000$?
+# One decimal.
 
 
 # %% tags=["exercise", "predict"]
@@ -535,8 +592,14 @@ def predicted_steps_solution():
 cu.checks.predicted_steps(predicted_steps_solution)
 
 # %% [markdown]
-# `schedule`, of section 1, is the rate of the exercise as a share of its peak; with 50 or more steps of warm-up it is the paper's formula, divided by its peak. So a warm-up makes the first steps small. **Why does that help?** Two explanations. One: at the start Adam's averages come from few gradients, and so its steps have unreliable sizes; **RAdam** corrects this with a factor that rises from about 0.1 to 1 over a few hundred steps
-# ([Liu et al., 2020a](https://arxiv.org/abs/1908.03265)). The other: with the norm after, the output of the whole stack changes too much when all weights move at once ([Liu et al., 2020b](https://arxiv.org/abs/2004.08249)). To separate them we fill Adam's averages *before* A begins, with 50 batches at rate 0. Then the averages come from 50 batches, and the first step is still 0.6 of the rate (once).
+# `schedule`, of section 1, is the rate of the exercise as a share of its peak; with 50 or more steps of warm-up it is the paper's formula, divided by its peak.
+# So a warm-up makes the first steps small.
+# **Why does that help?**
+# Two explanations.
+# One: at the start Adam's averages come from few gradients, and so its steps have unreliable sizes; **RAdam** corrects this with a factor that rises from about 0.1 to 1 over a few hundred steps ([Liu et al., 2020a](https://arxiv.org/abs/1908.03265)).
+# The other: with the norm after, the output of the whole stack changes too much when all weights move at once ([Liu et al., 2020b](https://arxiv.org/abs/2004.08249)).
+# To separate them we fill Adam's averages *before* A begins, with 50 batches at rate 0.
+# Then the averages come from 50 batches, and the first step is still 0.6 of the rate (once).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -578,22 +641,36 @@ compared = pd.DataFrame(
 compared.round(2)
 
 # %% [markdown]
-# With averages filled first, A still fails, in three seeds: BLEU is 0.00, 0.00 and 0.01, the loss 2.4 to 2.8. So poor averages are not all of the cause. RAdam does learn, in all three seeds, to 0.25 to 0.35. It corrects the averages *and* begins with small steps (in PyTorch the first five are not even divided by $\sqrt{\hat s}$), so on its own it would not decide between the explanations; together with the row above it speaks for the second. And the norm before learns without any warm-up, at the same rate: what the first steps destroy depends on where the norm stands.
+# With averages filled first, A still fails, in three seeds: BLEU is 0.00, 0.00 and 0.01, the loss 2.4 to 2.8.
+# So poor averages are not all of the cause.
+# RAdam does learn, in all three seeds, to 0.25 to 0.35.
+# It corrects the averages *and* begins with small steps (in PyTorch the first five are not even divided by $\sqrt{\hat s}$), so on its own it would not decide between the explanations; together with the row above it speaks for the second.
+# And the norm before learns without any warm-up, at the same rate: what the first steps destroy depends on where the norm stands.
 #
-# How large is too large? Each setting of the explorer was trained once. Begin without a warm-up at 0.006, move the warm-up to the right, then look at the other rates.
+# How large is too large?
+# Each setting of the explorer was trained once.
+# Begin without a warm-up at 0.006, move the warm-up to the right, then look at the other rates.
 
 # %%
 cu.explore.warmup()
 
 # %% [markdown]
-# 32 trainings, one for each setting and order, so read the large differences only. At 0.0015 and 0.003 neither order needs a warm-up; the smaller rate is behind after 280 steps. At 0.006 the norm after needs one, of ten steps, and the norm before needs none. At 0.012 both need it: with 0 and 10 steps BLEU is at most 0.21, with 50 and 100 the norm after has 0.41 and 0.69, the norm before 0.81 and 0.78.
-# So a warm-up is not what makes a Post-LN model trainable. It makes a *larger rate* bearable, and each order has a rate up to which it needs none. (It does not visibly pay here: at 0.003 without a warm-up the norm after has 0.83, as B.)
+# 32 trainings, one for each setting and order, so read the large differences only.
+# At 0.0015 and 0.003 neither order needs a warm-up; the smaller rate is behind after 280 steps.
+# At 0.006 the norm after needs one, of ten steps, and the norm before needs none.
+# At 0.012 both need it: with 0 and 10 steps BLEU is at most 0.21, with 50 and 100 the norm after has 0.41 and 0.69, the norm before 0.81 and 0.78.
+# So a warm-up is not what makes a Post-LN model trainable.
+# It makes a *larger rate* bearable, and each order has a rate up to which it needs none.
+# (It does not visibly pay here: at 0.003 without a warm-up the norm after has 0.83, as B.)
 #
 # ### Exercise 3 · Forty epochs or a hundred?
 #
 # *open · 6 minutes*
 #
-# You read: "Norm before needs no warm-up, but 100 epochs for what norm after reaches in 40." Both were trained once, with the rate of the norm after. Which runs would you need before you believe or refuse it? Say what you hold equal, what you tune for each order and on which sentences, how many seeds, and which result would refute the sentence.
+# You read: "Norm before needs no warm-up, but 100 epochs for what norm after reaches in 40."
+# Both were trained once, with the rate of the norm after.
+# Which runs would you need before you believe or refuse it?
+# Say what you hold equal, what you tune for each order and on which sentences, how many seeds, and which result would refute the sentence.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -614,7 +691,11 @@ with cu.guard(
 #
 # *Section 5 of 6*
 #
-# Trainings also get worse late, when a model translates already. Here is a way to provoke it that is useful by itself. The rate does not fall; it rises in a line, from 0 to 0.02. This is a **range test** of the rate ([Smith, 2017](https://arxiv.org/abs/1506.01186)): it shows in one short run which rates a model bears. Every 28 steps the weights go into a file.
+# Trainings also get worse late, when a model translates already.
+# Here is a way to provoke it that is useful by itself.
+# The rate does not fall; it rises in a line, from 0 to 0.02.
+# This is a **range test** of the rate ([Smith, 2017](https://arxiv.org/abs/1506.01186)): it shows in one short run which rates a model bears.
+# Every 28 steps the weights go into a file.
 
 # %% tags=["nbval-ignore-output"]
 top_rate = 0.02  # try 0.002 … 0.05
@@ -657,9 +738,15 @@ print(f"best by validation: {best}; its BLEU on the test: {on_test:.2f}")
 pd.Series(scores, name="validation BLEU").round(2).to_frame().T
 
 # %% [markdown]
-# The mean loss falls, changes little from step 140 on, and is higher at the end. BLEU shows it more clearly: when this page was made it was 0.30 at steps 112 and 140, and 0.14 at the end; the best file has 0.39 on the test, whose sentences seem to be easier. So the last file is not the best one; without the earlier files those weights would be lost. The best file is chosen by the *validation* sentences, and only it is scored on the test. The best of eight test scores would be too high: part of being the best is luck. And `weights_only=True`: an ordinary pickle may run code.
+# The mean loss falls, changes little from step 140 on, and is higher at the end.
+# BLEU shows it more clearly: when this page was made it was 0.30 at steps 112 and 140, and 0.14 at the end; the best file has 0.39 on the test, whose sentences seem to be easier.
+# So the last file is not the best one; without the earlier files those weights would be lost.
+# The best file is chosen by the *validation* sentences, and only it is scored on the test.
+# The best of eight test scores would be too high: part of being the best is luck.
+# And `weights_only=True`: an ordinary pickle may run code.
 #
-# One run of one seed shows that this *can* happen. It does not show at which rate: for that, three seeds and finer steps.
+# One run of one seed shows that this *can* happen.
+# It does not show at which rate: for that, three seeds and finer steps.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -678,7 +765,10 @@ with cu.guard(
 #
 # *bug · 10 minutes*
 #
-# A colleague reports: "I have put the warm-up into PyTorch's own `LambdaLR`, and it does not help." The loop is below, with the rates of four steps; the schedule rises over 50 steps to 1. There are two mistakes. Find them, and write `fixed_fit`, in which step $s = 1, 2, \dots$ has the rate `lr * schedule(s)`.
+# A colleague reports: "I have put the warm-up into PyTorch's own `LambdaLR`, and it does not help."
+# The loop is below, with the rates of four steps; the schedule rises over 50 steps to 1.
+# There are two mistakes.
+# Find them, and write `fixed_fit`, in which step $s = 1, 2, \dots$ has the rate `lr * schedule(s)`.
 
 
 # %%
@@ -737,13 +827,18 @@ cu.checks.fixed_fit(fixed_fit_solution)
 # %% [markdown]
 # ## Take-aways
 #
-# - Draw the losses of dull models beside a training curve: unigram, place, bigram. A translator whose loss stays among them may be hardly more than a language model.
-# - Post-LN has its norms on the residual stream, Pre-LN in the branches. At the start, Post-LN's gradients are larger at the top; nothing vanishes below.
+# - Draw the losses of dull models beside a training curve: unigram, place, bigram.
+#   A translator whose loss stays among them may be hardly more than a language model.
+# - Post-LN has its norms on the residual stream, Pre-LN in the branches.
+#   At the start, Post-LN's gradients are larger at the top; nothing vanishes below.
 # - An explanation is tested by an intervention with a control, over seeds.
-# - Adam's first steps have the size of the rate, whatever the gradients; clipping does not change that. A warm-up makes them small.
-# - Files along the way, scored on validation sentences, survive a training that breaks. The test is scored once.
+# - Adam's first steps have the size of the rate, whatever the gradients; clipping does not change that.
+#   A warm-up makes them small.
+# - Files along the way, scored on validation sentences, survive a training that breaks.
+#   The test is scored once.
 #
-# Next: [Pretraining](13_gpt.ipynb). AdamW, initial weights, accumulation, sixteen bits, checkpoints, a first-generation model, and both orders of norm on real sentences: [Training transformers: optimizers, precision and a first generation](12_training_transformers_further.ipynb).
+# Next: [Pretraining](13_gpt.ipynb).
+# AdamW, initial weights, accumulation, sixteen bits, checkpoints, a first-generation model, and both orders of norm on real sentences: [Training transformers: optimizers, precision and a first generation](12_training_transformers_further.ipynb).
 #
 # ## Quiz
 
@@ -753,11 +848,30 @@ cu.quiz("training_transformers")
 # %% [markdown]
 # ## References
 #
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 5.3: the schedule.
-# - Xiong, R. et al. (2020). [On layer normalization in the Transformer architecture](https://arxiv.org/abs/2002.04745). ICML.
-# - Liu, L. et al. (2020a). [On the variance of the adaptive learning rate and beyond](https://arxiv.org/abs/1908.03265). ICLR. RAdam.
-# - Liu, L. et al. (2020b). [Understanding the difficulty of training transformers](https://arxiv.org/abs/2004.08249). EMNLP.
-# - Pascanu, R., Mikolov, T. and Bengio, Y. (2013). [On the difficulty of training recurrent neural networks](https://arxiv.org/abs/1211.5063). ICML.
-# - Kingma, D. P. and Ba, J. (2015). [Adam: a method for stochastic optimization](https://arxiv.org/abs/1412.6980). ICLR.
-# - Glorot, X. and Bengio, Y. (2010). [Understanding the difficulty of training deep feedforward neural networks](https://proceedings.mlr.press/v9/glorot10a.html). AISTATS.
-# - Smith, L. N. (2017). [Cyclical learning rates for training neural networks](https://arxiv.org/abs/1506.01186). WACV. Section 3.3: the range test.
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+#   Section 5.3: the schedule.
+# - Xiong, R. et al. (2020).
+#   [On layer normalization in the Transformer architecture](https://arxiv.org/abs/2002.04745).
+#   ICML.
+# - Liu, L. et al. (2020a).
+#   [On the variance of the adaptive learning rate and beyond](https://arxiv.org/abs/1908.03265).
+#   ICLR.
+#   RAdam.
+# - Liu, L. et al. (2020b).
+#   [Understanding the difficulty of training transformers](https://arxiv.org/abs/2004.08249).
+#   EMNLP.
+# - Pascanu, R., Mikolov, T. and Bengio, Y. (2013).
+#   [On the difficulty of training recurrent neural networks](https://arxiv.org/abs/1211.5063).
+#   ICML.
+# - Kingma, D. P. and Ba, J. (2015).
+#   [Adam: a method for stochastic optimization](https://arxiv.org/abs/1412.6980).
+#   ICLR.
+# - Glorot, X. and Bengio, Y. (2010).
+#   [Understanding the difficulty of training deep feedforward neural networks](https://proceedings.mlr.press/v9/glorot10a.html).
+#   AISTATS.
+# - Smith, L. N. (2017).
+#   [Cyclical learning rates for training neural networks](https://arxiv.org/abs/1506.01186).
+#   WACV.
+#   Section 3.3: the range test.

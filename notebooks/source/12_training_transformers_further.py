@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Training transformers: optimizers, precision and a first generation
 #
-# What a first reader of [Training transformers](12_training_transformers.ipynb) may skip: weight decay that is decoupled from Adam, cosine schedules, small initial weights, large batches in pieces, sixteen bits, what clipping protects, smoothed labels, what a checkpoint
-# must hold; a first-generation model assembled whole, what its masks let through, and what four of its simplifications cost one at a time; and both orders of norm on real sentences. Each section can be read by itself; run the cells in order.
+# What a first reader of [Training transformers](12_training_transformers.ipynb) may skip: weight decay that is decoupled from Adam, cosine schedules, small initial weights, large batches in pieces, sixteen bits, what clipping protects, smoothed labels, what a checkpoint must hold; a first-generation model assembled whole, what its masks let through, and what four of its simplifications cost one at a time; and both orders of norm on real sentences.
+# Each section can be read by itself; run the cells in order.
 
 # %%
 import copy
@@ -41,8 +41,12 @@ cu.seed_everything(0)
 #
 # *Section 1 of 8*
 #
-# **Weight decay** pulls each weight towards 0. Two ways to write it: add $\lambda\theta$ to the *gradient* (an L2 penalty in the loss), or shrink the weight itself by $\eta\lambda\theta$ beside the step. For plain gradient descent these are the same. With Adam they are not: what stands in the gradient is divided by the size of the gradient as well, so weights with large gradients hardly decay. **AdamW** decouples
-# the two ([Loshchilov and Hutter, 2019](https://arxiv.org/abs/1711.05101)). Its step:
+# **Weight decay** pulls each weight towards 0.
+# Two ways to write it: add $\lambda\theta$ to the *gradient* (an L2 penalty in the loss), or shrink the weight itself by $\eta\lambda\theta$ beside the step.
+# For plain gradient descent these are the same.
+# With Adam they are not: what stands in the gradient is divided by the size of the gradient as well, so weights with large gradients hardly decay.
+# **AdamW** decouples the two ([Loshchilov and Hutter, 2019](https://arxiv.org/abs/1711.05101)).
+# Its step:
 #
 # $$m \leftarrow \beta_1 m + (1-\beta_1) g, \quad s \leftarrow \beta_2 s + (1-\beta_2) g^2, \quad \theta \leftarrow (1 - \eta\lambda)\,\theta - \eta\,\frac{m / (1-\beta_1^t)}{\sqrt{s / (1-\beta_2^t)} + \epsilon}.$$
 
@@ -94,13 +98,20 @@ decayed.columns = ["weight with large gradients", "with small ones"]
 decayed.round(3)
 
 # %% [markdown]
-# Our step is PyTorch's. Without decay only the noise moves the two weights, to 1.08 and 0.95. With the decay in the gradient, the weight with gradients of size 10 hardly decays (1.06), and the one with gradients of 0.01 falls to 0.54. With AdamW both shrink by nearly the same part, about $(1 - 0.005\cdot 0.5)^{100} = 0.78$, whatever their gradients.
+# Our step is PyTorch's.
+# Without decay only the noise moves the two weights, to 1.08 and 0.95.
+# With the decay in the gradient, the weight with gradients of size 10 hardly decays (1.06), and the one with gradients of 0.01 falls to 0.54.
+# With AdamW both shrink by nearly the same part, about $(1 - 0.005\cdot 0.5)^{100} = 0.78$, whatever their gradients.
 #
-# Not everything decays: by custom biases and norms do not. `cu.Trainer` keeps to that, and leaves position tables alone. Which value is right is a matter of validation; 0.01 to 0.1 are common.
+# Not everything decays: by custom biases and norms do not.
+# `cu.Trainer` keeps to that, and leaves position tables alone.
+# Which value is right is a matter of validation; 0.01 to 0.1 are common.
 #
 # ### Cosine
 #
-# Beside the schedule of the chapter another is common: half a cosine from the peak to (nearly) 0, $\tfrac12(1+\cos(\pi u))$, where $u$ is the share of the steps that is over. PyTorch has it as `CosineAnnealingLR`. Beside it, without a warm-up, the chapter's $1/\sqrt{\text{step}}$ behind step 50, as shares of the peak:
+# Beside the schedule of the chapter another is common: half a cosine from the peak to (nearly) 0, $\tfrac12(1+\cos(\pi u))$, where $u$ is the share of the steps that is over.
+# PyTorch has it as `CosineAnnealingLR`.
+# Beside it, without a warm-up, the chapter's $1/\sqrt{\text{step}}$ behind step 50, as shares of the peak:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 total = 280  # the steps of the chapter's trainings
@@ -120,7 +131,8 @@ schedules = {
 pd.DataFrame(schedules, index=[f"step {step}" for step in quarters]).T.round(3)
 
 # %% [markdown]
-# The cosine ends at 0, and so it has to know the number of steps; $1/\sqrt{\text{step}}$ need not, and still has 0.423 of the peak. Which of them translates better was not tried here.
+# The cosine ends at 0, and so it has to know the number of steps; $1/\sqrt{\text{step}}$ need not, and still has 0.423 of the peak.
+# Which of them translates better was not tried here.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -139,7 +151,11 @@ with cu.guard(
 #
 # *Section 2 of 8*
 #
-# With the norm before, each sublayer adds to the stream. GPT draws weights with standard deviation 0.02 ([Radford et al., 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)). GPT-2 divides those of the last matrix of each sublayer by $\sqrt{N}$ at the start, where $N$ is the number of residual connections ([Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section 2.3). What does the stream look like after many layers? In all rows but the first the biases are 0.
+# With the norm before, each sublayer adds to the stream.
+# GPT draws weights with standard deviation 0.02 ([Radford et al., 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)).
+# GPT-2 divides those of the last matrix of each sublayer by $\sqrt{N}$ at the start, where $N$ is the number of residual connections ([Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section 2.3).
+# What does the stream look like after many layers?
+# In all rows but the first the biases are 0.
 
 
 # %%
@@ -184,7 +200,10 @@ pd.DataFrame({name: [one[0], one[number // 2], one[-1]] for name, one in sizes.i
              index=["bottom", "middle", "top"]).T.round(3)  # fmt: skip
 
 # %% [markdown]
-# With Xavier's weights ([Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html)) the stream is nearly five times as large after 24 layers, with PyTorch's default 1.7 times. With 0.02 it hardly grows in a network of width 64, to 1.04, and with the smaller last matrices it stays as it was to three digits: at the start a layer of such a model does nearly nothing. That is wanted. Each layer begins as the identity and learns what to add.
+# With Xavier's weights ([Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html)) the stream is nearly five times as large after 24 layers, with PyTorch's default 1.7 times.
+# With 0.02 it hardly grows in a network of width 64, to 1.04, and with the smaller last matrices it stays as it was to three digits: at the start a layer of such a model does nearly nothing.
+# That is wanted.
+# Each layer begins as the identity and learns what to add.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("With small last matrices the stream hardly grows."):
@@ -198,7 +217,9 @@ with cu.guard("With small last matrices the stream hardly grows."):
 #
 # ### A large batch in pieces
 #
-# A batch that does not fit is computed in pieces whose gradients are added: **gradient accumulation**. One trap: pieces have different numbers of tokens. A mean of means is not the mean over all tokens.
+# A batch that does not fit is computed in pieces whose gradients are added: **gradient accumulation**.
+# One trap: pieces have different numbers of tokens.
+# A mean of means is not the mean over all tokens.
 
 # %%
 world = spanish_world()
@@ -235,12 +256,15 @@ for name, sum_of in (("divided by all tokens", by_token), ("mean of means", by_m
     print(f"{name}: differs by {gap.item():.3f}")
 
 # %% [markdown]
-# Divided by the number of *all* tokens, the four pieces add up to the gradient of the whole, up to rounding. The mean of four means is another gradient: in pieces with short sentences each token counts more. The schedule counts steps of the optimizer, not pieces.
+# Divided by the number of *all* tokens, the four pieces add up to the gradient of the whole, up to rounding.
+# The mean of four means is another gradient: in pieces with short sentences each token counts more.
+# The schedule counts steps of the optimizer, not pieces.
 
 # %% [markdown]
 # ### Sixteen bits
 #
-# Half of the bits are half of the memory, and on accelerators several times the speed. What is lost?
+# Half of the bits are half of the memory, and on accelerators several times the speed.
+# What is lost?
 
 # %%
 table = {}
@@ -254,8 +278,13 @@ limits = ["largest", "smallest normal", "step after 1", "1 + 0.001", "70,000", "
 pd.DataFrame(table, index=limits).T
 
 # %% [markdown]
-# **float16** has small steps between numbers and a small range: 70,000 is infinite, and a gradient of $10^{-8}$ is 0. So a loss is multiplied by a large number before the backward pass, and the gradients are divided by it afterwards (**loss scaling**; [Micikevicius et al., 2018](https://arxiv.org/abs/1710.03740)). **bfloat16** has the range of float32 and large steps: $1 + 0.001$ is 1. That is fatal for *weights*: an update of a thousandth would be lost, every time. So the weights stay in float32, and only the products are computed in sixteen bits: **mixed precision**, in PyTorch
-# `torch.autocast`. `cu.Trainer` uses bfloat16 on GPUs that compute in it. Softmax, norms and losses stay in float32 there, too. One step of Adam for the small model of above, at the rate 0.0001:
+# **float16** has small steps between numbers and a small range: 70,000 is infinite, and a gradient of $10^{-8}$ is 0.
+# So a loss is multiplied by a large number before the backward pass, and the gradients are divided by it afterwards (**loss scaling**; [Micikevicius et al., 2018](https://arxiv.org/abs/1710.03740)). **bfloat16** has the range of float32 and large steps: $1 + 0.001$ is 1.
+# That is fatal for *weights*: an update of a thousandth would be lost, every time.
+# So the weights stay in float32, and only the products are computed in sixteen bits: **mixed precision**, in PyTorch `torch.autocast`.
+# `cu.Trainer` uses bfloat16 on GPUs that compute in it.
+# Softmax, norms and losses stay in float32 there, too.
+# One step of Adam for the small model of above, at the rate 0.0001:
 
 
 # %%
@@ -286,7 +315,9 @@ columns = ["loss", "gradient differs by", "weights that do not move"]
 pd.DataFrame(steps_of, index=columns).T.round(3)
 
 # %% [markdown]
-# *Mixed*: the loss is nearly the same, the gradient differs by less than 0.01 of its length, and the weights move. With the weights themselves in bfloat16 the gradient differs by less than 0.01, too. But 82 % of the weights that have a gradient stay where they were: the step is smaller than half of the distance to the next number.
+# *Mixed*: the loss is nearly the same, the gradient differs by less than 0.01 of its length, and the weights move.
+# With the weights themselves in bfloat16 the gradient differs by less than 0.01, too.
+# But 82 % of the weights that have a gradient stay where they were: the step is smaller than half of the distance to the next number.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -305,7 +336,9 @@ with cu.guard(
 #
 # *Section 4 of 8*
 #
-# The chapter shows that clipping does not make Adam's first step smaller. It protects Adam's *memory*. One weight has gradients of 1, and once one of 1,000:
+# The chapter shows that clipping does not make Adam's first step smaller.
+# It protects Adam's *memory*.
+# One weight has gradients of 1, and once one of 1,000:
 
 # %%
 spike = 1000.0  # try 1.0 … 10000.0
@@ -332,7 +365,8 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# The average of squares gets $(1-\beta_2)\cdot 1000^2 = 0.02\cdot 10^6 = 20{,}000$ from that one gradient. After 200 more steps $0.98^{200} = 0.0176$ of this is left, 352, and the steps are divided by $\sqrt{353} = 18.8$: at the end the weight still moves by 0.05 of its rate.
+# The average of squares gets $(1-\beta_2)\cdot 1000^2 = 0.02\cdot 10^6 = 20{,}000$ from that one gradient.
+# After 200 more steps $0.98^{200} = 0.0176$ of this is left, 352, and the steps are divided by $\sqrt{353} = 18.8$: at the end the weight still moves by 0.05 of its rate.
 
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -347,7 +381,8 @@ with cu.guard(
 #
 # *Section 5 of 8*
 #
-# **Label smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) asks for probability $1-\varepsilon+\varepsilon/K$ for the right one of $K$ classes, and $\varepsilon/K$ for each other one. With three classes and $\varepsilon = 0.3$: 0.8, 0.1, 0.1.
+# **Label smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) asks for probability $1-\varepsilon+\varepsilon/K$ for the right one of $K$ classes, and $\varepsilon/K$ for each other one.
+# With three classes and $\varepsilon = 0.3$: 0.8, 0.1, 0.1.
 
 # %%
 smoothing = 0.3  # try 0.0 … 0.9
@@ -361,7 +396,11 @@ models = ["0.50, 0.25, 0.25", "0.80, 0.10, 0.10", "0.98, 0.01, 0.01"]
 pd.DataFrame(smoothed_losses, index=models).round(3)
 
 # %% [markdown]
-# The smoothed loss is least where the model says just what is asked, and a surer model pays more. [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) used $\varepsilon = 0.1$ and report worse perplexity and better BLEU (section 5.4). When it helps and when it hurts is studied by [Müller et al. (2019)](https://arxiv.org/abs/1906.02629). Here is the chapter's model with the norm after and warm-up, three seeds each, on the validation sentences. The loss is the plain one in both rows.
+# The smoothed loss is least where the model says just what is asked, and a surer model pays more.
+# [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) used $\varepsilon = 0.1$ and report worse perplexity and better BLEU (section 5.4).
+# When it helps and when it hurts is studied by [Müller et al. (2019)](https://arxiv.org/abs/1906.02629).
+# Here is the chapter's model with the norm after and warm-up, three seeds each, on the validation sentences.
+# The loss is the plain one in both rows.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 stored = load_training_runs()
@@ -377,7 +416,8 @@ pd.DataFrame(
 ).T  # fmt: skip
 
 # %% [markdown]
-# With smoothing the loss is worse in each seed, 0.35 to 0.37 against 0.23 to 0.28, and the model is less sure: its largest probability is 0.82 on average, against 0.92 or more. BLEU is the same within the seeds.
+# With smoothing the loss is worse in each seed, 0.35 to 0.37 against 0.23 to 0.28, and the model is less sure: its largest probability is 0.82 on average, against 0.92 or more.
+# BLEU is the same within the seeds.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -393,7 +433,9 @@ with cu.guard(
 #
 # *Section 6 of 8*
 #
-# The files of the chapter hold weights, enough to choose one. To *go on* as if nothing had happened needs more: Adam's averages and its count of steps, the step of the schedule, the state of the random numbers, and where in its pass the loader stands. A run of 60 steps goes on unbroken, or is stopped after 30 and resumed in two ways: with all of its state, and with its weights alone.
+# The files of the chapter hold weights, enough to choose one.
+# To *go on* as if nothing had happened needs more: Adam's averages and its count of steps, the step of the schedule, the state of the random numbers, and where in its pass the loader stands.
+# A run of 60 steps goes on unbroken, or is stopped after 30 and resumed in two ways: with all of its state, and with its weights alone.
 
 
 # %%
@@ -427,7 +469,10 @@ pd.DataFrame(
 ).T.round(3)
 
 # %% [markdown]
-# With all of it, the losses are those of the unbroken run, to the last digit shown, with dropout. With the weights alone it is *another* run: other random numbers from step 31 on, and first steps of Adam once more. It is not a worse one here; but a result that cannot be made again cannot be checked. `cu.Trainer(checkpoint=…)` writes all of it, under another name first, so that a crash while saving leaves the old file.
+# With all of it, the losses are those of the unbroken run, to the last digit shown, with dropout.
+# With the weights alone it is *another* run: other random numbers from step 31 on, and first steps of Adam once more.
+# It is not a worse one here; but a result that cannot be made again cannot be checked.
+# `cu.Trainer(checkpoint=…)` writes all of it, under another name first, so that a crash while saving leaves the old file.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("A run resumed from all of its state is the unbroken run."):
@@ -440,8 +485,9 @@ with cu.guard("A run resumed from all of its state is the unbroken run."):
 #
 # *Section 7 of 8*
 #
-# A lecture on transformers ([Kak, 2025](https://engineering.purdue.edu/DeepLearn/)) builds a first-generation model in which more than the place of the norm is different from [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762): heads read *slices* of the embedding, and no $W_O$ mixes them; scores are scaled *behind* the softmax; unknown words are set to zero instead of masked, and inside each decoder layer a mask is laid
-# along the *features*: of all tokens, as many features survive as words are known; feed-forward layers and the heads of the cross-attention read the flattened sentence; and there is no residual around the encoder's self-attention and around the cross-attention. The whole, small and in our own code, is `first_generation.py` of this lesson. Here are its attention and its decoder layer, and then the whole beside the standard model of the same width and depth.
+# A lecture on transformers ([Kak, 2025](https://engineering.purdue.edu/DeepLearn/)) builds a first-generation model in which more than the place of the norm is different from [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762): heads read *slices* of the embedding, and no $W_O$ mixes them; scores are scaled *behind* the softmax; unknown words are set to zero instead of masked, and inside each decoder layer a mask is laid along the *features*: of all tokens, as many features survive as words are known; feed-forward layers and the heads of the cross-attention read the flattened sentence; and there is no residual around the encoder's self-attention and around the cross-attention.
+# The whole, small and in our own code, is `first_generation.py` of this lesson.
+# Here are its attention and its decoder layer, and then the whole beside the standard model of the same width and depth.
 
 # %%
 for part in (SlicedHeads, FirstDecoderLayer):
@@ -480,9 +526,12 @@ for key, one in models_of.items():
 pd.DataFrame(counts, index=names)
 
 # %% [markdown]
-# Zeroing the later words does hide them: a later word changes nothing before it, at the price of one pass for each word. The mask along the features hides almost everything else: with three words known, the output of a decoder layer depends on 3 of 32 features of each token. And flattened layers cost: 1.4 million parameters in a decoder where the standard one has 26,000.
+# Zeroing the later words does hide them: a later word changes nothing before it, at the price of one pass for each word.
+# The mask along the features hides almost everything else: with three words known, the output of a decoder layer depends on 3 of 32 features of each token.
+# And flattened layers cost: 1.4 million parameters in a decoder where the standard one has 26,000.
 #
-# The lecture prints 124,583,936 parameters for its encoder and 149,886,015 for its decoder. Sentences of 10 tokens, 256 features, 4 heads, four layers and 21,823 Spanish tokens give these numbers to the last digit, if the heads of *every* attention read the flattened sentence:
+# The lecture prints 124,583,936 parameters for its encoder and 149,886,015 for its decoder.
+# Sentences of 10 tokens, 256 features, 4 heads, four layers and 21,823 Spanish tokens give these numbers to the last digit, if the heads of *every* attention read the flattened sentence:
 
 # %%
 length_of, width_of, heads_of, spanish = 10, 256, 4, 21_823
@@ -500,7 +549,8 @@ decoder = 4 * (feed_forward + 2 * attention + 3 * norm)
 print(f"encoder {encoder:,}, decoder {decoder + linear(width_of, spanish):,}")
 
 # %% [markdown]
-# What does each simplification cost? Four of them alone, put into the chapter's model with the norm after and warm-up; validation BLEU after 280 steps, three seeds each.
+# What does each simplification cost?
+# Four of them alone, put into the chapter's model with the norm after and warm-up; validation BLEU after 280 steps, three seeds each.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 alone = pd.DataFrame(
@@ -510,11 +560,17 @@ alone = pd.DataFrame(
 alone.round(2)
 
 # %% [markdown]
-# Sliced heads lose about 0.04 on average, with a fifth of the parameters in attention. Scaling behind the softmax costs a tenth. Zeroed padding costs next to nothing here. And without the residual around cross-attention nothing is translated, in three seeds, though the loss falls to 2.5 or 2.6: the words that it has said itself reach the output only through the weights of the cross-attention. This is at the chapter's rate, with the norm after; a smaller rate was not tried.
+# Sliced heads lose about 0.04 on average, with a fifth of the parameters in attention.
+# Scaling behind the softmax costs a tenth.
+# Zeroed padding costs next to nothing here.
+# And without the residual around cross-attention nothing is translated, in three seeds, though the loss falls to 2.5 or 2.6: the words that it has said itself reach the output only through the weights of the cross-attention.
+# This is at the chapter's rate, with the norm after; a smaller rate was not tried.
 #
 # ### What twenty sentences show
 #
-# The lecture shows 20 translations after 40 epochs on 90,000 pairs (16 hours by its own count, not repeated here), with masking switched off, drawn from the data set it was trained on. By its own verdicts 14 are correct, 2 correct in meaning, 4 wrong; and it concludes itself that this is not a translator, and that the most likely reason for such results is overfitting. Here are both small models of above, trained on 300 pairs for 240 steps, once at each of two rates:
+# The lecture shows 20 translations after 40 epochs on 90,000 pairs (16 hours by its own count, not repeated here), with masking switched off, drawn from the data set it was trained on.
+# By its own verdicts 14 are correct, 2 correct in meaning, 4 wrong; and it concludes itself that this is not a translator, and that the most likely reason for such results is overfitting.
+# Here are both small models of above, trained on 300 pairs for 240 steps, once at each of two rates:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 generations = cu.stored_runs("training_transformers", "generations")
@@ -553,7 +609,10 @@ pd.DataFrame({"seen": asked["seen"], "says": halves["seen"],
               "not seen": asked["not seen"], "says ": halves["not seen"]})  # fmt: skip
 
 # %% [markdown]
-# At its better rate each model has 15 of the 20 sentences right that it has read, about as many as the lecture, and none of the 20 others. (Neither rate was tuned further, and the steps are few: this does not compare the two models.) And with more data? The chapter's model, on 300, 1,000 and all 3,253 training pairs, with 280 steps each:
+# At its better rate each model has 15 of the 20 sentences right that it has read, about as many as the lecture, and none of the 20 others.
+# (Neither rate was tuned further, and the steps are few: this does not compare the two models.)
+# And with more data?
+# The chapter's model, on 300, 1,000 and all 3,253 training pairs, with 280 steps each:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 sizes_seen = pd.DataFrame(
@@ -564,7 +623,9 @@ sizes_seen = pd.DataFrame(
 sizes_seen.groupby("pairs")[["BLEU, seen", "BLEU, not seen"]].agg(["min", "max"]).round(2)
 
 # %% [markdown]
-# With 300 pairs BLEU is 1.00 on seen sentences, better than with 3,253, and 0.30 to 0.34 on others. So 20 seen sentences, however well they are translated, say nothing about unseen ones. They do not show that a model overfits either: for that one needs the other column.
+# With 300 pairs BLEU is 1.00 on seen sentences, better than with 3,253, and 0.30 to 0.34 on others.
+# So 20 seen sentences, however well they are translated, say nothing about unseen ones.
+# They do not show that a model overfits either: for that one needs the other column.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -587,7 +648,14 @@ with cu.guard(
 #
 # *Section 8 of 8*
 #
-# Do the two orders of norm differ on sentences that people wrote? Two larger models were trained beforehand, one seed each: 256 features, 4 heads, 512 inside, four layers on either side, 7.57 million parameters. They read 20,000 English–Spanish pairs ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR) of at most eight tokens on either side, six times and in the same order, 128 pairs a step; words that occur fewer than three times are `<unk>`. In both trainings the rate rises over 200 steps to 0.001 and then falls to 0 on a line. There are 942 steps, which took 13 and 12 minutes of one core of an Intel Xeon processor. The models differ in the place of the norm, and in what comes with it: with the norm before, encoder and decoder end with one more norm each. No English sentence is in two parts of the data. Nothing was chosen by a score.
+# Do the two orders of norm differ on sentences that people wrote?
+# Two larger models were trained beforehand, one seed each: 256 features, 4 heads, 512 inside, four layers on either side, 7.57 million parameters.
+# They read 20,000 English–Spanish pairs ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR) of at most eight tokens on either side, six times and in the same order, 128 pairs a step; words that occur fewer than three times are `<unk>`.
+# In both trainings the rate rises over 200 steps to 0.001 and then falls to 0 on a line.
+# There are 942 steps, which took 13 and 12 minutes of one core of an Intel Xeon processor.
+# The models differ in the place of the norm, and in what comes with it: with the norm before, encoder and decoder end with one more norm each.
+# No English sentence is in two parts of the data.
+# Nothing was chosen by a score.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 show_real_curves()
@@ -608,9 +676,16 @@ spanish_scores = pd.DataFrame(
 spanish_scores.round(3)
 
 # %% [markdown]
-# The curves nearly coincide. At the end the norm after has the lower validation loss, 1.294 against 1.310, and the norm before has the higher test BLEU, 0.338 against 0.328: the two measures disagree. How far another seed would move these numbers was not measured. In [the chapter's](12_training_transformers.ipynb) small world, three seeds of the norm after with a warm-up have 0.82 to 0.87, which is a wider range than the 0.01 here. So these two trainings do not show that either order is better. They show that with this warm-up both orders learn, about equally fast.
+# The curves nearly coincide.
+# At the end the norm after has the lower validation loss, 1.294 against 1.310, and the norm before has the higher test BLEU, 0.338 against 0.328: the two measures disagree.
+# How far another seed would move these numbers was not measured.
+# In [the chapter's](12_training_transformers.ipynb) small world, three seeds of the norm after with a warm-up have 0.82 to 0.87, which is a wider range than the 0.01 here.
+# So these two trainings do not show that either order is better.
+# They show that with this warm-up both orders learn, about equally fast.
 #
-# What was not tried: a training without a warm-up, where the chapter finds its large difference; other rates; more epochs. In the last epoch BLEU still rises and the validation loss still falls, for both. On 500 of the training pairs BLEU is 0.50 to 0.51, far above that of the test: here, too, translations of seen sentences say little about unseen ones.
+# What was not tried: a training without a warm-up, where the chapter finds its large difference; other rates; more epochs.
+# In the last epoch BLEU still rises and the validation loss still falls, for both.
+# On 500 of the training pairs BLEU is 0.50 to 0.51, far above that of the test: here, too, translations of seen sentences say little about unseen ones.
 #
 # The first six test sentences whose English words are all known, whatever became of them:
 
@@ -629,7 +704,12 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# Both models give the same answer to the last three sentences. *Quiero beber algo de agua* is right, though not in the words of the data, and BLEU counts that against it. The right answers of the first, second and fifth sentence contain *firmes*, *guardó* and *apártate*. Each of them occurs fewer than three times in the training pairs, so neither model can write it: in the first and the fifth there is an `<unk>` instead; in the second both have *siguió*, "followed". And there are mistakes that no missing word explains: the third sentence loses *web* with the norm after and the whole *sitio web* with the norm before, though both words are known. Six sentences do not compare two models.
+# Both models give the same answer to the last three sentences.
+# *Quiero beber algo de agua* is right, though not in the words of the data, and BLEU counts that against it.
+# The right answers of the first, second and fifth sentence contain *firmes*, *guardó* and *apártate*.
+# Each of them occurs fewer than three times in the training pairs, so neither model can write it: in the first and the fifth there is an `<unk>` instead; in the second both have *siguió*, "followed".
+# And there are mistakes that no missing word explains: the third sentence loses *web* with the norm after and the whole *sitio web* with the norm before, though both words are known.
+# Six sentences do not compare two models.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -650,7 +730,9 @@ with cu.guard(
 # %% [markdown]
 # ### At full size
 #
-# The lecture's English–Spanish system read 90,000 pairs for 40 epochs ([Kak, 2025](https://engineering.purdue.edu/DeepLearn/)). `make gpu CHAPTER=12` trains the norm-first model so where there is a GPU, and the flattened first generation of [section 7](#A-first-generation), too. The cell shows the runs that are stored, or says that there are none.
+# The lecture's English–Spanish system read 90,000 pairs for 40 epochs ([Kak, 2025](https://engineering.purdue.edu/DeepLearn/)).
+# `make gpu CHAPTER=12` trains the norm-first model so where there is a GPU, and the flattened first generation of [section 7](#A-first-generation), too.
+# The cell shows the runs that are stored, or says that there are none.
 
 # %% tags=["gpu"]
 [
@@ -661,12 +743,33 @@ with cu.guard(
 # %% [markdown]
 # ## References
 #
-# - Glorot, X. and Bengio, Y. (2010). [Understanding the difficulty of training deep feedforward neural networks](https://proceedings.mlr.press/v9/glorot10a.html). AISTATS.
-# - Kak, A. (2025). [Deep learning lectures](https://engineering.purdue.edu/DeepLearn/). Purdue University. The transformer lecture.
-# - Loshchilov, I. and Hutter, F. (2019). [Decoupled weight decay regularization](https://arxiv.org/abs/1711.05101). ICLR.
-# - Micikevicius, P. et al. (2018). [Mixed precision training](https://arxiv.org/abs/1710.03740). ICLR.
-# - Müller, R., Kornblith, S. and Hinton, G. (2019). [When does label smoothing help?](https://arxiv.org/abs/1906.02629). NeurIPS.
-# - Radford, A., Narasimhan, K., Salimans, T. and Sutskever, I. (2018). [Improving language understanding by generative pre-training](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf). OpenAI.
-# - Radford, A. et al. (2019). [Language models are unsupervised multitask learners](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf). OpenAI.
-# - Szegedy, C. et al. (2016). [Rethinking the Inception architecture for computer vision](https://arxiv.org/abs/1512.00567). CVPR. Section 7.
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS. Section 5.4: label smoothing.
+# - Glorot, X. and Bengio, Y. (2010).
+#   [Understanding the difficulty of training deep feedforward neural networks](https://proceedings.mlr.press/v9/glorot10a.html).
+#   AISTATS.
+# - Kak, A. (2025).
+#   [Deep learning lectures](https://engineering.purdue.edu/DeepLearn/).
+#   Purdue University.
+#   The transformer lecture.
+# - Loshchilov, I. and Hutter, F. (2019).
+#   [Decoupled weight decay regularization](https://arxiv.org/abs/1711.05101).
+#   ICLR.
+# - Micikevicius, P. et al. (2018).
+#   [Mixed precision training](https://arxiv.org/abs/1710.03740).
+#   ICLR.
+# - Müller, R., Kornblith, S. and Hinton, G. (2019).
+#   [When does label smoothing help?](https://arxiv.org/abs/1906.02629).
+#   NeurIPS.
+# - Radford, A., Narasimhan, K., Salimans, T. and Sutskever, I. (2018).
+#   [Improving language understanding by generative pre-training](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf).
+#   OpenAI.
+# - Radford, A. et al. (2019).
+#   [Language models are unsupervised multitask learners](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf).
+#   OpenAI.
+# - Szegedy, C. et al. (2016).
+#   [Rethinking the Inception architecture for computer vision](https://arxiv.org/abs/1512.00567).
+#   CVPR.
+#   Section 7.
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+#   Section 5.4: label smoothing.

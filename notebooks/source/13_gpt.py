@@ -16,9 +16,12 @@
 # k  q  z  v  b  k  q  z  ___
 # ```
 #
-# For the first line you know what people like to say. For the second you look back in the line itself: *v*. **Can a network learn both from a single task, to predict the next token?
-# And how does it come to write?** Below the next cell stands what one network wrote at six steps of its training on Shakespeare's plays, read character by character: first random letters, at last lines in the manner of a play. The number before a line, where it was measured, is
-# the loss on the last tenth of the text, which was not trained on.
+# For the first line you know what people like to say.
+# For the second you look back in the line itself: *v*.
+# **Can a network learn both from a single task, to predict the next token?
+# And how does it come to write?**
+# Below the next cell stands what one network wrote at six steps of its training on Shakespeare's plays, read character by character: first random letters, at last lines in the manner of a play.
+# The number before a line, where it was measured, is the loss on the last tenth of the text, which was not trained on.
 #
 # After this chapter you can
 #
@@ -28,8 +31,7 @@
 # - write text with it: temperature, top-k, and a cache;
 # - take its heads out one by one, and test whether it learned the rule that you think it learned.
 #
-# It needs [The Transformer](10_transformer.ipynb): residuals, norms and the position-wise network; [Multi-head attention](08_multi_head_attention.ipynb) and
-# [Positions](09_positions.ipynb).
+# It needs [The Transformer](10_transformer.ipynb): residuals, norms and the position-wise network; [Multi-head attention](08_multi_head_attention.ipynb) and [Positions](09_positions.ipynb).
 
 # %%
 import math
@@ -66,10 +68,12 @@ cu.recall("transformer", "multi_head_attention", "positions")
 #
 # *Section 1 of 6*
 #
-# With one id for each word, a word that was never seen has none. With one for each character texts become more than four
-# times as long. **Subwords** are between: frequent words stay whole, rare words fall into pieces. **[Byte-pair encoding](C_glossary.ipynb#byte-pair-encoding)**
-# ([Sennrich et al., 2016](https://arxiv.org/abs/1508.07909)) finds the pieces by counting. Begin with characters, and an end mark `␣` behind each word. Then, again and again:
-# *count all pairs of neighbors, and **merge** the most frequent pair.*
+# With one id for each word, a word that was never seen has none.
+# With one for each character texts become more than four times as long.
+# **Subwords** are between: frequent words stay whole, rare words fall into pieces.
+# **[Byte-pair encoding](C_glossary.ipynb#byte-pair-encoding)** ([Sennrich et al., 2016](https://arxiv.org/abs/1508.07909)) finds the pieces by counting.
+# Begin with characters, and an end mark `␣` behind each word.
+# Then, again and again: *count all pairs of neighbors, and **merge** the most frequent pair.*
 #
 # By hand: a text has *play* 6 times, *played* 4, *lay* 3, *stay* 5 and *stayed* 2 times.
 #
@@ -80,7 +84,12 @@ cu.recall("transformer", "multi_head_attention", "positions")
 # | `l a` | play, played, lay | 6 + 4 + 3 = 13 |
 # | `p l` | play, played | 6 + 4 = 10 |
 #
-# The first merge makes `ay`. Then `ay ␣` has 14, and is the next: `ay␣` is an ending, and `ay` a stem that can go on. Then come `p l` with 10 and `s t` with 7. After that there are ties. A **tokenizer** is the list of these merges; a new word is cut by applying them *in this order*. ([Further page](13_gpt_further.ipynb#Encode-a-word): write it yourself.)
+# The first merge makes `ay`.
+# Then `ay ␣` has 14, and is the next: `ay␣` is an ending, and `ay` a stem that can go on.
+# Then come `p l` with 10 and `s t` with 7.
+# After that there are ties.
+# A **tokenizer** is the list of these merges; a new word is cut by applying them *in this order*.
+# ([Further page](13_gpt_further.ipynb#Encode-a-word): write it yourself.)
 
 # %%
 five = ["play"] * 6 + ["played"] * 4 + ["lay"] * 3 + ["stay"] * 5 + ["stayed"] * 2
@@ -119,8 +128,11 @@ pd.DataFrame(
 ).T
 
 # %% [markdown]
-# `Subwords` learns merges with the library `tokenizers`; the first line has those of the hand example. Then comes the course's text: 21,248 English sentences, of which 1,000 are held out. With 512 subwords a word of the held-out sentences has 1.45 tokens on average, with characters 4.69. A word vocabulary has one token for each, but does not know 19 % of the words of a short story; our pieces fail only where a
-# character is unknown (3 %). GPT-2 begins with *bytes* instead, and BERT chooses its merges by another score ([further page](13_gpt_further.ipynb#Bytes-instead-of-characters)).
+# `Subwords` learns merges with the library `tokenizers`; the first line has those of the hand example.
+# Then comes the course's text: 21,248 English sentences, of which 1,000 are held out.
+# With 512 subwords a word of the held-out sentences has 1.45 tokens on average, with characters 4.69.
+# A word vocabulary has one token for each, but does not know 19 % of the words of a short story; our pieces fail only where a character is unknown (3 %).
+# GPT-2 begins with *bytes* instead, and BERT chooses its merges by another score ([further page](13_gpt_further.ipynb#Bytes-instead-of-characters)).
 
 # %%
 cu.quiz("gpt", "new_word")
@@ -130,25 +142,33 @@ cu.quiz("gpt", "new_word")
 #
 # *Section 2 of 6*
 #
-# A **language model** gives a probability to each next token. By the chain rule their product is the probability of the text, its **likelihood**; training maximizes the logarithm. Divided by the number of tokens and with a minus, it is the loss:
+# A **language model** gives a probability to each next token.
+# By the chain rule their product is the probability of the text, its **likelihood**; training maximizes the logarithm.
+# Divided by the number of tokens and with a minus, it is the loss:
 #
 # $$P(t_0, \dots, t_{n-1}) = \prod_i P(t_i \mid t_0, \dots, t_{i-1}), \qquad \mathrm{loss} = -\frac1n \sum_i \ln P(t_i \mid t_0, \dots, t_{i-1}), \qquad \mathrm{perplexity} = e^{\mathrm{loss}}.$$
 #
-# The unit of the loss is the nat. **[Perplexity](C_glossary.ipynb#perplexity)** says the same as a number of tokens: among so many equally likely ones the model chooses.
+# The unit of the loss is the nat.
+# **[Perplexity](C_glossary.ipynb#perplexity)** says the same as a number of tokens: among so many equally likely ones the model chooses.
 #
-# The oldest language models count. A **bigram** model looks at one token before, a **trigram** model at two, an **n-gram** model at $n-1$. Longer histories say more, but most were never seen; so each estimate leans on the shorter one
-# (Witten–Bell smoothing):
+# The oldest language models count.
+# A **bigram** model looks at one token before, a **trigram** model at two, an **n-gram** model at $n-1$.
+# Longer histories say more, but most were never seen; so each estimate leans on the shorter one (Witten–Bell smoothing):
 #
 # $$P_n(w \mid s) = \frac{c(sw) + u(s)\,P_{n-1}(w \mid s')}{c(s) + u(s)}$$
 #
-# The tokens before are $s$, and $s'$ is $s$ without its first. In the training text $s$ is followed $c(s)$ times by something, $c(sw)$ times by $w$, and $u(s)$ is how many *different* tokens follow it. For $n = 1$ there is nothing in $s$, and $P_0$ is uniform. If $s$ was never followed by anything, $P_n = P_{n-1}$.
+# The tokens before are $s$, and $s'$ is $s$ without its first.
+# In the training text $s$ is followed $c(s)$ times by something, $c(sw)$ times by $w$, and $u(s)$ is how many *different* tokens follow it.
+# For $n = 1$ there is nothing in $s$, and $P_0$ is uniform.
+# If $s$ was never followed by anything, $P_n = P_{n-1}$.
 #
 # ### Exercise 1 · Counting on paper
 #
 # *predict · 6 minutes*
 #
-# The training text is `a b a c a b a`: seven tokens, three different ones. (a) $P_1(b)$? (b) $P_2(b \mid a)$? (c) $P_2(a \mid a)$, a pair that never occurred? (d) A model gives the three tokens of a text ½, ¼ and ⅛. Its perplexity? (e) And the perplexity of a model that
-# knows nothing, with 512 tokens? Two decimals.
+# The training text is `a b a c a b a`: seven tokens, three different ones. (a) $P_1(b)$? (b) $P_2(b \mid a)$? (c) $P_2(a \mid a)$, a pair that never occurred? (d) A model gives the three tokens of a text ½, ¼ and ⅛.
+# Its perplexity? (e) And the perplexity of a model that knows nothing, with 512 tokens?
+# Two decimals.
 
 
 # %% tags=["exercise", "predict"]
@@ -218,7 +238,9 @@ marks.index = ["nothing", *(f"{n}-grams" for n in range(1, order + 1))]
 marks.T.round(2)
 
 # %% [markdown]
-# Frequencies alone (1-grams) have 5.17, one token before brings 2.68, and two bring 2.12: the model then chooses among 8.3 tokens instead of 512. Longer n-grams are worse: their histories are rarer. **2.12 is the number to beat** (and the best $n$ was chosen on these very sentences, in favor of counting).
+# Frequencies alone (1-grams) have 5.17, one token before brings 2.68, and two bring 2.12: the model then chooses among 8.3 tokens instead of 512.
+# Longer n-grams are worse: their histories are rarer.
+# **2.12 is the number to beat** (and the best $n$ was chosen on these very sentences, in favor of counting).
 
 # %%
 cu.quiz("gpt", "three_halves")
@@ -228,8 +250,7 @@ cu.quiz("gpt", "three_halves")
 #
 # *Section 3 of 6*
 #
-# A GPT is the decoder of [The Transformer](10_transformer.ipynb) without its source: there is nothing to cross-attend to, and so **decoder-only** blocks have two parts, causal self-attention and the position-wise network ([Radford et al., 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf);
-# with the norm first, as in GPT-2).
+# A GPT is the decoder of [The Transformer](10_transformer.ipynb) without its source: there is nothing to cross-attend to, and so **decoder-only** blocks have two parts, causal self-attention and the position-wise network ([Radford et al., 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf); with the norm first, as in GPT-2).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -324,8 +345,12 @@ class GPT(nn.Module):
 
 
 # %% [markdown]
-# Two decisions are in `__init__`. **[Weight tying](C_glossary.ipynb#weight-tying)** ([Press and Wolf, 2017](https://arxiv.org/abs/1608.05859)): the output layer *is* the embedding, so that a token's logit is the dot product of the
-# last vector with the token's own embedding. And the tables begin small, with a standard deviation of $1/\sqrt d = 0.125$; `nn.Embedding` by itself would take 1. (GPT-2, with 768 features or more, takes 0.02.) Why small? Guess the first loss of both, before you look.
+# Two decisions are in `__init__`.
+# **[Weight tying](C_glossary.ipynb#weight-tying)** ([Press and Wolf, 2017](https://arxiv.org/abs/1608.05859)): the output layer *is* the embedding, so that a token's logit is the dot product of the last vector with the token's own embedding.
+# And the tables begin small, with a standard deviation of $1/\sqrt d = 0.125$; `nn.Embedding` by itself would take 1.
+# (GPT-2, with 768 features or more, takes 0.02.)
+# Why small?
+# Guess the first loss of both, before you look.
 
 # %%
 std = 1.0  # try 0.01 … 2.0
@@ -344,7 +369,10 @@ package.load_state_dict(gpt.state_dict())
 cu.equal(gpt, package, probe[:2, :-1])
 
 # %% [markdown]
-# With the large embedding the first loss is 59, with ours 7, near the $\ln 512 = 6.2$ of a uniform guess. The stream still holds the embedding of the token that was read. Its dot product with itself is near 64, with others about 0: so at first the model is sure that every token follows itself. And the class equals the package's.
+# With the large embedding the first loss is 59, with ours 7, near the $\ln 512 = 6.2$ of a uniform guess.
+# The stream still holds the embedding of the token that was read.
+# Its dot product with itself is near 64, with others about 0: so at first the model is sure that every token follows itself.
+# And the class equals the package's.
 
 # %%
 cu.quiz("gpt", "who_sees")
@@ -354,13 +382,18 @@ cu.quiz("gpt", "who_sees")
 #
 # *Section 4 of 6*
 #
-# The text is one long row of ids. A batch is a number of **windows** from random places. At each place of a window the token behind it is to be predicted, so one pass makes 32 predictions a window; the causal mask hides the answers.
+# The text is one long row of ids.
+# A batch is a number of **windows** from random places.
+# At each place of a window the token behind it is to be predicted, so one pass makes 32 predictions a window; the causal mask hides the answers.
 #
 # ### Exercise 2 · Find the bug
 #
 # *bug · 6 minutes*
 #
-# A colleague draws windows with the function below. To test it, the text is 0, 1, 2, … and the "model" always says the next number: it should be right everywhere. It is not. Write `fixed_windows`; the chapter trains with it.
+# A colleague draws windows with the function below.
+# To test it, the text is 0, 1, 2, … and the "model" always says the next number: it should be right everywhere.
+# It is not.
+# Write `fixed_windows`; the chapter trains with it.
 
 
 # %%
@@ -396,7 +429,9 @@ def fixed_windows_solution(stream, length, count, generator):
 cu.checks.fixed_windows(fixed_windows_solution)
 
 # %% [markdown]
-# The loop is that of [Sequence to sequence](05_sequence_to_sequence.ipynb), with random windows instead of passes. The rate rises over 30 steps and then falls on half a cosine ([Training transformers](12_training_transformers.ipynb) says why). By hand, a block has $12 d^2 + 13 d$ parameters: $4d^2 + 4d$ in attention, $8d^2 + 5d$ in the network, $4d$ in two norms.
+# The loop is that of [Sequence to sequence](05_sequence_to_sequence.ipynb), with random windows instead of passes.
+# The rate rises over 30 steps and then falls on half a cosine ([Training transformers](12_training_transformers.ipynb) says why).
+# By hand, a block has $12 d^2 + 13 d$ parameters: $4d^2 + 4d$ in attention, $8d^2 + 5d$ in the network, $4d$ in two norms.
 
 # %%
 windows = cu.choose(fixed_windows, training.windows)
@@ -469,11 +504,15 @@ ax.set(xlabel="Step", ylabel="Loss per token (nats)", xlim=(0, 1.12 * steps))
 fig
 
 # %% [markdown]
-# Before the training, all was as counted; only the first update was large, and so the rate begins at a thirtieth. The line is the training loss, a mean over ten steps; the point is the held-out loss. It falls below the frequencies at once, then below the bigrams, and ends level with the trigrams: in the stored runs of three seeds at 2.10 to 2.11, where counting has 2.12. Three times as many steps bring it to 1.77 or 1.78 in three seeds (the red points below): better than any of our tables.
+# Before the training, all was as counted; only the first update was large, and so the rate begins at a thirtieth.
+# The line is the training loss, a mean over ten steps; the point is the held-out loss.
+# It falls below the frequencies at once, then below the bigrams, and ends level with the trigrams: in the stored runs of three seeds at 2.10 to 2.11, where counting has 2.12.
+# Three times as many steps bring it to 1.77 or 1.78 in three seeds (the red points below): better than any of our tables.
 #
 # ### What is each part good for?
 #
-# The same training, 400 steps at the same rate, for models with fewer parts, from one head up. The first two have only attention between the embedding and the output.
+# The same training, 400 steps at the same rate, for models with fewer parts, from one head up.
+# The first two have only attention between the embedding and the output.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -508,7 +547,10 @@ ax.set(xlabel="Held-out loss (nats per token)", ylim=(len(rungs) + 0.5, -0.9))
 fig
 
 # %% [markdown]
-# From above: one head alone ends at 2.95 to 3.00, four heads at 3.02 to 3.22, and with the network behind them at 3.27 to 3.39. Each of these parts made it *worse*, and all are behind the counted bigrams (2.68). With the residual it is 2.44 to 2.51, with norms 2.13 to 2.14, with a second block 2.10 to 2.11. A likely reason stands in the drawing: without the residual a token comes to the output only through attention, mixed with others, and the bigram needs just this token.
+# From above: one head alone ends at 2.95 to 3.00, four heads at 3.02 to 3.22, and with the network behind them at 3.27 to 3.39.
+# Each of these parts made it *worse*, and all are behind the counted bigrams (2.68).
+# With the residual it is 2.44 to 2.51, with norms 2.13 to 2.14, with a second block 2.10 to 2.11.
+# A likely reason stands in the drawing: without the residual a token comes to the output only through attention, mixed with others, and the bigram needs just this token.
 # All of this is about 400 steps at one rate; the parts that look useless here may pay later.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -530,7 +572,10 @@ cu.quiz("gpt", "one_pass")
 #
 # *Section 5 of 6*
 #
-# The model gives probabilities; how to draw from them is our choice. A **temperature** $T$ divides the logits: $p_i \propto e^{z_i/T}$. **Top-k** keeps the $k$ best tokens ([Fan et al., 2018](https://arxiv.org/abs/1805.04833)). By hand, with four tokens of weights 8, 4, 2 and 1, that is logits $\ln 8, \ln 4, \ln 2, \ln 1$:
+# The model gives probabilities; how to draw from them is our choice.
+# A **temperature** $T$ divides the logits: $p_i \propto e^{z_i/T}$.
+# **Top-k** keeps the $k$ best tokens ([Fan et al., 2018](https://arxiv.org/abs/1805.04833)).
+# By hand, with four tokens of weights 8, 4, 2 and 1, that is logits $\ln 8, \ln 4, \ln 2, \ln 1$:
 
 # %%
 z = torch.tensor([8.0, 4.0, 2.0, 1.0]).log()
@@ -544,15 +589,21 @@ drawn_from = {
 pd.DataFrame(drawn_from, index=["8", "4", "2", "1"]).T.round(3)
 
 # %% [markdown]
-# Since $e^{\ln 8/T} = 8^{1/T}$, temperature ½ squares the weights to 64, 16, 4 and 1, and $64/85 = 0.753$. Temperature 2 takes their roots: the choice is wider. Towards 0 only the best would be left (greedy decoding).
+# Since $e^{\ln 8/T} = 8^{1/T}$, temperature ½ squares the weights to 64, 16, 4 and 1, and $64/85 = 0.753$.
+# Temperature 2 takes their roots: the choice is wider.
+# Towards 0 only the best would be left (greedy decoding).
 #
-# Then the drawn token is appended, and the model is asked again. Keys and values of what was read stay as they are: with a **[KV cache](C_glossary.ipynb#kv-cache)** only the new token passes through the network.
+# Then the drawn token is appended, and the model is asked again.
+# Keys and values of what was read stay as they are: with a **[KV cache](C_glossary.ipynb#kv-cache)** only the new token passes through the network.
 #
 # ### Exercise 3 · Write on a cache
 #
 # *build · 8 minutes*
 #
-# Write `my_generate`. `state = model.start()` makes empty caches, and `model.step(tokens, state)` reads (batch, new) tokens onto them and gives the logits of the next, (batch, vocab_size). `next_token_probs(logits, temperature=…, top_k=…)` gives the probabilities, `torch.multinomial(probs, 1, generator=generator)` draws. Each token is read at most once, the last one drawn not at all.
+# Write `my_generate`.
+# `state = model.start()` makes empty caches, and `model.step(tokens, state)` reads (batch, new) tokens onto them and gives the logits of the next, (batch, vocab_size).
+# `next_token_probs(logits, temperature=…, top_k=…)` gives the probabilities, `torch.multinomial(probs, 1, generator=generator)` draws.
+# Each token is read at most once, the last one drawn not at all.
 
 
 # %% tags=["exercise", "build"]
@@ -607,11 +658,23 @@ many, known = write("", count=200, temperature=0.7, seed=2), set(read)
 print(f"of 200 others, {len(set(many) - known)} different ones were not read")
 
 # %% [markdown]
-# Many are sentences in the manner of the text, some make no sense. Reading on a cache changes the logits by rounding only. The last line counts sentences that were not simply read.
+# Many are sentences in the manner of the text, some make no sense.
+# Reading on a cache changes the logits by rounding only.
+# The last line counts sentences that were not simply read.
 #
-# The lines at the beginning were written like this, at temperature 0.8, by a GPT with 809,856 parameters on the 65 characters of [Tiny Shakespeare](https://github.com/karpathy/char-rnn), with the split and the sizes of [nanoGPT](https://github.com/karpathy/nanoGPT)'s run for a CPU: 4 blocks, 128 features, 12 windows of 64 a step. It was trained once, 3,000 steps in 281 s of one core. Its validation loss is 1.66 nats a character (nanoGPT reports 1.88 after 2,000 steps at a third of our rate). The best n-grams, those of 5 characters, have 1.67. On characters with 32 or more before them in their window the GPT has 1.62, a little less. Text that sounds right is no proof of much more than counting.
+# The lines at the beginning were written like this, at temperature 0.8, by a GPT with 809,856 parameters on the 65 characters of [Tiny Shakespeare](https://github.com/karpathy/char-rnn), with the split and the sizes of [nanoGPT](https://github.com/karpathy/nanoGPT)'s run for a CPU: 4 blocks, 128 features, 12 windows of 64 a step.
+# It was trained once, 3,000 steps in 281 s of one core.
+# Its validation loss is 1.66 nats a character (nanoGPT reports 1.88 after 2,000 steps at a third of our rate).
+# The best n-grams, those of 5 characters, have 1.67.
+# On characters with 32 or more before them in their window the GPT has 1.62, a little less.
+# Text that sounds right is no proof of much more than counting.
 #
-# The live GPT is our class after 1,200 steps, stored. Bars: what a token is drawn from; lines: the softmax alone. Write with the temperature at both ends, then with top-k. What does top-k repair? *Trained for* goes back in its training. After 100 steps the same seed writes *she wants to listen to him .*; before the first step all maps are nearly even, and pieces of words fill the window.
+# The live GPT is our class after 1,200 steps, stored.
+# Bars: what a token is drawn from; lines: the softmax alone.
+# Write with the temperature at both ends, then with top-k.
+# What does top-k repair?
+# *Trained for* goes back in its training.
+# After 100 steps the same seed writes *she wants to listen to him .*; before the first step all maps are nearly even, and pieces of words fill the window.
 
 # %%
 cu.live.gpt("she wants to", 0.7, 1)
@@ -624,8 +687,11 @@ cu.quiz("gpt", "cache_reads")
 #
 # *Section 6 of 6*
 #
-# What a head is *for* can hardly be read off the maps of a few sentences. It needs a task whose answer we know, such as the second line of this chapter's beginning: a block of 5 to 8 different random letters, again and again. All that helps stands earlier in the same text; to use it is called **in-context learning**. A GPT of our class and size, with 26 letters for
-# tokens, was trained on 500 batches of 64 such texts, and stored. The loss of the repetitions leaves out the first letter that comes again, since nothing tells that a block has ended.
+# What a head is *for* can hardly be read off the maps of a few sentences.
+# It needs a task whose answer we know, such as the second line of this chapter's beginning: a block of 5 to 8 different random letters, again and again.
+# All that helps stands earlier in the same text; to use it is called **in-context learning**.
+# A GPT of our class and size, with 26 letters for tokens, was trained on 500 batches of 64 such texts, and stored.
+# The loss of the repetitions leaves out the first letter that comes again, since nothing tells that a block has ended.
 
 # %%
 stored = cu.load_model("gpt_copier")
@@ -649,7 +715,10 @@ cu.show_heatmaps(
 )  # fmt: skip
 
 # %% [markdown]
-# In the first block the model guesses: 3.38 is even a little worse than a uniform guess. In the repetitions 0.11 is left, a perplexity of 1.1: it copies. The maps, of one text, show pieces of lines parallel to the diagonal: each head looks back by a few *distances*. Has the model learned the rule "find the same letter, and take what came after it"?
+# In the first block the model guesses: 3.38 is even a little worse than a uniform guess.
+# In the repetitions 0.11 is left, a perplexity of 1.1: it copies.
+# The maps, of one text, show pieces of lines parallel to the diagonal: each head looks back by a few *distances*.
+# Has the model learned the rule "find the same letter, and take what came after it"?
 # Three tests: blocks of lengths that were never in the training texts; texts in which a single letter comes again; and each head taken out in turn ([Multi-head attention](08_multi_head_attention.ipynb#Taking-heads-away) says how).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -693,17 +762,29 @@ taken = pd.DataFrame(losses_of, index=[f"blocks of {period}" for period in perio
 taken.round(2)
 
 # %% [markdown]
-# **Blocks of 9** have a loss of 8.57: the rule as we said it was not learned. But letters are compared. In the small table texts of 13 to 21 letters are all different; then the last letter is replaced by the one 4, 5, … places back. By the rule, what came after that one is next. **One match** 6 or 7 places back raises its probability from 0.12 and 0.21 to 0.68 and 0.84, one 5 places back from 0.02 to 0.20. Eight places back, where most weight goes anyway (0.43), a match changes nothing; 4, 9 or 10 places back the letter is not expected, with a match or without. **The model has learned the rule for the distances of its training, and no further.**
+# **Blocks of 9** have a loss of 8.57: the rule as we said it was not learned.
+# But letters are compared.
+# In the small table texts of 13 to 21 letters are all different; then the last letter is replaced by the one 4, 5, … places back.
+# By the rule, what came after that one is next.
+# **One match** 6 or 7 places back raises its probability from 0.12 and 0.21 to 0.68 and 0.84, one 5 places back from 0.02 to 0.20.
+# Eight places back, where most weight goes anyway (0.43), a match changes nothing; 4, 9 or 10 places back the letter is not expected, with a match or without.
+# **The model has learned the rule for the distances of its training, and no further.**
 #
-# **The heads** divide these distances: without head 0.0 (head 0 of block 0) blocks of 5 and 6 suffer most, without 0.1 those of 7 and 8, without 0.2 those of 5, 7 and 8, and without 0.3 all. In block 1 no head is missed. The lines above the table say what that block is worth: with one block the repetitions cost 0.14 to 0.26, with two 0.11, in three seeds each.
+# **The heads** divide these distances: without head 0.0 (head 0 of block 0) blocks of 5 and 6 suffer most, without 0.1 those of 7 and 8, without 0.2 those of 5, 7 and 8, and without 0.3 all.
+# In block 1 no head is missed.
+# The lines above the table say what that block is worth: with one block the repetitions cost 0.14 to 0.26, with two 0.11, in three seeds each.
 #
-# Large models have heads that follow the rule at any distance in their window, **induction heads** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)). They take two layers: one brings to each place what stands before it, and the next finds a place by that. A small loss on texts like those of the training does not tell them from ours; a length outside the training does.
+# Large models have heads that follow the rule at any distance in their window, **induction heads** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
+# They take two layers: one brings to each place what stands before it, and the next finds a place by that.
+# A small loss on texts like those of the training does not tell them from ours; a length outside the training does.
 #
 # ### Exercise 4 · No other way
 #
 # *open · 5 minutes*
 #
-# Change the training texts so that comparing letters at a few fixed distances no longer works. Which loss would a model reach that knows only *which* letters are in the block? And which test, with which result, would make you believe in an induction head?
+# Change the training texts so that comparing letters at a few fixed distances no longer works.
+# Which loss would a model reach that knows only *which* letters are in the block?
+# And which test, with which result, would make you believe in an induction head?
 
 # %%
 cu.quiz("gpt", "which_rule")
@@ -722,13 +803,19 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - Subwords come from counting and merging pairs of neighbors. A new word is cut by the same merges, in the same order.
-# - A language model's loss is the mean of $-\ln P(\text{next token})$, and perplexity its exponential. Both are comparable only for the same tokens, and mean something beside the n-grams of the same text.
-# - A GPT is two tables, blocks of causal attention and a position-wise network, each added to the stream, and an output layer that shares the embedding's weights. At all places of a window the next token is predicted at once.
-# - It writes by drawing a token and reading it. Temperature and top-k are our choice; the cache changes no result, and each token passes through the network once.
-# - A model can copy what it has never seen from earlier in the text. Ours compares letters over the distances of its training and no further.
+# - Subwords come from counting and merging pairs of neighbors.
+#   A new word is cut by the same merges, in the same order.
+# - A language model's loss is the mean of $-\ln P(\text{next token})$, and perplexity its exponential.
+#   Both are comparable only for the same tokens, and mean something beside the n-grams of the same text.
+# - A GPT is two tables, blocks of causal attention and a position-wise network, each added to the stream, and an output layer that shares the embedding's weights.
+#   At all places of a window the next token is predicted at once.
+# - It writes by drawing a token and reading it.
+#   Temperature and top-k are our choice; the cache changes no result, and each token passes through the network once.
+# - A model can copy what it has never seen from earlier in the text.
+#   Ours compares letters over the distances of its training and no further.
 #
-# Next: [BERT and transfer](14_bert_and_transfer.ipynb). Bytes, bits per character, the nucleus, loss against size and data, and what a cache weighs: [GPT: bytes, bits and the nucleus](13_gpt_further.ipynb).
+# Next: [BERT and transfer](14_bert_and_transfer.ipynb).
+# Bytes, bits per character, the nucleus, loss against size and data, and what a cache weighs: [GPT: bytes, bits and the nucleus](13_gpt_further.ipynb).
 #
 # ## Quiz
 
@@ -738,10 +825,26 @@ cu.quiz("gpt")
 # %% [markdown]
 # ## References
 #
-# - Fan, A., Lewis, M. and Dauphin, Y. (2018). [Hierarchical neural story generation](https://arxiv.org/abs/1805.04833). ACL. Top-k sampling.
-# - Karpathy, A. (2022). [nanoGPT](https://github.com/karpathy/nanoGPT). Its README has the CPU run on Tiny Shakespeare, whose text is from [char-rnn](https://github.com/karpathy/char-rnn) (2015).
-# - Olsson, C. et al. (2022). [In-context learning and induction heads](https://arxiv.org/abs/2209.11895). Transformer Circuits Thread.
-# - Press, O. and Wolf, L. (2017). [Using the output embedding to improve language models](https://arxiv.org/abs/1608.05859). EACL.
-# - Radford, A., Narasimhan, K., Salimans, T. and Sutskever, I. (2018). [Improving language understanding by generative pre-training](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf). OpenAI.
-# - Sennrich, R., Haddow, B. and Birch, A. (2016). [Neural machine translation of rare words with subword units](https://arxiv.org/abs/1508.07909). ACL. Section 3.2.
-# - Witten, I. H. and Bell, T. C. (1991). [The zero-frequency problem: estimating the probabilities of novel events in adaptive text compression](https://doi.org/10.1109/18.87000). IEEE Transactions on Information Theory 37(4).
+# - Fan, A., Lewis, M. and Dauphin, Y. (2018).
+#   [Hierarchical neural story generation](https://arxiv.org/abs/1805.04833).
+#   ACL.
+#   Top-k sampling.
+# - Karpathy, A. (2022).
+#   [nanoGPT](https://github.com/karpathy/nanoGPT).
+#   Its README has the CPU run on Tiny Shakespeare, whose text is from [char-rnn](https://github.com/karpathy/char-rnn) (2015).
+# - Olsson, C. et al. (2022).
+#   [In-context learning and induction heads](https://arxiv.org/abs/2209.11895).
+#   Transformer Circuits Thread.
+# - Press, O. and Wolf, L. (2017).
+#   [Using the output embedding to improve language models](https://arxiv.org/abs/1608.05859).
+#   EACL.
+# - Radford, A., Narasimhan, K., Salimans, T. and Sutskever, I. (2018).
+#   [Improving language understanding by generative pre-training](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf).
+#   OpenAI.
+# - Sennrich, R., Haddow, B. and Birch, A. (2016).
+#   [Neural machine translation of rare words with subword units](https://arxiv.org/abs/1508.07909).
+#   ACL.
+#   Section 3.2.
+# - Witten, I. H. and Bell, T. C. (1991).
+#   [The zero-frequency problem: estimating the probabilities of novel events in adaptive text compression](https://doi.org/10.1109/18.87000).
+#   IEEE Transactions on Information Theory 37(4).

@@ -9,7 +9,8 @@
 # %% [markdown]
 # # GPT: bytes, bits and the nucleus
 #
-# Optional, about half an hour. It belongs to [GPT](13_gpt.ipynb), and needs nothing that comes later.
+# Optional, about half an hour.
+# It belongs to [GPT](13_gpt.ipynb), and needs nothing that comes later.
 
 # %%
 from collections import Counter
@@ -30,13 +31,15 @@ cu.seed_everything(0)
 #
 # *Section 1 of 6*
 #
-# [The chapter](13_gpt.ipynb#Pieces-of-words) found merges by hand and left the cutting of a new word to a library. It takes ten lines.
+# [The chapter](13_gpt.ipynb#Pieces-of-words) found merges by hand and left the cutting of a new word to a library.
+# It takes ten lines.
 #
 # ### Exercise 1 · Encode a word
 #
 # *build · 7 minutes*
 #
-# Write it: begin with the characters and the end mark, and apply each merge wherever its pair stands, from left to right. (Do not look for the longest pieces: that is another algorithm.)
+# Write it: begin with the characters and the end mark, and apply each merge wherever its pair stands, from left to right.
+# (Do not look for the longest pieces: that is another algorithm.)
 
 
 # %% tags=["exercise", "build"]
@@ -82,8 +85,11 @@ print(encode("overparameterized", subwords.merges))
 #
 # *Section 2 of 6*
 #
-# The pieces of [the chapter](13_gpt.ipynb#Pieces-of-words) begin with the characters of the training text, and any other character is unknown. [Radford et al. (2019)](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf) begin with *bytes* for GPT-2: in UTF-8 every text of every script is a row of bytes,
-# and there are 256 of them. The merges are found as before. There are no end marks: a space belongs to the word behind it, and merges do not cross from one word to the next. The library does both.
+# The pieces of [the chapter](13_gpt.ipynb#Pieces-of-words) begin with the characters of the training text, and any other character is unknown.
+# [Radford et al. (2019)](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf) begin with *bytes* for GPT-2: in UTF-8 every text of every script is a row of bytes, and there are 256 of them.
+# The merges are found as before.
+# There are no end marks: a space belongs to the word behind it, and merges do not cross from one word to the next.
+# The library does both.
 
 # %%
 by_bytes = Tokenizer(models.BPE())
@@ -112,9 +118,11 @@ comes_back = pd.DataFrame(table).T
 comes_back
 
 # %% [markdown]
-# Byte-level pieces give back every text, also in a script that the training text never had. The price: a Chinese character takes three bytes and an emoji four, so that texts in other scripts become longer than in a tokenizer that has learned from them.
+# Byte-level pieces give back every text, also in a script that the training text never had.
+# The price: a Chinese character takes three bytes and an emoji four, so that texts in other scripts become longer than in a tokenizer that has learned from them.
 #
-# BERT's **WordPiece** ([Wu et al., 2016](https://arxiv.org/abs/1609.08144)) is a near relative. It merges the pair that raises the probability of the training text most, not the most frequent one, and cuts a new word by taking the longest known piece again and again.
+# BERT's **WordPiece** ([Wu et al., 2016](https://arxiv.org/abs/1609.08144)) is a near relative.
+# It merges the pair that raises the probability of the training text most, not the most frequent one, and cuts a new word by taking the longest known piece again and again.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Byte-level pieces give back each text; ours have unknown ones in some."):
@@ -126,7 +134,10 @@ with cu.guard("Byte-level pieces give back each text; ours have unknown ones in 
 #
 # *Section 3 of 6*
 #
-# Perplexities of different tokens cannot be compared: a character is easier to guess than a word. But all tokenizers cut the *same text*, and its whole log-likelihood can be divided by something that they share, its characters. Divided by $\ln 2$, too, it is in **bits per character**. Here are the n-grams of the chapter, with characters and with subwords, the best of one to eight tokens; training text and held-out text are the same for all, and the best is chosen on the held-out text.
+# Perplexities of different tokens cannot be compared: a character is easier to guess than a word.
+# But all tokenizers cut the *same text*, and its whole log-likelihood can be divided by something that they share, its characters.
+# Divided by $\ln 2$, too, it is in **bits per character**.
+# Here are the n-grams of the chapter, with characters and with subwords, the best of one to eight tokens; training text and held-out text are the same for all, and the best is chosen on the held-out text.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -146,7 +157,9 @@ compared = bits.compare(sentences[::share], sizes=(128, 512, 1024))
 compared.round(2)
 
 # %% [markdown]
-# By perplexity the characters look best by far, with 2.34 against 19.14. In bits per character they come last: 1.23, against 1.16 with 1,024 subwords. Few choices among many tokens and many choices among few come out nearly alike, and only a common unit shows it.
+# By perplexity the characters look best by far, with 2.34 against 19.14.
+# In bits per character they come last: 1.23, against 1.16 with 1,024 subwords.
+# Few choices among many tokens and many choices among few come out nearly alike, and only a common unit shows it.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Characters have the smallest perplexity and the most bits per character."):
@@ -158,7 +171,9 @@ with cu.guard("Characters have the smallest perplexity and the most bits per cha
 #
 # *Section 4 of 6*
 #
-# A fixed $k$ is too large where the model is sure, and too small where it is not. **Top-p** or **nucleus sampling** ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751)) keeps the smallest set of best tokens whose probabilities sum to at least $p$. Two distributions over ten tokens, one sure and one not:
+# A fixed $k$ is too large where the model is sure, and too small where it is not.
+# **Top-p** or **nucleus sampling** ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751)) keeps the smallest set of best tokens whose probabilities sum to at least $p$.
+# Two distributions over ten tokens, one sure and one not:
 
 # %%
 p = 0.9  # try 0.1 … 1.0
@@ -171,7 +186,8 @@ kept = {
 print(f"tokens in the nucleus of p = {p}: {kept}")
 
 # %% [markdown]
-# The nucleus of the sure one has a single token, that of the other one eight. Top-8 would let seven tokens into the first that have 0.07 together.
+# The nucleus of the sure one has a single token, that of the other one eight.
+# Top-8 would let seven tokens into the first that have 0.07 together.
 #
 # ### Exercise 2 · The nucleus
 #
@@ -210,7 +226,11 @@ with cu.guard("The nucleus of 0.9 has one token of the sure distribution and eig
 #
 # *Section 5 of 6*
 #
-# How does the loss depend on the size of a network, and on the amount of text? [Kaplan et al. (2020)](https://arxiv.org/abs/2001.08361) trained language models over many orders of magnitude of both, and found power laws, straight lines on log axes, as long as nothing else sets the limit. Here are three sizes and three amounts, three seeds each: GPTs of two blocks with 16, 32 and 64 features, on all of the chapter's training text, on a quarter and on a sixteenth of it. All make the chapter's 400 steps at the chapter's rate, which was chosen for 64 features. So they read all of the text twice, the quarter 8 times and the sixteenth 33 times.
+# How does the loss depend on the size of a network, and on the amount of text?
+# [Kaplan et al. (2020)](https://arxiv.org/abs/2001.08361) trained language models over many orders of magnitude of both, and found power laws, straight lines on log axes, as long as nothing else sets the limit.
+# Here are three sizes and three amounts, three seeds each: GPTs of two blocks with 16, 32 and 64 features, on all of the chapter's training text, on a quarter and on a sixteenth of it.
+# All make the chapter's 400 steps at the chapter's rate, which was chosen for 64 features.
+# So they read all of the text twice, the quarter 8 times and the sixteenth 33 times.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -273,9 +293,17 @@ sized.pivot_table(
 ).rename(columns=said).rename_axis(columns=[None, None], index="features")  # fmt: skip
 
 # %% [markdown]
-# With all of the text, and with a quarter of it, the larger network is better in each seed: from 3.2 nats to 2.1 or 2.2. **On a sixteenth it is not.** There 32 features have 3.01 to 3.04, and 64 features 3.17 to 3.22: this network has learned much of its text by heart, with a loss of 0.85 to 0.92 on the tokens that it read. And more text helps the more, the larger the network is: from a sixteenth to all of it the loss of 16 features falls by about 0.1, that of 64 features by 1.1. Nearly all of this comes with the first quarter. The counted n-grams have 2.93, 2.42 and 2.12: with a sixteenth they are ahead of all networks, with a quarter 64 features are clearly ahead of them, with all of the text level.
+# With all of the text, and with a quarter of it, the larger network is better in each seed: from 3.2 nats to 2.1 or 2.2.
+# **On a sixteenth it is not.**
+# There 32 features have 3.01 to 3.04, and 64 features 3.17 to 3.22: this network has learned much of its text by heart, with a loss of 0.85 to 0.92 on the tokens that it read.
+# And more text helps the more, the larger the network is: from a sixteenth to all of it the loss of 16 features falls by about 0.1, that of 64 features by 1.1.
+# Nearly all of this comes with the first quarter.
+# The counted n-grams have 2.93, 2.42 and 2.12: with a sixteenth they are ahead of all networks, with a quarter 64 features are clearly ahead of them, with all of the text level.
 #
-# Three points do not show whether a line is straight. Nor would it have to be: here the 400 steps set a limit, too, and nothing was tuned for a size. What the large studies ask is how to spend a given amount of *computation*. [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) find that parameters and tokens should grow in about the same proportion.
+# Three points do not show whether a line is straight.
+# Nor would it have to be: here the 400 steps set a limit, too, and nothing was tuned for a size.
+# What the large studies ask is how to spend a given amount of *computation*.
+# [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) find that parameters and tokens should grow in about the same proportion.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -295,7 +323,9 @@ with cu.guard(
 #
 # *Section 6 of 6*
 #
-# A cache holds a key and a value for each token, layer and key–value head: $2 \cdot \text{layers} \cdot \text{heads} \cdot \text{head size}$ numbers a token. In half precision each takes two bytes. (In Llama 3.1, four query heads share one head of keys and values, which makes its cache a quarter of what it would be.)
+# A cache holds a key and a value for each token, layer and key–value head: $2 \cdot \text{layers} \cdot \text{heads} \cdot \text{head size}$ numbers a token.
+# In half precision each takes two bytes.
+# (In Llama 3.1, four query heads share one head of keys and values, which makes its cache a quarter of what it would be.)
 
 # %%
 models_of = {  # layers, heads of keys and values, head size, window
@@ -313,14 +343,18 @@ for name, (layers, heads, head_size, window) in models_of.items():
 pd.DataFrame(weighs).T
 
 # %% [markdown]
-# A full window of Llama 3.1 takes 16,384 MiB for a single text, more than the weights of the model (8 billion numbers of two bytes are 15,259 MiB). For long texts the cache is what fills the memory.
+# A full window of Llama 3.1 takes 16,384 MiB for a single text, more than the weights of the model (8 billion numbers of two bytes are 15,259 MiB).
+# For long texts the cache is what fills the memory.
 #
 # Back to [GPT](13_gpt.ipynb).
 
 # %% [markdown]
 # ### A larger run
 #
-# The chapter's run on Shakespeare has the size that [nanoGPT](https://github.com/karpathy/nanoGPT) takes for a CPU. For a GPU it takes 6 layers, 6 heads, 384 features, windows of 256 characters, 64 of them a step, dropout 0.2 and 5,000 steps, and reports a validation loss of 1.47. `make gpu CHAPTER=13` trains this where there is a GPU; it fetches the plays, and says where to put the file if there is no network. The cell shows the run that is stored, or says that there is none.
+# The chapter's run on Shakespeare has the size that [nanoGPT](https://github.com/karpathy/nanoGPT) takes for a CPU.
+# For a GPU it takes 6 layers, 6 heads, 384 features, windows of 256 characters, 64 of them a step, dropout 0.2 and 5,000 steps, and reports a validation loss of 1.47.
+# `make gpu CHAPTER=13` trains this where there is a GPU; it fetches the plays, and says where to put the file if there is no network.
+# The cell shows the run that is stored, or says that there is none.
 
 # %% tags=["gpu"]
 cu.stored_run("gpt", "full_size")
@@ -331,10 +365,23 @@ cu.stored_run("gpt", "full_size")
 # %% [markdown]
 # ## References
 #
-# - Dubey, A. et al. (2024). [The Llama 3 herd of models](https://arxiv.org/abs/2407.21783).
-# - Hoffmann, J. et al. (2022). [Training compute-optimal large language models](https://arxiv.org/abs/2203.15556). NeurIPS.
-# - Holtzman, A., Buys, J., Du, L., Forbes, M. and Choi, Y. (2020). [The curious case of neural text degeneration](https://arxiv.org/abs/1904.09751). ICLR.
-# - Kaplan, J. et al. (2020). [Scaling laws for neural language models](https://arxiv.org/abs/2001.08361).
-# - Karpathy, A. (2022). [nanoGPT](https://github.com/karpathy/nanoGPT). The file config/train_shakespeare_char.py.
-# - Radford, A., Wu, J., Child, R., Luan, D., Amodei, D. and Sutskever, I. (2019). [Language models are unsupervised multitask learners](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf). OpenAI. Section 2.2: byte-level pieces.
-# - Wu, Y. et al. (2016). [Google's neural machine translation system: bridging the gap between human and machine translation](https://arxiv.org/abs/1609.08144). Section 4.1: wordpieces.
+# - Dubey, A. et al. (2024).
+#   [The Llama 3 herd of models](https://arxiv.org/abs/2407.21783).
+# - Hoffmann, J. et al. (2022).
+#   [Training compute-optimal large language models](https://arxiv.org/abs/2203.15556).
+#   NeurIPS.
+# - Holtzman, A., Buys, J., Du, L., Forbes, M. and Choi, Y. (2020).
+#   [The curious case of neural text degeneration](https://arxiv.org/abs/1904.09751).
+#   ICLR.
+# - Kaplan, J. et al. (2020).
+#   [Scaling laws for neural language models](https://arxiv.org/abs/2001.08361).
+# - Karpathy, A. (2022).
+#   [nanoGPT](https://github.com/karpathy/nanoGPT).
+#   The file config/train_shakespeare_char.py.
+# - Radford, A., Wu, J., Child, R., Luan, D., Amodei, D. and Sutskever, I. (2019).
+#   [Language models are unsupervised multitask learners](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf).
+#   OpenAI.
+#   Section 2.2: byte-level pieces.
+# - Wu, Y. et al. (2016).
+#   [Google's neural machine translation system: bridging the gap between human and machine translation](https://arxiv.org/abs/1609.08144).
+#   Section 4.1: wordpieces.

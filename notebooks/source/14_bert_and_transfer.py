@@ -16,8 +16,11 @@
 # she  wants  to  ___  a  novel  .
 # ```
 #
-# In the first line nearly every verb fits. In the second, what stands *behind* the gap leaves few: *read*, *write*, *finish*. A GPT reads from left to right and cannot use it. **Can a network be trained to read on both sides? And does what it learns from text without labels
-# help in a task for which we have only fifty labeled sentences?**
+# In the first line nearly every verb fits.
+# In the second, what stands *behind* the gap leaves few: *read*, *write*, *finish*.
+# A GPT reads from left to right and cannot use it.
+# **Can a network be trained to read on both sides?
+# And does what it learns from text without labels help in a task for which we have only fifty labeled sentences?**
 #
 # After this chapter you can
 #
@@ -60,17 +63,26 @@ cu.recall("gpt", "transformer", "masks")
 #
 # *Section 1 of 6*
 #
-# A GPT may be asked for every next token, since the causal mask hides it. Without that mask each place sees the whole sentence, its next token and itself included. Asked for either of them, the network only has to copy.
+# A GPT may be asked for every next token, since the causal mask hides it.
+# Without that mask each place sees the whole sentence, its next token and itself included.
+# Asked for either of them, the network only has to copy.
 #
-# **[BERT](C_glossary.ipynb#masked-token-pretraining)** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) therefore hides what it asks for. Of the ordinary tokens of a text, 15 % are *picked*. Of the picked ones
+# **[BERT](C_glossary.ipynb#masked-token-pretraining)** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) therefore hides what it asks for.
+# Of the ordinary tokens of a text, 15 % are *picked*.
+# Of the picked ones
 #
 # - 80 % are replaced by a token `<mask>`,
 # - 10 % are replaced by a random ordinary token,
 # - 10 % stay as they are.
 #
-# The network is asked for the picked tokens, at their places, and for nothing else. Why are not all of them masked? The texts on which the network will be used have no `<mask>`. Since some visible tokens are asked for as well, and some of them are wrong, it has to know for each token what belongs there.
+# The network is asked for the picked tokens, at their places, and for nothing else.
+# Why are not all of them masked?
+# The texts on which the network will be used have no `<mask>`.
+# Since some visible tokens are asked for as well, and some of them are wrong, it has to know for each token what belongs there.
 #
-# The explorer shows three kinds of model over one sentence: who may attend to whom, what is read, and what is asked. Find the picked place of BERT that reads a wrong word. How can the model know that it is wrong?
+# The explorer shows three kinds of model over one sentence: who may attend to whom, what is read, and what is asked.
+# Find the picked place of BERT that reads a wrong word.
+# How can the model know that it is wrong?
 
 # %%
 cu.explore.masks()
@@ -80,7 +92,8 @@ cu.explore.masks()
 #
 # *predict · 4 minutes*
 #
-# A text has 200 ordinary tokens and is masked by the rule above, with the shares exactly met. (a) How many tokens is BERT asked for? (b) How many masks does it read? (c) How many of the 200 tokens does it read as they are in the text? (d) A GPT reads the same text, with nothing before it. How many tokens is it asked for?
+# A text has 200 ordinary tokens and is masked by the rule above, with the shares exactly met. (a) How many tokens is BERT asked for? (b) How many masks does it read? (c) How many of the 200 tokens does it read as they are in the text? (d) A GPT reads the same text, with nothing before it.
+# How many tokens is it asked for?
 
 
 # %% tags=["exercise", "predict"]
@@ -102,13 +115,19 @@ def hidden_on_paper_solution():
 cu.checks.hidden_on_paper(hidden_on_paper_solution)
 
 # %% [markdown]
-# One pass over the same text asks a GPT nearly seven times as often. What is asked is harder for the GPT, though, and sees less. Which of the two learns more from a text is a question for a measurement (section 4).
+# One pass over the same text asks a GPT nearly seven times as often.
+# What is asked is harder for the GPT, though, and sees less.
+# Which of the two learns more from a text is a question for a measurement (section 4).
 #
 # ### Exercise 2 · Find the bug
 #
 # *bug · 8 minutes*
 #
-# A colleague masks with this function. The loss of a network falls quickly to nearly zero, and on real sentences it knows nothing. The cell counts what the network is shown. Write `fixed_masking`, which leaves `ids` as they are; the chapter trains with it. Ids above 4 are ordinary tokens.
+# A colleague masks with this function.
+# The loss of a network falls quickly to nearly zero, and on real sentences it knows nothing.
+# The cell counts what the network is shown.
+# Write `fixed_masking`, which leaves `ids` as they are; the chapter trains with it.
+# Ids above 4 are ordinary tokens.
 
 
 # %%
@@ -159,7 +178,10 @@ cu.quiz("bert_and_transfer", "why_not_all")
 #
 # *Section 2 of 6*
 #
-# The picture follows one place; every place attends to all others in the same way. So a BERT is an encoder: the GPT of [the last chapter](13_gpt.ipynb#GPT-in-one-class) without the causal mask. What remains is the padding mask: sentences in a batch have different lengths. One more change: the positions are [rotary](09_positions.ipynb), so that where a token stands need not be learned.
+# The picture follows one place; every place attends to all others in the same way.
+# So a BERT is an encoder: the GPT of [the last chapter](13_gpt.ipynb#GPT-in-one-class) without the causal mask.
+# What remains is the padding mask: sentences in a batch have different lengths.
+# One more change: the positions are [rotary](09_positions.ipynb), so that where a token stands need not be learned.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 places = range(5)
@@ -231,7 +253,8 @@ for mask, model in (("BERT", bert), ("GPT", gpt)):
     print(f"{mask}: a token changed at place {place}, logits at places {changed}")
 
 # %% [markdown]
-# The same weights under two masks: in the BERT a changed token changes the logits at all nine places, in the GPT only from its own place on. So the BERT cannot write as a GPT does, with a cache: what it knows at each place would change with each token added behind.
+# The same weights under two masks: in the BERT a changed token changes the logits at all nine places, in the GPT only from its own place on.
+# So the BERT cannot write as a GPT does, with a cache: what it knows at each place would change with each token added behind.
 #
 # ### BERT as it was
 #
@@ -248,18 +271,25 @@ for mask, model in (("BERT", bert), ("GPT", gpt)):
 # | blocks, features, heads | 12, 768, 12 | 2, 64, 4 |
 # | text | 3.3 billion words of books and Wikipedia | 18,748 sentences |
 #
-# Next-sentence prediction was soon found to be dispensable ([Liu et al., 2019](https://arxiv.org/abs/1907.11692)). The norm after the residual is that of [The Transformer](10_transformer.ipynb#Around-every-sublayer). How large is it? By [the formula of GPT](13_gpt.ipynb#Training-it) a block has $12d^2 + 13d$ parameters, and so BERT-base, with its tables, the norm behind them and one more layer on `[CLS]`:
+# Next-sentence prediction was soon found to be dispensable ([Liu et al., 2019](https://arxiv.org/abs/1907.11692)).
+# The norm after the residual is that of [The Transformer](10_transformer.ipynb#Around-every-sublayer).
+# How large is it?
+# By [the formula of GPT](13_gpt.ipynb#Training-it) a block has $12d^2 + 13d$ parameters, and so BERT-base, with its tables, the norm behind them and one more layer on `[CLS]`:
 #
 # $$(30{,}522 + 512 + 2)\,d + 2d + 12\,(12d^2 + 13d) + d^2 + d = 109{,}482{,}240 \quad\text{for } d = 768.$$
 #
-# The paper says 110 million. Ours has 132,864.
+# The paper says 110 million.
+# Ours has 132,864.
 
 # %% [markdown]
 # ## Training it
 #
 # *Section 3 of 6*
 #
-# The text is that of [GPT](13_gpt.ipynb), the course's English sentences. 2,500 are kept apart for what follows, and the subwords are learned from the rest. A batch is 64 sentences of nearly the same length. They are short, and 15 % of nine tokens is one question; we pick 40 %, a share that [Wettig et al. (2023)](https://arxiv.org/abs/2202.08005) found to work for large models, too.
+# The text is that of [GPT](13_gpt.ipynb), the course's English sentences.
+# 2,500 are kept apart for what follows, and the subwords are learned from the rest.
+# A batch is 64 sentences of nearly the same length.
+# They are short, and 15 % of nine tokens is one question; we pick 40 %, a share that [Wettig et al. (2023)](https://arxiv.org/abs/2202.08005) found to work for large models, too.
 
 # %%
 masking = cu.choose(fixed_masking, pretraining.masking)
@@ -311,7 +341,11 @@ page_loss = counting.hidden_loss(bert)
 print(f"last steps {sum(losses[-10:]) / 10:.2f}; hidden tokens, unread {page_loss:.2f}")
 
 # %% [markdown]
-# The first update would be large, but the rate rises over 30 steps: the real first one is about one thirtieth of it. What is a good loss? In each of 750 unread sentences one ordinary token is hidden, the same for all rivals. The tables of [What counting knows](13_gpt.ipynb#What-counting-knows) can be read on both sides, too. With $l$ the left and $r$ the right neighbor, and $P$ the smoothed bigrams of the training text,
+# The first update would be large, but the rate rises over 30 steps: the real first one is about one thirtieth of it.
+# What is a good loss?
+# In each of 750 unread sentences one ordinary token is hidden, the same for all rivals.
+# The tables of [What counting knows](13_gpt.ipynb#What-counting-knows) can be read on both sides, too.
+# With $l$ the left and $r$ the right neighbor, and $P$ the smoothed bigrams of the training text,
 #
 # $$P(w \mid l, r) \propto P(w \mid l)\,P(r \mid w).$$
 #
@@ -340,7 +374,11 @@ rivals["on this page"] = f"{page_loss:.2f}"
 pd.DataFrame({"loss at hidden tokens": rivals}).T
 
 # %% [markdown]
-# The stored runs, three seeds each, had 1,200 steps of such batches. The GPT reads all that stands before the hidden token, and is ahead of the triples on one side. The BERT, which reads both sides, is far ahead of the GPT: but so is counting both neighbors, and after these 1,200 steps the BERT has not passed it. The 300 steps on this page are a beginning: this network is still behind the bigrams. And the losses of the GPT and the BERT answer two different questions; which of them has *learned* more they do not say.
+# The stored runs, three seeds each, had 1,200 steps of such batches.
+# The GPT reads all that stands before the hidden token, and is ahead of the triples on one side.
+# The BERT, which reads both sides, is far ahead of the GPT: but so is counting both neighbors, and after these 1,200 steps the BERT has not passed it.
+# The 300 steps on this page are a beginning: this network is still behind the bigrams.
+# And the losses of the GPT and the BERT answer two different questions; which of them has *learned* more they do not say.
 #
 # What does the stored BERT put into gaps?
 
@@ -370,7 +408,10 @@ for text in [*gaps, yours]:
 cu.live.bert("she wants to ___ a novel .")
 
 # %% [markdown]
-# What stands behind the gap changes the answer: compare the first two lines. *See*, *follow* and *watch* are possible before *a novel*, but *read* is only the fourth. The network fills in one subword, so that rare words, which fall into pieces, cannot come. Write into the live BERT: where is it wrong?
+# What stands behind the gap changes the answer: compare the first two lines.
+# *See*, *follow* and *watch* are possible before *a novel*, but *read* is only the fourth.
+# The network fills in one subword, so that rare words, which fall into pieces, cannot come.
+# Write into the live BERT: where is it wrong?
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -390,14 +431,20 @@ cu.quiz("bert_and_transfer", "two_losses")
 #
 # *Section 4 of 6*
 #
-# Text without labels costs little, labels cost much. So a network is **pretrained** on text, and then trained further on a small task: **[fine-tuning](C_glossary.ipynb#fine-tuning)**. Does it help, and with what? Two tasks, on sentences that no pretraining has read:
+# Text without labels costs little, labels cost much.
+# So a network is **pretrained** on text, and then trained further on a small task: **[fine-tuning](C_glossary.ipynb#fine-tuning)**.
+# Does it help, and with what?
+# Two tasks, on sentences that no pretraining has read:
 #
 # - **order**: is the sentence as it should be, or have two neighboring words been exchanged?
 # - **tense**: is it in the present, the past or the future?
 #
-# In the first each sentence comes in both forms. They have the same words, so that a classifier on a **bag of words** (which tokens occur, not where) has to give both the same answer: it is right in exactly one half, by construction.
+# In the first each sentence comes in both forms.
+# They have the same words, so that a classifier on a **bag of words** (which tokens occur, not where) has to give both the same answer: it is right in exactly one half, by construction.
 #
-# A classifier (`SentenceClassifier`) takes the mean of the features of all real tokens, and one linear layer. `tuning.fine_tune` is a loop as above, with labels. It trains all weights, those of the pretrained network, too.
+# A classifier (`SentenceClassifier`) takes the mean of the features of all real tokens, and one linear layer.
+# `tuning.fine_tune` is a loop as above, with labels.
+# It trains all weights, those of the pretrained network, too.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -423,7 +470,14 @@ for start, body in (("from scratch", BERT(**stored.config)), ("pretrained", revi
     print(f"{start}: {tuning.accuracy(classifier, order_test):.3f}")
 
 # %% [markdown]
-# One run says little. What would be fair? Each network gets the same number of labels and of fine-tuning steps, and the better of two rates, chosen on validation sentences. (These have labels, too, 500 of order and 93 of tense.) GPT and BERT had the same 1,200 steps of 64 sentences before. There are three pretrainings, and each time other sentences are labeled. Three rivals need no network: logistic regression on bags of tokens, the same on bags of *pairs* of neighbors, and counted triples: where the largest loss of a token, or the mean, is above a threshold, the sentence is called exchanged. The labels choose the threshold, and the validation sentences which of the two.
+# One run says little.
+# What would be fair?
+# Each network gets the same number of labels and of fine-tuning steps, and the better of two rates, chosen on validation sentences.
+# (These have labels, too, 500 of order and 93 of tense.)
+# GPT and BERT had the same 1,200 steps of 64 sentences before.
+# There are three pretrainings, and each time other sentences are labeled.
+# Three rivals need no network: logistic regression on bags of tokens, the same on bags of *pairs* of neighbors, and counted triples: where the largest loss of a token, or the mean, is above a threshold, the sentence is called exchanged.
+# The labels choose the threshold, and the validation sentences which of the two.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -475,11 +529,23 @@ axes[0].invert_yaxis()
 fig
 
 # %% [markdown]
-# **Order.** A bag of words is right in exactly one half. Blue are the networks. From scratch, nothing is learned from 50 labels, and nothing from 1,000 in the 400 steps that all have; four times the steps bring 0.53 to 0.56 (and [BERT nothing more](14_bert_and_transfer_further.ipynb#Longer-fine-tuning)). The pretrained ones learn: with 50 labels the GPT reaches 0.58 to 0.62 and the BERT 0.61 to 0.65, with 1,000 labels 0.82 to 0.84 and 0.86 to 0.88, on sentences that no training has read, though many differ from one that was read in a single word. A bag of pairs has 0.54 to 0.56 and 0.71 to 0.74. But counted triples and a threshold have 0.87 to 0.88 with 50 labels, and 0.89 with 1,000.
+# **Order.**
+# A bag of words is right in exactly one half.
+# Blue are the networks.
+# From scratch, nothing is learned from 50 labels, and nothing from 1,000 in the 400 steps that all have; four times the steps bring 0.53 to 0.56 (and [BERT nothing more](14_bert_and_transfer_further.ipynb#Longer-fine-tuning)).
+# The pretrained ones learn: with 50 labels the GPT reaches 0.58 to 0.62 and the BERT 0.61 to 0.65, with 1,000 labels 0.82 to 0.84 and 0.86 to 0.88, on sentences that no training has read, though many differ from one that was read in a single word.
+# A bag of pairs has 0.54 to 0.56 and 0.71 to 0.74.
+# But counted triples and a threshold have 0.87 to 0.88 with 50 labels, and 0.89 with 1,000.
 #
-# **Tense.** Here words decide, *will* and *did* for instance, and with 50 labels the bag of words has 0.75 to 0.81 (393 test sentences: a standard error is 0.02). From scratch, without causal mask, it is 0.59 to 0.67, with the BERT 0.67 to 0.72, and only the GPT, with 0.79 to 0.81, is level with the bag. Without the bag's line one would have praised all pretraining.
+# **Tense.**
+# Here words decide, *will* and *did* for instance, and with 50 labels the bag of words has 0.75 to 0.81 (393 test sentences: a standard error is 0.02).
+# From scratch, without causal mask, it is 0.59 to 0.67, with the BERT 0.67 to 0.72, and only the GPT, with 0.79 to 0.81, is level with the bag.
+# Without the bag's line one would have praised all pretraining.
 #
-# So is the network worse than a table? It was asked otherwise. The table was asked what it had counted, and 50 labels chose one threshold; the network got a new layer, which has to find in the mean of the features whether two words are exchanged. Ask the BERT as it was trained: hide each token in turn, take the largest loss, and let the labels choose a threshold.
+# So is the network worse than a table?
+# It was asked otherwise.
+# The table was asked what it had counted, and 50 labels chose one threshold; the network got a new layer, which has to find in the mean of the features whether two words are exchanged.
+# Ask the BERT as it was trained: hide each token in turn, take the largest loss, and let the labels choose a threshold.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -505,7 +571,10 @@ called = (strangeness(order_test) > threshold).long()
 print(f"threshold {threshold:.1f}, right {accuracy(called, order_test.labels):.3f}")
 
 # %% [markdown]
-# Once, with one pretraining: the same weights, used as they were trained, come from 0.65 to about 0.84, near the triples. What this BERT needed for the task was there; the new classifier did not find it with 50 labels. (Fewer numbers to choose are no help: the output layer alone, 130 numbers, is worse; see the next section.) Nearer to the pretraining is not always better: see section 6.
+# Once, with one pretraining: the same weights, used as they were trained, come from 0.65 to about 0.84, near the triples.
+# What this BERT needed for the task was there; the new classifier did not find it with 50 labels.
+# (Fewer numbers to choose are no help: the output layer alone, 130 numbers, is worse; see the next section.)
+# Nearer to the pretraining is not always better: see section 6.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -529,17 +598,25 @@ cu.quiz("bert_and_transfer", "same_bag")
 #
 # *Section 5 of 6*
 #
-# Fine-tuning changes every weight, and each task then needs a copy of the whole network. **[LoRA](C_glossary.ipynb#lora)** ([Hu et al., 2022](https://arxiv.org/abs/2106.09685)) leaves a linear layer as it is and learns a small change beside it, the product of two narrow matrices:
+# Fine-tuning changes every weight, and each task then needs a copy of the whole network.
+# **[LoRA](C_glossary.ipynb#lora)** ([Hu et al., 2022](https://arxiv.org/abs/2106.09685)) leaves a linear layer as it is and learns a small change beside it, the product of two narrow matrices:
 #
 # $$x \mapsto xW + b + \frac{\alpha}{r}\, x A B^\top, \qquad A \in \mathbb R^{\text{in} \times r},\ B \in \mathbb R^{\text{out} \times r}.$$
 #
-# At the start $A$ is random and $B$ zero, so that the network gives exactly what it gave before. By hand: $x = (1, 2)$, $r = 1$, $\alpha = 1$, $A = (3, 1)^\top$ and $B = (0, 0)^\top$. The change is $xA = 5$ times $B^\top$, zero. The gradient of $B$ is 5 times that of the output, and so $B$ learns at once; $A$ learns as soon as $B$ is not zero. A layer from 64 to 256 features has 16,384 weights; with $r = 4$ the change has $4 \cdot (64 + 256) = 1,280$. The paper changes the projections of queries and values; we take the two layers of each position-wise network.
+# At the start $A$ is random and $B$ zero, so that the network gives exactly what it gave before.
+# By hand: $x = (1, 2)$, $r = 1$, $\alpha = 1$, $A = (3, 1)^\top$ and $B = (0, 0)^\top$.
+# The change is $xA = 5$ times $B^\top$, zero.
+# The gradient of $B$ is 5 times that of the output, and so $B$ learns at once; $A$ learns as soon as $B$ is not zero.
+# A layer from 64 to 256 features has 16,384 weights; with $r = 4$ the change has $4 \cdot (64 + 256) = 1,280$.
+# The paper changes the projections of queries and values; we take the two layers of each position-wise network.
 #
 # ### Exercise 3 · A LoRA layer
 #
 # *build · 10 minutes*
 #
-# Write `my_lora`. It takes an `nn.Linear` and gives an `nn.Module`: write a class inside the function, with `__init__` and `forward`, and return an object of it. The linear layer is frozen, $A$ and $B$ are learned.
+# Write `my_lora`.
+# It takes an `nn.Linear` and gives an `nn.Module`: write a class inside the function, with `__init__` and `forward`, and return an object of it.
+# The linear layer is frozen, $A$ and $B$ are learned.
 
 
 # %% tags=["exercise", "build"]
@@ -596,7 +673,9 @@ tuning.fine_tune(small, few, steps=120, lr=1e-2, seed=0)
 print(f"order, {number} labels: {tuning.accuracy(small, order_test):.3f}")
 
 # %% [markdown]
-# Four layers have 1,280 numbers each, and the new output layer has $2 \cdot 64 + 2 = 130$. How far do these 5,250 parameters get, and how far the output layer alone? Three pretrainings each, the better of two rates as before:
+# Four layers have 1,280 numbers each, and the new output layer has $2 \cdot 64 + 2 = 130$.
+# How far do these 5,250 parameters get, and how far the output layer alone?
+# Three pretrainings each, the better of two rates as before:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -625,7 +704,11 @@ for way, runs in ways.items():
 pd.DataFrame(part_table).T
 
 # %% [markdown]
-# With 50 labels LoRA is level with all weights. With 1,000 it has 0.78 to 0.83, clearly more than the output layer alone after as many steps, and less than all weights (0.86 to 0.88). Why was not tried: the rank, the places and the steps could each be the reason. On GPT-3, with a million times as many weights, the paper finds no loss against training all, and a change for a task takes 35 MB instead of 350 GB. When the training is over, $\frac{\alpha}{r}AB^\top$ can be added to $W$, and the network is as fast as before.
+# With 50 labels LoRA is level with all weights.
+# With 1,000 it has 0.78 to 0.83, clearly more than the output layer alone after as many steps, and less than all weights (0.86 to 0.88).
+# Why was not tried: the rank, the places and the steps could each be the reason.
+# On GPT-3, with a million times as many weights, the paper finds no loss against training all, and a change for a task takes 35 MB instead of 350 GB.
+# When the training is over, $\frac{\alpha}{r}AB^\top$ can be added to $W$, and the network is as fast as before.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -646,13 +729,18 @@ cu.quiz("bert_and_transfer", "lora_count")
 #
 # *Section 6 of 6*
 #
-# A GPT needs no new output layer: it can *write* its answer behind the text. So begins the training of assistants after pretraining: the text, the **prompt**, is followed by an answer, and next-token training goes on with such pairs. What is asked may be every token, or **the answer only**, where the targets in the prompt are $-100$ and count nothing. In our task the prompt is a sentence up to its `<eos>`, and the answer one token: `y` if it is in order, `n` if not.
+# A GPT needs no new output layer: it can *write* its answer behind the text.
+# So begins the training of assistants after pretraining: the text, the **prompt**, is followed by an answer, and next-token training goes on with such pairs.
+# What is asked may be every token, or **the answer only**, where the targets in the prompt are $-100$ and count nothing.
+# In our task the prompt is a sentence up to its `<eos>`, and the answer one token: `y` if it is in order, `n` if not.
 #
 # ### Exercise 4 · Targets in the answer
 #
 # *build · 7 minutes*
 #
-# Write `my_answer_targets`. Row by row, `ids` holds a prompt, its answer and padding (id 0). The targets are the next tokens where these belong to the answer.
+# Write `my_answer_targets`.
+# Row by row, `ids` holds a prompt, its answer and padding (id 0).
+# The targets are the next tokens where these belong to the answer.
 
 
 # %% tags=["exercise", "build"]
@@ -709,13 +797,18 @@ with cu.guard(
     assert alone["loss exchanged"].min() > every["loss exchanged"].max() + 0.5
 
 # %% [markdown]
-# With every token asked for, nine tenths of the loss are about prompts, half of them exchanged sentences. These then have a loss of 2.8 to 2.9, with the answer alone 3.8 to 4.5 at this rate. And in 400 steps the network has learned less about the answer: 0.52 to 0.60 right, against 0.70 to 0.72. The classifier of section 4, with the same labels and the better of two rates, has 0.82 to 0.84. So writing, the use nearest to the pretraining, is here the worse one.
+# With every token asked for, nine tenths of the loss are about prompts, half of them exchanged sentences.
+# These then have a loss of 2.8 to 2.9, with the answer alone 3.8 to 4.5 at this rate.
+# And in 400 steps the network has learned less about the answer: 0.52 to 0.60 right, against 0.70 to 0.72.
+# The classifier of section 4, with the same labels and the better of two rates, has 0.82 to 0.84.
+# So writing, the use nearest to the pretraining, is here the worse one.
 #
 # ### Exercise 5 · A task of your own
 #
 # *open · 6 minutes*
 #
-# Think of a task on sentences for which a pretrained network should help less than here, and one for which it should help more. For each: what is the bag-of-words line, and which result would show that you were wrong?
+# Think of a task on sentences for which a pretrained network should help less than here, and one for which it should help more.
+# For each: what is the bag-of-words line, and which result would show that you were wrong?
 
 # %%
 cu.quiz("bert_and_transfer", "whose_loss")
@@ -723,13 +816,18 @@ cu.quiz("bert_and_transfer", "whose_loss")
 # %% [markdown]
 # ## Take-aways
 #
-# - A model that sees everything has to be asked for what is hidden from it. BERT picks tokens, and shows most of them as a mask, some as another token, some as they are. It reads on both sides; it was not trained to write.
+# - A model that sees everything has to be asked for what is hidden from it.
+#   BERT picks tokens, and shows most of them as a mask, some as another token, some as they are.
+#   It reads on both sides; it was not trained to write.
 # - A loss is compared with a count that reads as much: one neighbor, two on one side, one on each side.
-# - On order, pretrained networks learn from 50 labels what one from scratch does not learn from 1,000. How much that is worth, only the dull rivals tell: where single words decide, a bag of words was level with the GPT and ahead of the BERT; where order decides it is at one half, and counts of the same unlabeled text were not beaten.
+# - On order, pretrained networks learn from 50 labels what one from scratch does not learn from 1,000.
+#   How much that is worth, only the dull rivals tell: where single words decide, a bag of words was level with the GPT and ahead of the BERT; where order decides it is at one half, and counts of the same unlabeled text were not beaten.
 # - How a network is *used* counts, too: asked as in its pretraining, the BERT was better with 50 labels than with a new layer (once); the GPT that writes its answer was worse than its classifier.
-# - LoRA begins with no change and learns few numbers. In the answer-only loss the prompt is read and not asked for.
+# - LoRA begins with no change and learns few numbers.
+#   In the answer-only loss the prompt is read and not asked for.
 #
-# Next: [Vision transformers](15_vision_transformers.ipynb). Optional: [its heirs](14_bert_and_transfer_further.ipynb).
+# Next: [Vision transformers](15_vision_transformers.ipynb).
+# Optional: [its heirs](14_bert_and_transfer_further.ipynb).
 #
 # ## Quiz
 
@@ -739,7 +837,15 @@ cu.quiz("bert_and_transfer")
 # %% [markdown]
 # ## References
 #
-# - Devlin, J., Chang, M.-W., Lee, K. and Toutanova, K. (2019). [BERT: pre-training of deep bidirectional transformers for language understanding](https://arxiv.org/abs/1810.04805). NAACL. Section 3.1: masking.
-# - Hu, E. J., Shen, Y., Wallis, P., Allen-Zhu, Z., Li, Y., Wang, S., Wang, L. and Chen, W. (2022). [LoRA: low-rank adaptation of large language models](https://arxiv.org/abs/2106.09685). ICLR.
-# - Liu, Y. et al. (2019). [RoBERTa: a robustly optimized BERT pretraining approach](https://arxiv.org/abs/1907.11692).
-# - Wettig, A., Gao, T., Zhong, Z. and Chen, D. (2023). [Should you mask 15% in masked language modeling?](https://arxiv.org/abs/2202.08005). EACL.
+# - Devlin, J., Chang, M.-W., Lee, K. and Toutanova, K. (2019).
+#   [BERT: pre-training of deep bidirectional transformers for language understanding](https://arxiv.org/abs/1810.04805).
+#   NAACL.
+#   Section 3.1: masking.
+# - Hu, E. J., Shen, Y., Wallis, P., Allen-Zhu, Z., Li, Y., Wang, S., Wang, L. and Chen, W. (2022).
+#   [LoRA: low-rank adaptation of large language models](https://arxiv.org/abs/2106.09685).
+#   ICLR.
+# - Liu, Y. et al. (2019).
+#   [RoBERTa: a robustly optimized BERT pretraining approach](https://arxiv.org/abs/1907.11692).
+# - Wettig, A., Gao, T., Zhong, Z. and Chen, D. (2023).
+#   [Should you mask 15% in masked language modeling?](https://arxiv.org/abs/2202.08005).
+#   EACL.

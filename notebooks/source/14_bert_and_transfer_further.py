@@ -9,7 +9,8 @@
 # %% [markdown]
 # # BERT and transfer: the original and its heirs
 #
-# Optional, about twenty minutes. It belongs to [BERT and transfer](14_bert_and_transfer.ipynb), and needs nothing that comes later.
+# Optional, about twenty minutes.
+# It belongs to [BERT and transfer](14_bert_and_transfer.ipynb), and needs nothing that comes later.
 
 # %%
 from functools import partial
@@ -28,7 +29,8 @@ cu.seed_everything(0)
 #
 # *Section 1 of 5*
 #
-# [The chapter](14_bert_and_transfer.ipynb#BERT-in-one-class) lists what its model leaves out of [Devlin et al. (2019)](https://arxiv.org/abs/1810.04805). Here is the whole: three tables, a norm behind them, blocks with the norm after each residual, and two outputs, one for the picked tokens and one for the pair of sentences.
+# [The chapter](14_bert_and_transfer.ipynb#BERT-in-one-class) lists what its model leaves out of [Devlin et al. (2019)](https://arxiv.org/abs/1810.04805).
+# Here is the whole: three tables, a norm behind them, blocks with the norm after each residual, and two outputs, one for the picked tokens and one for the pair of sentences.
 
 
 # %%
@@ -86,9 +88,13 @@ moved = (follows - swapped).abs().max()
 print(f"segments exchanged, the pair's logits move by {moved:.2f}")
 
 # %% [markdown]
-# 109,482,240: the "110 M" of the paper. Of the three tables that are added, the one of segments says to which sentence a token belongs; nothing else does, except `[SEP]`.
+# 109,482,240: the "110 M" of the paper.
+# Of the three tables that are added, the one of segments says to which sentence a token belongs; nothing else does, except `[SEP]`.
 #
-# For next-sentence prediction, half of the pairs in training stand so in a text, and in the other half B is drawn at random. A random sentence often has another subject, and then single words may say enough: [Lan et al. (2020)](https://arxiv.org/abs/1909.11942) suspect that this makes the task too easy, and ask for the *order* of two neighboring pieces of text instead. [Liu et al. (2019)](https://arxiv.org/abs/1907.11692) left the task out and lost nothing. And the blocks are PyTorch's encoder layers with the norm after:
+# For next-sentence prediction, half of the pairs in training stand so in a text, and in the other half B is drawn at random.
+# A random sentence often has another subject, and then single words may say enough: [Lan et al. (2020)](https://arxiv.org/abs/1909.11942) suspect that this makes the task too easy, and ask for the *order* of two neighboring pieces of text instead.
+# [Liu et al. (2019)](https://arxiv.org/abs/1907.11692) left the task out and lost nothing.
+# And the blocks are PyTorch's encoder layers with the norm after:
 
 
 # %%
@@ -123,7 +129,10 @@ cu.equal(block, partial(as_pytorch, layer=block), torch.randn(2, 7, 32), toleran
 #
 # *Section 2 of 5*
 #
-# [The chapter](14_bert_and_transfer.ipynb#Fifty-labels) gives every network 400 steps with 1,000 labels of order. Then BERT is right for 0.86 to 0.88 of the test sentences, and a network from scratch for one half. Do 400 steps decide this? Here are both with four times as many, at the rate 0.001, which falls to 0 in 1,600 steps; three seeds each, made beforehand.
+# [The chapter](14_bert_and_transfer.ipynb#Fifty-labels) gives every network 400 steps with 1,000 labels of order.
+# Then BERT is right for 0.86 to 0.88 of the test sentences, and a network from scratch for one half.
+# Do 400 steps decide this?
+# Here are both with four times as many, at the rate 0.001, which falls to 0 in 1,600 steps; three seeds each, made beforehand.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
@@ -147,7 +156,9 @@ print(
 fig
 
 # %% [markdown]
-# BERT had converged: in the second half of the longer training its validation accuracy moves by 0.03 at most, and the mean of the three tests is 0.874 after 400 steps and after 1,600. From scratch, learning begins after 400 steps or later and brings 0.53 to 0.56 on the test: at this rate, four times the steps do not replace the pretraining. More labels might; that was not tried.
+# BERT had converged: in the second half of the longer training its validation accuracy moves by 0.03 at most, and the mean of the three tests is 0.874 after 400 steps and after 1,600.
+# From scratch, learning begins after 400 steps or later and brings 0.53 to 0.56 on the test: at this rate, four times the steps do not replace the pretraining.
+# More labels might; that was not tried.
 
 
 # %% [markdown]
@@ -155,7 +166,11 @@ fig
 #
 # *Section 3 of 5*
 #
-# A classifier learns $P(\text{label} \mid \text{text})$ alone; a language model also learns which texts there are, and needs no labels for it. An **autoencoder** is asked for its own input. It needs no labels either, and it was a beginning for deep networks before BERT ([Erhan et al., 2010](https://jmlr.org/papers/v11/erhan10a.html), study why such a beginning helps). Here is one as a fourth beginning for the two tasks of the chapter: BERT's network, the same sentences, steps and rates, asked for *every* token with none hidden. Three seeds each, lowest and highest accuracy on the test.
+# A classifier learns $P(\text{label} \mid \text{text})$ alone; a language model also learns which texts there are, and needs no labels for it.
+# An **autoencoder** is asked for its own input.
+# It needs no labels either, and it was a beginning for deep networks before BERT ([Erhan et al., 2010](https://jmlr.org/papers/v11/erhan10a.html), study why such a beginning helps).
+# Here is one as a fourth beginning for the two tasks of the chapter: BERT's network, the same sentences, steps and rates, asked for *every* token with none hidden.
+# Three seeds each, lowest and highest accuracy on the test.
 
 # %%
 tasks = ["order 50", "order 1000", "tense 50"]  # task and number of labels
@@ -180,9 +195,14 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# The autoencoder answers without a fault: its loss is 0. It has learned to copy, since each place sees the token that it is asked for. For the tasks this was worth nothing: on order it stays at one half, with 50 labels and with 1,000, and on the tense it is where the network from scratch is.
+# The autoencoder answers without a fault: its loss is 0.
+# It has learned to copy, since each place sees the token that it is asked for.
+# For the tasks this was worth nothing: on order it stays at one half, with 50 labels and with 1,000, and on the tense it is where the network from scratch is.
 #
-# Two things can be done about it. The network can have a narrow place through which not everything fits; that was not tried here. Or the input can be damaged: a **denoising autoencoder** ([Vincent et al., 2008](https://dl.acm.org/doi/10.1145/1390156.1390294)) restores what was there before. BERT's masks are such damage, and the loss counts only the damaged places (and the few picked ones that were left as they are).
+# Two things can be done about it.
+# The network can have a narrow place through which not everything fits; that was not tried here.
+# Or the input can be damaged: a **denoising autoencoder** ([Vincent et al., 2008](https://dl.acm.org/doi/10.1145/1390156.1390294)) restores what was there before.
+# BERT's masks are such damage, and the loss counts only the damaged places (and the few picked ones that were left as they are).
 
 # %% [markdown]
 # ## What came after
@@ -191,15 +211,22 @@ pd.DataFrame(
 #
 # Open a language model of the Llama family ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971)), and you find [GPT](13_gpt.ipynb#GPT-in-one-class) with three parts exchanged; a fourth came with the largest models of its second generation.
 #
-# **RMSNorm** ([Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467)) divides by the root of the mean square. It subtracts no mean and adds no bias: $g \odot x \big/ \sqrt{\frac1d\sum_i x_i^2 + \varepsilon}$. By hand: $(3, 4)$ has the mean square 12.5, the root 3.54, and becomes $(0.85, 1.13)$.
+# **RMSNorm** ([Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467)) divides by the root of the mean square.
+# It subtracts no mean and adds no bias: $g \odot x \big/ \sqrt{\frac1d\sum_i x_i^2 + \varepsilon}$.
+# By hand: $(3, 4)$ has the mean square 12.5, the root 3.54, and becomes $(0.85, 1.13)$.
 #
 # **[Rotary positions](09_positions.ipynb)** ([Su et al., 2021](https://arxiv.org/abs/2104.09864)) turn queries and keys; there is no table.
 #
-# **SwiGLU** ([Shazeer, 2020](https://arxiv.org/abs/2002.05202)) has a gate: $\big(\mathrm{silu}(xW_g) \odot xW_u\big)W_d$ with $\mathrm{silu}(a) = a\,\sigma(a)$. Three matrices instead of two; with two thirds of the width there are as many parameters.
+# **SwiGLU** ([Shazeer, 2020](https://arxiv.org/abs/2002.05202)) has a gate: $\big(\mathrm{silu}(xW_g) \odot xW_u\big)W_d$ with $\mathrm{silu}(a) = a\,\sigma(a)$.
+# Three matrices instead of two; with two thirds of the width there are as many parameters.
 #
-# **Fewer heads of keys and values.** With one for all query heads it is **multi-query attention**, MQA ([Shazeer, 2019](https://arxiv.org/abs/1911.02150)). With several, each shared by a group, it is **[grouped-query attention](C_glossary.ipynb#grouped-query-attention)**, GQA ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)). The first Llama has neither; the 70-billion model of the second has GQA ([Touvron et al., 2023b](https://arxiv.org/abs/2307.09288)).
+# **Fewer heads of keys and values.**
+# With one for all query heads it is **multi-query attention**, MQA ([Shazeer, 2019](https://arxiv.org/abs/1911.02150)).
+# With several, each shared by a group, it is **[grouped-query attention](C_glossary.ipynb#grouped-query-attention)**, GQA ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)).
+# The first Llama has neither; the 70-billion model of the second has GQA ([Touvron et al., 2023b](https://arxiv.org/abs/2307.09288)).
 #
-# In `cu.GPT` each is an argument. First by hand:
+# In `cu.GPT` each is an argument.
+# First by hand:
 
 
 # %%
@@ -221,7 +248,8 @@ network = small.layers[0].feed_forward
 cu.equal(lambda x: gated(x, network), network, torch.randn(5, 32))
 
 # %% [markdown]
-# Grouped queries are full attention whose heads of keys and values are equal in groups. Written out twice each, two shared heads give the same as four:
+# Grouped queries are full attention whose heads of keys and values are equal in groups.
+# Written out twice each, two shared heads give the same as four:
 
 # %%
 grouped = cu.MultiHeadAttention(32, 4, num_kv_heads=2)
@@ -271,13 +299,19 @@ for name, options in (variants | {"all, with GQA": together}).items():
 pd.DataFrame(rows).T
 
 # %% [markdown]
-# Five norms lose 64 numbers each, and rotary positions save the table of 32 rows. SwiGLU has nearly the same number of parameters. With two heads of keys and values the cache is a half, with one a quarter. The last row has the first three exchanges, two heads of keys and values, and no biases, as Llama has none.
+# Five norms lose 64 numbers each, and rotary positions save the table of 32 rows.
+# SwiGLU has nearly the same number of parameters.
+# With two heads of keys and values the cache is a half, with one a quarter.
+# The last row has the first three exchanges, two heads of keys and values, and no biases, as Llama has none.
 #
 # ## What the exchanges bring
 #
 # *Section 5 of 5*
 #
-# Each variant was trained as the GPT of [the last chapter](13_gpt.ipynb): the same text, 400 steps, the same rate, three seeds. The rate was chosen for the GPT, not for each variant. The line is what counted trigrams have on the same sentences. (*Together* is the last row of the table above.)
+# Each variant was trained as the GPT of [the last chapter](13_gpt.ipynb): the same text, 400 steps, the same rate, three seeds.
+# The rate was chosen for the GPT, not for each variant.
+# The line is what counted trigrams have on the same sentences.
+# (*Together* is the last row of the table above.)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 by_variant = {"GPT": cu.stored_runs("gpt", "ladder", parts="+ second block", steps=400)}
@@ -306,9 +340,15 @@ for n, name in (("3", "trigrams"), ("2", "bigrams")):
 pd.Series(held_out).to_frame("held-out loss")
 
 # %% [markdown]
-# The GPT ends at 2.10 to 2.11, level with the trigrams (2.12) and far below the bigrams (2.68). RMSNorm and SwiGLU cannot be distinguished from the GPT: their ranges overlap with its range. *Rotary positions* are clearly better, 1.93 to 1.95. Is it the turning, or that the table of positions is not there to be learned? This comparison does not say; [Positions](09_positions.ipynb) has tables and rotations side by side on other tasks.
+# The GPT ends at 2.10 to 2.11, level with the trigrams (2.12) and far below the bigrams (2.68).
+# RMSNorm and SwiGLU cannot be distinguished from the GPT: their ranges overlap with its range.
+# *Rotary positions* are clearly better, 1.93 to 1.95.
+# Is it the turning, or that the table of positions is not there to be learned?
+# This comparison does not say; [Positions](09_positions.ipynb) has tables and rotations side by side on other tasks.
 #
-# Sharing heads costs a little or nothing: with two heads 2.10 to 2.13, with a single one 2.13 to 2.18, for a cache of a quarter. All together (and without biases) are better than the GPT and worse than rotary positions alone. None of this decides what large models should do: it is 400 steps of a network with 0.13 million weights, at one rate.
+# Sharing heads costs a little or nothing: with two heads 2.10 to 2.13, with a single one 2.13 to 2.18, for a cache of a quarter.
+# All together (and without biases) are better than the GPT and worse than rotary positions alone.
+# None of this decides what large models should do: it is 400 steps of a network with 0.13 million weights, at one rate.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -329,15 +369,33 @@ with cu.guard(
 # %% [markdown]
 # ## References
 #
-# - Ainslie, J., Lee-Thorp, J., de Jong, M., Zemlyanskiy, Y., Lebrón, F. and Sanghai, S. (2023). [GQA: training generalized multi-query transformer models from multi-head checkpoints](https://arxiv.org/abs/2305.13245). EMNLP.
-# - Devlin, J., Chang, M.-W., Lee, K. and Toutanova, K. (2019). [BERT: pre-training of deep bidirectional transformers for language understanding](https://arxiv.org/abs/1810.04805). NAACL.
-# - Erhan, D., Bengio, Y., Courville, A., Manzagol, P.-A., Vincent, P. and Bengio, S. (2010). [Why does unsupervised pre-training help deep learning?](https://jmlr.org/papers/v11/erhan10a.html) Journal of Machine Learning Research 11.
-# - Lan, Z. et al. (2020). [ALBERT: a lite BERT for self-supervised learning of language representations](https://arxiv.org/abs/1909.11942). ICLR.
-# - Liu, Y. et al. (2019). [RoBERTa: a robustly optimized BERT pretraining approach](https://arxiv.org/abs/1907.11692).
-# - Shazeer, N. (2019). [Fast transformer decoding: one write-head is all you need](https://arxiv.org/abs/1911.02150).
-# - Shazeer, N. (2020). [GLU variants improve Transformer](https://arxiv.org/abs/2002.05202).
-# - Su, J., Lu, Y., Pan, S., Murtadha, A., Wen, B. and Liu, Y. (2021). [RoFormer: enhanced transformer with rotary position embedding](https://arxiv.org/abs/2104.09864).
-# - Touvron, H. et al. (2023a). [LLaMA: open and efficient foundation language models](https://arxiv.org/abs/2302.13971).
-# - Touvron, H. et al. (2023b). [Llama 2: open foundation and fine-tuned chat models](https://arxiv.org/abs/2307.09288).
-# - Vincent, P., Larochelle, H., Bengio, Y. and Manzagol, P.-A. (2008). [Extracting and composing robust features with denoising autoencoders](https://dl.acm.org/doi/10.1145/1390156.1390294). ICML.
-# - Zhang, B. and Sennrich, R. (2019). [Root mean square layer normalization](https://arxiv.org/abs/1910.07467). NeurIPS.
+# - Ainslie, J., Lee-Thorp, J., de Jong, M., Zemlyanskiy, Y., Lebrón, F. and Sanghai, S. (2023).
+#   [GQA: training generalized multi-query transformer models from multi-head checkpoints](https://arxiv.org/abs/2305.13245).
+#   EMNLP.
+# - Devlin, J., Chang, M.-W., Lee, K. and Toutanova, K. (2019).
+#   [BERT: pre-training of deep bidirectional transformers for language understanding](https://arxiv.org/abs/1810.04805).
+#   NAACL.
+# - Erhan, D., Bengio, Y., Courville, A., Manzagol, P.-A., Vincent, P. and Bengio, S. (2010).
+#   [Why does unsupervised pre-training help deep learning?](https://jmlr.org/papers/v11/erhan10a.html) Journal of Machine Learning Research 11.
+# - Lan, Z. et al. (2020).
+#   [ALBERT: a lite BERT for self-supervised learning of language representations](https://arxiv.org/abs/1909.11942).
+#   ICLR.
+# - Liu, Y. et al. (2019).
+#   [RoBERTa: a robustly optimized BERT pretraining approach](https://arxiv.org/abs/1907.11692).
+# - Shazeer, N. (2019).
+#   [Fast transformer decoding: one write-head is all you need](https://arxiv.org/abs/1911.02150).
+# - Shazeer, N. (2020).
+#   [GLU variants improve Transformer](https://arxiv.org/abs/2002.05202).
+# - Su, J., Lu, Y., Pan, S., Murtadha, A., Wen, B. and Liu, Y. (2021).
+#   [RoFormer: enhanced transformer with rotary position embedding](https://arxiv.org/abs/2104.09864).
+# - Touvron, H. et al. (2023a).
+#   [LLaMA: open and efficient foundation language models](https://arxiv.org/abs/2302.13971).
+# - Touvron, H. et al. (2023b).
+#   [Llama 2: open foundation and fine-tuned chat models](https://arxiv.org/abs/2307.09288).
+# - Vincent, P., Larochelle, H., Bengio, Y. and Manzagol, P.-A.
+#   (2008).
+#   [Extracting and composing robust features with denoising autoencoders](https://dl.acm.org/doi/10.1145/1390156.1390294).
+#   ICML.
+# - Zhang, B. and Sennrich, R. (2019).
+#   [Root mean square layer normalization](https://arxiv.org/abs/1910.07467).
+#   NeurIPS.

@@ -9,9 +9,13 @@
 # %% [markdown]
 # # Vision transformers
 #
-# A sentence comes in words. An image comes in pixels, and a single pixel says nearly nothing. **What are the words of an image, and how much of the Transformer has to change to read them?**
+# A sentence comes in words.
+# An image comes in pixels, and a single pixel says nearly nothing.
+# **What are the words of an image, and how much of the Transformer has to change to read them?**
 #
-# The picture below the next cell answers the first half: the words are small squares, read line by line. The second half is short: almost nothing changes. How well it works has to be *measured*.
+# The picture below the next cell answers the first half: the words are small squares, read line by line.
+# The second half is short: almost nothing changes.
+# How well it works has to be *measured*.
 #
 # After this chapter you can
 #
@@ -76,11 +80,16 @@ cu.recall("transformer", "self_attention", "positions")
 #
 # *Section 1 of 6*
 #
-# The pictures are of Fashion-MNIST ([Xiao et al., 2017](https://arxiv.org/abs/1708.07747)): gray, 28 × 28 pixels, ten classes of clothes. The course brings 12,000 of them: 9,000 to learn from, 1,000 for validation, by which everything is chosen, and 2,000 to test.
+# The pictures are of Fashion-MNIST ([Xiao et al., 2017](https://arxiv.org/abs/1708.07747)): gray, 28 × 28 pixels, ten classes of clothes.
+# The course brings 12,000 of them: 9,000 to learn from, 1,000 for validation, by which everything is chosen, and 2,000 to test.
 #
-# Why not take pixels as tokens? 784 tokens make maps of $784^2 = 614{,}656$ weights, for each head of each layer. With squares of 7 × 7 there are 16 tokens, and 256 weights.
+# Why not take pixels as tokens?
+# 784 tokens make maps of $784^2 = 614{,}656$ weights, for each head of each layer.
+# With squares of 7 × 7 there are 16 tokens, and 256 weights.
 #
-# An image of height $h$ and width $w$ with $c$ channels is cut into **[patches](C_glossary.ipynb#patch)** of $p_h \times p_w$ pixels that do not overlap, read line by line. There are $m = hw/(p_h p_w)$ of them, and each is written as one vector of $c\,p_h\,p_w$ numbers. By hand, for 4 × 4 pixels with the values 0 to 15 and patches of 2 × 2:
+# An image of height $h$ and width $w$ with $c$ channels is cut into **[patches](C_glossary.ipynb#patch)** of $p_h \times p_w$ pixels that do not overlap, read line by line.
+# There are $m = hw/(p_h p_w)$ of them, and each is written as one vector of $c\,p_h\,p_w$ numbers.
+# By hand, for 4 × 4 pixels with the values 0 to 15 and patches of 2 × 2:
 #
 # | image | patch 0 | patch 1 | patch 2 | patch 3 |
 # |---|---|---|---|---|
@@ -93,7 +102,11 @@ cu.recall("transformer", "self_attention", "positions")
 #
 # *build · 8 minutes*
 #
-# Write `my_patches`; the chapter's model cuts with it. `images.unfold(axis, size, step)` slides a window along an axis, and puts what it sees into a new last axis. Twice, down and to the right, gives the axes batch, channels, rows of patches, columns of patches, height, width. Within a patch all of channel 0 comes first, then channel 1, and so on. Images and patches may be rectangles.
+# Write `my_patches`; the chapter's model cuts with it.
+# `images.unfold(axis, size, step)` slides a window along an axis, and puts what it sees into a new last axis.
+# Twice, down and to the right, gives the axes batch, channels, rows of patches, columns of patches, height, width.
+# Within a patch all of channel 0 comes first, then channel 1, and so on.
+# Images and patches may be rectangles.
 
 
 # %% tags=["exercise", "build"]
@@ -118,7 +131,11 @@ def my_patches_solution(images, size):
 cu.checks.my_patches(my_patches_solution)
 
 # %% [markdown]
-# A patch becomes a token by one matrix, the same for all patches. Many programs write a convolution instead, whose kernel *and* stride are the patch: its window stops once on each patch. As the line below shows, that is the same map, since `my_patches` puts the numbers of a patch in the order in which a convolution keeps its kernels: channel, row, column. So the first layer of a ViT *is* a convolution. A network of convolutions goes on with overlapping windows; here each window stands alone, and the rest is attention.
+# A patch becomes a token by one matrix, the same for all patches.
+# Many programs write a convolution instead, whose kernel *and* stride are the patch: its window stops once on each patch.
+# As the line below shows, that is the same map, since `my_patches` puts the numbers of a patch in the order in which a convolution keeps its kernels: channel, row, column.
+# So the first layer of a ViT *is* a convolution.
+# A network of convolutions goes on with overlapping windows; here each window stands alone, and the rest is attention.
 
 # %%
 cut = cu.choose(my_patches, cut_patches)
@@ -148,13 +165,17 @@ cu.quiz("vision_transformers", "missing_permute")
 #
 # *Section 2 of 6*
 #
-# To name the class we need *one* vector for the whole image. The **vision transformer**, ViT ([Dosovitskiy et al., 2021](https://arxiv.org/abs/2010.11929)), puts one more token in front of the patches, the **[class token](C_glossary.ipynb#class-token)** $\mathbf x_{\text{cls}}$: a learned vector, the same for each image. In every block it collects from the patches, and at the end the output layer reads it and nothing else.
+# To name the class we need *one* vector for the whole image.
+# The **vision transformer**, ViT ([Dosovitskiy et al., 2021](https://arxiv.org/abs/2010.11929)), puts one more token in front of the patches, the **[class token](C_glossary.ipynb#class-token)** $\mathbf x_{\text{cls}}$: a learned vector, the same for each image.
+# In every block it collects from the patches, and at the end the output layer reads it and nothing else.
 #
-# Attention does not know where a patch was, so a learned vector is added at each place ([Positions](09_positions.ipynb)). With $\mathbf x_i$ the numbers of patch $i$ as a row, and $\mathbf P$ the table of positions:
+# Attention does not know where a patch was, so a learned vector is added at each place ([Positions](09_positions.ipynb)).
+# With $\mathbf x_i$ the numbers of patch $i$ as a row, and $\mathbf P$ the table of positions:
 #
 # $$\mathbf Z_0 = [\,\mathbf x_{\text{cls}};\ \mathbf x_0 \mathbf E + \mathbf b;\ \dots;\ \mathbf x_{m-1}\mathbf E + \mathbf b\,] + \mathbf P, \qquad \mathbf E \in \mathbb R^{c p_h p_w \times d}, \quad \mathbf P \in \mathbb R^{(m+1)\times d}$$
 #
-# The blocks are those of the encoder with the norm first, and GELU ([Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415)) in the network, as in [BERT](14_bert_and_transfer.ipynb#BERT-in-one-class). No mask: each token attends to all.
+# The blocks are those of the encoder with the norm first, and GELU ([Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415)) in the network, as in [BERT](14_bert_and_transfer.ipynb#BERT-in-one-class).
+# No mask: each token attends to all.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -254,7 +275,9 @@ class ViT(nn.Module):
 
 
 # %% [markdown]
-# Is it the package's `cu.ViT`? And does it take images and patches that are no squares? The last lines mix the patches of an image, once with the model's positions and once with a table of zeros.
+# Is it the package's `cu.ViT`?
+# And does it take images and patches that are no squares?
+# The last lines mix the patches of an image, once with the model's positions and once with a table of zeros.
 
 # %%
 shapes = {"image_size": (28, 12), "patch_size": (4, 6), "channels": 3}
@@ -272,7 +295,8 @@ for name, model in (("with positions", vit), ("without", bag)):
     print(f"{name}: patches mixed, logits {'the same' if moved < 1e-5 else 'changed'}")
 
 # %% [markdown]
-# Equal, for a tall image of 28 × 12 in patches of 4 × 6, too. Without positions the image is a bag of patches: the class token collects the same from them in any order.
+# Equal, for a tall image of 28 × 12 in patches of 4 × 6, too.
+# Without positions the image is a bag of patches: the class token collects the same from them in any order.
 #
 # ### Exercise 2 · Sizes on paper
 #
@@ -307,9 +331,12 @@ cu.quiz("vision_transformers", "position_of_the_class_token")
 #
 # *Section 3 of 6*
 #
-# First the usual questions. By hand, each block has $4(d^2 + d)$ parameters in attention, $2df + f + d$ in the network, $4d$ in two norms. In products each of the $m+1$ tokens takes $4d^2 + 2df$ in a block, and the two products of attention $2(m+1)^2 d$.
+# First the usual questions.
+# By hand, each block has $4(d^2 + d)$ parameters in attention, $2df + f + d$ in the network, $4d$ in two norms.
+# In products each of the $m+1$ tokens takes $4d^2 + 2df$ in a block, and the two products of attention $2(m+1)^2 d$.
 #
-# Then the same questions for a ViT with a mistake: its class token is made by `nn.Parameter(…).cuda()`. On a GPU the result is a copy, and no longer a parameter; here `.clone()` stands for it.
+# Then the same questions for a ViT with a mistake: its class token is made by `nn.Parameter(…).cuda()`.
+# On a GPU the result is a copy, and no longer a parameter; here `.clone()` stands for it.
 
 # %%
 d, f, m = 64, 128, 16
@@ -335,9 +362,13 @@ class Forgetful(ViT):
 cu.before_training(Forgetful(), batch, loss, **ritual, steps=5)
 
 # %% [markdown]
-# The count finds it: 64 parameters fewer. The loss would not have told: that model learns, too, with a class token that stays as it was drawn, that no optimizer moves and no `state_dict` holds.
+# The count finds it: 64 parameters fewer.
+# The loss would not have told: that model learns, too, with a class token that stays as it was drawn, that no optimizer moves and no `state_dict` holds.
 #
-# The loop is that of [GPT](13_gpt.ipynb#Training-it), with passes over the images. After each epoch it calls `after_epoch`, which writes the weights to a file; **a second thread tests this file while the training goes on.** All it has of the model is the file. The file is first written under another name and then renamed, so that nobody ever reads half of it, and `weights_only=True` reads numbers and runs no code that a file may carry.
+# The loop is that of [GPT](13_gpt.ipynb#Training-it), with passes over the images.
+# After each epoch it calls `after_epoch`, which writes the weights to a file; **a second thread tests this file while the training goes on.**
+# All it has of the model is the file.
+# The file is first written under another name and then renamed, so that nobody ever reads half of it, and `weights_only=True` reads numbers and runs no code that a file may carry.
 
 
 # %%
@@ -430,9 +461,14 @@ confusion_picture.colorbar(drawn, ax=confusion_ax, label="share of the row").out
 confusion_picture
 
 # %% [markdown]
-# The last file and the model in memory have the same score: the file holds all that matters. In the first picture the page's curve stands beside three stored trainings, all alike but for the seed. They end within 0.002 on the validation images, and with 0.831, 0.819 and 0.816 of the test images. **So a difference of one or two hundredths between two single trainings says nothing.**
+# The last file and the model in memory have the same score: the file holds all that matters.
+# In the first picture the page's curve stands beside three stored trainings, all alike but for the seed.
+# They end within 0.002 on the validation images, and with 0.831, 0.819 and 0.816 of the test images.
+# **So a difference of one or two hundredths between two single trainings says nothing.**
 #
-# One number hides who is taken for whom. In the **[confusion matrix](C_glossary.ipynb#confusion-matrix)** each true class is a row, each answer a column. Most mistakes are among T-shirt, pullover, dress, coat and shirt, and the shirt is the hardest class.
+# One number hides who is taken for whom.
+# In the **[confusion matrix](C_glossary.ipynb#confusion-matrix)** each true class is a row, each answer a column.
+# Most mistakes are among T-shirt, pullover, dress, coat and shirt, and the shirt is the hardest class.
 
 # %%
 cu.quiz("vision_transformers", "tested_file")
@@ -442,7 +478,11 @@ cu.quiz("vision_transformers", "tested_file")
 #
 # *Section 4 of 6*
 #
-# Is the class token needed? The output layer could read the mean of the patches' tokens instead. Are positions needed, and how large should they be at the start? The usual standard deviation is 0.02; ours is 0.3, about half of that of the embedded patches. All four models were trained beforehand for five epochs, with everything else equal, three seeds each.
+# Is the class token needed?
+# The output layer could read the mean of the patches' tokens instead.
+# Are positions needed, and how large should they be at the start?
+# The usual standard deviation is 0.02; ours is 0.3, about half of that of the embedded patches.
+# All four models were trained beforehand for five epochs, with everything else equal, three seeds each.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -467,9 +507,17 @@ kinds = ["class token", "mean of the patches", "positions 0.02", "no positions"]
 tested.join(cosines).loc[kinds].map(lambda one: f"{one:.3f}" if one == one else "")
 
 # %% [markdown]
-# Class token or mean: 0.829 to 0.836 against 0.826 to 0.833. These ranges overlap; here it does not matter which one is read. (Dosovitskiy et al. found the same, when each has its own learning rate: their appendix D.3.) Positions from 0.02: 0.823 to 0.832. That overlaps, too. **Without positions it is 0.797 to 0.805, below every other training.** Most of what this model knows stands in the patches themselves; where they are adds three hundredths.
+# Class token or mean: 0.829 to 0.836 against 0.826 to 0.833.
+# These ranges overlap; here it does not matter which one is read.
+# (Dosovitskiy et al. found the same, when each has its own learning rate: their appendix D.3.)
+# Positions from 0.02: 0.823 to 0.832.
+# That overlaps, too.
+# **Without positions it is 0.797 to 0.805, below every other training.**
+# Most of what this model knows stands in the patches themselves; where they are adds three hundredths.
 #
-# What do the position vectors learn? The last columns have cosines of position vectors: of neighbors, of patches two steps apart, and of each with what it was before the training. Below, each small map belongs to one patch, at its place in the image, and shows the cosine of its position vector with all sixteen.
+# What do the position vectors learn?
+# The last columns have cosines of position vectors: of neighbors, of patches two steps apart, and of each with what it was before the training.
+# Below, each small map belongs to one patch, at its place in the image, and shows the cosine of its position vector with all sixteen.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 alike = {}
@@ -492,7 +540,11 @@ for ax in position_picture.axes[:2]:
 position_picture
 
 # %% [markdown]
-# From 0.3 nothing is to be seen: the vectors still have nearly the directions in which they were drawn (cosine 0.99), and random vectors of 64 features are nearly orthogonal. From 0.02 the training has turned them (0.27), and neighbors are alike, 0.12, while patches two steps apart are not (−0.10). It is not only nearness: in three of the four rows both ends are alike, too. Figure 7 of Dosovitskiy et al. shows such similarity, in rows and columns. **It depends on how the table begins; the model that scores no worse has none of it.**
+# From 0.3 nothing is to be seen: the vectors still have nearly the directions in which they were drawn (cosine 0.99), and random vectors of 64 features are nearly orthogonal.
+# From 0.02 the training has turned them (0.27), and neighbors are alike, 0.12, while patches two steps apart are not (−0.10).
+# It is not only nearness: in three of the four rows both ends are alike, too.
+# Figure 7 of Dosovitskiy et al. shows such similarity, in rows and columns.
+# **It depends on how the table begins; the model that scores no worse has none of it.**
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -512,9 +564,15 @@ with cu.guard(
 #
 # *Section 5 of 6*
 #
-# A convolution looks at neighbors, and does the same everywhere. That is built in: an **inductive bias**. A ViT has to learn even that neighboring patches belong together. Does it therefore need more images?
+# A convolution looks at neighbors, and does the same everywhere.
+# That is built in: an **inductive bias**.
+# A ViT has to learn even that neighboring patches belong together.
+# Does it therefore need more images?
 #
-# A comparison needs equal budgets. The other network, `SmallCNN`, has three convolutions of 3 × 3 with stride 2. Each network has the rate that was best for it among five, from 0.001 to 0.1, on the validation images (one seed): 0.003 for the ViT and 0.03 for the CNN. Both see the same images, once for **equal epochs** (5), once for **equal steps** (400 batches), with three seeds.
+# A comparison needs equal budgets.
+# The other network, `SmallCNN`, has three convolutions of 3 × 3 with stride 2.
+# Each network has the rate that was best for it among five, from 0.001 to 0.1, on the validation images (one seed): 0.003 for the ViT and 0.03 for the CNN.
+# Both see the same images, once for **equal epochs** (5), once for **equal steps** (400 batches), with three seeds.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -558,9 +616,15 @@ data_axes[0].legend()
 data_picture
 
 # %% [markdown]
-# On the left the answer seems to be yes: with equal epochs the CNN leads by 0.10 with 500 images, and by 0.04 with 9,000. But 5 epochs of 500 images are 40 steps, and of 9,000 images 705. On the right both make 400 steps, and **the lead is the same with few images and with many, 0.03 to 0.04.** So the larger lead with few images came from few steps. The CNN stays ahead everywhere, with 25,978 parameters against 72,074.
+# On the left the answer seems to be yes: with equal epochs the CNN leads by 0.10 with 500 images, and by 0.04 with 9,000.
+# But 5 epochs of 500 images are 40 steps, and of 9,000 images 705.
+# On the right both make 400 steps, and **the lead is the same with few images and with many, 0.03 to 0.04.**
+# So the larger lead with few images came from few steps.
+# The CNN stays ahead everywhere, with 25,978 parameters against 72,074.
 #
-# Where would the curves cross? Not within our sizes. Dosovitskiy et al. (section 4.3) find their large ViTs behind comparable ResNets after pretraining on 1.3 million images, and ahead after 300 million.
+# Where would the curves cross?
+# Not within our sizes.
+# Dosovitskiy et al. (section 4.3) find their large ViTs behind comparable ResNets after pretraining on 1.3 million images, and ahead after 300 million.
 
 # %%
 cu.quiz("vision_transformers", "equal_epochs")
@@ -579,7 +643,9 @@ with cu.guard(
 #
 # *Section 6 of 6*
 #
-# For each head of each block the weights of the class token on the patches are a map of 4 × 4 numbers. Below, the last block's, as the mean of the four heads, of three stored models that were trained alike (five epochs). One number for each patch is all there is, and so it is drawn as one square; a smooth cloud over the image would show the interpolation.
+# For each head of each block the weights of the class token on the patches are a map of 4 × 4 numbers.
+# Below, the last block's, as the mean of the four heads, of three stored models that were trained alike (five epochs).
+# One number for each patch is all there is, and so it is drawn as one square; a smooth cloud over the image would show the interpolation.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 models = []
@@ -610,13 +676,17 @@ bar.outline.set_visible(False)
 map_picture
 
 # %% [markdown]
-# The models are equally good, and look at different places. Before we count how different, draw the maps right.
+# The models are equally good, and look at different places.
+# Before we count how different, draw the maps right.
 #
 # ### Exercise 3 · Find the bug
 #
 # *bug · 6 minutes*
 #
-# A colleague draws maps with the function below, and they look reasonable. But the weights of the class token on the patches and on itself have to sum to 1. The cell prints the smallest and the largest sum. Write `fixed_class_map`.
+# A colleague draws maps with the function below, and they look reasonable.
+# But the weights of the class token on the patches and on itself have to sum to 1.
+# The cell prints the smallest and the largest sum.
+# Write `fixed_class_map`.
 
 
 # %%
@@ -654,15 +724,23 @@ cu.checks.fixed_class_map(fixed_class_map_solution)
 # %% [markdown]
 # ### Rollout
 #
-# A token of block 1 is no longer its patch alone: in block 0 it took from all others. **Attention rollout** ([Abnar and Zuidema, 2020](https://arxiv.org/abs/2005.00928)) follows this back. In each block a token is taken to keep itself by the residual connection with one half, and to take from the others, by the mean of the heads $\bar{\mathbf A}$, with the other half. The blocks are multiplied, later ones on the left:
+# A token of block 1 is no longer its patch alone: in block 0 it took from all others.
+# **Attention rollout** ([Abnar and Zuidema, 2020](https://arxiv.org/abs/2005.00928)) follows this back.
+# In each block a token is taken to keep itself by the residual connection with one half, and to take from the others, by the mean of the heads $\bar{\mathbf A}$, with the other half.
+# The blocks are multiplied, later ones on the left:
 #
 # $$\mathbf R_\ell = \tfrac12\big(\bar{\mathbf A}_\ell + \mathbf I\big), \qquad \text{rollout} = \mathbf R_{L-1} \cdots \mathbf R_1\,\mathbf R_0 .$$
 #
-# By hand, with the class token and two patches $a$ and $b$. In block 0 the class token gives ½ to itself and ½ to $a$, and $b$ gives ½ to $a$ and ½ to itself; in block 1 the class token gives all to $b$. Then row 0 of $\mathbf R_0$ is (¾, ¼, 0), its row 2 is (0, ¼, ¾), and row 0 of $\mathbf R_1$ is (½, 0, ½). The class token's row of the product is ½ (¾, ¼, 0) + ½ (0, ¼, ¾) = (0.375, **0.25**, 0.375): a quarter comes from $a$, at which block 1 does not look.
+# By hand, with the class token and two patches $a$ and $b$.
+# In block 0 the class token gives ½ to itself and ½ to $a$, and $b$ gives ½ to $a$ and ½ to itself; in block 1 the class token gives all to $b$.
+# Then row 0 of $\mathbf R_0$ is (¾, ¼, 0), its row 2 is (0, ¼, ¾), and row 0 of $\mathbf R_1$ is (½, 0, ½).
+# The class token's row of the product is ½ (¾, ¼, 0) + ½ (0, ¼, ¾) = (0.375, **0.25**, 0.375): a quarter comes from $a$, at which block 1 does not look.
 #
 # The residual connection's share, one half, is an assumption: `keep` below.
 #
-# Do the three models agree? For 500 test pictures we correlate the maps of two models over the 16 patches: 1 would be equal maps. The control takes *another* picture for the second model: so much agreement comes without looking at this picture at all.
+# Do the three models agree?
+# For 500 test pictures we correlate the maps of two models over the 16 patches: 1 would be equal maps.
+# The control takes *another* picture for the second model: so much agreement comes without looking at this picture at all.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -690,9 +768,14 @@ agree = {name: looking.agreements(maps) for name, maps in both.items()}
 pd.DataFrame(agree).T.round(2)
 
 # %% [markdown]
-# In the last block two models agree hardly more about one picture than about two different ones: 0.03 and −0.01. Rolled out, they agree more, 0.32 to 0.37, of which 0.14 comes without looking at the picture. "Head 2 of the last block looks at the heel" would be a sentence about one training.
+# In the last block two models agree hardly more about one picture than about two different ones: 0.03 and −0.01.
+# Rolled out, they agree more, 0.32 to 0.37, of which 0.14 comes without looking at the picture.
+# "Head 2 of the last block looks at the heel" would be a sentence about one training.
 #
-# So much for the map. Does it say what the model *uses*? If so, fewer answers should be right when the four patches of most rollout are painted black. The controls: four patches at random, the four brightest, the four of most rollout **in another model**, and four that are the same for all pictures: those of most rollout on average.
+# So much for the map.
+# Does it say what the model *uses*?
+# If so, fewer answers should be right when the four patches of most rollout are painted black.
+# The controls: four patches at random, the four brightest, the four of most rollout **in another model**, and four that are the same for all pictures: those of most rollout on average.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -729,15 +812,26 @@ damage = pd.DataFrame(left)[["black", "gray"]]
 damage.round(2)
 
 # %% [markdown]
-# In black: of 0.81 to 0.84 right answers, 0.66 to 0.73 are left without four random patches, and 0.45 to 0.56 without the four brightest, for which no network is needed. The last block's maps, with 0.46 to 0.67, do not beat that. **The model's own rollout does: 0.47, 0.35 and 0.33 are left, less than with each control in each model.**
+# In black: of 0.81 to 0.84 right answers, 0.66 to 0.73 are left without four random patches, and 0.45 to 0.56 without the four brightest, for which no network is needed.
+# The last block's maps, with 0.46 to 0.67, do not beat that.
+# **The model's own rollout does: 0.47, 0.35 and 0.33 are left, less than with each control in each model.**
 #
-# But black is what the background looks like. In gray, the mean of all pixels, own rollout still hurts more than chance or brightness. **In two of three models, though, another model's rollout now hurts more, and in two the one map for all pictures.** So rollout finds patches that matter more than chance. That it explains *this* model or *this* picture depends on the paint.
+# But black is what the background looks like.
+# In gray, the mean of all pixels, own rollout still hurts more than chance or brightness.
+# **In two of three models, though, another model's rollout now hurts more, and in two the one map for all pictures.**
+# So rollout finds patches that matter more than chance.
+# That it explains *this* model or *this* picture depends on the paint.
 #
 # ### Exercise 4 · An honest map
 #
 # *open · 5 minutes*
 #
-# Choose a picture below, the size of the patches, the block and the head; rollout is there, too. Before the first move: will one head look at the same part of all pictures? You can draw or upload a picture; it is made gray and square, 28 × 28. (The models know light clothes on black, and nothing else.) Then: somebody shows you a ViT's map of an X-ray whose darkest square lies on the lung. Which two controls do you ask for, and which results would make you stop believing it?
+# Choose a picture below, the size of the patches, the block and the head; rollout is there, too.
+# Before the first move: will one head look at the same part of all pictures?
+# You can draw or upload a picture; it is made gray and square, 28 × 28.
+# (The models know light clothes on black, and nothing else.)
+# Then: somebody shows you a ViT's map of an X-ray whose darkest square lies on the lung.
+# Which two controls do you ask for, and which results would make you stop believing it?
 
 # %%
 cu.live.vit()
@@ -761,14 +855,20 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - An image becomes a sequence by cutting it into patches. One matrix for all patches is a convolution whose stride is its kernel, if the axes are in the right order; on gray images a wrong order goes unnoticed.
-# - A ViT is a patch embedding, a class token, a table of positions, the encoder's blocks and an output layer that reads the class token. Count its parameters before you train it.
+# - An image becomes a sequence by cutting it into patches.
+#   One matrix for all patches is a convolution whose stride is its kernel, if the axes are in the right order; on gray images a wrong order goes unnoticed.
+# - A ViT is a patch embedding, a class token, a table of positions, the encoder's blocks and an output layer that reads the class token.
+#   Count its parameters before you train it.
 # - Whole files can be tested while the training goes on: written under another name, then renamed.
-# - In our runs the class token and the mean of the patches do equally well, and positions are worth three hundredths. Whether position vectors show the grid depends on how they begin.
-# - A small CNN is ahead of our ViT by three to four hundredths, with 500 images and with 9,000, if both make equally many steps. With equal epochs the same two networks seem to tell another story.
-# - Maps of equally good models differ. A map is an explanation only if it beats its controls (brightness, another model's map, one map for all pictures), and with more than one kind of paint.
+# - In our runs the class token and the mean of the patches do equally well, and positions are worth three hundredths.
+#   Whether position vectors show the grid depends on how they begin.
+# - A small CNN is ahead of our ViT by three to four hundredths, with 500 images and with 9,000, if both make equally many steps.
+#   With equal epochs the same two networks seem to tell another story.
+# - Maps of equally good models differ.
+#   A map is an explanation only if it beats its controls (brightness, another model's map, one map for all pictures), and with more than one kind of paint.
 #
-# Next: [Attention between pixels](16_attention_between_pixels.ipynb). Wrong patches in color, positions for larger images, CLIP, and what came after: [Vision transformers: colors, other sizes and relatives](15_vision_transformers_further.ipynb).
+# Next: [Attention between pixels](16_attention_between_pixels.ipynb).
+# Wrong patches in color, positions for larger images, CLIP, and what came after: [Vision transformers: colors, other sizes and relatives](15_vision_transformers_further.ipynb).
 #
 # ## Quiz
 
@@ -778,7 +878,15 @@ cu.quiz("vision_transformers")
 # %% [markdown]
 # ## References
 #
-# - Abnar, S. and Zuidema, W. (2020). [Quantifying attention flow in transformers](https://arxiv.org/abs/2005.00928). ACL. Section 3: rollout.
-# - Dosovitskiy, A. et al. (2021). [An image is worth 16x16 words: transformers for image recognition at scale](https://arxiv.org/abs/2010.11929). ICLR. Section 3.1: the model; 4.3: how much data; figure 7: position vectors; appendix D.3: class token or mean.
-# - Hendrycks, D. and Gimpel, K. (2016). [Gaussian error linear units (GELUs)](https://arxiv.org/abs/1606.08415).
-# - Xiao, H., Rasul, K. and Vollgraf, R. (2017). [Fashion-MNIST: a novel image dataset for benchmarking machine learning algorithms](https://arxiv.org/abs/1708.07747).
+# - Abnar, S. and Zuidema, W. (2020).
+#   [Quantifying attention flow in transformers](https://arxiv.org/abs/2005.00928).
+#   ACL.
+#   Section 3: rollout.
+# - Dosovitskiy, A. et al. (2021).
+#   [An image is worth 16x16 words: transformers for image recognition at scale](https://arxiv.org/abs/2010.11929).
+#   ICLR.
+#   Section 3.1: the model; 4.3: how much data; figure 7: position vectors; appendix D.3: class token or mean.
+# - Hendrycks, D. and Gimpel, K. (2016).
+#   [Gaussian error linear units (GELUs)](https://arxiv.org/abs/1606.08415).
+# - Xiao, H., Rasul, K. and Vollgraf, R. (2017).
+#   [Fashion-MNIST: a novel image dataset for benchmarking machine learning algorithms](https://arxiv.org/abs/1708.07747).

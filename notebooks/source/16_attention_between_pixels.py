@@ -9,7 +9,10 @@
 # %% [markdown]
 # # Attention between pixels
 #
-# Words attend to words, patches to patches. **What can one pixel learn from another that stands far away?** In the picture below an empty symbol has to get the color of the filled symbol of the same shape. The three convolutions of a small network see at most three pixels far, and no pair is that near.
+# Words attend to words, patches to patches.
+# **What can one pixel learn from another that stands far away?**
+# In the picture below an empty symbol has to get the color of the filled symbol of the same shape.
+# The three convolutions of a small network see at most three pixels far, and no pair is that near.
 # Later we train it, with attention and without.
 #
 # After this chapter you can
@@ -58,7 +61,10 @@ cu.recall("multi_head_attention", "kernel_regression", "self_attention")
 #
 # *Section 1 of 7*
 #
-# A picture was taken in poor light: to each pixel $y_i$ (from $-1$, black, to $1$, white) noise of standard deviation 0.3 was added. Averaging removes noise, if the pixels that are averaged show the same. Which ones do? Three answers, and all are attention without a learned number:
+# A picture was taken in poor light: to each pixel $y_i$ (from $-1$, black, to $1$, white) noise of standard deviation 0.3 was added.
+# Averaging removes noise, if the pixels that are averaged show the same.
+# Which ones do?
+# Three answers, and all are attention without a learned number:
 #
 # $$\hat x_i = \sum_j \alpha_{ij}\, y_j, \qquad \alpha_{ij} = \frac{\exp(-\|\mathbf k_i - \mathbf k_j\|^2/2)}{\sum_l \exp(-\|\mathbf k_i - \mathbf k_l\|^2/2)} .$$
 #
@@ -75,7 +81,9 @@ cu.recall("multi_head_attention", "kernel_regression", "self_attention")
 # | score | 0 | −25 | −1 |
 # | weight | 0.73 | 0.00 | 0.27 |
 #
-# Its new value is $0.27 \cdot 0.2 = 0.05$. The pixel that shows something else takes no part. The first two filters in code, for all pixels of several pictures:
+# Its new value is $0.27 \cdot 0.2 = 0.05$.
+# The pixel that shows something else takes no part.
+# The first two filters in code, for all pixels of several pictures:
 
 # %%
 noise = 0.3  # try 0.1 … 0.6
@@ -109,7 +117,9 @@ def noisy(pictures, seed):
 #
 # *build · 10 minutes*
 #
-# Write the third filter. The patch of a pixel at the edge is filled up with copies of the nearest pixels: `F.pad(x, [1] * 4, mode="replicate")` does this for x (pictures, 1, height, width), and `F.unfold(x, 3)` gives the $3\times3$ patches as *columns*, (pictures, 9, pixels). It has to work for other sizes than $28\times28$.
+# Write the third filter.
+# The patch of a pixel at the edge is filled up with copies of the nearest pixels: `F.pad(x, [1] * 4, mode="replicate")` does this for x (pictures, 1, height, width), and `F.unfold(x, 3)` gives the $3\times3$ patches as *columns*, (pictures, 9, pixels).
+# It has to work for other sizes than $28\times28$.
 
 
 # %% tags=["exercise", "build"]
@@ -169,11 +179,19 @@ print(f"noise alone: {noise**2:.3f}; non-local means before bilateral in {wins} 
 filtered.set_index("filter").round(3)
 
 # %% [markdown]
-# The widths were chosen on eight training pictures, the errors are of twelve test pictures with three draws of the noise each. The noise has 0.090. The blur leaves 0.041 to 0.044, the bilateral filter 0.027 to 0.029 and non-local means 0.021 to 0.023; in 31 of 36 noisy pictures the last is ahead of the second. All three are the same formula. What differs are the keys.
+# The widths were chosen on eight training pictures, the errors are of twelve test pictures with three draws of the noise each.
+# The noise has 0.090.
+# The blur leaves 0.041 to 0.044, the bilateral filter 0.027 to 0.029 and non-local means 0.021 to 0.023; in 31 of 36 noisy pictures the last is ahead of the second.
+# All three are the same formula.
+# What differs are the keys.
 #
-# Is it the patch that wins, or that far pixels count like near ones? The last row is a control, with patch *and* place as the key. It leaves least in each draw, 0.020 to 0.021. So here the patch wins, and a little nearness helps.
+# Is it the patch that wins, or that far pixels count like near ones?
+# The last row is a control, with patch *and* place as the key.
+# It leaves least in each draw, 0.020 to 0.021.
+# So here the patch wins, and a little nearness helps.
 #
-# In the explorer, put the marked pixel on an edge, then into an even area. Before you move it: for which filter does the map of weights have the same form everywhere?
+# In the explorer, put the marked pixel on an edge, then into an even area.
+# Before you move it: for which filter does the map of weights have the same form everywhere?
 
 # %%
 cu.explore.likeness()
@@ -193,13 +211,18 @@ with cu.guard(
     assert wins >= 25 and (means["patch and place"] < means["non-local means"]).all()
 
 # %% [markdown]
-# What can learning add? Better queries and keys than raw patches, and better values than raw pixels. [Wang et al. (2018)](https://arxiv.org/abs/1711.07971) made this step, and named their block after the filter: the *non-local block*.
+# What can learning add?
+# Better queries and keys than raw patches, and better values than raw pixels.
+# [Wang et al. (2018)](https://arxiv.org/abs/1711.07971) made this step, and named their block after the filter: the *non-local block*.
 #
 # ## Pixels as tokens
 #
 # *Section 2 of 7*
 #
-# Inside a network a picture is (batch, $C$, $H$, $W$): $C$ numbers, its **channels**, for each of $n = HW$ pixels. **The $C$ numbers of a pixel are its embedding**; attention wants (batch, $n$, $C$). In memory channel follows channel, so the axis $C$ has to move behind the pixels. Here each number of a picture with two channels and $2\times3$ pixels:
+# Inside a network a picture is (batch, $C$, $H$, $W$): $C$ numbers, its **channels**, for each of $n = HW$ pixels.
+# **The $C$ numbers of a pixel are its embedding**; attention wants (batch, $n$, $C$).
+# In memory channel follows channel, so the axis $C$ has to move behind the pixels.
+# Here each number of a picture with two channels and $2\times3$ pixels:
 
 # %%
 numbers = torch.arange(12).view(1, 2, 2, 3)  # channel 0: 0 to 5, channel 1: 6 to 11
@@ -240,15 +263,23 @@ draw_numbers(axes[3], careless[0], "view alone:\na row is two neighbors")
 fig
 
 # %% [markdown]
-# As tokens, each row has one number of each color: a pixel. With `view` alone a row has two neighbors of one channel. The shape is right, and no error is raised. A test that finds it: *change one pixel, and exactly one token may change.*
+# As tokens, each row has one number of each color: a pixel.
+# With `view` alone a row has two neighbors of one channel.
+# The shape is right, and no error is raised.
+# A test that finds it: *change one pixel, and exactly one token may change.*
 #
 # ### A convolution of width 1
 #
-# Many image networks make queries, keys and values with a **1-D convolution** over the line of pixels, from $C$ to $3C$ channels. A convolution of width $w$ computes each output from $w$ neighbors in the line. With $w = 1$ it computes from the pixel alone, $y_{oi} = \sum_c W_{oc}\, x_{ci} + b_o$: for every pixel the same matrix. By hand, with two channels, two pixels, $W = (2, 1)$ and $b = 1$:
+# Many image networks make queries, keys and values with a **1-D convolution** over the line of pixels, from $C$ to $3C$ channels.
+# A convolution of width $w$ computes each output from $w$ neighbors in the line.
+# With $w = 1$ it computes from the pixel alone, $y_{oi} = \sum_c W_{oc}\, x_{ci} + b_o$: for every pixel the same matrix.
+# By hand, with two channels, two pixels, $W = (2, 1)$ and $b = 1$:
 #
 # $$\begin{pmatrix} 1 & 0\\ 3 & 4 \end{pmatrix} \mapsto (2\cdot 1 + 3 + 1,\ \ 2 \cdot 0 + 4 + 1) = (6, 5).$$
 #
-# That is `nn.Linear`, on tokens that stand in columns. Is it the same to the gradient? Both as functions of $x$, $W$ and $b$:
+# That is `nn.Linear`, on tokens that stand in columns.
+# Is it the same to the gradient?
+# Both as functions of $x$, $W$ and $b$:
 
 # %%
 x = torch.randn(2, 12, 20)  # (batch, channels, pixels)
@@ -266,14 +297,16 @@ def by_linear(x, W, b):
 cu.equal(by_convolution, by_linear, x, W, b)
 
 # %% [markdown]
-# Equal. So the three matrices $W_Q$, $W_K$ and $W_V$ are there, as the three thirds of one weight. With width 3 it would be another layer: in the line the last pixel of a row stands beside the first of the next.
+# Equal.
+# So the three matrices $W_Q$, $W_K$ and $W_V$ are there, as the three thirds of one weight.
+# With width 3 it would be another layer: in the line the last pixel of a row stands beside the first of the next.
 #
 # ### Exercise 2 · Pixels on paper
 #
 # *predict · 6 minutes*
 #
-# A picture has 3 channels, 4 rows and 5 columns. (a) Which number, from 0, has the token of the pixel in row 2, column 3? (b) The numbers of how many different pixels stand in token 0 of `x.view(1, 20, 3)`? (c) You change all channels of one pixel: how many rows of this view change, at most? (d) How many parameters has a convolution of width 1 from 12 to 36 channels, with bias?
-# (e) A convolution of width 3 runs along the line of pixels. From how many pixels that do *not* touch it in the picture does it fetch something for the pixel in row 1, column 4?
+# A picture has 3 channels, 4 rows and 5 columns. (a) Which number, from 0, has the token of the pixel in row 2, column 3? (b) The numbers of how many different pixels stand in token 0 of `x.view(1, 20, 3)`? (c) You change all channels of one pixel: how many rows of this view change, at most? (d) How many parameters has a convolution of width 1 from 12 to 36 channels, with bias? (e) A convolution of width 3 runs along the line of pixels.
+# From how many pixels that do *not* touch it in the picture does it fetch something for the pixel in row 1, column 4?
 
 
 # %% tags=["exercise", "predict"]
@@ -334,7 +367,9 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# **[Group norm](C_glossary.ipynb#group-norm)** ([Wu and He, 2018](https://arxiv.org/abs/1803.08494)) puts the channels into groups. In each picture a group is normalized over its channels *and over all pixels*. By hand, four channels (rows) in two groups, two pixels:
+# **[Group norm](C_glossary.ipynb#group-norm)** ([Wu and He, 2018](https://arxiv.org/abs/1803.08494)) puts the channels into groups.
+# In each picture a group is normalized over its channels *and over all pixels*.
+# By hand, four channels (rows) in two groups, two pixels:
 #
 # $$\begin{pmatrix}1&3\\1&3\end{pmatrix} \text{ has mean 2, variance 1} \;\mapsto\; \begin{pmatrix}-1&1\\-1&1\end{pmatrix}, \qquad
 # \begin{pmatrix}0&0\\10&10\end{pmatrix} \text{ has mean 5, variance 25} \;\mapsto\; \begin{pmatrix}-1&-1\\1&1\end{pmatrix}.$$
@@ -345,7 +380,13 @@ cu.Drawing(
 #
 # *bug · 10 minutes*
 #
-# A colleague has copied the step between the two convolutions from another project and loads the weights of a trained block. `qkv` is (batch, $3C$, $n$): all queries, then all keys, then all values, in each the channels of head 0, then those of head 1, and so on. Below it is compared with heads that are attended to one by one. With one head all is well. With more there is no error, and another result. Which channels become the queries of head 1? Write `fixed_heads`; the block uses it.
+# A colleague has copied the step between the two convolutions from another project and loads the weights of a trained block.
+# `qkv` is (batch, $3C$, $n$): all queries, then all keys, then all values, in each the channels of head 0, then those of head 1, and so on.
+# Below it is compared with heads that are attended to one by one.
+# With one head all is well.
+# With more there is no error, and another result.
+# Which channels become the queries of head 1?
+# Write `fixed_heads`; the block uses it.
 
 
 # %%
@@ -436,9 +477,13 @@ for layer_class in (cu.PixelAttention, ByOperator):
     cu.equal(mine, reference, picture)
 
 # %% [markdown]
-# Equal to the package's block and to PyTorch's operator with linear layers. (The bug above is no invention: the published code of Dhariwal and Nichol has both orders, "legacy" and "new". Weights trained with one give other results in the other, and no error.)
+# Equal to the package's block and to PyTorch's operator with linear layers.
+# (The bug above is no invention: the published code of Dhariwal and Nichol has both orders, "legacy" and "new".
+# Weights trained with one give other results in the other, and no error.)
 #
-# **The last convolution begins at zero**, so that a new block changes nothing and can be put anywhere. Does a layer of zeros ever learn? Two steps of gradient descent on a random target:
+# **The last convolution begins at zero**, so that a new block changes nothing and can be put anywhere.
+# Does a layer of zeros ever learn?
+# Two steps of gradient descent on a random target:
 
 # %%
 block, target = PixelAttention(channels), torch.randn(2, channels, 5, 7)
@@ -455,18 +500,25 @@ norms = pd.DataFrame(steps_seen, index=["step 1", "step 2"])
 norms.rename_axis("size of the gradient").round(4)
 
 # %% [markdown]
-# In the first step only the last layer has a gradient: behind a weight of zero nothing comes through. After it the weight is no longer zero, and in the second step all learn. When you test code of your own, ask at the *second* step whether every parameter has a gradient.
+# In the first step only the last layer has a gradient: behind a weight of zero nothing comes through.
+# After it the weight is no longer zero, and in the second step all learn.
+# When you test code of your own, ask at the *second* step whether every parameter has a gradient.
 
 # %% [markdown]
 # ## Two fourth roots
 #
 # *Section 4 of 7*
 #
-# In that code the scores are not divided by $\sqrt d$, where $d$ is the size of a head. Queries and keys are both multiplied by $d^{-1/4}$:
+# In that code the scores are not divided by $\sqrt d$, where $d$ is the size of a head.
+# Queries and keys are both multiplied by $d^{-1/4}$:
 #
 # $$\big(d^{-1/4}\,\mathbf q\big) \cdot \big(d^{-1/4}\,\mathbf k\big) = d^{-1/2}\; \mathbf q \cdot \mathbf k .$$
 #
-# Algebra says that this changes nothing. The machine computes with float16, whose largest number is 65,504. By hand, with $d = 64$ and all entries 40: $\mathbf q \cdot \mathbf k = 64 \cdot 1600 = 102{,}400$ is too large, and *then* it would be divided by 8. With $64^{-1/4} = 0.354$ on both sides an entry is 14.1, and the sum is the 12,800 that was wanted. One query and two keys, the second a little smaller:
+# Algebra says that this changes nothing.
+# The machine computes with float16, whose largest number is 65,504.
+# By hand, with $d = 64$ and all entries 40: $\mathbf q \cdot \mathbf k = 64 \cdot 1600 = 102{,}400$ is too large, and *then* it would be divided by 8.
+# With $64^{-1/4} = 0.354$ on both sides an entry is 14.1, and the sum is the 12,800 that was wanted.
+# One query and two keys, the second a little smaller:
 
 # %%
 entry = 40.0  # try 10 … 60
@@ -484,9 +536,13 @@ heads_of_columns = ["score, key 0", "key 1", "weight, key 0", "weight, key 1"]
 pd.DataFrame(halves, index=heads_of_columns).T.round(2)
 
 # %% [markdown]
-# Divided afterwards, float16 gives ∞, and ∞ − ∞ makes the weights nan. Scaled first, both scores are finite and the weights right. bfloat16 reaches as far as float32, and pays with digits: 12,288 for 12,320.
+# Divided afterwards, float16 gives ∞, and ∞ − ∞ makes the weights nan.
+# Scaled first, both scores are finite and the weights right. bfloat16 reaches as far as float32, and pays with digits: 12,288 for 12,320.
 #
-# So $d^{-1/4}$ is for float16, and for code that writes the product out. The comment in Dhariwal and Nichol's code says as much: "More stable with f16 than dividing afterwards". Others do without: the code of Ho et al. multiplies the scores by $d^{-1/2}$, once. PyTorch's operator takes $q$ and $k$ unscaled, and scales itself.
+# So $d^{-1/4}$ is for float16, and for code that writes the product out.
+# The comment in Dhariwal and Nichol's code says as much: "More stable with f16 than dividing afterwards".
+# Others do without: the code of Ho et al. multiplies the scores by $d^{-1/2}$, once.
+# PyTorch's operator takes $q$ and $k$ unscaled, and scales itself.
 
 # %%
 cu.quiz("attention_between_pixels", "scale_first")
@@ -496,7 +552,9 @@ cu.quiz("attention_between_pixels", "scale_first")
 #
 # *Section 5 of 7*
 #
-# Attention carries something from each pixel to each other one. Is it the only part that does? Change one pixel of a $15\times15$ picture, and count the pixels of the output that change.
+# Attention carries something from each pixel to each other one.
+# Is it the only part that does?
+# Change one pixel of a $15\times15$ picture, and count the pixels of the output that change.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -537,9 +595,14 @@ heard = pd.DataFrame(heard, ["pixels that change", "change there", "in a corner"
 heard.round(4)
 
 # %% [markdown]
-# A convolution of width 3 reaches one pixel far, and $m$ of them $m$ pixels: a square of $2m+1$, here 49 pixels. This is the **[receptive field](C_glossary.ipynb#receptive-field)**, and it ends sharply. The group norm reaches all 225, by a little; so does the block, whose attention is not trained yet. So a network with group norms is *not* local, attention or not, and who compares attention with convolutions has to take care of the norm, too.
+# A convolution of width 3 reaches one pixel far, and $m$ of them $m$ pixels: a square of $2m+1$, here 49 pixels.
+# This is the **[receptive field](C_glossary.ipynb#receptive-field)**, and it ends sharply.
+# The group norm reaches all 225, by a little; so does the block, whose attention is not trained yet.
+# So a network with group norms is *not* local, attention or not, and who compares attention with convolutions has to take care of the norm, too.
 #
-# No position is added anywhere. Permute the pixels, and the output of the block is permuted, as in [Self-attention](07_self_attention.ipynb). Image networks know places from the convolutions around the block, which see the zeros beyond the border ([Islam et al., 2020](https://arxiv.org/abs/2001.08248)).
+# No position is added anywhere.
+# Permute the pixels, and the output of the block is permuted, as in [Self-attention](07_self_attention.ipynb).
+# Image networks know places from the convolutions around the block, which see the zeros beyond the border ([Islam et al., 2020](https://arxiv.org/abs/2001.08248)).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -555,7 +618,9 @@ with cu.guard(
 #
 # *Section 6 of 7*
 #
-# There are eight input channels: four for the color of a filled symbol, four for its shape. The loss is the cross-entropy of the color at the four empty symbols. The network has three $3\times3$ convolutions, and something in the middle:
+# There are eight input channels: four for the color of a filled symbol, four for its shape.
+# The loss is the cross-entropy of the color at the four empty symbols.
+# The network has three $3\times3$ convolutions, and something in the middle:
 
 
 # %%
@@ -593,7 +658,10 @@ def train(model, tests, steps, lr=3e-3, batch=32, seed=0):
 
 
 # %% [markdown]
-# A pixel of the output sees three pixels far, and a pair is at least four apart. The colors are drawn independently, so what the convolutions see says nothing about the answer: **without a way between far pixels ¼ is the bound.** The block brings three things, though: attention, a group norm, parameters. So these stand in its place:
+# A pixel of the output sees three pixels far, and a pair is at least four apart.
+# The colors are drawn independently, so what the convolutions see says nothing about the answer: **without a way between far pixels ¼ is the bound.**
+# The block brings three things, though: attention, a group norm, parameters.
+# So these stand in its place:
 #
 # | in the middle | ways between far pixels | parameters in the middle |
 # |---|---|---|
@@ -691,26 +759,41 @@ fig.colorbar(drawn_map, ax=axes[1:], label="weight", shrink=0.8).outline.set_vis
 fig
 
 # %% [markdown]
-# The lines above the figure are of one run, with the block. The figure has six seeds of each network, from stored runs. The rate is the best of three for each, found with another seed and other pictures. After 800 steps:
+# The lines above the figure are of one run, with the block.
+# The figure has six seeds of each network, from stored runs.
+# The rate is the best of three for each, found with another seed and other pictures.
+# After 800 steps:
 #
 # - Without a way between far pixels 0.25 to 0.27 are right: a guess.
-# - Group norm alone, one group: 0.46 to 0.54. With eight groups: more than 0.99 in three runs, 0.53 to 0.72 in the others.
-# - Dilated convolutions have every pixel in view and six times as many parameters in the middle. They reach 0.53 to 0.57.
-# - Attention, with either norm: more than 0.99 in all twelve runs. (After 400 steps it was 0.59 to 1.00.)
+# - Group norm alone, one group: 0.46 to 0.54.
+#   With eight groups: more than 0.99 in three runs, 0.53 to 0.72 in the others.
+# - Dilated convolutions have every pixel in view and six times as many parameters in the middle.
+#   They reach 0.53 to 0.57.
+# - Attention, with either norm: more than 0.99 in all twelve runs.
+#   (After 400 steps it was 0.59 to 1.00.)
 #
-# So attention learned this in every run, and it does not need what the norm carries. But "only attention can do it" would be wrong: group norm with eight groups can, in half of its runs. A comparison "with the block and without" would have given all the credit to attention.
+# So attention learned this in every run, and it does not need what the norm carries.
+# But "only attention can do it" would be wrong: group norm with eight groups can, in half of its runs.
+# A comparison "with the block and without" would have given all the credit to attention.
 #
-# The three runs in which group norm succeeds are the first three, seeds 0, 1 and 2: **three seeds can be too few.** And attention is sensitive to the rate: at 0.01, the best one for that group norm, it had less than 0.6 after 400 steps (once, with either norm).
+# The three runs in which group norm succeeds are the first three, seeds 0, 1 and 2: **three seeds can be too few.**
+# And attention is sensitive to the rate: at 0.01, the best one for that group norm, it had less than 0.6 after 400 steps (once, with either norm).
 #
-# The maps show the trained block of this page, one for each empty symbol (gray), with its partner in color. The lines above them say how much weight lies on the $3\times3$ pixels around the partner: before the training little more than evenly spread, afterwards most of it.
+# The maps show the trained block of this page, one for each empty symbol (gray), with its partner in color.
+# The lines above them say how much weight lies on the $3\times3$ pixels around the partner: before the training little more than evenly spread, afterwards most of it.
 #
 # ### Exercise 4 · A fair comparison
 #
 # *open · 6 minutes*
 #
-# "We put an attention block on the $16\times16$ level of our network for satellite pictures. The error falls from 0.112 to 0.105. So roads need long-range attention." Which three runs or numbers do you ask for, and which result of each would speak against the conclusion?
+# "We put an attention block on the $16\times16$ level of our network for satellite pictures.
+# The error falls from 0.112 to 0.105.
+# So roads need long-range attention."
+# Which three runs or numbers do you ask for, and which result of each would speak against the conclusion?
 #
-# *To compare:* (1) Three seeds on both sides: against it if the runs without the block are spread as widely as the difference. (2) The same norm and as many parameters and steps, without attention: against it if these have 0.105, too. (3) The receptive field at this level, and the same network with more or dilated convolutions: against it if they already see whole roads, or do as well.
+# *To compare:* (1) Three seeds on both sides: against it if the runs without the block are spread as widely as the difference.
+# (2) The same norm and as many parameters and steps, without attention: against it if these have 0.105, too.
+# (3) The receptive field at this level, and the same network with more or dilated convolutions: against it if they already see whole roads, or do as well.
 
 # %%
 cu.quiz("attention_between_pixels", "which_control")
@@ -737,7 +820,11 @@ with cu.guard(
 #
 # *Section 7 of 7*
 #
-# With $n = HW$ pixels and $C$ channels the two convolutions of the block take $4nC^2$ multiplications, scores and mixing $2n^2C$. The norm is small. For a square picture of side $s$, $n = s^2$: the first grows as $s^2$, the second as $s^4$. They are equal where $n = 2C$. Weights that are written down are $n^2$ numbers for each head and picture.
+# With $n = HW$ pixels and $C$ channels the two convolutions of the block take $4nC^2$ multiplications, scores and mixing $2n^2C$.
+# The norm is small.
+# For a square picture of side $s$, $n = s^2$: the first grows as $s^2$, the second as $s^4$.
+# They are equal where $n = 2C$.
+# Weights that are written down are $n^2$ numbers for each head and picture.
 
 # %%
 wide = 64  # try 16 | 32 | 64
@@ -787,9 +874,15 @@ for ax in (left, right):
 fig
 
 # %% [markdown]
-# What PyTorch counts is the sum of both formulas. From 32 to 64 the convolutions become 4 times as expensive, scores, mixing and weights 16 times. At $C = 64$ both are equal at $n = 128$, a side of 11. Right: CPU seconds, three rounds. At side 64 the block takes more than ten times as long as a $3\times3$ convolution. (A fused operator need not keep all weights at once, but it computes them.)
+# What PyTorch counts is the sum of both formulas.
+# From 32 to 64 the convolutions become 4 times as expensive, scores, mixing and weights 16 times.
+# At $C = 64$ both are equal at $n = 128$, a side of 11.
+# Right: CPU seconds, three rounds.
+# At side 64 the block takes more than ten times as long as a $3\times3$ convolution.
+# (A fused operator need not keep all weights at once, but it computes them.)
 #
-# So image networks put the block where pictures are small. The first denoising models have it at $16\times16$ only ([Ho et al., 2020](https://arxiv.org/abs/2006.11239)), later ones at $32\times32$, $16\times16$ and $8\times8$ ([Dhariwal and Nichol, 2021](https://arxiv.org/abs/2105.05233)), in networks that shrink a picture step by step and enlarge it again.
+# So image networks put the block where pictures are small.
+# The first denoising models have it at $16\times16$ only ([Ho et al., 2020](https://arxiv.org/abs/2006.11239)), later ones at $32\times32$, $16\times16$ and $8\times8$ ([Dhariwal and Nichol, 2021](https://arxiv.org/abs/2105.05233)), in networks that shrink a picture step by step and enlarge it again.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Counted and computed operations agree; twice the side is 16 times the weights."):
@@ -801,10 +894,13 @@ with cu.guard("Counted and computed operations agree; twice the side is 16 times
 # ## Take-aways
 #
 # - Blur, bilateral filter and non-local means are one attention with three kinds of keys: place, place and value, patch.
-# - A pixel is a token, its channels are its embedding. Transpose, do not view.
-# - A 1-D convolution of width 1 to $3C$ channels is $W_Q$, $W_K$ and $W_V$, stacked. First cut into thirds, then into heads.
+# - A pixel is a token, its channels are its embedding.
+#   Transpose, do not view.
+# - A 1-D convolution of width 1 to $3C$ channels is $W_Q$, $W_K$ and $W_V$, stacked.
+#   First cut into thirds, then into heads.
 # - Two factors $d^{-1/4}$ keep products small enough for float16.
-# - Convolutions reach as far as their receptive field. Group norm reaches everywhere, with two numbers a group; attention reaches everywhere with as much as a pixel asks for.
+# - Convolutions reach as far as their receptive field.
+#   Group norm reaches everywhere, with two numbers a group; attention reaches everywhere with as much as a pixel asks for.
 # - Twice the side costs sixteen times the weights, and so the block stands where pictures are small.
 #
 # Next comes a network that shrinks a picture, attends on its small levels and enlarges it again: [Attention in a diffusion model](17_diffusion.ipynb).
@@ -817,10 +913,27 @@ cu.quiz("attention_between_pixels")
 # %% [markdown]
 # ## References
 #
-# - Tomasi, C. and Manduchi, R. (1998). [Bilateral filtering for gray and color images](https://doi.org/10.1109/ICCV.1998.710815). ICCV.
-# - Buades, A., Coll, B. and Morel, J.-M. (2005). [A non-local algorithm for image denoising](https://doi.org/10.1109/CVPR.2005.38). CVPR.
-# - Wang, X. et al. (2018). [Non-local neural networks](https://arxiv.org/abs/1711.07971). CVPR.
-# - Wu, Y. and He, K. (2018). [Group normalization](https://arxiv.org/abs/1803.08494). ECCV.
-# - Ho, J., Jain, A. and Abbeel, P. (2020). [Denoising diffusion probabilistic models](https://arxiv.org/abs/2006.11239). NeurIPS. Appendix B: the network and its attention.
-# - Dhariwal, P. and Nichol, A. (2021). [Diffusion models beat GANs on image synthesis](https://arxiv.org/abs/2105.05233). NeurIPS. The [code](https://github.com/openai/guided-diffusion) has both orders of heads.
-# - Islam, M. A., Jia, S. and Bruce, N. (2020). [How much position information do convolutional neural networks encode?](https://arxiv.org/abs/2001.08248). ICLR.
+# - Tomasi, C. and Manduchi, R. (1998).
+#   [Bilateral filtering for gray and color images](https://doi.org/10.1109/ICCV.1998.710815).
+#   ICCV.
+# - Buades, A., Coll, B. and Morel, J.-M.
+#   (2005).
+#   [A non-local algorithm for image denoising](https://doi.org/10.1109/CVPR.2005.38).
+#   CVPR.
+# - Wang, X. et al. (2018).
+#   [Non-local neural networks](https://arxiv.org/abs/1711.07971).
+#   CVPR.
+# - Wu, Y. and He, K. (2018).
+#   [Group normalization](https://arxiv.org/abs/1803.08494).
+#   ECCV.
+# - Ho, J., Jain, A. and Abbeel, P. (2020).
+#   [Denoising diffusion probabilistic models](https://arxiv.org/abs/2006.11239).
+#   NeurIPS.
+#   Appendix B: the network and its attention.
+# - Dhariwal, P. and Nichol, A. (2021).
+#   [Diffusion models beat GANs on image synthesis](https://arxiv.org/abs/2105.05233).
+#   NeurIPS.
+#   The [code](https://github.com/openai/guided-diffusion) has both orders of heads.
+# - Islam, M. A., Jia, S. and Bruce, N. (2020).
+#   [How much position information do convolutional neural networks encode?](https://arxiv.org/abs/2001.08248).
+#   ICLR.

@@ -9,7 +9,11 @@
 # %% [markdown]
 # # Attention in a diffusion model
 #
-# In the figure below, noise becomes clothes. Each column begins as a picture of pure noise, at the top. A hundred times a small network guesses what noise is in the picture, and a little of it is taken away. **What does such a network have to know, and does it need attention for it?** Look at the rows before you read on: when is it decided what a picture becomes, and when are its details drawn?
+# In the figure below, noise becomes clothes.
+# Each column begins as a picture of pure noise, at the top.
+# A hundred times a small network guesses what noise is in the picture, and a little of it is taken away.
+# **What does such a network have to know, and does it need attention for it?**
+# Look at the rows before you read on: when is it decided what a picture becomes, and when are its details drawn?
 #
 # After this chapter you can
 #
@@ -68,7 +72,9 @@ cu.recall("attention_between_pixels", "multi_head_attention", "kernel_regression
 #
 # *Section 1 of 6*
 #
-# A **[denoising diffusion](C_glossary.ipynb#denoising-diffusion)** model learns to undo noise ([Ho, Jain and Abbeel, 2020](https://arxiv.org/abs/2006.11239)). The way into the noise is fixed. Step $t$ shrinks the picture $\mathbf x_{t-1}$ a little and adds a little noise, so that a variance of 1 stays 1:
+# A **[denoising diffusion](C_glossary.ipynb#denoising-diffusion)** model learns to undo noise ([Ho, Jain and Abbeel, 2020](https://arxiv.org/abs/2006.11239)).
+# The way into the noise is fixed.
+# Step $t$ shrinks the picture $\mathbf x_{t-1}$ a little and adds a little noise, so that a variance of 1 stays 1:
 #
 # $$\mathbf x_t = \sqrt{1 - \beta_t}\;\mathbf x_{t-1} + \sqrt{\beta_t}\;\boldsymbol\varepsilon_t, \qquad \boldsymbol\varepsilon_t \sim \mathcal N(0, \mathbf I).$$
 #
@@ -79,7 +85,8 @@ cu.recall("attention_between_pixels", "multi_head_attention", "kernel_regression
 # | step 1 | $0.8 \cdot 0.8 = 0.64$ | $0.36$ |
 # | step 2 | $0.8 \cdot 0.64 = 0.512$ | $0.64 \cdot 0.36 + 0.36 = 0.5904 = 1 - 0.64^2$ |
 #
-# The last number shows that all steps together are **one**. With $\bar\alpha_t = \prod_{s \le t} (1 - \beta_s)$, the picture's share of the variance (if its own is 1),
+# The last number shows that all steps together are **one**.
+# With $\bar\alpha_t = \prod_{s \le t} (1 - \beta_s)$, the picture's share of the variance (if its own is 1),
 #
 # $$\mathbf x_t = \sqrt{\bar\alpha_t}\;\mathbf x_0 + \sqrt{1 - \bar\alpha_t}\;\boldsymbol\varepsilon .$$
 #
@@ -87,7 +94,8 @@ cu.recall("attention_between_pixels", "multi_head_attention", "kernel_regression
 #
 # *predict · 6 minutes*
 #
-# A pixel $x_0 = 0.8$, two steps with $\beta = 0.75$. (a) Its mean after the first step? (b) After the second? (c) Its variance after the second? (d) $\bar\alpha_2$? (e) Another pixel is $x_t = 1.0$ at a step with $\bar\alpha_t = 0.25$, and a network says that the noise in it is $\varepsilon = 1.617$. Which $x_0$ does that mean?
+# A pixel $x_0 = 0.8$, two steps with $\beta = 0.75$. (a) Its mean after the first step? (b) After the second? (c) Its variance after the second? (d) $\bar\alpha_2$? (e) Another pixel is $x_t = 1.0$ at a step with $\bar\alpha_t = 0.25$, and a network says that the noise in it is $\varepsilon = 1.617$.
+# Which $x_0$ does that mean?
 
 
 # %% tags=["exercise", "predict"]
@@ -109,7 +117,8 @@ def noised_on_paper_solution():
 cu.checks.noised_on_paper(noised_on_paper_solution)
 
 # %% [markdown]
-# How fast should $\bar\alpha$ fall? We take 200 steps and the **cosine schedule** of [Nichol and Dhariwal (2021)](https://arxiv.org/abs/2102.09672):
+# How fast should $\bar\alpha$ fall?
+# We take 200 steps and the **cosine schedule** of [Nichol and Dhariwal (2021)](https://arxiv.org/abs/2102.09672):
 #
 # $$\bar\alpha_t = \frac{f(t)}{f(0)}, \qquad f(t) = \cos^2\Big(\frac\pi2 \cdot \frac{t/T + 0.008}{1.008}\Big), \qquad \beta_t = 1 - \frac{\bar\alpha_t}{\bar\alpha_{t-1}} \le 0.999.$$
 #
@@ -137,13 +146,18 @@ cu.show_images(
 )  # fmt: skip
 
 # %% [markdown]
-# The share falls slowly at both ends and fast in the middle. At step 80 an eye still finds the boot, at 160 hardly.
+# The share falls slowly at both ends and fast in the middle.
+# At step 80 an eye still finds the boot, at 160 hardly.
 #
 # ### Exercise 2 · Find the bug
 #
 # *bug · 6 minutes*
 #
-# In training, each picture of a batch gets a step $t$ of its own. A colleague's function adds the noise, and no error appears. Below are seven of 14 pictures, with steps from 0 (left) to 180 (right): from left to right they should become noisier. What happens instead, and why is there no error with 14 pictures? Write `fixed_noisy`; the chapter goes on with it.
+# In training, each picture of a batch gets a step $t$ of its own.
+# A colleague's function adds the noise, and no error appears.
+# Below are seven of 14 pictures, with steps from 0 (left) to 180 (right): from left to right they should become noisier.
+# What happens instead, and why is there no error with 14 pictures?
+# Write `fixed_noisy`; the chapter goes on with it.
 
 
 # %%
@@ -190,13 +204,17 @@ cu.quiz("diffusion", "share_left")
 #
 # *Section 2 of 6*
 #
-# A network gets $\mathbf x_t$ and $t$, and estimates the noise in it: $\hat{\boldsymbol\varepsilon} = \mathrm{network}(\mathbf x_t, t)$. The loss is that of ordinary regression:
+# A network gets $\mathbf x_t$ and $t$, and estimates the noise in it: $\hat{\boldsymbol\varepsilon} = \mathrm{network}(\mathbf x_t, t)$.
+# The loss is that of ordinary regression:
 #
 # $$\mathrm{loss} = \|\boldsymbol\varepsilon - \hat{\boldsymbol\varepsilon}\|^2 \text{ per pixel}, \qquad \mathbf x_0,\ t \text{ and } \boldsymbol\varepsilon \text{ drawn at random.}$$
 #
-# An estimate of the noise is also a guess of the picture, $\hat{\mathbf x}_0 = (\mathbf x_t - \sqrt{1 - \bar\alpha_t}\;\hat{\boldsymbol\varepsilon}) / \sqrt{\bar\alpha_t}$. As with any squared error, the best answer is a **mean**: of all pictures that could be behind the noise ([Kernel regression](02_kernel_regression.ipynb)).
+# An estimate of the noise is also a guess of the picture, $\hat{\mathbf x}_0 = (\mathbf x_t - \sqrt{1 - \bar\alpha_t}\;\hat{\boldsymbol\varepsilon}) / \sqrt{\bar\alpha_t}$.
+# As with any squared error, the best answer is a **mean**: of all pictures that could be behind the noise ([Kernel regression](02_kernel_regression.ipynb)).
 #
-# A case in which the best answer is a formula: a pixel that is $+1$ or $-1$ with equal chances. By Bayes' rule the mean is $\hat x_0 = \tanh\big(\sqrt{\bar\alpha_t}\, x_t / (1 - \bar\alpha_t)\big)$. For $\bar\alpha_t = \tfrac12$ and $x_t = 1$ that is $\tanh(1.414) = 0.89$: probably $+1$, not certainly.
+# A case in which the best answer is a formula: a pixel that is $+1$ or $-1$ with equal chances.
+# By Bayes' rule the mean is $\hat x_0 = \tanh\big(\sqrt{\bar\alpha_t}\, x_t / (1 - \bar\alpha_t)\big)$.
+# For $\bar\alpha_t = \tfrac12$ and $x_t = 1$ that is $\tanh(1.414) = 0.89$: probably $+1$, not certainly.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -245,17 +263,22 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# Above is the training, below one step of the **DDPM sampler** of Ho et al., from step $t$ to a step $s$ with less noise. Write $a = \bar\alpha_t$ and $b = \bar\alpha_s$. The sampler keeps the guess and part of the noise, and adds fresh noise $\mathbf z$:
+# Above is the training, below one step of the **DDPM sampler** of Ho et al., from step $t$ to a step $s$ with less noise.
+# Write $a = \bar\alpha_t$ and $b = \bar\alpha_s$.
+# The sampler keeps the guess and part of the noise, and adds fresh noise $\mathbf z$:
 #
 # $$\mathbf x_s = \sqrt b\;\hat{\mathbf x}_0 + \sqrt{1 - b - \sigma^2}\;\hat{\boldsymbol\varepsilon} + \sigma\,\mathbf z, \qquad \sigma^2 = \frac{1 - b}{1 - a}\Big(1 - \frac ab\Big).$$
 #
-# The squares of the three factors sum to 1, as they should; with $b = 1$ only the guess is left. Since no pixel is brighter than white, the guess is cut to $[-1, 1]$, and then $\hat{\boldsymbol\varepsilon} = (\mathbf x_t - \sqrt a\,\hat{\mathbf x}_0)/\sqrt{1 - a}$ is computed anew: the noise that belongs to the cut guess.
+# The squares of the three factors sum to 1, as they should; with $b = 1$ only the guess is left.
+# Since no pixel is brighter than white, the guess is cut to $[-1, 1]$, and then $\hat{\boldsymbol\varepsilon} = (\mathbf x_t - \sqrt a\,\hat{\mathbf x}_0)/\sqrt{1 - a}$ is computed anew: the noise that belongs to the cut guess.
 #
 # ### Exercise 3 · A step back
 #
 # *build · 9 minutes*
 #
-# Write `my_step_back`. The levels `a` and `b` are tensors with one number, `noise` is what the network says, `fresh` is $\mathbf z$. The chapter draws all its pictures with your step.
+# Write `my_step_back`.
+# The levels `a` and `b` are tensors with one number, `noise` is what the network says, `fresh` is $\mathbf z$.
+# The chapter draws all its pictures with your step.
 
 
 # %% tags=["exercise", "build"]
@@ -295,13 +318,17 @@ print(f"of 2,000 pixels {near:.0%} end at +1 or -1, {above:.0%} at +1")
 stepping.walk_picture(walks)
 
 # %% [markdown]
-# With the best guess at each step, noise ends at $\pm 1$, about equally often. The side is chosen little by little: at step 150 two thirds of the paths are on the side where they end, at step 50 nearly all. The last steps only take noise away.
+# With the best guess at each step, noise ends at $\pm 1$, about equally often.
+# The side is chosen little by little: at step 150 two thirds of the paths are on the side where they end, at step 50 nearly all.
+# The last steps only take noise away.
 #
 # ## A U-Net in sixty lines
 #
 # *Section 3 of 6*
 #
-# For pictures no formula gives the guess: a network does. A **[U-Net](C_glossary.ipynb#u-net)** ([Ronneberger, Fischer and Brox, 2015](https://arxiv.org/abs/1505.04597)) goes down to a coarser picture, where much is near, and up again. What it saw on the fine level is carried across (a **skip connection**) and joined as further channels.
+# For pictures no formula gives the guess: a network does.
+# A **[U-Net](C_glossary.ipynb#u-net)** ([Ronneberger, Fischer and Brox, 2015](https://arxiv.org/abs/1505.04597)) goes down to a coarser picture, where much is near, and up again.
+# What it saw on the fine level is carried across (a **skip connection**) and joined as further channels.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -341,7 +368,9 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# Each **residual block** has two $3 \times 3$ convolutions, before each a group norm and SiLU (a number times its sigmoid); the condition $c$ is added to all pixels alike. It holds the step, as sinusoids ([Positions](09_positions.ipynb)) that pass a small network, and the class, a row of `nn.Embedding`. The block of attention is that of [Attention between pixels](16_attention_between_pixels.ipynb); as there, the last layer of each block begins at zero.
+# Each **residual block** has two $3 \times 3$ convolutions, before each a group norm and SiLU (a number times its sigmoid); the condition $c$ is added to all pixels alike.
+# It holds the step, as sinusoids ([Positions](09_positions.ipynb)) that pass a small network, and the class, a row of `nn.Embedding`.
+# The block of attention is that of [Attention between pixels](16_attention_between_pixels.ipynb); as there, the last layer of each block begins at zero.
 
 
 # %%
@@ -411,7 +440,10 @@ some = (test_images[:3], torch.tensor([10, 100, 190]), test_labels[:3])
 cu.equal(unet, painter, *some)
 
 # %% [markdown]
-# It is the package's U-Net, in outputs and gradients. How far does a pixel see without attention? Follow the convolutions: two columns to each side in a fine block, two coarse ones, that is four, in each coarse block, one each in the first and the last convolution, and one more by the means. Together 15 columns, and the pictures have 14: here the convolutions alone can see everything.
+# It is the package's U-Net, in outputs and gradients.
+# How far does a pixel see without attention?
+# Follow the convolutions: two columns to each side in a fine block, two coarse ones, that is four, in each coarse block, one each in the first and the last convolution, and one more by the means.
+# Together 15 columns, and the pictures have 14: here the convolutions alone can see everything.
 
 # %%
 cu.quiz("diffusion", "which_levels")
@@ -421,7 +453,9 @@ cu.quiz("diffusion", "which_levels")
 #
 # *Section 4 of 6*
 #
-# The training is the loop of earlier chapters with another loss. (Its first step moves only the output layer, which begins at zero; so the ritual measures the second.) One label in ten is replaced by 10, "not told", so that the network learns to draw without a class, too.
+# The training is the loop of earlier chapters with another loss.
+# (Its first step moves only the output layer, which begins at zero; so the ritual measures the second.)
+# One label in ten is replaced by 10, "not told", so that the network learns to draw without a class, too.
 
 # %%
 noisy = cu.choose(fixed_noisy, stepping.noisy)
@@ -498,7 +532,8 @@ package = diffusion.sample(painter, size, labels=torch.arange(10))
 print(f"the package's sampler differs by {(stored_ways[-1] - package).abs().max():.0e}")
 
 # %% [markdown]
-# Two networks now draw with the same noise and the same classes: ours, after 100 steps, and a stored one, after 1,500. Below them is the way to one picture of the stored network, the ankle boot: the picture at step $t$, and what the network guesses is behind it.
+# Two networks now draw with the same noise and the same classes: ours, after 100 steps, and a stored one, after 1,500.
+# Below them is the way to one picture of the stored network, the ankle boot: the picture at step $t$, and what the network guesses is behind it.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 real = torch.stack([test_images[test_labels == one][0] for one in range(10)])
@@ -524,9 +559,14 @@ for top, low, name, t in zip(axes[0], axes[3], names, looked, strict=True):
 fig
 
 # %% [markdown]
-# After 100 steps there are spots in which a garment can be guessed, after 1,500 there are garments. Did your prediction hold? At steps 160 and 140 the guess is a blurred boot; then it becomes a particular one. The guesses at 200 and 190 are no pictures: what is wrong in the noise is divided there by $\sqrt{\bar\alpha}$, 0.0002 and 0.08, and cut. In the next picture the first guess has the factor $\sqrt b = 0.008$.
+# After 100 steps there are spots in which a garment can be guessed, after 1,500 there are garments.
+# Did your prediction hold?
+# At steps 160 and 140 the guess is a blurred boot; then it becomes a particular one.
+# The guesses at 200 and 190 are no pictures: what is wrong in the noise is divided there by $\sqrt{\bar\alpha}$, 0.0002 and 0.08, and cut.
+# In the next picture the first guess has the factor $\sqrt b = 0.008$.
 #
-# In the explorer the noise is put on *held-out* pictures; "told" and "not told" are the stored network with the class and without. From which step on does the class make a difference?
+# In the explorer the noise is put on *held-out* pictures; "told" and "not told" are the stored network with the class and without.
+# From which step on does the class make a difference?
 
 # %%
 cu.explore.guesses(painter)
@@ -536,9 +576,20 @@ cu.explore.guesses(painter)
 #
 # *Section 5 of 6*
 #
-# When does a pixel *have* to ask another one, far away? Take small garments of $8 \times 8$ pixels. The picture has one **clean on the left, and the same one, mirrored, in noise on the right**, with 16 black columns between; the network is to find the noise of the right one. All that it needs stands on the left, but its convolutions reach 15 columns.
+# When does a pixel *have* to ask another one, far away?
+# Take small garments of $8 \times 8$ pixels.
+# The picture has one **clean on the left, and the same one, mirrored, in noise on the right**, with 16 black columns between; the network is to find the noise of the right one.
+# All that it needs stands on the left, but its convolutions reach 15 columns.
 #
-# Two bounds are measured by training, too. **Alone**: a network that gets the noisy garment and nothing else. **Aligned**: one that gets the clean garment as a second channel, mirrored to fit, pixel on pixel. Between them stand three networks for the whole picture. The first has no attention and normalizes each pixel alone: nothing can pass from left to right. The second has group norms: their statistics are taken over the whole picture, and *they* can bring something across ([Attention between pixels](16_attention_between_pixels.ipynb)). The third has group norms and attention on the coarse level, $4 \times 16$ pixels. Two controls: attention *without* group norms, and **a third level without attention**, whose convolutions do reach across. All are trained for 400 steps of 32 pictures at the same rate, three seeds each; the loss is that of 2,000 held-out garments, with the same noise for all.
+# Two bounds are measured by training, too.
+# **Alone**: a network that gets the noisy garment and nothing else.
+# **Aligned**: one that gets the clean garment as a second channel, mirrored to fit, pixel on pixel.
+# Between them stand three networks for the whole picture.
+# The first has no attention and normalizes each pixel alone: nothing can pass from left to right.
+# The second has group norms: their statistics are taken over the whole picture, and *they* can bring something across ([Attention between pixels](16_attention_between_pixels.ipynb)).
+# The third has group norms and attention on the coarse level, $4 \times 16$ pixels.
+# Two controls: attention *without* group norms, and **a third level without attention**, whose convolutions do reach across.
+# All are trained for 400 steps of 32 pictures at the same rate, three seeds each; the loss is that of 2,000 held-out garments, with the same noise for all.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -599,11 +650,23 @@ for line, (name, drawn) in zip(axes, in_rows.items(), strict=True):
 fig
 
 # %% [markdown]
-# Where nothing can pass, the network ends at the loss of *alone* (0.126 to 0.130, against 0.126 to 0.129), as it must. Group norm by itself comes 12 % of the way, attention by itself 33 %, both together 27 %. In each seed both networks with attention have a lower loss than all without it, and a far higher one than the aligned network. The last column is the mean squared difference of 40 drawn garments from the clean ones: 0.40 alone (two different garments differ by 0.45), 0.18 with group norm, 0.06 with attention as well. In the picture most of the fourth row are rough copies of the first.
+# Where nothing can pass, the network ends at the loss of *alone* (0.126 to 0.130, against 0.126 to 0.129), as it must.
+# Group norm by itself comes 12 % of the way, attention by itself 33 %, both together 27 %.
+# In each seed both networks with attention have a lower loss than all without it, and a far higher one than the aligned network.
+# The last column is the mean squared difference of 40 drawn garments from the clean ones: 0.40 alone (two different garments differ by 0.45), 0.18 with group norm, 0.06 with attention as well.
+# In the picture most of the fourth row are rough copies of the first.
 #
-# **And with equal seconds?** Steps with attention take longer (CPU time of one thread, measured in turns). The last two lines of the table have 1.5 and 1.35 times as many steps, more than these ratios. Two levels then come 21 % of the way: in each seed attention is ahead, by less. Three levels come 27 %, *as far as attention with group norm*. So attention is not the only way to reach far. Its drawn copies are closer in each seed, 0.06 against 0.08.
+# **And with equal seconds?**
+# Steps with attention take longer (CPU time of one thread, measured in turns).
+# The last two lines of the table have 1.5 and 1.35 times as many steps, more than these ratios.
+# Two levels then come 21 % of the way: in each seed attention is ahead, by less.
+# Three levels come 27 %, *as far as attention with group norm*.
+# So attention is not the only way to reach far.
+# Its drawn copies are closer in each seed, 0.06 against 0.08.
 #
-# **Where does it look?** The network of seed 0 is stored. Below stand its four mean maps for one coarse pixel of the right garment (columns 12 to 15), over 100 held-out garments at step 100:
+# **Where does it look?**
+# The network of seed 0 is stored.
+# Below stand its four mean maps for one coarse pixel of the right garment (columns 12 to 15), over 100 held-out garments at step 100:
 
 # %% tags=["nbval-ignore-output"]
 query_column = 13  # try 12 … 15
@@ -620,9 +683,14 @@ cu.show_heatmaps(
 )  # fmt: skip
 
 # %% [markdown]
-# In *down, head 1* the pixel in row 1, column 13 looks at row 1, column 2: its mirror image, 11 columns away. On average over the 16 pixels of the right garment a third of this head's weight lies exactly there, on the *twin*; spread evenly, it would be 1/64 = 0.016. (These are the maps of one network; we did not take its heads out.)
+# In *down, head 1* the pixel in row 1, column 13 looks at row 1, column 2: its mirror image, 11 columns away.
+# On average over the 16 pixels of the right garment a third of this head's weight lies exactly there, on the *twin*; spread evenly, it would be 1/64 = 0.016.
+# (These are the maps of one network; we did not take its heads out.)
 #
-# **Ordinary pictures** now: Fashion-MNIST at full size, $28 \times 28$, a U-Net of three levels with 8, 16 and 32 channels, told the class. It trains for 150 steps, with attention on the two coarse levels ($14 \times 14$ and $7 \times 7$) or without. Since steps with attention are slower, the network without it also got 225 steps, fewer than fit into the same seconds. Held-out loss, 1,000 pictures:
+# **Ordinary pictures** now: Fashion-MNIST at full size, $28 \times 28$, a U-Net of three levels with 8, 16 and 32 channels, told the class.
+# It trains for 150 steps, with attention on the two coarse levels ($14 \times 14$ and $7 \times 7$) or without.
+# Since steps with attention are slower, the network without it also got 225 steps, fewer than fit into the same seconds.
+# Held-out loss, 1,000 pictures:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -646,7 +714,10 @@ at_full = full.pivot(index="network", columns="seed", values="loss")
 at_full.round(4)
 
 # %% [markdown]
-# At equal steps no network is better in each seed. In fewer seconds the network without attention is. **Here attention does not pay.** This holds for 28 × 28 pixels, these small networks and this short training, and for no more.
+# At equal steps no network is better in each seed.
+# In fewer seconds the network without attention is.
+# **Here attention does not pay.**
+# This holds for 28 × 28 pixels, these small networks and this short training, and for no more.
 
 # %%
 cu.quiz("diffusion", "norm_leak")
@@ -656,13 +727,18 @@ cu.quiz("diffusion", "norm_leak")
 #
 # *Section 6 of 6*
 #
-# Our class enters as one vector that is added to all pixels alike. A description has several words, and different parts of a picture need different ones. In **[cross-attention](C_glossary.ipynb#cross-attention)** every pixel asks the words: queries come from the pixels, keys and values from the words. This is how text enters the image generators that followed [Rombach et al. (2022)](https://arxiv.org/abs/2112.10752).
+# Our class enters as one vector that is added to all pixels alike.
+# A description has several words, and different parts of a picture need different ones.
+# In **[cross-attention](C_glossary.ipynb#cross-attention)** every pixel asks the words: queries come from the pixels, keys and values from the words.
+# This is how text enters the image generators that followed [Rombach et al. (2022)](https://arxiv.org/abs/2112.10752).
 #
 # ### Exercise 4 · Attend to words
 #
 # *build · 8 minutes*
 #
-# The projections are done. Write *score, scale, normalize, mix* and *merge*, for several heads: `cu.split_heads(x, num_heads)` gives (batch, heads, n, head_dim), and `cu.merge_heads` undoes it. The block below it uses your function.
+# The projections are done.
+# Write *score, scale, normalize, mix* and *merge*, for several heads: `cu.split_heads(x, num_heads)` gives (batch, heads, n, head_dim), and `cu.merge_heads` undoes it.
+# The block below it uses your function.
 
 
 # %% tags=["exercise", "build"]
@@ -723,9 +799,16 @@ for number in (1, 2, 5):
     print(f"{number} words: between pixels the change varies by {change:.3f}")
 
 # %% [markdown]
-# With *one* word the change is the same for all pixels, whatever they ask: the softmax of a single score is 1. **Cross-attention to one token is one added vector**, as our class is. It can say more only from two words on.
+# With *one* word the change is the same for all pixels, whatever they ask: the softmax of a single score is 1.
+# **Cross-attention to one token is one added vector**, as our class is.
+# It can say more only from two words on.
 #
-# So the test has two garments side by side and a caption of two words, such as *bag, sandal*. The same U-Net in five versions, 300 steps and three seeds each: without a caption; with both words' vectors added to the time embedding, whichever stands first (a **bag of words**); with a vector for each word *and place* added; and with cross-attention to two tokens, each a word's vector plus a place's. The fifth is a control of its added parameters: words with places added, and cross-attention to *empty* tokens, the same for all captions. How often is a drawn garment the one that its word names? The judge takes the nearest class mean. It is a weak one: 64 % of real held-out garments are nearest to the mean of their own class, and a network that drew only class means would have 100 %.
+# So the test has two garments side by side and a caption of two words, such as *bag, sandal*.
+# The same U-Net in five versions, 300 steps and three seeds each: without a caption; with both words' vectors added to the time embedding, whichever stands first (a **bag of words**); with a vector for each word *and place* added; and with cross-attention to two tokens, each a word's vector plus a place's.
+# The fifth is a control of its added parameters: words with places added, and cross-attention to *empty* tokens, the same for all captions.
+# How often is a drawn garment the one that its word names?
+# The judge takes the nearest class mean.
+# It is a weak one: 64 % of real held-out garments are nearest to the mean of their own class, and a network that drew only class means would have 100 %.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 of_real = captions.nearest_mean(clothes("test", captions.SIDE)[0].flatten(1), test_labels)
@@ -736,13 +819,21 @@ by_caption = told.groupby("caption", sort=False)
 by_caption[["loss", "named"]].agg(["min", "max"]).round(3)
 
 # %% [markdown]
-# Without a caption 8 to 13 % are named right, as by chance. A bag of words brings 23 to 26 %: it does not say which garment stands left. With places 30 to 35 % are right, with empty tokens about as many (29 to 36 %). With cross-attention 36 to 40 % are right, in each seed the most, and in each seed it has the lowest loss (0.127 to 0.128, the others 0.132 or more). So at this budget cross-attention wins, and not by its parameters alone; but it adds less than the words themselves did. The added vectors hold the same words and places. Why they bring less, this experiment does not say.
+# Without a caption 8 to 13 % are named right, as by chance.
+# A bag of words brings 23 to 26 %: it does not say which garment stands left.
+# With places 30 to 35 % are right, with empty tokens about as many (29 to 36 %).
+# With cross-attention 36 to 40 % are right, in each seed the most, and in each seed it has the lowest loss (0.127 to 0.128, the others 0.132 or more).
+# So at this budget cross-attention wins, and not by its parameters alone; but it adds less than the words themselves did.
+# The added vectors hold the same words and places.
+# Why they bring less, this experiment does not say.
 #
 # ### Exercise 5 · A task for cross-attention
 #
 # *open · 5 minutes*
 #
-# Think of pictures and captions for which the vectors added at each place *cannot* be enough. Which information must travel from a word to a place that is not known in advance? Which two bounds would you measure, and which result would speak against you?
+# Think of pictures and captions for which the vectors added at each place *cannot* be enough.
+# Which information must travel from a word to a place that is not known in advance?
+# Which two bounds would you measure, and which result would speak against you?
 
 # %%
 cu.quiz("diffusion", "one_token")
@@ -763,14 +854,19 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - All steps into the noise together are one: $\mathbf x_t = \sqrt{\bar\alpha_t}\,\mathbf x_0 + \sqrt{1 - \bar\alpha_t}\,\boldsymbol\varepsilon$. A network learns to estimate the noise, and so the picture behind it: the mean of all that it could be.
+# - All steps into the noise together are one: $\mathbf x_t = \sqrt{\bar\alpha_t}\,\mathbf x_0 + \sqrt{1 - \bar\alpha_t}\,\boldsymbol\varepsilon$.
+#   A network learns to estimate the noise, and so the picture behind it: the mean of all that it could be.
 # - The sampler keeps the guess, part of the old noise, and adds new noise; the squares of the three shares sum to 1.
-# - A U-Net goes down, up, and across; the step and the class are added to all pixels alike. Attention stands on the coarse level, where pixels are few.
-# - Attention helps where a pixel needs what stands far away, at a place that can be found. Ours came 27 to 33 % of the way between the bounds; group norm alone came 12 %, a third level 19 %, and with more steps 27 %.
+# - A U-Net goes down, up, and across; the step and the class are added to all pixels alike.
+#   Attention stands on the coarse level, where pixels are few.
+# - Attention helps where a pixel needs what stands far away, at a place that can be found.
+#   Ours came 27 to 33 % of the way between the bounds; group norm alone came 12 %, a third level 19 %, and with more steps 27 %.
 # - On ordinary small pictures it did not pay in the same seconds.
-# - Cross-attention to one token is one added vector. With two words for two places it drew more as named than added vectors did.
+# - Cross-attention to one token is one added vector.
+#   With two words for two places it drew more as named than added vectors did.
 #
-# Next: [Names, notation and shapes](A_names.ipynb) and [a project of your own](D_capstone.ipynb). Fewer steps, guidance and transformers without a U-Net: [Attention in a diffusion model: fewer steps, guidance and DiT](17_diffusion_further.ipynb).
+# Next: [Names, notation and shapes](A_names.ipynb) and [a project of your own](D_capstone.ipynb).
+# Fewer steps, guidance and transformers without a U-Net: [Attention in a diffusion model: fewer steps, guidance and DiT](17_diffusion_further.ipynb).
 #
 # ## Quiz
 
@@ -780,7 +876,17 @@ cu.quiz("diffusion")
 # %% [markdown]
 # ## References
 #
-# - Ho, J., Jain, A. and Abbeel, P. (2020). [Denoising diffusion probabilistic models](https://arxiv.org/abs/2006.11239). NeurIPS.
-# - Nichol, A. and Dhariwal, P. (2021). [Improved denoising diffusion probabilistic models](https://arxiv.org/abs/2102.09672). ICML. Section 3.2.
-# - Rombach, R. et al. (2022). [High-resolution image synthesis with latent diffusion models](https://arxiv.org/abs/2112.10752). CVPR. Section 3.3.
-# - Ronneberger, O., Fischer, P. and Brox, T. (2015). [U-Net: Convolutional networks for biomedical image segmentation](https://arxiv.org/abs/1505.04597). MICCAI.
+# - Ho, J., Jain, A. and Abbeel, P. (2020).
+#   [Denoising diffusion probabilistic models](https://arxiv.org/abs/2006.11239).
+#   NeurIPS.
+# - Nichol, A. and Dhariwal, P. (2021).
+#   [Improved denoising diffusion probabilistic models](https://arxiv.org/abs/2102.09672).
+#   ICML.
+#   Section 3.2.
+# - Rombach, R. et al. (2022).
+#   [High-resolution image synthesis with latent diffusion models](https://arxiv.org/abs/2112.10752).
+#   CVPR.
+#   Section 3.3.
+# - Ronneberger, O., Fischer, P. and Brox, T. (2015).
+#   [U-Net: Convolutional networks for biomedical image segmentation](https://arxiv.org/abs/1505.04597).
+#   MICCAI.

@@ -9,7 +9,10 @@
 # %% [markdown]
 # # Attention in a diffusion model: fewer steps, guidance and DiT
 #
-# What a first reader of [Attention in a diffusion model](17_diffusion.ipynb) may skip: do pictures need 200 steps? How is a network made to follow its class more closely? And what became of the U-Net in the generators of today? The network is the chapter's, stored after 1,500 steps.
+# What a first reader of [Attention in a diffusion model](17_diffusion.ipynb) may skip: do pictures need 200 steps?
+# How is a network made to follow its class more closely?
+# And what became of the U-Net in the generators of today?
+# The network is the chapter's, stored after 1,500 steps.
 
 # %%
 import pandas as pd
@@ -28,11 +31,17 @@ cu.seed_everything(0)
 #
 # *Section 1 of 3*
 #
-# The sampler of the chapter goes from level $a = \bar\alpha_t$ to $b = \bar\alpha_s$, and nothing says that $s = t - 1$. With $\sigma$ there is a second freedom: [Song, Meng and Ermon (2021)](https://arxiv.org/abs/2010.02502) take
+# The sampler of the chapter goes from level $a = \bar\alpha_t$ to $b = \bar\alpha_s$, and nothing says that $s = t - 1$.
+# With $\sigma$ there is a second freedom: [Song, Meng and Ermon (2021)](https://arxiv.org/abs/2010.02502) take
 #
 # $$\mathbf x_s = \sqrt b\;\hat{\mathbf x}_0 + \sqrt{1 - b - \eta^2\sigma^2}\;\hat{\boldsymbol\varepsilon} + \eta\,\sigma\,\mathbf z .$$
 #
-# With $\eta = 1$ this is DDPM. With $\eta = 0$, **DDIM**, no fresh noise is added, and the first noise decides the whole picture. Both can take few, large steps. Two things differ between "DDPM with 200 steps" and "DDIM with 20", and so we compare both at *equal* steps: 150 garments each, with three seeds of the noise. Two numbers: the share that is nearest to the mean of its class, in percent, and the **spread**, the standard deviation of a pixel among garments of one class. The first alone would praise a network that draws class means.
+# With $\eta = 1$ this is DDPM.
+# With $\eta = 0$, **DDIM**, no fresh noise is added, and the first noise decides the whole picture.
+# Both can take few, large steps.
+# Two things differ between "DDPM with 200 steps" and "DDIM with 20", and so we compare both at *equal* steps: 150 garments each, with three seeds of the noise.
+# Two numbers: the share that is nearest to the mean of its class, in percent, and the **spread**, the standard deviation of a pixel among garments of one class.
+# The first alone would praise a network that draws class means.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion", "sampled"))
@@ -45,9 +54,15 @@ by_steps = plain.groupby(["sampler", "num_steps"])[["named", "spread"]].agg(["mi
 by_steps.round(2)
 
 # %% [markdown]
-# Few steps are enough here. With 20 steps DDPM's garments are named right as often as real ones, 0.67, and spread a little less, 0.30 against 0.34; 50 steps bring nothing more. At equal steps DDIM's garments are named right less often (0.45 with 20 steps) and spread wider than real ones, at all four numbers of steps and with each seed. Song et al. report good pictures from DDIM in few steps, with networks trained for far longer.
+# Few steps are enough here.
+# With 20 steps DDPM's garments are named right as often as real ones, 0.67, and spread a little less, 0.30 against 0.34; 50 steps bring nothing more.
+# At equal steps DDIM's garments are named right less often (0.45 with 20 steps) and spread wider than real ones, at all four numbers of steps and with each seed.
+# Song et al. report good pictures from DDIM in few steps, with networks trained for far longer.
 #
-# Is there a dull reason? At step 200 the guess is an error divided by 0.0002, and cut. DDPM adds fresh noise afterwards, DDIM does not. So here are both with 20 steps again, but the first noise is taken for that of step 190:
+# Is there a dull reason?
+# At step 200 the guess is an error divided by 0.0002, and cut.
+# DDPM adds fresh noise afterwards, DDIM does not.
+# So here are both with 20 steps again, but the first noise is taken for that of step 190:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 later = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion", "begun_later"))
@@ -56,9 +71,12 @@ from_190 = later.groupby("sampler")[["named", "spread"]].agg(["min", "mean", "ma
 from_190.round(2)
 
 # %% [markdown]
-# DDIM gains, in each seed: 0.52 are named right in place of 0.45, and the spread is 0.39 in place of 0.46; DDPM has 0.65 and 0.30. So a part of the gap came from the first steps. Why DDIM is still behind, the tables do not say.
+# DDIM gains, in each seed: 0.52 are named right in place of 0.45, and the spread is 0.39 in place of 0.46; DDPM has 0.65 and 0.30.
+# So a part of the gap came from the first steps.
+# Why DDIM is still behind, the tables do not say.
 #
-# The same ten noises, DDIM with five, ten, twenty and fifty steps, below one another. Nothing is drawn on the way, and so they lead to nearly the same garments, even with five steps:
+# The same ten noises, DDIM with five, ten, twenty and fifty steps, below one another.
+# Nothing is drawn on the way, and so they lead to nearly the same garments, even with five steps:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 rows = {
@@ -82,11 +100,14 @@ fig
 #
 # *Section 2 of 3*
 #
-# The network was trained with one label in ten withheld, and so it can answer twice: told the class, $\boldsymbol\varepsilon_c$, and not told, $\boldsymbol\varepsilon_\varnothing$. **Classifier-free guidance** ([Ho and Salimans, 2022](https://arxiv.org/abs/2207.12598)) goes further in the direction of the difference:
+# The network was trained with one label in ten withheld, and so it can answer twice: told the class, $\boldsymbol\varepsilon_c$, and not told, $\boldsymbol\varepsilon_\varnothing$.
+# **Classifier-free guidance** ([Ho and Salimans, 2022](https://arxiv.org/abs/2207.12598)) goes further in the direction of the difference:
 #
 # $$\boldsymbol\varepsilon = \boldsymbol\varepsilon_\varnothing + w\,(\boldsymbol\varepsilon_c - \boldsymbol\varepsilon_\varnothing).$$
 #
-# $w = 0$ takes no notice of the class, $w = 1$ is the network itself, and larger $w$ exaggerates what the class changes. (Conventions differ: the paper's $w$ is ours minus 1, so that its $w = 0$ is the network itself.) It is three lines, and costs a second pass.
+# $w = 0$ takes no notice of the class, $w = 1$ is the network itself, and larger $w$ exaggerates what the class changes.
+# (Conventions differ: the paper's $w$ is ours minus 1, so that its $w = 0$ is the network itself.)
+# It is three lines, and costs a second pass.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -140,7 +161,11 @@ for line, w in zip(axes, (0.0, 1.0, 2.0, 4.0), strict=True):
 fig
 
 # %% [markdown]
-# Without the class 0.08 are named right, as by chance. With $w = 1$ it is 0.67, with 2 and 4 it is 0.85 and 0.87, more than of real garments (0.67). The price stands beside it: the spread falls from 0.30 to 0.21, where real garments have 0.34. Guidance draws what is typical of a class, again and again. A higher score is not a better picture.
+# Without the class 0.08 are named right, as by chance.
+# With $w = 1$ it is 0.67, with 2 and 4 it is 0.85 and 0.87, more than of real garments (0.67).
+# The price stands beside it: the spread falls from 0.30 to 0.21, where real garments have 0.34.
+# Guidance draws what is typical of a class, again and again.
+# A higher score is not a better picture.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -166,9 +191,13 @@ with cu.guard(
 # | the network | a U-Net with attention on its coarse level | **DiT** ([Peebles and Xie, 2023](https://arxiv.org/abs/2212.09748)): patches of the latent are tokens of a transformer, as in [Vision transformers](15_vision_transformers.ipynb) |
 # | how the condition enters | added between two convolutions | it makes scale and shift of each layer norm, and a factor for each residual (**adaLN-Zero**, the same) |
 #
-# **Text** is the chapter's caption grown long. An encoder, itself a transformer, turns the sentence into a vector for each token; each place of the latent attends to them by cross-attention. Guidance is the same formula: *not told* is a caption that was left out.
+# **Text** is the chapter's caption grown long.
+# An encoder, itself a transformer, turns the sentence into a vector for each token; each place of the latent attends to them by cross-attention.
+# Guidance is the same formula: *not told* is a caption that was left out.
 #
-# The block of DiT is the transformer's, with norms before the sublayers. Step and class, $\mathbf c$, give six vectors by one linear layer: shift, scale and factor for each of the two sublayers. That layer begins at zero.
+# The block of DiT is the transformer's, with norms before the sublayers.
+# Step and class, $\mathbf c$, give six vectors by one linear layer: shift, scale and factor for each of the two sublayers.
+# That layer begins at zero.
 
 
 # %%
@@ -208,9 +237,12 @@ of_six = sum(p.numel() for p in dit.six.parameters())
 print(f"the six vectors take {of_six / every:.0%} of {every:,} parameters")
 
 # %% [markdown]
-# A new block changes nothing, as in the U-Net. With random numbers in place of the zeros, the same patches come out differently for two conditions. A third of the parameters serves the condition: $6 d^2$, beside $4 d^2$ of attention and $8 d^2$ of the network.
+# A new block changes nothing, as in the U-Net.
+# With random numbers in place of the zeros, the same patches come out differently for two conditions.
+# A third of the parameters serves the condition: $6 d^2$, beside $4 d^2$ of attention and $8 d^2$ of the network.
 #
-# How many weights has a map? A picture of $512 \times 512$ has a latent of $64 \times 64$; with patches of $2 \times 2$ these are 1,024 tokens:
+# How many weights has a map?
+# A picture of $512 \times 512$ has a latent of $64 \times 64$; with patches of $2 \times 2$ these are 1,024 tokens:
 
 # %%
 side = 512  # try 256 | 512 | 1024
@@ -225,14 +257,26 @@ pd.DataFrame(
 ).map("{:,}".format)
 
 # %% [markdown]
-# Attention between all pixels would need 69 billion weights for one map; between patches of the latent it is a million. So attention is affordable without a coarse level.
+# Attention between all pixels would need 69 billion weights for one map; between patches of the latent it is a million.
+# So attention is affordable without a coarse level.
 #
 # Back to the chapter: [Attention in a diffusion model](17_diffusion.ipynb).
 
 # %% [markdown]
 # ## References
 #
-# - Ho, J. and Salimans, T. (2022). [Classifier-free diffusion guidance](https://arxiv.org/abs/2207.12598). Equation 6.
-# - Peebles, W. and Xie, S. (2023). [Scalable diffusion models with transformers](https://arxiv.org/abs/2212.09748). ICCV. Section 3.2.
-# - Rombach, R. et al. (2022). [High-resolution image synthesis with latent diffusion models](https://arxiv.org/abs/2112.10752). CVPR. Section 3.
-# - Song, J., Meng, C. and Ermon, S. (2021). [Denoising diffusion implicit models](https://arxiv.org/abs/2010.02502). ICLR. Equations 12 and 16.
+# - Ho, J. and Salimans, T. (2022).
+#   [Classifier-free diffusion guidance](https://arxiv.org/abs/2207.12598).
+#   Equation 6.
+# - Peebles, W. and Xie, S. (2023).
+#   [Scalable diffusion models with transformers](https://arxiv.org/abs/2212.09748).
+#   ICCV.
+#   Section 3.2.
+# - Rombach, R. et al. (2022).
+#   [High-resolution image synthesis with latent diffusion models](https://arxiv.org/abs/2112.10752).
+#   CVPR.
+#   Section 3.
+# - Song, J., Meng, C. and Ermon, S. (2021).
+#   [Denoising diffusion implicit models](https://arxiv.org/abs/2010.02502).
+#   ICLR.
+#   Equations 12 and 16.

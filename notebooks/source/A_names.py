@@ -9,8 +9,7 @@
 # %% [markdown]
 # # Names, notation and shapes
 #
-# For looking up: the shapes of every step of attention on one sheet, the letters of the formulas with those that mean
-# several things, and the names of the same things in other texts.
+# For looking up: the shapes of every step of attention on one sheet, the letters of the formulas with those that mean several things, and the names of the same things in other texts.
 
 # %%
 import pandas as pd
@@ -23,9 +22,9 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## The shapes on one sheet
 #
-# Attention has the same steps throughout this course, in this order; some kinds leave out project, scale, mask or merge. Here `n` queries look at `m` keys; `b` sentences
-# are worked on at once, with `h` heads of `d_k` features each, and `embed_dim` is `h * d_k`. (In the book this section prints
-# on a page of its own.)
+# Attention has the same steps throughout this course, in this order; some kinds leave out project, scale, mask or merge.
+# Here `n` queries look at `m` keys; `b` sentences are worked on at once, with `h` heads of `d_k` features each, and `embed_dim` is `h * d_k`.
+# (In the book this section prints on a page of its own.)
 #
 # | Step | Formula | Code | Shape of the result |
 # |---|---|---|---|
@@ -37,8 +36,9 @@ cu.seed_everything(0)
 # | **mix** | weights times $V$ | `weights @ values` | (b, h, n, d_k) |
 # | **merge** | heads side by side, times $W_O$ | `merge_heads(mixed) @ w_o` | (b, n, embed_dim) |
 #
-# Masks are boolean, and True means *may attend*. A padding mask has the shape (b, 1, 1, m), a causal mask (n, n). A row in
-# which everything is hidden gives NaN in the code of this table and zeros in `cu.masked_softmax`.
+# Masks are boolean, and True means *may attend*.
+# A padding mask has the shape (b, 1, 1, m), a causal mask (n, n).
+# A row in which everything is hidden gives NaN in the code of this table and zeros in `cu.masked_softmax`.
 
 # %%
 b, h, n, m, d_k = 2, 4, 3, 5, 8
@@ -74,9 +74,8 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# The table has the shapes of two sentences, four heads, three queries, five keys and eight features a head: the 32 features
-# at the end are those of the four heads, merged. The second sentence has three real
-# tokens: the last two weights of each of its rows are 0, and the row still sums to 1.
+# The table has the shapes of two sentences, four heads, three queries, five keys and eight features a head: the 32 features at the end are those of the four heads, merged.
+# The second sentence has three real tokens: the last two weights of each of its rows are 0, and the row still sums to 1.
 
 # %%
 weights[1, 0].round(decimals=2)
@@ -84,7 +83,8 @@ weights[1, 0].round(decimals=2)
 # %% [markdown]
 # ## Notation
 #
-# Vectors are rows, so that a layer multiplies from the right: $Q = X W_Q$. Indices start at 0, in the text as in the code.
+# Vectors are rows, so that a layer multiplies from the right: $Q = X W_Q$.
+# Indices start at 0, in the text as in the code.
 #
 # | Letter | Stands for | In code |
 # |---|---|---|
@@ -104,8 +104,8 @@ weights[1, 0].round(decimals=2)
 #
 # ### Letters that mean several things
 #
-# These clashes are the field's own. Within a chapter of this course a letter mostly has one meaning; between texts, look at
-# the neighborhood.
+# These clashes are the field's own.
+# Within a chapter of this course a letter mostly has one meaning; between texts, look at the neighborhood.
 #
 # | Letter | Meanings that you will meet |
 # |---|---|
@@ -121,7 +121,8 @@ weights[1, 0].round(decimals=2)
 # %% [markdown]
 # ## The same thing by other names
 #
-# Our names are those of `torch.nn`, wherever it has one for the thing. First beside the paper of 2017 and PyTorch:
+# Our names are those of `torch.nn`, wherever it has one for the thing.
+# First beside the paper of 2017 and PyTorch:
 #
 # | Here | Meaning | The 2017 paper | `torch.nn` |
 # |---|---|---|---|
@@ -163,9 +164,9 @@ weights[1, 0].round(decimals=2)
 # - $N$ is the number of layers in the paper and the batch in the documentation of `torch.nn`.
 # - In Kak's lectures a head sees a *slice* of the embedding; elsewhere it sees all of it, through a learned projection.
 #   [Multi-head attention](08_multi_head_attention.ipynb) measures the difference.
-# - PyTorch has both conventions for masks. In both masks of `nn.MultiheadAttention` True means *is hidden*; in the one of
-#   `nn.functional.scaled_dot_product_attention` it means *may attend*, as here. Two sentences of 3 and 5 tokens, and one
-#   causal mask, each handed to both:
+# - PyTorch has both conventions for masks.
+#   In both masks of `nn.MultiheadAttention` True means *is hidden*; in the one of `nn.functional.scaled_dot_product_attention` it means *may attend*, as here.
+#   Two sentences of 3 and 5 tokens, and one causal mask, each handed to both:
 
 # %%
 lengths, words = torch.tensor([3, 5]), torch.randn(2, 5, 8)
@@ -185,13 +186,21 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# Row by row, 1 where the first sentence has weight. (With an identity matrix for values, the answers are the weights.) Both
-# give the same: `nn.MultiheadAttention` got `~mask`, the opposite of ours.
+# Row by row, 1 where the first sentence has weight.
+# (With an identity matrix for values, the answers are the weights.)
+# Both give the same: `nn.MultiheadAttention` got `~mask`, the opposite of ours.
 
 # %% [markdown]
 # ## References
 #
-# - Vaswani, A. et al. (2017). [Attention is all you need](https://arxiv.org/abs/1706.03762). NeurIPS.
-# - Zhang, A., Lipton, Z. C., Li, M. and Smola, A. J. (2023). [Dive into Deep Learning](https://d2l.ai). Cambridge University Press.
-# - Kak, A. (2025). [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/). Lecture slides, Purdue University.
-# - PyTorch. [torch.nn.functional.scaled_dot_product_attention](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) and [torch.nn.MultiheadAttention](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html).
+# - Vaswani, A. et al. (2017).
+#   [Attention is all you need](https://arxiv.org/abs/1706.03762).
+#   NeurIPS.
+# - Zhang, A., Lipton, Z. C., Li, M. and Smola, A. J. (2023).
+#   [Dive into Deep Learning](https://d2l.ai).
+#   Cambridge University Press.
+# - Kak, A. (2025).
+#   [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/).
+#   Lecture slides, Purdue University.
+# - PyTorch.
+#   [torch.nn.functional.scaled_dot_product_attention](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) and [torch.nn.MultiheadAttention](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html).

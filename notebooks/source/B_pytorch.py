@@ -9,8 +9,9 @@
 # %% [markdown]
 # # PyTorch in an hour
 #
-# What the chapters use of PyTorch, each in a cell or two. You need Python and the idea of a derivative. Run the cells from
-# the top, and change the numbers in them.
+# What the chapters use of PyTorch, each in a cell or two.
+# You need Python and the idea of a derivative.
+# Run the cells from the top, and change the numbers in them.
 
 # %%
 import pandas as pd
@@ -24,15 +25,17 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Tensors
 #
-# A **tensor** is a table of numbers with any number of axes. Its **shape** says how long each axis is, its **dtype** what
-# kind of numbers it holds.
+# A **tensor** is a table of numbers with any number of axes.
+# Its **shape** says how long each axis is, its **dtype** what kind of numbers it holds.
 
 # %%
 x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 x.shape, x.dtype
 
 # %% [markdown]
-# Two rows, three columns, numbers with 32 bits. The first axis is `dim=0`, the last is `dim=-1`. Some ways to make one:
+# Two rows, three columns, numbers with 32 bits.
+# The first axis is `dim=0`, the last is `dim=-1`.
+# Some ways to make one:
 
 # %%
 rows = [torch.zeros(3), torch.ones(3), torch.arange(3)]
@@ -47,7 +50,8 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# `arange` counts, so it gives whole numbers, `int64`; tokens are such numbers. Everything that is learned is a `float32`.
+# `arange` counts, so it gives whole numbers, `int64`; tokens are such numbers.
+# Everything that is learned is a `float32`.
 # A tensor with one number becomes a Python number by `.item()`, a larger one a list by `.tolist()`.
 
 # %%
@@ -56,8 +60,7 @@ x.sum().item(), x[0].tolist()
 # %% [markdown]
 # ## Indexing
 #
-# As in a list, and along several axes at once: a number takes one place and removes the axis, a slice keeps the axis, and
-# `None` adds an axis of length 1.
+# As in a list, and along several axes at once: a number takes one place and removes the axis, a slice keeps the axis, and `None` adds an axis of length 1.
 
 # %%
 pd.Series(
@@ -74,8 +77,8 @@ pd.Series(
 ).to_frame()
 
 # %% [markdown]
-# The three dots stand for all axes that are not named. A tensor of whole numbers picks rows, which is how an embedding
-# works; a tensor of True and False keeps the entries that are True, and `masked_fill` puts a number in their places.
+# The three dots stand for all axes that are not named.
+# A tensor of whole numbers picks rows, which is how an embedding works; a tensor of True and False keeps the entries that are True, and `masked_fill` puts a number in their places.
 
 # %%
 # A vector for each of three tokens.
@@ -86,7 +89,8 @@ table[tokens], table[table > 1], table.masked_fill(table > 1, -1.0)
 # %% [markdown]
 # ## Sums along an axis
 #
-# A sum, mean or maximum *along* an axis removes that axis. With `keepdim=True` it stays, with length 1.
+# A sum, mean or maximum *along* an axis removes that axis.
+# With `keepdim=True` it stays, with length 1.
 
 # %%
 pd.Series(
@@ -102,8 +106,8 @@ pd.Series(
 # %% [markdown]
 # ## Broadcasting
 #
-# Two tensors of different shapes can be added or multiplied if, written under each other *from the right*, each pair of axes
-# has the same length or one of the two is 1 or missing. The short one is used again along that axis.
+# Two tensors of different shapes can be added or multiplied if, written under each other *from the right*, each pair of axes has the same length or one of the two is 1 or missing.
+# The short one is used again along that axis.
 
 # %%
 a, b = torch.randn(2, 3), torch.randn(3)
@@ -118,8 +122,9 @@ queries, keys = torch.tensor([0.0, 1.0]), torch.tensor([0.0, 2.0, 5.0])
 queries[:, None] - keys
 
 # %% [markdown]
-# Shapes that do not fit are an error, and its message names both lengths. Shapes that fit *by accident* are worse. Here the
-# rows of a square table are divided by their sums, once rightly and once with the axis lost:
+# Shapes that do not fit are an error, and its message names both lengths.
+# Shapes that fit *by accident* are worse.
+# Here the rows of a square table are divided by their sums, once rightly and once with the axis lost:
 
 # %%
 square = torch.tensor([[1.0, 3.0], [1.0, 1.0]])
@@ -128,22 +133,23 @@ wrong = square / square.sum(dim=-1)
 right.sum(dim=-1), wrong.sum(dim=-1)
 
 # %% [markdown]
-# The rows should sum to 1. Without `keepdim` the sums have shape (2,) and stand along the *last* axis: column j was
-# divided by the sum of row j.
+# The rows should sum to 1.
+# Without `keepdim` the sums have shape (2,) and stand along the *last* axis: column j was divided by the sum of row j.
 
 # %% [markdown]
 # ## Other shapes for the same numbers
 #
 # `view` and `reshape` cut the same numbers, in the same order, into another shape; -1 means "as many as are left".
-# `transpose` exchanges two axes. They are not the same:
+# `transpose` exchanges two axes.
+# They are not the same:
 
 # %%
 x.reshape(3, 2), x.transpose(0, 1)
 
 # %% [markdown]
-# Both have shape (3, 2). In the first, the order of the numbers stayed and the rows are mixed; in the second, the columns
-# became rows. Splitting an embedding into heads takes one of each: `view` cuts the last axis, `transpose` brings the heads
-# to the front.
+# Both have shape (3, 2).
+# In the first, the order of the numbers stayed and the rows are mixed; in the second, the columns became rows.
+# Splitting an embedding into heads takes one of each: `view` cuts the last axis, `transpose` brings the heads to the front.
 
 # %%
 embeddings = torch.randn(2, 5, 12)  # (batch, length, embed_dim)
@@ -151,8 +157,8 @@ heads = embeddings.view(2, 5, 3, 4).transpose(1, 2)
 heads.shape  # (batch, heads, length, head_dim)
 
 # %% [markdown]
-# The way back is the commonest error of all. After a `transpose` the numbers no longer lie in the order of the axes, and `view`
-# refuses; `reshape` copies them where it must:
+# The way back is the commonest error of all.
+# After a `transpose` the numbers no longer lie in the order of the axes, and `view` refuses; `reshape` copies them where it must:
 
 # %%
 back = heads.transpose(1, 2)
@@ -171,8 +177,9 @@ torch.cat([x, x]).shape, torch.cat([x, x], dim=-1).shape, torch.stack([x, x]).sh
 # %% [markdown]
 # ## Products of matrices
 #
-# `@` multiplies rows by columns: (n, d) times (d, m) gives (n, m). Entry (i, j) is the dot product of row i of the left with
-# column j of the right. To compare the rows of two tensors, the second is transposed:
+# `@` multiplies rows by columns: (n, d) times (d, m) gives (n, m).
+# Entry (i, j) is the dot product of row i of the left with column j of the right.
+# To compare the rows of two tensors, the second is transposed:
 
 # %%
 q = torch.tensor([[1.0, 0.0], [1.0, 1.0]])
@@ -180,8 +187,8 @@ k = torch.tensor([[2.0, 3.0], [0.0, 1.0], [4.0, 0.0]])
 q @ k.transpose(-2, -1)
 
 # %% [markdown]
-# The last entry of the first row is [1, 0] · [4, 0] = 4. With more than two axes, `@` multiplies the last two, and all axes
-# before them are a **batch**: here 2 · 8 products at once.
+# The last entry of the first row is [1, 0] · [4, 0] = 4.
+# With more than two axes, `@` multiplies the last two, and all axes before them are a **batch**: here 2 · 8 products at once.
 
 # %%
 (torch.randn(2, 8, 5, 4) @ torch.randn(2, 8, 4, 6)).shape
@@ -189,9 +196,9 @@ q @ k.transpose(-2, -1)
 # %% [markdown]
 # ## Softmax and the cross-entropy
 #
-# The **softmax** takes any numbers to positive ones that sum to 1. A classifier's last numbers before it are called
-# **logits**. The **cross-entropy** is minus the logarithm of the probability of the right class, on average; PyTorch's function
-# takes the logits themselves, and the numbers of the right classes.
+# The **softmax** takes any numbers to positive ones that sum to 1.
+# A classifier's last numbers before it are called **logits**.
+# The **cross-entropy** is minus the logarithm of the probability of the right class, on average; PyTorch's function takes the logits themselves, and the numbers of the right classes.
 
 # %%
 logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
@@ -201,13 +208,14 @@ by_hand = -probabilities[[0, 1], classes].log().mean()
 probabilities, by_hand, nn.functional.cross_entropy(logits, classes)
 
 # %% [markdown]
-# The second row is a model that knows nothing: 1/3 each, and a loss of log 3 ≈ 1.10. The first row is better.
+# The second row is a model that knows nothing: 1/3 each, and a loss of log 3 ≈ 1.10.
+# The first row is better.
 
 # %% [markdown]
 # ## Gradients
 #
-# A tensor with `requires_grad=True` remembers how other numbers were computed from it. `backward()` then puts the derivative
-# of the one number that it is called on into `.grad`.
+# A tensor with `requires_grad=True` remembers how other numbers were computed from it.
+# `backward()` then puts the derivative of the one number that it is called on into `.grad`.
 
 # %%
 w = torch.tensor([1.0, 3.0], requires_grad=True)
@@ -216,15 +224,16 @@ loss.backward()
 w.grad
 
 # %% [markdown]
-# The derivative of $w_0^2 + w_1^2$ is $(2 w_0, 2 w_1)$, at (1, 3) it is (2, 6). Gradients are *added* to what is there, so a
-# second call without clearing gives twice as much:
+# The derivative of $w_0^2 + w_1^2$ is $(2 w_0, 2 w_1)$, at (1, 3) it is (2, 6).
+# Gradients are *added* to what is there, so a second call without clearing gives twice as much:
 
 # %%
 (w**2).sum().backward()
 w.grad
 
 # %% [markdown]
-# That is why training loops begin with `zero_grad()`. Where no gradient is needed, `torch.no_grad()` saves the memory for it:
+# That is why training loops begin with `zero_grad()`.
+# Where no gradient is needed, `torch.no_grad()` saves the memory for it:
 
 # %%
 with torch.no_grad():
@@ -234,8 +243,9 @@ loss.requires_grad, fixed.requires_grad
 # %% [markdown]
 # ## Modules and parameters
 #
-# A **module** is an object with parameters and a `forward`. Assigning an `nn.Parameter`, or a module that has some,
-# registers it: it is listed, moved, saved and trained. A plain tensor is not.
+# A **module** is an object with parameters and a `forward`.
+# Assigning an `nn.Parameter`, or a module that has some, registers it: it is listed, moved, saved and trained.
+# A plain tensor is not.
 
 
 # %%
@@ -256,8 +266,9 @@ line = Line()
 [name for name, _ in line.named_parameters()]
 
 # %% [markdown]
-# `forgotten` is missing from the list, so no optimizer would move it. A module is called like a function, `line(x)`, which
-# runs its `forward`. The ones that the course uses most:
+# `forgotten` is missing from the list, so no optimizer would move it.
+# A module is called like a function, `line(x)`, which runs its `forward`.
+# The ones that the course uses most:
 
 # %%
 layers = {
@@ -276,8 +287,7 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# A linear layer keeps its matrix as (out, in) and multiplies by its transpose, so that `layer(x)` is `x @ layer.weight.T`
-# plus the bias.
+# A linear layer keeps its matrix as (out, in) and multiplies by its transpose, so that `layer(x)` is `x @ layer.weight.T` plus the bias.
 
 # %%
 layer, row = layers["nn.Linear(4, 3)"], torch.randn(1, 4)
@@ -314,10 +324,11 @@ ax.set(xlabel="step", ylabel="mean squared error", yscale="log")
 picture
 
 # %% [markdown]
-# The slope comes out near 2 and the shift near 1. The loss ends near 0.01, the variance of the noise: nothing is left to learn for a line.
+# The slope comes out near 2 and the shift near 1.
+# The loss ends near 0.01, the variance of the noise: nothing is left to learn for a line.
 #
-# Two switches belong to every loop: `model.train()` before training and `model.eval()` before anything is measured. Dropout
-# is on in the first and off in the second:
+# Two switches belong to every loop: `model.train()` before training and `model.eval()` before anything is measured.
+# Dropout is on in the first and off in the second:
 
 # %%
 dropout = nn.Dropout(0.5)
@@ -333,14 +344,15 @@ pd.DataFrame(
 ).round(2)
 
 # %% [markdown]
-# About half of the thousand ones are 0 in training, and the others are doubled, so that the mean stays near 1. In `eval()`
-# nothing happens to them.
+# About half of the thousand ones are 0 in training, and the others are doubled, so that the mean stays near 1.
+# In `eval()` nothing happens to them.
 
 # %% [markdown]
 # ## Devices
 #
-# A tensor lies in the memory of the CPU or of a GPU, and only tensors on the same device can be combined. Model and batch
-# are moved by `.to(device)`. The course never needs a GPU; `cu.doctor()` says whether there is one.
+# A tensor lies in the memory of the CPU or of a GPU, and only tensors on the same device can be combined.
+# Model and batch are moved by `.to(device)`.
+# The course never needs a GPU; `cu.doctor()` says whether there is one.
 
 # %%
 device = next(line.parameters()).device
@@ -359,5 +371,5 @@ second = torch.randn(3)
 torch.equal(first, second)
 
 # %% [markdown]
-# That is all that [Queries, keys and values](01_queries_keys_values.ipynb) needs, and most of what comes later. What a
-# function does and which shapes it takes stands in its docstring: `help(torch.cat)`, or Shift + Tab with the cursor on the name.
+# That is all that [Queries, keys and values](01_queries_keys_values.ipynb) needs, and most of what comes later.
+# What a function does and which shapes it takes stands in its docstring: `help(torch.cat)`, or Shift + Tab with the cursor on the name.

@@ -9,37 +9,43 @@
 # %% [markdown]
 # # A project of your own
 #
-# The course ends with a question that nobody has answered for you. It may be small: what counts is that the answer would
-# convince somebody who doubts it.
+# The course ends with a question that nobody has answered for you.
+# It may be small: what counts is that the answer would convince somebody who doubts it.
 #
 # ## What to hand in
 #
-# One notebook that runs in ten minutes on a laptop, with at most 2,000 words. What trains longer is a file beside it, with the
-# function that made it. It has six parts:
+# One notebook that runs in ten minutes on a laptop, with at most 2,000 words.
+# What trains longer is a file beside it, with the function that made it.
+# It has six parts:
 #
-# 1. **The question**, in one sentence that could turn out false. "Does attention help?" cannot. "A translator without its
-#    second head loses more BLEU on long sentences than on short ones" can.
-# 2. **A prediction**, with a number, and the number that would refute it. Write it down before the first run, where the date can
-#    be seen: in a commit, or in a message to whoever judges.
-# 3. **A baseline**: the dullest method that could explain the result. Always the mean, a bag of words, a bigram, a diagonal
-#    instead of a map, the same model untrained. It gets the same data, steps and tuning as your model.
-# 4. **The experiment**: what you change, and that it is one thing. At least three seeds on *both* sides; how many is fixed
-#    before, too, and seeds that are added later are also reported apart. Validation data for choosing, the test data once, at the end.
+# 1. **The question**, in one sentence that could turn out false.
+#    "Does attention help?" cannot.
+#    "A translator without its second head loses more BLEU on long sentences than on short ones" can.
+# 2. **A prediction**, with a number, and the number that would refute it.
+#    Write it down before the first run, where the date can be seen: in a commit, or in a message to whoever judges.
+# 3. **A baseline**: the dullest method that could explain the result.
+#    Always the mean, a bag of words, a bigram, a diagonal instead of a map, the same model untrained.
+#    It gets the same data, steps and tuning as your model.
+# 4. **The experiment**: what you change, and that it is one thing.
+#    At least three seeds on *both* sides; how many is fixed before, too, and seeds that are added later are also reported apart.
+#    Validation data for choosing, the test data once, at the end.
 # 5. **The result**: a table or a picture with every seed in it, the difference beside its spread, and what became of the prediction.
 # 6. **What it does not show**: what another explanation would look like, and which run would decide.
 #
 # ## Questions to begin with
 #
-# - Give [Kernel regression](02_kernel_regression.ipynb) a width for each key, learned. Does the fit at new points get better,
-#   or the fit at the old ones only? One learned width for all keys is the baseline.
-# - Take the alignments of [Bahdanau attention](06_bahdanau_attention.ipynb) and shuffle the source words. How much of the
-#   agreement with the gold links was word order? The diagonal, on shuffled words as well, is the baseline.
-# - Train the same model with sinusoidal, learned, rotary and no [positions](09_positions.ipynb), and test it on sentences
-#   longer than all it has seen. Which loss has a model that is told nothing about the order?
-# - Remove heads of a trained [Transformer](10_transformer.ipynb) one by one, in order of some measure. Which measure finds
-#   the ones that matter? Random order is the baseline.
-# - Use data of your own: `load_tatoeba` reads English–French and English–Spanish, `cu.load_fashion_mnist(folder=…)` any set
-#   in the four files of MNIST, `cu.load_image_folder` pictures in one folder for each class, and `read_image` any picture.
+# - Give [Kernel regression](02_kernel_regression.ipynb) a width for each key, learned.
+#   Does the fit at new points get better, or the fit at the old ones only?
+#   One learned width for all keys is the baseline.
+# - Take the alignments of [Bahdanau attention](06_bahdanau_attention.ipynb) and shuffle the source words.
+#   How much of the agreement with the gold links was word order?
+#   The diagonal, on shuffled words as well, is the baseline.
+# - Train the same model with sinusoidal, learned, rotary and no [positions](09_positions.ipynb), and test it on sentences longer than all it has seen.
+#   Which loss has a model that is told nothing about the order?
+# - Remove heads of a trained [Transformer](10_transformer.ipynb) one by one, in order of some measure.
+#   Which measure finds the ones that matter?
+#   Random order is the baseline.
+# - Use data of your own: `load_tatoeba` reads English–French and English–Spanish, `cu.load_fashion_mnist(folder=…)` any set in the four files of MNIST, `cu.load_image_folder` pictures in one folder for each class, and `read_image` any picture.
 #
 # ## How it is judged
 #
@@ -52,26 +58,36 @@
 # | **Code** | stops, or gives other results than those shown | *Restart Kernel and Run All Cells* gives what is shown, with seeds | a new part is held against a known one, with `cu.equal` or by hand |
 # | **Conclusion** | says more than the table | says what the table says, and one other explanation of it | names the run that would decide between the two |
 #
-# A negative result is judged like a positive one. A prediction that failed is no fault; one that is missing is.
+# A negative result is judged like a positive one.
+# A prediction that failed is no fault; one that is missing is.
 #
 # ### If you judge
 #
-# Each row gives 0, 1 or 2 points, twelve in all: 0 if anything under *not yet* is true, 2 if *good* and *very good* both are. A suggestion:
-# passed with 6 points, and at least 1 for baseline, evidence and conclusion. Three things take a quarter of an hour:
+# Each row gives 0, 1 or 2 points, twelve in all: 0 if anything under *not yet* is true, 2 if *good* and *very good* both are.
+# A suggestion: passed with 6 points, and at least 1 for baseline, evidence and conclusion.
+# Three things take a quarter of an hour:
 #
 # 1. Run all cells, and compare the table with the one handed in.
-# 2. Change the seeds to others. Does the conclusion stay, within the spread that is shown?
-# 3. Read the table first and write down your own conclusion, in one sentence. Then read theirs. What theirs says beyond yours needs a number.
+# 2. Change the seeds to others.
+#    Does the conclusion stay, within the spread that is shown?
+# 3. Read the table first and write down your own conclusion, in one sentence.
+#    Then read theirs.
+#    What theirs says beyond yours needs a number.
 
 # %% [markdown]
 # ## A form to begin with
 #
 # The smallest experiment of this kind, to be replaced by yours.
 #
-# **Question.** A width of kernel regression that leave-one-out chooses has a smaller error at new points than a width that
-# has seen no data. **Prediction.** Its mean squared error is smaller by 0.05 or more; a difference of 0 or above refutes it.
-# **Baseline.** A tenth of the interval: 0.5. **Experiment.** Only the width differs. The data sets differ by their seed, the same
-# for both; five of them.
+# **Question.**
+# A width of kernel regression that leave-one-out chooses has a smaller error at new points than a width that has seen no data.
+# **Prediction.**
+# Its mean squared error is smaller by 0.05 or more; a difference of 0 or above refutes it.
+# **Baseline.**
+# A tenth of the interval: 0.5.
+# **Experiment.**
+# Only the width differs.
+# The data sets differ by their seed, the same for both; five of them.
 
 # %%
 import pandas as pd
@@ -113,13 +129,19 @@ signs = table["difference"].apply(lambda gap: (gap > 0) - (gap < 0)).value_count
 print(f"worse {signs[1]} times, better {signs[-1]} times, equal {signs[0]} times")
 
 # %% [markdown]
-# **Result.** With the first five seeds the mean difference, 0.013, is smaller than its standard error, 0.032: they decide nothing.
-# So we ran 15 more, once. Who adds seeds until the answer pleases will find one at last; therefore the 15 stand apart. In them
-# the chosen width is *worse* by 0.137 ± 0.051, in all twenty by 0.106 ± 0.040, and the prediction has failed. It is worse in twelve data sets and
-# better in two. In six leave-one-out chose 0.5 itself, and the difference is 0. The size of the mean comes from a few, above all seed 16.
+# **Result.**
+# With the first five seeds the mean difference, 0.013, is smaller than its standard error, 0.032: they decide nothing.
+# So we ran 15 more, once.
+# Who adds seeds until the answer pleases will find one at last; therefore the 15 stand apart.
+# In them the chosen width is *worse* by 0.137 ± 0.051, in all twenty by 0.106 ± 0.040, and the prediction has failed.
+# It is worse in twelve data sets and better in two.
+# In six leave-one-out chose 0.5 itself, and the difference is 0.
+# The size of the mean comes from a few, above all seed 16.
 #
-# **What it does not show.** That leave-one-out is bad: 0.5 may happen to fit this one curve. The run that would decide
-# has other curves, or a baseline of 0.25 and of 1, fixed before.
+# **What it does not show.**
+# That leave-one-out is bad: 0.5 may happen to fit this one curve.
+# The run that would decide has other curves, or a baseline of 0.25 and of 1, fixed before.
 #
-# **Judged** by the table above, this has 8 of 12 points. Evidence and conclusion have 2 each. The question cites no claim, the prediction
-# does not say why 0.05 (its date you would see in the commit), there is one baseline, and no part is held against another: 1 each.
+# **Judged** by the table above, this has 8 of 12 points.
+# Evidence and conclusion have 2 each.
+# The question cites no claim, the prediction does not say why 0.05 (its date you would see in the commit), there is one baseline, and no part is held against another: 1 each.

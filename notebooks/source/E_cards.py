@@ -9,7 +9,9 @@
 # %% [markdown]
 # # Data and models: cards
 #
-# What the course's data hold and what they lack, and what its stored models were trained on and get wrong. The form follows *Datasheets for datasets* ([Gebru et al., 2021](https://arxiv.org/abs/1803.09010)) and *Model cards* ([Mitchell et al., 2019](https://arxiv.org/abs/1810.03993)). Licences, files and checksums stand in the folder `data/`, in its README.
+# What the course's data hold and what they lack, and what its stored models were trained on and get wrong.
+# The form follows *Datasheets for datasets* ([Gebru et al., 2021](https://arxiv.org/abs/1803.09010)) and *Model cards* ([Mitchell et al., 2019](https://arxiv.org/abs/1810.03993)).
+# Licences, files and checksums stand in the folder `data/`, in its README.
 
 # %%
 import pandas as pd
@@ -34,7 +36,8 @@ cu.seed_everything(0)
 # | **Personal data** | none: names are common first names, put in by the grammar |
 # | **Licence** | CC BY 4.0 |
 #
-# How large are they, and how long are their sentences? Each English sentence counts once.
+# How large are they, and how long are their sentences?
+# Each English sentence counts once.
 
 # %%
 parts = {
@@ -61,9 +64,11 @@ def described(pairs):
 pd.DataFrame({name: described(pairs) for name, pairs in parts.items()}).T
 
 # %% [markdown]
-# The generated part has 783 English words in 20,050 sentences of at most ten tokens; punctuation counts as a token. By hand, an English sentence has two or three translations, in the mean.
+# The generated part has 783 English words in 20,050 sentences of at most ten tokens; punctuation counts as a token.
+# By hand, an English sentence has two or three translations, in the mean.
 #
-# Who is spoken of? The share of English sentences that have each of these words:
+# Who is spoken of?
+# The share of English sentences that have each of these words:
 
 # %%
 asked = ["i", "you", "he", "she", "we", "they"]
@@ -76,9 +81,15 @@ for kind in ("generated", "by hand"):
 pd.DataFrame(shares).map("{:.1%}".format).T
 
 # %% [markdown]
-# *He* and *she* are nearly equally frequent. By hand, *I* and *you* lead, as in talk. In the generated part one sentence in seventy has *because* and none has *if*: there are almost no subordinate clauses. So nothing that is measured here speaks of long sentences, of irony, politeness or dialects. The English *you* has several right translations, and one that is missing counts as an error.
+# *He* and *she* are nearly equally frequent.
+# By hand, *I* and *you* lead, as in talk.
+# In the generated part one sentence in seventy has *because* and none has *if*: there are almost no subordinate clauses.
+# So nothing that is measured here speaks of long sentences, of irony, politeness or dialects.
+# The English *you* has several right translations, and one that is missing counts as an error.
 #
-# **Use it** to see how attention aligns, and to compare models that read the same. **Do not use it** to say how good a translator is: a BLEU of 90 on sentences from one grammar is not a BLEU of 90. What real sentences do to the same models is measured in [Translating: real sentences, words and pieces](11_translating_further.ipynb).
+# **Use it** to see how attention aligns, and to compare models that read the same.
+# **Do not use it** to say how good a translator is: a BLEU of 90 on sentences from one grammar is not a BLEU of 90.
+# What real sentences do to the same models is measured in [Translating: real sentences, words and pieces](11_translating_further.ipynb).
 #
 # ## Pictures of clothes
 #
@@ -105,7 +116,10 @@ cu.show_images(
 )
 
 # %% [markdown]
-# Things stand in the middle, upright, one to a picture. All shoes point to the left. How far does that go? Here is the share of pictures that are nearer to the mean of their own class as they are than mirrored.
+# Things stand in the middle, upright, one to a picture.
+# All shoes point to the left.
+# How far does that go?
+# Here is the share of pictures that are nearer to the mean of their own class as they are than mirrored.
 
 # %%
 distance = (pictures - means[train.labels]).flatten(1).norm(dim=1)
@@ -114,13 +128,19 @@ nearer = [(distance < mirrored)[those].float().mean() for those in of_class]
 pd.DataFrame({"nearer as they are": nearer}, index=train.classes).map("{:.0%}".format).T
 
 # %% [markdown]
-# Of the sneakers and the boots *every* one is nearer as it is, of the sandals nine in ten. A network may learn that shoes point to the left, and will not have seen one that points to the right; mirrored pictures in training are the usual remedy. (The others lie above one half, too: each picture is part of its own mean, and a front has a left side.)
+# Of the sneakers and the boots *every* one is nearer as it is, of the sandals nine in ten.
+# A network may learn that shoes point to the left, and will not have seen one that points to the right; mirrored pictures in training are the usual remedy.
+# (The others lie above one half, too: each picture is part of its own mean, and a front has a left side.)
 #
-# **What is missing**: colors, people who wear the clothes, backgrounds, folds, several things in one picture, and every kind of garment that is not among the ten. Some labels are wrong or arguable (shirt, coat and pullover overlap), and nobody has counted how many. A network that is right in nine of ten such pictures has not been tested on a photograph.
+# **What is missing**: colors, people who wear the clothes, backgrounds, folds, several things in one picture, and every kind of garment that is not among the ten.
+# Some labels are wrong or arguable (shirt, coat and pullover overlap), and nobody has counted how many.
+# A network that is right in nine of ten such pictures has not been tested on a photograph.
 #
 # ## Words with features
 #
-# `words.csv` has 24 words with seven numbers between 0 and 1. They are opinions of the authors, on a scale that they chose, and serve to be multiplied by hand. They measure nothing.
+# `words.csv` has 24 words with seven numbers between 0 and 1.
+# They are opinions of the authors, on a scale that they chose, and serve to be multiplied by hand.
+# They measure nothing.
 #
 # ## Sets that are not in the folder
 #
@@ -180,13 +200,16 @@ others = [
 pd.DataFrame({"English": others, "said": cu.translate(model, others, *vocabularies)})
 
 # %% [markdown]
-# Of the unread sentences of its own grammar four in five are right to the letter. None of the three others is. The last answer, *your house eats chicken*, is correct French and has nothing to do with the question.
+# Of the unread sentences of its own grammar four in five are right to the letter.
+# None of the three others is.
+# The last answer, *your house eats chicken*, is correct French and has nothing to do with the question.
 #
 # None of them should be used for anything but learning how it works.
 #
 # ## The stored runs
 #
-# What takes too long for a page was trained beforehand, and the chapters read its numbers with `cu.stored_runs`. Each run keeps its settings, seed, date, machine and seconds:
+# What takes too long for a page was trained beforehand, and the chapters read its numbers with `cu.stored_runs`.
+# Each run keeps its settings, seed, date, machine and seconds:
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 counted = {}
@@ -202,11 +225,20 @@ for path in sorted(RUNS.glob("*.json")):
 pd.DataFrame(counted).T
 
 # %% [markdown]
-# None is of a GPU. The time is that of the clock, mostly with other work on the same machine (of a run that was interrupted, since then), and compares nothing; where a chapter compares times, it says how they were measured. `make runs CHAPTER=13` makes those of a chapter that are missing or stale.
+# None is of a GPU.
+# The time is that of the clock, mostly with other work on the same machine (of a run that was interrupted, since then), and compares nothing; where a chapter compares times, it says how they were measured.
+# `make runs CHAPTER=13` makes those of a chapter that are missing or stale.
 #
 # ## References
 #
-# - Barz, B. and Denzler, J. (2020). [Do we train on test data? Purging CIFAR of near-duplicates](https://arxiv.org/abs/1902.00423). Journal of Imaging 6(6).
-# - Gebru, T., Morgenstern, J., Vecchione, B., Vaughan, J. W., Wallach, H., Daumé III, H. and Crawford, K. (2021). [Datasheets for datasets](https://arxiv.org/abs/1803.09010). Communications of the ACM 64(12).
-# - Mitchell, M., Wu, S., Zaldivar, A., Barnes, P., Vasserman, L., Hutchinson, B., Spitzer, E., Raji, I. D. and Gebru, T. (2019). [Model cards for model reporting](https://arxiv.org/abs/1810.03993). FAT*.
-# - Xiao, H., Rasul, K. and Vollgraf, R. (2017). [Fashion-MNIST: a novel image dataset for benchmarking machine learning algorithms](https://arxiv.org/abs/1708.07747).
+# - Barz, B. and Denzler, J. (2020).
+#   [Do we train on test data? Purging CIFAR of near-duplicates](https://arxiv.org/abs/1902.00423).
+#   Journal of Imaging 6(6).
+# - Gebru, T., Morgenstern, J., Vecchione, B., Vaughan, J. W., Wallach, H., Daumé III, H. and Crawford, K. (2021).
+#   [Datasheets for datasets](https://arxiv.org/abs/1803.09010).
+#   Communications of the ACM 64(12).
+# - Mitchell, M., Wu, S., Zaldivar, A., Barnes, P., Vasserman, L., Hutchinson, B., Spitzer, E., Raji, I. D. and Gebru, T. (2019).
+#   [Model cards for model reporting](https://arxiv.org/abs/1810.03993).
+#   FAT*.
+# - Xiao, H., Rasul, K. and Vollgraf, R. (2017).
+#   [Fashion-MNIST: a novel image dataset for benchmarking machine learning algorithms](https://arxiv.org/abs/1708.07747).

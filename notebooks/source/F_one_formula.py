@@ -9,11 +9,15 @@
 # %% [markdown]
 # # One formula
 #
-# You began with forty noisy points and a question: what is the value at a place where nobody measured? The answer was an average of what was measured nearby. Every chapter since has kept that average and changed one thing about it.
+# You began with forty noisy points and a question: what is the value at a place where nobody measured?
+# The answer was an average of what was measured nearby.
+# Every chapter since has kept that average and changed one thing about it.
 #
 # $$\operatorname{Attention}(\mathbf q, \mathcal D) = \sum_{i=1}^{n} \alpha(\mathbf q, \mathbf k_i)\,\mathbf v_i$$
 #
-# Here is the same picture of it six times: a row for each query, a column for each key, dark where the weight is large. The first has nothing to learn. The others are maps of networks that the course has trained and stored.
+# Here is the same picture of it six times: a row for each query, a column for each key, dark where the weight is large.
+# The first has nothing to learn.
+# The others are maps of networks that the course has trained and stored.
 
 # %%
 import pandas as pd
@@ -116,7 +120,8 @@ pd.DataFrame(
 # | ViT | a patch, or the class token | likewise | likewise | the same | the whole picture |
 # | U-Net | a pixel of the coarse picture | likewise | likewise | the same | the whole picture |
 #
-# These are single heads of single networks on single inputs, chosen because they show their kind. What such maps can show, and what they cannot, is measured in [Translating](11_translating.ipynb) and [Vision transformers](15_vision_transformers.ipynb).
+# These are single heads of single networks on single inputs, chosen because they show their kind.
+# What such maps can show, and what they cannot, is measured in [Translating](11_translating.ipynb) and [Vision transformers](15_vision_transformers.ipynb).
 
 # %% [markdown]
 # ## What stands where
@@ -147,7 +152,11 @@ pd.DataFrame(
 # %% [markdown]
 # ## Where to go from here
 #
-# - **Ask a question of your own.** [A project of your own](D_capstone.ipynb) says what convinces: a baseline, three seeds on both sides, and the number that would refute you.
-# - **Change one thing and measure.** Change a size, a mask or a score, predict what a number will do, and run the cell.
-# - **Read the papers with the code beside you.** [Names, notation and shapes](A_names.ipynb) translates their names, the book has a bibliography of all that the chapters cite, and the [glossary](C_glossary.ipynb) says where each word was explained.
-# - **Go where the laptop ends.** Cells that want a GPU say so; `make gpu` runs them at full size, and `torchrun` shares a training among several.
+# - **Ask a question of your own.**
+#   [A project of your own](D_capstone.ipynb) says what convinces: a baseline, three seeds on both sides, and the number that would refute you.
+# - **Change one thing and measure.**
+#   Change a size, a mask or a score, predict what a number will do, and run the cell.
+# - **Read the papers with the code beside you.**
+#   [Names, notation and shapes](A_names.ipynb) translates their names, the book has a bibliography of all that the chapters cite, and the [glossary](C_glossary.ipynb) says where each word was explained.
+# - **Go where the laptop ends.**
+#   Cells that want a GPU say so; `make gpu` runs them at full size, and `torchrun` shares a training among several.
