@@ -55,6 +55,18 @@ show_real_maps()
 # Some fit: *mes parents* looks at *my parents*, *problème* at *problem*.
 # Others do not: *peux* gives *just* 0.59 and *can't* 0.38, *vous* has its largest weight on *help*, and the full stop looks at a word before the English one in all four.
 
+# %% [markdown]
+# ### At full size
+#
+# `make gpu CHAPTER=06` trains both translators on all pairs of at most ten tokens, ten epochs each, where there is a GPU.
+# The cell shows the runs that are stored, or says that there are none.
+
+# %% tags=["gpu"]
+[
+    cu.stored_run("bahdanau_attention", "full_size", attention=looks)
+    for looks in (False, True)
+]  # fmt: skip
+
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
     "In these two runs attention has more BLEU, and no full stop looks mostly at its like."
@@ -63,15 +75,6 @@ with cu.guard(
     for one in real["attention"].examples:
         assert one["said"][-1] == one["source"][-1] == "."
         assert max(one["weights"][-1]) > one["weights"][-1][-1]
-
-# %% [markdown]
-# ### At full size
-#
-# `make gpu CHAPTER=06` trains both translators on all pairs of at most ten tokens, ten epochs each, where there is a GPU.
-# The cell shows the runs that are stored, or says that there are none.
-
-# %% tags=["gpu"]
-[cu.stored_run("bahdanau_attention", "full_size", attention=looks) for looks in (False, True)]
 
 # %% [markdown]
 # ## A window that moves forward

@@ -710,6 +710,18 @@ pd.DataFrame(
 # Each of them occurs fewer than three times in the training pairs, so neither model can write it: in the first and the fifth there is an `<unk>` instead; in the second both have *siguió*, "followed".
 # And there are mistakes that no missing word explains: the third sentence loses *web* with the norm after and the whole *sitio web* with the norm before, though both words are known.
 # Six sentences do not compare two models.
+#
+# ### At full size
+#
+# The lecture's English–Spanish system read 90,000 pairs for 40 epochs ([Kak, 2025](https://engineering.purdue.edu/DeepLearn/)).
+# `make gpu CHAPTER=12` trains the norm-first model so where there is a GPU, and the flattened first generation of [section 7](#A-first-generation), too.
+# The cell shows the runs that are stored, or says that there are none.
+
+# %% tags=["gpu"]
+[
+    cu.stored_run("training_transformers", "full_size", kind=kind)
+    for kind in ("norm first", "first generation")
+]
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -726,19 +738,6 @@ with cu.guard(
         assert min(losses, key=lambda point: point[1]) == losses[-1]
         assert max(scores_by_epoch, key=lambda point: point[1]) == scores_by_epoch[-1]
         assert 0.25 < run.result["test_bleu"] < run.result["seen_bleu"] - 0.1
-
-# %% [markdown]
-# ### At full size
-#
-# The lecture's English–Spanish system read 90,000 pairs for 40 epochs ([Kak, 2025](https://engineering.purdue.edu/DeepLearn/)).
-# `make gpu CHAPTER=12` trains the norm-first model so where there is a GPU, and the flattened first generation of [section 7](#A-first-generation), too.
-# The cell shows the runs that are stored, or says that there are none.
-
-# %% tags=["gpu"]
-[
-    cu.stored_run("training_transformers", "full_size", kind=kind)
-    for kind in ("norm first", "first generation")
-]
 
 # %% [markdown]
 # ## References

@@ -420,6 +420,15 @@ pd.DataFrame(
 # By minutes the small one wins: it comes to its 0.898 of the test in less than a fifth of them.
 # Enlarging an image adds no information.
 
+# %% [markdown]
+# ### At full size: Fashion-MNIST
+#
+# `make gpu CHAPTER=15` trains the large network where there is a GPU, in 20 passes, which nobody has tried.
+# The cell shows the run that is stored, or says that there is none.
+
+# %% tags=["gpu"]
+cu.stored_run("vision_transformers", "clothes")
+
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
     "Once, on all of Fashion-MNIST: over 0.88 are right; shirts are hardest; "
@@ -430,15 +439,6 @@ with cu.guard(
     assert enlarged.result["test"] < clothes.result["test"]
     assert enlarged.result["cpu_seconds"] > 5 * clothes.result["cpu_seconds"]
     assert answers.diagonal().argmin() == kinds.index("Shirt")
-
-# %% [markdown]
-# ### At full size: Fashion-MNIST
-#
-# `make gpu CHAPTER=15` trains the large network where there is a GPU, in 20 passes, which nobody has tried.
-# The cell shows the run that is stored, or says that there is none.
-
-# %% tags=["gpu"]
-cu.stored_run("vision_transformers", "clothes")
 
 # %% [markdown]
 # ## CIFAR-10, with right and with wrong patches
@@ -526,6 +526,15 @@ photo_picture
 # The same pairs are confused in the lecture's matrix.
 # Without the permute (not drawn) eight of the ten classes are named worse.
 
+# %% [markdown]
+# ### At full size: CIFAR-10
+#
+# `make gpu CHAPTER=15` also trains a network of 256 features and 6 blocks on the original pixels, for 40 epochs as in the lecture.
+# It fetches the photographs, and says where to put the file if there is no network.
+
+# %% tags=["gpu"]
+cu.stored_run("vision_transformers", "photographs")
+
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
     "Once, on re-compressed CIFAR-10: right patches are better after every pass, and above 56.2 % on the test photographs."
@@ -539,15 +548,6 @@ with cu.guard(
 # %% [markdown]
 # Back to the chapter: [Vision transformers](15_vision_transformers.ipynb).
 # Next: [Attention between pixels](16_attention_between_pixels.ipynb).
-
-# %% [markdown]
-# ### At full size: CIFAR-10
-#
-# `make gpu CHAPTER=15` also trains a network of 256 features and 6 blocks on the original pixels, for 40 epochs as in the lecture.
-# It fetches the photographs, and says where to put the file if there is no network.
-
-# %% tags=["gpu"]
-cu.stored_run("vision_transformers", "photographs")
 
 # %% [markdown]
 # ## References
