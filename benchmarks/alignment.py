@@ -11,8 +11,9 @@ import time
 import torch
 
 import course_utils as cu
+from course_utils.lessons.bahdanau_attention.links import alignment_error_rate, links_both_ways
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, SmallWorld, small_world
-from course_utils.metrics import alignment_error_rate, links_both_ways, word_maps
+from course_utils.lessons.sequence_to_sequence.word_maps import word_maps
 
 EPOCHS = 9
 

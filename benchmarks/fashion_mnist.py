@@ -15,7 +15,8 @@ import torch
 
 from benchmarks.timing import conditions
 from course_utils.data.images import ImageLoader, load_fashion_mnist
-from course_utils.metrics import accuracy, predict_classes
+from course_utils.lessons.vision_transformers.scores import predict_classes
+from course_utils.metrics import accuracy
 from course_utils.models.vision import ViT
 from course_utils.runtime import seed_everything
 from course_utils.train.losses import classification_loss

@@ -15,20 +15,19 @@ import torch
 from PIL import Image
 
 from course_utils.data.images import (
-    CIFAR10,
     FASHION,
     ImageBatch,
     ImageLoader,
     ImageSet,
-    load_cifar10,
     load_fashion_mnist,
-    read_cifar_batch,
     read_idx,
     read_image,
     scaled,
 )
 from course_utils.files import data_path
-from course_utils.metrics import accuracy, confusion_matrix, predict_classes
+from course_utils.lessons.vision_transformers.cifar import CIFAR10, load_cifar10, read_cifar_batch
+from course_utils.lessons.vision_transformers.scores import confusion_matrix, predict_classes
+from course_utils.metrics import accuracy
 from course_utils.train.losses import classification_loss
 
 

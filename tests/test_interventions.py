@@ -12,9 +12,9 @@ from torch.func import functional_call
 import course_utils as cu
 from course_utils.attention import merge_heads, split_heads
 from course_utils.interventions import intervene, record_activations
+from course_utils.lessons.vision_transformers.convolutions import SmallCNN
 from course_utils.models.diffusion import CrossAttention, PixelAttention
 from course_utils.models.language import SentenceClassifier
-from course_utils.models.vision import SmallCNN
 
 LENS = torch.tensor([5, 7])
 SOURCE = torch.arange(14).view(2, 7) % 11 + 1

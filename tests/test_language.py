@@ -15,7 +15,6 @@ import course_utils as cu
 from course_utils import positions
 from course_utils.data.prose import (
     IGNORE,
-    TENSES,
     WORD_END,
     Subwords,
     TextBatch,
@@ -23,13 +22,13 @@ from course_utils.data.prose import (
     cut_windows,
     load_english,
     load_story,
-    load_tenses,
     masked_token,
     next_token,
     same_token,
 )
 from course_utils.data.text import BOS, EOS, MASK, PAD
 from course_utils.decoding import generate_text, next_token_probs, sample
+from course_utils.lessons.bert_and_transfer.tenses import TENSES, load_tenses
 from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.train.checkpoints import load_weights
 from course_utils.train.losses import language_model_loss
@@ -450,7 +449,7 @@ def test_the_texts_of_the_course_are_there():
 
 
 def test_tenses_are_what_a_reader_would_say():
-    label_of = {item.text: TENSES[item.label] for item in load_tenses()}
+    label_of = {text: TENSES[label] for text, label in load_tenses().items()}
     assert len(label_of) > 10_000
     for text, label in label_of.items():
         words = set(text.split())

@@ -14,7 +14,7 @@ from stored_models import network
 import course_utils as cu
 from course_utils.data.images import FASHION, load_fashion_mnist, scaled
 from course_utils.kit.live.widget import Live
-from course_utils.models.vision import attention_rollout
+from course_utils.lessons.vision_transformers.looking import attention_rollout
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from course_utils.data.regression import noisy_sine, two_moons
+from course_utils.data.regression import noisy_sine
+from course_utils.lessons.kernel_regression.moons import two_moons
 
 
 def test_points_are_sorted_and_lie_in_the_interval():

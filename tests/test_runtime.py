@@ -14,8 +14,8 @@ import course_utils as cu
 from course_utils import files
 from course_utils.data.prose import load_shakespeare, load_story
 from course_utils.data.translation import load_grammar, load_sentences
-from course_utils.data.words import load_words
 from course_utils.files import atomic_write, data_path
+from course_utils.lessons.self_attention.words import load_words
 from course_utils.runtime import best_device, evaluating
 from course_utils.studio import kernel
 

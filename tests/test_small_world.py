@@ -4,8 +4,13 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from course_utils.lessons.bahdanau_attention.links import (
+    alignment_error_rate,
+    links_both_ways,
+    links_of,
+)
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
-from course_utils.metrics import links_both_ways, word_maps
+from course_utils.lessons.sequence_to_sequence.word_maps import word_maps
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 
 
@@ -79,3 +84,21 @@ def test_every_word_has_a_link():
     links = links_both_ways(weights)
     assert {target for _, target in links} == set(range(6))
     assert {source for source, _ in links} == set(range(4))
+
+
+def test_links_are_where_each_target_token_looks_most():
+    weights = torch.tensor([[0.9, 0.1, 0.0], [0.2, 0.1, 0.7]])
+    assert links_of(weights) == {(0, 0), (2, 1)}
+
+
+def test_alignment_error_rate_by_hand():
+    found, gold = frozenset({(0, 0), (2, 1)}), frozenset({(0, 0), (1, 1), (2, 2)})
+    assert alignment_error_rate([found], [gold]) == pytest.approx(1 - 2 * 1 / 5)
+    assert alignment_error_rate([gold], [gold]) == 0
+
+
+def test_what_cannot_be_held_against_gold_links():
+    with pytest.raises(ValueError, match="1 sentences found, 0 gold"):
+        alignment_error_rate([frozenset()], [])
+    with pytest.raises(ValueError, match="there are no links"):
+        alignment_error_rate([frozenset()], [frozenset()])

@@ -9,12 +9,12 @@ from torch.testing import assert_close
 
 from course_utils.cache import record_attention
 from course_utils.data.images import ImageLoader, load_fashion_mnist
+from course_utils.lessons.vision_transformers.convolutions import SmallCNN
+from course_utils.lessons.vision_transformers.looking import attention_rollout
 from course_utils.metrics import multiply_adds
 from course_utils.models.vision import (
     PatchEmbedding,
-    SmallCNN,
     ViT,
-    attention_rollout,
     cut_patches,
     join_patches,
 )

@@ -1,9 +1,9 @@
-"""The word table of *Queries, keys and values*: what it holds, how it is read, and what it says about a broken file."""
+"""The word table of *Self-attention*: what it holds, how it is read, and what it says about a broken file."""
 
 import pytest
 import torch
 
-from course_utils.data.words import load_words
+from course_utils.lessons.self_attention.words import load_words
 
 
 @pytest.fixture

@@ -24,12 +24,6 @@ IGNORE = -100
 WORD_END = "␣"
 """Stands at the end of each word, as a character of its own before the first merge."""
 
-TENSES = ("present", "past", "future")
-
-_PAST = {"was", "were", "wasn't", "weren't", "had", "did", "didn't"}
-_FUTURE = {"will", "won't"}
-
-
 # Texts ------------------------------------------------------------------------------------------
 
 
@@ -60,56 +54,6 @@ def load_shakespeare() -> list[str]:
     """
     text = fetch("tinyshakespeare").read_text(encoding="utf-8")
     return [" ".join(tokenize(line)) for line in text.splitlines() if line.strip()]
-
-
-@dataclass(frozen=True)
-class Labeled:
-    """A sentence and its class.
-
-    Attributes:
-        text: tokenized.
-        label: index of its tense in `TENSES`.
-    """
-
-    text: str
-    label: int
-
-
-def load_tenses() -> list[Labeled]:
-    """The generated sentences, each labeled with the tense of its verb, by the lexicon's forms.
-
-    "did", "was" and the past forms of verbs say past; "will" and "going to" before a verb say future;
-    what has none of them is present. A verb whose past is spelled as its base (put, read) says
-    nothing, so its sentences are left out unless an auxiliary decides.
-    """
-    bases, pasts = _verb_forms()
-    spelled_alike = bases & pasts
-    labeled = []
-    for text in sorted({" ".join(pair.source) for pair in load_grammar("fr")}):
-        words = text.split()
-        going = any(trio[:2] == ("going", "to") and trio[2] in bases for trio in _trios(words))
-        future = going or not _FUTURE.isdisjoint(words) or any(w.endswith("'ll") for w in words)
-        past = not (_PAST | pasts - bases).isdisjoint(words)
-        if future + past == 1 or (not future and not past and spelled_alike.isdisjoint(words)):
-            labeled.append(Labeled(text, 2 if future else int(past)))
-    return labeled
-
-
-def _trios(words: Sequence[str]) -> Iterable[tuple[str, str, str]]:
-    return zip(words, words[1:], words[2:], strict=False)
-
-
-def _verb_forms() -> tuple[set[str], set[str]]:
-    """Base forms, and past forms, of the lexicon's verbs."""
-    bases, pasts = {"be", "have"}, set()
-    for name in ("verbs", "intransitives"):
-        path = data_path(f"translation/lexicon/{name}.tsv")
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if line and not line.startswith("#"):
-                base, past, *_ = line.split("\t")
-                bases.add(base.split()[0])
-                pasts.add(past.split()[0])
-    return bases, pasts
 
 
 # Subwords ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Networks that look at images: the vision transformer, and a small convolutional network.
+"""The vision transformer, and images cut into patches.
 
 Dosovitskiy et al. (2021), "An image is worth 16×16 words". Taught in *Vision transformers*.
 """
@@ -201,55 +201,6 @@ class ViT(nn.Module):
         x = self.patch_embedding(images)
         x = torch.cat([self.class_token.expand(len(x), -1, -1), x], dim=1)
         return self.dropout(self.positions(x))
-
-
-class SmallCNN(nn.Sequential):
-    """A convolutional network to compare with: three 3 × 3 convolutions with stride 2, a linear layer.
-
-    (batch, channels, height, width) → logits (batch, num_classes).
-
-    Args:
-        channels: of the images.
-        num_classes: of the images.
-        width: channels after the first convolution; then twice, then four times as many.
-        dropout: before the last layer.
-    """
-
-    def __init__(
-        self, *, channels: int = 1, num_classes: int = 10, width: int = 16, dropout: float = 0.1
-    ):
-        layers: list[nn.Module] = []
-        for wider in (width, 2 * width, 4 * width):
-            convolution = nn.Conv2d(channels, wider, 3, stride=2, padding=1, bias=False)
-            layers += [convolution, nn.BatchNorm2d(wider), nn.ReLU()]
-            channels = wider
-        pooled = [nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Dropout(dropout)]
-        super().__init__(*layers, *pooled, nn.Linear(16 * width, num_classes))
-
-
-def attention_rollout(maps: list[Tensor]) -> Tensor:
-    """How much of each input token reaches each output token, through all layers and residuals.
-
-        rollout = R_L ⋯ R₂ R₁,   R_ℓ = (mean of the heads' maps of layer ℓ + identity) / 2
-
-    Abnar and Zuidema (2020), "Quantifying attention flow in transformers", section 3.
-
-    Args:
-        maps: a map (…, heads, tokens, tokens) per layer, the first layer first.
-
-    Returns:
-        (…, tokens, tokens); rows sum to 1.
-
-    Raises:
-        ValueError: `maps` is empty.
-    """
-    if not maps:
-        raise ValueError("maps is empty; one map per layer is needed")
-    identity = torch.eye(maps[0].shape[-1], device=maps[0].device, dtype=maps[0].dtype)
-    flow = identity
-    for layer in maps:
-        flow = (layer.mean(dim=-3) + identity) / 2 @ flow
-    return flow
 
 
 def _pair(size: Size) -> tuple[int, int]:

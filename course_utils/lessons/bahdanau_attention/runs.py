@@ -7,11 +7,12 @@ import torch
 
 from course_utils.decoding import translate
 from course_utils.kit.runs import stored
+from course_utils.lessons.bahdanau_attention.links import alignment_error_rate, links_of
 from course_utils.lessons.bahdanau_attention.live_translator import (
     live_translator as live_translator,
 )
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR
-from course_utils.metrics import alignment_error_rate, links_of, word_maps
+from course_utils.lessons.sequence_to_sequence.word_maps import word_maps
 from course_utils.models.recurrent import RecurrentTranslator
 
 DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]

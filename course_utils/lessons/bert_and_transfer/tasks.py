@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from course_utils.data.prose import Subwords, load_english, load_tenses
+from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import pad
+from course_utils.lessons.bert_and_transfer.tenses import load_tenses
 
 VOCAB = 512  # tokens
 POOL, VAL, TEST = 1500, 250, 750  # sentences to be labeled, to choose with, and to measure with
@@ -95,7 +96,7 @@ def labeled(pairs: Sequence[tuple[str, int]]) -> Labeled:
 @functools.cache
 def _known() -> tuple[set[str], dict[str, int]]:
     """All sentences, and the tense of those that have one."""
-    return set(load_english()), {item.text: item.label for item in load_tenses()}
+    return set(load_english()), load_tenses()
 
 
 def in_order(sentences: Sequence[str], seed: int = 0) -> Labeled:

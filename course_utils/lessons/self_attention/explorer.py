@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
-from course_utils.data.words import load_words
 from course_utils.figures import COLORS, subplots
 from course_utils.kit.explorer import Choice, Explorer
+from course_utils.lessons.self_attention.words import load_words
 
 __all__ = ["asking_word"]
 

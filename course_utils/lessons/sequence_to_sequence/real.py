@@ -16,7 +16,8 @@ from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_
 from course_utils.decoding import translate
 from course_utils.figures import COLORS, Picture, heatmap, subplots
 from course_utils.kit.runs import StoredRun, stored, stored_runs
-from course_utils.metrics import bleu, word_maps
+from course_utils.lessons.sequence_to_sequence.word_maps import word_maps
+from course_utils.metrics import bleu
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.runtime import seed_everything
 from course_utils.train.losses import translation_loss

@@ -5,8 +5,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from course_utils.data.images import ImageSet, load_cifar10, load_fashion_mnist
+from course_utils.data.images import ImageSet, load_fashion_mnist
 from course_utils.kit.runs import stored
+from course_utils.lessons.vision_transformers.cifar import load_cifar10
 from course_utils.lessons.vision_transformers.real import LARGE, learn, scores
 from course_utils.models.vision import ViT
 from course_utils.runtime import best_device, placed

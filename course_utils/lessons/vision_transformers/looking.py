@@ -20,6 +20,31 @@ def maps_of(model: nn.Module, images: Tensor) -> list[Tensor]:
     return list(maps.values())
 
 
+def attention_rollout(maps: list[Tensor]) -> Tensor:
+    """How much of each input token reaches each output token, through all layers and residuals.
+
+        rollout = R_L ⋯ R₂ R₁,   R_ℓ = (mean of the heads' maps of layer ℓ + identity) / 2
+
+    Abnar and Zuidema (2020), "Quantifying attention flow in transformers", section 3.
+
+    Args:
+        maps: a map (…, heads, tokens, tokens) per layer, the first layer first.
+
+    Returns:
+        (…, tokens, tokens); rows sum to 1.
+
+    Raises:
+        ValueError: `maps` is empty.
+    """
+    if not maps:
+        raise ValueError("maps is empty; one map per layer is needed")
+    identity = torch.eye(maps[0].shape[-1], device=maps[0].device, dtype=maps[0].dtype)
+    flow = identity
+    for layer in maps:
+        flow = (layer.mean(dim=-3) + identity) / 2 @ flow
+    return flow
+
+
 def agreement(maps: Tensor, others: Tensor) -> float:
     """Mean over the pictures of the correlation of two maps, each (pictures, patches)."""
     one, two = (x - x.mean(dim=-1, keepdim=True) for x in (maps, others))

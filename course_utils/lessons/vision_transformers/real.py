@@ -15,7 +15,8 @@ from course_utils.data.folders import load_image_folder
 from course_utils.data.images import ImageLoader, ImageSet, load_fashion_mnist
 from course_utils.data.registry import DataUnavailable, cache_folder
 from course_utils.kit.runs import cpu_meter, stored
-from course_utils.metrics import accuracy, confusion_matrix, predict_classes
+from course_utils.lessons.vision_transformers.scores import confusion_matrix, predict_classes
+from course_utils.metrics import accuracy
 from course_utils.models.vision import PatchEmbedding, ViT
 from course_utils.train.losses import classification_loss
 from course_utils.train.schedules import warmup_decay

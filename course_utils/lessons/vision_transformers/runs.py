@@ -5,6 +5,7 @@ from torch.nn import functional as F
 
 from course_utils.kit.live import save_model, tell
 from course_utils.kit.runs import stored
+from course_utils.lessons.vision_transformers.convolutions import SmallCNN
 from course_utils.lessons.vision_transformers.real import enlarged_fashion as enlarged_fashion
 from course_utils.lessons.vision_transformers.real import (
     recompressed_cifar10 as recompressed_cifar10,
@@ -20,7 +21,6 @@ from course_utils.lessons.vision_transformers.training import (
     train,
     variant,
 )
-from course_utils.models.vision import SmallCNN
 
 SEEDS = (0, 1, 2)
 EPOCHS, LONGER, STEPS = 3, 5, 400  # on the page; of the comparisons

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_utils.data.images import ImageLoader, ImageSet, load_fashion_mnist
-from course_utils.metrics import accuracy, predict_classes
+from course_utils.lessons.vision_transformers.scores import predict_classes
+from course_utils.metrics import accuracy
 from course_utils.models.vision import ViT
 
 SIZE = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 128, "num_layers": 2, "dropout": 0.0}
