@@ -45,8 +45,13 @@ import course_utils as cu
 from course_utils.data.text import PAD
 from course_utils.data.translation import collate
 from course_utils.lessons.bahdanau_attention import looks
+from course_utils.lessons.bahdanau_attention.links import (
+    alignment_error_rate,
+    links_both_ways,
+    links_of,
+)
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
-from course_utils.metrics import alignment_error_rate, links_both_ways, links_of, word_maps
+from course_utils.lessons.sequence_to_sequence.word_maps import word_maps
 
 cu.seed_everything(0)
 

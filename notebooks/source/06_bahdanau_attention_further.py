@@ -18,9 +18,13 @@ import torch
 from torch import nn
 
 import course_utils as cu
+from course_utils.lessons.bahdanau_attention.links import (
+    alignment_error_rate,
+    links_both_ways,
+    links_of,
+)
 from course_utils.lessons.sequence_to_sequence.real import real_run, show_real_maps
 from course_utils.lessons.sequence_to_sequence.small_world import small_world
-from course_utils.metrics import alignment_error_rate, links_both_ways, links_of
 
 cu.seed_everything(0)
 

@@ -35,7 +35,6 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.data.words import load_words
 from course_utils.lessons.self_attention import written_out
 from course_utils.lessons.self_attention.agreement import (
     ADJECTIVE,
@@ -44,7 +43,8 @@ from course_utils.lessons.self_attention.agreement import (
     VOCABULARY,
     make_sentences,
 )
-from course_utils.metrics import waiting_products
+from course_utils.lessons.self_attention.waiting import waiting_products
+from course_utils.lessons.self_attention.words import load_words
 
 cu.seed_everything(0)
 

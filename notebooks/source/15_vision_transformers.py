@@ -41,8 +41,8 @@ from torch.nn import functional as F
 import course_utils as cu
 from course_utils.data.images import ImageLoader
 from course_utils.lessons.vision_transformers import looking, training
-from course_utils.metrics import confusion_matrix, predict_classes
-from course_utils.models.vision import attention_rollout, cut_patches, join_patches
+from course_utils.lessons.vision_transformers.scores import confusion_matrix, predict_classes
+from course_utils.models.vision import cut_patches, join_patches
 from course_utils.train.losses import classification_loss
 
 cu.seed_everything(0)
@@ -755,7 +755,7 @@ def rollout(maps, keep=0.5):
 block_0 = [[0.5, 0.5, 0], [0, 1, 0], [0, 0.5, 0.5]]
 block_1 = [[0, 0, 1], [0, 1, 0], [0, 0, 1]]
 example = list(torch.tensor([block_0, block_1])[:, None, None])
-for one in (rollout, attention_rollout):
+for one in (rollout, looking.attention_rollout):
     print(f"by hand, {one.__name__}:", one(example)[0, 0].tolist())
 
 keep = 0.5  # try 0 … 1
