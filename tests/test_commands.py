@@ -130,7 +130,7 @@ def test_make_installs_once_and_again_after_a_change_of_what_is_needed(clone):
         run = run_make(clone, "lint", f"PYTHON={sys.executable}")
         assert run.returncode == 0, run.stderr
         lines = (clone / "installed").read_text().splitlines()
-        assert len(lines) == times
+        assert sum("pip install" in line for line in lines) == times
         if changed:
             now = time.time() - 10
             os.utime(clone / changed, (now, now))

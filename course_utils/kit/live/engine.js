@@ -130,20 +130,6 @@ globalThis.live_engine = (() => {
       return this.changed(name, this.linear(`${name}.out_proj`, merged));
     }
 
-    // What interventions.js changes: the scores of a head's query i, and what a place gives.
-    looks(name, h, i, scores) {
-      return scores;
-    }
-
-    changed(name, x) {
-      return x;
-    }
-
-    // What tells queries and keys their positions after the projection: nothing, where embeddings do.
-    place(head, position) {
-      return head;
-    }
-
     feedForward(name, x) {
       const activated = this.linear(`${name}.0`, x).map((row) => row.map((h) => Math.max(0, h)));
       return this.linear(`${name}.3`, activated);
@@ -164,8 +150,8 @@ globalThis.live_engine = (() => {
     // The end of each layer.
     think(name, x) {
       const place = `${name}.feed_forward`;
-      const think = (y) => this.changed(place, this.feedForward(place, y));
-      return this.changed(`${name}.residual`, this.residual(`${name}.around_feed_forward`, x, think));
+      const net = (y) => this.changed(place, this.feedForward(place, y));
+      return this.changed(`${name}.residual`, this.residual(`${name}.around_feed_forward`, x, net));
     }
 
     decoderLayer(name, x, memory, cache) {
@@ -178,6 +164,14 @@ globalThis.live_engine = (() => {
       return this.think(name, this.residual(`${name}.around_cross`, x, look));
     }
   }
+
+  // Others change: the scores of a head's query i, what a place gives (interventions.js), and what tells
+  // queries and keys their positions after the projection (nothing, where embeddings do).
+  Object.assign(Network.prototype, {
+    looks: (name, h, i, scores) => scores,
+    changed: (name, x) => x,
+    place: (head, position) => head,
+  });
 
   // The Transformer -----------------------------------------------------------------------------
 
