@@ -352,6 +352,8 @@ def test_a_warning_is_fatal_and_only_what_changed_is_rendered_again(small):
             "asks another host: https://cdn.example/x.js",
         ),
         ('<link rel="stylesheet" href="//cdn.example/x.css">', "asks another host"),
+        ("<details><summary><i></i></summary>More</details>", "a fold has no name: More"),
+        ('<summary aria-label="More"><i></i></summary><summary>Code</summary>', None),
         ("<pre>Traceback (most recent call last)</pre>", "shows a traceback"),
         (
             f'<p>\n<div class="cu-explorer"><p>{"x" * MAX_BYTES}</p></div>',

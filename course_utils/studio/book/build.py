@@ -1,6 +1,7 @@
 """From the manifest to ``_build/html``."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -76,6 +77,7 @@ def _build(course: Manifest, out: Path) -> Path:
         if file.is_file() and file.name not in texts:
             file.unlink()
     _render(source, out)
+    _name_toggles(html)
     if alive:
         # Beside the pages: Sphinx puts what is in _static into all of them.
         for name, text in scripts().items():
@@ -123,6 +125,16 @@ def _write(path: Path, text: str) -> None:
     if _differs(path, text):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+TOGGLE = re.compile(r"(<a [^>]*>([^<]*)</a><details[^>]*><summary)>")
+"""A chapter in the side bar, and the arrow that shows its further page: the theme gives that no name."""
+
+
+def _name_toggles(html: Path) -> None:
+    for page in html.glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        _write(page, TOGGLE.sub(r'\1 aria-label="Pages below \2">', text))
 
 
 def _forget(out: Path) -> None:

@@ -38,12 +38,17 @@ def check(html: Path, course: Manifest) -> list[str]:
 
 
 def page_problems(text: str) -> list[str]:
-    """What is wrong with one page: pictures without alt text, other hosts, heavy explorers, tracebacks."""
+    """What is wrong with one page: pictures or folds without a name, other hosts, heavy explorers, tracebacks."""
     page = BeautifulSoup(text, "html.parser")
     problems = [
         f"a picture has no alt text: {image.get('src', '')[:80]}"
         for image in page.find_all("img")
         if not image.get("alt", "").strip()
+    ]
+    problems += [
+        f"a fold has no name: {fold.parent.get_text()[:80]}"
+        for fold in page.find_all("summary")
+        if not (fold.get("aria-label") or fold.get_text(strip=True))
     ]
     loaded = [*page.find_all(src=FAR), *page.find_all("link", href=FAR)]
     problems += [f"asks another host: {tag.get('src') or tag['href']}" for tag in loaded]
