@@ -6,7 +6,6 @@ later models put in their place).
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -69,22 +68,11 @@ class Residual(nn.Module):
         embed_dim: size of what is normalized.
         dropout: probability with which an output of the sublayer is dropped.
         norm_first: which order.
-        norm: "layer" (LayerNorm), or "rms" (RMSNorm; Zhang and Sennrich, 2019).
-
-    Raises:
-        ValueError: no norm has this name.
     """
 
-    def __init__(
-        self,
-        embed_dim: int,
-        *,
-        dropout: float = 0.0,
-        norm_first: bool = True,
-        norm: str = "layer",
-    ):
+    def __init__(self, embed_dim: int, *, dropout: float = 0.0, norm_first: bool = True):
         super().__init__()
-        self.norm = make_norm(norm, embed_dim)
+        self.norm = nn.LayerNorm(embed_dim)
         self.dropout = nn.Dropout(dropout)
         self.norm_first = norm_first
 
@@ -93,10 +81,6 @@ class Residual(nn.Module):
         if self.norm_first:
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
-
-    def read(self, x: Tensor) -> Tensor:
-        """What a sublayer reads of x: norm(x) if the norm comes first."""
-        return self.norm(x) if self.norm_first else x
 
 
 class EncoderLayer(nn.Module):
@@ -112,7 +96,7 @@ class EncoderLayer(nn.Module):
         norm_first: whether the norm stands before each sublayer, as in GPT-2 and ViT, or after the
             sum, as in Vaswani et al. (2017) and by default in `nn.TransformerEncoderLayer`.
         activation: of the position-wise network: "relu", "gelu", or "swiglu" for a gated one.
-        norm: "layer" or "rms".
+        norm: "layer" (LayerNorm), or "rms" (RMSNorm; Zhang and Sennrich, 2019).
         rotary: whether queries and keys are turned by their positions (`positions.Rotation`).
         num_kv_heads: heads of keys and values, for grouped-query attention; `num_heads` by default.
         bias: whether the attention's projections have biases.
@@ -143,8 +127,10 @@ class EncoderLayer(nn.Module):
         self.feed_forward = make_feed_forward(
             embed_dim, ffn_dim, dropout=dropout, activation=activation
         )
-        around = partial(Residual, embed_dim, dropout=dropout, norm_first=norm_first, norm=norm)
-        self.around_attention, self.around_feed_forward = around(), around()
+        self.attention_norm = make_norm(norm, embed_dim)
+        self.feed_forward_norm = make_norm(norm, embed_dim)
+        self.dropout = nn.Dropout(dropout)
+        self.norm_first = norm_first
 
     @property
     def watched(self) -> bool:
@@ -171,16 +157,20 @@ class EncoderLayer(nn.Module):
         if self.rotary_dim is not None and rotation is None:
             start = 0 if cache is None else cache.length
             rotation = Rotation(x.shape[1], self.rotary_dim, start=start, device=x.device)
+        if context is not None and self.norm_first:
+            context = self.attention_norm(context)
 
         def attend(x: Tensor) -> Tensor:
-            keys = x if context is None else self.around_attention.read(context)
+            keys = x if context is None else context
             return self.attention(
                 x, keys, keys, attn_mask, is_causal=is_causal, cache=cache, encode=rotation
             )
 
-        # x + dropout(attend(norm(x))), or norm(x + dropout(attend(x))); then the same with the network
-        x = self.around_attention(x, attend)
-        return self.around_feed_forward(x, self.feed_forward)
+        if self.norm_first:
+            x = x + self.dropout(attend(self.attention_norm(x)))
+            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        x = self.attention_norm(x + self.dropout(attend(x)))
+        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
 
 
 @dataclass
@@ -228,8 +218,11 @@ class DecoderLayer(nn.Module):
         self.self_attention = MultiHeadAttention(embed_dim, num_heads)
         self.cross_attention = MultiHeadAttention(embed_dim, num_heads)
         self.feed_forward = FeedForward(embed_dim, ffn_dim, dropout=dropout)
-        around = partial(Residual, embed_dim, dropout=dropout, norm_first=norm_first)
-        self.around_self, self.around_cross, self.around_feed_forward = around(), around(), around()
+        self.self_attention_norm = nn.LayerNorm(embed_dim)
+        self.cross_attention_norm = nn.LayerNorm(embed_dim)
+        self.feed_forward_norm = nn.LayerNorm(embed_dim)
+        self.dropout = nn.Dropout(dropout)
+        self.norm_first = norm_first
 
     def forward(
         self,
@@ -256,10 +249,13 @@ class DecoderLayer(nn.Module):
             new = memory if source is None or source.length == 0 else None
             return self.cross_attention(x, new, new, memory_mask, cache=source)
 
-        # x + dropout(attend(norm(x))), or norm(x + dropout(attend(x))); then the same with the others
-        x = self.around_self(x, attend)
-        x = self.around_cross(x, look_at_source)
-        return self.around_feed_forward(x, self.feed_forward)
+        if self.norm_first:
+            x = x + self.dropout(attend(self.self_attention_norm(x)))
+            x = x + self.dropout(look_at_source(self.cross_attention_norm(x)))
+            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        x = self.self_attention_norm(x + self.dropout(attend(x)))
+        x = self.cross_attention_norm(x + self.dropout(look_at_source(x)))
+        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
 
 
 def make_norm(name: str, embed_dim: int) -> nn.Module:

@@ -24,14 +24,14 @@ def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> N
     theirs.out_proj.load_state_dict(ours.out_proj.state_dict())
 
 
-def copy_rest(ours, theirs, residuals) -> None:
+def copy_rest(ours, theirs, norms) -> None:
     theirs.linear1.load_state_dict(ours.feed_forward[0].state_dict())
     theirs.linear2.load_state_dict(ours.feed_forward[3].state_dict())
-    for index, residual in enumerate(residuals, start=1):
+    for index, norm in enumerate(norms, start=1):
         with torch.no_grad():
-            residual.norm.weight.normal_(1, 0.1)
-            residual.norm.bias.normal_(0, 0.1)
-        getattr(theirs, f"norm{index}").load_state_dict(residual.norm.state_dict())
+            norm.weight.normal_(1, 0.1)
+            norm.bias.normal_(0, 0.1)
+        getattr(theirs, f"norm{index}").load_state_dict(norm.state_dict())
 
 
 def same_outputs_and_gradients(ours, theirs, inputs):
@@ -51,7 +51,7 @@ def test_encoder_layer_equals_pytorchs(norm_first):
     theirs = nn.TransformerEncoderLayer(16, 4, 24, batch_first=True, norm_first=norm_first)
     with torch.no_grad():
         copy_attention(ours.attention, theirs.self_attn)
-    copy_rest(ours, theirs, [ours.around_attention, ours.around_feed_forward])
+    copy_rest(ours, theirs, [ours.attention_norm, ours.feed_forward_norm])
     theirs.train()
     for module in theirs.modules():
         if isinstance(module, nn.Dropout):
@@ -70,7 +70,8 @@ def test_decoder_layer_equals_pytorchs(norm_first):
     with torch.no_grad():
         copy_attention(ours.self_attention, theirs.self_attn)
         copy_attention(ours.cross_attention, theirs.multihead_attn)
-    copy_rest(ours, theirs, [ours.around_self, ours.around_cross, ours.around_feed_forward])
+    norms = [ours.self_attention_norm, ours.cross_attention_norm, ours.feed_forward_norm]
+    copy_rest(ours, theirs, norms)
     x, memory = (torch.randn(3, n, 16, requires_grad=True) for n in (4, 5))
     lengths = torch.tensor([5, 2, 3])
     padding = torch.arange(5) >= lengths[:, None]

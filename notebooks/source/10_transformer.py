@@ -611,12 +611,13 @@ inputs = rows.source, rows.source_lens, rows.target_in
 for place in ("before", "after"):
     mine = Transformer(9, 9, **sizes, norm_first=place == "before")
     theirs = cu.Transformer(9, 9, **sizes, norm_first=place == "before")
-    theirs.load_state_dict(mine.state_dict())
+    theirs.load_state_dict(blocks.in_package_names(mine.state_dict()))
     cu.equal(mine, theirs, *inputs)
 print("source", *totals.names(rows.source[0]), "→", *totals.names(rows.target_out[0]))
 
 # %% [markdown]
 # Both orders are equal to `cu.Transformer`.
+# Its layers have no `Residual`: each sum is written out, with the norm beside the sublayer, so that the weights have other names.
 # Each vocabulary has five digits and four special tokens.
 # The last line is a pair of the task: 4, 4 + 1, 4 + 1 + 2, …
 #

@@ -531,7 +531,7 @@ cu.Drawing(
 # %% [markdown]
 # Here is a decoder that keeps them.
 # `rows` says from which beam each new beam goes on, and what is kept has to follow.
-# `around_self`, `around_cross` and `around_feed_forward` are the layer's residual connections with their norms.
+# `self_attention_norm`, `cross_attention_norm` and `feed_forward_norm` are the layer's norms, which stand before.
 # No causal mask is needed: nothing later is there to be hidden.
 
 
@@ -571,9 +571,9 @@ class Caching(nn.Module):
         def look_across(x):
             return self.attend(layer.cross_attention, x, *source, self.mask)
 
-        x = layer.around_self(x, look_back)
-        x = layer.around_cross(x, look_across)
-        return layer.around_feed_forward(x, layer.feed_forward)
+        x = x + look_back(layer.self_attention_norm(x))
+        x = x + look_across(layer.cross_attention_norm(x))
+        return x + layer.feed_forward(layer.feed_forward_norm(x))
 
     def forward(self, prefixes, rows):
         """Ids (beams, t) → log-probabilities of the next word (beams, words)."""

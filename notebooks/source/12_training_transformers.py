@@ -36,6 +36,7 @@ import torch
 from torch import nn
 
 import course_utils as cu
+from course_utils.layers import Residual
 from course_utils.lessons.training_transformers import inside
 from course_utils.lessons.training_transformers.runs import found, load_training_runs
 from course_utils.lessons.training_transformers.small_spanish import spanish_world
@@ -337,7 +338,7 @@ def double_and_exchange(x):
 rows = {"x": words}
 for order, norm_first in (("after", False), ("before", True)):
     rows[order] = Sublayer(2, norm_first)(words, double_and_exchange).detach()
-    mine, package = Sublayer(8, norm_first), cu.Residual(8, norm_first=norm_first)
+    mine, package = Sublayer(8, norm_first), Residual(8, norm_first=norm_first)
     cu.equal(mine, package, torch.randn(4, 8), double_and_exchange)
 pd.DataFrame({name: [f"({a:.1f}, {b:.1f})" for a, b in value.tolist()]
               for name, value in rows.items()})  # fmt: skip

@@ -300,15 +300,13 @@ class Block(nn.Module):
         super().__init__()
         self.attention = cu.MultiHeadAttention(embed_dim, num_heads)
         self.feed_forward = cu.FeedForward(embed_dim, 4 * embed_dim, activation="gelu")
-        self.around_attention = cu.Residual(embed_dim)  # x + f(norm(x))
-        self.around_feed_forward = cu.Residual(embed_dim)
+        self.attention_norm = nn.LayerNorm(embed_dim)
+        self.feed_forward_norm = nn.LayerNorm(embed_dim)
 
     def forward(self, x, cache=None):
-        def attend(x):
-            return self.attention(x, x, x, is_causal=True, cache=cache)
-
-        x = self.around_attention(x, attend)
-        return self.around_feed_forward(x, self.feed_forward)
+        y = self.attention_norm(x)
+        x = x + self.attention(y, y, y, is_causal=True, cache=cache)
+        return x + self.feed_forward(self.feed_forward_norm(x))
 
 
 # %%

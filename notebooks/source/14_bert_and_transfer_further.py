@@ -104,7 +104,7 @@ def as_pytorch(x, layer):
         32, 4, 128, dropout=0.0, activation="gelu", batch_first=True, norm_first=False
     )
     attention = layer.attention
-    norms = (layer.around_attention.norm, layer.around_feed_forward.norm)
+    norms = (layer.attention_norm, layer.feed_forward_norm)
     three = (attention.query_proj, attention.key_proj, attention.value_proj)
     state = {
         "self_attn.in_proj_weight": torch.cat([one.weight for one in three]),

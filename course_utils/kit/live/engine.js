@@ -138,20 +138,20 @@ globalThis.live_engine = (() => {
     // x + f(norm(x)), or, with the norm after, norm(x + f(x)).
     residual(name, x, sublayer) {
       const sum = (y) => x.map((row, i) => plus(row, y[i]));
-      if (this.config.norm_first ?? true) return sum(sublayer(this.norm(`${name}.norm`, x)));
-      return this.norm(`${name}.norm`, sum(sublayer(x)));
+      if (this.config.norm_first ?? true) return sum(sublayer(this.norm(`${name}_norm`, x)));
+      return this.norm(`${name}_norm`, sum(sublayer(x)));
     }
 
     encoderLayer(name, x, options) {
       const attend = (y) => this.attention(`${name}.attention`, y, y, options);
-      return this.think(name, this.residual(`${name}.around_attention`, x, attend));
+      return this.think(name, this.residual(`${name}.attention`, x, attend));
     }
 
     // The end of each layer.
     think(name, x) {
       const place = `${name}.feed_forward`;
       const net = (y) => this.changed(place, this.feedForward(place, y));
-      return this.changed(`${name}.residual`, this.residual(`${name}.around_feed_forward`, x, net));
+      return this.changed(`${name}.residual`, this.residual(place, x, net));
     }
 
     decoderLayer(name, x, memory, cache) {
@@ -160,8 +160,8 @@ globalThis.live_engine = (() => {
       const past = { causal: true, cache: cache.target };
       const attend = (y) => this.attention(`${name}.self_attention`, y, y, past);
       const look = (y) => this.attention(`${name}.cross_attention`, y, ...source);
-      x = this.residual(`${name}.around_self`, x, attend);
-      return this.think(name, this.residual(`${name}.around_cross`, x, look));
+      x = this.residual(`${name}.self_attention`, x, attend);
+      return this.think(name, this.residual(`${name}.cross_attention`, x, look));
     }
   }
 

@@ -4,13 +4,13 @@ They are here to be measured against the standard form, not to be used.
 """
 
 import math
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_utils.attention import MultiHeadAttention, causal_mask, masked_softmax
+from course_utils.layers import DecoderLayer
 from course_utils.models.transformer import Transformer
 
 
@@ -57,16 +57,18 @@ class Sliced(nn.Linear):
         return F.linear(x, torch.block_diag(*self.weight), self.bias)
 
 
-class WithoutShortcut(nn.Module):
-    """norm(f(x)) where norm(x + f(x)) should be."""
+class WithoutShortcut(DecoderLayer):
+    """Around the cross-attention norm(f(x)) where norm(x + f(x)) should be."""
 
-    def __init__(self, norm: nn.Module):
-        super().__init__()
-        self.norm = norm
-
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """(batch, length, embed_dim) → the same shape."""
-        return self.norm(sublayer(x))
+    def forward(self, x, memory, attn_mask=None, memory_mask=None, *, is_causal=False, cache=None):
+        """As `DecoderLayer.forward`, with the norm after the sum."""
+        seen, source = (cache.target, cache.source) if cache else (None, None)
+        said = self.self_attention(x, x, x, attn_mask, is_causal=is_causal, cache=seen)
+        x = self.self_attention_norm(x + self.dropout(said))
+        new = memory if source is None or source.length == 0 else None
+        read = self.cross_attention(x, new, new, memory_mask, cache=source)
+        x = self.cross_attention_norm(read)
+        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
 
 
 SHORTCUTS = ("sliced heads", "scaled after softmax", "zeroed mask", "no residual around cross")
@@ -80,11 +82,12 @@ def take_shortcut(model: Transformer, shortcut: str) -> Transformer:
     """
     if shortcut not in SHORTCUTS:
         raise ValueError(f"shortcut={shortcut!r} is unknown; there are {', '.join(SHORTCUTS)}")
+    if shortcut == "no residual around cross":
+        for layer in model.decoder:
+            layer.__class__ = WithoutShortcut
     for layer in [*model.encoder, *model.decoder]:
         for name, part in list(layer.named_children()):
-            if name == "around_cross" and shortcut == "no residual around cross":
-                layer.around_cross = WithoutShortcut(part.norm)
-            elif isinstance(part, MultiHeadAttention) and shortcut == "sliced heads":
+            if isinstance(part, MultiHeadAttention) and shortcut == "sliced heads":
                 _slice(part)
             elif isinstance(part, MultiHeadAttention) and shortcut == "scaled after softmax":
                 setattr(layer, name, _remade(part, ScaledAfterSoftmax))

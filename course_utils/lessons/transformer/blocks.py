@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from course_utils.layers import DecoderLayer, Residual
+
 
 def three_sublayers(
     block: nn.Module,
@@ -17,7 +19,7 @@ def three_sublayers(
     """Masked self-attention, cross-attention, position-wise network, each inside its residual.
 
     Args:
-        block: with the parts of `layers.DecoderLayer`.
+        block: with the parts of `layers.DecoderLayer`, and a residual around each sublayer.
         x: (batch, n, embed_dim), the target's tokens.
         memory: (batch, m, embed_dim), what the encoder made of the source.
         attn_mask: which target tokens see which.
@@ -29,6 +31,35 @@ def three_sublayers(
     x = block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
     x = block.around_cross(x, lambda y: block.cross_attention(y, memory, memory, memory_mask))
     return block.around_feed_forward(x, block.feed_forward)
+
+
+RESIDUALS = {
+    "around_attention": "attention",
+    "around_self": "self_attention",
+    "around_cross": "cross_attention",
+    "around_feed_forward": "feed_forward",
+}
+"""The residuals of the chapter's blocks, and their sublayers."""
+
+
+def around_sublayers(layer: DecoderLayer) -> DecoderLayer:
+    """The package's layer with the residuals of the chapter's block beside its norms, which they share."""
+    for name, sublayer in RESIDUALS.items():
+        if hasattr(layer, sublayer):
+            residual = Residual(1, dropout=layer.dropout.p, norm_first=layer.norm_first)
+            residual.norm = getattr(layer, f"{sublayer}_norm")
+            setattr(layer, name, residual)
+    return layer
+
+
+def in_package_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of the chapter's model by the names of `cu.Transformer`, whose layers own the norms."""
+    found = {}
+    for name, weight in weights.items():
+        for residual, sublayer in RESIDUALS.items():
+            name = name.replace(f"{residual}.norm", f"{sublayer}_norm")
+        found[name] = weight
+    return found
 
 
 PARTS = {

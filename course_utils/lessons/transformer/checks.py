@@ -6,11 +6,12 @@ from course_utils.attention import causal_mask, padding_mask
 from course_utils.kit.answers import on_paper
 from course_utils.kit.check import Check, Unmet, expect, expect_close, expect_shape
 from course_utils.layers import DecoderLayer
+from course_utils.lessons.transformer.blocks import around_sublayers
 
 
 def _decoder(*, norm_first: bool = True):
     """A block with random norms and biases, six target tokens, four of the source; two of these are padding once."""
-    block = DecoderLayer(12, 3, 24, dropout=0.0, norm_first=norm_first)
+    block = around_sublayers(DecoderLayer(12, 3, 24, dropout=0.0, norm_first=norm_first))
     with torch.no_grad():
         for parameter in block.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))

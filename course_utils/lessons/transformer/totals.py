@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from course_utils.attention import causal_mask
 from course_utils.data.text import BOS, EOS, PAD
 from course_utils.data.translation import Batch
+from course_utils.layers import DecoderLayer, EncoderLayer
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import evaluating
 from course_utils.train.losses import translation_loss
@@ -126,22 +127,30 @@ class _Nothing(nn.Module):
         return x
 
 
-class _Skipped(nn.Module):
-    """In the place of a residual: the sublayer is left out."""
+class _Silent(nn.Module):
+    """In the place of a network: it adds nothing."""
 
-    def forward(self, x: Tensor, sublayer) -> Tensor:
-        return x
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.zeros_like(x)
 
 
-class _Replaced(nn.Module):
-    """In the place of a residual: f(norm(x)), without x."""
+class _EncoderWithoutSums(EncoderLayer):
+    """f(norm(x)) in the place of x + f(norm(x))."""
 
-    def __init__(self, norm: nn.Module):
-        super().__init__()
-        self.norm = norm
+    def forward(self, x, attn_mask=None, **options):
+        y = self.attention_norm(x)
+        x = self.attention(y, y, y, attn_mask)
+        return self.feed_forward(self.feed_forward_norm(x))
 
-    def forward(self, x: Tensor, sublayer) -> Tensor:
-        return sublayer(self.norm(x))
+
+class _DecoderWithoutSums(DecoderLayer):
+    """f(norm(x)) in the place of x + f(norm(x))."""
+
+    def forward(self, x, memory, attn_mask=None, memory_mask=None, *, is_causal=False, cache=None):
+        y = self.self_attention_norm(x)
+        x = self.self_attention(y, y, y, attn_mask, is_causal=is_causal)
+        x = self.cross_attention(self.cross_attention_norm(x), memory, memory, memory_mask)
+        return self.feed_forward(self.feed_forward_norm(x))
 
 
 class _BatchNorm(nn.BatchNorm1d):
@@ -173,27 +182,18 @@ def without(kind: str, seed: int) -> Transformer:
     if kind == "no positions":
         model.positions = _Nothing()
     for block in (*model.encoder, *model.decoder):
-        for name, residual in list(block.named_children()):
-            if name.startswith("around"):
-                _change(block, name, residual, kind)
-    for name in ("encoder_norm", "decoder_norm"):
-        if kind == "no layer norms":
-            setattr(model, name, nn.Identity())
-        elif kind == "batch norm for layer norm":
-            setattr(model, name, _BatchNorm(SIZES["embed_dim"]))
+        if kind == "no position-wise networks":
+            block.feed_forward, block.feed_forward_norm = _Silent(), nn.Identity()
+        elif kind == "no residual connections":
+            encodes = isinstance(block, EncoderLayer)
+            block.__class__ = _EncoderWithoutSums if encodes else _DecoderWithoutSums
+    for part in (model, *model.encoder, *model.decoder):
+        for name in [name for name, _ in part.named_children() if name.endswith("_norm")]:
+            if kind == "no layer norms":
+                setattr(part, name, nn.Identity())
+            elif kind == "batch norm for layer norm":
+                setattr(part, name, _BatchNorm(SIZES["embed_dim"]))
     return model
-
-
-def _change(block: nn.Module, name: str, residual: nn.Module, kind: str) -> None:
-    if kind == "no residual connections":
-        setattr(block, name, _Replaced(residual.norm))
-    elif kind == "no layer norms":
-        residual.norm = nn.Identity()
-    elif kind == "batch norm for layer norm":
-        residual.norm = _BatchNorm(SIZES["embed_dim"])
-    elif kind == "no position-wise networks" and name == "around_feed_forward":
-        setattr(block, name, _Skipped())
-        block.feed_forward = nn.Identity()
 
 
 @torch.no_grad()
