@@ -91,7 +91,7 @@ def test_logits_and_weights_are_pytorchs(page: Page):
         ("others", "causal = false", "causal = true"),
         ("others", "if (!this.config.rotary) return head", "return head"),
         ("others", "value * Math.cos(angle) + other", "value * Math.cos(angle) - other"),
-        ("engine", 'this.norm(`${name}.norm`, x)', "x"),
+        ("engine", 'this.norm(`${name}_norm`, x)', "x"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_found(page: Page, name, old, new):
