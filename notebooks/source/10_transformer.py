@@ -616,8 +616,7 @@ for place in ("before", "after"):
 print("source", *totals.names(rows.source[0]), "→", *totals.names(rows.target_out[0]))
 
 # %% [markdown]
-# Both orders are equal to `cu.Transformer`.
-# Its layers have no `Residual`: each sum is written out, with the norm beside the sublayer, so that the weights have other names.
+# Both orders are equal to `cu.Transformer`, which writes each sum out: its weights have other names.
 # Each vocabulary has five digits and four special tokens.
 # The last line is a pair of the task: 4, 4 + 1, 4 + 1 + 2, …
 #
