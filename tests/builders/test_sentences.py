@@ -52,26 +52,19 @@ def test_the_file_has_notes_then_three_columns():
     assert TEXT.endswith("\n") and "\r" not in TEXT and "\ufeff" not in TEXT
 
 
-def test_english_sentences_are_distinct():
+def test_no_sentence_stands_twice_in_its_place():
     assert len({tuple(tokenize(sentence)) for sentence in ENGLISH}) == len(ROWS)
-
-
-@pytest.mark.parametrize("column", [1, 2])
-def test_translations_of_a_sentence_are_distinct(column):
     for row in ROWS:
-        assert len({tuple(tokenize(text)) for text in row[column]}) == len(row[column]), row
-
-
-@pytest.mark.parametrize("sentences", [ENGLISH, FRENCH, SPANISH], ids=["en", "fr", "es"])
-def test_sentences_have_two_to_ten_tokens(sentences):
-    assert [s for s in sentences if not 2 <= len(tokenize(s)) <= 10] == []
+        for texts in row[1:]:
+            assert len({tuple(tokenize(text)) for text in texts}) == len(texts), row
 
 
 @pytest.mark.parametrize(
     ("language", "sentences"), [("en", ENGLISH), ("fr", FRENCH), ("es", SPANISH)]
 )
-def test_sentences_are_written_cleanly(language, sentences):
+def test_sentences_are_short_and_written_cleanly(language, sentences):
     for sentence in sentences:
+        assert 2 <= len(tokenize(sentence)) <= 10, sentence
         assert set(sentence.lower()) <= ALLOWED[language], sentence
         assert sentence == sentence.strip() and "  " not in sentence, sentence
         assert sentence.lstrip("¿¡")[0].isupper(), sentence
@@ -92,30 +85,10 @@ def test_spanish_marks_open_and_close():
         assert not re.search(r"[¿¡]\s|\s[?!]", sentence), sentence
 
 
-@pytest.mark.parametrize(
-    ("english", "french", "spanish"),
-    [
-        ("Go.", "Va\u202f!", "¡Vete!"),
-        ("I lost.", "J'ai perdu.", "Perdí."),
-        ("He's calm.", "Il est calme.", "Está tranquilo."),
-        ("I'm home.", "Je suis chez moi.", "Estoy en casa."),
-    ],
-)
-def test_the_four_sentences_of_the_lectures_are_there(english, french, spanish):
-    row = ROWS[ENGLISH.index(english)]
-    assert french == row[1][0] and spanish == row[2][0]  # what models are trained on
-
-
-@pytest.mark.parametrize("pattern", UNELIDED)
-def test_french_elides_and_contracts(pattern):
-    assert offenders(pattern, FRENCH) == []
-
-
-@pytest.mark.parametrize(
-    "pattern", [r"\ba el\b", r"\bde el\b", r"\by (i|hi)", r"\bo (o|ho)", r"\bcon (mí|ti)\b"]
-)
-def test_spanish_contracts(pattern):
-    assert offenders(pattern, SPANISH) == []
+def test_french_and_spanish_elide_and_contract():
+    assert [s for pattern in UNELIDED for s in offenders(pattern, FRENCH)] == []
+    uncontracted = (r"\ba el\b", r"\bde el\b", r"\by (i|hi)", r"\bo (o|ho)", r"\bcon (mí|ti)\b")
+    assert [s for pattern in uncontracted for s in offenders(pattern, SPANISH)] == []
 
 
 @pytest.mark.parametrize(("language", "column"), [("fr", 1), ("es", 2)])
@@ -132,24 +105,16 @@ def test_loading_gives_every_translation_in_order(language, column):
 
 PRONOUN = r"(?:él|ella|ellos|ellas)\b"
 READS_AS_ANOTHER_WORD = {"Ella nada."}  # "Nada." is "Nothing."
-YES_OR_NO = r"(Are|Can|Could|Did|Do|Have|Will|Would) you "
 FRENCH_GENDERS = """fatigué fatiguée|français française|prêt prête|occupé occupée|seul seule|sûr sûre|
     heureux heureuse|content contente|fâché fâchée|marié mariée|patient patiente|fier fière|grand grande|
     prudent prudente|gentil gentille|sérieux sérieuse|allé allée|amusé amusée|venu venue"""
 SPANISH_GENDERS = """cansado cansada|francés francesa|listo lista|ocupado ocupada|solo sola|seguro segura|
     contento contenta|enfadado enfadada|enojado enojada|casado casada|orgulloso orgullosa|alto alta|
     equivocado equivocada"""
-VOSOTROS = r"([aeiáéí]d(me|nos|l[aeo]|mel[ao]|sel[ao])?|[aeíá]os(lo)?|[aáeéo]is|\wís)\b"
-USTEDES = r"n(me|nos|se|l[aeo]|sel[ao]|mel[ao])?\b"
 
 
 def pairs(text):
     return [tuple(pair.split()) for pair in text.split("|")]
-
-
-def having(pattern, column):
-    """Rows of which some translation has the pattern."""
-    return [row for row in ROWS if offenders(pattern, row[column])]
 
 
 def without_subject(sentence):
@@ -172,25 +137,6 @@ def test_a_spanish_subject_may_be_named():
             assert offenders(rf"^((Antes|A) )?{PRONOUN}", spanish), english
 
 
-@pytest.mark.parametrize("pronoun", ["tu", "vous", "il", "elle"])
-def test_french_asks_as_people_do(pronoun):
-    """Whatever is asked with an inverted subject is also asked without."""
-    for english, french, _ in ROWS:
-        asked = offenders(rf"-{pronoun}\b.*\?", french)
-        straight = [s for s in french if s not in asked]
-        others = {"il": "il|ce|c", "elle": "elle|ce|c"}.get(pronoun, pronoun)
-        if asked:
-            assert offenders(rf"\b({others})\b", straight), english
-
-
-def test_french_yes_or_no_questions_are_asked_in_three_ways():
-    for english, french, _ in ROWS:
-        if re.match(YES_OR_NO, english):
-            assert re.match("(Tu|Ça) ", french[0]), english
-            assert offenders(r"^Est-ce que (tu|ça te) ", french), english
-            assert offenders(r"\w-tu\b", french), english
-
-
 @pytest.mark.parametrize(
     ("column", "genders", "speaker"),
     [
@@ -205,23 +151,10 @@ def test_french_yes_or_no_questions_are_asked_in_three_ways():
 )
 def test_i_and_you_are_men_and_women(column, genders, speaker):
     for man, woman in pairs(genders):
-        assert having(rf"\b{man}\b", column)
+        assert any(offenders(rf"\b{man}\b", row[column]) for row in ROWS)
         for row in ROWS:
             for sentence in offenders(rf"\b({speaker})\b.*\b{man}\b", row[column]):
                 assert re.sub(rf"\b{man}\b", woman, sentence) in row[column], row[0]
-
-
-def test_spanish_commands_are_given_to_several():
-    for english, french, spanish in ROWS:
-        commands = offenders(r"^(Ne |N')?(me |m'|te |le |lui |y )*\w+[^r]ez\b[^?]*$", french)
-        if commands and "vous" not in commands[0].split() and not re.search(r"\byou\b", english):
-            assert offenders(VOSOTROS, spanish) and offenders(USTEDES, spanish), english
-
-
-def test_spanish_verbs_with_you_are_said_to_several():
-    for english, _, spanish in ROWS:
-        if re.match(YES_OR_NO + "(?!like)", english) and offenders(r"\busted\b", spanish):
-            assert offenders(r"\bustedes\b", spanish) and offenders(VOSOTROS, spanish), english
 
 
 @pytest.mark.parametrize(("language", "column"), [("fr", 1), ("es", 2)])
