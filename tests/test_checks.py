@@ -41,7 +41,6 @@ from course_utils.kit.collection import Collection
 from course_utils.pooling import leave_one_out
 from course_utils.studio import manifest
 
-MISTAKES_PER_CHECK = 3
 TESTS = Path(__file__).resolve().parent
 CHAPTERS = manifest.load(files=False).chapters
 
@@ -139,6 +138,11 @@ def _mistakes(chapter: manifest.Chapter) -> dict[str, list[Callable]]:
     return getattr(_seeded(chapter), "MISTAKES", {})
 
 
+def _on_paper(exercise: Exercise) -> dict[str, object]:
+    """A wrong answer for each letter; empty where the exercise asks for a function."""
+    return getattr(_seeded(exercise.chapter), "ON_PAPER", {}).get(exercise.check, {})
+
+
 EXERCISES = [exercise for chapter in CHAPTERS for exercise in _exercises(chapter)]
 MISTAKES = [
     pytest.param(name, mistake, id=f"{chapter.slug}-{name}-{mistake.__name__}")
@@ -176,13 +180,6 @@ def test_each_check_belongs_to_exactly_one_exercise():
     assert Counter(exercise.check for exercise in EXERCISES) == Counter(
         dict.fromkeys(dir(cu.checks), 1)
     )
-
-
-@each_chapter
-def test_each_check_of_a_chapter_has_seeded_mistakes(chapter):
-    seeded = {name: len(mistakes) for name, mistakes in _mistakes(chapter).items()}
-    assert seeded.keys() == {e.check for e in EXERCISES if e.chapter == chapter}
-    assert all(count >= MISTAKES_PER_CHECK for count in seeded.values()), seeded
 
 
 @each_exercise
@@ -245,22 +242,26 @@ def test_a_likely_mistake_gets_the_property_and_the_first_hint_that_fit_it(chapt
     assert hint in report.hint
 
 
-@each_check
-def test_each_property_catches_a_seeded_mistake(name):
+@pytest.mark.parametrize("exercise", [e for e in EXERCISES if _on_paper(e)], ids=str)
+def test_a_wrong_answer_on_paper_is_found_at_its_letter(exercise):
+    check, wrong = getattr(cu.checks, exercise.check), _on_paper(exercise)
+    right = exercise.run(exercise.solution)()
+    assert [f"({letter})" for letter in wrong] == [p.sentence[:3] for p in check.properties]
+    for place, answer in enumerate(wrong.values()):
+        report = check(
+            lambda place=place, answer=answer: [*right[:place], answer, *right[place + 1 :]]
+        )
+        assert report.held == place and report.also == tuple(range(place + 1, len(right)))
+
+
+@pytest.mark.parametrize("exercise", [e for e in EXERCISES if not _on_paper(e)], ids=str)
+def test_each_property_catches_a_seeded_mistake(exercise):
     """Tried alone: a property that no mistake fails proves nothing."""
-    mistakes = [parameter.values[1] for parameter in MISTAKES if parameter.values[0] == name]
-    idle = [
-        prop.sentence
-        for prop in getattr(cu.checks, name).properties
-        if all(_alone(prop)(mistake).passed for mistake in mistakes)
-    ]
-    assert not idle, f"no mistake in tests/mistakes fails {idle}"
-
-
-def _alone(prop) -> Check:
-    check = Check("alone")
-    check.must(prop.sentence, hint=prop.hints)(prop.test)
-    return check
+    for prop in getattr(cu.checks, exercise.check).properties:
+        alone = Check("alone")
+        alone.must(prop.sentence, hint=prop.hints)(prop.test)
+        mistakes = _mistakes(exercise.chapter)[exercise.check]
+        assert not all(alone(m).passed for m in mistakes), f"no mistake fails “{prop.sentence}”"
 
 
 def _raises(*args, **kwargs):

@@ -24,17 +24,6 @@ def no_end_mark(word, merges):
     return pieces
 
 
-def longest_first(word, merges):
-    """Takes the longest known piece at each place, as other algorithms do."""
-    known = {left + right for left, right in merges} | {*word, "␣"}
-    rest, pieces = word + "␣", []
-    while rest:
-        size = max(n for n in range(1, len(rest) + 1) if rest[:n] in known or n == 1)
-        pieces.append(rest[:size])
-        rest = rest[size:]
-    return pieces
-
-
 def first_place_only(word, merges):
     """Merges each pair once."""
     pieces = [*word, "␣"]
@@ -46,30 +35,12 @@ def first_place_only(word, merges):
     return pieces
 
 
-def newest_first(word, merges):
-    """Applies the merges from the last to the first, until nothing changes."""
-    pieces, before = [*word, "␣"], None
-    while pieces != before:
-        before = list(pieces)
-        for left, right in reversed(merges):
-            pieces = _apply(pieces, left, right)
-    return pieces
-
-
 def uses_the_merges_up(word, merges):
     """Empties the caller's list."""
     pieces = [*word, "␣"]
     while merges:
         pieces = _apply(pieces, *merges.pop(0))
     return pieces
-
-
-def joins_text(word, merges):
-    """Replaces in the text of the pieces, and so joins parts of pieces, too."""
-    pieces = " ".join([*word, "␣"])
-    for left, right in merges:
-        pieces = pieces.replace(f"{left} {right}", left + right)
-    return pieces.split(" ")
 
 
 def same_letters(word, merges):
@@ -84,34 +55,6 @@ def same_letters(word, merges):
     return pieces
 
 
-# counted_on_paper -------------------------------------------------------------------------------
-
-
-def relative_frequencies():
-    """Counts without smoothing."""
-    return [2 / 7, 2 / 3, 0, 4, 512]
-
-
-def the_loss_instead():
-    """Forgets the exponential in (d) and (e)."""
-    return [0.3, 0.52, 0.2, 1.39, 6.24]
-
-
-def mean_of_probabilities():
-    """The inverse of the mean probability."""
-    return [0.3, 0.52, 0.2, 3.43, 512]
-
-
-def new_pairs_impossible():
-    """A pair that was never seen gets nothing."""
-    return [0.3, 0.52, 0.0, 4, 512]
-
-
-def lower_order_unsmoothed():
-    """Relative frequencies for P₁ inside P₂."""
-    return [0.3, (2 + 2 * 2 / 7) / 5, 0.2, 4, 512]
-
-
 # fixed_windows ----------------------------------------------------------------------------------
 
 
@@ -120,20 +63,6 @@ def not_fixed(stream, length, count, generator):
     starts = torch.randint(len(stream) - length, (count, 1), generator=generator)
     tokens = stream[starts + torch.arange(length)]
     return tokens, tokens.roll(-1, dims=1)
-
-
-def same_token(stream, length, count, generator):
-    """Asks for the token itself."""
-    starts = torch.randint(len(stream) - length, (count, 1), generator=generator)
-    tokens = stream[starts + torch.arange(length)]
-    return tokens, tokens
-
-
-def next_number(stream, length, count, generator):
-    """Adds 1 to each token: right for the text 0, 1, 2, … of the chapter's test alone."""
-    starts = torch.randint(len(stream) - length, (count, 1), generator=generator)
-    tokens = stream[starts + torch.arange(length)]
-    return tokens, tokens + 1
 
 
 def last_place_left_out(stream, length, count, generator):
@@ -184,13 +113,6 @@ def new_tokens_only(model, prompt, steps, temperature=1.0, top_k=None, generator
     return _generate(model, prompt, steps, temperature, top_k, generator, joined=False)
 
 
-def all_read_again(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-    """Puts the whole text into the cache at each step."""
-    return _generate(
-        model, prompt, steps, temperature, top_k, generator, fed=lambda text, new: text
-    )
-
-
 @torch.no_grad()
 def no_memory(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
     """Begins with an empty cache at each step: right, and slow."""
@@ -235,21 +157,6 @@ def generator_forgotten(model, prompt, steps, temperature=1.0, top_k=None, gener
 
 
 # nucleus_probs ----------------------------------------------------------------------------------
-
-
-def crossing_token_dropped(probs, p):
-    """Keeps tokens while their sum is at most p: short of p, and nothing for a small one."""
-    ordered, order = probs.sort(dim=-1, descending=True)
-    kept = ordered.masked_fill(ordered.cumsum(dim=-1) > p, 0.0)
-    kept = kept / kept.sum(dim=-1, keepdim=True).clamp(min=1e-9)
-    return torch.zeros_like(probs).scatter(-1, order, kept)
-
-
-def not_normalized(probs, p):
-    """Forgets to divide."""
-    ordered, order = probs.sort(dim=-1, descending=True)
-    kept = ordered.masked_fill(ordered.cumsum(dim=-1) - ordered >= p, 0.0)
-    return torch.zeros_like(probs).scatter(-1, order, kept)
 
 
 def left_sorted(probs, p):
@@ -306,26 +213,9 @@ def reads_the_last_too(model, prompt, steps, temperature=1.0, top_k=None, genera
 
 
 MISTAKES = {
-    "encode_word": [
-        no_end_mark,
-        longest_first,
-        first_place_only,
-        newest_first,
-        uses_the_merges_up,
-        joins_text,
-        same_letters,
-    ],
-    "counted_on_paper": [
-        relative_frequencies,
-        the_loss_instead,
-        mean_of_probabilities,
-        new_pairs_impossible,
-        lower_order_unsmoothed,
-    ],
+    "encode_word": [no_end_mark, first_place_only, uses_the_merges_up, same_letters],
     "fixed_windows": [
         not_fixed,
-        same_token,
-        next_number,
         last_place_left_out,
         last_start_left_out,
         wrapped,
@@ -335,7 +225,6 @@ MISTAKES = {
         reads_all_each_time,
         reads_the_last_too,
         new_tokens_only,
-        all_read_again,
         no_memory,
         forgets_all,
         always_the_best,
@@ -343,14 +232,17 @@ MISTAKES = {
         top_k_forgotten,
         generator_forgotten,
     ],
-    "nucleus_probs": [
-        crossing_token_dropped,
-        not_normalized,
-        left_sorted,
-        likely_enough,
-        one_nucleus_for_all,
-        ties_kept,
-    ],
+    "nucleus_probs": [left_sorted, likely_enough, one_nucleus_for_all, ties_kept],
+}
+
+ON_PAPER = {
+    "counted_on_paper": {
+        "a": 2 / 7,  # counts without smoothing
+        "b": 18 / 35,  # relative frequencies for P₁ inside P₂
+        "c": 0.0,  # a pair that was never seen gets nothing
+        "d": 3.43,  # the inverse of the mean probability
+        "e": 6.24,  # forgets the exponential
+    },
 }
 
 ANSWERS = {

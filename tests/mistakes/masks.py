@@ -4,53 +4,9 @@ import math
 
 import torch
 
-import course_utils as cu
 from course_utils import attention
 
-# predicted_pairs --------------------------------------------------------------------------------
-
-
-def without_the_diagonal():
-    """Nobody sees itself, in (a)."""
-    return [15, 24, 18, 10, 2]
-
-
-def words_as_queries_only():
-    """Takes padded queries out, in (b)."""
-    return [21, 16, 18, 10, 2]
-
-
-def triangle_of_the_words():
-    """1 + 2 + 3 + 4 in (c): no rows for the padded queries."""
-    return [21, 24, 10, 10, 2]
-
-
-def padding_still_at_the_end():
-    """Counts (d) as (c)."""
-    return [21, 24, 18, 18, 2]
-
-
-def padding_sees_itself():
-    """No row of (d) is empty, if padding may look at itself."""
-    return [21, 24, 18, 10, 0]
-
-
 # my_masked_softmax ------------------------------------------------------------------------------
-
-
-def opposite_polarity(scores, attn_mask):
-    """True taken for "forbidden"."""
-    return scores.masked_fill(attn_mask, -math.inf).softmax(dim=-1)
-
-
-def softmax_over_queries(scores, attn_mask):
-    """Normalizes down the columns."""
-    return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-2)
-
-
-def zeroes_the_scores(scores, attn_mask):
-    """A score of 0 still has the exponential 1."""
-    return (scores * attn_mask).softmax(dim=-1)
 
 
 def multiplies_afterwards(scores, attn_mask):
@@ -68,17 +24,6 @@ def needs_a_mask_of_full_size(scores, attn_mask):
 def writes_into_the_scores(scores, attn_mask):
     """masked_fill_ with an underscore changes the caller's tensor."""
     return scores.masked_fill_(~attn_mask, -math.inf).softmax(dim=-1)
-
-
-def minus_a_million(scores, attn_mask):
-    """-1e6 is not minus infinity."""
-    return scores.masked_fill(~attn_mask, -1e6).softmax(dim=-1)
-
-
-def renormalizes(scores, attn_mask):
-    """Softmax over all keys, then mask and divide: 0/0 where the permitted scores are far below."""
-    weights = scores.softmax(dim=-1) * attn_mask
-    return weights / weights.sum(dim=-1, keepdim=True)
 
 
 def renormalizes_with_epsilon(scores, attn_mask):
@@ -100,17 +45,6 @@ def answers_in_float32(scores, attn_mask):
 def minus_infinity(scores, attn_mask):
     """An empty row is NaN."""
     return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1)
-
-
-def smallest_number(scores, attn_mask):
-    """An empty row is uniform."""
-    return scores.masked_fill(~attn_mask, torch.finfo(scores.dtype).min).softmax(dim=-1)
-
-
-def adds_minus_infinity(scores, attn_mask):
-    """Adds −inf and replaces NaN after the softmax: the output is right, the gradient is NaN."""
-    bias = torch.zeros(attn_mask.shape, dtype=scores.dtype).masked_fill(~attn_mask, -math.inf)
-    return (scores + bias).softmax(dim=-1).nan_to_num()
 
 
 def hides_nan(scores, attn_mask):
@@ -166,11 +100,6 @@ def zero_gradient(scores, attn_mask):
     return detached_denominator(scores.detach(), attn_mask) + 0 * scores.nan_to_num(0.0, 0.0, 0.0)
 
 
-def asks_the_package(scores, attn_mask):
-    """Hands the work to the course's own function."""
-    return cu.masked_softmax(scores, attn_mask)
-
-
 # fixed_masked_softmax ---------------------------------------------------------------------------
 
 
@@ -196,21 +125,11 @@ def from_its_own_module(scores, attn_mask):
 
 
 MISTAKES = {
-    "predicted_pairs": [
-        without_the_diagonal,
-        words_as_queries_only,
-        triangle_of_the_words,
-        padding_still_at_the_end,
-        padding_sees_itself,
-    ],
     "fixed_masked_softmax": [
         minus_twenty,
-        opposite_polarity,
-        zeroes_the_scores,
         multiplies_afterwards,
         needs_a_mask_of_full_size,
         writes_into_the_scores,
-        renormalizes,
         renormalizes_with_epsilon,
         clamps_the_sum,
         computes_with_forbidden_scores,
@@ -220,20 +139,12 @@ MISTAKES = {
     ],
     "my_masked_softmax": [
         from_its_own_module,
-        opposite_polarity,
-        softmax_over_queries,
-        zeroes_the_scores,
         multiplies_afterwards,
         needs_a_mask_of_full_size,
-        writes_into_the_scores,
-        minus_a_million,
-        renormalizes,
         renormalizes_with_epsilon,
         minus_a_billion_billion,
         answers_in_float32,
         minus_infinity,
-        smallest_number,
-        adds_minus_infinity,
         hides_nan,
         lowest_number_and_multiply,
         adds_and_multiplies,
@@ -241,8 +152,17 @@ MISTAKES = {
         detached_denominator,
         zero_gradient,
         forgets_keepdim,
-        asks_the_package,
     ],
+}
+
+ON_PAPER = {
+    "predicted_pairs": {
+        "a": 15,  # nobody sees itself
+        "b": 16,  # takes padded queries out
+        "c": 10,  # 1 + 2 + 3 + 4: no rows for the padded queries
+        "d": 18,  # padding in front as at the end
+        "e": 0,  # lets padding look at itself
+    },
 }
 
 ANSWERS = {

@@ -4,46 +4,7 @@ import copy
 
 import torch
 
-# predicted_heads --------------------------------------------------------------------------------
-
-
-def head_and_token_exchanged():
-    """Takes the second index for the head."""
-    return [14, 18, 2, 6, 0]
-
-
-def reshape_taken_for_the_split():
-    """Believes that both do the same."""
-    return [10, 10, 4, 2, 0]
-
-
-def split_taken_for_the_reshape():
-    """Reads the numbers in memory order in both cases."""
-    return [18, 18, 2, 2, 0]
-
-
-def all_tokens_in_each_head():
-    """Believes that a reshape leaves all tokens in each head."""
-    return [10, 18, 4, 6, 0]
-
-
-def joined_without_harm():
-    """Believes that joining undoes the split in any order."""
-    return [10, 18, 2, 2, 0]
-
-
-def one_head_differs():
-    """Believes that the transpose matters with one head, too."""
-    return [10, 18, 2, 6, 24]
-
-
 # join_heads -------------------------------------------------------------------------------------
-
-
-def reshape_only(heads):
-    """Joins in memory order, without a transpose."""
-    batch, num_heads, length, head_dim = heads.shape
-    return heads.reshape(batch, length, num_heads * head_dim)
 
 
 def wrong_transpose(heads):
@@ -59,11 +20,6 @@ def features_first(heads):
 def heads_added(heads):
     """Adds the heads."""
     return heads.sum(dim=1)
-
-
-def not_joined(heads):
-    """Exchanges the axes and stops."""
-    return heads.transpose(1, 2)
 
 
 def three_heads_of_four(heads):
@@ -87,27 +43,6 @@ def not_fixed(layer, head):
     with torch.no_grad():
         layer.query_proj.weight[head * width : (head + 1) * width] = 0
         layer.query_proj.bias[head * width : (head + 1) * width] = 0
-    return layer
-
-
-def in_place(layer, head):
-    """Changes the layer that was handed in."""
-    layer.out_proj.weight.data.unflatten(1, (layer.num_heads, -1))[:, head] = 0
-    return layer
-
-
-def rows_of_the_output(layer, head):
-    """Zeroes output dimensions, not the head."""
-    layer = copy.deepcopy(layer)
-    layer.out_proj.weight.data.unflatten(0, (layer.num_heads, -1))[head] = 0
-    return layer
-
-
-def bias_too(layer, head):
-    """Takes the bias away with the head."""
-    layer = copy.deepcopy(layer)
-    layer.out_proj.weight.data.unflatten(1, (layer.num_heads, -1))[:, head] = 0
-    layer.out_proj.bias.data.zero_()
     return layer
 
 
@@ -154,28 +89,15 @@ def width_four(layer, head):
 
 
 MISTAKES = {
-    "predicted_heads": [
-        head_and_token_exchanged,
-        reshape_taken_for_the_split,
-        split_taken_for_the_reshape,
-        all_tokens_in_each_head,
-        joined_without_harm,
-        one_head_differs,
-    ],
     "join_heads": [
-        reshape_only,
         wrong_transpose,
         features_first,
         heads_added,
-        not_joined,
         three_heads_of_four,
         without_gradient,
     ],
     "fixed_without_head": [
         not_fixed,
-        in_place,
-        rows_of_the_output,
-        bias_too,
         queries_at_zero,
         always_the_first,
         value_weights_only,
@@ -183,4 +105,14 @@ MISTAKES = {
         a_function_for_a_layer,
         width_four,
     ],
+}
+
+ON_PAPER = {
+    "predicted_heads": {
+        "a": 14,  # takes the second index for the head
+        "b": 10,  # believes that both do the same
+        "c": 4,  # believes that a reshape leaves all tokens in each head
+        "d": 2,  # believes that joining undoes the split in any order
+        "e": 24,  # believes that the transpose matters with one head, too
+    },
 }

@@ -4,45 +4,7 @@ import math
 
 import torch
 
-# predicted_weights ------------------------------------------------------------------------------
-
-
-def the_score_itself():
-    """Takes the score of the first key for its weight."""
-    return [0, 2 / 9, 1 / 30, 1 / 16, 1 / 3]
-
-
-def the_sum_stays():
-    """Doubles the exponential and forgets that the sum grows, too."""
-    return [1 / 8, 2 / 8, 1 / 30, 1 / 16, 1 / 3]
-
-
-def the_exponentials_doubled():
-    """Doubles the exponentials instead of the scores."""
-    return [1 / 8, 2 / 9, 1 / 8, 1 / 16, 1 / 3]
-
-
-def others_keep_their_weights():
-    """Believes that a fourth key takes nothing from the first."""
-    return [1 / 8, 2 / 9, 1 / 30, 1 / 8, 1 / 3]
-
-
-def hot_is_zero():
-    """Takes hot for cold."""
-    return [1 / 8, 2 / 9, 1 / 30, 1 / 16, 0]
-
-
 # safe_softmax -----------------------------------------------------------------------------------
-
-
-def plain_ratio(scores):
-    """Scores are divided by their sum, without the exponential."""
-    return scores / scores.sum(-1, keepdim=True)
-
-
-def over_the_first_axis(scores):
-    """Stable, but along the wrong axis."""
-    return scores.softmax(0)
 
 
 def over_axis_one(scores):
@@ -111,23 +73,11 @@ def only_k_columns(scores, k):
     return scores.topk(k, dim=-1).values.softmax(-1)
 
 
-def the_smallest(scores, k):
-    """The k worst scores are kept."""
-    low = scores.topk(k, dim=-1, largest=False)
-    return torch.zeros_like(scores).scatter(-1, low.indices, low.values.softmax(-1))
-
-
 def first_places(scores, k):
     """The k weights stand in the first k places."""
     weights = torch.zeros_like(scores)
     weights[..., :k] = scores.topk(k, dim=-1).values.softmax(-1)
     return weights
-
-
-def not_normalized_again(scores, k):
-    """Softmax over all keys, then cut: the rows no longer sum to 1."""
-    weights = scores.softmax(-1)
-    return weights.masked_fill(weights < weights.topk(k, dim=-1).values[..., -1:], 0)
 
 
 def uniform_top_k(scores, k):
@@ -163,18 +113,6 @@ def without_a_slope(scores, k):
 
 
 # attend_or_nothing ------------------------------------------------------------------------------
-
-
-def plain_attention(scores, values, nothing):
-    """The extra pair is left out."""
-    return scores.softmax(-1) @ values
-
-
-def value_one_for_nothing(scores, values, nothing):
-    """The extra pair has the value 1 instead of 0."""
-    extra = torch.full_like(scores[..., :1], nothing)
-    ones = torch.ones_like(values[..., :1, :])
-    return torch.cat([scores, extra], -1).softmax(-1) @ torch.cat([values, ones], -2)
 
 
 def normalized_again(scores, values, nothing):
@@ -224,11 +162,6 @@ def still_two_softmaxes(queries, keys, values, T):
     return (_closeness(queries, keys) / T).softmax(-1).softmax(-1) @ values
 
 
-def scaled_between_the_softmaxes(queries, keys, values, T):
-    """Divides the weights by T as well: cold enough, and the second softmax is sharp again."""
-    return ((_closeness(queries, keys) / T).softmax(-1) / T).softmax(-1) @ values
-
-
 def multiplied_by_the_temperature(queries, keys, values, T):
     """Cold and hot are exchanged."""
     return (_closeness(queries, keys) * T).softmax(-1) @ values
@@ -274,19 +207,10 @@ def shifted_by_its_own_largest(scores, values, nothing):
 
 
 MISTAKES = {
-    "predicted_weights": [
-        the_score_itself,
-        the_sum_stays,
-        the_exponentials_doubled,
-        others_keep_their_weights,
-        hot_is_zero,
-    ],
     "safe_softmax": [
         pytorchs_own,
         without_its_slope,
         detached_sum,
-        plain_ratio,
-        over_the_first_axis,
         over_axis_one,
         no_shift,
         absolute_shift,
@@ -300,9 +224,7 @@ MISTAKES = {
     "soft_top_k": [
         softmax_of_all,
         only_k_columns,
-        the_smallest,
         first_places,
-        not_normalized_again,
         uniform_top_k,
         exponential_of_raw_scores,
         top_k_of_a_matrix,
@@ -311,8 +233,6 @@ MISTAKES = {
     ],
     "attend_or_nothing": [
         shifted_by_its_own_largest,
-        plain_attention,
-        value_one_for_nothing,
         normalized_again,
         one_in_the_denominator,
         hard_threshold,
@@ -322,12 +242,21 @@ MISTAKES = {
     ],
     "fixed_look_up": [
         still_two_softmaxes,
-        scaled_between_the_softmaxes,
         multiplied_by_the_temperature,
         without_the_half,
         a_column_of_answers,
         over_the_queries,
     ],
+}
+
+ON_PAPER = {
+    "predicted_weights": {
+        "a": 0,  # takes the score of the first key for its weight
+        "b": 0.25,  # doubles the exponential and forgets that the sum grows, too
+        "c": 0.125,  # doubles the exponentials instead of the scores
+        "d": 0.125,  # believes that a fourth key takes nothing from the first
+        "e": 0,  # takes hot for cold
+    },
 }
 
 ANSWERS = {

@@ -2,34 +2,6 @@
 
 import torch
 
-# predicted_beams --------------------------------------------------------------------------------
-
-
-def adds_the_probabilities():
-    """0.4 + 0.4, and so on."""
-    return [0.8, 0.85, 1.25, 13, -1.04]
-
-
-def beam_as_greedy():
-    """A beam of two that follows the best first word only."""
-    return [0.16, 0.16, 0.25, 13, -1.04]
-
-
-def beam_finds_all():
-    """A beam always finds the best sentence, and (c) is what the beam says."""
-    return [0.16, 0.25, 0.175, 13, -1.04]
-
-
-def three_rows_at_the_first_step():
-    """Counts three beginnings before the first word."""
-    return [0.16, 0.175, 0.25, 15, -1.04]
-
-
-def divides_by_the_length():
-    """Divides by n, not by (5 + n)/6."""
-    return [0.16, 0.175, 0.25, 13, -0.32]
-
-
 # my_grow ----------------------------------------------------------------------------------------
 
 
@@ -38,21 +10,9 @@ def _best(total, size):
     return best, picked // total.shape[1], picked % total.shape[1]
 
 
-def forgets_the_past(scores, log_p, size):
-    """Ranks by the last word alone."""
-    return _best(log_p, size)
-
-
 def multiplies(scores, log_p, size):
     """Multiplies log-probabilities."""
     return _best(scores[:, None] * log_p, size)
-
-
-def best_of_each_beam(scores, log_p, size):
-    """Each beam keeps its best word, and none is dropped."""
-    best, words = (scores[:, None] + log_p).max(dim=1)
-    order = best.argsort(descending=True)
-    return best[order], order, words[order]
 
 
 def rows_and_words_exchanged(scores, log_p, size):
@@ -95,16 +55,6 @@ def not_fixed(model, prefixes):
     return model.embed(model.target_embedding, last, len(last) - 1)
 
 
-def always_at_zero(model, prefixes):
-    """Each word at position 0."""
-    return model.embed(model.target_embedding, prefixes[:, -1:])
-
-
-def counts_from_one(model, prefixes):
-    """Each word one place too late."""
-    return model.embed(model.target_embedding, prefixes[:, -1:], prefixes.shape[1])
-
-
 def all_words(model, prefixes):
     """Embeds the whole beginning."""
     return model.embed(model.target_embedding, prefixes)
@@ -113,11 +63,6 @@ def all_words(model, prefixes):
 def without_its_position(model, prefixes):
     """Looks the word up, and adds no position."""
     return model.target_embedding(prefixes[:, -1:])
-
-
-def first_word_again(model, prefixes):
-    """The right position, of the wrong word."""
-    return model.embed(model.target_embedding, prefixes[:, :1], prefixes.shape[1] - 1)
 
 
 def right_for_one_beam(model, prefixes):
@@ -131,17 +76,8 @@ def cuts_the_last_row(model, prefixes):
 
 
 MISTAKES = {
-    "predicted_beams": [
-        adds_the_probabilities,
-        beam_as_greedy,
-        beam_finds_all,
-        three_rows_at_the_first_step,
-        divides_by_the_length,
-    ],
     "my_grow": [
-        forgets_the_past,
         multiplies,
-        best_of_each_beam,
         rows_and_words_exchanged,
         divides_by_the_beams,
         always_beam_zero,
@@ -151,13 +87,20 @@ MISTAKES = {
     "fixed_newest": [
         cuts_the_last_row,
         not_fixed,
-        always_at_zero,
-        counts_from_one,
         all_words,
         without_its_position,
-        first_word_again,
         right_for_one_beam,
     ],
+}
+
+ON_PAPER = {
+    "predicted_beams": {
+        "a": 0.8,  # 0.4 + 0.4
+        "b": 0.16,  # a beam of two that follows the best first word only
+        "c": 0.175,  # believes that a beam finds the best
+        "d": 15,  # counts three beginnings before the first word
+        "e": -0.32,  # divides by n, not by (5 + n)/6
+    },
 }
 
 ANSWERS = {
