@@ -7,10 +7,12 @@ from course_utils.data.images import ImageSet
 from course_utils.data.translation import PairLoader
 from course_utils.kit.runs import definitions, source
 from course_utils.lessons.bert_and_transfer import pretraining
+from course_utils.lessons.diffusion import runs as clothes
 from course_utils.lessons.gpt import ngrams
 from course_utils.lessons.gpt import training as gpt
 from course_utils.lessons.training_transformers import runs as spanish
 from course_utils.lessons.vision_transformers import training as vision
+from course_utils.models.diffusion import UNet
 from course_utils.models.language import GPT
 from course_utils.models.vision import ViT
 from course_utils.train.losses import translation_loss
@@ -110,9 +112,23 @@ def spanish_loop():
     )  # fmt: skip
 
 
+def diffusion_loop():
+    chapter = definitions(source("diffusion"), "train")
+    steps = 23  # the rate rises over 20
+
+    def lessons(model):
+        clothes.train(model, lambda g: clothes.garment_loss(model, g), steps=steps, seed=3)
+
+    return trained(
+        lambda: UNet(widths=(8, 8), attention=(False, True), num_classes=11), 0,
+        lambda model: chapter.train(model, steps, seed=3), lessons,
+        kind=torch.float32,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "twins",
-    [gpt_loop, gpt_loss, counted, bert_loop, bert_masks, vit_loop, spanish_loop],
+    [gpt_loop, gpt_loss, counted, bert_loop, bert_masks, vit_loop, spanish_loop, diffusion_loop],
     ids=lambda twins: twins.__name__,
 )
 def test_chapter_and_lesson_give_the_same_numbers(twins):

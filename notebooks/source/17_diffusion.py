@@ -488,12 +488,12 @@ def train(network, steps, lr=6e-3, seed=0):
     """The loss of each step."""
     torch.manual_seed(seed)
     optimizer = torch.optim.Adam(network.parameters(), betas=(0.9, 0.99))
-    losses = []
-    for step in range(steps):
+    losses, rate = [], cu.warmup_decay(20, steps)
+    for step in range(1, steps + 1):
         rows = torch.randint(len(train_images), (32,))
         labels = train_labels[rows].masked_fill(torch.rand(32) < 0.1, 10)
         loss, count = diffusion_loss(network, ImageBatch(train_images[rows], labels))
-        optimizer.param_groups[0]["lr"] = lr * min((step + 1) / 20, 1 - step / steps)
+        optimizer.param_groups[0]["lr"] = lr * rate(step)
         optimizer.zero_grad()
         (loss / count).backward()
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -502,7 +502,7 @@ def train(network, steps, lr=6e-3, seed=0):
     return losses
 
 
-steps = 100  # try 20 … 150
+steps = 100  # try 30 … 150
 page_net = UNet()
 losses = train(page_net, steps)
 print(f"loss {losses[0]:.2f} → {sum(losses[-20:]) / 20:.2f}, mean of the last 20 steps")

@@ -29,22 +29,22 @@ NO_CLASS = 10
 """The label of a picture whose class is not told."""
 
 
+def garment_loss(network: UNet, generator: torch.Generator) -> Tensor:
+    """Mean loss of a batch at 14 × 14, where one label in ten is withheld."""
+    images, labels = some(BATCH, generator, 14)
+    withheld = torch.rand(len(labels), generator=generator) < 0.1
+    labels = labels.masked_fill(withheld, NO_CLASS)
+    t, noise = noise_like(images, generator)
+    return (network(diffusion().add_noise(images, t, noise), t, labels) - noise).square().mean()
+
+
 @stored(cases=[{"steps": 1500, "seed": 0}], data=DATA)
 def garments(*, steps: int, seed: int) -> dict:
-    """The chapter's network at 14 × 14, trained ten times as long: the live model. One label in ten is withheld."""
+    """The chapter's network at 14 × 14, trained ten times as long: the live model."""
     config = {"widths": [16, 32], "attention": [False, True], "num_classes": 11}
     torch.manual_seed(seed)
     network = UNet(**config)
-
-    def loss(generator: torch.Generator) -> Tensor:
-        images, labels = some(BATCH, generator, 14)
-        withheld = torch.rand(len(labels), generator=generator) < 0.1
-        labels = labels.masked_fill(withheld, NO_CLASS)
-        t, noise = noise_like(images, generator)
-        noisy = diffusion().add_noise(images, t, noise)
-        return (network(noisy, t, labels) - noise).square().mean()
-
-    train(network, loss, steps=steps, seed=seed)
+    train(network, lambda generator: garment_loss(network, generator), steps=steps, seed=seed)
     save_model("clothes_unet", network, config)
     images, labels = clothes("test", 14)
     told = diffusion().errors(network, images, labels)[0].mean().item()
