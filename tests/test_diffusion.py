@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-import torch.nn.functional as F
+from peers import copy_attention, same_gradients
 from torch.testing import assert_close
 
 import course_utils as cu
@@ -55,27 +55,22 @@ def test_attention_among_pixels_is_linear_multi_head_attention(num_heads):
     linear = as_linear(block)
     x = torch.randn(2, 16, 3, 5, requires_grad=True)
     normed = tokens(block.norm(x))
-    expected = x + linear(normed, normed, normed).transpose(1, 2).reshape(x.shape)
-    actual = block(x)
-    assert_close(actual, expected, rtol=1e-4, atol=1e-5)
-    direction = torch.randn_like(x)
-    ours = torch.autograd.grad(actual, [x, block.qkv.weight, block.out_proj.weight], direction)
+    with cu.record_attention(linear) as expected_maps:
+        expected = x + linear(normed, normed, normed).transpose(1, 2).reshape(x.shape)
+    with cu.record_attention(block) as maps:
+        same_gradients(block(x), expected, [x])
+    assert_close(maps[""], expected_maps[""])
+    ours = torch.autograd.grad(block(x).square().sum(), [block.qkv.weight, block.out_proj.weight])
     projections = [linear.query_proj, linear.key_proj, linear.value_proj, linear.out_proj]
-    theirs = torch.autograd.grad(expected, [x, *(p.weight for p in projections)], direction)
-    joined = [theirs[0], torch.cat(theirs[1:4])[..., None], theirs[4][..., None]]
-    for one, other in zip(ours, joined, strict=True):
-        assert_close(one, other, rtol=1e-3, atol=1e-4)
+    theirs = torch.autograd.grad(expected.square().sum(), [p.weight for p in projections])
+    assert_close(ours[0], torch.cat(theirs[:3])[..., None], rtol=1e-3, atol=1e-3)
+    assert_close(ours[1], theirs[3][..., None], rtol=1e-3, atol=1e-3)
 
 
 def test_attention_to_tokens_is_multi_head_attention_of_another_source():
     cross = awake(CrossAttention(16, 10, 2))
     attention = torch.nn.MultiheadAttention(16, 2, kdim=10, vdim=10, batch_first=True)
-    with torch.no_grad():
-        for name, layer in (("q", "query"), ("k", "key"), ("v", "value")):
-            getattr(attention, f"{name}_proj_weight").copy_(getattr(cross, f"{layer}_proj").weight)
-        projections = (cross.query_proj, cross.key_proj, cross.value_proj)
-        attention.in_proj_bias.copy_(torch.cat([one.bias for one in projections]))
-        attention.out_proj.load_state_dict(cross.out_proj.state_dict())
+    copy_attention(cross, attention)
     x, words = torch.randn(2, 16, 3, 5), torch.randn(2, 4, 10)
     expected, _ = attention(tokens(cross.norm(x)), words, words)
     assert_close(cross(x, words), x + expected.mT.reshape(x.shape), rtol=1e-4, atol=1e-5)
@@ -83,35 +78,19 @@ def test_attention_to_tokens_is_multi_head_attention_of_another_source():
     assert_close(change, change[..., :1, :1].expand_as(change), rtol=1e-4, atol=1e-5)
 
 
-def test_a_network_that_is_told_tokens_needs_them():
-    network, x, t = awake(UNet(token_dim=6)), torch.randn(2, 1, 4, 4), torch.ones(2)
-    words = torch.randn(2, 3, 6)
+def test_what_a_network_is_told_it_needs_and_it_matters():
+    x, t, labels = torch.randn(2, 1, 4, 4), torch.tensor([3, 9]), torch.tensor([1, 2])
+    network, words = awake(UNet(token_dim=6)), torch.randn(2, 3, 6)
     assert not torch.allclose(network(x, t, tokens=words), network(x, t, tokens=2 * words))
     with pytest.raises(ValueError, match="tokens are missing"):
         network(x, t)
-
-
-def test_recorded_maps_are_the_weights_that_were_used():
-    block = awake(PixelAttention(8, 2))
-    x = torch.randn(2, 8, 3, 4)
-    with cu.record_attention(block) as maps:
-        block(x)
-    assert maps[""].shape == (2, 2, 12, 12)
-    assert_close(maps[""].sum(dim=-1), torch.ones(2, 2, 12))
-    normed = tokens(block.norm(x))
-    linear = as_linear(block)
-    with cu.record_attention(linear) as expected:
-        linear(normed, normed, normed)
-    assert_close(maps[""], expected[""])
-
-
-def test_permuted_pixels_give_the_output_permuted():
-    block = awake(PixelAttention(8, 2))
-    x = torch.randn(2, 8, 4, 6)
-    order = torch.randperm(24)
-    shuffled = x.flatten(2)[..., order].view_as(x)
-    expected = block(x).flatten(2)[..., order].view_as(x)
-    assert_close(block(shuffled), expected, rtol=1e-4, atol=1e-5)
+    network = awake(UNet(num_classes=3))
+    output = network(x, t, labels)
+    assert not torch.allclose(network(x, t + 50, labels), output)
+    assert not torch.allclose(network(x, t, labels - 1), output)
+    with pytest.raises(ValueError, match="labels are missing"):
+        network(x, t)
+    assert torch.equal(UNet()(x, t, labels), UNet()(x, t))
 
 
 def test_new_blocks_change_nothing_and_a_new_network_predicts_zero():
@@ -130,6 +109,11 @@ def test_new_blocks_change_nothing_and_a_new_network_predicts_zero():
         (lambda: PixelAttention(8)(torch.zeros(1, 4, 2, 2)), r"\(1, 4, 2, 2\); \(batch, 8"),
         (lambda: PixelAttention(8)(torch.zeros(8, 2, 2)), r"\(8, 2, 2\)"),
         (lambda: UNet(widths=(8, 16), attention=(True,)), "one of each per level"),
+        (lambda: UNet()(torch.zeros(1, 1, 14, 15), torch.ones(1)), "multiples of 2"),
+        (lambda: UNet()(torch.zeros(2, 1, 4, 4), torch.ones(3)), r"t has shape \(3,\)"),
+        (lambda: linear_schedule(0), "steps=0"),
+        (lambda: cosine_schedule(0), "steps=0"),
+        (lambda: linear_schedule(10), "steps=10 makes beta"),
         (lambda: UNet(widths=(8, 12)), "channels=12 is not divisible by groups=8"),
         (lambda: time_features(torch.ones(1), 5), "dim=5"),
     ],
@@ -137,30 +121,6 @@ def test_new_blocks_change_nothing_and_a_new_network_predicts_zero():
 def test_what_does_not_fit_is_refused_in_words(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-@pytest.mark.parametrize("size", [(14, 15), (7, 14)])
-def test_sizes_that_cannot_be_halved_are_refused(size):
-    with pytest.raises(ValueError, match="multiples of 2"):
-        UNet()(torch.zeros(1, 1, *size), torch.ones(1))
-
-
-def test_a_network_that_is_told_classes_needs_labels():
-    x, t, labels = torch.zeros(2, 1, 4, 4), torch.ones(2), torch.tensor([0, 2])
-    assert UNet(num_classes=3)(x, t, labels).shape == x.shape
-    with pytest.raises(ValueError, match="labels are missing"):
-        UNet(num_classes=3)(x, t)
-    assert torch.equal(UNet()(x, t, labels), UNet()(x, t))
-    with pytest.raises(ValueError, match=r"t has shape \(3,\)"):
-        UNet()(x, torch.ones(3))
-
-
-def test_step_and_class_reach_the_output():
-    network = awake(UNet(num_classes=3))
-    x, t, labels = torch.randn(1, 1, 8, 8), torch.tensor([3]), torch.tensor([1])
-    output = network(x, t, labels)
-    assert not torch.allclose(network(x, t + 50, labels), output)
-    assert not torch.allclose(network(x, t, labels + 1), output)
 
 
 def test_a_pixel_far_away_is_seen_through_attention_only():
@@ -248,14 +208,6 @@ def test_what_is_no_schedule_is_refused(alpha_bar):
         Diffusion(torch.tensor(alpha_bar))
 
 
-def test_impossible_numbers_of_steps_are_refused():
-    for schedule in (linear_schedule, cosine_schedule):
-        with pytest.raises(ValueError, match="steps=0"):
-            schedule(0)
-    with pytest.raises(ValueError, match="steps=10 makes beta"):
-        linear_schedule(10)
-
-
 @pytest.mark.parametrize("t", [0, 10, 100, 200])
 def test_noised_pictures_have_the_mean_and_variance_of_the_formula(t):
     diffusion = Diffusion(cosine_schedule(200))
@@ -264,16 +216,6 @@ def test_noised_pictures_have_the_mean_and_variance_of_the_formula(t):
     a = diffusion.alpha_bar[t].item()
     assert abs(noisy.mean() - 0.8 * math.sqrt(a)) < 0.02
     assert abs(noisy.var() - (1 - a)) < 0.02
-
-
-def test_step_by_step_is_all_at_once():
-    diffusion = Diffusion(linear_schedule(50))
-    x = torch.full((100_000,), -0.5)
-    for a, b in zip(diffusion.alpha_bar[:21], diffusion.alpha_bar[1:21], strict=False):
-        x = (b / a).sqrt() * x + (1 - b / a).sqrt() * torch.randn(x.shape)
-    a = diffusion.alpha_bar[20]
-    assert abs(x.mean() + 0.5 * a.sqrt()) < 0.02
-    assert abs(x.var() - (1 - a)) < 0.02
 
 
 @pytest.mark.parametrize("t", [-1, 11])
@@ -403,19 +345,6 @@ def test_errors_are_the_loss_on_fixed_draws():
     assert zero.training
     loss, count = diffusion.loss(zero, ImageBatch(images, torch.zeros(700, dtype=torch.long)))
     assert count == 700 and abs(loss / count - 1) < 0.05
-
-
-@pytest.mark.slow
-def test_a_minute_network_trains_and_samples_what_it_saw():
-    """One gray tone: after some steps samples are of that tone."""
-    images = torch.full((64, 1, 4, 4), 0.5)
-    batch = ImageBatch(images, torch.zeros(64, dtype=torch.long))
-    diffusion = Diffusion(cosine_schedule(20))
-    torch.manual_seed(0)
-    network = UNet(widths=(16,), attention=(True,))
-    cu.Trainer(diffusion.loss, epochs=1, lr=1e-2).fit(network, [batch] * 120)
-    sample = diffusion.sample(network, (16, 1, 4, 4))
-    assert F.l1_loss(sample, images[:16]) < 0.2
 
 
 def test_a_curve_of_the_loss_says_that_it_is_per_pixel():

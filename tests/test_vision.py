@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from peers import copy_attention
 from torch import nn
 from torch.testing import assert_close
 
@@ -41,6 +42,7 @@ def test_patches_of_a_picture_counted_by_hand():
     assert cut_patches(image, 2).tolist() == [
         [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
     ]
+    assert cut_patches(image, (2, 4)).tolist() == [[[*range(8)], [*range(8, 16)]]]
 
 
 SIDE = st.integers(1, 5)
@@ -57,23 +59,28 @@ def test_an_image_is_rebuilt_from_its_patches(channels, rows, columns, high, wid
         assert torch.equal(join_patches(cut, *images.shape[1:]), images)
 
 
-def test_rectangular_patches_counted_by_hand():
-    image = torch.arange(16).view(1, 1, 4, 4)
-    assert cut_patches(image, (2, 4)).tolist() == [[[*range(8)], [*range(8, 16)]]]
-    assert cut_patches(image, (4, 1))[0, 0].tolist() == [0, 4, 8, 12]
-
-
-def test_patches_that_do_not_fill_the_image_are_refused():
-    with pytest.raises(ValueError, match=r"shape \(1, 1, 28, 30\).*divisible by 7"):
-        cut_patches(torch.zeros(1, 1, 28, 30), 7)
-    with pytest.raises(ValueError, match="divisible by 0"):
-        cut_patches(torch.zeros(1, 1, 4, 4), 0)
-    with pytest.raises(ValueError, match=r"shape \(4, 4\)"):
-        cut_patches(torch.zeros(4, 4), 2)
-    with pytest.raises(ValueError, match="do not make an image of 3 × 4 × 4"):
-        join_patches(torch.zeros(1, 4, 4), 3, 4, 4)
-    with pytest.raises(ValueError, match="do not make an image of 1 × 4 × 4"):
-        join_patches(torch.zeros(1, 2, 8), 1, 4, 4, size=(8, 1))
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: cut_patches(torch.zeros(1, 1, 28, 30), 7), r"shape \(1, 1, 28, 30\).*divisible by 7"),
+        (lambda: cut_patches(torch.zeros(1, 1, 4, 4), 0), "divisible by 0"),
+        (lambda: cut_patches(torch.zeros(4, 4), 2), r"shape \(4, 4\)"),
+        (lambda: join_patches(torch.zeros(1, 4, 4), 3, 4, 4), "do not make an image of 3 × 4 × 4"),
+        (lambda: join_patches(torch.zeros(1, 2, 8), 1, 4, 4, size=(8, 1)), "of 1 × 4 × 4"),
+        (lambda: small(patch_size=3), "image_size=8 is not divisible by patch_size=3"),
+        (lambda: small(patch_size=0), "not divisible by patch_size=0"),
+        (lambda: small(patch_size=(4, 3)), r"image_size=8 is not divisible by patch_size=\(4, 3\)"),
+        (lambda: small(image_size=(8, 6)), r"image_size=\(8, 6\) is not divisible by patch_size=4"),
+        (lambda: small(num_heads=3), "embed_dim=16 is not divisible by num_heads=3"),
+        (lambda: small(num_layers=0), "num_layers=0; at least one"),
+        (lambda: small()(torch.zeros(1, 1, 12, 12)), r"images has shape .*\(batch, 1, 8, 8\)"),
+        (lambda: small()(torch.zeros(1, 8, 8)), r"images has shape .*\(batch, 1, 8, 8\)"),
+        (lambda: attention_rollout([]), "maps is empty"),
+    ],
+)  # fmt: skip
+def test_sizes_that_do_not_fit_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -94,14 +101,6 @@ def test_the_embedding_is_a_convolution_whose_stride_is_its_kernel(channels):
 
 
 # The model --------------------------------------------------------------------------------------
-
-
-def test_every_layer_is_called_so_that_hooks_fire_in_order():
-    model, called = small(num_layers=3), []
-    for number, layer in enumerate(model.layers):
-        layer.register_forward_hook(lambda *_, number=number: called.append(number))
-    model(torch.randn(2, 1, 8, 8))
-    assert called == [0, 1, 2]
 
 
 def test_the_last_layer_computes_the_class_token_alone_unless_somebody_looks():
@@ -141,12 +140,7 @@ def test_the_body_is_pytorchs_pre_norm_encoder_with_gelu():
     ).eval()
     theirs.norm.load_state_dict(model.norm.state_dict())
     for ours, layer in zip(model.layers, theirs.layers, strict=True):
-        attention = ours.attention
-        projections = (attention.query_proj, attention.key_proj, attention.value_proj)
-        with torch.no_grad():
-            layer.self_attn.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
-            layer.self_attn.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
-        layer.self_attn.out_proj.load_state_dict(attention.out_proj.state_dict())
+        copy_attention(ours.attention, layer.self_attn)
         layer.norm1.load_state_dict(ours.attention_norm.state_dict())
         layer.norm2.load_state_dict(ours.feed_forward_norm.state_dict())
         layer.linear1.load_state_dict(ours.feed_forward[0].state_dict())
@@ -157,45 +151,27 @@ def test_the_body_is_pytorchs_pre_norm_encoder_with_gelu():
     assert_close(model.tokens(images), theirs(x), atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("image_size", "patch_size", "channels", "layers"),
-    [(28, 7, 1, 2), (32, 8, 3, 1), (28, 4, 1, 3)],
-)
-def test_parameters_are_as_many_as_the_formula_says(image_size, patch_size, channels, layers):
+@pytest.mark.parametrize(("side", "patch", "channels", "layers"), [(28, 7, 1, 2), (32, 8, 3, 1)])
+def test_parameters_are_as_many_as_the_formula_says(side, patch, channels, layers):
     d, f, classes = 32, 48, 10
-    model = ViT(
-        image_size=image_size,
-        patch_size=patch_size,
-        channels=channels,
-        embed_dim=d,
-        ffn_dim=f,
-        num_layers=layers,
-    )
-    embedding = channels * patch_size**2 * d + d
-    token_and_positions = d + ((image_size // patch_size) ** 2 + 1) * d
+    sizes = {"image_size": side, "patch_size": patch, "channels": channels, "num_layers": layers}
+    model = ViT(**sizes, embed_dim=d, ffn_dim=f)
+    embedding = channels * patch**2 * d + d
+    token_and_positions = d + ((side // patch) ** 2 + 1) * d
     block = 4 * (d * d + d) + (d * f + f) + (f * d + d) + 2 * 2 * d
     end = 2 * d + d * classes + classes
     expected = embedding + token_and_positions + layers * block + end
     assert sum(p.numel() for p in model.parameters()) == expected
 
 
-@pytest.mark.parametrize("make", [small, lambda: SmallCNN(width=2)])
-def test_every_parameter_moves_in_one_step(make):
+@pytest.mark.parametrize(("make", "side"), [(small, 8), (lambda: SmallCNN(width=2), 28)])
+def test_every_parameter_gets_a_gradient(make, side):
     model = make()
-    size = 8 if isinstance(model, ViT) else 28
-    before = [p.detach().clone() for p in model.parameters()]
-    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-    nn.functional.cross_entropy(
-        model(torch.randn(16, 1, size, size)), torch.arange(16) % 10
-    ).backward()
-    optimizer.step()
-    moved = {
-        name: not torch.equal(p, old)
-        for (name, p), old in zip(model.named_parameters(), before, strict=True)
-    }
+    logits = model(torch.randn(16, 1, side, side))
+    nn.functional.cross_entropy(logits, torch.arange(16) % 10).backward()
+    still = {name for name, p in model.named_parameters() if not p.grad.any()}
     # a bias of the keys adds the same to every score, and softmax ignores it
-    moved = {name: ok for name, ok in moved.items() if not name.endswith("key_proj.bias")}
-    assert all(moved.values()), moved
+    assert all(name.endswith("key_proj.bias") for name in still), still
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
@@ -217,34 +193,6 @@ def test_positions_tell_patches_apart_and_without_them_order_is_lost():
     with torch.no_grad():
         model.positions.table.zero_()
     assert_close(model(images), model(mixed), atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"patch_size": 3}, "image_size=8 is not divisible by patch_size=3"),
-        ({"patch_size": 0}, "not divisible by patch_size=0"),
-        ({"patch_size": (4, 3)}, r"image_size=8 is not divisible by patch_size=\(4, 3\)"),
-        ({"image_size": (8, 6)}, r"image_size=\(8, 6\) is not divisible by patch_size=4"),
-        ({"num_heads": 3}, "embed_dim=16 is not divisible by num_heads=3"),
-        ({"num_layers": 0}, "num_layers=0; at least one"),
-    ],
-)
-def test_sizes_that_do_not_fit_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        small(**options)
-
-
-def test_it_runs_where_new_tensors_are_made_elsewhere():
-    with torch.device("meta"):
-        model = small()
-        assert model(torch.zeros(2, 1, 8, 8)).device.type == "meta"
-
-
-@pytest.mark.parametrize("shape", [(1, 1, 12, 12), (1, 3, 8, 8), (1, 8, 8)])
-def test_images_of_another_size_are_refused(shape):
-    with pytest.raises(ValueError, match=r"images has shape .*\(batch, 1, 8, 8\)"):
-        small()(torch.zeros(shape))
 
 
 def test_it_learns_a_few_images_by_heart():
@@ -284,8 +232,3 @@ def test_rows_of_a_rollout_sum_to_one_and_no_layer_is_looked_at_in_vain(layers, 
     assert flow.min() >= 0
     nothing = attention_rollout([*maps, torch.eye(tokens).expand(2, heads, -1, -1)])
     assert_close(nothing, flow)
-
-
-def test_a_rollout_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="maps is empty"):
-        attention_rollout([])
