@@ -5,6 +5,7 @@ import base64
 import io
 import itertools
 import re
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -17,6 +18,7 @@ from PIL import Image
 import course_utils as cu
 from course_utils.figures import image_pixels, label_lines
 from course_utils.figures.picture import MAX_OFF
+from course_utils.figures.style import CYCLE, FONTS, ROLES, fonts_css, tokens_css
 from course_utils.files import ROOT
 
 
@@ -209,3 +211,63 @@ def test_weights_over_images_share_one_scale_and_are_not_blurred():
     assert tuple(layers[0].get_extent()) == tuple(picture.axes[0].images[0].get_extent())
     with pytest.raises(ValueError, match=r"weights has shape \(2, 2\)"):
         cu.show_images(torch.zeros(2, 1, 8, 8), weights=weights[0], alt="Wrong")
+
+
+# Colors -----------------------------------------------------------------------------------------
+
+SIGHT = {  # linear RGB as it is seen by people with one kind of cone missing (Machado, Oliveira and Fernandes, 2009)
+    "usual": np.eye(3),
+    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}  # fmt: skip
+XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+def linear(color):
+    rgb = np.array(mpl.colors.to_rgb(color))
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one, two):
+    bright, dark = sorted((XYZ[1] @ linear(color) for color in (one, two)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def lab(color, sight):
+    x, y, z = XYZ @ np.clip(SIGHT[sight] @ linear(color), 0, None) / XYZ.sum(axis=1)
+    f = [t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in (x, y, z)]
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+THEMES = pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+
+
+@THEMES
+@pytest.mark.parametrize("sight", SIGHT)
+def test_the_colors_of_lines_are_told_apart_by_everybody(theme, sight):
+    seen = {role: lab(ROLES[role][theme], sight) for role in CYCLE}
+    apart = {
+        pair: np.linalg.norm(seen[pair[0]] - seen[pair[1]])
+        for pair in itertools.combinations(CYCLE, 2)
+    }
+    assert min(apart.values()) >= 14, min(apart, key=apart.get)
+
+
+@THEMES
+@pytest.mark.parametrize("role", ["ink", "muted", *CYCLE])
+def test_words_in_any_color_are_read_on_paper_and_on_cards(theme, role):
+    for ground in ("paper", "raised"):
+        assert contrast(ROLES[role][theme], ROLES[ground][theme]) >= 4.5
+
+
+def test_pages_read_the_same_colors_as_pictures():
+    for role, (light, dark) in ROLES.items():
+        assert f"--cu-{role}: light-dark({light}, {dark});" in tokens_css()
+
+
+def test_the_fonts_are_in_the_package_and_found_by_matplotlib():
+    for weight in (400, 700):
+        wanted = mpl.font_manager.FontProperties(family=["Inter"], weight=weight)
+        assert Path(mpl.font_manager.findfont(wanted, fallback_to_default=False)).parent == FONTS
+    assert fonts_css().count("@font-face") == 4

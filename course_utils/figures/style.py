@@ -1,24 +1,87 @@
-"""Colors, and matplotlib's settings for all pictures."""
+"""Colors by what they mean, light and dark, and matplotlib's settings for all pictures.
 
+Pictures, drawings, live models and the book's pages read these and no others: what is a query is *query* everywhere.
+"""
+
+import base64
+from pathlib import Path
 from typing import Any
 
 from cycler import cycler
+from matplotlib import font_manager
 
-COLORS = {
-    "blue": "#0059B0", "vermilion": "#D53500", "green": "#068F70", "purple": "#E05CB0",
-    "orange": "#CB8503", "sky": "#2B99E0", "gray": "#5E5E5E", "yellow": "#F0E442",
-}  # fmt: skip
-"""Colors that color-blind readers can distinguish: those of Okabe and Ito (2008), darkened or lightened until
-a line in them has a contrast of at least 3 : 1 on white and on black. Yellow has none on white: it fills areas."""
+FONTS = Path(__file__).with_name("fonts")
 
-CYCLE = [name for name in COLORS if name != "yellow"]
-"""The colors of lines, in their order."""
+ROLES = {
+    "paper": ("#FDFCF9", "#15181D"),  # the ground
+    "raised": ("#F4F2EC", "#1E232B"),  # cards, code
+    "rule": ("#DAD6CC", "#343B46"),  # lines of one pixel between things
+    "wash": ("#DCE8F7", "#233449"),  # what is chosen
+    "ink": ("#1C212B", "#E9E7E2"),
+    "muted": ("#5B6370", "#9AA3AF"),
+    "query": ("#973820", "#E07B3A"),  # and what you touched, and what is now
+    "key": ("#226DC4", "#A9CFF7"),  # and links, and weights
+    "value": ("#0B5A50", "#52D6B0"),  # and what is right
+    "wrong": ("#956205", "#F2D27A"),
+    "plum": ("#7A2074", "#DE6FD6"),
+    "line": ("#656C80", "#8B93A0"),  # the truth, the baseline
+    "heat": ("#124E97", "#BBD9F8"),  # a weight of 1 in a map; less is less of it
+}
+"""Role → its color on light paper and in the dark. Words may have any from `ink` on."""
+
+COLORS = {role: light for role, (light, _) in ROLES.items()}
+"""Role → its color on light paper, in which matplotlib draws; `svg` makes it follow the page."""
+
+CYCLE = ["key", "query", "value", "plum", "wrong", "line"]
+"""The colors of lines, in their order: told apart by color-blind readers, too."""
+
+FAMILIES = {
+    "serif": '"Source Serif 4", Georgia, serif',
+    "sans": "Inter, system-ui, sans-serif",
+    "mono": '"Source Code Pro", ui-monospace, monospace',
+}
+
+FACES = {  # file → family, style, weights
+    "inter": ("Inter", "normal", "400 700"),
+    "source-serif-4": ("Source Serif 4", "normal", "200 900"),
+    "source-serif-4-italic": ("Source Serif 4", "italic", "200 900"),
+    "source-code-pro": ("Source Code Pro", "normal", "200 900"),
+}
+
+for _font in sorted(FONTS.glob("*.ttf")):
+    font_manager.fontManager.addfont(str(_font))
 
 STYLE: dict[Any, Any] = {
-    "figure.dpi": 96, "figure.facecolor": "white", "font.size": 10,
-    "axes.titlesize": 10, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9,
+    "figure.dpi": 96, "figure.facecolor": "white", "font.family": ["Inter", "DejaVu Sans"],
+    "font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "xtick.labelsize": 9, "ytick.labelsize": 9,
+    "text.color": COLORS["ink"], "axes.titlecolor": COLORS["ink"], "axes.labelcolor": COLORS["muted"],
+    "xtick.color": COLORS["muted"], "ytick.color": COLORS["muted"],
+    "axes.edgecolor": COLORS["muted"], "axes.linewidth": 0.6, "axes.facecolor": "none",
+    "xtick.major.width": 0.6, "ytick.major.width": 0.6, "xtick.major.size": 3, "ytick.major.size": 3,
     "axes.spines.top": False, "axes.spines.right": False,
     "axes.prop_cycle": cycler(color=[COLORS[name] for name in CYCLE]),
-    "legend.frameon": False, "legend.fontsize": 9, "lines.linewidth": 1.8, "image.cmap": "Blues",
+    "legend.frameon": False, "legend.fontsize": 9, "lines.linewidth": 1.6, "image.cmap": "Blues",
 }  # fmt: skip
-"""matplotlib's settings while something is added to a picture, and while it is drawn."""
+"""matplotlib's settings while something is added to a picture, and while it is drawn: nine points are twelve pixels."""
+
+OLD = {"blue": "key", "vermilion": "query", "green": "value", "purple": "plum", "orange": "wrong",
+       "sky": "key", "gray": "line", "yellow": "wash"}  # fmt: skip
+COLORS |= {old: COLORS[role] for old, role in OLD.items()}
+
+
+def tokens_css() -> str:
+    """The colors and families as CSS variables, ``--cu-query`` and so on, that follow the page's ``color-scheme``."""
+    both = [f"--cu-{role}: light-dark({light}, {dark});" for role, (light, dark) in ROLES.items()]
+    families = [f"--cu-{name}: {family};" for name, family in FAMILIES.items()]
+    return f":root {{ {' '.join(both + families)} }}\n"
+
+
+def fonts_css() -> str:
+    """The fonts as a style sheet that holds them: Firefox loads none from a file beside a page that is a file."""
+    face = """@font-face { font-family: "%s"; font-style: %s; font-weight: %s; font-display: swap;
+  src: url(data:font/woff2;base64,%s) format("woff2"); }
+"""
+    return "".join(
+        face % (*about, base64.b64encode((FONTS / f"{name}.woff2").read_bytes()).decode())
+        for name, about in FACES.items()
+    )

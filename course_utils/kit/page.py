@@ -17,6 +17,7 @@ import numpy as np
 from PIL import Image
 
 from course_utils.figures.picture import with_palette
+from course_utils.figures.style import tokens_css
 from course_utils.kit.controls import Choice, Control, Text, Toggle
 
 MAX_BYTES = 1_100_000
@@ -31,8 +32,9 @@ MAX_RADIOS = 5
 
 @cache
 def asset(name: str) -> str:
-    """The text of a style sheet or script that stands beside this file."""
-    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+    """The text of a style sheet, with the colors that it uses, or of a script that stands beside this file."""
+    text = (Path(__file__).parent / name).read_text(encoding="utf-8")
+    return tokens_css() + text if name.endswith(".css") else text
 
 
 # The form ---------------------------------------------------------------------------------------

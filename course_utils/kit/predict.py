@@ -14,8 +14,9 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeGuard
+
+from course_utils.kit.page import asset
 
 CLOSE = 0.05
 """A number is near enough within this part of the range, unless `within` says otherwise."""
@@ -170,12 +171,10 @@ def _page(task: dict[str, Any]) -> str:
     """One element that works without scripts, and the script that replaces its content by a form."""
     data = json.dumps(task, ensure_ascii=False, sort_keys=True)
     name = f"predict-{hashlib.sha256(data.encode()).hexdigest()[:12]}"
-    folder = Path(__file__).parent
-    script = (folder / "predict.js").read_text(encoding="utf-8")
-    style = (folder / "predict.css").read_text(encoding="utf-8")
+    script = asset("predict.js")
     inert = data.replace("<", r"\u003c")
     return f"""<div class="cu-predict" id="{name}">{_plain(task)}<style>
-{style}</style><script>
+{asset("predict.css")}</style><script>
 (() => {{
 {script}
 predict(document.currentScript?.parentElement ?? document.getElementById("{name}"), {inert});

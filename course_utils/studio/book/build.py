@@ -12,6 +12,7 @@ import nbformat
 from filelock import FileLock
 from nbformat import NotebookNode
 
+from course_utils.figures.style import fonts_css, tokens_css
 from course_utils.kit.live import translator
 from course_utils.studio import StudioError
 from course_utils.studio.book import links, pages
@@ -65,6 +66,8 @@ def _build(course: Manifest, out: Path) -> Path:
         f"_static/{file.name}": file.read_text(encoding="utf-8")
         for file in sorted(pages.STATIC.iterdir())
     }
+    texts["_static/course_tokens.css"] = tokens_css()
+    texts["_static/course_fonts.css"] = fonts_css()
     # A course that shows live models shows one on its cover, too.
     alive = any("cu-live" in text for text in texts.values())
     shown = translator().page(FOLDER) if alive else ""
