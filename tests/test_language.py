@@ -1,10 +1,8 @@
+# ruff: noqa: E501
 """Language models: who sees whom, the cache, objectives, subwords, sampling, and what is refused."""
 
-import copy
 import itertools
 import math
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -66,7 +64,7 @@ def test_later_tokens_change_no_earlier_logits_of_a_gpt(swap, training):
     model = make(**swap).train(training)
     ids = some_ids()
     changed = ids.clone()
-    changed[:, 5] = (changed[:, 5] + 1 - MASK - 1) % (SIZE - MASK - 1) + MASK + 1
+    changed[:, 5] = MASK
     before, after = model(ids), model(changed)
     assert torch.equal(before[:, :5], after[:, :5])
     assert (before[:, 5] != after[:, 5]).any(dim=-1).all()
@@ -86,50 +84,15 @@ def test_steps_on_the_cache_equal_reading_at_once(swap):
         assert state.length == ids.shape[1]
 
 
-def test_several_tokens_are_read_in_the_middle_of_a_text():
-    model = make(rotary=True).eval()
-    ids = some_ids()
+def test_several_tokens_are_read_in_the_middle_and_a_state_goes_on_with_the_rows_it_kept():
+    model, ids, rows = make(rotary=True).eval(), some_ids(), torch.tensor([2, 0])
     with torch.no_grad():
-        state = model.start()
+        state, at_once = model.start(), model(ids)
         model.step(ids[:, :3], state)
-        assert_close(model.step(ids[:, 3:7], state), model(ids)[:, 6], rtol=1e-4, atol=1e-5)
-
-
-def test_a_reordered_state_goes_on_with_the_rows_it_kept():
-    model = make().eval()
-    ids = some_ids()
-    rows = torch.tensor([2, 0])
-    with torch.no_grad():
-        state = model.start()
-        model.step(ids[:, :4], state)
+        assert_close(model.step(ids[:, 3:7], state), at_once[:, 6], rtol=1e-4, atol=1e-5)
         state.reorder(rows)
-        step = model.step(ids[rows, 4], state)
-        assert_close(step, model(ids[rows])[:, 4], rtol=1e-4, atol=1e-5)
-
-
-def entered(function):
-    """Files of the package in which some function is entered while this one runs."""
-    files = set()
-
-    def note(frame, event, _):
-        if event == "call":
-            files.add(frame.f_code.co_filename)
-
-    before = sys.gettrace()
-    sys.settrace(note)
-    try:
-        function()
-    finally:
-        sys.settrace(before)
-    package = Path(cu.__file__).parent
-    return {str(Path(f).relative_to(package)) for f in files if Path(f).is_relative_to(package)}
-
-
-@pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
-def test_a_forward_pass_of_a_gpt_is_read_in_four_files(training):
-    model, ids = make().train(training), some_ids()
-    expected = {"models/language.py", "layers.py", "attention.py", "cache.py"}
-    assert {f.replace("\\", "/") for f in entered(lambda: model(ids))} == expected
+        step = model.step(ids[rows, 7], state)
+        assert_close(step, at_once[rows, 7], rtol=1e-4, atol=1e-5)
 
 
 def test_rotary_angles_are_computed_once_a_forward_pass(monkeypatch):
@@ -160,9 +123,7 @@ def test_no_mask_is_made_where_the_operator_needs_none(kind, monkeypatch):
 
 def test_a_text_goes_through_a_model_without_data():
     with torch.device("meta"):
-        for rotary in (False, True):
-            model = make(rotary=rotary)
-            assert model(torch.empty(3, 9, dtype=torch.long)).shape == (3, 9, SIZE)
+        assert make(rotary=True)(torch.empty(3, 9, dtype=torch.long)).shape == (3, 9, SIZE)
 
 
 @every_swap
@@ -182,16 +143,13 @@ def test_bert_sees_both_ways_and_no_padding(swap):
 
 
 @every_swap
-def test_every_parameter_learns_in_one_step(swap):
+def test_every_parameter_gets_a_gradient(swap):
     model = make(**swap)
-    before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    loss, count = language_model_loss()(model, next_batch(model))
-    (loss / count).backward()
-    torch.optim.SGD(model.parameters(), lr=1.0).step()
-    for name, parameter in model.named_parameters():
-        if "key_proj.bias" in name:
-            continue  # shifts all scores of a row alike: its gradient is zero but for rounding
-        assert (parameter != before[name]).any(), name
+    loss, _ = language_model_loss()(model, next_batch(model))
+    loss.backward()
+    still = {name for name, p in model.named_parameters() if not p.grad.any()}
+    # a bias of the keys shifts all scores of a row alike: its gradient is zero but for rounding
+    assert all(name.endswith("key_proj.bias") for name in still), still
 
 
 def next_batch(model):
@@ -221,16 +179,6 @@ def test_the_head_shares_the_embedding_and_a_new_model_knows_next_to_nothing():
     assert math.log(SIZE) - 0.5 < loss.item() / n < math.log(SIZE) + 1.5
 
 
-def test_a_copy_for_fine_tuning_leaves_the_pretrained_model_alone():
-    body = make(BERT)
-    before = body.embedding.weight.detach().clone()
-    classifier = SentenceClassifier(copy.deepcopy(body), 3)
-    loss = classifier(some_ids(), torch.tensor([9, 6, 4])).square().sum()
-    loss.backward()
-    torch.optim.SGD(classifier.parameters(), lr=0.1).step()
-    assert torch.equal(body.embedding.weight, before)
-
-
 @pytest.mark.parametrize("kind", [GPT, BERT])
 def test_a_classifier_does_not_see_padding(kind):
     classifier = SentenceClassifier(make(kind).eval(), 3)
@@ -239,21 +187,6 @@ def test_a_classifier_does_not_see_padding(kind):
     assert logits.shape == (3, 3)
     assert_close(logits[1:2], classifier(ids[1:2, :6], lengths[1:2]), rtol=1e-4, atol=1e-5)
     assert_close(logits[2], classifier.output.bias)  # nothing was read
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_heads": 3}, "num_heads=3"),
-        ({"num_kv_heads": 3}, "num_kv_heads=3"),
-        ({"num_layers": 0}, "num_layers=0"),
-        ({"activation": "tanh"}, "activation='tanh'"),
-        ({"norm": "batch"}, "norm='batch'"),
-    ],
-)
-def test_a_model_of_impossible_sizes_is_refused_by_name(options, message):
-    with pytest.raises(ValueError, match=message):
-        make(**options)
 
 
 @pytest.mark.parametrize("kind", [GPT, BERT])
@@ -267,9 +200,7 @@ def test_an_empty_text_and_one_longer_than_the_table_are_refused(kind):
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):
-    path = tmp_path / "gpt.pt"
-    torch.save({"kind": "GPT", "model": make().state_dict()}, path)
-    state = torch.load(path, weights_only=True)
+    path, state = tmp_path / "gpt.pt", {"kind": "GPT", "model": make().state_dict()}
     again = make(embed_dim=16)
     load_weights(again, state, path)
     assert again.output.weight is again.embedding.weight
@@ -344,19 +275,6 @@ def test_the_loss_does_not_depend_on_how_far_a_batch_is_padded(kind):
     assert_close(near_loss, far_loss, rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize("share", [0.0, 1.5, -1.0, math.nan])
-def test_an_impossible_share_of_masks_is_refused(share):
-    with pytest.raises(ValueError, match="share="):
-        masked_token(SIZE, share=share)
-
-
-def test_masking_needs_words():
-    with pytest.raises(ValueError, match="special tokens"):
-        masked_token(MASK + 1)
-    with pytest.raises(ValueError, match="nothing to mask"):
-        masked_token(SIZE)(torch.tensor([[BOS, EOS]]), torch.tensor([2]), torch.Generator())
-
-
 # Subwords and loaders ---------------------------------------------------------------------------
 
 
@@ -371,26 +289,14 @@ def test_subwords_give_back_what_they_read():
 
 def test_an_unknown_character_is_unknown_and_the_rest_is_not():
     subwords = Subwords(corpus(), size=60)
-    assert "<unk>" in subwords.decode(subwords.encode("low µ low"))
-    assert subwords.decode(subwords.encode("low µ low")).startswith("low ")
+    assert subwords.decode(subwords.encode("low µ low")).startswith("low <unk>")
 
 
-def test_subwords_learn_the_same_twice():
+def test_subwords_learn_the_same_twice_and_each_merge_makes_a_token():
     first, second = (Subwords(corpus(), size=60) for _ in range(2))
     assert first.tokens == second.tokens and first.merges == second.merges
-
-
-def test_each_merge_makes_a_token():
-    subwords = Subwords(corpus(), size=60)
-    assert all(left + right in subwords.tokens for left, right in subwords.merges)
-    assert all(not left.endswith(WORD_END) for left, _ in subwords.merges)
-
-
-def test_subwords_without_text_or_room_are_refused():
-    with pytest.raises(ValueError, match="empty"):
-        Subwords([], size=100)
-    with pytest.raises(ValueError, match="size=10"):
-        Subwords(corpus(), size=10)
+    assert all(left + right in first.tokens for left, right in first.merges)
+    assert all(not left.endswith(WORD_END) for left, _ in first.merges)
 
 
 def test_windows_ask_for_each_token_once():
@@ -398,13 +304,6 @@ def test_windows_ask_for_each_token_once():
     windows = cut_windows(ids, 5)
     assert [w[1:] for w in windows] == [ids[i + 1 : i + 6] for i in range(0, 20, 5)]
     assert [w[0] for w in windows] == [ids[i] for i in range(0, 20, 5)]
-
-
-def test_a_text_shorter_than_a_window_is_refused():
-    with pytest.raises(ValueError, match="5 tokens"):
-        cut_windows([1, 2, 3, 4, 5], 5)
-    with pytest.raises(ValueError, match="length=0"):
-        cut_windows([1, 2, 3], 0)
 
 
 def loader(objective=None, **options):
@@ -431,13 +330,6 @@ def test_a_loader_resumes_in_the_middle_of_a_pass():
     resumed = loader(seed=5)
     resumed.load_state_dict(again.state_dict())
     assert [batch.targets.tolist() for batch in resumed] == whole[2:]
-
-
-def test_a_loader_without_text_is_refused():
-    with pytest.raises(ValueError, match="nothing to load"):
-        TextLoader([], next_token)
-    with pytest.raises(ValueError, match="1 ids"):
-        TextLoader([[BOS]], next_token)
 
 
 def test_the_texts_of_the_course_are_there():
@@ -468,10 +360,9 @@ def test_temperature_has_the_right_limits():
     assert_close(next_token_probs(logits), logits.softmax(dim=-1))
     assert_close(next_token_probs(logits, temperature=2.0), (logits / 2).softmax(dim=-1))
     best = torch.tensor([[1.0, 0, 0, 0]])
-    for cold in (0, 1e-30, 1e-4):
+    for cold, hot in ((0, math.inf), (1e-30, math.inf), (1e-4, 1e9)):
         assert torch.equal(next_token_probs(logits, temperature=cold), best)
-    assert_close(next_token_probs(logits, temperature=math.inf), torch.full((1, 4), 0.25))
-    assert_close(next_token_probs(logits, temperature=1e9), torch.full((1, 4), 0.25))
+        assert_close(next_token_probs(logits, temperature=hot), torch.full((1, 4), 0.25))
 
 
 def test_top_k_keeps_the_k_best_in_their_proportions():
@@ -488,12 +379,6 @@ def test_ruled_out_tokens_stay_ruled_out():
     logits = torch.tensor([0.0, -math.inf, 1.0])
     for temperature in (0, 0.5, 100.0):
         assert next_token_probs(logits, temperature=temperature)[1] == 0
-
-
-@pytest.mark.parametrize("options", [{"temperature": -1}, {"temperature": math.nan}, {"top_k": 0}])
-def test_impossible_sampling_is_refused_by_name(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        next_token_probs(torch.zeros(3), **options)
 
 
 @pytest.mark.parametrize("swap", SWAPS[:: len(SWAPS) // 6], ids=lambda s: str(list(s.values())))
@@ -535,10 +420,7 @@ def test_nothing_but_what_is_banned_is_kept_from_being_drawn():
     assert drawn(banned=[5, 6])[0] == set(range(SIZE)) - {5, 6}
     tokens, lengths = drawn(end=7)
     assert tokens == set(range(SIZE)) - {7} and min(lengths) < 9
-    with pytest.raises(ValueError, match="banned holds an id outside"):
-        drawn(banned=[SIZE])
-    with pytest.raises(ValueError, match="end holds an id outside"):
-        drawn(end=-1)
+    assert drawn(banned=[SIZE - 1])[0] == set(range(SIZE - 1))
 
 
 def test_one_best_token_is_greedy():
@@ -548,21 +430,50 @@ def test_one_best_token_is_greedy():
     )
 
 
+def masks(share):
+    return masked_token(SIZE, share=share)
+
+
+def written(prompt, max_new=3, **options):
+    return sample(make(), torch.tensor(prompt, dtype=torch.long), max_new=max_new, **options)
+
+
 @pytest.mark.parametrize(
-    ("prompt", "max_new", "message"),
+    ("call", "message"),
     [
-        (torch.empty(1, 0, dtype=torch.long), 3, "at least <bos>"),
-        (torch.empty(0, 3, dtype=torch.long), 3, "at least <bos>"),
-        (torch.tensor([BOS, 5]), 3, "prompt has shape"),
-        (torch.tensor([[BOS, SIZE]]), 3, "outside"),
-        (torch.tensor([[BOS, -1]]), 3, "outside"),
-        (torch.tensor([[BOS]]), 0, "max_new=0"),
-        (torch.tensor([[BOS]]), 12, "max_len=12"),
+        (lambda: make(num_heads=3), "num_heads=3"),
+        (lambda: make(num_kv_heads=3), "num_kv_heads=3"),
+        (lambda: make(num_layers=0), "num_layers=0"),
+        (lambda: make(activation="tanh"), "activation='tanh'"),
+        (lambda: make(norm="batch"), "norm='batch'"),
+        (lambda: masks(0.0), "share="),
+        (lambda: masks(1.5), "share="),
+        (lambda: masks(math.nan), "share="),
+        (lambda: masked_token(MASK + 1), "special tokens"),
+        (lambda: masked_token(SIZE)(torch.tensor([[BOS, EOS]]), torch.tensor([2]), torch.Generator()), "nothing to mask"),
+        (lambda: Subwords([], size=100), "empty"),
+        (lambda: Subwords(corpus(), size=10), "size=10"),
+        (lambda: cut_windows([1, 2, 3, 4, 5], 5), "5 tokens"),
+        (lambda: cut_windows([1, 2, 3], 0), "length=0"),
+        (lambda: TextLoader([], next_token), "nothing to load"),
+        (lambda: TextLoader([[BOS]], next_token), "1 ids"),
+        (lambda: next_token_probs(torch.zeros(3), temperature=-1), "temperature=-1; 0 or more"),
+        (lambda: next_token_probs(torch.zeros(3), temperature=math.nan), "temperature=nan"),
+        (lambda: next_token_probs(torch.zeros(3), top_k=0), "top_k=0"),
+        (lambda: written([[]]), "at least <bos>"),
+        (lambda: written([BOS, 5]), "prompt has shape"),
+        (lambda: written([[BOS, SIZE]]), "prompt holds an id outside a vocabulary of 23"),
+        (lambda: written([[BOS, -1]]), "prompt holds an id outside"),
+        (lambda: written([[BOS]], 0), "max_new=0"),
+        (lambda: written([[BOS]], 12), "max_len=12"),
+        (lambda: written([[BOS]], banned=[SIZE]), "banned holds an id outside"),
+        (lambda: written([[BOS]], end=-1), "end holds an id outside"),
+        (lambda: generate_text(make(), Subwords(corpus(), size=60)), "another"),
     ],
-)
-def test_an_impossible_prompt_is_refused(prompt, max_new, message):
+)  # fmt: skip
+def test_what_is_impossible_is_refused_by_name(call, message):
     with pytest.raises(ValueError, match=message):
-        sample(make(), prompt, max_new=max_new)
+        call()
 
 
 def test_what_is_written_begins_with_its_prompt():
@@ -576,8 +487,6 @@ def test_what_is_written_begins_with_its_prompt():
     )
     rotary = GPT(len(subwords), **SMALL, rotary=True)
     assert len(generate_text(rotary, subwords, "the", max_new=40)) == 1
-    with pytest.raises(ValueError, match="another"):
-        generate_text(make(), subwords)
 
 
 # Learning ---------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ HOME = ROOT / "_build" / "mutants"
 MUTMUT = "mutmut==3.8.1"
 
 TESTS = {
-    "arguments": "attention interventions",
+    "arguments": "attention decoding interventions",
     "attention": "attention",
     "cache": "attention models decoding",
     "decoding": "decoding language",
@@ -32,8 +32,8 @@ TESTS = {
 """The files of tests that a module's mutants are shown to."""
 
 MARKS = "not slow and not browser and not notebook"
-# By name: what interrupts would stop mutmut as well, and mutated functions call more files.
-UNFIT = "not interrupt and not kill and not handler and not three_files"
+# By name: what interrupts would stop mutmut as well.
+UNFIT = "not interrupt and not kill and not handler"
 
 CONFIGURATION = """
 
