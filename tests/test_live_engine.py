@@ -125,7 +125,7 @@ def cases() -> list:
         config = {"source_size": 30, "target_size": 40, "embed_dim": width, "num_heads": heads}
         config |= {"ffn_dim": 24, "num_layers": layers, "norm_first": first}
         made += [case("Transformer", config, how=how) for how in parts]
-    made.append(case("Transformer", config, eight_bits=False))
+    made += [case("Transformer", config, bits=bits) for bits in (16, 6)]
     later = {"norm": "rms", "activation": "swiglu", "rotary": True, "num_kv_heads": 2}
     for more, how in product([{}, later], parts):
         config = {"vocab_size": 40, "embed_dim": 32, "num_heads": 4, "num_layers": 2} | more
@@ -220,8 +220,9 @@ def test_all_numbers_in_half_precision_come_back(page):
     assert found == finite.tolist()
 
 
-def test_numbers_of_eight_bits_come_back(page):
-    packed = pack({}, {"x": torch.randn(40, 30) * torch.randn(40, 1).exp()})
+@pytest.mark.parametrize("bits", [8, 6])
+def test_numbers_of_a_few_bits_come_back(page, bits):
+    packed = pack({}, {"x": torch.randn(40, 30) * torch.randn(40, 1).exp()}, bits=bits)
     found = page.evaluate("packed => new live_engine.Network(packed).p.x.map(row => [...row])", packed)  # fmt: skip
     assert found == restored(packed)["x"].tolist()
 
@@ -252,13 +253,13 @@ SAY = """([packed, lines, size]) => {
 
 @pytest.fixture(scope="module")
 def said(page):
-    """(8 bits or not, lines, size of the beam) → what the page and PyTorch say, as ids, and the unrounded model."""
+    """(bits, lines, size of the beam) → what the page and PyTorch say, as ids, and the unrounded model."""
     world = larger_world()
     vocabularies = world.source_vocab, world.target_vocab
     kept = cu.load_model("translator_fr")
 
-    def ask(eight_bits: bool, lines: list[str], size: int):
-        packed = pack(kept.config, kept.state, kept.vocabularies, eight_bits=eight_bits)
+    def ask(bits: int, lines: list[str], size: int):
+        packed = pack(kept.config, kept.state, kept.vocabularies, bits=bits)
         ids = [[*vocabularies[0].encode(tokenize(line)), 3] for line in lines]
         mine = page.evaluate(SAY, [packed, ids, size])
         mine = [" ".join(vocabularies[1].decode(each)) for each in mine]
@@ -272,14 +273,14 @@ def said(page):
     return ask
 
 
-@pytest.mark.parametrize(("eight_bits", "size", "count"), [(True, 1, 500), (False, 1, 100), (True, 4, 60)])  # fmt: skip
-def test_translations_are_those_of_pytorch(said, eight_bits, size, count):
+@pytest.mark.parametrize(("bits", "size", "count"), [(8, 1, 500), (16, 1, 100), (8, 4, 60)])  # fmt: skip
+def test_translations_are_those_of_pytorch(said, bits, size, count):
     lines = [" ".join(pair.source) for pair in larger_world().test[:count]]
-    mine, right, unrounded = said(eight_bits, lines, size)
+    mine, right, unrounded = said(bits, lines, size)
     assert mine == right
     same = sum(a == b for a, b in zip(mine, unrounded, strict=True))
     print(f"{same} of {len(lines)} are those of the unrounded weights")
-    assert same >= (0.99 if eight_bits else 1) * len(lines)
+    assert same >= (0.99 if bits == 8 else 1) * len(lines)
 
 
 def test_a_bundle_is_a_script_of_a_bounded_size():

@@ -187,7 +187,7 @@ def test_a_real_transformer_learns_in_words_and_in_pieces(tiny_transformers, tok
 
 
 def test_pieces_spell_words_that_no_vocabulary_has():
-    pieces = transformers.Pieces([("ab", "ba"), ("abba",)], size=30)
+    pieces = transformers.Pieces.learned([("ab", "ba"), ("abba",)], size=30)
     ids = pieces.encode(("abab", "b"))
     assert pieces.decode(ids) == ["abab", "b"]
     assert "bab" in pieces and "zebra" not in pieces

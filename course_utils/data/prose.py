@@ -105,6 +105,18 @@ class Subwords:
         merges = json.loads(self._tokenizer.to_str())["model"]["merges"]
         self.merges = [tuple(merge) for merge in merges]
 
+    @classmethod
+    def of(cls, tokens: Sequence[str], merges: Sequence[tuple[str, str]]) -> "Subwords":
+        """The subwords that were learned elsewhere: their `tokens` and `merges`."""
+        from tokenizers import Tokenizer, models, pre_tokenizers
+
+        subwords = cls.__new__(cls)
+        ids = {token: index for index, token in enumerate(tokens)}
+        subwords._tokenizer = Tokenizer(models.BPE(ids, list(merges), unk_token=SPECIALS[UNK]))
+        subwords._tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        subwords.tokens, subwords.merges = tuple(tokens), [*merges]
+        return subwords
+
     def __len__(self) -> int:
         return len(self.tokens)
 

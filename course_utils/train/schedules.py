@@ -41,3 +41,14 @@ def warmup_decay(warmup: int, total: int) -> Schedule:
         return max(0.0, (total + 1 - step) / (total + 1 - warmup))
 
     return factor
+
+
+def warmup_hold_decay(warmup: int, decay: int, total: int) -> Schedule:
+    """Rise linearly to 1 over `warmup` steps, hold it, then fall linearly to 0 over the last `decay` of `total`.
+
+    Raises:
+        ValueError: the rise and the fall do not fit in.
+    """
+    if min(warmup, decay) < 0 or warmup + decay > total:
+        raise ValueError(f"warmup={warmup} and decay={decay} do not fit in total={total}")
+    return lambda step: min(1.0, step / max(warmup, 1), max(0.0, (total + 1 - step) / (decay + 1)))

@@ -18,7 +18,7 @@ def packed(name: str) -> dict:
         ValueError: there is no model of this name.
     """
     kept = load_model(name)
-    return pack(kept.config, kept.state, kept.vocabularies)
+    return pack(kept.config, kept.state, kept.vocabularies, bits=min(kept.bits, 8))
 
 
 @cache

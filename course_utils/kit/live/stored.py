@@ -1,8 +1,8 @@
 """Trained networks in files.
 
 `make runs` trains one with its chapter's own class and saves it in data/models/<name>.npz: the tensors of its
-state_dict in half precision, its configuration, and its vocabularies. They load into the reader's class, too. What
-a page tells of it, its examples and scores, stands beside it in <name>.json.
+state_dict in half precision or fewer bits, its configuration, and its vocabularies. They load into the reader's
+class, too. What a page tells of it, its examples and scores, stands beside it in <name>.json.
 """
 
 import hashlib
@@ -16,8 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.files import ROOT, atomic_write, leads, locked
+from course_utils.kit.live.packing import is_rounded, rounded, shared
 
 MODELS = ROOT / "data" / "models"
+SCALES = ".scales"
+"""Behind a matrix's name, of what its rows are multiplied by."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,13 @@ class StoredModel:
         config: the arguments that make its class, by name.
         state: its state_dict, in single precision.
         vocabularies: lists of tokens by name, such as "source" and "target".
+        bits: of a number of its large matrices; 16, unless it is stored with fewer.
     """
 
     config: dict
     state: dict[str, Tensor]
     vocabularies: dict[str, list[str]]
+    bits: int = 16
 
 
 def save_model(
@@ -41,26 +46,38 @@ def save_model(
     config: Mapping,
     vocabularies: Mapping[str, Sequence[str]] | None = None,
     *,
+    bits: int = 16,
     folder: Path | None = None,
 ) -> Path:
     """Store a trained model under a name; give the file.
 
     Args:
         name: of the file, without its ending.
-        model: its parameters and buffers are stored in half precision.
+        model: its parameters and buffers are stored in half precision, each once, whatever names it has.
         config: the arguments that make its class; what JSON can hold.
         vocabularies: tokens in the order of their ids, by name.
+        bits: with 8 or 6, large matrices are rounded to whole numbers of so many bits, with a scale for each row.
 
     Raises:
         ValueError: a tensor does not fit half precision.
     """
-    arrays = {}
-    for key, tensor in model.state_dict().items():
+    arrays, state = {}, model.state_dict()
+    same = shared(state)
+    for key, tensor in state.items():
+        if key in same:
+            continue
+        if is_rounded(tensor, bits):
+            arrays[key], arrays[f"{key}{SCALES}"] = rounded(tensor.detach().cpu(), bits)
+            continue
         half = tensor.detach().cpu().half() if tensor.is_floating_point() else tensor.cpu()
         if not half.isfinite().all():
             raise ValueError(f"{key} holds a value beyond half precision (65,504)")
         arrays[key] = half.numpy()
     about = {"config": dict(config), "vocabularies": dict(vocabularies or {})}
+    if bits < 16:
+        about |= {"bits": bits}
+    if same:
+        about |= {"same": same}
     path = (folder or MODELS) / f"{name}.npz"
     if not leads():
         return path
@@ -129,6 +146,12 @@ def load_model(name: str, *, folder: Path | None = None) -> StoredModel:
         raise ValueError(f"name={name!r} is no stored model; there are: {known}")
     with np.load(path, allow_pickle=False) as file:
         about = json.loads(str(file["about"]))
-        state = {key: torch.from_numpy(file[key]) for key in file.files if key != "about"}
-    state = {key: t.float() if t.is_floating_point() else t for key, t in state.items()}
-    return StoredModel(about["config"], state, about["vocabularies"])
+        arrays = {key: torch.from_numpy(file[key]) for key in file.files if key != "about"}
+    state = {}
+    for key, array in arrays.items():
+        if f"{key}{SCALES}" in arrays:
+            state[key] = array.float() * arrays[f"{key}{SCALES}"][:, None]
+        elif not key.endswith(SCALES):
+            state[key] = array.float() if array.is_floating_point() else array
+    state |= {key: state[first] for key, first in about.get("same", {}).items()}
+    return StoredModel(about["config"], state, about["vocabularies"], about.get("bits", 16))

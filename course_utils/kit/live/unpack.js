@@ -18,11 +18,21 @@ globalThis.live_unpack = (() => {
     return sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction) : 2 ** -14 * fraction);
   }
 
-  // Whole numbers of 8 bits, each row with its scale; or numbers in half precision, without.
-  function numbersOf({ shape, scales, data }) {
+  // Whole numbers from -31 on, a letter each.
+  const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  function stepsOf(letters) {
+    const places = new Int8Array(128);
+    for (let i = 0; i < 64; i += 1) places[LETTERS.charCodeAt(i)] = i - 31;
+    const steps = new Int8Array(letters.length);
+    for (let i = 0; i < steps.length; i += 1) steps[i] = places[letters.charCodeAt(i)];
+    return steps;
+  }
+
+  // Whole numbers, each row with its scale; or numbers in half precision, without.
+  function numbersOf({ shape, scales, data, letters }) {
     if (!scales) return Float64Array.from(new Uint16Array(bytesOf(data)), half);
     const size = shape.at(-1);
-    const steps = new Int8Array(bytesOf(data));
+    const steps = letters ? stepsOf(letters) : new Int8Array(bytesOf(data));
     const numbers = new Float64Array(steps.length);
     new Float32Array(bytesOf(scales)).forEach((scale, row) => {
       const end = (row + 1) * size;
@@ -45,7 +55,10 @@ globalThis.live_unpack = (() => {
     for (const [name, packed] of Object.entries(tensors)) {
       Object.defineProperty(found, name, {
         configurable: true, enumerable: true,
-        get: () => Object.defineProperty(found, name, { value: unpack(packed) })[name],
+        get: () => {
+          const value = packed.same ? found[packed.same] : unpack(packed);
+          return Object.defineProperty(found, name, { value })[name];
+        },
       });
     }
     const names = Object.keys(tensors);

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import nn
 
-from course_utils.data.text import BOS, EOS, tokenize
+from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
 from course_utils.decoding import greedy, translate
 from course_utils.kit.live import network_of, packed, tell, told, trained
 from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
@@ -34,11 +34,17 @@ def examples_of(kind: type[nn.Module], name: str) -> dict:
 
 
 @torch.no_grad()
-def answers_of(kind: type[nn.Module], name: str, lines: Iterable[str]) -> list[dict]:
-    """Ids of each sentence and of its translation, and the ten largest logits after it."""
+def answers_of(
+    kind: type[nn.Module], name: str, lines: Iterable[str], words: Vocabulary | None = None
+) -> list[dict]:
+    """Ids of each sentence and of its translation, and the ten largest logits after it.
+
+    `words`: those that it reads; of `larger_world`, unless others are given.
+    """
     model, answers = network_of(kind, packed(name)), []
     for line in lines:
-        ids = torch.tensor([[*larger_world().source_vocab.encode(tokenize(line)), EOS]])
+        read = words or larger_world().source_vocab
+        ids = torch.tensor([[*read.encode(tokenize(line)), EOS]])
         lens = torch.tensor([ids.shape[1]])
         said = greedy(model, ids, lens)[0]
         best = model(ids, lens, torch.tensor([[BOS, *said]]))[0, -1].topk(10)

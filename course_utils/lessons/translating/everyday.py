@@ -1,0 +1,256 @@
+"""The translator of everyday sentences: all short pairs of Tatoeba, read as visitors type.
+
+English–French pairs from the archive at manythings.org/anki (CC BY 2.0 FR), as in `real`, and the course's own
+everyday sentences. Both languages share one table of pieces, which also is the output layer. A visitor leaves marks
+out and writes other names than Tom and Mary: so do the training sentences, drawn anew in each pass.
+"""
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from course_utils.data.prose import Subwords
+from course_utils.data.translation import (
+    Batch,
+    Pair,
+    PairLoader,
+    collate,
+    load_sentences,
+    load_tatoeba,
+)
+from course_utils.decoding import translate
+from course_utils.kit.live import load_model, network_of, packed, save_model, tell
+from course_utils.kit.runs import stored
+from course_utils.lessons.bahdanau_attention.telling import LONG, answers_of
+from course_utils.lessons.translating.real import Pieces, Split, looked_up, split
+from course_utils.metrics import bleu
+from course_utils.models.transformer import Transformer
+from course_utils.runtime import seed_everything
+from course_utils.train.history import History
+from course_utils.train.losses import translation_loss
+from course_utils.train.schedules import warmup_hold_decay
+from course_utils.train.trainer import Trainer
+
+MAX_TOKENS = 10  # of either side, punctuation included
+PIECES = 4000  # of both languages together
+HELD_OUT = 1000  # sources for validation, and as many for the test
+SHAPE = {"embed_dim": 256, "ffn_dim": 512, "num_heads": 4, "num_layers": 2, "dropout": 0.0}
+NAME, BITS = "everyday_fr", 6  # of a stored number
+NO_MARK, NO_APOSTROPHE, OTHER_NAME = 1 / 6, 1 / 20, 1 / 2  # how often visitors write so
+FINAL_MARKS = (".", "!", "?", "…")
+BATCH, RATE, WARMUP, LABEL_SMOOTHING = 80, 2e-3, 300, 0.1
+PASSES, FALLING = 6, 0.4  # the rate falls in this share of the steps, the last ones
+
+NAMES = {
+    "tom": """
+        adam alex ali andrew ben bob carlos charlie chris dan daniel david eric frank george hugo ivan jack
+        jacob james jim joe john jonas julien karl kevin khaled leo louis lucas luis marc mark martin max
+        michael mike mohamed nick noah oliver omar oscar pablo patrick paul pedro peter philip pierre ravi
+        robert robin ryan sam sasha simon stefan steve theo thomas tim victor vincent wei william yusuf""",
+    "mary": """
+        alice amina amy anna aisha bella betty carla carol chloe clara claire diana ella emily emma eva fatima
+        fiona grace jane jenny jessica julia karen kate katie laura lena leila lily linda lisa louise lucy maria
+        marie maya mei mia monica nadia nina nora olga olivia paula rachel rita rosa ruth sally sandra sara
+        sarah sofia sophie susan tina vera yasmin zoe""",
+}
+"""Names for the two that the archive knows, he and she."""
+
+CONTRACTIONS = [
+    (r"\bwon't\b", "will not"), (r"\bcan't\b|\bcannot\b", "can not"), (r"n't\b", " not"), (r"'m\b", " am"),
+    (r"'re\b", " are"), (r"'ll\b", " will"), (r"'ve\b", " have"), (r"'d\b", " would"), (r"'s\b", " is"),
+]  # fmt: skip
+
+
+def bare(source: Sequence[str]) -> str:
+    """A sentence without its final marks and contractions: what two sentences share that say the same."""
+    words = list(source)
+    while len(words) > 1 and words[-1] in FINAL_MARKS:
+        words.pop()
+    text = " ".join(words)
+    for short, long in CONTRACTIONS:
+        text = re.sub(short, long, text)
+    return text
+
+
+def everyday_split(num_held_out: int, *, seed: int) -> Split:
+    """Of Tatoeba, sources held out for validation and as many for the test; all else, and our own, to train on.
+
+    No sentence to train on is, but for a final mark or a contraction, one that is held out.
+    """
+    data = split(load_tatoeba("fr", max_tokens=MAX_TOKENS), num_held_out=num_held_out, seed=seed)
+    ours = [p for p in load_sentences("fr") if max(map(len, (p.source, p.target))) <= MAX_TOKENS]
+    hidden = set(map(bare, data.references))
+    pairs = dict.fromkeys([*data.train, *ours])
+    return replace(data, train=[pair for pair in pairs if bare(pair.source) not in hidden])
+
+
+def as_typed(pair: Pair, chance: random.Random) -> Pair:
+    """A pair as somebody might type its source: perhaps with other names, without final mark or apostrophes."""
+    source, target = list(pair.source), list(pair.target)
+    for known, others in NAMES.items():
+        if known in source and known in target and chance.random() < OTHER_NAME:
+            name = chance.choice(others.split())
+            before = target[target.index(known) - 1] if target.index(known) else ""
+            if name[0] in "aeiou" and (before == "de" or before.endswith("que")):
+                continue  # French would write d'anna
+            source = [name if word == known else word for word in source]
+            target = [name if word == known else word for word in target]
+    if len(source) > 1 and source[-1] in FINAL_MARKS and chance.random() < NO_MARK:
+        source.pop()
+    if chance.random() < NO_APOSTROPHE:
+        source = [word.replace("'", "") or word for word in source]
+    return Pair(tuple(source), tuple(target))
+
+
+class Typed(PairLoader):
+    """Batches of pairs as they might be typed, otherwise in each pass."""
+
+    def __init__(self, pairs: Sequence[Pair], pieces: Pieces, *, batch_size: int, seed: int):
+        super().__init__(pairs, pieces, pieces, batch_size=batch_size, seed=seed)
+        self._pieces = pieces
+
+    def _batch(self, rows: list[int], generator: torch.Generator) -> Batch:
+        chance = random.Random(int(torch.randint(2**31, (), generator=generator)))
+        typed = [as_typed(self.pairs[row], chance) for row in rows]
+        return collate(
+            [(self._pieces.encode(p.source), self._pieces.encode(p.target)) for p in typed]
+        )
+
+
+def new_model(pieces: Pieces, seed: int) -> Transformer:
+    """A word is read in English, read in French and said by one vector."""
+    seed_everything(seed)
+    model = Transformer(len(pieces), len(pieces), **SHAPE)
+    model.source_embedding.weight = model.output.weight = model.target_embedding.weight
+    return model
+
+
+def fitted(
+    model: nn.Module, data: Split, pieces: Pieces, seed: int, checkpoint: Path | None
+) -> History:
+    """Train; the model has the weights of the pass with the best validation loss.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted; `checkpoint` has what there is.
+    """
+    loader = Typed(data.train, pieces, batch_size=BATCH, seed=seed)
+    steps = PASSES * len(loader)
+    history = Trainer(
+        translation_loss(label_smoothing=LABEL_SMOOTHING),
+        epochs=PASSES,
+        lr=RATE,
+        schedule=warmup_hold_decay(min(WARMUP, steps // 4), int(FALLING * steps), steps),
+        keep_best=True,
+        measure=lambda model: scores(
+            said_by(model, pieces, data.validation), data.validation, data
+        ),
+        seed=seed,
+        checkpoint=checkpoint,
+        quiet=True,
+    ).fit(
+        model,
+        loader,
+        PairLoader(data.validation, pieces, pieces, shuffle=False),
+        resume=checkpoint is not None,
+    )
+    if history.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return history
+
+
+def said_by(model: nn.Module, pieces: Pieces, pairs: Sequence[Pair]) -> list[str]:
+    """Its translations, greedily."""
+    lines = [" ".join(pair.source) for pair in pairs]
+    return translate(model, lines, pieces, pieces, max_len=4 * MAX_TOKENS)
+
+
+def scores(said: Sequence[str], pairs: Sequence[Pair], data: Split) -> dict[str, float]:
+    """BLEU against all translations, and the share that is one of them to the letter."""
+    every = [data.references[pair.source] for pair in pairs]
+    exact = sum(a in b for a, b in zip(said, every, strict=True)) / len(said)
+    return {"bleu": bleu(said, every), "exact": exact}
+
+
+def kept(model: nn.Module, data: Split, pieces: Pieces) -> dict[str, float]:
+    """Store the model for pages, and what they tell of it; its scores on the test, with rounded weights.
+
+    Beside them those of looking the nearest sentence up.
+    """
+    sizes = {"source_size": len(pieces), "target_size": len(pieces)}
+    vocabularies = {
+        "tokens": pieces.tokens,
+        "merges": [" ".join(merge) for merge in pieces.merges],
+        "words": sorted({word for pair in data.train for word in pair.source}),
+    }
+    save_model(NAME, model, {**sizes, **SHAPE}, vocabularies, bits=BITS)
+    said = said_by(network_of(Transformer, packed(NAME)), pieces, data.test)
+    found = looked_up(data.train, data.test)
+    result = {f"test_{name}": value for name, value in scores(said, data.test, data).items()}
+    result |= {f"looked_up_{k}": value for k, value in scores(found, data.test, data).items()}
+    examples = examples_of(said, data)
+    tell(
+        NAME,
+        pieces=True,
+        examples=examples,
+        score=[round(result["test_exact"] * len(said)), len(said)],
+        answers=answers_of(Transformer, NAME, [one["sentence"] for one in examples], pieces),
+        read=len(data.train),
+        **{name: round(value, 4) for name, value in result.items()},
+    )
+    return result
+
+
+def examples_of(said: Sequence[str], data: Split) -> list[dict]:
+    """Two sentences of the test that it translates as somebody did, and one that it does not."""
+    every = [
+        {
+            "sentence": " ".join(pair.source),
+            "said": line,
+            "right": line if line in known else known[0],
+        }
+        for pair, line in zip(data.test, said, strict=True)
+        if len(pair.source) >= LONG and (known := data.references[pair.source])
+    ]
+    good = [each for each in every if each["said"] == each["right"]]
+    bad = [each for each in every if each["said"] != each["right"]]
+    return [*good[:2], *bad[:1]]
+
+
+def stored_pieces() -> Pieces:
+    """The pieces that the stored translator reads and says."""
+    words = load_model(NAME).vocabularies
+    merges = [tuple(merge.split()) for merge in words["merges"]]
+    return Pieces(Subwords.of(words["tokens"], merges))
+
+
+@stored(cases=[{"seed": 0}], data=["translation/sentences.tsv"])
+def everyday(*, seed: int, checkpoint: Path | None = None) -> dict:
+    """The translator of everyday sentences: it is saved as the live model; curves of its training, and its scores."""
+    data = everyday_split(HELD_OUT, seed=seed)
+    sides = (side for pair in data.train for side in (pair.source, pair.target))
+    pieces = Pieces.learned(sides, size=PIECES)
+    model = new_model(pieces, seed)
+    rows = fitted(model, data, pieces, seed, checkpoint).rows
+    best = min(rows, key=lambda row: row["val_loss"])
+    result = {
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "pieces": len(pieces),
+        "pairs": len(data.train),
+        "training_seconds": sum(row["seconds"] for row in rows),
+        "epoch": best["epoch"],
+        "val_loss": best["val_loss"],
+        "val_bleu": best["bleu"],
+        "val_exact": best["exact"],
+    } | kept(model, data, pieces)
+    return {
+        "result": {name: round(value, 4) for name, value in result.items()},
+        "curves": {
+            name: [[row["epoch"], round(row[name], 4)] for row in rows]
+            for name in ("train_loss", "val_loss", "bleu", "exact")
+        },
+    }

@@ -1,0 +1,226 @@
+"""The translator of everyday sentences: what it is trained on, its training in small, and what a page makes of it."""
+
+import json
+import random
+
+import pytest
+import torch
+from browsing import load
+from test_real_translation import archive, sentences  # noqa: F401
+
+import course_utils as cu
+from course_utils.data.text import EOS, tokenize
+from course_utils.data.translation import Pair, load_sentences
+from course_utils.kit.live import load_model, stored
+from course_utils.lessons.translating import everyday
+
+PAIR = Pair(("tom", "isn't", "here", "."), ("tom", "n'est", "pas", "là", "."))
+
+
+# Sentences --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "other"),
+    [
+        ("i'm here .", "i am here"),
+        ("they won't go !", "they will not go ."),
+        ("stop . . .", "stop"),
+        ("she can't", "she cannot ."),
+    ],
+)
+def test_sentences_that_say_the_same_are_one(source, other):
+    assert everyday.bare(source.split()) == everyday.bare(other.split())
+
+
+def test_nothing_is_trained_on_that_is_held_out(archive):  # noqa: F811
+    lines = list(sentences(600))
+    archive([*lines, *(line.replace(".", "!", 1) for line in lines), "I won.\tGagné.", "A.\tB."])
+    data = everyday.everyday_split(40, seed=0)
+    held_out = {everyday.bare(source) for source in data.references}
+    read = {everyday.bare(pair.source) for pair in data.train}
+    assert not held_out & read and {"i won", "a"} <= read
+    assert len(data.validation) == len(data.test) == 40
+    assert Pair(("she", "lost", "."), ("elle", "a", "perdu", ".")) in data.train
+
+
+def test_a_pair_is_typed_in_several_ways_and_means_the_same():
+    typed = [everyday.as_typed(PAIR, random.Random(seed)) for seed in range(2000)]
+    names = {pair.source[0] for pair in typed}
+    assert all(pair.target == (pair.source[0], *PAIR.target[1:]) for pair in typed)
+    assert names == {"tom", *everyday.NAMES["tom"].split()}
+    shares = {
+        everyday.NO_MARK: sum(pair.source[-1] == "here" for pair in typed),
+        everyday.NO_APOSTROPHE: sum("isnt" in pair.source for pair in typed),
+        1 - everyday.OTHER_NAME: sum(pair.source[0] == "tom" for pair in typed),
+    }
+    for share, count in shares.items():
+        assert count / len(typed) == pytest.approx(share, abs=0.04)
+
+
+def test_french_writes_no_de_before_a_vowel():
+    pair = Pair(("mary's", "mary"), ("que", "mary"))
+    found = {everyday.as_typed(pair, random.Random(seed)).target[1] for seed in range(500)}
+    assert "zoe" in found and not {name for name in found if name[0] in "aeiou"}
+
+
+# The training -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tiny(archive, monkeypatch, tmp_path):  # noqa: F811
+    """All of it on 600 made-up sentences, with a network to match, stored in a folder of its own."""
+    archive(sentences(600))
+    monkeypatch.setattr(everyday, "load_sentences", lambda language: load_sentences(language)[:50])
+    sizes = {"HELD_OUT": 40, "PIECES": 120, "PASSES": 3, "BATCH": 32}
+    shape = {"embed_dim": 32, "ffn_dim": 24, "num_heads": 2, "num_layers": 1, "dropout": 0.0}
+    for name, value in {**sizes, "SHAPE": shape}.items():
+        monkeypatch.setattr(everyday, name, value)
+    (tmp_path / "data" / "models").mkdir(parents=True)
+    (tmp_path / "data" / "SHA256SUMS").touch()
+    monkeypatch.setattr(stored, "ROOT", tmp_path)
+    monkeypatch.setattr(stored, "MODELS", tmp_path / "data" / "models")
+
+
+@pytest.mark.slow
+def test_the_training_in_small_goes_on_where_it_was_and_stores_what_it_has_learned(tiny, tmp_path):
+    place = tmp_path / "place.pt"
+    run, again = (everyday.everyday.make({"seed": 0}, checkpoint=place) for _ in range(2))
+    assert run.curves == again.curves and place.is_file()
+    losses = dict(run.curves["val_loss"])
+    assert list(losses) == [1, 2, 3] and losses[3] < losses[1]
+    told = stored.told(everyday.NAME)
+    assert told["score"] == [round(run.result["test_exact"] * 40), 40]
+    kept = load_model(everyday.NAME)
+    assert kept.bits == 6
+    tables = ["source_embedding.weight", "target_embedding.weight", "output.weight"]
+    assert len({kept.state[name].data_ptr() for name in tables}) == 1
+    model = cu.Transformer(**kept.config)
+    model.load_state_dict(kept.state)
+    pieces = everyday.stored_pieces()
+    for one in told["examples"]:
+        assert cu.translate(model, [one["sentence"]], pieces, pieces, max_len=40) == [one["said"]]
+
+
+# In a page --------------------------------------------------------------------------------------
+
+SCRIPTS = ("engine", "subwords", "language")
+LETTERS = "aeinost bBçé'’“”–-.,!?␣ж☂\t\xa0 the"
+SPELLED = str.maketrans("‘’‛ʼ′`´“”„″‐‑–—", "'" * 7 + '"' * 4 + "-" * 4)
+READ = """([vocabularies, texts, said]) => {
+    const language = live_language({ pieces: true, vocabularies });
+    return JSON.stringify([texts.map(language.read), said.map(language.says)]);
+}"""
+EMPTY = "live_language({ vocabularies: { source: [], target: [] } })"
+
+
+@pytest.fixture(scope="module")
+def pieces() -> everyday.Pieces:
+    return everyday.Pieces.learned(
+        [side for pair in load_sentences("fr")[:400] for side in (pair.source, pair.target)],
+        size=300,
+    )
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    draw = random.Random(0)
+    lines = [" ".join(pair.source) for pair in load_sentences("fr")[::9]]
+    return ["".join(draw.choices(LETTERS, k=draw.randint(0, 20))) for _ in range(1500)] + lines
+
+
+def grouped(lengths: list[tuple[str, int]]) -> list[dict]:
+    """Words and how many tokens each has → words as a page has them."""
+    ends = torch.tensor([0, *(length for _, length in lengths)]).cumsum(0).tolist()
+    return [
+        {"text": text, "places": list(range(*ends[i : i + 2]))}
+        for i, (text, _) in enumerate(lengths)
+    ]
+
+
+@pytest.fixture(scope="module")
+def understood(browser, pieces, texts):
+    """A change of the script → whether a page still cuts every text, and joins every answer, as Python does."""
+    page = browser.new_page()
+    reads = []
+    known = set(pieces.tokens)
+    for text in texts:
+        words = tokenize(text.translate(SPELLED).replace("␣", " "))
+        letters = set("".join(words)) - known
+        read = [kept for word in words if (kept := "".join(c for c in word if c in known))]
+        lengths = [(word, len(pieces.encode([word]))) for word in read]
+        reads.append([[*pieces.encode(read), EOS], grouped([*lengths, ("<eos>", 1)]), letters])
+    begun = pieces.encode(["xylophone"])[:-1]  # and not ended
+    answers = [*(ids for ids, _, _ in reads), [*begun, EOS]]
+    spelled = "".join(pieces.tokens[i] for i in begun)
+    joined = [*(words for _, words, _ in reads), grouped([(spelled, len(begun)), ("<eos>", 1)])]
+    vocabularies = {
+        "tokens": pieces.tokens,
+        "merges": [" ".join(merge) for merge in pieces.merges],
+        "words": [],
+    }
+
+    def same(old: str = "", new: str = "") -> bool:
+        for name in SCRIPTS:
+            load(page, name, (old, new) if name == "language" else ("", ""))
+        found, said = json.loads(page.evaluate(READ, [vocabularies, texts, answers]))
+        found = [[each["ids"], each["words"], set(each["unknown"])] for each in found]
+        return found == reads and said == joined
+
+    return same
+
+
+def test_a_page_reads_and_joins_pieces_as_python_does(understood):
+    assert understood()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("plain(text).replaceAll", "text.replaceAll"),
+        ('.replaceAll(END, " ")', ""),
+        (".filter((letter) => ids.has(letter))", ""),
+        (".filter((word) => word) : words", " : words"),
+        ('subwords ? words.join("") : words', "words"),
+        ("?? UNK), EOS]", "?? UNK)]"),
+        ("end - length + i", "end + i"),
+        ("id === EOS || target", "target"),
+        ("said[i - 1]", "said[i]"),
+    ],
+)
+def test_a_mistake_in_the_words_is_found(understood, old, new):
+    assert not understood(old, new)
+
+
+def test_a_map_between_words_sums_over_what_is_read_and_averages_over_what_asks(browser):
+    page = browser.new_page()
+    for name in SCRIPTS:
+        load(page, name)
+    rows = torch.rand(5, 6).softmax(dim=1)
+    queries, keys = grouped([("a", 2), ("b", 1), ("c", 2)]), grouped([("d", 1), ("e", 3), ("f", 2)])
+    words = f"([rows, queries, keys]) => {EMPTY}.words(rows, queries, keys)"
+    found = page.evaluate(words, [rows.tolist(), queries, keys])
+    groups = [[0, 0, 1, 2, 2], [0, 1, 1, 1, 2, 2]]
+    to_words = [torch.nn.functional.one_hot(torch.tensor(group)).float() for group in groups]
+    right = (to_words[0] / to_words[0].sum(dim=0)).T @ rows @ to_words[1]
+    torch.testing.assert_close(torch.tensor(found), right)
+    torch.testing.assert_close(torch.tensor(found).sum(dim=1), torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("french", "english", "written"),
+    [
+        ("je suis fatigué .", "I am tired.", "Je suis fatigué."),
+        ("je suis fatigué .", "i am tired", "je suis fatigué."),
+        ("c'est anna !", "This is Anna!", "C'est Anna\u202f!"),
+        ("l'ami d'anna , bob , est là .", "Anna's friend, i.e. Anna’s Bob, is here.", "L'ami d'Anna, Bob, est là."),
+        ("salut . ça va ?", "Hi. How are you?", "Salut. Ça va\u202f?"),
+        ("« non » : il a dit " + '" oui " . . .', "SHE SAID", "«\u202fNon\u202f»\u00a0: il a dit \"oui\"..."),
+    ],
+)  # fmt: skip
+def test_french_is_written_as_one_writes_it(browser, french, english, written):
+    page = browser.new_page()
+    for name in SCRIPTS:
+        load(page, name)
+    line = f"([french, text]) => {EMPTY}.written(french, text)"
+    assert page.evaluate(line, [french.split(), english]) == written
