@@ -20,7 +20,7 @@ from course_utils.models.recurrent import AttentionTranslator
 from course_utils.models.transformer import Transformer
 from course_utils.models.vision import ViT
 from course_utils.train.losses import classification_loss, translation_loss
-from course_utils.train.schedules import inverse_sqrt, warmup_decay
+from course_utils.train.schedules import inverse_sqrt, warmup_decay, warmup_hold_decay
 from course_utils.train.trainer import Trainer
 
 
@@ -407,6 +407,15 @@ def test_warmup_decay_rises_to_one_and_falls_to_nearly_zero(warmup, total):
     assert schedule(total + 1) == 0
 
 
+@given(st.integers(1, 50), st.integers(0, 50), st.integers(0, 50))
+def test_warmup_hold_decay_rises_holds_and_falls(warmup, hold, decay):
+    total = warmup + hold + decay
+    factors = [warmup_hold_decay(warmup, decay, total)(step) for step in range(1, total + 2)]
+    rising = [step / warmup for step in range(1, warmup)]
+    falling = [left / (decay + 1) for left in range(decay, -1, -1)]
+    assert factors == pytest.approx([*rising, *[1.0] * (hold + 1), *falling])
+
+
 def test_the_rate_follows_the_schedule_step_by_step():
     rates = []
 
@@ -454,6 +463,7 @@ def fit(train, model=None, **settings):
         (lambda: translation_loss(label_smoothing=1.0), ValueError, "label_smoothing=1.0; 0 <="),
         (lambda: inverse_sqrt(0), ValueError, "warmup=0; at least one"),
         (lambda: warmup_decay(5, 5), ValueError, "warmup=5, total=5; 0 <="),
+        (lambda: warmup_hold_decay(5, 3, 7), ValueError, "warmup=5 and decay=3 do not fit in total=7"),
     ],
 )  # fmt: skip
 def test_bad_settings_are_named(call, kind, message):

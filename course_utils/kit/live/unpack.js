@@ -41,7 +41,9 @@ globalThis.live_unpack = (() => {
     return numbers;
   }
 
-  function unpack(packed) {
+  // found: all that has been unpacked; of a tensor with several names, the others name the first.
+  function unpack(packed, found) {
+    if (packed.same) return found[packed.same];
     const numbers = numbersOf(packed);
     if (packed.shape.length === 1) return numbers;
     const size = packed.shape.at(-1);
@@ -55,10 +57,7 @@ globalThis.live_unpack = (() => {
     for (const [name, packed] of Object.entries(tensors)) {
       Object.defineProperty(found, name, {
         configurable: true, enumerable: true,
-        get: () => {
-          const value = packed.same ? found[packed.same] : unpack(packed);
-          return Object.defineProperty(found, name, { value })[name];
-        },
+        get: () => Object.defineProperty(found, name, { value: unpack(packed, found) })[name],
       });
     }
     const names = Object.keys(tensors);
