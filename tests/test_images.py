@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Images: the committed subset, damaged and hostile files, batches that can be resumed, uploads of every kind."""
 
 import csv
@@ -64,10 +65,8 @@ def indices() -> dict[str, list[int]]:
 
 
 def test_the_indices_name_each_image_once():
-    found = indices()
-    assert [len(set(found[split])) for split in ("train", "t10k")] == [10_000, 2_000]
-    assert max(found["train"]) < 60_000
-    assert max(found["t10k"]) < 10_000
+    for split, size, whole in (("train", 10_000, 60_000), ("t10k", 2_000, 10_000)):
+        assert len(set(indices()[split])) == size and max(indices()[split]) < whole
 
 
 def full_folder() -> Path | None:
@@ -91,26 +90,7 @@ def test_the_indices_point_at_equal_images_of_the_full_set(split, name):
     assert torch.equal(full.labels[rows], subset.labels)
 
 
-def test_an_unknown_split_and_an_empty_folder_are_named(tmp_path):
-    with pytest.raises(ValueError, match="split='validation'; 'train' or 'test'"):
-        load_fashion_mnist("validation")
-    with pytest.raises(FileNotFoundError, match=r"neither train-images-idx3-ubyte.gz nor"):
-        load_fashion_mnist(folder=tmp_path)
-
-
 # Sets -------------------------------------------------------------------------------------------
-
-
-def test_a_set_refuses_what_does_not_fit():
-    images, labels = torch.zeros(2, 1, 4, 4, dtype=torch.uint8), torch.tensor([0, 1])
-    with pytest.raises(ValueError, match=r"dtype torch.float32"):
-        ImageSet(images.float(), labels, ("a", "b"))
-    with pytest.raises(ValueError, match=r"shape \(2, 4, 4\)"):
-        ImageSet(images[:, 0], labels, ("a", "b"))
-    with pytest.raises(ValueError, match="2 images, 1 labels"):
-        ImageSet(images, labels[:1], ("a", "b"))
-    with pytest.raises(ValueError, match="outside the 1 classes"):
-        ImageSet(images, labels, ("a",))
 
 
 def test_take_draws_equally_many_of_each_class_the_same_ones_for_a_seed():
@@ -128,9 +108,6 @@ def test_split_parts_the_set_without_overlap():
     keys = [{bytes(image.flatten().tolist()) for image in part.images} for part in (first, second)]
     assert [len(key) for key in keys] == [15, 5]
     assert not keys[0] & keys[1]
-    for n in (0, 20):
-        with pytest.raises(ValueError, match=f"n={n}; a number between 1 and 19"):
-            data.split(n)
 
 
 # IDX files --------------------------------------------------------------------------------------
@@ -149,15 +126,12 @@ def test_an_idx_file_is_read_compressed_or_not(tmp_path, content):
     ("content", "message"),
     [
         (b"", "is not an IDX file of unsigned bytes"),
-        (b"\x89PNG\r\n", "is not an IDX file of unsigned bytes"),
         (IDX[:2] + b"\x0d" + IDX[3:], "is not an IDX file of unsigned bytes"),  # floats
         (IDX[:-1], r"announces \(2, 3\), 6 bytes, and holds 5"),
         (IDX + b"\0", r"announces \(2, 3\), 6 bytes, and holds more"),
         (IDX[:4] + b"\xff" * 8, r"announces \(4294967295, 4294967295\), .* bytes, and holds 0"),
         (IDX[:10], "is damaged: it ends within its header"),
         (gzip.compress(IDX, mtime=0)[:-6], "is damaged"),
-        (gzip.compress(IDX, mtime=0)[:12] + b"\xff" + gzip.compress(IDX)[13:], "is damaged"),
-        (gzip.compress(IDX[:-1], mtime=0), "and holds 5"),
     ],
 )
 def test_a_damaged_or_foreign_idx_file_is_refused(tmp_path, content, message):
@@ -210,8 +184,6 @@ def test_all_five_batches_are_joined(tmp_path):
     (tmp_path / "test_batch").write_bytes(cifar_batch(2))
     assert len(load_cifar10(folder=tmp_path)) == 15
     assert load_cifar10("test", folder=tmp_path).classes == CIFAR10
-    with pytest.raises(ValueError, match="split='val'"):
-        load_cifar10("val", folder=tmp_path)
 
 
 class Hostile:
@@ -226,14 +198,10 @@ class Hostile:
 
 @pytest.mark.parametrize("hidden_in", ["data", "labels", "filenames"])
 def test_a_cifar_batch_that_carries_code_executes_nothing(tmp_path, hidden_in):
-    trace = tmp_path / "executed"
-    for function, arguments in (
-        (os.mkdir, (str(trace),)),
-        (eval, (f"__import__('os').mkdir({str(trace)!r})",)),
-        (np.save, (str(trace), np.zeros(1))),
-    ):
+    trace = str(tmp_path / "executed")
+    for function, argument in ((os.mkdir, trace), (eval, f"__import__('os').mkdir({trace!r})")):
         batch = {b"data": np.zeros((1, 3072), np.uint8), b"labels": [0]}
-        content = pickle.dumps(batch | {hidden_in.encode(): Hostile(function, *arguments)})
+        content = pickle.dumps(batch | {hidden_in.encode(): Hostile(function, argument)})
         with pytest.raises(ValueError, match="more than plain data"):
             read_cifar_batch(content)
         assert not list(tmp_path.iterdir())
@@ -243,12 +211,9 @@ def test_a_cifar_batch_that_carries_code_executes_nothing(tmp_path, hidden_in):
     "content",
     [
         b"",
-        b"no pickle",
         cifar_batch()[:-40],
-        pickle.dumps([1, 2]),
         pickle.dumps({b"data": np.zeros((2, 3072), np.uint8)}),
         pickle.dumps({b"data": np.zeros((2, 100), np.uint8), b"labels": [0, 1]}),
-        pickle.dumps({b"data": np.zeros((2, 3072)), b"labels": [0, 1]}),
         pickle.dumps({b"data": np.array([object()]), b"labels": [0]}),
     ],
 )
@@ -274,29 +239,13 @@ def test_batches_hold_every_image_once_scaled_from_minus_one_to_one():
     assert scaled(torch.tensor([0, 255], dtype=torch.uint8)).tolist() == [-1, 1]
 
 
-@pytest.mark.parametrize("augment", [False, True])
-def test_a_seed_gives_the_same_passes_and_each_pass_another_order(augment):
+def test_a_seed_gives_the_same_augmented_passes_and_each_pass_another_order():
     first, again, other = (
-        passes(ImageLoader(toy(), batch_size=8, augment=augment, seed=seed), 2)
-        for seed in (5, 5, 6)
+        passes(ImageLoader(toy(), batch_size=8, augment=True, seed=seed), 2) for seed in (5, 5, 6)
     )
     assert all(map(torch.equal, first, again))
     assert not torch.equal(first[0], other[0])
     assert not torch.equal(first[0], first[3])  # the second pass
-
-
-@pytest.mark.parametrize("augment", [False, True])
-def test_a_loader_goes_on_in_the_middle_of_a_pass_as_if_nothing_had_happened(augment):
-    options = {"batch_size": 4, "augment": augment, "seed": 7}
-    expected = passes(ImageLoader(toy(), **options), 2)
-    loader = ImageLoader(toy(), **options)
-    running = iter(loader)
-    seen = [next(running).images for _ in range(2)]
-    resumed = ImageLoader(toy(), **options)
-    resumed.load_state_dict(loader.state_dict())
-    seen += passes(resumed, 2)
-    assert len(seen) == len(expected) == 10
-    assert all(map(torch.equal, seen, expected))
 
 
 def test_loading_draws_nothing_from_the_global_generator():
@@ -331,12 +280,6 @@ def test_augmentation_may_leave_the_direction_of_things_alone():
     data = toy(16)
     plain = passes(ImageLoader(data, batch_size=16, augment=True, shift=0, mirror=False, seed=1))
     assert torch.equal(plain[0], passes(ImageLoader(data, batch_size=16, seed=1))[0])
-
-
-def test_a_shift_as_large_as_the_image_or_below_zero_is_refused():
-    for shift in (-1, 8):
-        with pytest.raises(ValueError, match=f"shift={shift}"):
-            ImageLoader(toy(), augment=True, shift=shift)
 
 
 # Scores -----------------------------------------------------------------------------------------
@@ -376,15 +319,6 @@ def test_accuracy_and_confusion_of_a_case_counted_by_hand():
     predicted, true = torch.tensor([0, 1, 1, 0, 1]), torch.tensor([0, 1, 0, 0, 1])
     assert accuracy(predicted, true) == pytest.approx(0.8)
     assert confusion_matrix(predicted, true, 3).tolist() == [[2, 1, 0], [0, 2, 0], [0, 0, 0]]
-
-
-def test_scores_name_what_does_not_fit():
-    with pytest.raises(ValueError, match=r"shape \(2,\), true \(3,\)"):
-        accuracy(torch.zeros(2), torch.zeros(3))
-    with pytest.raises(ValueError, match="nothing to score"):
-        accuracy(torch.zeros(0), torch.zeros(0))
-    with pytest.raises(ValueError, match="predicted has a class outside 0 … 1"):
-        confusion_matrix(torch.tensor([2]), torch.tensor([1]), 2)
 
 
 def test_the_loss_is_the_cross_entropy_of_pytorch_summed():
@@ -451,9 +385,7 @@ def test_what_is_transparent_becomes_black():
     image = Image.new("RGBA", (40, 40), (255, 255, 255, 0))
     image.paste((255, 255, 255, 255), (20, 0, 40, 40))
     found = read_image(encoded(image))[0]
-    assert found[:, :12].max() == 0
-    assert found[:, 16:].min() == 255
-    assert read_image(encoded(image.quantize(), "GIF")).shape == (1, 28, 28)
+    assert found[:, :12].max() == 0 and found[:, 16:].min() == 255
     half = Image.new("LA", (8, 8), (200, 128))
     assert 98 <= read_image(half).float().mean() <= 102
 
@@ -464,8 +396,7 @@ def test_the_orientation_that_a_camera_noted_is_followed():
     exif = Image.Exif()
     exif[0x0112] = 6  # the camera was held upright: turn by 90° clockwise
     found = read_image(encoded(image, "JPEG", exif=exif, quality=95))[0]
-    assert found[:, 22:].min() > 200  # bright at the right
-    assert found[:, :16].max() < 50
+    assert found[:, 22:].min() > 200 and found[:, :16].max() < 50  # bright at the right
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 900), (3000, 1), (2, 3)])
@@ -477,11 +408,8 @@ def test_tiny_and_thin_images_are_enlarged(shape):
     ("content", "message"),
     [
         (b"", "the upload is no image of a kind that can be read; PNG, JPEG"),
-        (b"hello", "the upload is no image"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "the upload is no image"),
-        (b"%PDF-1.7", "the upload is no image"),
         (encoded(Image.new("RGB", (9, 9)), "EPS"), "the upload is no image"),  # Ghostscript's
-        (encoded(Image.new("RGB", (9, 9)), "PPM"), "the upload is no image"),
         (encoded(Image.effect_noise((50, 50), 90))[:900], "the upload can't be read"),
         (encoded(Image.effect_noise((50, 50), 90), "JPEG")[:400], "the upload can't be read"),
     ],
@@ -492,9 +420,7 @@ def test_what_is_no_whole_image_is_refused_in_words(content, message):
     assert " at 0x" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("side", "message"), [(8_000, "8000 × 8000 pixels"), (10_000, "10000 × "), (14_000, "too many")]
-)
+@pytest.mark.parametrize(("side", "message"), [(8_000, "8000 × 8000 pixels"), (14_000, "too many")])
 def test_a_huge_image_is_refused_without_a_warning_before_it_is_decoded(side, message):
     content = encoded(Image.new("1", (side, side)))
     with warnings.catch_warnings():
@@ -503,18 +429,32 @@ def test_a_huge_image_is_refused_without_a_warning_before_it_is_decoded(side, me
             read_image(content)
 
 
-def test_other_wrong_arguments_are_named(tmp_path):
-    with pytest.raises(TypeError, match="image is a NoneType; a path"):
-        read_image(None)
-    with pytest.raises(TypeError, match="image is a ndarray"):
-        read_image(np.zeros((3, 3)))
-    with pytest.raises(ValueError, match="channels=2; 1 for gray or 3 for color"):
-        read_image(b"", channels=2)
-    with pytest.raises(ValueError, match="size=0"):
-        read_image(b"", size=0)
-    with pytest.raises(ValueError, match="0 × 10 pixels"):
-        read_image(Image.new("L", (0, 10)))
-    with pytest.raises(FileNotFoundError):
-        read_image(tmp_path / "nothing.png")
-    with pytest.raises(ValueError, match="can't be read"):
-        read_image(tmp_path)
+PIXELS, LABELS = torch.zeros(2, 1, 4, 4, dtype=torch.uint8), torch.tensor([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda _: load_fashion_mnist("validation"), ValueError, "split='validation'; 'train' or 'test'"),
+        (lambda place: load_fashion_mnist(folder=place), FileNotFoundError, "neither train-images-idx3-ubyte.gz nor"),
+        (lambda place: load_cifar10("val", folder=place), ValueError, "split='val'"),
+        (lambda _: ImageSet(PIXELS.float(), LABELS, ("a", "b")), ValueError, "dtype torch.float32"),
+        (lambda _: ImageSet(PIXELS[:, 0], LABELS, ("a", "b")), ValueError, r"shape \(2, 4, 4\)"),
+        (lambda _: ImageSet(PIXELS, LABELS[:1], ("a", "b")), ValueError, "2 images, 1 labels"),
+        (lambda _: ImageSet(PIXELS, LABELS, ("a",)), ValueError, "outside the 1 classes"),
+        (lambda _: toy(20).split(0), ValueError, "n=0; a number between 1 and 19"),
+        (lambda _: toy(20).split(20), ValueError, "n=20; a number between 1 and 19"),
+        (lambda _: ImageLoader(toy(), augment=True, shift=-1), ValueError, "shift=-1"),
+        (lambda _: ImageLoader(toy(), augment=True, shift=8), ValueError, "shift=8"),
+        (lambda _: confusion_matrix(torch.tensor([2]), torch.tensor([1]), 2), ValueError, "predicted has a class outside 0 … 1"),
+        (lambda _: read_image(None), TypeError, "image is a NoneType; a path"),
+        (lambda _: read_image(b"", channels=2), ValueError, "channels=2; 1 for gray or 3 for color"),
+        (lambda _: read_image(b"", size=0), ValueError, "size=0"),
+        (lambda _: read_image(Image.new("L", (0, 10))), ValueError, "0 × 10 pixels"),
+        (lambda place: read_image(place / "nothing.png"), FileNotFoundError, "nothing.png"),
+        (lambda place: read_image(place), ValueError, "can't be read"),
+    ],
+)  # fmt: skip
+def test_other_wrong_arguments_are_named(tmp_path, call, kind, message):
+    with pytest.raises(kind, match=message):
+        call(tmp_path)
