@@ -1,5 +1,6 @@
 """Same seed, same numbers; files that are there and whole; modes that are put back."""
 
+import contextlib
 import os
 import random
 import stat
@@ -26,44 +27,29 @@ def _draw() -> tuple[float, float, float]:
     return random.random(), float(np.random.rand()), torch.rand(()).item()
 
 
-@pytest.mark.parametrize("seed", [0, 7, 2**32 - 1])
-def test_the_same_seed_gives_the_same_numbers(seed):
-    cu.seed_everything(seed)
-    first = _draw()
-    cu.seed_everything(seed)
-    assert _draw() == first
+def test_the_same_seed_gives_the_same_numbers_and_another_others_in_each_library():
+    drawn = []
+    for seed in (2**32 - 1, 2**32 - 1, 0):
+        assert cu.seed_everything(seed) is None  # a cell that ends with it shows nothing
+        drawn.append(_draw())
+    assert drawn[0] == drawn[1]
+    assert all(one != other for one, other in zip(*drawn[1:], strict=True))
 
 
-def test_another_seed_gives_other_numbers_in_each_library():
-    cu.seed_everything(0)
-    first = _draw()
-    cu.seed_everything(1)
-    assert all(one != other for one, other in zip(first, _draw(), strict=True))
-
-
-def test_a_cell_that_ends_with_the_seed_shows_nothing():
-    assert cu.seed_everything(3) is None
-
-
-@pytest.mark.parametrize("seed", [-1, 2**32])
-def test_a_seed_out_of_range_is_refused(seed):
-    with pytest.raises(ValueError, match=rf"seed={seed} is out of range; use 0 <= seed < 2\*\*32"):
+@pytest.mark.parametrize(
+    ("seed", "error", "message"),
+    [
+        (-1, ValueError, r"seed=-1 is out of range; use 0 <= seed < 2\*\*32"),
+        (2**32, ValueError, "out of range"),
+        ("1", TypeError, "an integer is needed"),
+        (True, TypeError, "an integer is needed"),
+    ],
+)
+def test_a_seed_that_is_none_is_refused_and_changes_nothing(seed, error, message):
+    state = torch.get_rng_state()
+    with pytest.raises(error, match=message):
         cu.seed_everything(seed)
-
-
-@pytest.mark.parametrize("seed", [1.0, "1", None, True])
-def test_a_seed_that_is_no_integer_is_refused(seed):
-    with pytest.raises(TypeError, match="an integer is needed"):
-        cu.seed_everything(seed)
-
-
-def test_a_refused_seed_changes_nothing():
-    cu.seed_everything(5)
-    expected = _draw()
-    cu.seed_everything(5)
-    with pytest.raises(ValueError, match="out of range"):
-        cu.seed_everything(-1)
-    assert _draw() == expected
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 # Files ------------------------------------------------------------------------------------------
@@ -96,27 +82,18 @@ def leftovers(folder) -> list[str]:
     return [path.name for path in folder.iterdir() if path.name.startswith(".")]
 
 
-def test_a_file_is_written_with_its_folder(tmp_path):
+@pytest.mark.parametrize("error", [None, OSError(28, "no space left"), KeyboardInterrupt()])
+def test_a_file_is_written_whole_with_its_folder_or_stays_as_it_was(error, tmp_path):
     path = tmp_path / "new" / "notes.txt"
-    with atomic_write(path) as part:
-        part.write_text("whole")
-        assert not path.exists()
-    assert path.read_text() == "whole" and not leftovers(path.parent)
-
-
-@pytest.mark.parametrize("error", [OSError(28, "no space left"), KeyboardInterrupt()])
-def test_a_failed_writing_leaves_the_old_file_and_nothing_else(error, tmp_path):
-    path = tmp_path / "notes.txt"
-    path.write_text("old")
-
-    def fail():
-        with atomic_write(path) as part:
-            part.write_text("ha")
-            raise error
-
-    with pytest.raises(type(error)):
-        fail()
-    assert path.read_text() == "old" and not leftovers(tmp_path)
+    for text in ("old", "new"):
+        failing = error and text == "new"
+        with pytest.raises(type(error)) if failing else contextlib.nullcontext():  # noqa: SIM117
+            with atomic_write(path) as part:
+                part.write_text(text)
+                assert path.exists() is (text == "new")
+                if failing:
+                    raise error
+    assert path.read_text() == ("old" if error else "new") and not leftovers(path.parent)
 
 
 @pytest.mark.slow
@@ -169,34 +146,20 @@ def test_a_link_stays_a_link(tmp_path):
 # Device and mode --------------------------------------------------------------------------------
 
 
-def test_each_process_of_torchrun_has_a_gpu_of_its_own(monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+def test_the_best_device_is_a_gpu_one_for_each_process_of_torchrun(monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "1")
-    assert best_device() == torch.device("cuda", 1)
+    for there, best in ((True, torch.device("cuda", 1)), (False, torch.device("cpu"))):
+        monkeypatch.setattr("torch.cuda.is_available", lambda there=there: there)
+        assert best_device() == best
 
 
-def test_without_a_gpu_the_best_device_is_the_cpu(monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert best_device() == torch.device("cpu")
-
-
-def half_frozen() -> torch.nn.Sequential:
+@pytest.mark.parametrize("fails", [False, True])
+def test_every_part_gets_its_own_mode_back_also_after_an_exception(fails):
     model = torch.nn.Sequential(torch.nn.Dropout(), torch.nn.Sequential(torch.nn.Dropout()))
     model[1].eval()
-    return model
-
-
-def test_every_part_gets_its_own_mode_back():
-    model = half_frozen()
-    with evaluating(model):
+    with contextlib.suppress(ZeroDivisionError), evaluating(model):
         assert not any(module.training for module in model.modules())
-    assert [module.training for module in model.modules()] == [True, True, False, False]
-
-
-def test_modes_come_back_after_an_exception():
-    model = half_frozen()
-    with pytest.raises(ZeroDivisionError), evaluating(model):
-        1 / 0  # noqa: B018
+        assert 1 / (not fails)
     assert [module.training for module in model.modules()] == [True, True, False, False]
 
 
