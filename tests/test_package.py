@@ -18,7 +18,8 @@ OF_ONE_CHAPTER = {"progress"}  # a reader calls it anywhere
 def loaded(script: str) -> set[str]:
     """The modules that a new process has after a script."""
     command = [sys.executable, "-c", f"import sys\n{script}\nprint(*sys.modules)"]
-    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return set(said.splitlines()[-1].split())
 
 
 def test_cu_has_at_most_65_names_and_each_is_used_in_two_chapters():
@@ -63,7 +64,17 @@ def test_the_first_attention_waits_for_no_symbolic_mathematics():
     assert "torch" in modules and "sympy" not in modules
 
 
-STARTS_FAST = ("__main__", "book.__main__", "claims", "doctor", "handout", "lab", "sheet", "tables")
+STARTS_FAST = [
+    "__main__",
+    "book.__main__",
+    "claims",
+    "doctor",
+    "handout",
+    "lab",
+    "runs",
+    "sheet",
+    "tables",
+]
 SLOW = {
     "torch",
     "matplotlib",
@@ -83,6 +94,14 @@ def test_the_commands_start_without_what_only_some_need():
         "try: main(['--help'])\nexcept SystemExit: pass"
     )
     assert modules & SLOW == set() and "course_utils.studio.manifest" in modules
+
+
+def test_claims_and_stored_runs_are_read_without_pytorch():
+    modules = loaded(
+        "from course_utils.studio.claims import main\nassert main(['02']) == 0\n"
+        "from course_utils.kit.runs import stored_runs\nassert stored_runs('gpt')"
+    )
+    assert modules & SLOW == {"jsonschema"}
 
 
 def test_a_file_of_the_library_has_400_lines_and_a_function_60_beside_its_docstring():

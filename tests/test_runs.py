@@ -21,7 +21,6 @@ from course_utils.kit import live, runs
 from course_utils.kit.digest import SOURCES, Sources
 from course_utils.kit.runs import StoredRun, stored, stored_run, stored_runs, write
 from course_utils.studio import manifest
-from course_utils.studio import runs as studio
 from course_utils.studio.runs import main, show, stamp
 
 COURSE = manifest.load()
@@ -263,8 +262,7 @@ def large(folder, monkeypatch):
     declaration = stored(cases=[{"seed": 7}], minutes=90)(training)
     of_gpt = {"gpt": {"training": declaration}}
     monkeypatch.setattr(runs, "declared", lambda slug: of_gpt.get(slug, {}))
-    for module in (runs, studio):
-        monkeypatch.setattr(module, "has_gpu", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Some GPU")
     return declaration
 
@@ -284,7 +282,7 @@ def test_asked_for_it_says_the_minutes_trains_and_stores(large, capsys):
 
 
 def test_without_a_gpu_the_command_lists_what_it_would_train_and_fails(large, monkeypatch, capsys):
-    monkeypatch.setattr(studio, "has_gpu", lambda: False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert main(["--gpu", "13_gpt"]) == 1 and not made
     told = capsys.readouterr()
     assert "{'seed': 7}: about 90 minutes" in told.out and "There is no GPU here" in told.err

@@ -32,11 +32,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from course_utils.files import LESSONS, ROOT, atomic_write, leads, locked
 from course_utils.kit.digest import SOURCES, Node, Sources, digest_of, needed
-from course_utils.runtime import has_gpu
 
 RUNS = ROOT / "data" / "runs"
 CHECKPOINTS = ROOT / "_build" / "runs"
@@ -342,6 +339,8 @@ def write(slug: str, *new: StoredRun, folder: Path | None = None) -> None:
 
 
 def _timed(name: str, function: Callable[[], Mapping], config: dict, digest: str) -> StoredRun:
+    import torch  # slow to import, and nobody needs it to read what is stored
+
     began = time.perf_counter()
     given = function()
     given = given if "result" in given else {"result": given}
@@ -351,7 +350,7 @@ def _timed(name: str, function: Callable[[], Mapping], config: dict, digest: str
         {key: float(value) for key, value in given["result"].items()},
         dict(given.get("curves", {})),
         datetime.date.today().isoformat(),
-        torch.cuda.get_device_name() if has_gpu() else cpu_model(),
+        torch.cuda.get_device_name() if torch.cuda.is_available() else cpu_model(),
         torch.get_num_threads(),
         round(time.perf_counter() - began, 1),
         digest,

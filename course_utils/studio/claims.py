@@ -1,34 +1,43 @@
 """What the notebooks claim: the sentence of each guard, with its notebook, cell and number of conditions."""
 
 import argparse
+import ast
+import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from course_utils.files import ROOT
+from course_utils.kit.guard import Guarded, guards_in
 from course_utils.studio.manifest import ManifestError, load
-from course_utils.studio.page import Page
-from course_utils.studio.pairs import read_source
 
 HEADS = ("notebook", "cell", "conditions", "claim")
 
 
-def table(pages: Sequence[tuple[str, Page]], width: int = 100) -> str:
+def guards(source: Path) -> Iterator[tuple[int, Guarded]]:
+    """The guards of a source, each after the place of its cell; it waits for no package that reads notebooks.
+
+    Raises:
+        ValueError: a claim is not written out as a text.
+    """
+    cells = re.split("^# %%", source.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    for place, cell in enumerate(cells):
+        heading, _, code = cell.partition("\n")
+        if not heading.startswith(" [markdown]"):
+            yield from ((place, guard) for guard in guards_in(ast.parse(code)))
+
+
+def table(found: Sequence[tuple[str, int, Guarded]], width: int = 100) -> str:
     """A line or more for each guard.
 
     Args:
-        pages: each with its notebook's name.
+        found: each guard after its notebook's name and the place of its cell.
         width: of the table, in characters; sentences are wrapped.
     """
-    rows = [
-        (name, str(cell.place), str(guard.conditions), guard.claim)
-        for name, page in pages
-        for cell in page.code
-        for guard in cell.guards
-    ]
-    name = max((len(row[0]) for row in (HEADS, *rows)), default=0)
+    rows = [(name, str(place), str(one.conditions), one.claim) for name, place, one in found]
+    name = max(len(row[0]) for row in (HEADS, *rows))
     start = name + 20
     lines = []
     for row in (HEADS, *rows):
@@ -48,13 +57,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         chosen = load(options.book, files=False).chosen(options.chapters)
-        pages = [
-            (chapter.notebook, Page(read_source(chapter.source), chapter.kind))
+        found = [
+            (chapter.notebook, *guard)
             for chapter in chosen
             if chapter.source.is_file()
+            for guard in guards(chapter.source)
         ]
-        print(table(pages, shutil.get_terminal_size().columns))
-    except (ManifestError, ValueError) as error:
+        print(table(found, shutil.get_terminal_size().columns))
+    except (ManifestError, ValueError, SyntaxError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

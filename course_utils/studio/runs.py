@@ -27,7 +27,6 @@ from course_utils.files import ROOT, leads
 from course_utils.kit import runs
 from course_utils.kit.digest import SOURCES, Sources
 from course_utils.kit.runs import Runs
-from course_utils.runtime import has_gpu
 from course_utils.studio import StudioError, manifest
 from course_utils.studio.manifest import Chapter, ManifestError
 
@@ -175,6 +174,8 @@ def _gpu(chapters: Sequence[Chapter]) -> int:
         )
         for slug, one, case in wanted:
             print(f"  {slug}, {one.name} {case}: about {one.minutes:.0f} minutes", flush=True)
+    from course_utils.runtime import has_gpu  # slow to import
+
     if not has_gpu():
         print("There is no GPU here, so nothing is trained.", file=sys.stderr)
         return 1
