@@ -35,15 +35,19 @@ def load_english() -> list[str]:
 
 def load_story() -> list[str]:
     """The sentences of the course's own story, data/prose/story.txt, tokenized."""
-    text = data_path("prose/story.txt").read_text(encoding="utf-8")
-    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
     tokens, sentences = [], []
-    for token in (token for line in lines for token in tokenize(line)):
+    for token in tokenize(story_text()):
         tokens.append(token)
         if token in {".", "?", "!"}:
             sentences.append(" ".join(tokens))
             tokens = []
     return sentences
+
+
+def story_text() -> str:
+    """The same story as it was written, a paragraph a line."""
+    lines = data_path("prose/story.txt").read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if line and not line.startswith("#"))
 
 
 def load_shakespeare() -> list[str]:

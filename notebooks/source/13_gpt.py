@@ -673,12 +673,17 @@ print(f"of 200 others, {len(set(many) - known)} different ones were not read")
 # What does top-k repair?
 # *Trained for* goes back in its training.
 # After 100 steps the same seed writes *she wants to listen to him .*; before the first step all maps are nearly even, and pieces of words fill the window.
+#
+# Below it a smaller one, of letters, has learned nothing yet.
+# Put **a text of your own** there and press *Learn*: your browser computes the gradients.
+# The dashed line is the best n-gram on the held-out tenth.
+# Does your GPT reach it before it begins to know your text by heart?
 
 # %%
 cu.live.gpt("she wants to", 0.7, 1)
 
 # %%
-cu.quiz("gpt", "cache_reads")
+cu.live.character_gpt()
 
 # %% [markdown]
 # ## What the heads look at

@@ -19,6 +19,7 @@ from course_utils.kit.live.stored import (
 )
 from course_utils.kit.live.widgets.alignment import alignment
 from course_utils.kit.live.widgets.bert import bert
+from course_utils.kit.live.widgets.character_gpt import character_gpt
 from course_utils.kit.live.widgets.gpt import gpt
 from course_utils.kit.live.widgets.heads import heads
 from course_utils.kit.live.widgets.kernel_regression import kernel_regression
@@ -34,6 +35,7 @@ __all__ = [
     "bert",
     "bundle",
     "bundled",
+    "character_gpt",
     "gpt",
     "heads",
     "kernel_regression",

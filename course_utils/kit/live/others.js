@@ -2,16 +2,7 @@
 (() => {
   "use strict";
   const { Network, tools } = globalThis.live_engine;
-  const { range, vector, plus, dot, mix, softmax, emptyCache } = tools;
-
-  // The error function, to 1.5e-7: Abramowitz and Stegun (1964), 7.1.26.
-  const FACTORS = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592];
-  function erf(x) {
-    const t = 1 / (1 + 0.3275911 * Math.abs(x));
-    let sum = 0;
-    for (const factor of FACTORS) sum = (sum + factor) * t;
-    return Math.sign(x) * (1 - sum * Math.exp(-x * x));
-  }
+  const { range, vector, plus, dot, mix, softmax, erf, emptyCache } = tools;
 
   const sigmoid = (x) => 1 / (1 + Math.exp(-x));
   const activations = {
