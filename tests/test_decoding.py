@@ -8,7 +8,7 @@ import torch
 
 import course_utils as cu
 from course_utils.data.prose import Subwords
-from course_utils.data.text import BOS, EOS, PAD, Vocabulary
+from course_utils.data.text import BOS, EOS, PAD, Vocabulary, tokenize
 from course_utils.decoding import beam_search, greedy, translate
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.models.transformer import Transformer
@@ -18,12 +18,11 @@ SIZE = 9
 
 def models():
     torch.manual_seed(2)
+    options = {"embed_dim": 8, "num_heads": 2, "ffn_dim": 8, "num_layers": 1, "dropout": 0.3}
     return {
         "fixed context": RecurrentTranslator(SIZE, SIZE, embed_dim=6, hidden_dim=8),
         "attention": AttentionTranslator(SIZE, SIZE, embed_dim=6, hidden_dim=8),
-        "transformer": Transformer(
-            SIZE, SIZE, embed_dim=8, num_heads=2, ffn_dim=8, num_layers=1, dropout=0.3
-        ),
+        "transformer": Transformer(SIZE, SIZE, **options),
     }
 
 
@@ -40,36 +39,25 @@ SOURCE = torch.tensor([[4, 5, 6, EOS], [7, EOS, PAD, PAD], [8, 4, EOS, PAD]])
 LENGTHS = torch.tensor([4, 2, 3])
 
 
-def log_probability(model, row, ids, *, ended=True):
-    """Of a whole translation, teacher-forced, with <pad> and <bos> ruled out."""
-    model.eval()
+def log_probabilities(model, row, ids):
+    """Of each next token of a translation, teacher-forced, with <pad> and <bos> ruled out."""
     target = torch.tensor([[BOS, *ids]])
-    logits = model(SOURCE[row : row + 1], LENGTHS[row : row + 1], target)[0]
+    logits = model.eval()(SOURCE[row : row + 1], LENGTHS[row : row + 1], target)[0]
     logits[:, [PAD, BOS]] = -torch.inf
-    said = torch.tensor([*ids, EOS] if ended else ids)
-    return logits.log_softmax(-1)[range(len(said)), said].sum().item()
+    return logits.log_softmax(-1)
+
+
+def log_probability(model, row, ids):
+    """Of a whole translation."""
+    said = torch.tensor([*ids, EOS])
+    return log_probabilities(model, row, ids)[range(len(said)), said].sum().item()
 
 
 def test_greedy_takes_the_likeliest_token_of_the_teacher_forced_logits(model):
     for row, ids in enumerate(greedy(model, SOURCE, LENGTHS, max_len=6)):
-        model.eval()
-        logits = model(SOURCE[row : row + 1], LENGTHS[row : row + 1], torch.tensor([[BOS, *ids]]))[
-            0
-        ]
-        logits[:, [PAD, BOS]] = -torch.inf
-        expected = logits.argmax(-1).tolist()
+        expected = log_probabilities(model, row, ids).argmax(-1).tolist()
         assert expected[: len(ids)] == ids
         assert len(ids) == 6 or expected[len(ids)] == EOS
-
-
-def test_a_beam_of_one_without_penalty_is_greedy_when_sentences_end(model):
-    with torch.no_grad():
-        model.output.bias[EOS] += 1.0
-    decoded = greedy(model, SOURCE, LENGTHS, max_len=12)
-    narrow = beam_search(model, SOURCE, LENGTHS, beam_size=1, max_len=12, length_penalty=0.0)
-    for row, (a, b) in enumerate(zip(decoded, narrow, strict=True)):
-        if len(a) < 12:
-            assert log_probability(model, row, b) >= log_probability(model, row, a) - 1e-5
 
 
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
@@ -161,68 +149,64 @@ EN = Vocabulary([["go", "home", ".", "we", "run"]])
 FR = Vocabulary([["va", "rentre", "nous", "!", "."]])
 
 
-def test_translations_come_in_the_order_of_the_sentences(model):
-    sentences = ["we run home .", "go .", "Go home."]
-    together = translate(model, sentences, EN, FR, max_len=5)
-    assert together == [translate(model, [s], EN, FR, max_len=5)[0] for s in sentences]
-    assert translate(model, sentences, EN, FR, max_len=5, batch_size=1) == together
-    assert len(translate(model, sentences, EN, FR, beam_size=3, max_len=5)) == 3
-
-
 @pytest.mark.parametrize(
-    ("sentence", "message"),
-    [("", "sentence '' is empty"), ("  ", "is empty"), ("xyzzy plugh", "no word of 'xyzzy plugh'")],
+    ("decode", "beam"),
+    [(greedy, {}), (beam_search, {"beam_size": 2}), (beam_search, {"beam_size": 3})],
 )
-def test_sentences_that_cannot_be_translated_are_refused(model, sentence, message):
-    with pytest.raises(ValueError, match=message):
-        translate(model, ["go .", sentence], EN, FR)
+def test_translations_are_the_words_decoded_in_the_order_of_the_sentences(model, decode, beam):
+    sentences, expected = ["we run home .", "go .", "Go home."], []
+    for sentence in sentences:
+        ids = torch.tensor([[*EN.encode(tokenize(sentence)), EOS]])
+        (said,) = decode(model, ids, torch.tensor([ids.shape[1]]), max_len=4, **beam)
+        expected.append(" ".join(FR.decode(said)))
+    assert translate(model, sentences, EN, FR, max_len=4, **beam) == expected
+    assert translate(model, sentences, EN, FR, max_len=4, batch_size=1, **beam) == expected
 
 
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (
-            lambda: translate(models()["attention"], "we run", EN, FR),
-            "sentences is the str 'we run'",
-        ),
+        (lambda: translate(models()["attention"], "we run", EN, FR), "sentences is the str 'we run'"),
         (lambda: Vocabulary("go home"), "sentences is the str 'go home'"),
         (lambda: Vocabulary([["go"], "go home"]), "a sentence is the str 'go home'"),
         (lambda: Subwords("go home"), "texts is the str 'go home'"),
         (lambda: cu.bleu("go", ["go"]), "hypotheses is the str 'go'"),
         (lambda: cu.bleu(["g", "o"], "go"), "references is the str 'go'"),
     ],
-)
+)  # fmt: skip
 def test_a_text_is_no_list_of_its_letters(call, name):
     with pytest.raises(TypeError, match=f"{name}; a list of .* is needed"):
         call()
 
 
-def test_a_sentence_longer_than_the_transformers_table_is_refused():
-    model = Transformer(SIZE, SIZE, embed_dim=8, num_heads=2, ffn_dim=8, max_len=4)
-    with pytest.raises(ValueError, match="do not fit a table of max_len=4"):
-        translate(model, ["go go go go ."], EN, FR)
+def long():
+    return Transformer(SIZE, SIZE, max_len=4)
 
 
-def test_swapped_or_foreign_vocabularies_are_noticed(model):
-    larger = Vocabulary([["va", "rentre", "nous", "!", ".", "maison"]])
-    with pytest.raises(
-        ValueError, match="target_vocab has 10 tokens, the model's target embedding 9"
-    ):
-        translate(model, ["go ."], EN, larger)
-    with pytest.raises(
-        ValueError, match="source_vocab has 10 tokens, the model's source embedding 9"
-    ):
-        translate(model, ["va ."], larger, EN)
+def said(sentence="go .", model=None, source=EN, target=FR):
+    return translate(model or models()["attention"], [sentence], source, target)
+
+
+def decoded(decode, **options):
+    return decode(models()["attention"], SOURCE, LENGTHS, **options)
+
+
+LARGER = Vocabulary([["va", "rentre", "nous", "!", ".", "maison"]])
 
 
 @pytest.mark.parametrize(
-    ("decode", "options", "message"),
+    ("call", "message"),
     [
-        (beam_search, {"beam_size": 0}, "beam_size=0; at least 1"),
-        (beam_search, {"max_len": 0}, "max_len=0; at least 1"),
-        (greedy, {"max_len": 0}, "max_len=0; at least 1"),
+        (lambda: said("  "), "sentence '  ' is empty"),
+        (lambda: said("xyzzy plugh"), "no word of 'xyzzy plugh'"),
+        (lambda: said("go go go go .", long()), "do not fit a table of max_len=4"),
+        (lambda: said(target=LARGER), "target_vocab has 10 tokens, the model's target embedding 9"),
+        (lambda: said("va .", source=LARGER, target=EN), "source_vocab has 10 tokens, .* swapped"),
+        (lambda: decoded(beam_search, beam_size=0), "beam_size=0; at least 1"),
+        (lambda: decoded(beam_search, max_len=0), "max_len=0; at least 1"),
+        (lambda: decoded(greedy, max_len=0), "max_len=0; at least 1"),
     ],
 )
-def test_decoding_needs_a_beam_and_room(decode, options, message):
+def test_what_cannot_be_decoded_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
-        decode(models()["attention"], SOURCE, LENGTHS, **options)
+        call()

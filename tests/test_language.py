@@ -361,7 +361,7 @@ def test_temperature_has_the_right_limits():
     assert_close(next_token_probs(logits, temperature=2.0), (logits / 2).softmax(dim=-1))
     best = torch.tensor([[1.0, 0, 0, 0]])
     for cold, hot in ((0, math.inf), (1e-30, math.inf), (1e-4, 1e9)):
-        assert torch.equal(next_token_probs(logits, temperature=cold), best)
+        assert torch.equal(next_token_probs(1e9 * logits, temperature=cold), best)
         assert_close(next_token_probs(logits, temperature=hot), torch.full((1, 4), 0.25))
 
 
@@ -459,7 +459,7 @@ def written(prompt, max_new=3, **options):
         (lambda: TextLoader([[BOS]], next_token), "1 ids"),
         (lambda: next_token_probs(torch.zeros(3), temperature=-1), "temperature=-1; 0 or more"),
         (lambda: next_token_probs(torch.zeros(3), temperature=math.nan), "temperature=nan"),
-        (lambda: next_token_probs(torch.zeros(3), top_k=0), "top_k=0"),
+        (lambda: next_token_probs(torch.zeros(3), top_k=0), "^top_k=0"),
         (lambda: written([[]]), "at least <bos>"),
         (lambda: written([BOS, 5]), "prompt has shape"),
         (lambda: written([[BOS, SIZE]]), "prompt holds an id outside a vocabulary of 23"),
@@ -476,17 +476,22 @@ def test_what_is_impossible_is_refused_by_name(call, message):
         call()
 
 
-def test_what_is_written_begins_with_its_prompt():
+def test_what_is_written_is_what_is_drawn_behind_its_prompt():
     subwords = Subwords(corpus(), size=60)
-    model = GPT(len(subwords), **SMALL)
+    model, rotary = (GPT(len(subwords), **SMALL, rotary=rotary) for rotary in (False, True))
     for prompt in ("", "the lowest"):
-        texts = generate_text(model, subwords, prompt, count=3)
-        assert len(texts) == 3 and all(text.startswith(prompt) for text in texts)
-    assert generate_text(model, subwords, "low", seed=1) == generate_text(
-        model, subwords, "low", seed=1
-    )
-    rotary = GPT(len(subwords), **SMALL, rotary=True)
-    assert len(generate_text(rotary, subwords, "the", max_new=40)) == 1
+        ids = torch.tensor([[BOS, *subwords.encode(prompt)]]).expand(20, -1)
+        drawn = sample(
+            model, ids, max_new=12 - ids.shape[1], temperature=50.0, banned=subwords.unwritten,
+            end=EOS, generator=torch.Generator().manual_seed(3),
+        )  # fmt: skip
+        expected = [subwords.decode([*ids[0].tolist(), *new]) for new in drawn]
+        texts = generate_text(model, subwords, prompt, count=20, temperature=50.0, seed=3)
+        assert texts == expected and all(text.startswith(prompt) for text in texts)
+    greedy = generate_text(model, subwords, temperature=0)
+    assert generate_text(model, subwords, top_k=1) == greedy
+    plain = generate_text(rotary, subwords)
+    assert plain == generate_text(rotary, subwords, "", max_new=50, temperature=1.0, seed=0)
 
 
 # Learning ---------------------------------------------------------------------------------------
