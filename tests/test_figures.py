@@ -30,9 +30,8 @@ def panels(picture):
 def test_every_panel_shares_one_color_scale():
     matrices = torch.stack([torch.full((3, 4), v) for v in (0.1, 0.5, 0.9)])
     picture = cu.show_heatmaps(matrices, alt="Three flat maps, from pale to dark")
-    norms = {(ax.images[0].norm.vmin, ax.images[0].norm.vmax) for ax in panels(picture)}
-    assert norms == {(0.0, 1.0)}
-    assert len(panels(picture)) == 3
+    norms = [(ax.images[0].norm.vmin, ax.images[0].norm.vmax) for ax in panels(picture)]
+    assert norms == 3 * [(0.0, 1.0)]
 
 
 def test_queries_run_down_and_keys_to_the_right():
@@ -61,26 +60,12 @@ def test_outer_panels_carry_the_labels_and_titles_stand_over_their_columns():
 
 
 def test_tensors_of_any_kind_can_be_drawn():
-    for matrix in (
-        torch.rand(2, 2, requires_grad=True),
-        torch.rand(2, 2).bfloat16(),
-        torch.eye(2).bool(),
-        [[0.0, 1.0], [1.0, 0.0]],
-    ):
+    weights = torch.rand(2, 2, requires_grad=True)
+    for matrix in (weights, weights.bfloat16(), torch.eye(2).bool(), [[0.0, 1.0], [1.0, 0.0]]):
         assert cu.show_heatmaps(matrix, alt="Two by two weights").png()
 
 
-def test_the_same_picture_gives_the_same_bytes():
-    def draw():
-        return cu.show_curves(
-            torch.arange(3), {"a": [1, 2, 3], "b": [3, 2, 1]}, alt="Two lines that cross", xlabel="x", ylabel="y"
-        )  # fmt: skip
-
-    first = draw()
-    assert first.png() == draw().png() == first.png()
-
-
-def test_the_session_s_settings_leave_pictures_alone():
+def test_the_same_picture_has_the_same_bytes_whatever_the_session_s_settings():
     def draw():
         picture, axes = cu.subplots(1, 2, alt="Two lines and a map", sharey=True)
         axes[0].plot([1, 2, 3], [1, 3, 2], label="line")
@@ -93,18 +78,10 @@ def test_the_session_s_settings_leave_pictures_alone():
         return picture.png()
 
     usual = draw()
+    assert draw() == usual
     large = dict.fromkeys(["font.size", "axes.titlesize", "legend.fontsize", "xtick.labelsize"], 20)
     with mpl.rc_context({**large, "lines.linewidth": 5, "image.cmap": "hot", "figure.dpi": 50}):
         assert draw() == usual
-
-
-def shown_as(picture, monkeypatch) -> dict:
-    """What a cell shows of it."""
-    shown = []
-    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data))
-    picture._ipython_display_()
-    (data,) = shown
-    return data
 
 
 def embedded(html: str) -> Image.Image:
@@ -114,19 +91,21 @@ def embedded(html: str) -> Image.Image:
 
 def test_a_picture_displays_itself_once_as_html_with_its_alt_text(monkeypatch):
     picture, _ = cu.subplots(alt='Weights: "the"\n  sees <itself>')
-    data = shown_as(picture, monkeypatch)
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data))
+    picture._ipython_display_()
+    (data,) = shown
     assert data.keys() == {"text/html", "text/plain"}
     assert data["text/plain"] == f"Picture(alt={picture.alt!r})"
     image = BeautifulSoup(data["text/html"], "html.parser").img
     assert image["alt"] == 'Weights: "the" sees <itself>'
     assert (image["width"], image["height"]) == ("768", "288")
     assert image["src"].startswith("data:image/png;base64,")
-    assert "background:#fff" in image["style"] and "max-width:100%" in image["style"]
 
 
-def test_a_picture_is_shown_twice_as_sharp_and_takes_less_than_its_plain_png(monkeypatch):
+def test_a_picture_is_shown_twice_as_sharp_and_takes_less_than_its_plain_png():
     picture = cu.show_heatmaps(torch.rand(4, 9, 9), alt="Four random maps")
-    seen = embedded(shown_as(picture, monkeypatch)["text/html"])
+    seen = embedded(picture._repr_html_())
     assert seen.size == tuple(2 * side for side in picture.canvas.get_width_height())
     plain = picture.pixels(dpi=192)
     assert np.abs(np.asarray(seen.convert("RGB"), int) - np.asarray(plain, int)).max() <= MAX_OFF
@@ -181,6 +160,8 @@ def test_labels_stand_at_the_ends_of_their_lines_and_apart():
         (lambda: cu.show_heatmaps(torch.ones(3), alt="One row"), r"matrices has shape \(3,\)"),
         (lambda: cu.show_heatmaps(torch.ones(2, 2), alt="x", keys=["a"]), "keys has 1 labels; the matrix needs 2"),
         (lambda: cu.show_heatmaps(torch.ones(2, 2, 2), alt="x", titles=["a"]), "titles has 1 entries; 2 columns"),
+        (lambda: image_pixels(torch.zeros(1, 2, 4, 4)), r"shape \(1, 2, 4, 4\); \(n, 1 or 3 channels"),
+        (lambda: cu.show_images(torch.zeros(2, 1, 8, 8), weights=torch.zeros(2, 2), alt="x"), r"weights has shape \(2, 2\)"),
         (lambda: cu.show_curves([1, 2], {"a": [1]}, alt="x", xlabel="", ylabel=""), r"curve 'a' has shape \(1,\); x has \(2,\)"),
     ],
 )  # fmt: skip
@@ -197,8 +178,6 @@ def test_images_of_any_scale_and_color_become_pixels_from_0_to_1():
     assert image_pixels(grey).tolist() == [[[[0.0], [1.0]]]]
     assert image_pixels(torch.tensor([-1.0, 0.0]).view(1, 1, 1, 2)).tolist() == [[[[0.0], [0.5]]]]
     assert image_pixels(torch.zeros(2, 3, 4, 5)).shape == (2, 4, 5, 3)
-    with pytest.raises(ValueError, match=r"shape \(1, 2, 4, 4\); \(n, 1 or 3 channels"):
-        image_pixels(torch.zeros(1, 2, 4, 4))
 
 
 def test_weights_over_images_share_one_scale_and_are_not_blurred():
@@ -209,8 +188,6 @@ def test_weights_over_images_share_one_scale_and_are_not_blurred():
     assert layers[0].get_array()[0, 0, 3] == 0
     assert {layer.get_interpolation() for layer in layers} == {"nearest"}
     assert tuple(layers[0].get_extent()) == tuple(picture.axes[0].images[0].get_extent())
-    with pytest.raises(ValueError, match=r"weights has shape \(2, 2\)"):
-        cu.show_images(torch.zeros(2, 1, 8, 8), weights=weights[0], alt="Wrong")
 
 
 # Colors -----------------------------------------------------------------------------------------

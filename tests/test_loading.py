@@ -28,14 +28,6 @@ def test_an_abandoned_pass_takes_nothing_from_the_next():
     assert is_whole(loader)
 
 
-def test_a_pass_that_ended_in_an_exception_takes_nothing_from_the_next():
-    loader = Numbers(shuffle=False)
-    expected = list(loader)
-    with pytest.raises(ZeroDivisionError):
-        [1 / rows[0] for rows, _ in loader]
-    assert list(loader) == expected
-
-
 def test_passes_side_by_side_do_not_disturb_each_other():
     first, second = zip(*zip(Numbers(), Numbers(), strict=True), strict=True)
     assert first == second

@@ -10,16 +10,11 @@ from course_utils.data.regression import noisy_sine
 from course_utils.lessons.kernel_regression.moons import two_moons
 
 
-def test_points_are_sorted_and_lie_in_the_interval():
-    data = noisy_sine(200, upper=3.0)
-    assert data.x.shape == data.y.shape == (200,)
-    assert (data.x.diff() >= 0).all()
-    assert data.x[0] >= 0 and data.x[-1] < 3
-
-
 @pytest.mark.parametrize("power", [1.0, 0.8])
-def test_without_noise_the_observations_are_the_formula(power):
-    data = noisy_sine(50, noise=0, power=power)
+def test_without_noise_the_observations_are_the_formula_at_sorted_points(power):
+    data = noisy_sine(200, upper=3.0, noise=0, power=power)
+    assert data.x.shape == data.y.shape == (200,)
+    assert (data.x.diff() >= 0).all() and data.x[0] >= 0 and data.x[-1] < 3
     assert_close(data.y, 2 * data.x.sin() + data.x**power)
     assert_close(data.truth(data.x), data.y)
 
@@ -27,9 +22,7 @@ def test_without_noise_the_observations_are_the_formula(power):
 def test_noise_has_the_mean_and_the_deviation_it_says():
     data = noisy_sine(20_000, noise=0.5)
     residuals = data.y - data.truth(data.x)
-    assert abs(residuals.mean().item()) < 0.02
-    assert abs(residuals.std().item() - 0.5) < 0.02
-    assert data.noise == 0.5
+    assert abs(residuals.mean()) < 0.02 and abs(residuals.std() - 0.5) < 0.02
 
 
 @pytest.mark.parametrize("draw", [noisy_sine, two_moons])
@@ -58,7 +51,6 @@ def test_two_moons_without_noise_lie_on_half_circles():
     ("call", "kind", "message"),
     [
         (lambda: noisy_sine(0), ValueError, "n=0 gives empty data; at least one point is needed"),
-        (lambda: noisy_sine(-3), ValueError, "n=-3 gives empty data; at least one point is needed"),
         (lambda: noisy_sine(2.5), TypeError, r"n=2\.5 is a float; an integer is needed"),
         (lambda: noisy_sine(noise=-1), ValueError, "noise=-1; a finite standard deviation of at"),
         (lambda: noisy_sine(noise=math.nan), ValueError, "noise=nan; a finite standard deviation"),
@@ -66,9 +58,7 @@ def test_two_moons_without_noise_lie_on_half_circles():
         (lambda: noisy_sine(upper=math.inf), ValueError, "upper=inf; a positive, finite bound is"),
         (lambda: noisy_sine(power=-1), ValueError, "power=-1; a finite power of at least 0 is"),
         (lambda: two_moons(1), ValueError, "n=1; two moons need at least 2 points"),
-        (lambda: two_moons("many"), TypeError, "n='many' is a str; an integer is needed"),
         (lambda: two_moons(noise=-0.1), ValueError, r"noise=-0\.1; a finite standard deviation of"),
-        (lambda: two_moons(noise=math.inf), ValueError, "noise=inf; a finite standard deviation"),
     ],
 )
 def test_data_that_cannot_be_drawn(call, kind, message):

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from course_utils.data.text import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary, tokenize
@@ -25,7 +25,6 @@ from course_utils.data.translation import (
         ("J’ai perdu\u00a0.", ["j'ai", "perdu", "."]),
         ("¿Dónde estás?", ["¿", "dónde", "estás", "?"]),
         ("«Oui», dit-il.", ["«", "oui", "»", ",", "dit-il", "."]),
-        ("  ", []),
     ],
 )
 def test_tokenizing(text, tokens):
@@ -38,24 +37,7 @@ def test_special_tokens_have_fixed_ids():
     assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
     assert vocabulary.encode(["a", "z"]) == [5, UNK]
     assert vocabulary.decode([BOS, 4, 5, PAD, EOS, 4]) == ["b", "a"]
-
-
-def test_rare_tokens_become_unknown():
     assert "a" not in Vocabulary([["b", "a", "b"]], min_freq=2)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: Vocabulary([]), "sentences is empty"),
-        (lambda: Vocabulary([["a"]], min_freq=0), "min_freq=0"),
-        (lambda: Vocabulary([["a"]]).decode([9]), "id 9 is outside a vocabulary of 5 tokens"),
-        (lambda: parse_alignment("0-0 1:2"), "'1:2' is not a link"),
-    ],
-)
-def test_bad_text_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
 
 
 words = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4).map(tuple)
@@ -64,8 +46,7 @@ words = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4).map(tuple)
 @given(st.lists(st.tuples(words, words), min_size=12, max_size=60), st.integers(0, 5))
 def test_splits_are_disjoint_by_source_and_lose_nothing(raw, seed):
     pairs = [Pair(*sides) for sides in raw]
-    if len({p.source for p in pairs}) < 6:
-        return
+    assume(len({p.source for p in pairs}) >= 6)
     parts = split_by_source(pairs, [2, 3], seed=seed)
     assert sorted(repr(pair) for part in parts for pair in part) == sorted(map(repr, pairs))
     sources = [{p.source for p in part} for part in parts]
@@ -74,12 +55,10 @@ def test_splits_are_disjoint_by_source_and_lose_nothing(raw, seed):
     assert parts == split_by_source(pairs, [2, 3], seed=seed)
 
 
-def test_splits_are_shuffled_and_need_enough_sentences():
+def test_splits_are_shuffled():
     pairs = [Pair((str(i),), ("x",)) for i in range(100)]
     _, test = split_by_source(pairs, [20])
     assert {int(p.source[0]) for p in test} not in (set(range(20)), set(range(80, 100)))
-    with pytest.raises(ValueError, match="take all 100 source sentences"):
-        split_by_source(pairs, [60, 40])
 
 
 def test_a_batch_is_shifted_and_padded_to_its_longest():
@@ -116,27 +95,21 @@ def test_batches_hold_sentences_of_similar_length():
     assert all(max(batch) - min(batch) <= 1 for batch in lengths(loader))
 
 
-@pytest.mark.parametrize("done", [0, 3, 7])
-def test_a_loader_goes_on_where_another_stood(done):
-    loader = PairLoader(GENERATED, A, B, batch_size=8)
-    list(loader)
-    batches = iter(loader)
-    for _ in range(done):
-        next(batches)
-    other = PairLoader(GENERATED, A, B, batch_size=8, seed=9)
-    other.load_state_dict(loader.state_dict())
-    assert lengths(batches) + lengths(loader) == lengths(other) + lengths(other)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: Vocabulary([]), "sentences is empty"),
+        (lambda: Vocabulary([["a"]], min_freq=0), "min_freq=0"),
+        (lambda: Vocabulary([["a"]]).decode([9]), "id 9 is outside a vocabulary of 5 tokens"),
+        (lambda: parse_alignment("0-0 1:2"), "'1:2' is not a link"),
         (lambda: PairLoader([], A, B), "pairs is empty"),
         (lambda: PairLoader(GENERATED, A, B, batch_size=0), "batch_size=0"),
         (lambda: PairLoader([Pair((), ("b",))], A, B), "has an empty sentence"),
+        (lambda: split_by_source(GENERATED, [4, 3]), "take all 7 source sentences"),
+        (lambda: load_grammar("de"), "language='de' is unknown; choose one of fr, es"),
     ],
 )
-def test_bad_loaders_are_refused(call, message):
+def test_bad_text_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
@@ -152,15 +125,3 @@ def test_our_own_files_are_read(language):
     for pair in grammar[:200]:
         assert {i for i, _ in pair.alignment} == set(range(len(pair.source)))
         assert {j for _, j in pair.alignment} == set(range(len(pair.target)))
-    with pytest.raises(ValueError, match="language='de' is unknown; choose one of fr, es"):
-        load_grammar("de")
-
-
-def test_the_four_sentences_of_the_lectures_are_there():
-    pairs = {(" ".join(p.source), " ".join(p.target)) for p in load_sentences("fr")}
-    assert {
-        ("go .", "va !"),
-        ("i lost .", "j'ai perdu ."),
-        ("he's calm .", "il est calme ."),
-        ("i'm home .", "je suis chez moi ."),
-    } <= pairs
