@@ -239,6 +239,19 @@ def write_page(folder: Path, *widgets: Live) -> Path:
 
 
 @contextmanager
+def html_page(browser, html: str, **options) -> Iterator[Page]:
+    """A page of this HTML; any request, error or message on its console is one of the test."""
+    page, errors = browser.new_page(**options), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("request", lambda request: errors.append(request.url))
+    page.set_content(f"<!doctype html>{html}")
+    yield page
+    page.close()
+    assert errors == []
+
+
+@contextmanager
 def live_page(browser, file: Path, fragment: str = "", **options) -> Iterator[Page]:
     """A page whose widgets are alive; any error or message on its console is one of the test."""
     page, errors = browser.new_page(**options), []
