@@ -140,8 +140,7 @@ def test_the_notebook_is_complete_and_free_of_noise(made):
     assert counts == [1, 2, 3, 4, 5, 6]
     assert set(notebook.metadata) == {"kernelspec", "language_info", "source"}
     assert all(set(cell.metadata) <= {"tags", "jupyter"} for cell in notebook.cells)
-    for noise in ("iopub", "jupytext", "peak_mb", "timestamp", "lines_to_next_cell", "transient"):
-        assert noise not in text
+    assert not re.search("iopub|jupytext|peak_mb|timestamp|lines_to_next_cell|transient", text)
     assert text.endswith("}\n")
     assert "00_tiny: " in said and " s" in said
 
@@ -179,20 +178,16 @@ def test_measured_numbers_are_kept_and_other_news_is_not(old, new, kept):
 
 
 @pytest.mark.notebook
-def test_a_failing_cell_leaves_the_old_notebook_as_it_was(tiny, capsys):
+def test_a_failing_cell_is_shown_with_its_error(tiny, capsys):
     tiny.source.write_text(TINY + "\n# %%\nwidth = 0\n1 / width\n")
     tiny.ipynb.write_text("the old notebook")
     assert main(["--book", str(tiny.root / "book.toml"), "run", "00"]) == 1
-    assert _files(tiny) == ["00_tiny.ipynb"]
-    assert tiny.ipynb.read_text() == "the old notebook"
-    message = capsys.readouterr().err
-    for part in (
-        "00_tiny: cell 7 failed",
-        "    1 / width",
-        "| ZeroDivisionError: division by zero",
-    ):
-        assert part in message
-    assert "\x1b" not in message and len(message.splitlines()) < 25
+    assert tiny.ipynb.read_text() == "the old notebook" and _files(tiny) == ["00_tiny.ipynb"]
+    said = capsys.readouterr().err
+    assert re.search(
+        "00_tiny: cell 7 failed.*    1 / width.*ZeroDivisionError: division", said, re.S
+    )
+    assert "\x1b" not in said and len(said.splitlines()) < 25
 
 
 @pytest.mark.notebook
@@ -201,8 +196,7 @@ def test_a_dead_kernel_leaves_the_old_notebook_as_it_was(tiny):
     tiny.ipynb.write_text("the old notebook")
     with pytest.raises(notebooks.NotebookError, match=r"the kernel ended.*is as it was"):
         notebooks.make(tiny)
-    assert tiny.ipynb.read_text() == "the old notebook"
-    assert _files(tiny) == ["00_tiny.ipynb"]
+    assert tiny.ipynb.read_text() == "the old notebook" and _files(tiny) == ["00_tiny.ipynb"]
 
 
 @pytest.mark.notebook
@@ -212,27 +206,16 @@ def test_an_interrupt_leaves_the_old_notebook_as_it_was(tiny):
     source = f"from pathlib import Path\nimport time\nPath({str(flag)!r}).touch()\ntime.sleep(60)"
     tiny.source.write_text(f"# %%\n{source}\n")
     tiny.ipynb.write_text("the old notebook")
-    command = [sys.executable, "-m", "course_utils.studio"]
-    process = subprocess.Popen(
-        [*command, "--book", tiny.root / "book.toml", "run", "00"],
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    _wait_for(flag.exists)
+    command = [sys.executable, "-m", "course_utils.studio", "--book", tiny.root / "book.toml"]
+    process = subprocess.Popen([*command, "run", "00"], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    while not flag.exists():
+        assert process.poll() is None
+        time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     message = process.communicate(timeout=300)[1]
     assert process.returncode == 130
     assert message.startswith("Interrupted") and "Traceback" not in message
-    assert tiny.ipynb.read_text() == "the old notebook"
-    assert _files(tiny) == ["00_tiny.ipynb"]
-
-
-def _wait_for(condition, seconds=300):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
+    assert tiny.ipynb.read_text() == "the old notebook" and _files(tiny) == ["00_tiny.ipynb"]
 
 
 @pytest.mark.notebook
@@ -262,8 +245,7 @@ def course(tmp_path) -> manifest.Manifest:
 def test_an_unknown_chapter_is_answered_with_those_that_exist(course, capsys):
     book = str(course.chapters[0].root / "book.toml")
     assert main(["--book", book, "run", "07"]) == 1
-    message = capsys.readouterr().err
-    assert message == "no chapter begins with '07'; there are 00_tiny, 01_other.\n"
+    assert "begins with '07'; there are 00_tiny, 01_other" in capsys.readouterr().err
 
 
 @pytest.mark.notebook
@@ -312,15 +294,12 @@ def test_the_handout_has_neither_solutions_nor_outputs_nor_sources(course, tmp_p
     assert main(["--book", str(root / "book.toml"), "handout", "--to", str(to)]) == 0
     handed = manifest.load(to / "book.toml", files=False).chapters
     assert len(handed) == 2
-    notebook = _read(handed[0])
-    assert not any(cell.get("outputs") for cell in notebook.cells)
-    assert not any("solution" in rules.tags(cell) for cell in notebook.cells)
-    assert len(notebook.cells) == 6
-    assert not (to / "notebooks" / "source").exists()
-    assert (to / "book.toml").read_text() == BOOK
+    cells = _read(handed[0]).cells
+    assert len(cells) == 6 and not any(cell.get("outputs") for cell in cells)
+    assert not any("solution" in rules.tags(cell) for cell in cells)
+    assert (to / "book.toml").read_text() == BOOK and "make lab" in (to / "README.md").read_text()
     assert (to / "LICENSE").is_file() and (to / "course_utils" / "a.py").is_file()
-    assert not (to / "course_utils" / "__pycache__").exists()
-    assert "make lab" in (to / "README.md").read_text()
+    assert not list(to.rglob("__pycache__")) and not (to / "notebooks" / "source").exists()
 
 
 @pytest.fixture
@@ -494,18 +473,8 @@ def _tag(index, *tags):
     return _set(index, metadata={"tags": list(tags)})
 
 
-def _alt(text):
-    def change(notebook):
-        notebook.cells[2].outputs[0].metadata = {"image/png": {"alt": text}} if text else {}
-
-    return change
-
-
-def _html(tag):
-    def change(notebook):
-        notebook.cells[2].outputs[0].data = {"text/html": f"<div>{tag}</div>", "text/plain": "p"}
-
-    return change
+def _display(data, metadata=None):
+    return _set(2, outputs=[new_output("display_data", data=data, metadata=metadata or {})])
 
 
 def _drop(*indices):
@@ -513,6 +482,9 @@ def _drop(*indices):
         notebook.cells = [c for place, c in enumerate(notebook.cells) if place not in indices]
 
     return change
+
+
+PNG = {"image/png": "aGVsbG8="}
 
 
 ERROR = new_output("error", ename="ValueError", evalue="no", traceback=[])
@@ -524,32 +496,28 @@ BREACHES = [
     (rules.no_stderr, _stream("stderr", "UserWarning: x"), "cell 3: writes 'UserWarning: x'"),
     (rules.no_addresses, _stream("stdout", "<f at 0x7f2a33445566>"), "cell 3: shows a memory"),
     (rules.few_ignored, _tag(3, rules.IGNORE), "1 cells are tagged nbval-ignore-output and 2"),
-    (rules.alt_texts, _alt(""), "cell 2: the alt text ''"),
-    (rules.alt_texts, _alt("a plot"), "cell 2: the alt text 'a plot'"),
-    (rules.alt_texts, _html("<img src='data:x'>"), "cell 2: the alt text '' of its <img>"),
-    (rules.alt_texts, _html('<img src="x" alt="a plot">'), "cell 2: the alt text 'a plot'"),
+    (
+        rules.alt_texts,
+        _display(PNG, {"image/png": {"alt": "a plot"}}),
+        "cell 2: the alt text 'a plot'",
+    ),
+    (
+        rules.alt_texts,
+        _display({"text/html": "<b><img src='x'></b>"}),
+        "cell 2: the alt text '' of its <img>",
+    ),
     (rules.no_widget_state, lambda nb: nb.metadata.update(widgets={}), "metadata.widgets"),
     (rules.no_widget_state, _set(3, outputs=[VIEW]), "cell 3: holds a widget's view"),
     (rules.small, _stream("stdout", "x" * 2_000_001), "2.0 MB; 2 MB are allowed"),
     (rules.plain_python, _set(3, source="%matplotlib inline"), "cell 3: not plain Python"),
-    (rules.no_pyplot, _set(3, source="plt.show()"), "cell 3: uses pyplot"),
     (rules.no_pyplot, _set(0, source="from matplotlib import pyplot"), "cell 0: uses pyplot"),
     (rules.no_trailing_semicolon, _set(3, source="f();"), "cell 3: ends with ';'"),
-    (rules.no_trailing_semicolon, _set(3, source="f() ;  # quiet\n\n"), "cell 3: ends with ';'"),
     (rules.imports_first, _set(0, source="import torch\nx = 1"), "cell 0: 'x = 1' is neither"),
-    (rules.imports_first, _set(0, source="print(1)"), "cell 0: 'print(1)' is neither"),
-    (rules.no_idle_comparisons, _set(3, source="x = 1\nx == 1"), "cell 3: 'x == 1' checks"),
     (rules.no_idle_comparisons, _set(3, source="if x:\n    x != 1"), "cell 3: 'x != 1' checks"),
     (rules.exercises_in_order, _drop(4), "cell 4: 'check' where 'exercise' is expected"),
-    (rules.exercises_in_order, _drop(5), "cell 5: 'solution' where 'check' is expected"),
     (rules.exercises_in_order, _drop(15), "the last exercise has no solution cell"),
     (rules.has_quiz, _drop(16), "no quiz"),
     (rules.has_references, _drop(17), "the last text cell does not begin"),
-    (
-        rules.has_references,
-        lambda nb: nb.cells.append(new_markdown_cell("More")),
-        "the last text cell does not",
-    ),
 ]
 
 
