@@ -52,8 +52,7 @@ def test_nothing_that_was_found_is_markup():
 def test_what_could_be_better_keeps_all_well(report):
     assert not report.ok
     del report.findings["Data"]
-    assert report.ok
-    assert "All is well" in report.verdict
+    assert report.ok and "All is well" in report.verdict
 
 
 def test_the_doctor_looks_at_everything_and_names_no_folder():
@@ -97,18 +96,14 @@ def look(monkeypatch):
 def test_an_old_python(monkeypatch, look):
     monkeypatch.setattr(doctor.sys, "version_info", (3, 10, 4))
     finding = look("Python")
-    assert finding.mark == "✗"
-    assert finding.remedy.startswith("install Python 3.11 or newer")
+    assert finding.mark == "✗" and "Python 3.11 or newer" in finding.remedy
 
 
-@pytest.mark.parametrize(
-    ("version", "mark"), [("2.9.1", "✗"), ("2.13.0+cpu", "✓"), ("2.14.0a0", "✓"), ("3.0", "✓")]
-)
+@pytest.mark.parametrize(("version", "mark"), [("2.9.1", "✗"), ("2.13.0+cpu", "✓"), ("3.0", "✓")])
 def test_an_old_pytorch(monkeypatch, version, mark, look):
     monkeypatch.setattr(torch, "__version__", version)
     finding = look("PyTorch")
-    assert finding.mark == mark
-    assert ("constraints.txt" in finding.remedy) == (mark == "✗")
+    assert finding.mark == mark and ("constraints.txt" in finding.remedy) == (mark == "✗")
 
 
 def test_the_pytorch_needed_is_the_one_in_pyproject():
@@ -133,32 +128,28 @@ def versions(monkeypatch):
     return fake
 
 
-def test_a_missing_package(versions, look):
-    versions["pandas"] = None
+@pytest.mark.parametrize(
+    ("version", "mark", "found", "remedy"),
+    [
+        (None, "✗", "missing: pandas", "pip install -c constraints.txt -e .*restart the kernel"),
+        ("1.0", "○", "pandas 1.0 (tested: ", "^only if a cell fails"),
+    ],
+)
+def test_a_package_that_is_missing_or_at_another_version(
+    versions, look, version, mark, found, remedy
+):
+    versions["pandas"] = version
     finding = look("Packages")
-    assert finding.mark == "✗"
-    assert finding.found == "missing: pandas"
-    assert "pip install -c constraints.txt -e ." in finding.remedy
-    assert "restart the kernel" in finding.remedy
-
-
-def test_a_package_at_another_version(versions, look):
-    versions["pandas"] = "1.0"
-    finding = look("Packages")
-    assert finding.mark == "○"
-    assert "pandas 1.0 (tested: " in finding.found
-    assert finding.remedy.startswith("only if a cell fails")
+    assert finding.mark == mark and found in finding.found and re.search(remedy, finding.remedy)
 
 
 def test_a_gpu_that_pytorch_sees(monkeypatch, look):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "Big One")
-    monkeypatch.setattr(
-        torch.cuda, "get_device_properties", lambda index: SimpleNamespace(total_memory=80 * GB)
-    )
+    memory = SimpleNamespace(total_memory=80 * GB)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: memory)
     finding = look("Device")
-    assert finding.mark == "✓"
-    assert finding.found.startswith("GPU: Big One, 80 GB")
+    assert finding.mark == "✓" and finding.found.startswith("GPU: Big One, 80 GB")
 
 
 @pytest.mark.parametrize(("tool", "mark"), [("/usr/bin/nvidia-smi", "○"), (None, "✓")])
@@ -166,8 +157,7 @@ def test_a_gpu_that_pytorch_does_not_see(monkeypatch, tool, mark, look):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(shutil, "which", lambda name: tool)
     finding = look("Device")
-    assert finding.mark == mark
-    assert finding.found.startswith("CPU")
+    assert finding.mark == mark and finding.found.startswith("CPU")
     assert ("CUDA build" in finding.remedy) == (mark == "○")
 
 
@@ -175,7 +165,6 @@ def test_a_gpu_that_pytorch_does_not_see(monkeypatch, tool, mark, look):
     ("threads", "cores", "mark", "found"),
     [
         (8, 2, "✗", "8 on 2 cores"),
-        (2, 2, "✓", "2 on 2 cores"),
         (1, 1, "✓", "1 on 1 core"),
         (1, 4, "○", "1 on 4 cores"),
         (4, 8, "✓", "4 on 8 cores"),
@@ -185,8 +174,7 @@ def test_threads_and_cores(monkeypatch, threads, cores, mark, found, look):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     monkeypatch.setattr(doctor, "cores", lambda: cores)
     finding = look("Threads")
-    assert finding.mark == mark
-    assert finding.found.startswith(found)
+    assert finding.mark == mark and finding.found.startswith(found)
     assert ("OMP_NUM_THREADS" in finding.remedy) == (mark != "✓")
 
 
@@ -238,30 +226,20 @@ def test_the_cores_of_a_container(machine, look, monkeypatch, limits, cores):
 def test_free_memory(machine, look, free, mark):
     machine.memory.available = free * GB
     finding = look("Memory")
-    assert finding.mark == mark
-    assert finding.found == f"{free:.1f} GB free of 64 GB"
+    assert finding.mark == mark and finding.found == f"{free:.1f} GB free of 64 GB"
     assert ("Shut Down All Kernels" in finding.remedy) == (mark == "✗")
 
 
 @pytest.mark.parametrize(
     ("limits", "found"),
     [
-        (
-            {"memory__max": 4 * GB, "memory__stat": f"anon {3 * GB}\nfile 7"},
-            "1.0 GB free of 4.0 GB",
-        ),
+        ({"memory__max": 4 * GB, "memory__stat": f"anon {3 * GB}\nfile 7"}, "1.0 GB free of 4.0 GB"),
         ({"memory__max": "max"}, "60 GB free of 64 GB"),
-        (
-            {"groups": SESSION, "folder": "user.slice", "memory__max": 2 * GB},
-            "2.0 GB free of 2.0 GB",
-        ),
-        (
-            {**MEMORY, "memory__limit_in_bytes": 2 * GB, "memory__stat": f"rss 1\ntotal_rss {GB}"},
-            "1.0 GB free of 2.0 GB",
-        ),
+        ({"groups": SESSION, "folder": "user.slice", "memory__max": 2 * GB}, "2.0 GB free of 2.0 GB"),
+        ({**MEMORY, "memory__limit_in_bytes": 2 * GB, "memory__stat": f"rss 1\ntotal_rss {GB}"}, "1.0 GB free of 2.0 GB"),
         ({**MEMORY, "memory__limit_in_bytes": 2**63 - 4096}, "60 GB free of 64 GB"),
     ],
-)
+)  # fmt: skip
 def test_the_memory_of_a_container(machine, look, limits, found):
     machine(**limits)
     assert look("Memory").found == found
@@ -272,8 +250,7 @@ def test_free_disk(monkeypatch, free, mark, look):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, free * GB))
     finding = look("Disk")
-    assert finding.mark == mark
-    assert ("free some space" in finding.remedy) == (mark == "✗")
+    assert finding.mark == mark and ("free some space" in finding.remedy) == (mark == "✗")
 
 
 @pytest.fixture
@@ -290,16 +267,12 @@ def data(monkeypatch, tmp_path):
     return folder
 
 
-def test_data_as_published(data, look):
-    assert look("Data") == doctor.Finding("2 files in data, as published")
-
-
 def test_data_that_is_missing_or_changed(data, look):
+    assert look("Data") == doctor.Finding("2 files in data, as published")
     (data / "a.csv").unlink()
     (data / "b.csv").write_text("spoiled")
     finding = look("Data")
-    assert finding.mark == "✗"
-    assert finding.found == "missing: a.csv; changed: b.csv"
+    assert finding.mark == "✗" and finding.found == "missing: a.csv; changed: b.csv"
     assert finding.remedy.endswith("`git checkout -- data/a.csv data/b.csv`")
 
 
@@ -314,30 +287,25 @@ def jupyter(monkeypatch, tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("package", doctor.WIDGETS)
-def test_sliders_without_their_package(jupyter, versions, package, look):
+@pytest.mark.parametrize(("package", "extension"), doctor.WIDGETS.items())
+def test_sliders_without_their_package_or_its_extension(
+    jupyter, versions, package, extension, look
+):
+    shutil.rmtree(jupyter / "labextensions" / extension)
+    finding = look("Sliders")
+    assert finding.mark == "✗" and f"{package} " in finding.found and "make lab" in finding.remedy
+    assert "lacks its extension" in finding.found
     versions[package] = None
     finding = look("Sliders")
-    assert finding.mark == "✗"
-    assert finding.found.startswith(f"{package} is missing")
+    assert finding.mark == "✗" and finding.found.startswith(f"{package} is missing")
     assert "reload the page" in finding.remedy
 
 
-@pytest.mark.parametrize(("package", "extension"), doctor.WIDGETS.items())
-def test_sliders_without_their_extension(jupyter, package, extension, look):
-    shutil.rmtree(jupyter / "labextensions" / extension)
-    finding = look("Sliders")
-    assert finding.mark == "✗"
-    assert finding.found.startswith(package) and "lacks its extension" in finding.found
-    assert "make lab" in finding.remedy
-
-
 @pytest.mark.parametrize("extension", doctor.WIDGETS.values())
-@pytest.mark.parametrize(
-    "page", ['{"disabledExtensions": {"%s": true}}', '{"disabledExtensions": ["%s"]}']
-)
-def test_sliders_that_are_switched_off(jupyter, page, extension, look):
-    (jupyter / "labconfig" / "page_config.json").write_text(page % extension)
+@pytest.mark.parametrize("off", ['{"%s": true}', '["%s"]'])
+def test_sliders_that_are_switched_off(jupyter, off, extension, look):
+    page = f'{{"disabledExtensions": {off % extension}}}'
+    (jupyter / "labconfig" / "page_config.json").write_text(page)
     finding = look("Sliders")
     assert finding.mark == "✗"
     assert f"jupyter labextension enable {extension}`" in finding.remedy

@@ -158,28 +158,18 @@ BREACHES = {
     "widest": (add("# %%\n" + "wide_" * 18), "characters of the widest line: 90 (cell "),
     "silent": (add(SILENT), "teaching cells that show nothing: 2 (cells "),
     "assert": (add("# %%\nassert width\nwidth"), "asserts and raises outside guards: 1 (cell "),
-    "assert_close": (
-        add("# %%\ntorch.testing.assert_close(width, 1)"),
-        "asserts and raises outside guards: 1",
-    ),
+    "assert_close": (add("# %%\nx.assert_close(width, 1)"), "asserts and raises outside guards: 1"),
+    "assert in a block": (add("# %%\nwith record(guarded):\n    assert width"), "asserts and raises outside guards: 1"),
+    "raise": (add("# %%\nraise ValueError"), "asserts and raises outside guards: 1"),
     "assert beside a guard": (
         swap("with cu.guard(", "assert width\nwith cu.guard("),
-        "asserts and raises outside guards: 1",
-    ),
-    "assert in another block": (
-        add("# %%\nwith record(guarded):\n    assert width"),
         "asserts and raises outside guards: 1",
     ),
     "assert in a function": (
         swap("    return x\n\n# %%\nfor", "    assert x\n    return x\n\n# %%\nfor"),
         "asserts and raises outside guards: 1",
     ),
-    "raise": (add("# %%\nraise ValueError"), "asserts and raises outside guards: 1"),
     "other raise": (swap("raise ValueError", "raise KeyError"), "asserts and raises outside guards"),
-    "assert in a check": (
-        swap("cu.checks.window1(window1)", "assert window1(1)"),
-        "asserts and raises outside guards: 1",
-    ),
     "exercises": (swap("### Exercise 4", "### Task"), "exercises: 3 (build 10, predict 5, bug 5)"),
     "short exercises": (swap("*open · 8", "*open · 2"), "minutes of the exercises: 22; 25 to 40"),
     "long exercises": (swap("*open · 8", "*open · 30"), "minutes of the exercises: 50; 25 to 40"),
@@ -199,31 +189,21 @@ BREACHES = {
         (swap(f'tags=["hide-input"] {FOLD}', 'tags=["hide-input"]'), "folded in the book only; add"),
         (swap('tags=["hide-input"] ', ""), "folded in Lab only; add the tag hide-input"),
         (swap(HIDE, FOLD), "outputs_hidden and the tag solution go together"),
-        (swap(FOLD, HIDE), "outputs_hidden and the tag solution go together"),
     ],
     form.only_plumbing_folded: [
         (add(f'# %% tags=["hide-input"] {FOLD}\nprint(width)'), "folded, and neither plot nor table"),
-        (
-            add(f'# %% tags=["hide-input"] {FOLD}\nclass Model:\n    ax = 1\n'),
-            "folded, and neither plot nor table",
-        ),
+        (add(f'# %% tags=["hide-input"] {FOLD}\nclass A:\n    ax = 1\n'), "neither plot nor table"),
     ],
     form.exercises_whole: [
         (swap("Exercise 4", "Exercise 5"), "is number 4 of the notebook"),
-        (swap("*open · 8 minutes*", "*8 minutes · ★*"), "needs a first line such as"),
         (swap("*open · 8 minutes*", "*think · 8 minutes*"), "needs a first line such as"),
-        (swap("# *open", "# Read.\n#\n# *open"), "needs a first line such as"),
         (swap('tags=["check"]', ""), "has the cells ['exercise', 'solution']; build has exercise"),
-        (swap("*open ·", "*build ·"), "has the cells []; build has exercise, check, solution"),
         (swap("*bug · 5", "*open · 5"), "open has no such cells"),
         (swap('["exercise", "bug"]', '["exercise"]'), "add the tag bug"),
         (add('# %% tags=["exercise", "bug"]\n1'), "an exercise's cell under no"),
     ],
     form.every_kind: [
-        (
-            swap('["exercise", "bug"]', '["exercise", "build"]').replace("*bug", "*build"),
-            "no exercise of the kind bug",
-        )
+        (swap('"bug"]', '"build"]').replace("*bug", "*build"), "no exercise of the kind bug"),
     ],
     form.solutions_apart: [
         (swap("def window1_solution", "def window1"), "a solution binds 'window1'; call it"),
@@ -235,17 +215,13 @@ BREACHES = {
     ],
     form.sections_counted: [
         (swap("*Section 2 of 2*", "*Section 3 of 2*"), "below 'Widths' has to be *Section 2 of 2*"),
-        (swap("# *Section 2 of 2*", "# First this."), "below 'Widths' has to be *Section 2 of 2*"),
         (add("# %% [markdown]\n" + "# ## More\n" * 7), "9 sections; at most 8"),
     ],
     form.bound_once: [
-        (add("# %%\nwidth = 1\nwidth"), "binds 'width', as cell 3 does; rename one"),
         (add("# %%\nwidth += 1\nwidth"), "binds 'width', as cell 3 does"),
-        (add("# %%\nif width:\n    steps = 2\nsteps"), "binds 'steps', as cell 3 does"),
         (add("# %%\ndef kernel():\n    pass"), "binds 'kernel', as cell 3 does"),
         (add("# %%\nwith open(kernel) as width:\n    print()"), "binds 'width', as cell 3 does"),
         (add("# %%\nfor width in range(3):\n    print()"), "a loop changes 'width', which cell 3"),
-        (add("# %%\nwindow2 = 1\nwindow2"), "binds 'window2', as cell"),
     ],
     form.numbers_can_be_tried: [
         (swap("# try 0.1 … 10", "# try 0.1"), "cell 3: line 1, # try 0.1: neither a range nor choices"),
@@ -268,7 +244,7 @@ SEEDED = [
 
 
 def test_a_page_in_the_form_breaks_no_rule():
-    assert broken(GOOD) == []
+    assert broken(GOOD) == [] == list(rules.exercises_in_order(page().notebook))
 
 
 @pytest.mark.parametrize(("text", "complaint"), SEEDED)
@@ -295,7 +271,6 @@ ALLOWED = {
     ),
     "a number that its own cell changes": add("# %%\ntotal = 0\ntotal += 1\ntotal"),
     "a loop variable twice": add("# %%\nfor row in [1]:\n    print(row)"),
-    "another figure": add(f'# %% tags=["hide-input"] {FOLD}\nfig, ax = cu.subplots(1)\nfig'),
     "a prediction whose code, with the answer, is folded": swap(
         '# %%\ncu.predict("first")', f'# %% tags=["hide-input"] {FOLD}\ncu.predict("first")'
     ),
@@ -322,23 +297,15 @@ def test_the_first_chapter_may_have_few_exercises_and_be_short():
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        (
-            "chapter",
-            ["cells", "words", "exercises", "minutes of", "predictions", "numbers", "minutes"],
-        ),
-        ("further", ["cells", "words"]),
-        ("appendix", []),
+        ("chapter", "cells words exercises minutes predictions numbers minutes"),
+        ("further", "cells words"),
+        ("appendix", ""),
     ],
 )
 def test_a_further_page_has_limits_of_size_and_an_appendix_none(kind, said):
     text = "# %% [markdown]\n# " + "word " * 2700 + "\n\n# %% [markdown]\n# More\n" * 65
     found = [one.split(":")[0] for one in broken(text, kind, links=()) if "kind" not in one]
-    assert len(found) == len(said)
-    assert all(one.startswith(start) for one, start in zip(found, said, strict=True))
-
-
-def test_an_open_exercise_without_code_keeps_the_order_of_the_others():
-    assert list(rules.exercises_in_order(page().notebook)) == []
+    assert " ".join(one.split()[0] for one in found) == said
 
 
 # What is counted --------------------------------------------------------------------------------
