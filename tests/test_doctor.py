@@ -200,6 +200,7 @@ def machine(monkeypatch, tmp_path):
 VERSION_1 = "4:memory:/docker/1f\n3:cpu,cpuacct:/docker/1f"
 FIRST = {"groups": VERSION_1, "folder": "cpu"}
 MEMORY = {"groups": VERSION_1, "folder": "memory"}
+USED = f"rss 1\ntotal_rss {GB}"
 SESSION = "0::/user.slice/session-1.scope"
 
 
@@ -236,7 +237,7 @@ def test_free_memory(machine, look, free, mark):
         ({"memory__max": 4 * GB, "memory__stat": f"anon {3 * GB}\nfile 7"}, "1.0 GB free of 4.0 GB"),
         ({"memory__max": "max"}, "60 GB free of 64 GB"),
         ({"groups": SESSION, "folder": "user.slice", "memory__max": 2 * GB}, "2.0 GB free of 2.0 GB"),
-        ({**MEMORY, "memory__limit_in_bytes": 2 * GB, "memory__stat": f"rss 1\ntotal_rss {GB}"}, "1.0 GB free of 2.0 GB"),
+        ({**MEMORY, "memory__limit_in_bytes": 2 * GB, "memory__stat": USED}, "1.0 GB free of 2.0 GB"),
         ({**MEMORY, "memory__limit_in_bytes": 2**63 - 4096}, "60 GB free of 64 GB"),
     ],
 )  # fmt: skip
