@@ -190,7 +190,8 @@ CONTRAST = """form => {
         if (!node) return [255, 255, 255];
         const style = getComputedStyle(node);
         let ground = over(channels(style.backgroundColor), behind(node.parentElement));
-        if (node.matches("li")) ground = over(channels(`rgb(${style.getPropertyValue("--heat")})`), ground);
+        const heat = style.getPropertyValue("--heat");
+        if (node.matches("li:not(.cu-odds > *)")) ground = over(channels(`rgb(${heat})`), ground);
         return ground;
     };
     const light = (color) => {
@@ -214,6 +215,7 @@ def in_theme(page, theme: str) -> None:
     page.evaluate(
         """theme => {
             document.documentElement.dataset.theme = theme;
+            document.documentElement.style.colorScheme = theme;
             const [text, ground] = theme === "dark" ? ["#ced6dd", "#121212"] : ["#323232", "#ffffff"];
             document.documentElement.style.setProperty("--pst-color-text-base", text);
             document.documentElement.style.background = ground;

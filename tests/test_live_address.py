@@ -15,7 +15,7 @@ from course_utils.studio.book import live as book
 pytestmark = pytest.mark.slow
 
 STATE = {"sentence": "please eat a pizza .", "search": "1", "kind": "decoder", "map": "0.2"}
-STATE |= {"cell": "9.3", "operation": "mix", "step": "10"}
+STATE |= {"cell": "9.3", "operation": "mix", "step": "10", "closer": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_a_state_is_restored_in_the_widget_that_is_named(at):
     expect(part(page, "said")).to_have_text("mange une pizza , s'il te plaît .")
     expect(part(page, "said", 0)).to_have_text("je suis chez moi .")
     expect(part(page, "table").locator("caption")).to_contain_text("decoder, layer 0, head 2")
-    expect(part(page, "step")).to_have_text("9 of 9: <eos>")  # what a step is beyond, is the last
+    expect(part(page, "next")).to_contain_text("Word 9 of 9")  # what a step is beyond, is the last
     expect(part(page, "of")).to_contain_text("Choose a number")  # there is no row 9
     page.goto(page.url.replace("cell=9.3", "cell=3.2"))  # on the same page
     expect(part(page, "of")).to_contain_text("Query pizza, key une")
@@ -88,12 +88,13 @@ def test_a_copied_link_opens_the_same(at, browser):
     form = page.locator("form.cu-live").first
     form.get_by_role("textbox", name="English").fill("he's calm .")
     form.get_by_role("button", name="layer 0, head 1").click()
-    form.get_by_role("slider").press("End")
+    form.locator("[data-word='1']").click()
     form.get_by_role("button", name="Copy link").click()
     expect(form.locator("span[role=status]")).to_contain_text("Copied")
     copied = page.evaluate("copied")
     again = at("", copied)
-    for name in ("said", "maps", "table", "next", "step"):
+    assert "search" not in copied, "what is as it was first is not named"
+    for name in ("said", "before", "maps", "table", "next"):
         expect(part(again, name, 0)).to_have_text(part(page, name, 0).text_content())
 
     page.evaluate("""() => { navigator.clipboard.writeText = () => Promise.reject(); }""")
@@ -102,17 +103,17 @@ def test_a_copied_link_opens_the_same(at, browser):
 
 
 def test_a_teachers_link_hides_controls_and_keeps_them_hidden(at):
-    page = at(live({"hide": "search,kind,map,nothing"}))
+    page = at(live({"hide": "search,kind,map,nothing", "closer": "1"}))
     form = page.locator("form.cu-live").nth(1)
     for hidden in (
         form.get_by_role("combobox", name="Search"),
         form.get_by_role("group", name="Attention"),
-        form.get_by_role("group", name="Maps by layer and head"),
+        form.get_by_role("group", name="Heads"),
     ):
         expect(hidden).to_be_hidden()
-    expect(form.get_by_role("slider", name="Step")).to_be_visible()
+    expect(form.get_by_role("grid")).to_be_visible()
     assert page.evaluate("form => live_address.link(form)", form.element_handle()).endswith(
-        "hide=search%2Ckind%2Cmap"
+        "hide=map%2Ckind%2Csearch"
     )
 
 
@@ -120,7 +121,8 @@ def test_the_link_that_the_readme_gives_to_teachers_does_what_it_says(at):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (fragment,) = re.findall(r"^11_translating\.html(#\S+)$", readme, re.M)
     form = at(fragment).locator("form.cu-live").first
-    expect(form.get_by_role("textbox", name="English")).to_have_value("he's calm .")
+    expect(form.get_by_role("textbox", name="English")).to_have_value("she has a red car .")
+    expect(form.locator("[data-word][aria-pressed=true]")).to_have_text("car")
     expect(form.locator("caption").first).to_contain_text("Cross-attention, layer 0, head 2")
     for hidden in (
         form.get_by_role("combobox", name="Search"),
@@ -128,7 +130,7 @@ def test_the_link_that_the_readme_gives_to_teachers_does_what_it_says(at):
         form.get_by_role("button", name="Take the tour"),
     ):
         expect(hidden).to_be_hidden()
-    expect(form.get_by_role("slider", name="Step")).to_be_visible()
+    expect(form.get_by_role("grid")).to_be_visible()
 
 
 @pytest.mark.parametrize(
@@ -141,6 +143,7 @@ def test_the_link_that_the_readme_gives_to_teachers_does_what_it_says(at):
         {"sentence": "x" * 3000, "toString": "1", "elements": "2"},
         {"step": "1e9", "cell": "999999.0"},
         {"sentence": "xyzzy", "map": "9.9"},
+        {"forbid": "0,1,2,3,4,5,6,<b>", "line": "0.0,9.9,x,-1.2", "encoder": "7"},
     ],
 )
 def test_a_bad_address_does_no_harm(at, state):
@@ -149,7 +152,7 @@ def test_a_bad_address_does_no_harm(at, state):
     assert form.locator("img, b, [data-part=unknown] script").count() == 0
     form.get_by_role("textbox", name="English").fill("i'm home .")
     expect(part(page, "said")).to_have_text("je suis chez moi .")
-    assert form.get_by_role("grid").locator("td").count() == 6 * 4
+    assert form.locator("[role=grid] td").count() == 6 * 4
 
 
 @pytest.mark.parametrize(
@@ -158,7 +161,7 @@ def test_a_bad_address_does_no_harm(at, state):
 def test_an_address_of_another_page_changes_nothing(at, fragment):
     page = at(fragment)
     expect(part(page, "said", 0)).to_have_text("je suis chez moi .")
-    expect(part(page, "table", 0).locator("caption")).to_contain_text("layer 1, head 0")
+    expect(part(page, "table", 0).locator("caption")).to_contain_text("mean of layer 1")
 
 
 def test_an_explorer_is_restored_and_copied_too(at):

@@ -162,7 +162,7 @@ def file(tmp_path_factory):
 
 @pytest.fixture
 def widget(page, file):
-    with live_page(page.context, file) as opened:
+    with live_page(page.context, file, "#live=translator.0&closer=1&map=1.0") as opened:
         yield opened
 
 
@@ -211,8 +211,14 @@ def test_a_masked_number_and_one_of_the_mean_are_explained(widget):
     widget.get_by_role("grid").locator("tbody tr").first.locator("td").last.click()
     widget.get_by_role("radio", name="mask").check()
     expect(widget.locator("[data-part=work]")).to_contain_text("comes later: its weight is 0")
-    widget.get_by_role("button", name="mean of all heads").click()
-    expect(widget.locator("[data-part=of]")).to_contain_text("the mean of 8 heads")
+    widget.get_by_role("radio", name="French to English").check()
+    widget.locator("[data-word='1']").click()
+    widget.get_by_role("grid").locator("tbody tr").first.locator("td").nth(1).click()
+    expect(widget.locator("[data-part=work]")).to_contain_text(
+        "home is crossed out: its weight is 0"
+    )
+    widget.get_by_role("button", name="mean of layer 1").click()
+    expect(widget.locator("[data-part=of]")).to_contain_text("the mean of 4 heads")
     expect(widget.get_by_role("group", name="Operation")).to_be_hidden()
 
 

@@ -51,7 +51,8 @@ def bert(page: Page) -> None:
 def translator(page: Page) -> None:
     line = "there were three mirrors near the window and the old wuman is sleeping ."
     page.get_by_role("textbox", name="English").fill(line)
-    page.get_by_role("slider", name="Step").press("End")
+    page.locator("[data-word]").nth(4).click()
+    page.get_by_role("button", name="layer 1, head 3").click()
     explained(page)
 
 
@@ -67,6 +68,8 @@ FULL = {"alignment": alignment, "gpt": gpt, "bert": bert, "translator": translat
 
 def filled(page: Page, kind: str) -> None:
     page.locator("details").evaluate_all("nodes => nodes.forEach(node => { node.open = true; })")
+    for closer in page.get_by_role("checkbox", name="Look closer").all():
+        closer.check()
     FULL.get(kind, lambda _: None)(page)
 
 

@@ -42,7 +42,9 @@ def test_print_and_pages_without_scripts_have_the_first_translation_and_its_map(
     html = cu.live.translator(SENTENCE).form()
     assert "<fieldset disabled" in html, "controls that do nothing yet do not pretend to"
     assert "je suis chez moi ." in html
-    assert html.count("<svg") == 2 * 4 + 1
+    assert html.count("<svg") == 2 + 2 * 4 + 1, (
+        "lines across and beside, and a small picture for each head"
+    )
     assert html.count('<th scope="row"') == 2 * 6  # reads and says, for five words and <eos>
     assert "<script" not in html
 
@@ -98,20 +100,17 @@ def write(page: Page, sentence: str) -> None:
 
 
 def test_a_sentence_is_translated_as_it_is_written(page: Page):
-    write(page, "Please eat a pizza.")
-    expect(part(page, "said")).to_have_text("mange une pizza , s'il te plaît .")
-    columns = part(page, "table").locator("thead th").all_text_contents()
-    assert columns == ["reads", "says", "please", "eat", "a", "pizza", ".", "<eos>"]
+    for written in ("Please eat a pizza.", "please eat a pizza"):
+        write(page, written)
+        expect(part(page, "said")).to_have_text("mange une pizza , s'il te plaît .")
+        columns = part(page, "table").locator("thead th").all_text_contents()
+        assert columns == ["reads", "says", "please", "eat", "a", "pizza", ".", "<eos>"]
     second = page.locator("form >> nth=1 >> [data-part=said]")
     expect(second).to_have_text("il est calme .")
-    region = page.locator("form").first.locator("[aria-live=polite]").first
-    expect(region).to_contain_text("mange une pizza")
-
-
-def test_enter_leaves_the_page_as_it_is(page: Page):
-    write(page, "he's calm .")
+    expect(page.locator("form").first.get_by_role("status").filter(has_text="mange")).to_have_count(
+        1
+    )
     page.keyboard.press("Enter")
-    expect(part(page, "said")).to_have_text("il est calme .")
     assert page.url.endswith("page.html")
 
 
@@ -125,11 +124,9 @@ def test_unknown_words_are_named_and_known_ones_like_them_offered(page: Page):
     expect(page.get_by_role("textbox").first).to_be_focused()
     write(page, "I am home.")
     unknown.get_by_role("button", name="i'm", exact=True).click()
-    expect(page.get_by_role("textbox").first).to_have_value("i'm home .")
     expect(part(page, "said")).to_have_text("je suis chez moi .")
     write(page, "xyzzy qwrtp")
     expect(part(page, "inside")).to_be_hidden()
-    expect(part(page, "said")).to_have_text("–")
     write(page, "")
     expect(unknown).to_have_text("Write an English sentence.")
     write(page, SENTENCE)
@@ -148,41 +145,6 @@ def test_examples_are_two_right_and_one_wrong_that_is_called_so(page: Page):
         )
 
 
-def test_every_control_answers_to_keys(page: Page):
-    form = page.locator("form").first
-    table, caption = part(page, "table"), part(page, "table").locator("caption")
-    head = form.get_by_role("button", name="layer 0, head 2")
-    expect(form.locator("button[aria-pressed=true]")).to_have_text("layer 1, head 0")
-    head.focus()
-    page.keyboard.press("Enter")
-    expect(head).to_have_attribute("aria-pressed", "true")
-    expect(head).to_be_focused()
-    expect(form.locator("button[aria-pressed=true]")).to_have_count(1)
-    expect(caption).to_contain_text("Cross-attention, layer 0, head 2")
-    form.get_by_role("button", name="mean of all heads").press("Space")
-    expect(caption).to_contain_text("Cross-attention, mean of all heads")
-
-    form.get_by_role("radio", name="French to English").focus()
-    page.keyboard.press("ArrowRight")
-    expect(caption).to_contain_text("Self-attention of the decoder")
-    assert table.locator("thead th").all_text_contents()[2:4] == ["<bos>", "je"]
-    page.keyboard.press("ArrowRight")
-    expect(caption).to_contain_text("Self-attention of the encoder")
-    assert table.locator("tbody th").all_text_contents() == ["i'm", "home", ".", "<eos>"]
-    page.keyboard.press("ArrowRight")
-
-    slider = form.get_by_role("slider", name="Step")
-    slider.press("End")
-    expect(slider).to_have_attribute("aria-valuetext", "6 of 6: <eos>")
-    expect(table.locator("tr[aria-current=step] th").first).to_have_text(".")
-    expect(part(page, "next")).to_contain_text("it says <eos>")
-    expect(part(page, "next").locator("li").first).to_contain_text(re.compile(r"<eos>\s*\d+ %"))
-
-    search = form.get_by_role("combobox", name="Search")
-    search.select_option("beam of 4")
-    expect(part(page, "said")).to_have_text("je suis chez moi .")
-
-
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
@@ -194,6 +156,7 @@ def test_every_control_answers_to_keys(page: Page):
 def test_the_large_map_is_that_of_pytorch(page: Page, kind, name):
     write(page, "please eat a pizza .")
     form = page.locator("form").first
+    form.get_by_role("checkbox", name="Look closer").check()
     form.locator(f"input[value={kind}]").check()
     form.get_by_role("button", name="layer 1, head 3").click()
     rows = part(page, "table").locator("tbody tr").all()
@@ -209,25 +172,12 @@ def test_the_large_map_is_that_of_pytorch(page: Page, kind, name):
     torch.testing.assert_close(torch.tensor(found).float(), 100 * maps[name][0, 3], atol=0.51, rtol=0)  # fmt: skip
 
 
-# For everyone -----------------------------------------------------------------------------------
-
-
-def test_a_wide_map_scrolls_on_a_phone(browser, file):
-    page = browser.new_page(viewport={"width": 360, "height": 740})
-    page.goto(file.as_uri())
-    page.locator("form[data-ready]").first.wait_for()
-    write(page, "there were three mirrors near the window and the old woman is sleeping .")
-    region = page.locator("form").first.get_by_role("region", name="The chosen map")
-    assert region.evaluate("node => node.scrollWidth > node.clientWidth && node.tabIndex === 0")
-    page.close()
-
-
 def test_a_screen_reader_finds_names_and_roles(page: Page):
     form = page.locator("form").first
     expect(form).to_have_attribute("aria-label", "Live translator")
-    expect(form.get_by_role("group", name="Maps by layer and head")).to_be_visible()
-    expect(form.get_by_role("group", name="Attention")).to_be_visible()
-    assert form.get_by_role("button", name=re.compile(r"^layer \d, head \d$")).count() == 8
+    for name in ("Heads", "English: press a word to cross it out", "French: choose a word"):
+        expect(form.get_by_role("group", name=name)).to_be_visible()
+    form.get_by_role("checkbox", name="Look closer").check()
     assert form.locator("svg:not([aria-hidden=true])").count() == 0
     table = form.get_by_role("grid")
     assert table.locator("th:not([scope])").count() == 0

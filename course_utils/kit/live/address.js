@@ -38,15 +38,19 @@ globalThis.live_address = (() => {
     }
   }
 
-  // The state that the address asks for, if it names this form. What can't be drawn is taken back.
+  const first = new Map(); // form → [name, value] of its controls before an address or a reader changed one
+
+  // The state that the address asks for, if it names this form; what it does not name is as it was first. What can't be
+  // drawn is taken back.
   function restore(form, draw) {
     const wanted = asked();
     if (wanted.get("live") !== form.dataset.address) return false;
     const before = names(form).map((name) => [name, read(form, name)]);
     const fill = (values) => values.map(([name, value]) => write(form, name, value)).includes(true);
-    const values = [...wanted].filter(([name]) => before.some(([known]) => known === name));
-    const named = values.map(([name]) => name);
+    const named = names(form).filter((name) => wanted.has(name));
+    const values = named.map((name) => [name, wanted.get(name)]);
     try {
+      fill(first.get(form));
       fill(values);
       draw(undefined, named);
       if (fill(values)) draw(undefined, named); // a range may have grown
@@ -61,11 +65,12 @@ globalThis.live_address = (() => {
     return true;
   }
 
+  // It names what is not as it was first.
   function link(form) {
     const state = new URLSearchParams({ live: form.dataset.address });
     const isAway = (control) => around(control).hasAttribute("data-away");
     const away = names(form).filter((name) => controls(form, name).some(isAway));
-    for (const name of names(form)) state.set(name, read(form, name));
+    for (const [name, value] of first.get(form)) if (read(form, name) !== value) state.set(name, read(form, name));
     if (away.length) state.set("hide", away.join(","));
     return `${location.href.split("#")[0]}#${state}`;
   }
@@ -96,6 +101,7 @@ globalThis.live_address = (() => {
   // Gives the form its button, and its state when the address asks for one: then true.
   function connect(form, draw) {
     if (!form.dataset.address) return false;
+    first.set(form, names(form).map((name) => [name, read(form, name)]));
     offer(form);
     addEventListener("hashchange", () => restore(form, draw));
     return restore(form, draw);

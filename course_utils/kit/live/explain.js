@@ -20,7 +20,8 @@ globalThis.live_explain = (() => {
     const terms = keys.map((key) => Array.from(termsOf(query, key)));
     const scores = terms.map((row) => row.reduce((sum, term) => sum + term, 0));
     const scaled = scores.map((score) => score / scale);
-    const allowed = keys.map((_, key) => !found.causal || key <= found.start + i);
+    const seen = model.looks(name, head, i, scaled);
+    const allowed = keys.map((_, key) => (!found.causal || key <= found.start + i) && seen[key] > -Infinity);
     const most = Math.max(...scaled.filter((_, key) => allowed[key]));
     const powers = scaled.map((score, key) => (allowed[key] ? Math.exp(score - most) : 0));
     const sum = powers.reduce((total, power) => total + power, 0);
@@ -51,11 +52,14 @@ globalThis.live_explain = (() => {
     scale: ({ scores, scaled, scale, query, j, added }) => (added
       ? "An additive score is not scaled."
       : `${four(scores[j])} / √${query.length} = ${four(scores[j])} / ${two(scale)} = ${four(scaled[j])}.`),
-    mask: ({ allowed, causal, j }, word) => {
-      if (!causal) return "Nothing is masked: each key may be attended to.";
+    mask: ({ allowed, causal, i, j }, word) => {
       const count = allowed.filter(Boolean).length;
-      const ends = allowed[j] ? "" : ` ${word.key} comes later: its weight is 0.`;
-      return `${word.query} may attend to itself and to what came before: ${count} of ${allowed.length} keys.${ends}`;
+      if (!causal && count === allowed.length) return "Nothing is masked: each key may be attended to.";
+      const why = causal && j > i ? "comes later" : "is crossed out";
+      const ends = allowed[j] ? "" : ` ${word.key} ${why}: its weight is 0.`;
+      return causal
+        ? `${word.query} may attend to itself and to what came before: ${count} of ${allowed.length} keys.${ends}`
+        : `${word.query} may attend to ${count} of ${allowed.length} keys.${ends}`;
     },
     normalize: ({ scaled, most, powers, sum, weights, allowed, j }) => (allowed[j]
       ? `exp(${two(scaled[j])} − ${most < 0 ? `(${two(most)})` : two(most)}) = ${four(powers[j])}; the largest score is taken from all. ` +
@@ -226,7 +230,7 @@ globalThis.live_explain = (() => {
   function headsOf(model, names, map) {
     const every = names.flatMap((name, layer) =>
       model.maps[name].map((_, head) => ({ name, head, place: `${layer}.${head}` })));
-    return map === "mean" ? every : every.filter(({ place }) => place === map);
+    return map === "mean" ? every : every.filter(({ place }) => place === map || place.startsWith(`${map}.`));
   }
 
   // Shows how the number was computed that the control `cell` names, up to the operation in the control of that name.

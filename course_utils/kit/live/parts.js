@@ -61,11 +61,17 @@ globalThis.live_parts = (() => {
       every.reduce((total, map) => total + map[i][j], 0) / every.length));
   }
 
-  // A place among the maps is "1.0", layer 1 and head 0, or "mean".
-  const named = (place) =>
-    place === "mean" ? "mean of all heads" : `layer ${safe(place.split(".")[0])}, head ${safe(place.split(".")[1])}`;
-  const mapAt = (maps, place) =>
-    place === "mean" ? mean(maps) : maps[place.split(".")[0]][place.split(".")[1]];
+  // A place among the maps is "1.0", layer 1 and head 0, or "1", the mean of layer 1, or "mean".
+  function named(place) {
+    const [layer, head] = place.split(".").map(safe);
+    if (place === "mean") return "mean of all heads";
+    return head === undefined ? `mean of layer ${layer}` : `layer ${layer}, head ${head}`;
+  }
+  function mapAt(maps, place) {
+    const [layer, head] = place.split(".");
+    if (place === "mean") return mean(maps);
+    return head === undefined ? mean([maps[layer]]) : maps[layer][head];
+  }
 
   // An address may name a map that is not there.
   function needMap(form) {

@@ -7,10 +7,11 @@ globalThis.live_tour = (() => {
   const { OURS } = globalThis.live_parts;
   const button = (action, text) => `<button type="button" ${OURS} data-tour="${action}">${text}</button>`;
 
-  return function tour(form, cards) {
-    const begin = document.createElement("p");
-    begin.innerHTML = `<input type="hidden" name="tour" value="">${button("1", "Take the tour")}`;
-    form.querySelector("fieldset").firstElementChild.after(begin);
+  // Where it begins.
+  const place = () => `<p><input type="hidden" name="tour" value="">${button("1", "Take the tour")}</p>`;
+
+  function tour(form, cards) {
+    const begin = form.querySelector("[name=tour]").parentElement;
     const box = document.createElement("section");
     box.className = "cu-live-tour";
     box.setAttribute("aria-label", "Tour");
@@ -43,6 +44,7 @@ globalThis.live_tour = (() => {
       back.disabled = number === 1;
       next.disabled = number === cards.length;
       const part = mark(card.mark);
+      if (part?.closest(".cu-live-close")) form.elements.closer.checked = true;
       title.focus({ preventScroll: true });
       const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
       part?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
@@ -76,5 +78,7 @@ globalThis.live_tour = (() => {
       event.stopPropagation();
     });
     return { draw };
-  };
+  }
+
+  return Object.assign(tour, { place });
 })();

@@ -96,6 +96,7 @@
       `<button type="button" ${OURS} data-act="${act}">${text}</button>`);
     const limits = TOP_K.map((k) => `<option value="${k}">${k || "all"}</option>`);
     return `<p>Begin a sentence. The stored GPT goes on here, in your browser.</p>
+${globalThis.live_tour.place()}
 <div class="cu-live-ask">
 <label class="cu-live-sentence"><span class="cu-live-label">Beginning</span> <input type="text" ${OURS} \
 name="prompt" maxlength="100" value="${safe(prompt)}" spellcheck="false" autocapitalize="off"></label>

@@ -1,0 +1,232 @@
+// Lines between words, one for each look, as wide as its weight. Where a line begins and ends follows from the letters of
+// the words: nothing is measured, so a notebook's output, a phone and paper show the same.
+globalThis.live_lines = (() => {
+  "use strict";
+  const { OURS, safe, percent, mapAt, named } = globalThis.live_parts;
+  const LEAST = 0.1; // a smaller weight has no line,
+  const LEAST_NOW = 0.02; // but for the word that is now
+  const EM = 20; // units of a drawing
+  const HEIGHT = 100; // between two rows
+  const ROW = 44; // pixels, of a word in a column
+  const [MOST, WIDEST] = [9, 28]; // words, and em, of a row: what is longer stands in columns on any screen
+  const WAIT = 120; // ms: a hand on its way to somewhere else changes nothing
+
+  // About how many em a word takes, with the space around it.
+  const roomOf = (text) => (text === "<eos>" ? 1.4 : 0.9) + [...text.replace("<eos>", "")].reduce(
+    (sum, letter) => sum + (/[.,!?':;iIjlrtf]/.test(letter) ? 0.34 : /[mwMW…]/.test(letter) ? 0.88 : 0.55), 0);
+  const total = (numbers) => numbers.reduce((a, b) => a + b, 0);
+
+  // The middles of words in a row that is centered in `width`.
+  function middles(rooms, width) {
+    let x = (width - total(rooms)) / 2;
+    return rooms.map((room) => (x += room) - room / 2);
+  }
+
+  const style = (weight) => `style="--w: ${percent(weight) / 100}"`;
+
+  // Lines from the words above (or left) to those below (or right): `path(i, j)` is that of look i.j.
+  function drawing({ weights, now, crossed }, path, box) {
+    const isCrossed = (i, j) => crossed.includes(`${i}.${j}`);
+    const line = (i, j) => `<path ${style(weights[i][j])} data-key="${j}" d="${path(i, j)}"></path>`;
+    const every = weights.map((row, i) => {
+      const lines = Array.from(row, (weight, j) => (weight >= LEAST ? line(i, j) : ""));
+      return `<g data-key="${i}" style="--i: ${i}">${lines.join("")}</g>`;
+    });
+    const own = Array.from(weights[now], (weight, j) => {
+      if (weight < LEAST_NOW && !isCrossed(now, j)) return "";
+      const sort = isCrossed(now, j) ? ' class="no"' : "";
+      return `<g data-key="${j}" data-look="${now}.${j}"><path class="hit" d="${path(now, j)}"></path>` +
+        `<path${sort} ${style(weight)} d="${path(now, j)}"></path></g>`;
+    });
+    return `<svg aria-hidden="true" ${box}><g data-key="all">${every.join("")}</g>` +
+      `<g data-key="now" class="now" style="--i: ${now}">${own.join("")}</g></svg>`;
+  }
+
+  const faint = (text) => (/^([.,!?;:…]|<\w+>)$/.test(text) ? "faint" : "");
+  const shown = (text) => (text === "<eos>" ? '<span aria-label="the end" role="img">■</span>' : safe(text));
+
+  function wordHTML(room, { text, sorts = [], data, pressed, current, share, title }, i) {
+    const sort = [faint(text), ...sorts].filter(Boolean).join(" ");
+    return `<button type="button" ${OURS} ${data} style="--room: ${room.toFixed(2)}; --i: ${i}"` +
+      `${sort ? ` class="${sort}"` : ""}` +
+      `${pressed === undefined ? "" : ` aria-pressed="${pressed}"`}${current ? ' aria-current="true"' : ""}` +
+      `${share ? ` data-share="${share}"` : ""}${title ? ` title="${title}"` : ""}>${shown(text)}</button>`;
+  }
+
+  // Two rows of words and the lines between them. above: of [{ text, pressed }] each can be crossed out; below: of
+  // [{ text, sorts }] one is `now`; weights: of the words below for those above; crossed: looks "i.j" that are taken away.
+  function rows(looks, [above, below], labels, languages) {
+    const { weights, now } = looks;
+    const rooms = [above, below].map((words) => words.map(({ text }) => roomOf(text)));
+    const width = Math.max(...rooms.map(total));
+    const [xs, ys] = rooms.map((each) => middles(each, width).map((x) => (EM * x).toFixed(1)));
+    const high = (i) => ROW * (i + 0.5);
+    const across = (i, j) => `M${xs[j]} 0C${xs[j]} 50 ${ys[i]} 50 ${ys[i]} ${HEIGHT}`;
+    const beside = (i, j) => `M0 ${high(j)}C50 ${high(j)} 50 ${high(i)} 100 ${high(i)}`;
+    const tall = ROW * Math.max(above.length, below.length);
+    const columns = width > WIDEST || Math.max(above.length, below.length) > MOST;
+    const row = (which, words) => `<div role="group" class="cu-words" lang="${languages[which]}" ` +
+      `aria-label="${labels[which]}">${words.join("")}</div>`;
+    const asked = above.map((word, j) => wordHTML(rooms[0][j], {
+      ...word, data: `data-word="${j}" data-look="${now}.${j}"`, share: percent(weights[now][j]) || "",
+    }, j));
+    const said = below.map((word, i) => wordHTML(rooms[1][i], {
+      ...word, data: `data-step="${i}"`, current: i === now,
+    }, i));
+    return `<div class="cu-lines${columns ? " cu-columns" : ""}" style="--width: ${width.toFixed(2)}; --tall: ${tall}">` +
+      row(0, asked) +
+      drawing(looks, across, `class="across" viewBox="0 0 ${(EM * width).toFixed(1)} ${HEIGHT}"`) +
+      drawing(looks, beside, `class="beside" viewBox="0 0 100 ${tall}" preserveAspectRatio="none"`) +
+      `${row(1, said)}</div>`;
+  }
+
+  // A head as a small picture of its lines, or of what `path` draws instead.
+  function glyph(weights, path) {
+    const [rows, columns] = [weights.length, weights[0].length];
+    const x = (place, count) => (2 + (50 * (place + 0.5)) / count).toFixed(1);
+    const line = path ?? ((i, j) => `M${x(j, columns)} 2L${x(i, rows)} 28`);
+    const fifths = Array.from({ length: 6 }, () => "");
+    weights.forEach((row, i) => row.forEach((weight, j) => (fifths[Math.round(5 * weight)] += line(i, j))));
+    const paths = fifths.map((d, fifth) => (fifth && d ? `<path stroke-opacity="${fifth / 5}" d="${d}"></path>` : ""));
+    return `<svg aria-hidden="true" viewBox="0 0 54 30">${paths.join("")}</svg>`;
+  }
+
+  // The mean of the last layer, then every head of every layer, each a button.
+  function heads(maps, chosen) {
+    const last = String(maps.length - 1);
+    const button = (place, text) => `<button type="button" ${OURS} aria-pressed="${place === chosen}" ` +
+      `data-map="${place}">${glyph(mapAt(maps, place))}${text}</button>`;
+    const each = maps.flatMap((layer, l) => layer.map((_, h) =>
+      button(`${l}.${h}`, `<span class="cu-heard">${named(`${l}.${h}`)}</span><span aria-hidden="true">${l}.${h}</span>`)));
+    return button(last, named(last)) + each.join("");
+  }
+
+  // Bars: what is likely now, with a tick where it was before. items: [{ text, now, before }], before may be missing.
+  function odds(items, language, current) {
+    const most = Math.max(...items.flatMap(({ now, before = 0 }) => [now, before]));
+    const end = [0.1, 0.25].find((each) => most <= each) ?? 1;
+    const lines = items.map(({ text, now, before = now }) => {
+      const change = percent(before) === percent(now) ? "" : `${percent(before)} → `;
+      const tick = change ? `<i style="--w: ${percent(before / end) / 100}"></i>` : "";
+      return `<li${text === current ? ' aria-current="true"' : ""}><span lang="${language}">${shown(text)}</span>` +
+        `<i style="--w: ${percent(now / end) / 100}">${tick}</i><span>${change}${percent(now)} %</span></li>`;
+    });
+    const scale = end < 1 ? `<p class="cu-live-note">A full bar is ${percent(end)} %.</p>` : "";
+    return `<ol class="cu-odds">${lines.join("")}</ol>${scale}`;
+  }
+
+  // The places of `now` that are in no longest common subsequence with `before`.
+  function fresh(now, before) {
+    const length = Array.from({ length: now.length + 1 }, () => new Array(before.length + 1).fill(0));
+    for (let i = now.length - 1; i >= 0; i -= 1) {
+      for (let j = before.length - 1; j >= 0; j -= 1) {
+        length[i][j] = now[i] === before[j] ? length[i + 1][j + 1] + 1 : Math.max(length[i + 1][j], length[i][j + 1]);
+      }
+    }
+    const found = [];
+    let j = 0;
+    now.forEach((word, i) => {
+      while (j < before.length && word !== before[j] && length[i][j + 1] === length[i][j]) j += 1;
+      if (j < before.length && word === before[j]) j += 1;
+      else found.push(i);
+    });
+    return found;
+  }
+
+  // In a page -------------------------------------------------------------------------------------
+
+  // Brings `old` to what `next` is and keeps what has the same key: a focus stays, and a width can glide.
+  const keyOf = (node, i) => node.dataset?.key ?? `${node.nodeName} ${i}`;
+  function adapt(old, next) {
+    for (const { name } of [...old.attributes]) {
+      if (name !== "tabindex" && !next.hasAttribute(name)) old.removeAttribute(name);
+    }
+    for (const { name, value } of next.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    const known = new Map([...old.childNodes].map((child, i) => [keyOf(child, i), child]));
+    const children = [...next.childNodes].map((child, i) => {
+      const before = known.get(keyOf(child, i));
+      if (before?.nodeName !== child.nodeName) return child;
+      if (child.nodeType === 1) adapt(before, child);
+      else if (before.data !== child.data) before.data = child.data;
+      return before;
+    });
+    for (const child of [...old.childNodes]) if (!children.includes(child)) child.remove();
+    children.forEach((child, i) => {
+      if (old.childNodes[i] !== child) old.insertBefore(child, old.childNodes[i] ?? null);
+    });
+  }
+
+  // One word of each row is a stop of the tab key.
+  function stops(stage) {
+    for (const row of stage.querySelectorAll(".cu-words")) {
+      const stop = row.querySelector(":focus, [aria-current]") ?? row.querySelector('[tabindex="0"]') ?? row.firstChild;
+      for (const word of row.children) word.tabIndex = word === stop ? 0 : -1;
+    }
+  }
+
+  function become(stage, html) {
+    const next = stage.cloneNode(false);
+    next.innerHTML = html;
+    adapt(stage, next);
+    stops(stage);
+  }
+
+  // To the next word of a row, or to the other row: there to the word that is now, else to the first stop.
+  function moved(stage, word, key) {
+    const inColumns = getComputedStyle(stage.querySelector(".cu-words")).flexDirection === "column";
+    const [back, on, up, down] = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"];
+    const [before, after] = inColumns ? [up, down] : [back, on];
+    if (key === before) return word.previousElementSibling;
+    if (key === after) return word.nextElementSibling;
+    const rows = [...stage.querySelectorAll(".cu-words")];
+    const other = { [inColumns ? back : up]: rows[0], [inColumns ? on : down]: rows.at(-1) }[key];
+    return other && other !== word.parentElement ? other.querySelector('[tabindex="0"]') : null;
+  }
+
+  // act: `now(i)`, `cross(j)` a word, `crossLook("i.j")`, and `undo()`, true if there was something to undo.
+  function listen(stage, act) {
+    let timer = 0;
+    const at = ({ target }) => target.closest("button, [data-look]");
+    const here = (event) => {
+      clearTimeout(timer); // what a hand or a key does last, counts
+      act.now(Number(at(event).dataset.step));
+    };
+    stops(stage);
+    stage.addEventListener("click", (event) => {
+      const { word, step, look } = at(event)?.dataset ?? {};
+      if (step) here(event);
+      else if (look && (!word || event.shiftKey)) act.crossLook(look);
+      else if (word) act.cross(Number(word));
+    });
+    stage.addEventListener("focusin", (event) => {
+      if (at(event)?.dataset.step) here(event);
+      stops(stage);
+    });
+    stage.addEventListener("pointerover", (event) => {
+      clearTimeout(timer);
+      if (event.pointerType === "mouse" && at(event)?.dataset.step) timer = setTimeout(() => here(event), WAIT);
+    });
+    stage.addEventListener("pointerleave", () => clearTimeout(timer));
+    stage.addEventListener("keydown", (event) => {
+      if (!event.target.matches(".cu-words > *")) return;
+      if (event.key === "Escape" ? !act.undo() : !moved(stage, event.target, event.key)?.focus) return;
+      if (event.key !== "Escape") moved(stage, event.target, event.key).focus();
+      event.preventDefault();
+      event.stopPropagation();
+    });
+  }
+
+  // Lines appear word by word, once, when they are first seen (live.css).
+  function appear(stage) {
+    const seen = new IntersectionObserver((entries) => {
+      if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
+      seen.disconnect();
+      const form = stage.closest("form");
+      form.dataset.seen = "";
+      form.addEventListener("input", () => (form.dataset.seen = "before"), { once: true });
+    }, { threshold: 0.5 });
+    seen.observe(stage);
+  }
+
+  return { rows, glyph, heads, odds, fresh, become, listen, appear };
+})();
