@@ -14,6 +14,7 @@ from course_utils.models.vision import ViT
 KINDS = {
     "bahdanau": AttentionTranslator,
     "bert": BERT,
+    "everyday": Transformer,
     "gpt": GPT,
     "translator": Transformer,
     "vit": ViT,

@@ -6,12 +6,15 @@ import random
 import pytest
 import torch
 from browsing import load
+from stored_models import network
 from test_real_translation import archive, sentences  # noqa: F401
 
 import course_utils as cu
-from course_utils.data.text import EOS, tokenize
+from course_utils.data.text import BOS, EOS, tokenize
 from course_utils.data.translation import Pair, load_sentences
-from course_utils.kit.live import load_model, stored
+from course_utils.decoding import greedy
+from course_utils.kit.live import bundle, load_model, packed, stored
+from course_utils.lessons.bahdanau_attention.telling import answers_of
 from course_utils.lessons.translating import everyday
 
 PAIR = Pair(("tom", "isn't", "here", "."), ("tom", "n'est", "pas", "là", "."))
@@ -72,7 +75,7 @@ def tiny(archive, monkeypatch, tmp_path):  # noqa: F811
     """All of it on 600 made-up sentences, with a network to match, stored in a folder of its own."""
     archive(sentences(600))
     monkeypatch.setattr(everyday, "load_sentences", lambda language: load_sentences(language)[:50])
-    sizes = {"HELD_OUT": 40, "PIECES": 120, "PASSES": 3, "BATCH": 32}
+    sizes = {"HELD_OUT": 40, "PIECES": 120, "EPOCHS": 3, "STEPS": 40, "BATCH": 16}
     shape = {"embed_dim": 32, "ffn_dim": 24, "num_heads": 2, "num_layers": 1, "dropout": 0.0}
     for name, value in {**sizes, "SHAPE": shape}.items():
         monkeypatch.setattr(everyday, name, value)
@@ -82,13 +85,35 @@ def tiny(archive, monkeypatch, tmp_path):  # noqa: F811
     monkeypatch.setattr(stored, "MODELS", tmp_path / "data" / "models")
 
 
+def test_epochs_are_parts_of_passes_and_are_resumed_in_the_middle():
+    pairs = [Pair((letter, "tom"), (letter, "tom")) for letter in "abcdefghij"]
+    pieces = everyday.Pieces.learned([pair.source for pair in pairs], size=60)
+
+    def loader(steps):
+        return everyday.Typed(pairs, pieces, batch_size=4, steps=steps, seed=0)
+
+    def texts(batches):
+        return [batch.source.tolist() for batch in batches]
+
+    whole, parts = loader(3), loader(2)
+    right = [batch for _ in range(4) for batch in texts(whole)]
+    assert [batch for _ in range(6) for batch in texts(parts)] == right and right[:3] != right[3:6]
+    parts.restart()
+    assert texts(parts) == right[:2]
+    rest = iter(parts)
+    next(rest)
+    again = loader(2)
+    again.load_state_dict(parts.state_dict())
+    assert texts(again) == right[3:4] and texts(again) == right[4:6]
+
+
 @pytest.mark.slow
 def test_the_training_in_small_goes_on_where_it_was_and_stores_what_it_has_learned(tiny, tmp_path):
     place = tmp_path / "place.pt"
     run, again = (everyday.everyday.make({"seed": 0}, checkpoint=place) for _ in range(2))
     assert run.curves == again.curves and place.is_file()
     losses = dict(run.curves["val_loss"])
-    assert list(losses) == [1, 2, 3] and losses[3] < losses[1]
+    assert list(losses) == [40, 80, 120] and losses[120] < losses[40]
     told = stored.told(everyday.NAME)
     assert told["score"] == [round(run.result["test_exact"] * 40), 40]
     kept = load_model(everyday.NAME)
@@ -102,9 +127,55 @@ def test_the_training_in_small_goes_on_where_it_was_and_stores_what_it_has_learn
         assert cu.translate(model, [one["sentence"]], pieces, pieces, max_len=40) == [one["said"]]
 
 
-# In a page --------------------------------------------------------------------------------------
+# What is stored ---------------------------------------------------------------------------------
 
 SCRIPTS = ("engine", "subwords", "language")
+LINES = [" ".join(pair.source) for pair in load_sentences("fr")[::50]]
+COMPARE = """([packed, asked]) => {
+    const language = live_language(packed), model = new live_engine.Transformer(packed);
+    return asked.map(({ line, said }) => {
+        const { ids } = language.read(line), found = live_engine.greedy(model, ids);
+        const logits = model.step([live_engine.ids.BOS, ...said], model.start(ids));
+        return [ids, found, logits.map((row) => [...row])];
+    });
+}"""
+
+
+def test_the_stored_translator_says_what_is_told_of_it():
+    told, pieces = bundle(everyday.NAME), everyday.stored_pieces()
+    assert told["pieces"] is True
+    lines = [one["sentence"] for one in told["examples"]]
+    said = cu.translate(network("everyday_fr"), lines, pieces, pieces, max_len=40)
+    assert said == [one["said"] for one in told["examples"]]
+    assert [one["said"] == one["right"] for one in told["examples"]] == [True, True, False]
+    answers = answers_of(cu.Transformer, everyday.NAME, lines, pieces)
+    for found, right in zip(told["answers"], answers, strict=True):
+        assert found["said"] == right["said"] and found["source"] == right["source"]
+        logits = [torch.tensor(each["logits"]) for each in (found, right)]
+        torch.testing.assert_close(*logits, rtol=0, atol=1e-4)
+
+
+@torch.no_grad()
+def test_a_page_computes_what_pytorch_does_with_the_rounded_weights(browser):
+    page, model, pieces = browser.new_page(), network("everyday_fr"), everyday.stored_pieces()
+    for name in ("unpack", *SCRIPTS):
+        load(page, name)
+    asked = []
+    for line in LINES:
+        ids = torch.tensor([[*pieces.encode(tokenize(line)), EOS]])
+        lengths = torch.tensor([ids.shape[1]])
+        said = greedy(model, ids, lengths)[0]
+        logits = model(ids, lengths, torch.tensor([[BOS, *said]]))[0]
+        asked.append({"line": line, "said": said, "ids": ids[0].tolist(), "logits": logits})
+    given = [{"line": one["line"], "said": one["said"]} for one in asked]
+    found = page.evaluate(COMPARE, [packed(everyday.NAME) | {"pieces": True}, given])
+    for one, (ids, said, logits) in zip(asked, found, strict=True):
+        assert (ids, said) == (one["ids"], one["said"])
+        torch.testing.assert_close(torch.tensor(logits), one["logits"], rtol=0, atol=1e-4)
+
+
+# In a page --------------------------------------------------------------------------------------
+
 LETTERS = "aeinost bBçé'’“”–-.,!?␣ж☂\t\xa0 the"
 SPELLED = str.maketrans("‘’‛ʼ′`´“”„″‐‑–—", "'" * 7 + '"' * 4 + "-" * 4)
 READ = """([vocabularies, texts, said]) => {

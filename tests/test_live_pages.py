@@ -25,6 +25,7 @@ TRANSLATE = """bundle => {
 
 ANSWERS = {
     "translator_fr": TRANSLATE.replace("KIND", "Transformer"),
+    "everyday_fr": TRANSLATE.replace("KIND", "Transformer"),
     "bahdanau_fr": TRANSLATE.replace("KIND", "AttentionTranslator"),
     "bert": """bundle => {
         const model = new live_engine.BERT(bundle);

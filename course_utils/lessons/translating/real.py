@@ -8,6 +8,7 @@ is. One seed each. `benchmarks/real_translation.py` trains the same recipe from 
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -76,6 +77,7 @@ class Pieces(Vocabulary):
     def __init__(self, subwords: Subwords):
         self._subwords, self.tokens = subwords, subwords.tokens
         self.merges = subwords.merges
+        self._of_word = cache(subwords.encode)
 
     @classmethod
     def learned(cls, sentences: Iterable[Sequence[str]], *, size: int) -> "Pieces":
@@ -90,7 +92,7 @@ class Pieces(Vocabulary):
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
         """Ids of the pieces of all words."""
-        return self._subwords.encode(" ".join(tokens))
+        return [index for token in tokens for index in self._of_word(token)]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Whole words."""
