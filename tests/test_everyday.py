@@ -130,7 +130,7 @@ def test_the_training_in_small_goes_on_where_it_was_and_stores_what_it_has_learn
 # What is stored ---------------------------------------------------------------------------------
 
 SCRIPTS = ("engine", "subwords", "language")
-LINES = [" ".join(pair.source) for pair in load_sentences("fr")[::50]]
+LINES = [" ".join(pair.source) for pair in load_sentences("fr")[::250]]
 COMPARE = """([packed, asked]) => {
     const language = live_language(packed), model = new live_engine.Transformer(packed);
     return asked.map(({ line, said }) => {
