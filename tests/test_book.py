@@ -1,11 +1,13 @@
 """The book from the inside: transforms, pages, the cache, and what the checks refuse."""
 
 import copy
+import dataclasses
 import re
 import shutil
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
 import yaml
 from bs4 import BeautifulSoup
@@ -14,12 +16,14 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 import course_utils as cu
 from course_utils.figures.picture import image_tag
 from course_utils.kit.page import MAX_BYTES
+from course_utils.kit.words import marked
 from course_utils.studio import manifest, notebooks
 from course_utils.studio.book import build as builder
-from course_utils.studio.book import explorers, pages, transforms
+from course_utils.studio.book import calm, explorers, pages, transforms
 from course_utils.studio.book.__main__ import main
 from course_utils.studio.book.build import BookError, build
-from course_utils.studio.book.check import check, page_problems
+from course_utils.studio.book.calm import tags
+from course_utils.studio.book.check import check, page_problems, told_too_early
 
 # Transforms -----------------------------------------------------------------------------------------------------------
 
@@ -43,18 +47,88 @@ def prose(text: str, transform) -> str:
     return one(new_markdown_cell(text), transform).source
 
 
-@pytest.mark.parametrize(
-    ("tag", "hidden", "prompt"),
-    [
-        ("solution", "hide-cell", "Show solution"),
-        ("guard", "hide-input", "Show what is checked"),
-        ("hide-input", "hide-input", "Show code"),
-    ],
-)
-def test_solutions_guards_and_plots_are_folded(tag, hidden, prompt):
-    cell = one(code(tags=(tag,)), transforms.fold)
-    assert sorted(cell.metadata["tags"]) == sorted({tag, hidden})
-    assert cell.metadata["mystnb"]["code_prompt_show"] == prompt
+def html(text: str):
+    return new_output("display_data", data={"text/html": text})
+
+
+LESSON = [
+    new_markdown_cell("# One\nIn short: **what is\n`1 + 1`?** Read on.\n\nAfter this chapter you can\n\n- add.\n"),
+    code("import math\nimport torch"),
+    code('cu.recall("masks")', new_output("display_data", data={"text/plain": "Recall masks: 3 questions"})),
+    new_markdown_cell(
+        "## A section\n\n*Section 1 of 1*\n\nText.\n\n"
+        "### Exercise 1 · Weights\n\n*build · 5 minutes*\n\nWrite it."
+    ),
+    code("def average_weights(): ...", tags=("exercise", "build")),
+    code("cu.checks.average_weights(average_weights)", tags=("check",)),
+    code("def s():\n    return 2\n\n\ncu.checks.average_weights(s)", tags=("solution",)),
+    new_markdown_cell("After it."),
+    code('cu.predict("Which?", why="A reason.")', html("<p>Which?</p>"), tags=("hide-input",)),
+    code("fig", html("<p>A picture</p>"), tags=("hide-input", "opening")),
+    code('with cu.guard("One is less."):\n    assert 1 < 2', tags=("guard",)),
+    new_markdown_cell("## Take-aways\n\n- Add.\n\nNext: [Two](02_two.ipynb).\nMore: [one](01_one_further.ipynb)."),
+    new_markdown_cell("## References\n\n- A book.\n- A paper."),
+]  # fmt: skip
+
+
+@pytest.fixture
+def lesson(small) -> list:
+    """The cells of a chapter as the book has them."""
+    one = dataclasses.replace(load(small).chapters[0], further="More of one")
+    two = dataclasses.replace(one, notebook="02_two", title="Two")
+    pages = {"02_two.ipynb": {}, "01_one_further.ipynb": {}}
+    given = new_notebook(cells=copy.deepcopy(LESSON))
+    return transforms.for_the_book(given, pages, "", one, two, "Why *two*?").cells
+
+
+def texts(cells) -> list[str]:
+    return [cell.source for cell in cells]
+
+
+def test_a_chapter_begins_with_its_question_and_one_thing_to_look_at(lesson):
+    head = lesson[: next(place for place, cell in enumerate(lesson) if "## A" in cell.source)]
+    assert texts(head)[1:3] == ["# One", "{.cu-lede}\nwhat is `1 + 1`?"]
+    assert [cell.outputs[0].data["text/html"] for cell in head if "opening" in tags(cell)] == [
+        "<p>A picture</p>"
+    ]
+    (fold,) = [text for text in texts(head) if "cu-fold" in text]
+    assert "Goals · set-up, 2 lines · 3 questions to warm up" in fold
+    assert texts(head).index("In short: Read on.") < texts(head).index(fold)
+    assert 'href="#opening"' in "".join(texts(lesson[len(head) :]))
+
+
+def test_a_chapter_ends_with_the_next_one_and_folded_references(lesson):
+    after = texts(lesson)[texts(lesson).index("## Take-aways\n\n- Add.\n") :]
+    assert 'href="02_two.html"' in after[1] and "Why <em>two</em>?" in after[1]
+    assert after[2] == "{.cu-further}\nMore: [one](01_one_further.ipynb)."
+    assert "References, 2 works" in after[3] and after[4] == "- A book.\n- A paper."
+
+
+def test_an_exercise_is_a_card_that_lists_what_its_check_tests(lesson):
+    found = texts(lesson)
+    card = found[found.index("### [Exercise 1]{.cu-label}[ · ]{.cu-dot}Weights") + 1 :]
+    card = card[: card.index("After it.")]
+    assert "build · 5 minutes" in card[0] and card[1:3] == ["Write it.", LESSON[4].source]
+    for asked in cu.checks.average_weights.properties:
+        assert marked(asked.sentence) in card[3] and marked(asked.hints[0]) in card[4]
+    assert card[5:] == ["def s():\n    return 2", "</details></div>", "</div>"]
+
+
+def test_what_only_calls_the_course_has_no_code_and_a_guard_is_its_sentence(lesson):
+    page = "\n".join(texts(lesson))
+    assert not re.search(r"cu\.(recall|checks|predict|guard)|Section 1|A reason", page)
+    assert "<span>✓</span> One is less.</summary><pre>1 &lt; 2</pre>" in page
+    (asked,) = [cell for cell in lesson if "Which?" in str(cell.get("outputs"))]
+    assert tags(asked) == ["remove-input"]
+
+
+def test_a_table_has_one_row_of_names_and_words_at_the_left():
+    frame = pd.DataFrame({"a": [1.5, -2.0], "b": ["one", "two"]}, index=pd.Index([1, 2], name="h"))
+    given = code("frame", new_output("display_data", data={"text/html": frame.to_html()}))
+    html = one(given, calm.with_plain_tables).outputs[0].data["text/html"]
+    table = BeautifulSoup(html, "html.parser")
+    assert [head.get_text() for head in table.select("thead th")] == ["h", "a", "b"]
+    assert [entry.get_text() for entry in table.select("td.words")] == ["one", "two"]
 
 
 def test_alt_texts_move_from_the_output_to_the_cell_in_one_line():
@@ -66,13 +140,6 @@ def test_alt_texts_move_from_the_output_to_the_cell_in_one_line():
 def test_a_picture_without_alt_text_is_an_error_that_names_the_cell(alt):
     with pytest.raises(transforms.PictureError, match=r"cell 0 .*cu\.subplots\(alt="):
         one(code("fig", picture(alt)))
-
-
-@pytest.mark.parametrize("effort", ["*10 minutes · ★★*", "*build · 8 minutes*", "*Section 3 of 7*"])
-def test_the_effort_of_an_exercise_gets_a_class(effort):
-    task = f"### Exercise 3 · Widths\n{effort}\n\nShow that…"
-    assert f"\n{{.effort}}\n{effort}\n\nShow" in prose(task, transforms.set_effort)
-    assert prose("In *10 minutes* you…", transforms.set_effort) == "In *10 minutes* you…"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +188,7 @@ def test_links_in_outputs_lead_to_the_books_pages(shown, wanted):
     given = new_notebook(
         cells=[code("cu.recall('b')", new_output("display_data", data={"text/html": shown}))]
     )
-    found = transforms.for_the_book(given, {"02_b.ipynb": {}}, "R").cells[0].outputs[0]
+    found = transforms.lead_outputs_to_pages(given, {"02_b.ipynb": {}}).cells[0].outputs[0]
     assert found.data["text/html"] == (wanted or shown)
     assert given.cells[0].outputs[0].data["text/html"] == shown
 
@@ -135,16 +202,10 @@ def test_a_picture_stays_readable_on_a_narrow_page_and_is_scrolled():
     assert found.parent["style"] == "min-width:480px"
 
 
-def test_transforms_leave_the_notebook_they_are_given_alone():
-    given = new_notebook(
-        cells=[
-            new_markdown_cell("*5 minutes · ★*\n\n[x](../data/x.csv)"),
-            code("fig", picture("alt"), tags=("solution", "hide-input")),
-        ]
-    )
-    before = copy.deepcopy(given)
-    changed = transforms.for_the_book(given, {}, "")
-    assert given == before != changed
+def test_transforms_leave_the_notebook_they_are_given_alone(small):
+    given = new_notebook(cells=copy.deepcopy(LESSON))
+    changed = transforms.for_the_book(given, {}, "", load(small).chapters[0])
+    assert given.cells == LESSON
     nbformat.validate(changed)
 
 
@@ -339,6 +400,23 @@ def test_a_warning_is_fatal_and_only_what_changed_is_rendered_again(small):
 
 
 # Checks ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["01_one.html", "searchindex.js", "_sources/01_one.ipynb"])
+def test_a_reason_that_is_told_before_the_prediction_is_found(small, tmp_path, where):
+    course = load(small)
+    asks = code(
+        'cu.predict("Which?", ["a", "b"], answer="a", wrong={"b": "It isn\'t."}, why="It is.")'
+    )
+    nbformat.write(new_notebook(cells=[asks]), course.chapters[0].ipynb)
+    html = tmp_path / "html"
+    (html / where).parent.mkdir(parents=True)
+    (html / "01_one.html").write_text("Which? a or b")
+    assert told_too_early(html, course) == (
+        ["_sources holds the code of predictions"] if where[0] == "_" else []
+    )
+    (html / where).write_text("It isn&#39;t." if where.endswith(".html") else "It is.")
+    assert len(told_too_early(html, course)) == 1
 
 
 @pytest.mark.parametrize(

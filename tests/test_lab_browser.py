@@ -188,7 +188,7 @@ def test_a_prediction_is_made_by_keyboard(notebook):
     notebook.get_by_label("A number from 0 to 10").focus()
     notebook.keyboard.type("1")
     notebook.keyboard.press("Enter")
-    expect(notebook.locator(".cu-said")).to_contain_text("Is it squared?")
+    expect(notebook.locator(".cu-predict .said")).to_contain_text("Is it squared?")
 
 
 def test_a_live_model_answers_as_one_writes_and_keys_are_the_readers(notebook):

@@ -15,7 +15,6 @@ CHOICE = {
     "wrong": {"middle": "It averages <some> points.", "wide": "It averages them all."},
     "why": "Few points share its window.",
 }
-WHY = "Why? Say it in your own words, then compare."
 NUMBER = {
     "question": "What is 2 squared?",
     "options": (0, 10),
@@ -58,11 +57,13 @@ def test_options_are_texts_or_two_numbers(options):
 
 
 @pytest.mark.parametrize("task", [CHOICE, NUMBER])
-def test_it_shows_the_same_each_time_and_prints_nothing(task, capsys):
+def test_it_shows_the_same_each_time_prints_nothing_and_tells_nothing(task, capsys):
     bundle = cu.predict(**task)._repr_mimebundle_()
     assert bundle == cu.predict(**task)._repr_mimebundle_()
     assert json.loads(json.dumps(bundle)) == bundle
     assert capsys.readouterr().out == ""
+    for told in (task["why"], *task["wrong"].values()):
+        assert told not in bundle["text/html"]
 
 
 # In a browser -----------------------------------------------------------------------------------
@@ -75,69 +76,45 @@ def page(browser):
         yield page
 
 
-def test_by_keyboard_a_choice_is_made_and_both_are_shown(page: Page):
+def test_by_keyboard_a_choice_is_made_once_and_answered_where_it_was_made(page: Page):
+    form, other, _ = page.locator("form").all()
+    expect(form.get_by_role("group", name="Which width follows the noise & why?")).to_be_visible()
     page.keyboard.press("Tab")
-    page.keyboard.press("Space")
-    page.keyboard.press("ArrowDown")  # the middle one
-    said = page.locator(".cu-said").first
-    expect(said).to_be_empty()
+    page.keyboard.press("Tab")  # the middle one
     page.keyboard.press("Enter")
-    expect(said).to_have_text(
-        "Your prediction: middle. It averages <some> points."
-        f"The answer: narrow. {WHY}Few points share its window."
-    )
-    expect(page.locator(".cu-said").nth(1)).to_be_empty()
-
-
-def test_the_reason_is_asked_for_before_it_is_told_and_opens_by_keyboard(page: Page):
-    page.keyboard.press("Tab")
-    page.keyboard.press("Space")
-    page.keyboard.press("Enter")
-    said = page.locator(".cu-said").first
-    expect(said.get_by_text(WHY)).to_be_visible()
+    said = form.locator(".said")
+    expect(said).to_contain_text("Not quite. It averages <some> points.")
+    expect(said).to_be_focused()
+    expect(form.get_by_role("button")).to_have_count(0)
     expect(said.get_by_text("Few points share its window.")).to_be_hidden()
-    for _ in range(3):  # over both buttons
-        page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    expect(said.get_by_text("Few points share its window.")).to_be_visible()
-
-
-def test_skipping_is_one_click_and_nothing_is_asked_twice(page: Page):
-    form = page.locator("form").first
-    form.get_by_role("button", name="This is my prediction").click()
-    expect(form.locator(".cu-said")).to_have_text("Choose first, or skip.")
-    form.get_by_role("button", name="Skip").click()
-    expect(form.locator(".cu-said")).to_have_text(
-        f"The answer: narrow. {WHY}Few points share its window."
-    )
+    expect(said.get_by_text("narrow. Few points share its window.")).to_be_visible()
+    expect(other.locator(".said")).to_be_empty()
+    other.get_by_role("button", name="narrow").click()
+    expect(other.locator(".said")).to_have_text("Right. Few points share its window.")
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("4.5", "Right."),
         ("3.5", "Right."),
         ("1", "Is it squared?"),
         ("6", "Is it halved?"),
         ("7.8", "This is the cube."),
-        ("11", "Write a number from 0 to 10, or skip."),
-        ("", "Write a number from 0 to 10, or skip."),
+        ("11", ""),
+        ("", ""),
     ],
 )
 def test_each_number_has_its_answer(page: Page, given, said):
     field = page.get_by_label("A number from 0 to 10")
     field.fill(given)
     field.press("Enter")
-    expect(page.locator(".cu-said").last).to_contain_text(said)
+    told = page.locator(".said").last
+    expect(told).to_contain_text(said) if said else expect(told).to_be_empty()
 
 
-def test_without_scripts_the_answer_is_folded_below_the_question(browser):
-    with html_page(browser, shown(CHOICE) + shown(NUMBER), java_script_enabled=False) as page:
-        expect(page.get_by_text("Predict: Which width follows")).to_be_visible()
-        reasons = [page.get_by_text("Few points share"), page.get_by_text("8: This is the cube.")]
-        for reason in reasons:
-            expect(reason).to_be_hidden()
-        for summary in page.get_by_text("Show the answer").all():
-            summary.click()
-        for reason in reasons:
-            expect(reason).to_be_visible()
+def test_without_scripts_there_is_the_question_and_no_answer(browser):
+    with html_page(browser, shown(CHOICE), java_script_enabled=False) as page:
+        expect(page.get_by_text("Which width follows")).to_be_visible()
+        expect(page.get_by_role("button", name="narrow")).to_be_disabled()

@@ -1,22 +1,18 @@
 """Predict, commit, compare: a question before a result.
 
-The reader chooses or writes a number, then sees both, the prediction and the answer, and is asked why. All of it
-is one piece of HTML with a few lines of script (`predict.js`), the same in Lab and in the book, with no
-kernel; where scripts do not run, the answer is folded below the question. Nothing waits for it and
-nothing is stored, so that running all cells is as without it. Texts are plain, with `code` marked; write
-Unicode rather than TeX.
+The reader chooses or writes a number, then hears whether it is right, and why. All of it is one piece of HTML with a
+few lines of script (`predict.js`), the same in Lab and in the book, with no kernel. What it will say is sealed in it
+until then. Nothing waits for it and nothing is stored, so that running all cells is as without it. Texts are as
+`words.marked` reads them; write Unicode rather than TeX.
 """
 
-import hashlib
-import html
-import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from course_utils.kit.page import asset
+from course_utils.kit.words import UNSEAL, marked, sealed
 
 CLOSE = 0.05
 """A number is near enough within this part of the range, unless `within` says otherwise."""
@@ -68,7 +64,7 @@ def predict(
             that it is the same on every machine.
         wrong: each other choice → why it is wrong. For a number, "less" and "more" are needed, and a
             number that a known mistake gives may have a reason of its own.
-        why: the reason of the answer; it is folded below every prediction, under the question why.
+        why: the reason of the answer.
         within: how near a number has to be, both to the answer and to the numbers in `wrong`; one
             twentieth of the range by default.
 
@@ -87,9 +83,7 @@ def predict(
         task = _number(ends[0], ends[1], answer, wrong, within)
     else:
         raise TypeError(f"options={options!r}; several texts or the two ends of a range are needed")
-    return Prediction(
-        question, choices, {"question": _markup(question), "why": _markup(why)} | task
-    )
+    return Prediction(question, choices, {"question": marked(question), "why": marked(why)} | task)
 
 
 def _choice(
@@ -101,9 +95,9 @@ def _choice(
         raise ValueError(f"answer={answer!r} is not among the options {choices!r}")
     _check_reasons(wrong, set(choices) - {answer})
     return {
-        "choices": [_markup(choice) for choice in choices],
+        "choices": [marked(choice) for choice in choices],
         "answer": choices.index(answer),
-        "reasons": ["" if choice == answer else _markup(wrong[choice]) for choice in choices],
+        "reasons": ["" if choice == answer else marked(wrong[choice]) for choice in choices],
     }
 
 
@@ -133,9 +127,9 @@ def _number(
         "high": high,
         "answer": float(f"{answer:.6g}"),
         "within": within,
-        "less": _markup(wrong["less"]),
-        "more": _markup(wrong["more"]),
-        "known": [[value, _markup(wrong[value])] for value in sorted(known)],
+        "less": marked(wrong["less"]),
+        "more": marked(wrong["more"]),
+        "known": [[value, marked(wrong[value])] for value in sorted(known)],
     }
 
 
@@ -162,41 +156,24 @@ def _check_reasons(wrong: Mapping[str | float, str], expected: set[Any]) -> None
 # The page ---------------------------------------------------------------------------------------
 
 
-def _markup(text: str) -> str:
-    """A text as HTML, with `code` marked."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(" ".join(text.split())))
-
-
 def _page(task: dict[str, Any]) -> str:
-    """One element that works without scripts, and the script that replaces its content by a form."""
-    data = json.dumps(task, ensure_ascii=False, sort_keys=True)
-    name = f"predict-{hashlib.sha256(data.encode()).hexdigest()[:12]}"
-    script = asset("predict.js")
-    inert = data.replace("<", r"\u003c")
-    return f"""<div class="cu-predict" id="{name}">{_plain(task)}<style>
-{asset("predict.css")}</style><script>
-(() => {{
-{script}
-predict(document.currentScript?.parentElement ?? document.getElementById("{name}"), {inert});
-}})();
-</script></div>"""
-
-
-def _plain(task: dict[str, Any]) -> str:
-    """The question, and the answer folded below it: what is read where scripts do not run."""
-    if "choices" in task:
-        offered = "".join(f"<li>{choice}</li>" for choice in task["choices"])
-        asked, answer = f"<ul>{offered}</ul>", task["choices"][task["answer"]]
-        wrong = zip(task["choices"], task["reasons"], strict=True)
-        reasons = [f"{choice}: {reason}" for choice, reason in wrong if reason]
+    """A form of the question alone; its script opens what is sealed in it when the reader has committed."""
+    if choices := task.get("choices"):
+        answers = "".join(
+            f'<button value="{place}" disabled>{choice}</button>'
+            for place, choice in enumerate(choices)
+        )
     else:
-        asked = f"<p>A number from {task['low']} to {task['high']}.</p>"
-        answer = f"{task['answer']:g}"
-        reasons = [f"{value:g}: {reason}" for value, reason in task["known"]]
-        reasons += [f"less: {task['less']}", f"more: {task['more']}"]
-    listed = "".join(f"<li>{reason}</li>" for reason in reasons)
+        low, high = task["low"], task["high"]
+        answers = (
+            f"<label>A number from {low} to {high} "
+            f'<input type="number" min="{low}" max="{high}" step="any" required disabled></label>'
+            "<button disabled>This is my guess</button>"
+        )
+    told = {key: value for key, value in task.items() if key not in ("question", "choices")}
     return (
-        f'<div class="cu-plain"><p><strong>Predict: {task["question"]}</strong></p>{asked}'
-        f"<details><summary>Show the answer</summary><p>The answer: <strong>{answer}</strong>. "
-        f"{task['why']}</p><p>If you thought of another:</p><ul>{listed}</ul></details></div>"
+        f'<form class="cu-predict mathjax_ignore" data-sealed="{sealed(told)}" autocomplete="off">'
+        f"<style>{asset('predict.css')}</style><fieldset><legend>{task['question']}</legend>"
+        f'<div class="answers">{answers}</div></fieldset><div class="said" tabindex="-1"></div>'
+        f"<script>{{{UNSEAL}{asset('predict.js')}}}</script></form>"
     )

@@ -1,9 +1,12 @@
-// A quiz: an answer is marked, and its reason shown, as soon as it is chosen. What was missed is asked again in a recall.
+// A quiz: an answer is marked, and its reason opens below it, as soon as it is chosen. What was missed is asked again
+// in a recall. The questions at a chapter's end come one at a time.
 for (const quiz of document.querySelectorAll(".course-quiz:not([data-ready])")) {
   const name = (question) => `course-quiz/${question.dataset.key}`;
   const missed = (question) => { try { return localStorage.getItem(name(question)) !== null; } catch { return false; } };
   const note = (question) => { try { localStorage.setItem(name(question), "missed"); } catch {} }; // a private window may refuse
   const forget = (question) => { try { localStorage.removeItem(name(question)); } catch {} };
+  const keep = (control) => { control.dataset.lmSuppressShortcuts = "true"; }; // its keys are not for Lab
+  const add = (parent, tag, attributes) => parent.appendChild(Object.assign(document.createElement(tag), attributes));
   quiz.dataset.ready = "true";
   quiz.querySelector(".plain").remove();
   quiz.addEventListener("submit", (event) => event.preventDefault());
@@ -17,23 +20,48 @@ for (const quiz of document.querySelectorAll(".course-quiz:not([data-ready])")) 
     for (const question of drawn) if (!shown.includes(question)) question.remove();
     for (const question of shown) if (missed(question)) question.querySelector(".source span").textContent = "You missed this question of";
   }
-  for (const question of quiz.querySelectorAll("fieldset")) {
-    const reason = question.querySelector(".reason");
+  const questions = [...quiz.querySelectorAll("fieldset")];
+  const dots = quiz.dataset.kind === "quiz" && questions.length > 1 ? steps() : [];
+
+  function steps() {
+    const row = add(quiz, "p", { className: "steps" });
+    const made = questions.map((_, i) => add(row, "button", { type: "button", ariaLabel: `Question ${i + 1} of ${questions.length}` }));
+    const next = add(row, "button", { type: "button", className: "next", textContent: "Next question" });
+    let at;
+    const show = (place) => {
+      at = place;
+      questions.forEach((question, i) => { question.hidden = i !== at; });
+      made.forEach((dot, i) => { dot.ariaCurrent = i === at ? "step" : null; });
+      next.hidden = at === questions.length - 1;
+    };
+    made.forEach((dot, i) => dot.addEventListener("click", () => show(i)));
+    next.addEventListener("click", () => { show(at + 1); questions[at].querySelector("input").focus({ preventScroll: true }); });
+    [...made, next].forEach(keep);
+    show(0);
+    return made;
+  }
+
+  questions.forEach((question, place) => {
     const answers = [...question.querySelectorAll("label")];
-    const right = answers.filter((answer) => answer.dataset.correct);
     const chosen = (answer) => answer.querySelector("input").checked;
+    const reason = add(question, "p", { className: "reason", ariaLive: "polite" });
     let judged = false; // by the first answer
-    for (const answer of answers) answer.querySelector("input").dataset.lmSuppressShortcuts = "true"; // keys are not for Lab
+    question.querySelectorAll("input").forEach(keep);
     question.addEventListener("change", ({ target }) => {
-      for (const answer of answers) answer.className = !chosen(answer) ? "" : answer.dataset.correct ? "right" : "wrong";
+      const key = unseal(question.dataset.sealed);
+      const isRight = (answer) => key[answers.indexOf(answer)][0];
+      const right = answers.filter(isRight);
+      for (const answer of answers) answer.className = !chosen(answer) ? "" : isRight(answer) ? "right" : "wrong";
       const answer = target.closest("label");
+      answer.after(reason);
       reason.className = `reason ${answer.className}`;
-      reason.innerHTML = chosen(answer) ? answer.dataset.why : "";
+      reason.innerHTML = chosen(answer) ? key[answers.indexOf(answer)][1] : "";
       if (right.length > 1 && chosen(answer)) reason.append(` (${right.filter(chosen).length} of ${right.length} found.)`);
       if (judged) return;
       if (answer.className === "wrong") note(question);
       else if (recall && right.every(chosen)) forget(question);
       judged = answer.className === "wrong" || right.every(chosen);
+      if (judged && dots.length) dots[place].className = answer.className;
     });
-  }
+  });
 }

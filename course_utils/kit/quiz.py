@@ -8,7 +8,6 @@ missed, and `recall` asks these first. Where no script runs, questions and answe
 import hashlib
 import html
 import random
-import re
 import tomllib
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from course_utils.files import LESSONS, ROOT
 from course_utils.kit.page import asset
+from course_utils.kit.words import UNSEAL, marked, sealed
 
 
 class QuizError(ValueError):
@@ -258,13 +258,11 @@ def _form(shown: Quiz) -> str:
         for number, question in enumerate((*shown.questions, *shown.spare))
     ]
     asked, spare = fields[: len(shown.questions)], "".join(fields[len(shown.questions) :])
-    intro = f"<p>Before you begin, {len(asked)} questions from earlier chapters:</p>"
     more = f"<details><summary>More questions from these chapters</summary>{spare}</details>"
     return (
         f'<form class="course-quiz mathjax_ignore" data-kind="{shown.kind}" autocomplete="off">'
-        f"<style>{asset('quiz.css')}</style>{intro if sources is not None else ''}"
-        f"{''.join(asked)}{more if spare else ''}"
-        f'<p class="plain">Run this cell to answer.</p><script>{asset("quiz.js")}</script></form>'
+        f"<style>{asset('quiz.css')}</style>{''.join(asked)}{more if spare else ''}"
+        f'<p class="plain">Run this cell to answer.</p><script>{{{UNSEAL}{asset("quiz.js")}}}</script></form>'
     )
 
 
@@ -275,17 +273,17 @@ def _field(number: int, question: Question, sources: dict[str, str] | None) -> s
     many = sum(answer.correct for answer in answers) > 1
     kind, hint = ("checkbox", " (More than one is right.)") if many else ("radio", "")
     options = "".join(
-        f'<label data-why="{html.escape(_markup(answer.why))}"{" data-correct=true" if answer.correct else ""}>'
-        f'<input type="{kind}" name="{number}"> <span>{_markup(answer.text)}</span></label>'
+        f'<label><input type="{kind}" name="{number}"> <span>{marked(answer.text)}</span></label>'
         for answer in answers
     )
     source = ""
     if sources is not None:
         chapter = sources.get(question.slug, question.slug.replace("_", " ").capitalize())
         source = f'<p class="source"><span>From</span> {chapter}.</p>'
+    key = sealed([[answer.correct, marked(answer.why)] for answer in answers])
     return (
-        f'<fieldset data-key="{question.key}"><legend>{_markup(question.text)}{hint}</legend>{source}{options}'
-        '<p class="reason" aria-live="polite"></p></fieldset>'
+        f'<fieldset data-key="{question.key}" data-sealed="{key}">'
+        f"<legend>{marked(question.text)}{hint}</legend>{source}{options}</fieldset>"
     )
 
 
@@ -299,8 +297,3 @@ def _sources(book: Path = ROOT / "book.toml") -> dict[str, str]:
         f"{html.escape(chapter['title'])}</a>"
         for chapter in chapters
     }
-
-
-def _markup(text: str) -> str:
-    """Text as HTML: only `code` is marked up."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text.strip()))

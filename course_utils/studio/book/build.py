@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
@@ -16,6 +17,7 @@ from course_utils.figures.style import fonts_css, tokens_css
 from course_utils.kit.live import translator
 from course_utils.studio import StudioError
 from course_utils.studio.book import links, pages
+from course_utils.studio.book.cards import question
 from course_utils.studio.book.check import check
 from course_utils.studio.book.explorers import with_pages
 from course_utils.studio.book.live import FOLDER, scripts, with_widgets
@@ -113,8 +115,11 @@ def _chapter(course: Manifest, chapter: Chapter, places: Places, folder: Path) -
         raise BookError(
             f"{chapter.notebook}: cell {never[0]} was never executed; make notebooks CHAPTER={chapter.number}"
         )
+    following = dict(pairwise(course.chapters)).get(chapter)
+    asks = question(nbformat.read(following.ipynb, as_version=4)) if following else ""
     try:
-        return for_the_book(with_widgets(with_pages(notebook, folder)), places, course.repository)
+        shown = with_widgets(with_pages(notebook, folder))
+        return for_the_book(shown, places, course.repository, chapter, following, asks)
     except PictureError as error:
         raise BookError(f"{chapter.notebook}: {error}.") from None
 

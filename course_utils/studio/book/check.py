@@ -1,14 +1,20 @@
 """What every built book satisfies, seen from its files alone."""
 
+import ast
 import re
+from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
+import nbformat
 from bs4 import BeautifulSoup
 
 from course_utils.kit.page import MAX_BYTES
 from course_utils.studio.book import pages
 from course_utils.studio.manifest import Manifest
 
+BEGINNING = 40
+"""As many letters of a reason are looked for: a line of code may end behind them."""
 OF_SPHINX = {"search", "genindex"}
 FAR = re.compile(r"^(https?:)?//")
 FAR_IN_CSS = re.compile(r"(@import\s+|url\()\s*[\"']?(https?:)?//[^)\"']+")
@@ -31,10 +37,40 @@ def check(html: Path, course: Manifest) -> list[str]:
                 problems.append(
                     f"{name}.html: {script} is missing, a live model needs it: make book"
                 )
+    problems += told_too_early(html, course)
     for sheet in sorted((html / "_static").rglob("*.css")):
         if far := FAR_IN_CSS.search(sheet.read_text(encoding="utf-8")):
             problems.append(f"{sheet.relative_to(html)} asks another host: {far[0]}")
     return problems
+
+
+def told_too_early(html: Path, course: Manifest) -> list[str]:
+    """Reasons of predictions that stand in the text of their page or of the search before anything is predicted."""
+    index = html / "searchindex.js"
+    found = index.read_text(encoding="utf-8") if index.is_file() else ""
+    problems = ["_sources holds the code of predictions"] if (html / "_sources").exists() else []
+    for chapter in course.notebooks:
+        page = html / f"{chapter.notebook}.html"
+        if not (page.is_file() and chapter.ipynb.is_file()):
+            continue
+        told = unescape(page.read_text(encoding="utf-8")) + found
+        notebook = nbformat.read(chapter.ipynb, as_version=4)
+        for cell in notebook.cells:
+            for reason in _reasons(cell.source) if "cu.predict(" in cell.source else []:
+                if reason[:BEGINNING] in told:
+                    problems.append(f"{page.name} tells too early: {reason[:BEGINNING]}")
+    return problems
+
+
+def _reasons(source: str) -> Iterator[str]:
+    """What the predictions of a cell say when they are made, where it is written out."""
+    for call in ast.walk(ast.parse(source)):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "cu.predict":
+            told = [word.value for word in call.keywords if word.arg in ("why", "wrong")]
+            for part in told:
+                for node in part.values if isinstance(part, ast.Dict) else [part]:
+                    if isinstance(node, ast.Constant):
+                        yield node.value
 
 
 def page_problems(text: str) -> list[str]:

@@ -99,6 +99,7 @@ def configuration(course: Manifest) -> str:
                 "myst_enable_extensions": [
                     "amsmath",
                     "attrs_block",
+                    "attrs_inline",
                     "colon_fence",
                     "deflist",
                     "dollarmath",
@@ -108,6 +109,7 @@ def configuration(course: Manifest) -> str:
             "sphinx": {
                 "recursive_update": True,
                 "config": {
+                    "html_copy_source": False,  # a prediction's answer is nowhere before it is given
                     "bibtex_bibfiles": [REFERENCES],
                     "bibtex_default_style": "plain",
                     "extensions": EXTENSIONS,

@@ -7,7 +7,9 @@ from pathlib import PurePosixPath
 
 from nbformat import NotebookNode
 
+from course_utils.studio.book import calm, cards
 from course_utils.studio.book.links import ANCHOR, LINK, places, texts
+from course_utils.studio.manifest import Chapter
 
 Places = Mapping[str, Mapping[str, str]]
 LEAST = 0.8
@@ -17,27 +19,6 @@ SHOWN_AS_IMAGE = ("image/png", "image/jpeg", "image/svg+xml", "image/gif")
 
 class PictureError(ValueError):
     """A picture that the book cannot describe to a reader who does not see it."""
-
-
-FOLDS = {  # tag → what the reader opens, and what MyST-NB is told to fold
-    "solution": ("solution", "hide-cell"),
-    "guard": ("what is checked", "hide-input"),
-    "hide-input": ("code", "hide-input"),
-}
-
-
-def fold(notebook: NotebookNode) -> NotebookNode:
-    """Fold solutions with their outputs, and the code of guards and of plots, under "Show …"."""
-    notebook = copy.deepcopy(notebook)
-    for cell in notebook.cells:
-        tags = cell.metadata.get("tags", [])
-        tag = next((tag for tag in FOLDS if tag in tags), None)
-        if cell.cell_type == "code" and tag:
-            what, hidden = FOLDS[tag]
-            cell.metadata["tags"] = [*(known for known in tags if known != hidden), hidden]
-            prompts = {"code_prompt_show": f"Show {what}", "code_prompt_hide": f"Hide {what}"}
-            _mystnb(cell).update(prompts)
-    return notebook
 
 
 def without_missing_runs(notebook: NotebookNode) -> NotebookNode:
@@ -95,13 +76,6 @@ def _alt(place: int, output: NotebookNode) -> str:
 
 def _mystnb(cell: NotebookNode) -> dict:
     return cell.metadata.setdefault("mystnb", {})
-
-
-def set_effort(notebook: NotebookNode) -> NotebookNode:
-    """Give the lines under titles, ``*build · 8 minutes*`` and ``*Section 3 of 7*``, a class of their own."""
-    effort = r"\*(?:\w+ · )?\d+ minutes?(?: · [★☆]+)?\*"
-    line = re.compile(rf"^({effort}|\*Section \d+ of \d+\*)$", re.MULTILINE)
-    return _markdown(notebook, lambda text: line.sub(r"{.effort}\n\1", text))
 
 
 def keep_links_inside(notebook: NotebookNode, pages: Places, repository: str) -> NotebookNode:
@@ -183,14 +157,39 @@ def _markdown(notebook: NotebookNode, change) -> NotebookNode:
     return notebook
 
 
-def for_the_book(notebook: NotebookNode, pages: Places, repository: str) -> NotebookNode:
-    """All of the above."""
+def for_the_book(
+    notebook: NotebookNode,
+    pages: Places,
+    repository: str,
+    chapter: Chapter,
+    following: Chapter | None = None,
+    asks: str = "",
+) -> NotebookNode:
+    """All that the book changes.
+
+    Args:
+        notebook, pages, repository: as `keep_links_inside` has them.
+        chapter: what the notebook is.
+        following: the next chapter, and what it asks.
+        asks: the question of the next chapter.
+    """
+    further = next((page for page in [*chapter.pages()][1:]), None)
+    notebook = keep_links_inside(lead_outputs_to_pages(notebook, pages), pages, repository)
     for transform in (
         without_missing_runs,
-        fold,
         carry_alt_texts,
-        set_effort,
         keep_pictures_readable,
+        calm.cut_at_headings,
+        calm.without_counters,
+        cards.with_exercises,
+        calm.without_own_calls,
+        calm.with_code_links,
+        calm.with_claims,
+        calm.with_plain_tables,
+        lambda notebook: cards.with_head(notebook, chapter),
+        lambda notebook: cards.with_foot(notebook, following, further, asks),
     ):
         notebook = transform(notebook)
-    return keep_links_inside(lead_outputs_to_pages(notebook, pages), pages, repository)
+    for place, cell in enumerate(notebook.cells):
+        cell["id"] = str(place)  # what has not changed is written as before
+    return notebook

@@ -1,0 +1,160 @@
+"""What a chapter's page leaves out, folds, and says in other words than the notebook: it is read, and runs nothing.
+
+Each function takes a notebook and gives a new one. HTML around cells stands in Markdown cells of its own: `raw`.
+"""
+
+import ast
+import copy
+import html
+import re
+from collections.abc import Iterator
+
+from bs4 import BeautifulSoup
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+
+from course_utils.kit.guard import guards_in
+from course_utils.studio.page import HEADING, prose_lines
+
+OWN = {"quiz", "recall", "predict", "live", "explore", "checks", "stored_run", "course_map", "ways"}
+"""Calls of the course whose code tells a reader nothing: a cell of these alone shows what they show."""
+
+
+def raw(text: str) -> NotebookNode:
+    """HTML as a cell."""
+    return new_markdown_cell(text)
+
+
+def tags(cell: NotebookNode) -> list[str]:
+    """A cell's tags, to be changed."""
+    return cell.metadata.setdefault("tags", [])
+
+
+def cut_at_headings(notebook: NotebookNode) -> NotebookNode:
+    """Each heading begins a Markdown cell."""
+    notebook = copy.deepcopy(notebook)
+    notebook.cells = [part for cell in notebook.cells for part in _parts(cell)]
+    return notebook
+
+
+def _parts(cell: NotebookNode) -> Iterator[NotebookNode]:
+    if cell.cell_type != "markdown":
+        yield cell
+        return
+    part: list[str] = []
+    for line, prose in zip(cell.source.splitlines(), prose_lines(cell.source), strict=True):
+        if HEADING.match(prose) and part:
+            yield new_markdown_cell("\n".join(part).strip())
+            part = []
+        part.append(line)
+    yield new_markdown_cell("\n".join(part).strip())
+
+
+def level(cell: NotebookNode) -> int:
+    """1 to 6 for a Markdown cell that begins with a heading, else 0."""
+    found = cell.cell_type == "markdown" and HEADING.match(cell.source.partition("\n")[0])
+    return len(found[1]) if found else 0
+
+
+# Code ------------------------------------------------------------------------------------------
+
+
+def without_own_calls(notebook: NotebookNode) -> NotebookNode:
+    """Cells that only call the course lose their code; what the code would tell too early is nowhere then."""
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and is_own(cell.source):
+            cell.source = "..."  # MyST-NB drops an empty cell with its outputs
+            kept = [tag for tag in tags(cell) if tag != "hide-input"]
+            cell.metadata["tags"] = [*kept, "remove-input"]
+    return notebook
+
+
+def is_own(source: str) -> bool:
+    """Whether code is made of calls of `OWN` alone."""
+    body = ast.parse(source).body
+    return bool(body) and all(_calls_own(node) for node in body)
+
+
+def _calls_own(node: ast.stmt) -> bool:
+    if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+        return False
+    names = ast.unparse(node.value.func).removeprefix("cu.").split(".")
+    return names[0] in OWN
+
+
+def with_code_links(notebook: NotebookNode) -> NotebookNode:
+    """The code of pictures and tables opens with a small link at the right."""
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        if "hide-input" in tags(cell):
+            cell.metadata["mystnb"] = {"code_prompt_show": "code", "code_prompt_hide": "code"}
+    return notebook
+
+
+def with_claims(notebook: NotebookNode) -> NotebookNode:
+    """A guard becomes its sentence behind a ✓, which opens what was computed."""
+    notebook = copy.deepcopy(notebook)
+    notebook.cells = [
+        raw("\n".join(_claims(cell.source))) if "guard" in tags(cell) else cell
+        for cell in notebook.cells
+    ]
+    return notebook
+
+
+def _claims(source: str) -> Iterator[str]:
+    tree = ast.parse(source)
+    for guarded in guards_in(tree):
+        block = next(node for node in ast.walk(tree) if getattr(node, "lineno", 0) == guarded.line)
+        asserted = [node.test for node in ast.walk(block) if isinstance(node, ast.Assert)]
+        conditions = [ast.get_source_segment(source, test) or "" for test in asserted]
+        tested = html.escape("\n".join(" ".join(one.split()) for one in conditions))
+        yield (
+            f'<details class="cu-claim"><summary title="{tested}"><span>✓</span> '
+            f"{html.escape(guarded.claim)}</summary><pre>{tested}</pre></details>"
+        )
+
+
+# Text and tables -------------------------------------------------------------------------------
+
+
+def without_counters(notebook: NotebookNode) -> NotebookNode:
+    """No ``*Section 3 of 7*``."""
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = re.sub(r"^\*Section \d+ of \d+\*\n+", "", cell.source, flags=re.MULTILINE)
+    return notebook
+
+
+NUMBER = re.compile(r"[-−+]?[\d,]*\.?\d+(e[-+]?\d+)?\s?%?|nan|–|-|")
+
+
+def with_plain_tables(notebook: NotebookNode) -> NotebookNode:
+    """Tables of pandas have one header row, and columns of words stand at the left."""
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            shown = output.get("data", {}).get("text/html", "")
+            if 'class="dataframe"' in shown:
+                output.data["text/html"] = _plain_table(shown)
+    return notebook
+
+
+def _plain_table(shown: str) -> str:
+    page = BeautifulSoup(shown, "html.parser")
+    for table in page.select("table.dataframe"):
+        heads = table.select("thead tr")
+        if len(heads) == 2:  # the second has the name of the index, and is empty else
+            names = heads[1].find_all("th")
+            above = heads[0].find_all("th")
+            if len(names) == len(above):
+                for head, name in zip(above, names, strict=True):
+                    head.string = head.get_text(strip=True) or name.get_text(strip=True)
+                heads[1].decompose()
+        for row in table.select("tr"):
+            del row["style"]
+        for entry in table.select("td"):
+            if not NUMBER.fullmatch(entry.get_text(strip=True)):
+                entry["class"] = "words"
+    return str(page)

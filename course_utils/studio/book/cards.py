@@ -1,0 +1,236 @@
+"""Exercises as cards, and a chapter's head and foot: cells with HTML between them, from notebook to new notebook."""
+
+import copy
+import html
+import re
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+
+from course_utils.kit.collection import checks
+from course_utils.kit.words import marked
+from course_utils.studio.book.calm import level, raw, tags
+from course_utils.studio.manifest import Chapter
+from course_utils.studio.page import EFFORT, EXERCISE
+
+# Exercises -------------------------------------------------------------------------------------
+
+CHECKED = re.compile(r"\n*^cu\.checks\.(\w+)\(.*\)\s*$", re.MULTILINE)
+
+
+def with_exercises(notebook: NotebookNode) -> NotebookNode:
+    """Each exercise is a card: label and title, task, stub, what a solution has to pass, hints and solution."""
+    notebook = copy.deepcopy(notebook)
+    kept: list[NotebookNode] = []
+    cells = notebook.cells
+    at = 0
+    while at < len(cells):
+        found = level(cells[at]) == 3 and EXERCISE.match(cells[at].source[4:])
+        if not found:
+            kept.append(cells[at])
+            at += 1
+            continue
+        end = _end(cells, at)
+        kept += _card(found[0], cells[at], cells[at + 1 : end])
+        at = end
+    notebook.cells = kept
+    return notebook
+
+
+def _end(cells: list[NotebookNode], start: int) -> int:
+    """The place behind an exercise: behind its solution, or behind its text where it has none."""
+    following = start + 1
+    while following < len(cells) and not level(cells[following]):
+        following += 1
+        if "solution" in tags(cells[following - 1]):
+            return following
+    return start + 1
+
+
+def _card(name: str, task: NotebookNode, cells: list[NotebookNode]) -> list[NotebookNode]:
+    title, _, text = task.source.partition("\n")
+    title = title[4:].removeprefix(name).removeprefix(" · ")
+    first, _, rest = text.strip().partition("\n")
+    effort = EFFORT.match(first.strip())
+    label = first.strip("*") if effort else ""
+    body = [
+        new_markdown_cell(f"### [{name}]{{.cu-label}}[ · ]{{.cu-dot}}{title}"),
+        raw(f'<div class="cu-card cu-exercise"><p class="cu-effort">{html.escape(label)}</p>'),
+        new_markdown_cell(rest.strip() if effort else text.strip()),
+    ]
+    for cell in cells:
+        body += _piece(cell)
+    return [*body, raw("</div>")]
+
+
+def _piece(cell: NotebookNode) -> list[NotebookNode]:
+    called = CHECKED.search(cell.source)
+    if "check" in tags(cell) and called:
+        return [raw(_passes(called[1]))]
+    if "solution" in tags(cell) and called:
+        cell.source = CHECKED.sub("", cell.source)
+        hints = dict.fromkeys(one.hints[0] for one in getattr(checks, called[1]).properties)
+        listed = "".join(f"<li>{marked(hint)}</li>" for hint in hints)
+        return [
+            raw(
+                '<div class="cu-links"><details class="cu-hints"><summary>Hints</summary>'
+                f"<ul>{listed}</ul></details>"
+                '<details class="cu-solution"><summary>Solution</summary>'
+            ),
+            cell,
+            raw("</details></div>"),
+        ]
+    return [] if cell.source.endswith(".hint()") else [cell]
+
+
+def _passes(name: str) -> str:
+    listed = "".join(f"<li>{marked(one.sentence)}</li>" for one in getattr(checks, name).properties)
+    return f'<div class="cu-passes"><p>A solution passes when</p><ul>{listed}</ul></div>'
+
+
+# The head --------------------------------------------------------------------------------------
+
+QUESTION = re.compile(r"\*\*([^*]+\?)\*\*\s*")
+
+
+def question(notebook: NotebookNode) -> str:
+    """What a chapter asks at its start, in Markdown; empty if it asks nothing."""
+    found = QUESTION.search(notebook.cells[0].source)
+    return " ".join(found[1].split()) if found else ""
+
+
+def with_head(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
+    """Number, title, question and one thing to look at; all that prepares is folded into a line.
+
+    A cell tagged `opening` shows what it shows there, and a link to it stands in its place.
+    """
+    notebook = copy.deepcopy(notebook)
+    first, *rest = notebook.cells
+    title, _, text = first.source.partition("\n")
+    goals, needs, told = _sorted(QUESTION.sub("", text, count=1))
+    asks = question(notebook)
+    opening, rest = _opening(rest)
+    prepare = {"goals": goals, "needs": needs}
+    folded = [new_markdown_cell(part) for part in prepare.values() if part]
+    named = [name for name, part in prepare.items() if part]
+    for what, cell in _preparing(rest):
+        named.append(what)
+        folded.append(cell)
+        rest.remove(cell)
+    head = [raw(f'<p class="cu-eyebrow">{_eyebrow(chapter)}</p>'), new_markdown_cell(title)]
+    head += [new_markdown_cell(f"{{.cu-lede}}\n{asks}")] if asks else []
+    head += [*opening, *([new_markdown_cell(told)] if told else [])]
+    head += _fold(" · ".join(named).capitalize(), *folded) if folded else []
+    notebook.cells = [*head, *rest]
+    return notebook
+
+
+def _fold(summary: str, *cells: NotebookNode) -> list[NotebookNode]:
+    """Cells behind one line."""
+    opened = f'<details class="cu-fold"><summary>{html.escape(summary)}</summary>'
+    return [raw(opened), *cells, raw("</details>")]
+
+
+def _preparing(cells: list[NotebookNode]) -> list[tuple[str, NotebookNode]]:
+    """The imports, which are the first code, and the questions from earlier chapters."""
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    found = [(f"set-up, {len(cell.source.splitlines())} lines", cell) for cell in code[:1]]
+    for cell in code[1:3]:
+        shown = " ".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
+        if asked := re.match(r"Recall .*: (\d+) questions", shown):
+            found.append((f"{asked[1]} questions to warm up", cell))
+    return found
+
+
+def _sorted(text: str) -> tuple[str, str, str]:
+    """The goals, the needs, and what else is told, of a chapter's first text."""
+    parts: list[list[str]] = [[], [], []]
+    before = 2
+    for paragraph in re.split(r"\n{2,}", text.strip()):
+        if paragraph.startswith("After this chapter"):
+            before = 0
+        elif paragraph.startswith("It needs"):
+            before = 1
+        elif before != 0 or not paragraph.startswith("- "):
+            before = 2
+        parts[before].append(paragraph)
+    goals, needs, told = ("\n\n".join(part) for part in parts)
+    return goals, needs, told
+
+
+def _eyebrow(chapter: Chapter) -> str:
+    """``02 · From averages to attention · about 60 minutes · needs 01``."""
+    kind = {"further": "further page", "appendix": "appendix"}.get(chapter.kind, chapter.part)
+    minutes = f"about {chapter.minutes} minutes" if chapter.minutes else ""
+    needs = ", ".join(
+        f'<a href="{stem}.html">{stem.partition("_")[0]}</a>' for stem in chapter.prerequisites
+    )
+    facts = [chapter.number, html.escape(kind)]
+    if chapter.kind == "chapter":
+        facts += [minutes, f"needs {needs}" if needs else ""]
+    return " · ".join(filter(None, facts))
+
+
+def _opening(cells: list[NotebookNode]) -> tuple[list[NotebookNode], list[NotebookNode]]:
+    """What the cell tagged `opening` shows, with its code where that is folded; and all cells, a link in its place."""
+    place = next((at for at, cell in enumerate(cells) if "opening" in tags(cell)), None)
+    if place is None:
+        return [], cells
+    cell = cells[place]
+    there = raw('<p class="cu-moved"><a href="#opening">↑ at the top of this page</a></p>')
+    shown = copy.deepcopy(cell)
+    stays = []
+    if not {"hide-input", "remove-input"} & set(tags(cell)):
+        tags(shown).append("remove-input")
+        cell.outputs, stays = [], [cell]
+    anchored = [raw('<div id="opening">'), shown, raw("</div>")]
+    return anchored, [*cells[:place], *stays, there, *cells[place + 1 :]]
+
+
+# The foot --------------------------------------------------------------------------------------
+
+
+def with_foot(
+    notebook: NotebookNode, following: Chapter | None, further: Chapter | None, asks: str
+) -> NotebookNode:
+    """The next chapter is a card with its question, `asks`, below it the further page; references are folded."""
+    notebook = copy.deepcopy(notebook)
+    kept: list[NotebookNode] = []
+    aside = ""
+    for cell in notebook.cells:
+        if level(cell) == 2 and cell.source.startswith("## Take-aways"):
+            cell.source, aside = _without_links(cell.source, following, further)
+        if level(cell) == 2 and cell.source.startswith("## References"):
+            works = cell.source.partition("\n")[2].strip()
+            count = len(re.findall(r"^- ", works, re.MULTILINE))
+            kept += [raw(_next(following, asks))] if following else []
+            kept += [new_markdown_cell(f"{{.cu-further}}\n{aside}")] if aside else []
+            kept += _fold(f"References, {count} works", new_markdown_cell(works))
+            continue
+        kept.append(cell)
+    notebook.cells = kept
+    return notebook
+
+
+def _without_links(
+    text: str, following: Chapter | None, further: Chapter | None
+) -> tuple[str, str]:
+    """Take-aways without the sentences that lead to the next chapter and to the further page; the latter."""
+    kept, aside = [], []
+    for line in text.splitlines():
+        if (
+            following
+            and not line.startswith(("-", " "))
+            and f"]({following.notebook}.ipynb" in line
+        ):
+            continue
+        into = aside if further and f"]({further.notebook}.ipynb" in line else kept
+        into.append(line)
+    return "\n".join(kept), "\n".join(aside)
+
+
+def _next(chapter: Chapter, asks: str) -> str:
+    return (
+        f'<a class="cu-card cu-next" href="{chapter.notebook}.html"><small>Next: {chapter.number}</small>'
+        f"<b>{html.escape(chapter.title)}</b><span>{marked(asks)}</span></a>"
+    )
