@@ -17,6 +17,11 @@ def test_bleu_is_the_geometric_mean_of_precisions_with_brevity():
     hypothesis, reference = "il est mouillé .", "il est très calme ."
     expected = math.exp(1 - 5 / 4) * math.sqrt((3 / 4) * (1 / 3))
     assert bleu([hypothesis], [reference], max_order=2) == pytest.approx(expected)
+    assert bleu(["a b"], ["a c"], max_order=2) == 0
+
+
+def test_bleu_takes_the_tokens_as_they_are():
+    assert bleu(["x:y z"], ["x:q z"], max_order=1) == pytest.approx(1 / 2)
 
 
 def test_the_best_of_several_references_counts():
@@ -31,15 +36,17 @@ def test_perplexity_of_a_fair_choice():
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "kind", "message"),
     [
-        (lambda: bleu([], []), "hypotheses is empty"),
-        (lambda: bleu(["a"], []), "1 hypotheses, 0 references"),
-        (lambda: bleu(["a"], [[]]), "a hypothesis has no reference"),
-        (lambda: accuracy(torch.zeros(2), torch.zeros(3)), r"shape \(2,\), true \(3,\)"),
-        (lambda: accuracy(torch.zeros(0), torch.zeros(0)), "nothing to score"),
+        (lambda: bleu("go", ["go"]), TypeError, "^hypotheses is the str 'go'; a list of tr"),
+        (lambda: bleu(["g", "o"], "go"), TypeError, "^references is the str 'go'; a list of ref"),
+        (lambda: bleu([], []), ValueError, "^hypotheses is empty"),
+        (lambda: bleu(["a"], []), ValueError, "1 hypotheses, 0 references"),
+        (lambda: bleu(["a"], [[]]), ValueError, "^a hypothesis has no reference"),
+        (lambda: accuracy(torch.ones(2), torch.ones(3)), ValueError, r"\(2,\), true \(3,\)"),
+        (lambda: accuracy(torch.ones(0), torch.ones(0)), ValueError, "^there is nothing to score"),
     ],
 )
-def test_bad_input_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_input_is_named(call, kind, message):
+    with pytest.raises(kind, match=message):
         call()

@@ -24,7 +24,7 @@ TESTS = {
     "attention": "attention",
     "cache": "attention models decoding",
     "decoding": "decoding language",
-    "metrics": "metrics images translation",
+    "metrics": "metrics images vision",
     "pooling": "pooling",
     "positions": "positions",
     "train/losses": "training images language",
