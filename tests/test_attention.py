@@ -4,7 +4,6 @@
 import copy
 import io
 import math
-import pickle
 from functools import partial
 
 import pytest
@@ -229,16 +228,10 @@ def test_masks_on_another_device_are_not_waited_for():
     assert cu.padding_mask(lengths, 5).shape == (3, 1, 1, 5)
 
 
-@given(st.integers(2, 6), st.integers(0, 5))
-def test_future_keys_have_exactly_no_influence_under_a_causal_mask(length, changed):
-    changed %= length
-    x = torch.randn(1, length, 4)
-    other = x.clone()
-    other[:, changed] += 1.0
-    mask = cu.causal_mask(length)
-    before, after = (cu.scaled_dot_product_attention(t, t, t, mask) for t in (x, other))
-    assert torch.equal(before[:, :changed], after[:, :changed])
-    assert not torch.equal(before[:, changed], after[:, changed])
+@given(st.integers(1, 6), st.integers(0, 5))
+def test_a_causal_mask_permits_the_places_so_far(length, place):
+    place %= length
+    assert causal_mask(length)[place].tolist() == [key <= place for key in range(length)]
 
 
 @pytest.mark.parametrize("sizes", [(None, None), (5, 7)], ids=["alike", "other sizes"])
@@ -404,30 +397,21 @@ def test_recording_ends_when_the_block_fails_and_nests():
 
 
 def test_a_model_can_be_copied_and_pickled_while_it_records_and_the_copies_do_not():
-    model, x = TwoLookUps().eval(), torch.randn(1, 3, 4)
+    model, x, saved = TwoLookUps().eval(), torch.randn(1, 3, 4), io.BytesIO()
     with cu.record_attention(model) as maps:
-        model(x)
-        seen = dict(maps)
-        saved = io.BytesIO()
         torch.save(model, saved)
         saved.seek(0)
-        for other in (
-            copy.deepcopy(model),
-            pickle.loads(pickle.dumps(model)),
-            torch.load(saved, weights_only=False),
-        ):
+        for other in (copy.deepcopy(model), torch.load(saved, weights_only=False)):
             assert not any(getattr(module, "watched", False) for module in other.modules())
             torch.testing.assert_close(other(2 * x), model(2 * x))
-            maps.update(seen)
+            seen = dict(maps)
             other(3 * x)
             assert all(maps[name] is weights for name, weights in seen.items())
 
 
 def test_recording_a_model_without_attention_says_so():
-    with (
-        pytest.raises(ValueError, match="Linear contains no course_utils attention module"),
-        cu.record_attention(nn.Linear(2, 2)),
-    ):
+    refused = pytest.raises(ValueError, match="Linear contains no course_utils attention module")
+    with refused, cu.record_attention(nn.Linear(2, 2)):
         pass
 
 
