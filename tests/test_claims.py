@@ -85,6 +85,23 @@ def test_under_strictness_the_claim_and_the_condition_are_raised(strict, capsys)
     assert capsys.readouterr().out == ""
 
 
+def test_a_claim_about_other_numbers_is_silent_and_never_counts_as_held(monkeypatch, capsys):
+    for holds in (True, False):
+        monkeypatch.setenv("COURSE_STRICT", "0")
+        with cu.guard("One step halves it.", given=False) as claim:
+            assert holds
+        assert claim.held is None
+        monkeypatch.setenv("COURSE_STRICT", "1")
+        with (
+            pytest.raises(AssertionError, match="One step halves it. Its numbers are not given"),
+            cu.guard("One step halves it.", given=False),
+        ):
+            assert holds
+    with pytest.raises(KeyboardInterrupt), cu.guard("It takes long.", given=False):
+        raise KeyboardInterrupt
+    assert capsys.readouterr() == ("", "")
+
+
 @pytest.fixture
 def shell():
     """IPython in this process, and none of it for the tests after this one."""

@@ -31,6 +31,8 @@ assert os.environ["COURSE_STRICT"] != "1"
 
 GUARD = """
 # %% tags=["guard"]
+import course_utils as cu
+
 with cu.guard("A width of two is two, and this sentence is so long that a narrow table wraps it."):
     assert width == 2
 """
@@ -54,9 +56,23 @@ def tiny(tmp_path):
 def test_each_number_is_tried_and_what_ends_in_an_exception_is_listed(tiny, capsys):
     assert main(["try", "--book", tiny("0")]) == 1
     assert capsys.readouterr().out.splitlines() == [
-        "3 runs, 1 ended in an exception.",
+        "3 runs, 1 ended in an exception or against a guard.",
         "00_tiny with width = 0: cell 2: ZeroDivisionError: division by zero",
     ]
+
+
+@pytest.mark.notebook
+def test_a_number_that_sets_off_a_guard_is_listed(tiny, capsys):
+    assert main(["try", "--book", tiny("0.5", GUARD)]) == 1
+    first, *wrong = capsys.readouterr().out.splitlines()
+    assert first == "3 runs, 2 ended in an exception or against a guard."
+    assert [line.partition(" (")[0] for line in wrong] == [
+        f"00_tiny with width = {width}: cell 3: With the numbers on this page now, this does not hold: "
+        "“A width of two is two, and this sentence is so long that a narrow table wraps it.”"
+        for width in (0, 4)
+    ]
+    given = GUARD.replace('wraps it."', 'wraps it.", given=width == 2')
+    assert main(["try", "--book", tiny("0.5", given)]) == 0
 
 
 @pytest.mark.notebook

@@ -13,6 +13,9 @@ from typing import NamedTuple
 MAX_CONDITIONS = 6
 """As many `assert`s has a guard at most."""
 
+NO_LONGER = "With the numbers on this page now, this does not hold"
+"""How a reader is told; `make try` looks for it."""
+
 LONGEST = 160  # characters of code or of an error, in a sentence
 
 
@@ -34,26 +37,32 @@ class guard:  # lower case: it is read as a verb, with cu.guard("…")
     block, is said in one sentence and stops nothing: the reader may have changed a number above. With
     COURSE_STRICT=1 it raises.
 
+    A claim about the page's own numbers says which, and is silent where the reader tries others:
+
+        with cu.guard("One step halves the error.", given=rate == 0.1):
+            assert after < before / 2
+
     Args:
         claim: what the page says, in one sentence.
+        given: whether the numbers are those that the claim is about; as committed, they are.
 
     Attributes:
         claim: the same.
-        held: True or False after the block, None before.
+        held: True or False after the block; None before, and where the claim is about other numbers.
 
     Raises:
         TypeError: `claim` is no text, as where the parentheses were forgotten.
         ValueError: it is empty.
-        AssertionError: with COURSE_STRICT=1, a condition does not hold or cannot be computed.
+        AssertionError: with COURSE_STRICT=1, a condition does not hold or cannot be computed, or `given` is false.
     """
 
-    def __init__(self, claim: str) -> None:
+    def __init__(self, claim: str, *, given: bool = True) -> None:
         """Nothing happens before the block."""
         if not isinstance(claim, str):
             raise TypeError(f"claim={claim!r} is no text; write guard('one sentence')")
         if not claim.strip():
             raise ValueError("claim is empty; say in one sentence what the conditions are for")
-        self.claim = " ".join(claim.split())
+        self.claim, self.given = " ".join(claim.split()), given
         self.held: bool | None = None
 
     def __enter__(self) -> "guard":
@@ -62,14 +71,20 @@ class guard:  # lower case: it is read as a verb, with cu.guard("…")
     def __exit__(
         self, kind: type | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        self.held = error is None
-        if error is None or not isinstance(error, Exception):
+        if error is not None and not isinstance(error, Exception):
             return False  # an interrupt stays one
+        if not self.given:
+            if strict():
+                raise AssertionError(f"{self.claim} Its numbers are not given, so nothing is held.")
+            return True
+        self.held = error is None
+        if error is None:
+            return False
         what = _condition(error, trace)
         if strict():
             raise AssertionError(f"{self.claim} {what[0].upper()}{what[1:]}") from error
         print(
-            f"With the numbers on this page now, this does not hold: “{self.claim}” (it needs "
+            f"{NO_LONGER}: “{self.claim}” (it needs "
             f"{what}); if you changed something above, that may be why, and nothing has stopped."
         )
         return True

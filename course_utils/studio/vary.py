@@ -1,7 +1,8 @@
 """Run notebooks with other numbers where ``# try`` allows them: ``make try``.
 
-A reader may change any marked number, and no cell may end in an exception. `make try` changes one
-number at a time, to each end of its range and each of its choices; the tests change all of a chapter in one run.
+A reader may change any marked number: no cell may end in an exception, and no guard may find that its claim
+does not hold. `make try` changes one number at a time, to each end of its range and each of its choices; the
+tests change all of a chapter in one run.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from nbformat import NotebookNode
 from tqdm import tqdm
 
 from course_utils.files import ROOT
+from course_utils.kit.guard import NO_LONGER
 from course_utils.studio import notebooks, tries
 from course_utils.studio.manifest import Chapter, ManifestError, load
 from course_utils.studio.page import Page
@@ -55,7 +57,9 @@ def all_at_once(notebook: NotebookNode) -> list[Change]:
 
 
 def failure(chapter: Chapter, changes: Sequence[Change]) -> str:
-    """Run a chapter's source with other numbers, as a reader runs it; what went wrong, or "".
+    """Run a chapter's source with other numbers, as a reader runs it; what went wrong first, or "".
+
+    Wrong is an exception, or a guard's sentence.
 
     Args:
         chapter: which one.
@@ -76,7 +80,16 @@ def failure(chapter: Chapter, changes: Sequence[Change]) -> str:
     except DeadKernelError:
         said = "the kernel ended, for lack of memory perhaps"
     else:
-        return ""
+        told = [
+            f"cell {place}: {line}"
+            for place, cell in enumerate(notebook.cells)
+            for output in cell.get("outputs", [])
+            for line in output.get("text", "").splitlines()
+            if line.startswith(NO_LONGER)
+        ]
+        if not told:
+            return ""
+        said = told[0]
     return f"{chapter.notebook} with {', '.join(map(str, changes))}: {' '.join(said.split())}"
 
 
@@ -85,7 +98,7 @@ def _failed(cell: NotebookNode) -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Try each number of the chosen notebooks; 0 if none ends in an exception, else 1 and a list."""
+    """Try each number of the chosen notebooks; 0 if all goes well, else 1 and a list."""
     parser = argparse.ArgumentParser(
         prog="python -m course_utils.studio try", description=(__doc__ or "").splitlines()[0]
     )
@@ -110,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if wrong := failure(chapter, [change]):
                 failed.append(wrong)
                 bar.write(wrong, file=sys.stderr)
-    print("\n".join([f"{len(jobs)} runs, {len(failed)} ended in an exception.", *failed]))
+    print("\n".join([f"{len(jobs)} runs, {len(failed)} ended in an exception or against a guard.", *failed]))
     return 1 if failed else 0
 
 

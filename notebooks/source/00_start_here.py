@@ -112,7 +112,10 @@ as_numbers.round(2)
 cu.quiz("start_here", "one_row")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Rows sum to 1; car and red are looked at in French order; une is a mean."):
+with cu.guard(
+    "Rows sum to 1; car and red are looked at in French order; une is a mean.",
+    given=asked == "She has a red car.",
+):
     assert " ".join(told.says[:-1]) == "elle a une voiture rouge ."
     assert as_numbers["sum"].sub(1).abs().max() < 1e-5
     assert as_numbers.loc["voiture", "car"] > 0.9 and as_numbers.loc["rouge", "red"] > 0.8
@@ -208,7 +211,7 @@ len(runs)
 # With 0.9 it says what no longer holds, and stops nothing.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("This average of 10 and 30 is 20."):
+with cu.guard("This average of 10 and 30 is 20.", given=share == 0.5):
     assert average == 20
 
 # %%
@@ -543,7 +546,10 @@ cu.Drawing(
 cu.quiz("start_here", "two_scales")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Rows sum to 1, the faint weights are near 1/6, and the words get 12, 13.75 and 8."):
+with cu.guard(
+    "Rows sum to 1, the faint weights are near 1/6, and the words get 12, 13.75 and 8.",
+    given=(noise, last) == (0.1, 0.0),
+):
     assert (nearer.sum(dim=1) - 1).abs().max() < 1e-6
     assert [round(weight, 2) for weight in nearer[0].tolist()] == [0.55, 0.27, 0.18]
     assert abs(nearer[:, 1].sum() - 1.045) < 0.01

@@ -375,7 +375,8 @@ with cu.guard("Only differences of a/T count; copies count, order does not; rows
     assert math.isclose(*by_change["answer"].iloc[[2, 7]], rel_tol=1e-4)
     assert (maps[1].sum(1) - 1).abs().max() < 1e-5 < maps[1].sum(0).std()
 with cu.guard(
-    "The numbers of the text are those of the table as it stood, at T = 0.1 and T = 0.01."
+    "The numbers of the text are those of the table as it stood, at T = 0.1 and T = 0.01.",
+    given=(kitten_size, kitten_home, T, copies) == (0.2, 0.9, 0.1, 2),
 ):
     assert abs(steps.loc["sum", "α × years"] - 13.76) < 0.01
     assert 4.4 < by_change["cat"].iloc[1] / by_change["dog"].iloc[1] < 4.6
@@ -501,10 +502,16 @@ fig
 cu.quiz("queries_keys_values", "small_move")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Hard look-ups are flat but for a few jumps; softmax changes at every step."):
+with cu.guard(
+    "Hard look-ups are flat but for a few jumps; softmax changes at every step.",
+    given=T_soft == 0.03,
+):
     assert still[soft] == 0
     assert min(share for name, share in still.items() if name != soft) > 0.98
-with cu.guard("The numbers of the text are those of the table as it stood, with k = 2."):
+with cu.guard(
+    "The numbers of the text are those of the table as it stood, with k = 2.",
+    given=(kitten_size, kitten_home, k, T_soft) == (0.2, 0.9, 2, 0.03),
+):
     assert found["kitten"].round(1).tolist()[1:] == [0, 15, 13.5, 24.4]
     assert abs(found.iloc[3, -1] - 8.5) < 0.01 and found.iloc[:3, -1].round(1).eq(2).all()
     assert [round(400 * (1 - still[name])) for name in list(still)[1:]] == [1, 2, 2, 0]
@@ -715,7 +722,10 @@ with cu.guard("A softmax always answers; nothing gets more of what is further fr
     assert (sure.sum(1) - 1).abs().max() < 1e-5
     nearest = closeness(two, keys).max(dim=1).values
     assert (nearest[0] > nearest[1]) == (honest["nothing"].iloc[0] < honest["nothing"].iloc[1])
-with cu.guard("The numbers of the text are those of the table as it stood, at T = 0.01."):
+with cu.guard(
+    "The numbers of the text are those of the table as it stood, at T = 0.01.",
+    given=(kitten_size, kitten_home, cold) == (0.2, 0.9, 0.01),
+):
     assert sure[1].max() > sure[0].max() and abs(sure[1].max() - 0.88) < 0.01
     assert 0.015 < honest["nothing"].iloc[0] < 0.025 and honest["nothing"].iloc[1] > 0.999
     assert min(wrong for _, wrong in compared.values()) > 18  # never near 15

@@ -296,7 +296,10 @@ cu.equal(mine, theirs, *inputs)
 cu.quiz("bahdanau_attention", "keys_once")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("By hand the context is 0.97; a map's rows sum to 1 and leave out the padding."):
+with cu.guard(
+    "By hand the context is 0.97; a map's rows sum to 1 and leave out the padding.",
+    given=(toy_query, toy_w) == (0.5, 2.0),
+):
     assert (toy_weights - torch.tensor([0.080, 0.368, 0.552])).abs().max() < 1e-3
     assert abs(toy_weights @ states - 0.97) < 5e-3
     length = int(batch.source_lens[0])

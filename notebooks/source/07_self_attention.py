@@ -179,7 +179,8 @@ cu.quiz("self_attention", "one_matrix")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Each word prefers itself by its embedding; by its query, drinks looks at milk and at cat."
+    "Each word prefers itself by its embedding; by its query, drinks looks at milk and at cat.",
+    given=(edible, alive) == (10.0, 8.0),
 ):
     assert torch.allclose(raw_scores, raw_scores.T) and abs(raw_scores[1, 3] - 0.38) < 1e-6
     assert raw_scores.argmax(dim=-1).tolist() == [0, 1, 2, 3]
@@ -348,7 +349,10 @@ cu.explore.asking_word()
 cu.quiz("self_attention", "entry_of_the_scores")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("With queries and keys the words look at each other, and milk gets 0.87 of quality."):
+with cu.guard(
+    "With queries and keys the words look at each other, and milk gets 0.87 of quality.",
+    given=(edible, alive) == (10.0, 8.0),
+):
     assert torch.allclose(Z[1], z, atol=1e-6)
     assert abs(Z[3, 6] - 0.87) < 0.005
     assert weights.argmax(dim=-1).tolist() == [1, 3, 3, 2]

@@ -131,7 +131,9 @@ print("right: first, second, both", [round(share, 3) for share in right])
 cu.live.heads("CF", 2)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("With the number 30 the weights are 0.9998 and all answers right."):
+with cu.guard(
+    "With the number 30 the weights are 0.9998 and all answers right.", given=sharpness == 30.0
+):
     assert abs(on_c - 0.9998) < 1e-4 and abs(on_f - 0.9998) < 1e-4
     assert right == [1, 1, 1]
 

@@ -410,7 +410,8 @@ cu.quiz("transformer", "normed_stream")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Without a residual no linear map finds the input; with one, small layers leave most of it, large ones less."
+    "Without a residual no linear map finds the input; with one, small layers leave most of it, large ones less.",
+    given=(small, large) == (0.24, 1.0),
 ):
     behind = {
         key: dict(zip(stacks.DEPTHS, values, strict=True)) for key, values in measured.items()

@@ -418,7 +418,8 @@ pd.DataFrame(flow_table, index=["bottom", "middle", "top"]).T.round(1)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "At the start the orders differ at the top of the stack, hardly at the bottom; around f alone little arrives."
+    "At the start the orders differ at the top of the stack, hardly at the bottom; around f alone little arrives.",
+    given=height == 24,
 ):
     ratio = flows["after"] / flows["before"]
     assert (ratio[:, -1] > 3).all()
@@ -751,7 +752,8 @@ pd.Series(scores, name="validation BLEU").round(2).to_frame().T
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "At a rising rate this training gets better, then worse: the last file is not the best."
+    "At a rising rate this training gets better, then worse: the last file is not the best.",
+    given=top_rate == 0.02,
 ):
     ordered = list(scores.values())
     assert max(ordered) > 0.15 and ordered[-1] < max(ordered) - 0.04

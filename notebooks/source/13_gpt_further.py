@@ -218,7 +218,10 @@ def nucleus_probs_solution(probs, p):
 cu.checks.nucleus_probs(nucleus_probs_solution)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The nucleus of 0.9 has one token of the sure distribution and eight of the other."):
+with cu.guard(
+    "The nucleus of 0.9 has one token of the sure distribution and eight of the other.",
+    given=p == 0.9,
+):
     assert kept == {"sure": 1, "unsure": 8}
 
 # %% [markdown]

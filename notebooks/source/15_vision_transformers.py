@@ -841,7 +841,8 @@ cu.quiz("vision_transformers", "rows_of_a_map")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "In black own rollout hurts more than each control in each of three models, in gray only more than chance and brightness; last-block maps agree no more than by chance, rollout more."
+    "In black own rollout hurts more than each control in each of three models, in gray only more than chance and brightness; last-block maps agree no more than by chance, rollout more.",
+    given=(keep, count, gray) == (0.5, 4, -0.43),
 ):
     assert damage.loc["nothing"].min() > 0.79
     own, controls = damage.loc["rollout"] + 0.02, damage.drop(["nothing", "rollout"])
