@@ -1,4 +1,7 @@
-"""What a function calls of PyTorch and of the course: a loop over rows shows, and so does what a task forbids."""
+"""What a function calls of PyTorch and of the course, and what shapes it makes.
+
+A loop over rows shows, and so does what a task forbids.
+"""
 
 import sys
 from collections import Counter
@@ -20,13 +23,16 @@ def calls(function: Callable, *inputs: torch.Tensor) -> Counter[str]:
 
 @contextmanager
 def counted() -> Iterator[Counter[str]]:
-    """The calls in the block, by name, however a function is imported; those of the kit are left out."""
+    """The calls in the block, by name, however a function is imported; those of the kit are left out.
+
+    A method's name holds that of its class: `DecoderLayer.forward`.
+    """
     found: Counter[str] = Counter()
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         module = frame.f_globals.get("__name__", "")
         if event == "call" and module.startswith("course_utils.") and ".kit." not in module:
-            found[frame.f_code.co_name] += 1
+            found[frame.f_code.co_qualname] += 1
 
     before = sys.getprofile()
     sys.setprofile(note)
@@ -47,3 +53,21 @@ class _Counted(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         self.found[func.__name__] += 1
         return func(*args, **(kwargs or {}))
+
+
+class Shapes(TorchFunctionMode):
+    """The shapes of the tensors that PyTorch makes in its block.
+
+    Attributes:
+        made: each shape once.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: set[tuple[int, ...]] = set()
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        answer = func(*args, **(kwargs or {}))
+        if isinstance(answer, torch.Tensor):
+            self.made.add(tuple(answer.shape))
+        return answer

@@ -123,7 +123,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             if wrong := failure(chapter, [change]):
                 failed.append(wrong)
                 bar.write(wrong, file=sys.stderr)
-    print("\n".join([f"{len(jobs)} runs, {len(failed)} ended in an exception or against a guard.", *failed]))
+    print(
+        "\n".join(
+            [f"{len(jobs)} runs, {len(failed)} ended in an exception or against a guard.", *failed]
+        )
+    )
     return 1 if failed else 0
 
 

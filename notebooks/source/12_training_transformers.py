@@ -569,8 +569,8 @@ adam_step.round(4)
 #
 # A rate rises in a line from 0 to its peak, 0.006, at step 50.
 # From there it falls as $1/\sqrt{\text{step}}$, without a jump.
-# All answers in *thousandths*: (a) the rate at step 25; (b) at step 200. (c) Adam's first step has the rate 0.003, and the gradient of a weight is 100.
-# How far does the weight move? (d) How far, if the gradient is clipped to length 1 before? (e) The paper's rate at step $t$ is $d^{-1/2}\min(t^{-1/2},\ t\,W^{-3/2})$, with $W$ steps of warm-up.
+# All answers in *thousandths*: (a) the rate at step 20; (b) at step 450. (c) Adam's first step has the rate 0.003, and the gradient of a weight is 100.
+# How far does the weight move? (d) How far with the rate 0.005, the gradient clipped to length 1? (e) The paper's rate at step $t$ is $d^{-1/2}\min(t^{-1/2},\ t\,W^{-3/2})$, with $W$ steps of warm-up.
 # How large is it at its peak, for $d = 256$ and $W = 4000$?
 # One decimal.
 
@@ -587,8 +587,8 @@ cu.checks.predicted_steps(predicted_steps)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def predicted_steps_solution():
-    """25/50 of 6; 6 · √(50/200); ± the rate, both times; 1/√(256 · 4000) = 0.00099."""
-    return [3, 3, 3, 3, 1.0]
+    """20/50 of 6; 6 · √(50/450); ± the rate, both times; 1/√(256 · 4000) = 0.00099."""
+    return [2.4, 2, 3, 5, 1.0]
 
 
 cu.checks.predicted_steps(predicted_steps_solution)

@@ -21,6 +21,12 @@ def softmax_over_the_batch(query, keys, memory, mask, w):
     return (weights[:, None] @ memory)[:, 0], weights
 
 
+def forbids_the_real_tokens(query, keys, memory, mask, w):
+    """The mask the wrong way round: a sentence without padding has nothing left."""
+    weights = ((query[:, None] + keys).tanh() @ w).masked_fill(mask, -math.inf).softmax(dim=-1)
+    return (weights[:, None] @ memory)[:, 0], weights
+
+
 def zeroes_the_scores(query, keys, memory, mask, w):
     """A score of 0 still has the exponential 1."""
     weights = (((query[:, None] + keys).tanh() @ w) * mask).softmax(dim=-1)
@@ -100,6 +106,7 @@ MISTAKES = {
     "my_look": [
         keeps_the_axis,
         softmax_over_the_batch,
+        forbids_the_real_tokens,
         zeroes_the_scores,
         turns_the_memory,
         cuts_the_gradient,
@@ -123,4 +130,8 @@ ON_PAPER = {
         "d": 0.43,  # the first rule again
         "e": 1.0,  # takes equal weights for no link
     },
+}
+
+ANSWERS = {
+    "forbids_the_real_tokens": ("are NaN", "True at real tokens"),
 }

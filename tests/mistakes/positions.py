@@ -42,6 +42,12 @@ def one_frequency(x):
     return _joined(a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
 
 
+def base_thousand(x):
+    """The slow pairs turn too fast."""
+    a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x, base=1000.0)
+    return _joined(a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
+
+
 def writes_into_its_input(x):
     """Right numbers, in the caller's memory."""
     x[...] = rotate(x)
@@ -118,6 +124,7 @@ MISTAKES = {
         no_minus,
         the_other_way_round,
         one_frequency,
+        base_thousand,
         writes_into_its_input,
         along_the_batch,
         even_columns_only,
@@ -143,4 +150,8 @@ ON_PAPER = {
         "d": 9.24,  # thinks that later positions are longer vectors
         "e": 6,  # the period of the fast pair
     },
+}
+
+ANSWERS = {
+    "base_thousand": ("its own frequency", "10000 to the power"),
 }

@@ -115,6 +115,13 @@ def without_a_slope(scores, k):
 # attend_or_nothing ------------------------------------------------------------------------------
 
 
+def stores_the_pair(scores, values, nothing):
+    """Right numbers, from a table with one row more."""
+    extra = torch.full_like(scores[..., :1], nothing)
+    zeros = torch.zeros_like(values[..., :1, :])
+    return torch.cat([scores, extra], -1).softmax(-1) @ torch.cat([values, zeros], -2)
+
+
 def normalized_again(scores, values, nothing):
     """The share of the extra pair is taken away, and then given back."""
     extra = torch.full_like(scores[..., :1], nothing)
@@ -233,6 +240,7 @@ MISTAKES = {
     ],
     "attend_or_nothing": [
         shifted_by_its_own_largest,
+        stores_the_pair,
         normalized_again,
         one_in_the_denominator,
         hard_threshold,
@@ -263,6 +271,7 @@ ANSWERS = {
     "pytorchs_own": ("it calls softmax", "step by step"),
     "without_its_slope": ("no gradient", "back"),
     "detached_sum": ("gradient of the scores", "back"),
+    "stores_the_pair": ("a table of 4", "Its value is 0"),
     "shifted_by_its_own_largest": ("gradient of the scores", "largest score"),
     "forgets_the_values": ("a matrix of", ".values"),
 }

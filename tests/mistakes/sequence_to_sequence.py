@@ -20,6 +20,12 @@ def mean_of_means(logits, targets, lens):
     return ((losses * real).sum(dim=1) / lens).mean()
 
 
+def one_token_too_many(logits, targets, lens):
+    """Step `lens` counts as real."""
+    real = torch.arange(logits.shape[1]) <= lens[:, None]
+    return F.cross_entropy(logits[real], targets[real])
+
+
 def logits_zeroed(logits, targets, lens):
     """Sets the padding's logits to zero, so that each costs log(vocabulary)."""
     real = torch.arange(logits.shape[1]) < lens[:, None]
@@ -81,6 +87,23 @@ def talks_on(model, source, source_lens, max_len):
     return sentences
 
 
+def as_long_as_the_longest(model, source, source_lens, max_len):
+    """Stops when all have ended, and until then keeps what each says."""
+    state = model.start(source, source_lens)
+    tokens = torch.full((len(source),), BOS)
+    ended = torch.zeros(len(source), dtype=torch.bool)
+    sentences = [[] for _ in source]
+    for _ in range(max_len):
+        tokens = model.step(tokens, state).argmax(dim=-1)
+        ended |= tokens == EOS
+        if ended.all():
+            break
+        for sentence, token in zip(sentences, tokens.tolist(), strict=True):
+            if token != EOS:
+                sentence.append(token)
+    return sentences
+
+
 def always_reads_bos(model, source, source_lens, max_len):
     """Never tells the model what it said."""
     state = model.start(source, source_lens)
@@ -116,13 +139,14 @@ MISTAKES = {
         log_of_softmax,
         mean_over_all_positions,
         mean_of_means,
+        one_token_too_many,
         logits_zeroed,
         sum_over_tokens,
         one_loss_per_sentence,
         filled_with_minus_infinity,
         without_gradient,
     ],
-    "fixed_decoding": [not_fixed, talks_on, always_reads_bos, no_limit],
+    "fixed_decoding": [not_fixed, talks_on, as_long_as_the_longest, always_reads_bos, no_limit],
 }
 
 ON_PAPER = {
@@ -136,5 +160,7 @@ ON_PAPER = {
 }
 
 ANSWERS = {
+    "one_token_too_many": ("logits at padding", "number 0"),
+    "as_long_as_the_longest": ("gets no more tokens", "goes on talking"),
     "log_of_softmax": ("without padding", "in one step"),
 }

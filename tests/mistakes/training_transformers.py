@@ -114,9 +114,9 @@ MISTAKES = {
 ON_PAPER = {
     "predicted_steps": {
         "a": 6,  # the full rate at once
-        "b": 1.2,  # falls as on a straight line
+        "b": 0.7,  # falls as 1/step
         "c": 300,  # the rate times the gradient, without Adam
-        "d": 0.03,  # clips the step, not the gradient
+        "d": 0.05,  # clips the step, not the gradient
         "e": 4,  # takes the peak for that of the example
     },
 }

@@ -3,6 +3,8 @@
 import torch
 
 from course_utils.attention import causal_mask
+from course_utils.layers import DecoderLayer
+from course_utils.lessons.transformer import blocks
 
 # my_sublayers -----------------------------------------------------------------------------------
 
@@ -54,6 +56,16 @@ def without_residuals(block, x, memory, attn_mask=None, memory_mask=None):
 def calls_the_block(block, x, memory, attn_mask=None, memory_mask=None):
     """Leaves the work to the block, which in the chapter calls this function."""
     return block(x, memory, attn_mask, memory_mask)
+
+
+def calls_the_class(block, x, memory, attn_mask=None, memory_mask=None):
+    """The course's block by another way."""
+    return DecoderLayer.forward(block, x, memory, attn_mask, memory_mask)
+
+
+def calls_the_lesson(block, x, memory, attn_mask=None, memory_mask=None):
+    """The lesson's own three lines."""
+    return blocks.three_sublayers(block, x, memory, attn_mask, memory_mask)
 
 
 def makes_its_own_mask(block, x, memory, attn_mask=None, memory_mask=None):
@@ -157,6 +169,8 @@ MISTAKES = {
         reads_no_source,
         without_residuals,
         calls_the_block,
+        calls_the_class,
+        calls_the_lesson,
         makes_its_own_mask,
         hands_over_results,
         one_attention_for_both,
@@ -182,4 +196,10 @@ ON_PAPER = {
         "d": 288,  # believes that more heads have more matrices
         "e": 4830,  # forgets the norms behind the stacks
     },
+}
+
+ANSWERS = {
+    "calls_the_block": ("it calls DecoderLayer.forward", "step by step"),
+    "calls_the_class": ("it calls DecoderLayer.forward", "step by step"),
+    "calls_the_lesson": ("it calls three_sublayers", "step by step"),
 }

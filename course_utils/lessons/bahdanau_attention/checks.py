@@ -54,13 +54,12 @@ def _(candidate):
 
 @my_look.must(
     "each sentence's weights sum to 1",
-    hint=(
-        "Over which axis is the softmax? The weights of one sentence share the 1.",
-        "If they are NaN: the mask is True at real tokens. Which scores did you overwrite?",
-    ),
+    hint="Over which axis is the softmax? The weights of one sentence share the 1.",
 )
 def _(candidate):
     _, weights = _two(candidate(*_drawn()))
+    hint = "The mask is True at real tokens. Which scores did you overwrite?"
+    expect(not expect_shape(weights, (3, 5)).isnan().any(), "some weights are NaN", hint)
     expect_sums_to_one(weights, (3, 5))
 
 

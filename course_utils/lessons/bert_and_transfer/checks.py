@@ -160,7 +160,7 @@ def _(candidate):
 
 # A LoRA layer -----------------------------------------------------------------------------------
 
-my_lora = Check("my_lora")
+my_lora = Check("my_lora", forbids=["LoRA.__init__"])
 
 
 def _layer(candidate, rank=3, alpha=6.0):

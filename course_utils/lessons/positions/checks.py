@@ -135,7 +135,7 @@ def _(candidate):
 
 @my_rotate.must(
     "every pair has its own frequency",
-    hint="Is the exponent −2j/dim, with j counted in pairs? `torch.arange(0, dim, 2)` is 2j already.",
+    hint="Is it 10000 to the power −2j/dim, with j counted in pairs? `torch.arange(0, dim, 2)` is 2j already.",
 )
 def _(candidate):
     for shape in ((9, 6), (2, 3, 30, 16)):

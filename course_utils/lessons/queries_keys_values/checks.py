@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course_utils.kit.answers import on_paper
+from course_utils.kit.calls import Shapes
 from course_utils.kit.check import (
     Check,
     expect,
@@ -270,6 +271,16 @@ def _(candidate):
     scores, values = torch.randn(4, 3), torch.randn(3, 2)
     expected = scores.exp() @ values / (math.exp(0.7) + scores.exp().sum(-1, keepdim=True))
     expect_close(candidate(scores, values, 0.7), expected, "0.7 for nothing")
+
+
+@attend_or_nothing.must(
+    "the pair is not stored: no table has a value more",
+    hint="Its value is 0. What does it add to the weighted sum, and what to the sum of the exponentials?",
+)
+def _(candidate):
+    with Shapes() as shapes:
+        candidate(torch.randn(2, 3), torch.randn(3, 7), 0.7)
+    expect(not shapes.made & {(4, 7), (7, 4)}, "3 values of length 7 became a table of 4")
 
 
 @attend_or_nothing.must(

@@ -103,10 +103,13 @@ def _(candidate):
 )
 def _(candidate):
     logits, targets, lens, padding = _drawn()
-    changed = logits.clone()
-    changed[padding] = 50 * torch.randn(7)
-    expected = _finite(candidate(logits, targets, lens))
-    expect_close(candidate(changed, targets, lens), expected, "other logits at padding")
+    expected, first = _finite(candidate(logits, targets, lens)), torch.arange(5) == lens[:, None]
+    counted = "The first step has the number 0. Which number has the last token of a sentence of `lens` tokens?"
+    for changes, hint in ((padding & ~first, ""), (first, counted)):
+        changed = logits.clone()
+        changed[changes] = 50 * torch.randn(7)
+        found = candidate(changed, targets, lens)
+        expect_close(found, expected, "other logits at padding", hint=hint)
 
 
 @my_masked_loss.must(
@@ -208,7 +211,8 @@ def _(candidate):
     hint="When may a batch stop: when one sentence is finished, or when all are?",
 )
 def _(candidate):
-    _says(candidate, [5], [6, 7, 8, 9])
+    long = _decoded(candidate, _Scripted([5], [6, 7, 8, 9]))[1]
+    expect_equal(long, [6, 7, 8, 9], "the long one, decoded")
 
 
 @fixed_decoding.must(

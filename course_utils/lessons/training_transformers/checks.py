@@ -79,11 +79,11 @@ predicted_steps = on_paper(
     "predicted_steps",
     __name__,
     {
-        "a": (3, "the rate of step 25", "Which share of the warm-up is over?"),
+        "a": (2.4, "the rate of step 20", "Which share of the warm-up is over?"),
         "b": (
-            3,
-            "the rate of step 200",
-            "The rate is 6 at step 50. By what is 1/√step smaller at four times the step?",
+            2,
+            "the rate of step 450",
+            "The rate is 6 at step 50. By what is 1/√step smaller at nine times the step?",
         ),
         "c": (
             3,
@@ -91,7 +91,7 @@ predicted_steps = on_paper(
             ("What are Adam's two averages after one gradient, corrected?", "They are g and g², and g / √g² is ±1."),
         ),
         "d": (
-            3,
+            5,
             "how far it moves with clipping",
             "The gradient is a hundred times shorter. What happens to the quotient?",
         ),

@@ -4,7 +4,7 @@ import torch
 
 from course_utils.attention import causal_mask, padding_mask
 from course_utils.kit.answers import on_paper
-from course_utils.kit.check import Check, Unmet, expect, expect_close, expect_shape
+from course_utils.kit.check import Check, expect, expect_close, expect_shape
 from course_utils.layers import DecoderLayer
 from course_utils.lessons.transformer.blocks import around_sublayers
 
@@ -28,18 +28,13 @@ def _silent(block):
             last.bias.zero_()
 
 
-def _called_whole(*_, **__):
-    """In the place of a block's forward pass: calling it is no answer, and in the chapter a call without end."""
-    raise Unmet("`block(…)` runs the whole block; write out its three sublayers instead")
-
-
 # The three sublayers of a decoder block ---------------------------------------------------------
 
-my_sublayers = Check("my_sublayers")
+my_sublayers = Check("my_sublayers", forbids=["three_sublayers", "DecoderLayer.forward"])
 
 
 @my_sublayers.must(
-    "it runs with masks and without, and calls the parts of the block, not the block",
+    "it runs with masks and without",
     hint=(
         "Which line does the error name? A residual wants a function; and which mask has 6 rows and 6 columns?",
         "`around(x, lambda y: …)`: y is what the sublayer reads. Which mask has 6 rows and 6 columns, which 4 columns?",
@@ -47,7 +42,6 @@ my_sublayers = Check("my_sublayers")
 )
 def _(candidate):
     block, x, memory, mask = _decoder()
-    block.forward = _called_whole
     candidate(block, x, memory, causal_mask(6), mask)
     candidate(block, x, memory)
 
@@ -176,22 +170,15 @@ counted = on_paper(
 
 # A decoder block with two bugs ------------------------------------------------------------------
 
-fixed_block = Check("fixed_block")
-
-
-@fixed_block.must(
-    "it runs, and calls the parts of the block, not the block",
-    hint="Begin with her lines. Each has a sublayer, a norm and a sum: which of them are not as in `Residual`?",
-)
-def _(candidate):
-    block, x, memory, mask = _decoder()
-    block.forward = _called_whole
-    candidate(block, x, memory, mask)
+fixed_block = Check("fixed_block", forbids=["DecoderLayer.forward"])
 
 
 @fixed_block.must(
     "the output has the shape of x",
-    hint="Target and memory have different lengths. Rows of which of the two are passed on?",
+    hint=(
+        "Begin with her lines. Each has a sublayer, a norm and a sum: which of them are not as in `Residual`?",
+        "Target and memory have different lengths. Rows of which of the two are passed on?",
+    ),
 )
 def _(candidate):
     block, x, memory, mask = _decoder()
