@@ -82,11 +82,6 @@ class Attention(nn.Module):
 
     _record: Callable[[Tensor], None] | None = None
 
-    @property
-    def watched(self) -> bool:
-        """Whether somebody looks at the weights."""
-        return self._record is not None
-
     def note(self, weights: Callable[[], Tensor]) -> None:
         """Call `weights()` and pass the result on, but only while somebody looks."""
         if self._record is not None:
@@ -96,6 +91,24 @@ class Attention(nn.Module):
     def __getstate__(self) -> dict:
         """What is copied and pickled: everything but the recording."""
         return {name: value for name, value in self.__dict__.items() if name != "_record"}
+
+
+_looks: list[None] = []  # one for each open block in which somebody looks
+
+
+@contextlib.contextmanager
+def looking() -> Iterator[None]:
+    """In the block models compute all that they have to show, also what their results do not need."""
+    _looks.append(None)
+    try:
+        yield
+    finally:
+        _looks.pop()
+
+
+def somebody_looks() -> bool:
+    """Whether such a block is open, of `record_attention` or of `interventions`."""
+    return bool(_looks)
 
 
 @contextlib.contextmanager
@@ -124,7 +137,8 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     try:
         for name, module in modules.items():
             module._record = functools.partial(maps.__setitem__, name)
-        yield maps
+        with looking():
+            yield maps
     finally:
         for name, module in modules.items():
             module._record = before[name]

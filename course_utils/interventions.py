@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.attention import causal_mask, merge_heads, split_heads
+from course_utils.cache import looking
 
 Numbers = int | Iterable[int] | None
 """One or several, counted from 0; None: all."""
@@ -282,7 +283,8 @@ def intervene(model: nn.Module) -> Iterator[Interventions]:
     """
     acts = Interventions(model)
     try:
-        yield acts
+        with looking():
+            yield acts
     finally:
         acts.remove()
 
@@ -308,7 +310,8 @@ def record_activations(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     try:
         for name in hooks.places:
             hooks.at(name, partial(keep, name))
-        yield run
+        with looking():
+            yield run
     finally:
         hooks.remove()
 

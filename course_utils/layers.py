@@ -132,12 +132,6 @@ class EncoderLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.norm_first = norm_first
 
-    @property
-    def watched(self) -> bool:
-        """Whether somebody looks inside: at the attention's weights, or by a hook."""
-        hooked = any(part._forward_hooks or part._forward_pre_hooks for part in self.modules())
-        return hooked or self.attention.watched
-
     def forward(
         self,
         x: Tensor,
@@ -146,24 +140,19 @@ class EncoderLayer(nn.Module):
         is_causal: bool = False,
         cache: KVCache | None = None,
         rotation: Rotation | None = None,
-        context: Tensor | None = None,
     ) -> Tensor:
         """(batch, length, embed_dim) → the same shape; with a `cache`, x are the new tokens.
 
         `attn_mask`, `is_causal` and `cache` are those of `MultiHeadAttention`; a `rotation` for these
-        positions is made here, if the layer is rotary and the model has none for all its layers. With a
-        `context`, (batch, all, embed_dim), x are those of its tokens that are asked for: they look at all.
+        positions is made here, if the layer is rotary and the model has none for all its layers.
         """
         if self.rotary_dim is not None and rotation is None:
             start = 0 if cache is None else cache.length
             rotation = Rotation(x.shape[1], self.rotary_dim, start=start, device=x.device)
-        if context is not None and self.norm_first:
-            context = self.attention_norm(context)
 
         def attend(x: Tensor) -> Tensor:
-            keys = x if context is None else context
             return self.attention(
-                x, keys, keys, attn_mask, is_causal=is_causal, cache=cache, encode=rotation
+                x, x, x, attn_mask, is_causal=is_causal, cache=cache, encode=rotation
             )
 
         if self.norm_first:

@@ -402,7 +402,6 @@ def test_a_model_can_be_copied_and_pickled_while_it_records_and_the_copies_do_no
         torch.save(model, saved)
         saved.seek(0)
         for other in (copy.deepcopy(model), torch.load(saved, weights_only=False)):
-            assert not any(getattr(module, "watched", False) for module in other.modules())
             torch.testing.assert_close(other(2 * x), model(2 * x))
             seen = dict(maps)
             other(3 * x)

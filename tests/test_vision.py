@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 from course_utils.cache import record_attention
 from course_utils.data.images import ImageLoader, load_fashion_mnist
+from course_utils.interventions import intervene
 from course_utils.lessons.vision_transformers.convolutions import SmallCNN
 from course_utils.lessons.vision_transformers.looking import attention_rollout
 from course_utils.metrics import multiply_adds
@@ -111,9 +112,8 @@ def test_the_last_layer_computes_the_class_token_alone_unless_somebody_looks():
     with record_attention(model) as maps:
         assert_close(model(images), logits)
     assert maps["layers.1.attention"].shape == (3, 2, 5, 5)
-    hook = model.layers[-1].feed_forward.register_forward_hook(lambda *call: None)
-    assert_close(model(images), logits)
-    hook.remove()
+    with intervene(model):
+        assert_close(model(images), logits)
     model(images)
     assert lengths == [1, 5, 5, 1]
 

@@ -3,9 +3,12 @@
 Dosovitskiy et al. (2021), "An image is worth 16×16 words". Taught in *Vision transformers*.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
+from course_utils.cache import somebody_looks
 from course_utils.layers import EncoderLayer
 from course_utils.positions import LearnedPositions
 
@@ -173,16 +176,22 @@ class ViT(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """(batch, channels, height, width) → logits (batch, num_classes), read off the class token.
 
-        That is why the last layer computes this token alone, unless somebody looks inside.
+        That is why the last layer computes this token alone, unless somebody looks inside, with
+        `record_attention` or `interventions`.
         """
-        *earlier, last = self.layers
-        if last.watched:
+        if somebody_looks():
             return self.output(self.tokens(images)[:, 0])
         x = self.embed(images)
-        for layer in earlier:
+        for layer in self.layers[:-1]:
             x = layer(x)
-        class_token = last(x[:, :1], context=x)
-        return self.output(self.norm(class_token)[:, 0])
+        return self.output(self.norm(self.last_class_token(x))[:, 0])
+
+    def last_class_token(self, x: Tensor) -> Tensor:
+        """The last layer for the class token, which looks at all of x: (batch, 1, embed_dim)."""
+        layer: Any = self.layers[-1]
+        seen, token = layer.attention_norm(x), x[:, :1]
+        token = token + layer.dropout(layer.attention(layer.attention_norm(token), seen, seen))
+        return token + layer.dropout(layer.feed_forward(layer.feed_forward_norm(token)))
 
     def tokens(self, images: Tensor) -> Tensor:
         """What the layers make of every token: (batch, 1 + patches, embed_dim), class token first."""
