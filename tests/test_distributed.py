@@ -35,14 +35,8 @@ def launch(folder: Path, *, processes: int) -> list:
     script = folder / f"train-{processes}.py"
     tests = str(Path(__file__).parent)
     script.write_text(SCRIPT.format(tests=tests, checkpoint=checkpoint, result=result))
-    command = [sys.executable, str(script)]
-    if processes > 1:
-        command[1:1] = [
-            "-m",
-            "torch.distributed.run",
-            "--standalone",
-            f"--nproc-per-node={processes}",
-        ]
+    torchrun = f"-m torch.distributed.run --standalone --nproc-per-node={processes}".split()
+    command = [sys.executable, *(torchrun if processes > 1 else []), str(script)]
     env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]

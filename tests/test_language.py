@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-import course_utils as cu
 from course_utils import positions
 from course_utils.data.prose import (
     IGNORE,
@@ -489,22 +488,7 @@ def test_what_is_written_is_what_is_drawn_behind_its_prompt():
         texts = generate_text(model, subwords, prompt, count=20, temperature=50.0, seed=3)
         assert texts == expected and all(text.startswith(prompt) for text in texts)
     greedy = generate_text(model, subwords, temperature=0)
-    assert generate_text(model, subwords, top_k=1) == greedy
-    plain = generate_text(rotary, subwords)
-    assert plain == generate_text(rotary, subwords, "", max_new=50, temperature=1.0, seed=0)
-
-
-# Learning ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", [GPT, BERT])
-def test_a_small_model_learns_a_small_text(kind):
-    subwords = Subwords(corpus(), size=60)
-    sentences = [subwords.sentence(text) for text in corpus()]
-    objective = next_token if kind is GPT else masked_token(len(subwords))
-    torch.manual_seed(0)
-    model = kind(len(subwords), **{**SMALL, "max_len": 32}, dropout=0.0)
-    trainer = cu.Trainer(language_model_loss(), epochs=60, lr=1e-2)
-    history = trainer.fit(model, TextLoader(sentences, objective, batch_size=9))
-    losses = [row["train_loss"] for row in history.rows]
-    assert losses[-1] < 0.5 * losses[0]
+    assert generate_text(model, subwords, top_k=1) == greedy and len(greedy) == 1
+    plain = generate_text(rotary, subwords, count=30)
+    given = {"max_new": 50, "temperature": 1.0, "seed": 0}
+    assert plain == generate_text(rotary, subwords, "", count=30, **given)

@@ -18,6 +18,7 @@ def test_bleu_is_the_geometric_mean_of_precisions_with_brevity():
     expected = math.exp(1 - 5 / 4) * math.sqrt((3 / 4) * (1 / 3))
     assert bleu([hypothesis], [reference], max_order=2) == pytest.approx(expected)
     assert bleu(["a b"], ["a c"], max_order=2) == 0
+    assert bleu(["il est calme ."], ["il est calme ."]) == pytest.approx(1)
 
 
 def test_bleu_takes_the_tokens_as_they_are():

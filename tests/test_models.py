@@ -171,19 +171,6 @@ def test_beams_repeat_their_sentence_and_go_on_from_each_other(model):
 
 
 @pytest.mark.parametrize("kind", [RecurrentTranslator, AttentionTranslator])
-def test_second_derivatives_of_the_recurrent_translators_are_right(kind):
-    model = kind(6, 7, embed_dim=3, hidden_dim=3).double().eval()
-    inputs = (SOURCE[:, :3] % 6, torch.tensor([3, 2, 1]), TARGET[:, :2] % 7)
-    bridge = model.bridge.weight.detach().requires_grad_()
-
-    def logits(weight):
-        weights = {"bridge.weight": weight}
-        return torch.func.functional_call(model, weights, inputs).sum(dim=(0, 1))
-
-    assert torch.autograd.gradgradcheck(logits, bridge)
-
-
-@pytest.mark.parametrize("kind", [RecurrentTranslator, AttentionTranslator])
 def test_a_sentence_of_length_zero_is_refused(kind):
     model = kind(20, 22, embed_dim=8, hidden_dim=12)
     with pytest.raises(ValueError, match="source_lens contains 0; each sentence needs at least 1"):

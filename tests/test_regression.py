@@ -28,15 +28,10 @@ def test_noise_has_the_mean_and_the_deviation_it_says():
 @pytest.mark.parametrize("draw", [noisy_sine, two_moons])
 def test_a_seed_fixes_the_data_and_leaves_the_global_generator_alone(draw):
     state = torch.get_rng_state()
-    first, again, other = (_tensors(draw(30, seed=seed)) for seed in (1, 1, 2))
+    drawn = (draw(30, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (one if isinstance(one, tuple) else (one.x, one.y) for one in drawn)
     assert torch.equal(torch.get_rng_state(), state)
-    for a, b in zip(first, again, strict=True):
-        assert torch.equal(a, b)
-    assert not torch.equal(first[0], other[0])
-
-
-def _tensors(data) -> tuple:
-    return data if isinstance(data, tuple) else (data.x, data.y)
+    assert all(map(torch.equal, first, again)) and not torch.equal(first[0], other[0])
 
 
 def test_two_moons_without_noise_lie_on_half_circles():

@@ -11,7 +11,7 @@ from course_utils.lessons.bahdanau_attention.links import (
 )
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
 from course_utils.lessons.sequence_to_sequence.word_maps import word_maps
-from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
+from course_utils.models.recurrent import AttentionTranslator
 
 
 @pytest.fixture(scope="module")
@@ -52,43 +52,26 @@ def test_references_hold_every_translation(world):
     assert world.references["go ."] == set(expected.split("|"))
 
 
-def test_maps_are_of_words_over_words_and_rows_sum_to_one(world, model):
-    pairs = world.test[:7]
-    maps = word_maps(model, pairs, world.source_vocab, world.target_vocab)
-    for pair, words in zip(pairs, maps, strict=True):
-        assert words.shape == (len(pair.target), len(pair.source))
-        assert_close(words.sum(dim=1), torch.ones(len(words)))
-
-
-def test_a_map_does_not_depend_on_the_batch_and_the_mode_is_kept(world, model):
+def test_maps_are_of_words_over_words_whatever_the_batch_and_the_mode_is_kept(world, model):
     model.train()
-    together = word_maps(model, world.test[:9], world.source_vocab, world.target_vocab)
-    alone = word_maps(model, world.test[:9], world.source_vocab, world.target_vocab, batch_size=1)
+    pairs, vocabularies = world.test[:9], (world.source_vocab, world.target_vocab)
+    together = word_maps(model, pairs, *vocabularies)
+    alone = word_maps(model, pairs, *vocabularies, batch_size=1)
     assert model.training
-    for one, other in zip(together, alone, strict=True):
+    for pair, one, other in zip(pairs, together, alone, strict=True):
+        assert one.shape == (len(pair.target), len(pair.source))
+        assert_close(one.sum(dim=1), torch.ones(len(one)))
         assert_close(one, other)
-
-
-def test_a_translator_without_attention_has_no_maps(world):
-    model = RecurrentTranslator(
-        len(world.source_vocab), len(world.target_vocab), embed_dim=8, hidden_dim=8
-    )
-    with pytest.raises(ValueError, match="no course_utils attention module"):
-        word_maps(model, world.test[:2], world.source_vocab, world.target_vocab)
 
 
 def test_every_word_has_a_link():
     weights = torch.tensor([[0.7, 0.3, 0.0], [0.6, 0.3, 0.1]])  # (target, source)
     assert links_both_ways(weights) == {(0, 0), (0, 1), (1, 0), (2, 1)}
+    assert links_of(weights) == {(0, 0), (0, 1)}
     weights = torch.rand(6, 4, generator=torch.Generator().manual_seed(0))
     links = links_both_ways(weights)
     assert {target for _, target in links} == set(range(6))
     assert {source for source, _ in links} == set(range(4))
-
-
-def test_links_are_where_each_target_token_looks_most():
-    weights = torch.tensor([[0.9, 0.1, 0.0], [0.2, 0.1, 0.7]])
-    assert links_of(weights) == {(0, 0), (2, 1)}
 
 
 def test_alignment_error_rate_by_hand():
