@@ -6,6 +6,7 @@ import io
 import itertools
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 import numpy as np
@@ -17,7 +18,7 @@ from PIL import Image
 
 import course_utils as cu
 from course_utils.figures import image_pixels, label_lines
-from course_utils.figures.picture import MAX_OFF
+from course_utils.figures.picture import MAX_SVG
 from course_utils.figures.style import CYCLE, FONTS, ROLES, fonts_css, tokens_css
 from course_utils.files import ROOT
 
@@ -84,9 +85,12 @@ def test_the_same_picture_has_the_same_bytes_whatever_the_session_s_settings():
         assert draw() == usual
 
 
-def embedded(html: str) -> Image.Image:
-    """The picture inside an HTML page."""
-    return Image.open(io.BytesIO(base64.b64decode(re.search(r"base64,([^\"]+)", html)[1])))
+def drawn(picture) -> str:
+    """The SVG that a notebook holds of it."""
+    image = BeautifulSoup(picture._repr_html_(), "html.parser").img
+    kind, data = image["src"].split(",")
+    assert kind == "data:image/svg+xml;base64"
+    return base64.b64decode(data).decode()
 
 
 def test_a_picture_displays_itself_once_as_html_with_its_alt_text(monkeypatch):
@@ -100,16 +104,58 @@ def test_a_picture_displays_itself_once_as_html_with_its_alt_text(monkeypatch):
     image = BeautifulSoup(data["text/html"], "html.parser").img
     assert image["alt"] == 'Weights: "the" sees <itself>'
     assert (image["width"], image["height"]) == ("768", "288")
-    assert image["src"].startswith("data:image/png;base64,")
+    assert "max-width:100%" in image["style"]
+    assert ElementTree.fromstring(drawn(picture)).get("viewBox") == "0 0 768 288"
 
 
-def test_a_picture_is_shown_twice_as_sharp_and_takes_less_than_its_plain_png():
-    picture = cu.show_heatmaps(torch.rand(4, 9, 9), alt="Four random maps")
-    seen = embedded(picture._repr_html_())
-    assert seen.size == tuple(2 * side for side in picture.canvas.get_width_height())
-    plain = picture.pixels(dpi=192)
-    assert np.abs(np.asarray(seen.convert("RGB"), int) - np.asarray(plain, int)).max() <= MAX_OFF
-    assert len(picture._repr_html_()) < 4 / 3 * len(picture.png(dpi=192))
+def test_what_is_drawn_has_the_page_s_colors_and_words_as_words():
+    picture, ax = cu.subplots(alt="A line, a dot and a map")
+    ax.plot([0, 1], [0, 1], label="α → β")
+    ax.plot([0.5], [0.5], "o", color="black")
+    ax.set_title("one & two", fontsize=12)
+    label_lines(ax)
+    svg = drawn(picture)
+    words = {
+        "".join(text.itertext()): text
+        for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    }
+    assert {"one & two", "α → β", "0.5"} <= words.keys()
+    assert all(float(text.get("textLength", 1)) > 0 for text in words.values())
+    painted = set(re.findall(r'(?:fill|stroke)="([^"]+)"', svg))
+    assert painted == {"none", *(f"var(--cu-{role})" for role in ("ink", "muted", "key"))}
+    for role in ("ink", "muted", "key"):
+        assert f"--cu-{role}:light-dark({','.join(ROLES[role])})" in svg
+
+
+def test_cells_of_a_map_are_as_opaque_as_their_weights():
+    weights = torch.tensor([[0.0, 0.25], [0.5, 1.0]])
+    svg = drawn(cu.show_heatmaps(weights, alt="Four cells", annotate=True))
+    cells = re.search(r'<g fill="var\(--cu-heat\)"[^>]*>(.*?)</g>', svg)[1]
+    found = {float(o): d for o, d in re.findall(r'fill-opacity="([^"]+)" d="([^"]+)"', cells)}
+    assert sorted(found) == pytest.approx([0.25, 0.5, 1.0], abs=0.02)
+    assert found[1.0] == "M1 1h1v1h-1z", "the lower right one"
+
+
+def test_large_maps_and_photos_are_pixels_and_too_large_pictures_too():
+    many = drawn(cu.show_heatmaps(torch.rand(50, 50), alt="Many cells"))
+    assert many.count("<mask") == 1 and "var(--cu-heat)" in many
+    photo = drawn(cu.show_images(torch.rand(1, 3, 8, 8), alt="Eight by eight"))
+    (image,) = re.findall(r'href="data:image/png;base64,([^"]+)"', photo)
+    assert Image.open(io.BytesIO(base64.b64decode(image))).size == (8, 8)
+    picture, ax = cu.subplots(alt="A thousand dots")
+    ax.scatter(*torch.rand(2, 1000), alpha=0.5)
+    assert "data:image/png" in picture._repr_html_() and len(picture.svg()) > MAX_SVG
+
+
+def test_ids_differ_from_picture_to_picture():
+    def ids(high):
+        picture, ax = cu.subplots(alt="A line cut off")
+        ax.plot([0, 1], [0, high])
+        ax.set_ylim(0, 1)
+        return set(re.findall(r'id="([^"]+)"', picture.svg()))
+
+    assert ids(2) and not ids(2) & ids(3)
+    assert ids(2) == ids(2)
 
 
 def test_nbval_compares_alt_text_and_size_and_not_the_pixels(request):

@@ -10,6 +10,7 @@ from matplotlib.colorbar import Colorbar
 from matplotlib.image import AxesImage
 
 from course_utils.figures.picture import MAX_WIDTH, ArrayLike, Picture, subplots, to_numpy
+from course_utils.figures.style import COLORS
 
 
 def heatmap(
@@ -23,7 +24,7 @@ def heatmap(
     title: str | None = None,
     vmin: float = 0.0,
     vmax: float = 1.0,
-    cmap: str = "Blues",
+    cmap: str = "heat",
     annotate: bool = False,
 ) -> AxesImage:
     """Draw one map on given axes: queries downwards, keys to the right.
@@ -46,14 +47,21 @@ def heatmap(
     for name, labels, count in (("queries", queries, len(matrix)), ("keys", keys, matrix.shape[1])):
         if labels is not None and len(labels) != count:
             raise ValueError(f"{name} has {len(labels)} labels; the matrix needs {count}")
+    square = max(matrix.shape) <= 3 * min(matrix.shape)
     image = ax.imshow(
-        matrix, cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto", interpolation="nearest"
+        matrix,
+        cmap=cmap,
+        vmin=vmin,
+        vmax=vmax,
+        aspect="equal" if square else "auto",
+        interpolation="nearest",
     )
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     if keys is not None:
+        slanted: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
         ax.set_xticks(
-            range(len(keys)), keys, rotation=45 if len("".join(map(str, keys))) > 30 else 0
+            range(len(keys)), keys, **slanted if len("".join(map(str, keys))) > 30 else {}
         )
     if queries is not None:
         ax.set_yticks(range(len(queries)), queries)
@@ -65,9 +73,8 @@ def heatmap(
 
 def _write_values(ax: Axes, matrix: np.ndarray, vmin: float, vmax: float) -> None:
     for (row, column), value in np.ndenumerate(matrix):
-        # Blues has 4.4 : 1 against white and 4.8 : 1 against black there.
-        color = "white" if (value - vmin) / (vmax - vmin) > 0.7 else "black"
-        ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=color)
+        color = COLORS["paper" if (value - vmin) / (vmax - vmin) > 0.6 else "ink"]
+        ax.text(column, row, f"{value:.2f}", ha="center", va="center", color=color)
 
 
 def show_heatmaps(
@@ -81,7 +88,7 @@ def show_heatmaps(
     ylabel: str = "Queries",
     vmin: float = 0.0,
     vmax: float = 1.0,
-    cmap: str = "Blues",
+    cmap: str = "heat",
     annotate: bool = False,
     width: float | None = None,
     height: float | None = None,
@@ -125,6 +132,8 @@ def show_heatmaps(
     if keys is not None and _crowded(keys, 72 * (width - 1.2) / columns / num_keys):
         for ax in axes.flat:
             ax.tick_params(axis="x", labelsize=8)
+    if annotate:
+        return picture  # the numbers say it
     bar = picture.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
     bar.outline.set_visible(False)
     _name_ends(bar, matrices, vmin, vmax)

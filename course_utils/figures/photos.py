@@ -8,7 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
 from course_utils.figures.picture import MAX_WIDTH, ArrayLike, Picture, subplots, to_numpy
-from course_utils.figures.style import COLORS
+
+PHOTO = "#FF8C2E"
+"""The color of weights over an image, which is the same on light and dark pages, as the image is."""
 
 
 def show_images(
@@ -105,6 +107,6 @@ def overlay_colors(weights: ArrayLike, *, vmax: float, opacity: float = 0.75) ->
     """(rows, columns) weights → (rows, columns, 4): orange, the more opaque the larger the weight."""
     weights = to_numpy(weights)
     colors = np.empty((*weights.shape, 4))
-    colors[..., :3] = mpl.colors.to_rgb(COLORS["orange"])
+    colors[..., :3] = mpl.colors.to_rgb(PHOTO)
     colors[..., 3] = opacity * np.clip(weights / vmax, 0, 1)
     return colors

@@ -1,15 +1,16 @@
 """A picture: a matplotlib figure that displays itself, sharp, with an alt text.
 
-**How it is shown.** As HTML, `<img alt="…" src="data:image/png;base64,…">`, and nothing else: JupyterLab reads no alt
-text from an image output's metadata. Lab, trusted or not, nbviewer, Colab and the book show such an image as it is.
-GitHub draws notebooks as nbconvert does, HTML before PNG, with images inside the page; a PNG output beside the HTML
-would double the notebook and be shown by none of them. nbval compares HTML; `tests/nbval_sanitize.cfg` takes the
-pixels out of it, which differ from one processor to the next, and leaves the alt text in.
+**How it is shown.** As HTML, `<img alt="…" src="data:image/svg+xml;base64,…">`, and nothing else: JupyterLab reads no
+alt text from an image output's metadata. Lab, trusted or not, nbviewer and Colab show such an image as it is. GitHub
+draws notebooks as nbconvert does, HTML before images, with those inside the page, and takes SVG out that is written
+into it. nbval compares HTML; `tests/nbval_sanitize.cfg` takes out what is drawn, which differs from one processor to
+the next, and leaves the alt text in. The book writes the SVG into its pages, where it has their fonts and colors.
 
-**On which ground.** On white, whatever the theme: the words in it are black.
+**On which ground.** On the page's, in the page's colors, as `svg` writes it. What is shown as pixels is on white.
 """
 
 import base64
+import contextlib
 import functools
 import io
 from collections.abc import Callable, Sequence
@@ -25,12 +26,16 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from course_utils.figures.style import STYLE
+from course_utils.figures.svg import standalone, svg
 
 MAX_WIDTH = 9.0
 """Inches; at 96 dots per inch 864 pixels, which fit the text column of Lab and of the book."""
 
 SHARPNESS = 2
 """Pixels of a displayed picture in each direction, for one of the page: what a fine screen can show."""
+
+MAX_SVG = 60_000
+"""Bytes: a picture of more is shown as pixels."""
 
 MAX_OFF = 24
 """By how much of 255 a color may change unseen."""
@@ -54,6 +59,7 @@ class PictureAxes(Axes):
         with mpl.rc_context(STYLE):
             super().__init__(*args, **options)
         self.tick_params(labelsize=STYLE["xtick.labelsize"])  # also of ticks that come later
+        self.locator_params(nbins=4)
 
 
 for _name in (
@@ -106,8 +112,17 @@ class Picture(Figure):
         self.pixels(dpi=dpi).save(buffer, "PNG", compress_level=6)
         return buffer.getvalue()
 
+    def svg(self) -> str:
+        """The picture as SVG in the page's colors, for a page that has them."""
+        with mpl.rc_context(STYLE):
+            return svg(self)
+
     def _repr_html_(self) -> str:
-        """The picture at `SHARPNESS` times its displayed size, with at most 256 colors, which keeps it small."""
+        """As SVG with its colors, or, where that is large or cannot be, as PNG at `SHARPNESS` times the size."""
+        with contextlib.suppress(NotImplementedError):
+            data = standalone(self.svg()).encode()
+            if len(data) <= MAX_SVG:
+                return image_tag(data, self.alt, *self.canvas.get_width_height(), kind="svg+xml")
         buffer = io.BytesIO()
         fewer_colors(self.pixels(dpi=SHARPNESS * self.dpi)).save(buffer, "PNG", optimize=True)
         return image_tag(buffer.getvalue(), self.alt, *self.canvas.get_width_height())
@@ -152,7 +167,8 @@ def image_tag(
         style: more CSS.
     """
     source = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
-    look = f"max-width:100%;height:auto;background:#fff;border-radius:6px;{style}"
+    ground = "background:#fff;border-radius:6px;" if kind == "png" else ""
+    look = f"max-width:100%;height:auto;{ground}{style}"
     said = escape(" ".join(alt.split()))
     return f'<img alt="{said}" src="{source}" width="{width}" height="{height}" style="{look}">'
 

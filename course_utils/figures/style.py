@@ -4,11 +4,14 @@ Pictures, drawings, live models and the book's pages read these and no others: w
 """
 
 import base64
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from cycler import cycler
-from matplotlib import font_manager
+from matplotlib import colormaps, font_manager, ft2font
+from matplotlib.colors import ListedColormap, to_rgba
 
 FONTS = Path(__file__).with_name("fonts")
 
@@ -51,6 +54,19 @@ FACES = {  # file → family, style, weights
 for _font in sorted(FONTS.glob("*.ttf")):
     font_manager.fontManager.addfont(str(_font))
 
+HEAT = ListedColormap([to_rgba(COLORS["heat"], level) for level in np.linspace(0, 1, 65)], "heat")
+SIGNS = ListedColormap(
+    [
+        to_rgba(COLORS["query" if level < 0 else "key"], abs(level))
+        for level in np.linspace(-1, 1, 65)
+    ],
+    "signs",
+)
+"""From the page's ground to dark; and from *query* over the ground to *key*, for numbers of both signs."""
+
+for _map in (HEAT, SIGNS):
+    colormaps.register(_map, force=True)
+
 STYLE: dict[Any, Any] = {
     "figure.dpi": 96, "figure.facecolor": "white", "font.family": ["Inter", "DejaVu Sans"],
     "font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "xtick.labelsize": 9, "ytick.labelsize": 9,
@@ -60,13 +76,9 @@ STYLE: dict[Any, Any] = {
     "xtick.major.width": 0.6, "ytick.major.width": 0.6, "xtick.major.size": 3, "ytick.major.size": 3,
     "axes.spines.top": False, "axes.spines.right": False,
     "axes.prop_cycle": cycler(color=[COLORS[name] for name in CYCLE]),
-    "legend.frameon": False, "legend.fontsize": 9, "lines.linewidth": 1.6, "image.cmap": "Blues",
+    "legend.frameon": False, "legend.fontsize": 9, "lines.linewidth": 1.6, "image.cmap": "heat",
 }  # fmt: skip
 """matplotlib's settings while something is added to a picture, and while it is drawn: nine points are twelve pixels."""
-
-OLD = {"blue": "key", "vermilion": "query", "green": "value", "purple": "plum", "orange": "wrong",
-       "sky": "key", "gray": "line", "yellow": "wash"}  # fmt: skip
-COLORS |= {old: COLORS[role] for old, role in OLD.items()}
 
 
 def tokens_css() -> str:
@@ -85,3 +97,22 @@ def fonts_css() -> str:
         face % (*about, base64.b64encode((FONTS / f"{name}.woff2").read_bytes()).decode())
         for name, about in FACES.items()
     )
+
+
+@cache
+def _faces() -> list[ft2font.FT2Font]:
+    paths = (FONTS / "Inter-Regular.ttf", font_manager.findfont("DejaVu Sans"))
+    faces = [ft2font.FT2Font(str(path)) for path in paths]
+    for face in faces:
+        face.set_size(1000, 72)
+    return faces
+
+
+@cache
+def width_of(text: str) -> float:
+    """The width of a line in *Inter*, for a size of 1; a letter that it has not is as wide as DejaVu's."""
+    width = 0.0
+    for letter in map(ord, text):
+        face = next((face for face in _faces() if face.get_char_index(letter)), _faces()[-1])
+        width += face.load_char(letter, flags=ft2font.LoadFlags.NO_HINTING).horiAdvance
+    return width / 64_000

@@ -250,12 +250,12 @@ shapes(
 cu.Drawing(
     "column minus row equals result",
     nodes={
-        "column": cu.Cells(3, 1, "column", shape="(3, 1)", values=line[:, None], color="sky"),
+        "column": cu.Cells(3, 1, "column", shape="(3, 1)", values=line[:, None], color="query"),
         "minus": cu.Note("−"),
-        "row": cu.Cells(1, 3, "row", shape="(1, 3)", values=line[None, :], color="orange"),
+        "row": cu.Cells(1, 3, "row", shape="(1, 3)", values=line[None, :], color="key"),
         "equals": cu.Note("="),
         "result": cu.Cells(
-            3, 3, "each with each", shape="(3, 3)", color="green",
+            3, 3, "each with each", shape="(3, 3)", color="wash",
             values=line[:, None] - line[None, :],
         ),
     },
@@ -512,9 +512,9 @@ answers = nearer @ values
 tensors = {
     name: cu.Cells(*it.shape, name, shape=f"{tuple(it.shape)}", values=it, color=color)
     for name, it, color in [
-        ("weights", nearer, "yellow"),
-        ("values", values, "green"),
-        ("answers", answers, "sky"),
+        ("weights", nearer, "key"),
+        ("values", values, "value"),
+        ("answers", answers, "value"),
     ]
 }
 cu.Drawing(

@@ -159,15 +159,15 @@ cu.Drawing(
     """,
     nodes={
         "q": cu.Cells(
-            1, 2, "query", shape="(1, 2)", color="sky",
+            1, 2, "query", shape="(1, 2)", color="query",
             values=[[f"{x:.2g}" for x in kitten[0].tolist()]],
         ),
         "k": cu.Cells(
-            names, 2, "keys", shape=f"({len(names)}, 2)", color="orange",
+            names, 2, "keys", shape=f"({len(names)}, 2)", color="key",
             values=[[f"{x:.2g}" for x in key] for key in keys.tolist()],
         ),
         "v": cu.Cells(
-            names, 1, "values", shape=f"({len(names)},)", color="green",
+            names, 1, "values", shape=f"({len(names)},)", color="value",
             values=[[f"{v:g}"] for v in values.tolist()],
         ),
         "score": cu.Box("score: −½ distance², for each key"),
@@ -177,12 +177,12 @@ cu.Drawing(
         ),
         "norm": cu.Box("scale and normalize: softmax(a / T)"),
         "A": cu.Cells(
-            1, len(names), "weights", shape=f"(1, {len(names)})", color="yellow",
+            1, len(names), "weights", shape=f"(1, {len(names)})", color="key",
             values=[[f"{w:.3f}" for w in each["weight α"]]],
         ),
         "mix": cu.Box("mix: weights × values, summed"),
         "out": cu.Cells(
-            1, 1, "answer", shape="(1,)", color="green",
+            1, 1, "answer", shape="(1,)", color="value",
             values=[[f"{steps.loc['sum', 'α × years']:.2f}"]],
         ),
     },
@@ -457,9 +457,9 @@ fig, (left, right) = cu.subplots(
     "staircases beside it; average is a flat line. Right: the softmax answer at each point of the plane "
     "in shades, with lines of equal answers, and the walk as a dashed line.",
 )  # fmt: skip
-looks = {"nearest": ("vermilion", "--"), f"top-{k}": ("green", "-."), "average": ("gray", ":")}
+looks = {"nearest": ("wrong", "--"), f"top-{k}": ("plum", "-."), "average": ("line", ":")}
 soft = list(walked)[0]
-left.plot(stride[:, 0], walked[soft], color=cu.COLORS["blue"], linewidth=2.6, label=soft)
+left.plot(stride[:, 0], walked[soft], color=cu.COLORS["key"], linewidth=2.6, label=soft)
 for name, (color, style) in looks.items():
     left.plot(stride[:, 0], walked[name], style, color=cu.COLORS[color], linewidth=1.4, label=name)
 left.set(xlabel=f"from kitten (0) to {names[-1]} (1)", ylabel="answer (years)")
@@ -467,12 +467,12 @@ left.legend(loc="upper left")
 answers = look_up(grid, keys, values, T_soft).reshape(81, 81).T
 image = right.imshow(
     answers, origin="lower", aspect="auto", interpolation="bilinear",
-    extent=(-0.1, 1.1, -0.1, 1.1), cmap="Blues",
+    extent=(-0.1, 1.1, -0.1, 1.1), cmap="heat",
     vmin=values.min().item(), vmax=max(values.max(), values.min() + 1).item(),
 )  # fmt: skip
 right.contour(answers, 8, extent=(-0.1, 1.1, -0.1, 1.1), colors="0.45", linewidths=0.5)
 right.plot(*path.T, color="black", linewidth=1, linestyle="--")
-right.plot(*keys.T, "o", color=cu.COLORS["vermilion"], markersize=5)
+right.plot(*keys.T, "o", color=cu.COLORS["key"], markersize=5)
 for name, place in zip(names, keys.tolist(), strict=True):
     look = {
         "fontsize": 9,
@@ -550,9 +550,9 @@ fig, axes = cu.subplots(
 )  # fmt: skip
 for ax, (title, dots) in zip(axes, spots.items(), strict=True):
     ax.fill([0, 30, 10], [0, 10, 20], color="0.93", zorder=0)
-    ax.scatter(*dots.T, s=5, color=cu.COLORS["blue"], alpha=0.7, zorder=1)
+    ax.scatter(*dots.T, s=5, color=cu.COLORS["key"], alpha=0.7, zorder=1)
     ax.plot(*corners[[0, 1, 2, 0]].T, color="black", linewidth=1.2, linestyle="--", zorder=2)
-    ax.plot(*corners.T, "D", color=cu.COLORS["vermilion"], markersize=7, zorder=3)
+    ax.plot(*corners.T, "D", color=cu.COLORS["value"], markersize=7, zorder=3)
     ax.plot(0, 0, "k+", markersize=9)
     ax.set(xlim=(-0.4, 5), ylim=(-0.4, 5), xlabel="first coordinate", title=title, aspect="equal")
 axes[0].set_ylabel("second coordinate")

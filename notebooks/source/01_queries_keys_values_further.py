@@ -145,7 +145,7 @@ exact, half = slopes.values()
 ax.plot(gaps, exact, label="double precision")
 shown = [(gap, one) for gap, one in zip(gaps.tolist(), half, strict=True) if one > 0]
 ax.plot(*zip(*shown, strict=True), "--", label="half precision")
-ax.plot(*shown[-1], "o", color=cu.COLORS["vermilion"], markersize=7)
+ax.plot(*shown[-1], "o", color=cu.COLORS["query"], markersize=7)
 ax.text(shown[-1][0] + 0.4, shown[-1][1] * 2, "beyond: exactly 0", va="bottom")
 ax.set(yscale="log", xlabel="gap Δ of the two scores", ylabel="largest slope ∂α/∂a")
 ax.legend(loc="lower left")

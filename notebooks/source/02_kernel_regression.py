@@ -77,16 +77,16 @@ fig, ax = cu.subplots(
     "dotted horizontal line marks their mean; a vertical line at x = 2.95 carries a question mark.",
     width=7, height=3,
 )  # fmt: skip
-ax.plot(x, y, "o", color=cu.COLORS["blue"], markersize=5)
+ax.plot(x, y, "o", color=cu.COLORS["key"], markersize=5)
 ax.hlines(y.mean(), -0.1, 5, linestyle=":", color="0.3")
 ax.text(5.05, y.mean(), "mean", va="center", color="0.3")
-ax.axvline(2.95, color=cu.COLORS["vermilion"], linewidth=1.2)
-ax.text(3.0, y.max() + 0.3, "?", fontsize=16, color=cu.COLORS["vermilion"], va="center")
+ax.axvline(2.95, color=cu.COLORS["query"], linewidth=1.2)
+ax.text(3.0, y.max() + 0.3, "?", fontsize=16, color=cu.COLORS["query"], va="center")
 ax.set(xlabel="x", ylabel="y", xlim=(-0.1, 5.4), ylim=(y.min() - 0.3, y.max() + 0.7))
 fig
 
 # %% [markdown]
-# By eye, you would look at the points around the red line, and so will we.
+# By eye, you would look at the points around the line, and so will we.
 # Lay a **window** over the query: a bump that is 1 at the query and falls off to both sides.
 # Such a bump is called a **kernel**.
 # Each point counts as much as the bump is high above it.
@@ -176,16 +176,16 @@ cu.Drawing(
     f         f         f
     """,
     nodes={
-        "q": cu.Cells(1, 1, "query", shape="(1,)", values=[[1]], color="sky"),
-        "k": cu.Cells(1, 3, "keys", shape="(3,)", values=[[0, 1, 3]], color="orange"),
-        "v": cu.Cells(1, 3, "values", shape="(3,)", values=[[2, 3, 7]], color="green"),
+        "q": cu.Cells(1, 1, "query", shape="(1,)", values=[[1]], color="query"),
+        "k": cu.Cells(1, 3, "keys", shape="(3,)", values=[[0, 1, 3]], color="key"),
+        "v": cu.Cells(1, 3, "values", shape="(3,)", values=[[2, 3, 7]], color="value"),
         "distance": cu.Box("distances: q − k", shape="(1, 3)"),
         "kernel": cu.Box("kernel: exp(−½ (distance / σ)²)"),
         "K": cu.Cells(1, 3, "kernel", shape="(1, 3)", values=bumps),
         "norm": cu.Box("normalize: divide by the sum"),
-        "A": cu.Cells(1, 3, "weights", shape="(1, 3)", values=shares, color="yellow"),
+        "A": cu.Cells(1, 3, "weights", shape="(1, 3)", values=shares, color="key"),
         "mix": cu.Box("mix: weights × values, summed"),
-        "f": cu.Cells(1, 1, "answer", shape="(1,)", values=[["2.963"]], color="green"),
+        "f": cu.Cells(1, 1, "answer", shape="(1,)", values=[["2.963"]], color="value"),
     },
     arrows=["q, k -> distance -> kernel -> K -> norm -> A -> mix -> f", "v -> mix"],
     alt="The query 1 and the keys 0, 1, 3 have distances; the kernel turns these into 0.607, 1 and "
@@ -247,7 +247,7 @@ fig, (left, right) = cu.subplots(
 left.plot(x, y, "o", color="0.65", markersize=4)
 left.plot(places, truth, "--", color="black", linewidth=1.3, label="true curve")
 fitted = kernel_regression(places, x, y, window)
-left.plot(places, fitted, color=cu.COLORS["vermilion"], label=f"fit, σ = {window:g}")
+left.plot(places, fitted, color=cu.COLORS["query"], label=f"fit, σ = {window:g}")
 left.set(xlabel="x", ylabel="y", title=f"squared error {error(fitted):.2f}")
 left.legend(loc="lower right")
 matrix = attention_weights(places, x, window)
@@ -338,7 +338,7 @@ for ax, width, name in zip(
 ):
     some = torch.stack([kernel_regression(places, d.x, d.y, width) for d in draws])
     ax.plot(places, some[:20].T, color="0.75", linewidth=0.7)
-    ax.plot(places, some.mean(0), color=cu.COLORS["vermilion"])
+    ax.plot(places, some.mean(0), color=cu.COLORS["query"])
     ax.plot(places, truth, "--", color="black", linewidth=1.3)
     ax.set(title=f"σ = {width:g}: {name}", xlabel="x")
 axes[0].set_ylabel("y")
@@ -633,8 +633,8 @@ for ax, (form, degrees) in zip(axes, shown, strict=True):
     square, W, _ = looks[form, degrees, 0]
     alpha = cu.kernel_weights(torch.ones(1, 2) @ W, square @ W)[0]
     ax.plot(*square.T, ".", color="0.6", markersize=3)
-    ax.scatter(*square.T, s=1500 * alpha, color=cu.COLORS["blue"], alpha=0.55, linewidths=0)
-    ax.plot(1, 1, "+", color=cu.COLORS["vermilion"], markersize=13, markeredgewidth=2)
+    ax.scatter(*square.T, s=1500 * alpha, color=cu.COLORS["key"], alpha=0.55, linewidths=0)
+    ax.plot(1, 1, "+", color=cu.COLORS["query"], markersize=13, markeredgewidth=2)
     title = f"{form}, wave at {degrees}°\n{1 / alpha.square().sum():.0f} keys used"
     ax.set(title=title, xlabel="x₁", aspect="equal")
     ax.set(xticks=[0, 1, 2], yticks=[0, 1, 2])

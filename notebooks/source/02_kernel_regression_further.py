@@ -72,11 +72,11 @@ fig, axes = cu.subplots(
     "left edge, constant a flat line, triangular and Epanechnikov smooth and near the true curve.",
 )  # fmt: skip
 for name, above, below in zip(KERNELS, *axes, strict=True):
-    above.plot(u, kernel_values(u, kernel=name), color=cu.COLORS["blue"])
+    above.plot(u, kernel_values(u, kernel=name), color=cu.COLORS["key"])
     above.set(title=name, xticks=[-2, -1, 0, 1, 2])
     below.plot(forty.x, forty.y, "o", color="0.7", markersize=3)
     below.plot(places, truth, "--", color="black", linewidth=1.2)
-    below.plot(places, fits[name], color=cu.COLORS["vermilion"])
+    below.plot(places, fits[name], color=cu.COLORS["query"])
     below.set(xlabel="x")
 axes[0, 0].set_ylabel("K(u)")
 axes[1, 0].set_ylabel("y")
@@ -540,10 +540,10 @@ fig, axes = cu.subplots(
 for ax, width in zip(axes, (0.03, 0.2, 1.0), strict=True):
     chance = cu.nadaraya_watson(plane, points, one_hot, width=width)[:, 1].reshape(62, 45).T
     image = ax.imshow(
-        chance, origin="lower", extent=(-1.8, 2.8, -1.4, 1.9), aspect="auto", cmap="RdBu", vmin=0, vmax=1, alpha=0.35
+        chance, origin="lower", extent=(-1.8, 2.8, -1.4, 1.9), aspect="auto", cmap="signs", vmin=0, vmax=1, alpha=0.35
     )  # fmt: skip
     ax.contour(across, up, chance, levels=[0.5], colors="black", linewidths=1.2)
-    for label, marker, color in ((0, "o", "vermilion"), (1, "^", "blue")):
+    for label, marker, color in ((0, "o", "query"), (1, "^", "key")):
         ax.plot(*points[classes == label].T, marker, color=cu.COLORS[color], markersize=3)
     ax.set(title=f"σ = {width:g}", xlabel="first coordinate")
 axes[0].set_ylabel("second coordinate")
@@ -614,7 +614,7 @@ titles = (
 for ax, fit, title in zip(axes, (gaps, zeros), titles, strict=True):
     ax.plot(forty.x, forty.y, "o", color="0.7", markersize=4)
     ax.plot(places, truth, "--", color="black", linewidth=1.2)
-    ax.plot(places, fit, color=cu.COLORS["vermilion"])
+    ax.plot(places, fit, color=cu.COLORS["query"])
     ax.set(title=title, xlabel="x")
 axes[0].set_ylabel("y")
 fig

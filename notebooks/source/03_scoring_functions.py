@@ -388,15 +388,15 @@ cu.Drawing(
     O      O      O
     """,
     nodes={
-        "Q": cu.Cells(2, 4, "queries", shape="(n, d)", color="sky"),
-        "K": cu.Cells(3, 4, "keys", shape="(m, d)", color="orange"),
-        "V": cu.Cells(3, 2, "values", shape="(m, d_v)", color="green"),
+        "Q": cu.Cells(2, 4, "queries", shape="(n, d)", color="query"),
+        "K": cu.Cells(3, 4, "keys", shape="(m, d)", color="key"),
+        "V": cu.Cells(3, 2, "values", shape="(m, d_v)", color="value"),
         "score": cu.Box("score: each query times each key", shape="(n, m)"),
         "scale": cu.Box("scale: divide by √d"),
         "norm": cu.Box("normalize: softmax over the keys"),
-        "A": cu.Cells(2, 3, "weights", shape="(n, m)", color="yellow"),
+        "A": cu.Cells(2, 3, "weights", shape="(n, m)", color="wash"),
         "mix": cu.Box("mix: weights times values"),
-        "O": cu.Cells(2, 2, "outputs", shape="(n, d_v)", color="green"),
+        "O": cu.Cells(2, 2, "outputs", shape="(n, d_v)", color="value"),
     },
     arrows=["Q, K -> score -> scale -> norm -> A -> mix -> O", "V -> mix"],
     alt="Scaled dot-product attention: n queries and m keys of d numbers give n times m scores; these "
@@ -500,7 +500,7 @@ fig, axes = cu.subplots(
     "unscaled it collapses. By the query: scaled flat, unscaled first larger, then it collapses, "
     "with a very wide band.",
 )  # fmt: skip
-for score, color, line in (("q·k/√d", "blue", "s--"), ("q·k", "vermilion", "o-")):
+for score, color, line in (("q·k/√d", "key", "s--"), ("q·k", "query", "o-")):
     part, color = reactions.loc[score], cu.COLORS[color]
     axes[0].semilogx(part.index, part["bits"], line, color=color, markersize=4)
     for ax, of in zip(axes[1:], ("∂α/∂a", "∂α/∂q"), strict=True):

@@ -135,7 +135,7 @@ print(f"both: shape {tuple(both.shape)}, permitted pairs {pairs}")
 print("package:", torch.equal(both, cu.padding_mask(lens, 4) & cu.causal_mask(4)))
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-ones = {"color": "blue", "cell": 24}
+ones = {"color": "key", "cell": 24}
 cu.Drawing(
     "P and C is B",
     nodes={
@@ -543,16 +543,16 @@ cu.Drawing(
         "q": cu.Box("project: x W_Q"),
         "k": cu.Box("project: z W_K"),
         "v": cu.Box("project: z W_V"),
-        "Q": cu.Cells(2, 3, "Q", shape="(b, n, d)", color="sky", sheets=2),
-        "K": cu.Cells(4, 3, "K", shape="(b, m, d)", color="orange", sheets=2),
-        "V": cu.Cells(4, 3, "V", shape="(b, m, e)", color="green", sheets=2),
-        "M": cu.Cells(1, 4, "mask", shape="(b, 1 or n, m)", color="yellow", sheets=2),
+        "Q": cu.Cells(2, 3, "Q", shape="(b, n, d)", color="query", sheets=2),
+        "K": cu.Cells(4, 3, "K", shape="(b, m, d)", color="key", sheets=2),
+        "V": cu.Cells(4, 3, "V", shape="(b, m, e)", color="value", sheets=2),
+        "M": cu.Cells(1, 4, "mask", shape="(b, 1 or n, m)", color="line", sheets=2),
         "score": cu.Box("score: Q K^T", shape="(b, n, m)"),
         "scale": cu.Box("scale: / √d"),
         "mask": cu.Box("mask: forbidden → −∞"),
         "norm": cu.Box("normalize: softmax over the keys"),
         "mix": cu.Box("mix: weights × V", shape="(b, n, e)"),
-        "Y": cu.Cells(2, 3, "answers", shape="(b, n, e)", color="green", sheets=2),
+        "Y": cu.Cells(2, 3, "answers", shape="(b, n, e)", color="value", sheets=2),
     },
     arrows=["q -> Q", "k -> K", "v -> V", "Q, K -> score -> scale -> mask -> norm -> mix -> Y",
             "V -> mix", "M -> mask"],

@@ -154,9 +154,9 @@ cu.Drawing(
     """,
     nodes={
         "h0": cu.Note("h_0 = 0"),
-        **{f"s{t}": cu.Box("tanh", color="yellow") for t in (1, 2, 3)},
+        **{f"s{t}": cu.Box("tanh", color="wash") for t in (1, 2, 3)},
         **{f"h{t}": cu.Note(f"h_{t}") for t in (1, 2, 3)},
-        **{f"x{t}": cu.Cells(1, 3, f"x_{t}", color="sky", **cells) for t in (1, 2, 3)},
+        **{f"x{t}": cu.Cells(1, 3, f"x_{t}", color="line", **cells) for t in (1, 2, 3)},
         **{f"w{t}": cu.Note(word) for t, word in enumerate(("i'm", "home", "."), 1)},
     },
     arrows=["h0 -> s1 -> h1 -> s2 -> h2 -> s3 -> h3",
@@ -193,14 +193,14 @@ cu.Drawing(
     new   new     new
     """,
     nodes={
-        "x": cu.Cells(1, 3, "x: word", color="sky", **cells),
-        "h": cu.Cells(1, 3, "h: old state", color="orange", **cells),
+        "x": cu.Cells(1, 3, "x: word", color="line", **cells),
+        "h": cu.Cells(1, 3, "h: old state", color="plum", **cells),
         "reset": cu.Box("reset gate r"),
         "update": cu.Box("update gate z"),
         "seen": cu.Box("r ⊙ (h U_n)"),
         "prop": cu.Box("tanh(x W_n + …): proposal n"),
-        "mix": cu.Box("mix: (1 − z) ⊙ n + z ⊙ h", color="yellow"),
-        "new": cu.Cells(1, 3, "h': new state", color="orange", **cells),
+        "mix": cu.Box("mix: (1 − z) ⊙ n + z ⊙ h", color="wash"),
+        "new": cu.Cells(1, 3, "h': new state", color="plum", **cells),
     },
     arrows=["x, h -> reset", "x, h -> update", "reset -> seen -> prop -> mix -> new",
             "update -> mix", "h -> mix"],
@@ -271,14 +271,14 @@ cu.Drawing(
     src   .      .
     """,
     nodes={
-        "src": cu.Box("source embedding", shape="(batch, source, 64)", color="sky"),
-        "E": cu.Box("encoder: GRU, both directions", shape="last states (2, batch, 96)", color="yellow"),
-        "C": cu.Cells(1, 6, "context c", shape="(batch, 192)", color="orange", cell=16),
+        "src": cu.Box("source embedding", shape="(batch, source, 64)", color="line"),
+        "E": cu.Box("encoder: GRU, both directions", shape="last states (2, batch, 96)", color="wash"),
+        "C": cu.Cells(1, 6, "context c", shape="(batch, 192)", color="plum", cell=16),
         "bridge": cu.Box("bridge: linear, tanh", shape="(1, batch, 96)"),
-        "D": cu.Box("decoder: GRU", shape="(batch, steps, 96)", color="yellow"),
-        "tin": cu.Box("target embedding", shape="(batch, steps, 64)", color="sky"),
+        "D": cu.Box("decoder: GRU", shape="(batch, steps, 96)", color="wash"),
+        "tin": cu.Box("target embedding", shape="(batch, steps, 64)", color="line"),
         "combine": cu.Box("combine: linear, tanh", shape="(batch, steps, 64)"),
-        "out": cu.Box("output: linear", shape="logits (batch, steps, French)", color="green"),
+        "out": cu.Box("output: linear", shape="logits (batch, steps, French)", color="wash"),
     },
     arrows=["src -> E -> C -> bridge -> D -> combine -> out", "tin -> D",
             cu.Arrow("C", "combine", start="top", end="left", label="c, at every step")],
@@ -749,14 +749,14 @@ panels = {
     "96 wide": ("three times the passes", "96 wide, 8 passes", "half the passes"),
 }
 for ax, (title, shown) in zip(axes, panels.items(), strict=True):
-    for variant, color in zip(shown, ("orange", "blue", "green"), strict=True):
+    for variant, color in zip(shown, ("wrong", "key", "value"), strict=True):
         for measure, style in (("read_exact", "-"), ("test_exact", "--")):
             shares, label = by_length(variant, measure), variant if style == "-" else None
             ax.plot(range(4), shares.mean(0), style, color=cu.COLORS[color], label=label)
             ax.plot(range(4), shares.T, "o", color=cu.COLORS[color], markersize=3, alpha=0.5)
     ax.set_xticks(range(4), ["≤ 5", "6", "7", "8–10"])
     for label, style in (("solid: sentences read", "-"), ("dashed: new ones", "--")):
-        ax.plot([], [], style, color=cu.COLORS["gray"], label=label)
+        ax.plot([], [], style, color=cu.COLORS["line"], label=label)
     ax.set(title=title, xlabel="English tokens", ylim=(0, 1.03))
     ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 axes[0].set_ylabel("exactly right")

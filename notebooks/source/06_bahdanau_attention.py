@@ -135,17 +135,17 @@ cu.Drawing(
     nodes={
         "x": cu.Box("source tokens"),
         "E": cu.Box("encoder: GRU, both ways"),
-        "H": cu.Cells(4, 4, "memory H", shape="(m, 2d)", color="orange"),
+        "H": cu.Cells(4, 4, "memory H", shape="(m, 2d)", color="key"),
         "pk": cu.Box("project: H W_K", shape="(m, d)"),
-        "s": cu.Cells(1, 2, "last state", shape="(1, d)", color="sky"),
+        "s": cu.Cells(1, 2, "last state", shape="(1, d)", color="query"),
         "pq": cu.Box("project: s W_Q", shape="(1, d)"),
         "score": cu.Box("score: tanh(+) · w", shape="(1, m)"),
         "norm": cu.Box("mask, normalize", shape="(1, m)"),
         "mix": cu.Box("mix: weights × H"),
-        "c": cu.Cells(1, 4, "context c", shape="(1, 2d)", color="green"),
+        "c": cu.Cells(1, 4, "context c", shape="(1, 2d)", color="value"),
         "y": cu.Box("last word, embedded"),
         "gru": cu.Box("decoder: GRU, one step"),
-        "s2": cu.Cells(1, 2, "new state", shape="(1, d)", color="sky"),
+        "s2": cu.Cells(1, 2, "new state", shape="(1, d)", color="query"),
         "out": cu.Box("state and context → next word"),
     },
     arrows=["x -> E -> H -> pk -> score", "s -> pq -> score -> norm -> mix -> c -> gru -> s2 -> out",
@@ -433,7 +433,7 @@ fig, ax = cu.subplots(
     alt="Share of exact translations over the number of source tokens, three seeds of each kind. The three "
     "lines with attention lie highest everywhere; those of both decoders that do not look fall steeply.",
 )  # fmt: skip
-styles = {"attention": ("blue", "-o"), "wider": ("orange", "--^"), "fixed": ("vermilion", ":s")}
+styles = {"attention": ("key", "-o"), "wider": ("wrong", "--^"), "fixed": ("query", ":s")}
 for kind, (color, style) in styles.items():
     for place, row in enumerate(by_length.loc[kind].to_numpy()):
         label = kind if place == 0 else None
@@ -492,7 +492,7 @@ for ax, pair, words in zip(axes, chosen, word_maps(model, chosen, *vocabularies)
     for s, t in pair.alignment:
         x, y = [s - 0.42, s + 0.42, s + 0.42, s - 0.42, s - 0.42], [t - 0.42, t - 0.42, t + 0.42, t + 0.42, t - 0.42]  # fmt: skip
         ax.plot(x, y, color="white", linewidth=3.5)  # on dark cells, too, a frame is seen
-        ax.plot(x, y, color=cu.COLORS["vermilion"], linewidth=1.5)
+        ax.plot(x, y, color=cu.COLORS["query"], linewidth=1.5)
 fig.colorbar(image, ax=axes, shrink=0.4, label="weight")
 fig
 

@@ -56,10 +56,10 @@ endings = {"r": ("ripe", "elle", "mûre", "apple"), "t": ("torn", "il", "déchir
 nodes, found_by = {}, []
 for end, (adjective, it, french, meant) in endings.items():
     for noun in ("cat", "apple", "desk", "coat"):
-        color = "orange" if noun == meant else "gray"
+        color = "key" if noun == meant else "line"
         nodes[end + noun] = cu.Box(noun, color=color)
-    nodes |= {f"{end}it": cu.Box(f"it → {it}", color="sky")}
-    nodes |= {f"{end}adjective": cu.Box(f"{adjective} → {french}", color="sky")}
+    nodes |= {f"{end}it": cu.Box(f"it → {it}", color="query")}
+    nodes |= {f"{end}adjective": cu.Box(f"{adjective} → {french}", color="wash")}
     found_by.append(cu.Arrow(f"{end}adjective", end + meant, straight=True))
     found_by.append(cu.Arrow(f"{end}it", f"{end}adjective", straight=True))
 cu.Drawing(
@@ -214,15 +214,15 @@ cu.Drawing(
     .     Z     .
     """,
     nodes={
-        "X": cu.Cells(4, 7, "X", shape="(n, M)", color="yellow", cell=12),
+        "X": cu.Cells(4, 7, "X", shape="(n, M)", color="line", cell=12),
         "pq": cu.Box("project: X W_Q"), "pk": cu.Box("project: X W_K"), "pv": cu.Box("project: X W_V"),
-        "Q": cu.Cells(4, 5, "Q", shape="(n, d)", color="sky", cell=12),
-        "K": cu.Cells(4, 5, "K", shape="(n, d)", color="orange", cell=12),
-        "V": cu.Cells(4, 3, "V", shape="(n, d_v)", color="green", cell=12),
+        "Q": cu.Cells(4, 5, "Q", shape="(n, d)", color="query", cell=12),
+        "K": cu.Cells(4, 5, "K", shape="(n, d)", color="key", cell=12),
+        "V": cu.Cells(4, 3, "V", shape="(n, d_v)", color="value", cell=12),
         "score": cu.Box("score, scale: Q K^T / √d", shape="(n, n)"),
         "norm": cu.Box("normalize: softmax of each row", shape="(n, n)"),
         "mix": cu.Box("mix: weights × V"),
-        "Z": cu.Cells(4, 3, "Z", shape="(n, d_v)", color="green", cell=12),
+        "Z": cu.Cells(4, 3, "Z", shape="(n, d_v)", color="value", cell=12),
     },
     arrows=["X -> pq, pk, pv", "pq -> Q", "pk -> K", "pv -> V", "Q, K -> score -> norm -> mix -> Z", "V -> mix"],
     alt="The same words X are projected three times, to queries Q, keys K and values V. Queries and keys give scores, "
@@ -679,7 +679,7 @@ with cu.guard(
 #
 # *Section 5 of 5*
 #
-# A **convolution** of width $k$ (no key here) reads a word and the $k - 1$ before it, a **recurrence** the word and the state before it (red arrows), attention all words.
+# A **convolution** of width $k$ (no key here) reads a word and the $k - 1$ before it, a **recurrence** the word and the state before it (the arrows from y to y), attention all words.
 # Each turns $n$ vectors of size $d$ into $n$ others, at three costs:
 #
 # - **multiply-adds**: multiplications, each with its addition, in all matrix products; `cu.multiply_adds` counts them;
@@ -695,7 +695,7 @@ dots = {
     f"{part}{name}{i}": cu.Circle(name, color=color)
     for part in "cra"
     for i in range(4)
-    for name, color in (("x", "yellow"), ("y", "green"))
+    for name, color in (("x", "wash"), ("y", "value"))
 }
 straight = [
     cu.Arrow(f"cx{i}", f"cy{j}", straight=True)
@@ -704,7 +704,7 @@ straight = [
     if i >= 0
 ]
 straight += [cu.Arrow(f"rx{i}", f"ry{i}") for i in range(4)] + [
-    cu.Arrow(f"ry{i}", f"ry{i + 1}", color="vermilion") for i in range(3)
+    cu.Arrow(f"ry{i}", f"ry{i + 1}", color="query") for i in range(3)
 ]
 straight += [cu.Arrow(f"ax{i}", f"ay{j}", straight=True) for j in range(4) for i in range(4)]
 cu.Drawing(

@@ -168,8 +168,8 @@ with cu.guard("In one feature one head is right in at most 3 of 4 cases, in two 
 # Side by side, the $h$ matrices $W_Q^{(i)}$ are one $d\times d$ matrix $W_Q$: one product projects for all heads, and its columns are then cut.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-two_colors = ["sky", "sky", "yellow", "yellow"]
-in_heads = {"color": "sky", "sheets": 2, "behind": "yellow", "shape": "(2, 3, 2)"}
+two_colors = ["key", "key", "wrong", "wrong"]
+in_heads = {"color": "key", "sheets": 2, "behind": "wrong", "shape": "(2, 3, 2)"}
 whole = {"color": two_colors, "shape": "(3, 4)"}
 cu.Drawing(
     """
@@ -186,7 +186,7 @@ cu.Drawing(
     Y     Y     Y
     """,
     nodes={
-        "X": cu.Cells(3, 4, "X: 3 tokens", shape="(3, 4)", color="gray"),
+        "X": cu.Cells(3, 4, "X: 3 tokens", shape="(3, 4)", color="line"),
         "proj": cu.Box("project: X W_Q, X W_K, X W_V"),
         "Q": cu.Cells(3, 4, "Q", **whole),
         "K": cu.Cells(3, 4, "K", **whole),
@@ -200,7 +200,7 @@ cu.Drawing(
         "join": cu.Box("join: the way back"),
         "J": cu.Cells(3, 4, "[H_0, H_1]", **whole),
         "out": cu.Box("merge: times W_O"),
-        "Y": cu.Cells(3, 4, "output", shape="(3, 4)", color="green"),
+        "Y": cu.Cells(3, 4, "output", shape="(3, 4)", color="line"),
     },
     arrows=["X -> proj", "proj -> Q -> cut", "proj -> K -> cut", "proj -> V -> cut",
             "cut -> Qh -> att", "cut -> Kh -> att", "cut -> Vh -> att",
@@ -278,13 +278,12 @@ def draw_numbers(ax, numbers, title, ylabel=""):
         strict=True,
     ):
         blue = number % 14 < 7
-        color = cu.COLORS["blue"] if blue else cu.COLORS["yellow"]
-        ax.fill_between([column, column + 1], row, row + 1, color=color, linewidth=0)
-        ink = "white" if blue else "black"
-        ax.text(column + 0.5, row + 0.5, number, ha="center", va="center", fontsize=8, color=ink)
+        color = cu.COLORS["key" if blue else "wrong"]
+        ax.fill_between([column, column + 1], row, row + 1, color=color, alpha=0.3, linewidth=0)
+        ax.text(column + 0.5, row + 0.5, number, ha="center", va="center", fontsize=8)
     ax.hlines(range(len(numbers) + 1), 0, numbers.shape[1], color="white", linewidth=1.5)
     ax.set(xlim=(0, numbers.shape[1]), ylim=(len(numbers), 0), xticks=[], ylabel=ylabel)
-    ax.set_title(title, fontsize=10)
+    ax.set_title(title)
     ax.set_yticks([row + 0.5 for row in range(6)], range(6))
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)

@@ -114,13 +114,13 @@ fig, (left, middle, right) = cu.subplots(
 )  # fmt: skip
 cu.heatmap(left, bits, xlabel="bit", ylabel="position i", title="binary")
 image = cu.heatmap(
-    middle, P, xlabel="column", ylabel=None, vmin=-1, cmap="PuOr", title="the table P"
+    middle, P, xlabel="column", ylabel=None, vmin=-1, cmap="signs", title="the table P"
 )
 for ax in (left, middle):
     ax.set_aspect("auto")
 fig.colorbar(image, ax=middle)
 for column, (name, dash) in zip(
-    range(6, 10), [("blue", "-"), ("blue", "--"), ("vermilion", "-"), ("vermilion", "--")], strict=True
+    range(6, 10), [("key", "-"), ("key", "--"), ("query", "-"), ("query", "--")], strict=True
 ):  # fmt: skip
     wave = "cosine" if column % 2 else "sine"
     right.plot(P[:, column], dash, color=cu.COLORS[name], label=f"{column}, {wave}")
@@ -360,7 +360,7 @@ score_maps = {
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.show_heatmaps(
     torch.stack([m - m.mean() for m in score_maps.values()]), titles=list(score_maps), vmin=-2, vmax=2,
-    cmap="PuOr", width=7, xlabel="position of the key", ylabel="position of the query",
+    cmap="signs", width=7, xlabel="position of the key", ylabel="position of the query",
     alt="Two maps of scores between 24 positions. Added sinusoids: the color changes along the diagonals. Rotary: each "
     "diagonal has one color.",
 )  # fmt: skip
@@ -472,11 +472,11 @@ cu.Drawing(
     """,
     nodes={
         "x": cu.Box("embeddings X"), "p": cu.Box("project"),
-        "add": cu.Box("sinusoidal, learned: + P", color="orange"),
+        "add": cu.Box("sinusoidal, learned: + P", color="wash"),
         "qk": cu.Box("Q, K"), "v": cu.Box("V"),
-        "rot": cu.Box("rotary: turn", color="orange"),
+        "rot": cu.Box("rotary: turn", color="wash"),
         "score": cu.Box("score, scale", shape="(n, n)"),
-        "rel": cu.Box("Shaw, T5, ALiBi: + a table", color="orange", shape="(n, n)"),
+        "rel": cu.Box("Shaw, T5, ALiBi: + a table", color="wash", shape="(n, n)"),
         "norm": cu.Box("normalize"), "mix": cu.Box("mix: weights × V"),
     },
     arrows=["add -> x -> p -> qk -> score -> norm -> mix", "p -> v -> mix", "rot -> qk", "rel -> score"],
@@ -719,18 +719,18 @@ def draw_places(task, live, alt, below=()):
             case = [run.config[name] for name in ("kind", "task", "steps", "farthest_start")]
             if case == [kind, task, 300, 0]:
                 seed, curve = run.config["seed"], torch.tensor(run.curves["right at 64"]).T
-                style = {"color": cu.COLORS["vermilion"], "linestyle": "--", "linewidth": 1}
+                style = {"color": cu.COLORS["query"], "linestyle": "--", "linewidth": 1}
                 if not seed:
                     curve = (range(64), live[kind]) if kind in live else curve
-                    style = {"color": cu.COLORS["blue"]}
+                    style = {"color": cu.COLORS["key"]}
                 ax.plot(*curve, **style)
         ax.set(xlabel="place (gray: trained)", ylim=(-0.04, 1.04), title=kind)
     for ax, weights in zip(panels[-1], below, strict=False):
         cu.heatmap(ax, weights, xlabel="place of the key", ylabel=None, vmax=0.5)
         ax.set_title("mean weights, dark: 0.5 or more", fontsize=8)
     panels[0, 0].set_ylabel("share right")
-    panels[0, 1].plot([], [], color=cu.COLORS["blue"], label="seed 0")
-    panels[0, 1].plot([], [], "--", color=cu.COLORS["vermilion"], linewidth=1, label="seeds 1, 2")
+    panels[0, 1].plot([], [], color=cu.COLORS["key"], label="seed 0")
+    panels[0, 1].plot([], [], "--", color=cu.COLORS["query"], linewidth=1, label="seeds 1, 2")
     panels[0, 1].legend(loc="center right")
     if below:
         panels[1, 0].set_ylabel("place of the query")
@@ -747,7 +747,7 @@ fig = draw_places(
 fig
 
 # %% [markdown]
-# Blue is seed 0 (rotary: the reader of this page), orange are two others.
+# Blue is seed 0 (rotary: the reader of this page), dashed are two others.
 # In gray nearly all is right, among 64 tokens: their number alone does little harm.
 # Beyond, **learned** positions fall to 0: rows 16 to 63 are the random numbers of the start.
 # **Sinusoidal** ones fall as well, but for a few lucky places, although "three to the left" is the same rotation everywhere: 16 rows do not determine the matrix (section 2).

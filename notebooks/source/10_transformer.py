@@ -60,9 +60,9 @@ cu.recall("multi_head_attention", "positions", "bahdanau_attention")
 # It shows one of the paper's six blocks on each side:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-add = {"color": "yellow"}
-attend = {"color": "orange"}
-network = {"color": "green"}
+add = {"color": "wash"}
+attend = {"color": "key"}
+network = {"color": "line"}
 cu.Drawing(
     """
     .     out
@@ -79,15 +79,15 @@ cu.Drawing(
     nodes={
         "src": cu.Note("source tokens"),
         "E": cu.Box("embedding · √d\n+ positions"),
-        "X": cu.Cells(4, 4, "X", shape="(m, d)", color="gray", cell=12),
+        "X": cu.Cells(4, 4, "X", shape="(m, d)", color="line", cell=12),
         "self": cu.Box("self-attention", **attend),
         "n1": cu.Box("add & norm", **add),
         "f1": cu.Box("position-wise network", **network),
         "n2": cu.Box("add & norm", **add),
-        "M": cu.Cells(4, 4, "memory", shape="(m, d)", color="sky", cell=12),
+        "M": cu.Cells(4, 4, "memory", shape="(m, d)", color="value", cell=12),
         "tgt": cu.Note("target tokens, shifted right"),
         "D": cu.Box("embedding · √d\n+ positions"),
-        "Y": cu.Cells(3, 4, "Y", shape="(n, d)", color="gray", cell=12),
+        "Y": cu.Cells(3, 4, "Y", shape="(n, d)", color="line", cell=12),
         "mself": cu.Box("masked self-attention", **attend),
         "n3": cu.Box("add & norm", **add),
         "cross": cu.Box("cross-attention", **attend),
@@ -98,7 +98,7 @@ cu.Drawing(
     },
     arrows=["src -> E -> X -> self -> n1 -> f1 -> n2 -> M",
             "tgt -> D -> Y -> mself -> n3 -> cross -> n4 -> f2 -> n5 -> out",
-            cu.Arrow("M", "cross", start="right", end="left", color="vermilion", label="K, V"),
+            cu.Arrow("M", "cross", start="right", end="left", color="value", label="K, V"),
             cu.Arrow("X", "n1", around="left"), cu.Arrow("n1", "n2", around="left"),
             cu.Arrow("Y", "n3", around="right"), cu.Arrow("n3", "n4", around="right"),
             cu.Arrow("n4", "n5", around="right")],
@@ -113,7 +113,7 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# Each orange box is a multi-head attention with weights of its own:
+# Each blue box is a multi-head attention with weights of its own:
 #
 # | attention | queries from | keys and values from | mask |
 # |---|---|---|---|
@@ -123,7 +123,7 @@ cu.Drawing(
 #
 # The **memory** is what leaves the *last* encoder block, and each decoder block reads the same memory.
 # The target needs no padding mask: its padding stands at the end, hidden by the causal mask, and does not count in the loss.
-# New are the green boxes and "add & norm".
+# New are the gray boxes and "add & norm".
 # From the bottom up:
 
 # %%
@@ -200,13 +200,13 @@ fig, axes = cu.subplots(
     alt="Sixteen numbers three times, colored by group. Layer norm: each row, that is each token, is a group. Over "
     "the sentence: two rows each. Batch norm: each column, that is each feature, through both sentences.",
 )  # fmt: skip
-palette = [cu.COLORS[name] for name in ("sky", "yellow", "orange", "green")]
+palette = [cu.COLORS[name] for name in ("key", "wrong", "query", "value")]
 for ax, (name, over) in zip(axes, groups.items(), strict=True):
     for s, t, f in torch.cartesian_prod(*map(torch.arange, pair.shape)).tolist():
         group = {(2,): 2 * s + t, (1, 2): s, (0, 1): f}[over]
         row = 2.5 * s + t
         ax.fill_between(
-            [f + 0.03, f + 0.97], row + 0.03, row + 0.97, color=palette[group], alpha=0.75
+            [f + 0.03, f + 0.97], row + 0.03, row + 0.97, color=palette[group], alpha=0.3
         )
         ax.text(f + 0.5, row + 0.5, f"{pair[s, t, f]:.0f}", ha="center", va="center")
     ax.set(xlim=(0, 4), ylim=(4.5, 0), xticks=[], title=name)
@@ -273,10 +273,10 @@ cu.Drawing(
     xa  xb
     """,
     nodes={
-        "xa": cu.Note("x"), "fa": cu.Box("sublayer f", color="orange"), "pa": cu.Circle("+"),
-        "na": cu.Box("norm", color="yellow"), "ya": cu.Note("after:\nnorm(x + f(x))"),
-        "xb": cu.Note("x"), "nb": cu.Box("norm", color="yellow"),
-        "fb": cu.Box("sublayer f", color="orange"), "pb": cu.Circle("+"),
+        "xa": cu.Note("x"), "fa": cu.Box("sublayer f", color="key"), "pa": cu.Circle("+"),
+        "na": cu.Box("norm", color="wash"), "ya": cu.Note("after:\nnorm(x + f(x))"),
+        "xb": cu.Note("x"), "nb": cu.Box("norm", color="wash"),
+        "fb": cu.Box("sublayer f", color="key"), "pb": cu.Circle("+"),
         "yb": cu.Note("before:\nx + f(norm(x))"),
     },
     arrows=["xa -> fa -> pa -> na -> ya", "xb -> nb -> fb -> pb -> yb",
@@ -361,8 +361,8 @@ fig, axes = cu.subplots(
     "(above) and s = 1 (below). Only with neither norm nor residual and s = 0.24 does the gradient vanish. Without a "
     "residual the share falls to zero in 8 layers; with one it stays high for small s, and falls for s = 1.",
 )  # fmt: skip
-looks = {"neither": ("vermilion", ":"), "norm only": ("orange", "-."),
-          "residual, norm after": ("blue", "--"), "residual, norm before": ("green", "-")}  # fmt: skip
+looks = {"neither": ("query", ":"), "norm only": ("wrong", "-."),
+          "residual, norm after": ("key", "--"), "residual, norm before": ("value", "-")}  # fmt: skip
 for (s, name, seed), values in measured.items():
     color, dash = looks[name]
     sizes_row = axes[0 if s == small else 1]
@@ -717,7 +717,7 @@ tested.astype(float).T.map("{:.2f}".format).replace("nan", "–")
 # From its own place on a changed token moves each logit vector, by 0.09 at least.
 # These three tests are worth a run on every decoder: a mask that lets one token too many through, or is left out in eval mode, fails the second.
 #
-# Such a model that has learned French answers below ([Translating](11_translating.ipynb) trains one): its maps are the weights of your three orange boxes.
+# Such a model that has learned French answers below ([Translating](11_translating.ipynb) trains one): its maps are the weights of your three blue boxes.
 # Choose *French to French* and a number above the diagonal: what does *mask* say?
 
 # %%
@@ -768,7 +768,7 @@ fig, axes = cu.subplots(
     alt="Left, the training loss falls from about 2.2 to near zero. Right, two maps for one row of digits, means over the "
     "heads: the masked self-attention of the decoder is spread out, the cross-attention lies mostly on the diagonal.",
 )  # fmt: skip
-axes[0].plot(losses, color=cu.COLORS["blue"], linewidth=1)
+axes[0].plot(losses, color=cu.COLORS["key"], linewidth=1)
 axes[0].axhline(math.log(5), color="0.4", linestyle="--", linewidth=1)
 axes[0].text(len(losses), math.log(5) + 0.05, "ln 5", ha="right", fontsize=9)
 axes[0].set(xlabel="step", ylabel="training loss per token", ylim=(0, 3))

@@ -212,24 +212,24 @@ cu.Drawing(
     """,
     nodes={
         "S": cu.Box("<bos>"),
-        "A": cu.Box("A: 0.5", color="yellow"),
-        "B": cu.Box("B: 0.4", color="yellow"),
+        "A": cu.Box("A: 0.5", color="wash"),
+        "B": cu.Box("B: 0.4", color="wash"),
         "E": cu.Box("end: 0.1"),
-        "AC": cu.Box("A C", shape="0.5 · 0.4 = 0.20", color="yellow"),
+        "AC": cu.Box("A C", shape="0.5 · 0.4 = 0.20", color="wash"),
         "AD": cu.Box("A D", shape="0.5 · 0.35 = 0.175"),
         "AE": cu.Box("A end", shape="0.5 · 0.25 = 0.125"),
-        "BC": cu.Box("B C", shape="0.4 · 0.9 = 0.36", color="green"),
+        "BC": cu.Box("B C", shape="0.4 · 0.9 = 0.36", color="value"),
         "BE": cu.Box("B end", shape="0.4 · 0.1 = 0.04"),
     },
-    arrows=[cu.Arrow("S", "A", color="vermilion"), "S -> B", "S -> E",
-            cu.Arrow("A", "AC", color="vermilion"), "A -> AD", "A -> AE", "B -> BC", "B -> BE"],
+    arrows=[cu.Arrow("S", "A", color="query"), "S -> B", "S -> E",
+            cu.Arrow("A", "AC", color="query"), "A -> AD", "A -> AE", "B -> BC", "B -> BE"],
     alt="A tree of beginnings. A has 0.5, B 0.4, the end 0.1. Below A: A C 0.20, A D 0.175, A end 0.125. Below B: B C 0.36 "
-    "and B end 0.04. A red path leads from the root over A to A C. Marked are A and B, then A C and, best, B C.",
+    "and B end 0.04. A colored path leads from the root over A to A C. Marked are A and B, then A C and, best, B C.",
     gap=(14, 30),
 )  # fmt: skip
 
 # %% [markdown]
-# Greedy decoding goes the red way and ends with 0.20.
+# Greedy decoding goes the colored way and ends with 0.20.
 # A **beam** of size 2 keeps the two best beginnings (colored), whatever they begin with: A and B, then "B C" and "A C".
 # It finds 0.36.
 # Keeping all beginnings would find the best sentence for sure, but with 1,000 words there are $1000^t$ of them after $t$ steps.
@@ -511,12 +511,12 @@ cu.Drawing(
     ffn  .     .     .     .
     """,
     nodes={
-        "x": cu.Cells(1, 4, "newest word", shape="(1, d)", color="sky"),
+        "x": cu.Cells(1, 4, "newest word", shape="(1, d)", color="query"),
         "q": cu.Box("query"),
         "kv": cu.Box("key, value"),
-        "K": cu.Cells(3, 4, "kept keys", shape="(t − 1, d)", color="orange"),
-        "V": cu.Cells(3, 4, "kept values", color="yellow"),
-        "mem": cu.Cells(4, 4, "memory", shape="(S, d)", color="gray"),
+        "K": cu.Cells(3, 4, "kept keys", shape="(t − 1, d)", color="key"),
+        "V": cu.Cells(3, 4, "kept values", color="value"),
+        "mem": cu.Cells(4, 4, "memory", shape="(S, d)", color="line"),
         "kvs": cu.Box("keys, values: once"),
         "self": cu.Box("self-attention: one query, t keys"),
         "cross": cu.Box("cross-attention: one query, S keys"),

@@ -204,7 +204,7 @@ pd.DataFrame({"English": [" ".join(p.source) for p in world.val[:4]], "says": sa
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = load_training_runs()
 three = {"A": found(runs, warmup=0), "B": found(runs)}  # three seeds each
-COLOR = {"A": cu.COLORS["vermilion"], "B": cu.COLORS["blue"]}
+COLOR = {"A": cu.COLORS["query"], "B": cu.COLORS["key"]}
 
 
 def draw_losses(ax, until):
@@ -266,7 +266,7 @@ with cu.guard(
 # $$\text{after (\textbf{Post-LN}):}\quad x' = \mathrm{norm}\big(x + f(x)\big) \qquad\qquad \text{before (\textbf{Pre-LN}):}\quad x' = x + f\big(\mathrm{norm}(x)\big)$$
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-norm_box = {"color": "yellow"}
+norm_box = {"color": "wash"}
 cu.Drawing(
     """
     .   a0  .   .   b0  .
@@ -279,14 +279,14 @@ cu.Drawing(
     .   .   .   .   b7  .
     """,
     nodes={
-        "a0": cu.Box("x", shape="(n, d)", color="gray"),
+        "a0": cu.Box("x", shape="(n, d)", color="line"),
         "a1": cu.Box("self-attention"),
         "a2": cu.Circle("+"),
         "a3": cu.Box("norm", **norm_box),
         "a4": cu.Box("position-wise network", width=185),
         "a5": cu.Circle("+"),
         "a6": cu.Box("norm", **norm_box),
-        "b0": cu.Box("x", shape="(n, d)", color="gray"),
+        "b0": cu.Box("x", shape="(n, d)", color="line"),
         "b1": cu.Box("norm", **norm_box),
         "b2": cu.Box("self-attention"),
         "b3": cu.Circle("+"),

@@ -270,17 +270,17 @@ cu.Drawing(
     nodes={
         "tok": cu.Box("tokens", shape="(n,)"),
         "place": cu.Box("places 0, 1, …", shape="(n,)"),
-        "E": cu.Box("embedding", shape="(n, d)", color="orange"),
+        "E": cu.Box("embedding", shape="(n, d)", color="wash"),
         "P": cu.Box("position table", shape="(n, d)"),
         "x": cu.Circle("+"),
         "n1": cu.Box("norm"),
-        "att": cu.Box("causal attention", shape="4 heads", color="sky"),
+        "att": cu.Box("causal attention", shape="4 heads", color="key"),
         "add1": cu.Circle("+"),
         "n2": cu.Box("norm"),
-        "ffn": cu.Box("network", shape="d → 4d → d", color="green"),
+        "ffn": cu.Box("network", shape="d → 4d → d", color="line"),
         "add2": cu.Circle("+"),
         "nf": cu.Box("norm"),
-        "out": cu.Box("times embedding^T", shape="(n, vocabulary)", color="orange"),
+        "out": cu.Box("times embedding^T", shape="(n, vocabulary)", color="wash"),
     },
     arrows=["tok -> E -> x", "place -> P -> x", "x -> add1 -> add2 -> nf -> out",
             "x -> n1 -> att -> add1", "add1 -> n2 -> ffn -> add2"],
@@ -492,12 +492,12 @@ fig, ax = cu.subplots(
     alt="The training loss over 400 steps falls steeply below the line of single tokens, then that of bigrams, and "
     "ends near that of trigrams. A point at the end is the held-out loss.",
 )  # fmt: skip
-ax.plot(smooth.index, smooth, color=cu.COLORS["blue"])
+ax.plot(smooth.index, smooth, color=cu.COLORS["key"])
 for name, value in marks["loss"].items():
     if name in ("1-grams", "2-grams", "3-grams"):
         ax.hlines(value, 0, steps, color="0.5", linestyle=":", linewidth=1)
         ax.text(1.02 * steps, value, name, va="center", fontsize=8)
-ax.plot([steps], [gpt_loss], "o", color=cu.COLORS["vermilion"])
+ax.plot([steps], [gpt_loss], "o", color=cu.COLORS["query"])
 ax.set(xlabel="Step", ylabel="Loss per token (nats)", xlim=(0, 1.12 * steps))
 fig
 
@@ -505,7 +505,7 @@ fig
 # Before the training, all was as counted; only the first update was large, and so the rate begins at a thirtieth.
 # The line is the training loss, a mean over ten steps; the point is the held-out loss.
 # It falls below the frequencies at once, then below the bigrams, and ends level with the trigrams: in the stored runs of three seeds at 2.10 to 2.11, where counting has 2.12.
-# Three times as many steps bring it to 1.77 or 1.78 in three seeds (the red points below): better than any of our tables.
+# Three times as many steps bring it to 1.77 or 1.78 in three seeds (the last row below): better than any of our tables.
 #
 # ### What is each part good for?
 #
@@ -535,8 +535,8 @@ fig, ax = cu.subplots(
     "network, about 2.5 with the residual, about 2.1 with the norm and with a second block. Lines mark bigrams and trigrams.",
 )  # fmt: skip
 for row, values in enumerate(rungs.to_numpy()):
-    ax.plot(values, [row] * 3, "o", color=cu.COLORS["blue"], alpha=0.7)
-ax.plot(longer, [len(rungs)] * 3, "o", color=cu.COLORS["vermilion"], alpha=0.7)
+    ax.plot(values, [row] * 3, "o", color=cu.COLORS["key"], alpha=0.7)
+ax.plot(longer, [len(rungs)] * 3, "o", color=cu.COLORS["query"], alpha=0.7)
 for n, look in ((2, ":"), (3, "--")):
     ax.axvline(counted[n - 1], color="0.5", linestyle=look, linewidth=1)
     ax.text(counted[n - 1], -0.8, f" {n}-grams", fontsize=8, va="bottom")

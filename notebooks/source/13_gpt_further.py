@@ -261,7 +261,7 @@ size_picture, size_axes = cu.subplots(
     "2.1 or 2.2; with a sixteenth it falls to 3.0 and rises again. Right, over tokens: the line of the smallest network is nearly "
     "level, that of the largest falls steeply from a sixteenth to a quarter and then little, and ends on the line of counted n-grams.",
 )  # fmt: skip
-looks = (("blue", "o-"), ("orange", "s--"), ("green", "^-."))
+looks = (("key", "o-"), ("wrong", "s--"), ("value", "^-."))
 names_of = {16: "a sixteenth", 4: "a quarter", 1: "all of the text"}
 for ax, x, by, name_of in (
     (size_axes[0], "parameters", "share", names_of.get),

@@ -192,10 +192,10 @@ cu.Drawing(
     .  .  out .  .
     """,
     nodes={
-        **{f"t{i}": cu.Box(token, color="orange" if i == 2 else None)
+        **{f"t{i}": cu.Box(token, color="query" if i == 2 else None)
            for i, token in enumerate(("she", "wants", "<mask>", "write", "."))},
-        **{f"b{i}": cu.Box("blocks", shape="(d,)", color="sky") for i in places},
-        "out": cu.Box("norm, times embedding^T", shape="(vocabulary,)", color="orange"),
+        **{f"b{i}": cu.Box("blocks", shape="(d,)", color="wash") for i in places},
+        "out": cu.Box("norm, times embedding^T", shape="(vocabulary,)", color="wash"),
     },
     arrows=[*(f"t{i} -> b2" for i in places), *(f"t{i} -> b{i}" for i in places if i != 2), "b2 -> out"],
     alt="Five tokens, she, wants, mask, write and a full stop, go through the blocks. Arrows lead from all five tokens, those "
@@ -518,7 +518,7 @@ for ax, one in zip(axes, tasks_shown, strict=True):
     for y, kind in enumerate(rows):
         if (scores := rows[kind].get(one)) is not None:
             network = kind.startswith("from scratch") or kind in pretraining.BEGINNINGS
-            color = cu.COLORS["blue" if network else "orange"]
+            color = cu.COLORS["key" if network else "wrong"]
             ax.plot(scores, [y] * 3, "o", color=color, alpha=0.6)
     which, amount = one.split()
     chance = 1 / tasks.CLASSES[which]

@@ -141,7 +141,7 @@ fig, ax = cu.subplots(
     "three lines from scratch stay at one half for 400 steps or more, and end at 0.53 to 0.57.",
 )  # fmt: skip
 ended = {}
-for name, label, color in (("longer_bert", "BERT", "blue"), ("longer", "from scratch", "orange")):
+for name, label, color in (("longer_bert", "BERT", "key"), ("longer", "from scratch", "wrong")):
     ended[label] = cu.stored_runs("bert_and_transfer", name)
     for seed, run in enumerate(ended[label]):
         line = cu.COLORS[color], None if seed else label

@@ -59,8 +59,8 @@ first_picture, (whole, cut_up) = cu.subplots(
 pixels = (boot[0, 0] + 1) / 2
 whole.imshow(pixels, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
 for line in (6.5, 13.5, 20.5):
-    whole.axhline(line, color=cu.COLORS["orange"], linewidth=1.2)
-    whole.axvline(line, color=cu.COLORS["orange"], linewidth=1.2)
+    whole.axhline(line, color=cu.COLORS["wrong"], linewidth=1.2)
+    whole.axvline(line, color=cu.COLORS["wrong"], linewidth=1.2)
 strip = torch.ones(7, 16 * 8 - 1)
 for i in range(16):
     row, column = 7 * (i // 4), 7 * (i % 4)
@@ -197,19 +197,19 @@ cu.Drawing(
     nodes={
         "img": cu.Box("image", shape="(c, h, w)"),
         "cut": cu.Box("patches", shape="(m, c·p_h·p_w)"),
-        "E": cu.Box("times E, plus b", shape="(m, d)", color="orange"),
-        "cls": cu.Box("class token", shape="(1, d)", color="vermilion"),
+        "E": cu.Box("times E, plus b", shape="(m, d)", color="wash"),
+        "cls": cu.Box("class token", shape="(1, d)", color="query"),
         "cat": cu.Box("class token in front", shape="(m + 1, d)"),
         "x": cu.Circle("+"),
-        "P": cu.Box("positions", shape="(m + 1, d)", color="green"),
+        "P": cu.Box("positions", shape="(m + 1, d)", color="plum"),
         "n1": cu.Box("norm"),
-        "att": cu.Box("attention, no mask", shape="4 heads", color="sky"),
+        "att": cu.Box("attention, no mask", shape="4 heads", color="key"),
         "add1": cu.Circle("+"),
         "n2": cu.Box("norm"),
-        "ffn": cu.Box("network", shape="d → f → d", color="green"),
+        "ffn": cu.Box("network", shape="d → f → d", color="line"),
         "add2": cu.Circle("+"),
         "nf": cu.Box("norm of the class token", shape="(d,)"),
-        "out": cu.Box("output layer", shape="(classes,)", color="orange"),
+        "out": cu.Box("output layer", shape="(classes,)", color="wash"),
     },
     arrows=["img -> cut -> E -> cat -> x", "cls -> cat", "P -> x", "x -> add1 -> add2 -> nf -> out",
             "x -> n1 -> att -> add1", "add1 -> n2 -> ffn -> add2"],

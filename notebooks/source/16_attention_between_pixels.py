@@ -238,12 +238,9 @@ def draw_numbers(ax, matrix, title):
     """A matrix with its numbers; channel 0 is blue, channel 1 yellow."""
     for i, j in itertools.product(*map(range, matrix.shape)):
         blue = matrix[i, j] < 6
-        color = cu.COLORS["blue"] if blue else cu.COLORS["yellow"]
-        ax.fill_between([j, j + 1], i, i + 1, color=color, linewidth=0)
-        ax.text(
-            j + 0.5, i + 0.5, int(matrix[i, j]), ha="center", va="center", fontsize=9,
-            color="white" if blue else "black",
-        )  # fmt: skip
+        color = cu.COLORS["key" if blue else "wrong"]
+        ax.fill_between([j, j + 1], i, i + 1, color=color, alpha=0.3, linewidth=0)
+        ax.text(j + 0.5, i + 0.5, int(matrix[i, j]), ha="center", va="center")
     height, width = matrix.shape
     ax.hlines(range(height + 1), 0, width, color="white", linewidth=1.5)
     ax.vlines(range(width + 1), 0, height, color="white", linewidth=1.5)
@@ -350,16 +347,16 @@ cu.Drawing(
     y     .     .     .
     """,
     nodes={
-        "x": cu.Box("pixels", shape="(C, H, W)", color="gray"),
+        "x": cu.Box("pixels", shape="(C, H, W)", color="line"),
         "norm": cu.Box("group norm, then flatten", shape="(C, n), n = H · W"),
-        "qkv": cu.Box("convolution, width 1", shape="(3C, n)", color="orange"),
+        "qkv": cu.Box("convolution, width 1", shape="(3C, n)", color="wash"),
         "q": cu.Box("queries", shape="(h, C/h, n)"),
         "k": cu.Box("keys", shape="(h, C/h, n)"),
         "v": cu.Box("values", shape="(h, C/h, n)"),
-        "att": cu.Box("score, scale, normalize, mix", shape="weights (h, n, n)", color="sky"),
-        "out": cu.Box("convolution, width 1, begins at 0", shape="(C, n)", color="orange"),
+        "att": cu.Box("score, scale, normalize, mix", shape="weights (h, n, n)", color="key"),
+        "out": cu.Box("convolution, width 1, begins at 0", shape="(C, n)", color="wash"),
         "add": cu.Circle("+"),
-        "y": cu.Box("pixels", shape="(C, H, W)", color="gray"),
+        "y": cu.Box("pixels", shape="(C, H, W)", color="line"),
     },
     arrows=["x -> add -> y", "x -> norm -> qkv", "qkv -> q -> att", "qkv -> k -> att", "qkv -> v -> att", "att -> out -> add"],
     alt="The picture goes straight down to a plus. Beside it: group norm, flattened to a line of pixels, one convolution of "
@@ -708,10 +705,10 @@ fig, ax = cu.subplots(
     alt="Share of right colors, six seeds each, after 400 and 800 steps. Without a way between far pixels a quarter; group norm with "
     "one group and dilated convolutions about a half; group norm with eight groups in three seeds nearly all, in three much less; attention nearly all in each.",
 )  # fmt: skip
-for when, face, height in ((400, "none", -0.12), (800, cu.COLORS["blue"], 0.12)):
+for when, face, height in ((400, "none", -0.12), (800, cu.COLORS["key"], 0.12)):
     ax.plot(
         runs[f"right after {when}"], [kinds.index(kind) + height for kind in runs["kind"]], "o",
-        color=cu.COLORS["blue"], markerfacecolor=face, alpha=0.8, label=f"{when} steps",
+        color=cu.COLORS["key"], markerfacecolor=face, alpha=0.8, label=f"{when} steps",
     )  # fmt: skip
 ax.axvline(0.25, color="0.5", linestyle=":", linewidth=1)
 ax.set(xlim=(0.2, 1.03), ylim=(len(kinds) - 0.5, -0.5), xlabel="Share of right colors")
@@ -747,7 +744,7 @@ fig, axes = cu.subplots(
 )  # fmt: skip
 far_colors.draw_pixels(axes[0], unseen, 0)
 for symbol, ax in enumerate(axes[1:]):
-    drawn_map = ax.imshow(asking[0, symbol].view(8, 8), cmap="Blues", vmin=0, vmax=1)
+    drawn_map = ax.imshow(asking[0, symbol].view(8, 8), cmap="heat", vmin=0, vmax=1)
     hole, dot = holes[0, symbol].item(), dots[0, symbol].item()
     ink = far_colors.INKS[unseen.answers[0].flatten()[hole]]
     shape = {"marker": far_colors.MARKS[symbol], "markersize": 8}

@@ -3,14 +3,14 @@
 Taught in *Queries, keys and values*.
 """
 
-import hashlib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from itertools import combinations, pairwise
 
-from course_utils.figures import COLORS, image_tag
+from course_utils.figures import image_tag
+from course_utils.figures.style import FAMILIES
+from course_utils.figures.svg import standalone
 from course_utils.kit.drawings.routes import (
     CORNER,
     SIDES,
@@ -25,6 +25,7 @@ from course_utils.kit.drawings.routes import (
 from course_utils.kit.drawings.shapes import (
     HEAD,
     INK,
+    LINE,
     SIZE,
     SMALL,
     Box,
@@ -35,8 +36,8 @@ from course_utils.kit.drawings.shapes import (
     text_width,
 )
 
-LINES = ("blue", "green", "purple", "vermilion")
-"""The colors of arrows, besides black."""
+LINES = ("query", "key", "value", "wrong", "plum", "line")
+"""The colors of arrows, besides that of all."""
 
 LEAST = 11 / SMALL
 """A page that is too narrow makes a drawing smaller down to this part, then lets it be scrolled."""
@@ -50,7 +51,7 @@ class Drawing:
     """Nodes in a table, joined by arrows; it displays itself.
 
     It is shown as an image inside the page, like a `Picture`: SVG written into the page itself is taken out by GitHub
-    and by a notebook that Lab does not trust. It brings its own white ground, so that a dark page changes nothing.
+    and by a notebook that Lab does not trust. Its colors follow the page.
 
     Up to a `width` of 400 pixels it fits a phone with all words legible; a wider one is scrolled there.
 
@@ -212,23 +213,13 @@ class Drawing:
         return self._wrap("\n".join(filter(None, elements)), around(rects).grown(MARGIN))
 
     def _wrap(self, body: str, view: Rect) -> str:
-        """The SVG element with its size, its alt text and what it contains."""
+        """The SVG element with its size and what it contains."""
         width, height = math.ceil(view.right - view.left), math.ceil(view.bottom - view.top)
-        told = "; ".join(f"{self._said(a.source)} → {self._said(a.target)}" for a in self.arrows)
-        digest = hashlib.sha256((self.alt + body).encode()).hexdigest()[:10]
-        place = f'x="{view.left:.1f}" y="{view.top:.1f}" width="{width}" height="{height}"'
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="t{digest} d{digest}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" '
             f'width="{width}" height="{height}" viewBox="{view.left:.1f} {view.top:.1f} {width} {height}" '
-            f'fill="{INK}" font-family="Arial, Helvetica, sans-serif" font-size="{SIZE}">\n'
-            f'<title id="t{digest}">{escape(self.alt)}</title>\n'
-            f'<desc id="d{digest}">{escape(told and f"Arrows: {told}.")}</desc>\n'
-            f'<rect {place} rx="8" fill="white"/>\n{body}\n</svg>'
+            f'fill="{INK}" font-family="{FAMILIES["sans"]}" font-size="{SIZE}">\n{body}\n</svg>'
         )
-
-    def _said(self, name: str) -> str:
-        """A node's label in one line, or its name."""
-        return " ".join(self.placed[name].node.label.split()) or name
 
     def __repr__(self) -> str:
         return f"Drawing(alt={self.alt!r})"
@@ -236,7 +227,9 @@ class Drawing:
     def _repr_html_(self) -> str:
         width, height = self._size()
         style = f"display:block;margin:auto;min-width:{LEAST * width:.0f}px;"
-        image = image_tag(self.svg().encode(), self.alt, width, height, kind="svg+xml", style=style)
+        image = image_tag(
+            standalone(self.svg()).encode(), self.alt, width, height, kind="svg+xml", style=style
+        )
         return f'<div style="overflow-x:auto">{image}</div>'
 
 
@@ -256,13 +249,13 @@ def _toward(a: Point, b: Point, distance: float) -> Point:
 
 def _draw_frame(frame: Rect) -> str:
     size = f'width="{frame.right - frame.left:.1f}" height="{frame.bottom - frame.top:.1f}"'
-    line = f'fill="none" stroke="{INK}" stroke-dasharray="5 4"'
+    line = f'fill="none" stroke="{LINE}" stroke-dasharray="5 4"'
     return f'<rect x="{frame.left:.1f}" y="{frame.top:.1f}" {size} rx="10" {line}/>'
 
 
 def _draw_arrow(arrow: Arrow, points: Sequence[Point]) -> list[str]:
     """The line, with rounded bends, and the head."""
-    paint = INK if arrow.color is None else COLORS[arrow.color]
+    paint = LINE if arrow.color is None else f"var(--cu-{arrow.color})"
     tip, before = points[-1], points[-2]
     end = _toward(tip, before, HEAD - 1) if arrow.head else tip
     base = _toward(tip, before, HEAD)
@@ -277,5 +270,5 @@ def _draw_arrow(arrow: Arrow, points: Sequence[Point]) -> list[str]:
         *tip, base[0] + across[0], base[1] + across[1], base[0] - across[0], base[1] - across[1]
     )
     dashes = ' stroke-dasharray="6 4"' if arrow.dashed else ""
-    line = f'<path d="{path}" fill="none" stroke="{paint}" stroke-width="1.6"{dashes}/>'
+    line = f'<path d="{path}" fill="none" stroke="{paint}" stroke-width="1.2"{dashes}/>'
     return [line] + [f'<path d="{head}" fill="{paint}"/>'] * arrow.head

@@ -26,7 +26,7 @@ class Arrow:
     Args:
         source, target: names of nodes.
         label: a word beside its longest part.
-        color: blue, green, purple or vermilion; by default the color of the text.
+        color: a role, such as query; by default that of all lines.
         dashed: broken line.
         head: False for a line without an arrowhead.
         straight: the shortest way from center to center of two sides, where others bend at right angles.

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from html import escape
 from typing import Any, ClassVar, NamedTuple
 
-from course_utils.figures import COLORS
+from course_utils.figures.style import width_of
 
 SIZE, SMALL = 15, 13  # of letters, in pixels
 PAD, CELL, SHEET, HEAD = (
@@ -19,23 +19,18 @@ PAD, CELL, SHEET, HEAD = (
     5,
     9,
 )  # around a label; a cell's side; a sheet's offset; an arrowhead
-INK = "#1a1a1a"  # of words and lines, on the white ground of a drawing
+INK, LINE = "var(--cu-ink)", "var(--cu-muted)"  # of words; of frames and arrows
 
 FILLS = {
-    "yellow": 0.45,
-    "orange": 0.5,
-    "sky": 0.55,
-    "purple": 0.55,
-    "green": 0.55,
-    "vermilion": 0.6,
-    "blue": 0.65,
-    "gray": 0.4,
+    "query": 0.3,
+    "key": 0.3,
+    "value": 0.3,
+    "wrong": 0.3,
+    "plum": 0.25,
+    "line": 0.25,
+    "wash": 1.0,
 }
-"""How much of the white ground each fill covers: words stay legible on it, and it has a gray of its own."""
-
-WIDTHS = {0.25: "ijl'|", 0.3: "ftI.,:;!/\\ ()[]-r·", 0.5: 'ckszvxyJ"*°', 0.58: "+×−=<>→≤≥~"}
-WIDTHS |= {0.68: "ABEKPSVXYFTZL&", 0.75: "wCDHNRUGOQ√Σ", 0.9: "mMW@%…"}
-"""Widths of letters in units of their size, a little more than Arial's; all others take 0.57."""
+"""Role → how much of the page's ground a fill covers: words stay legible on it."""
 
 SCRIPT = re.compile(r"([_^])(?:\{([^{}]*)\}|(\w)(?!\w))")
 
@@ -85,11 +80,9 @@ def pieces(words: str) -> Iterator[tuple[str, str]]:
 
 
 def text_width(words: str, size: float = SIZE) -> float:
-    """The estimated width of a label's one line, in pixels."""
-    letters = {letter: width for width, group in WIDTHS.items() for letter in group}
+    """The width of a label's one line, in pixels, in the font that comes with the course."""
     return sum(
-        sum(letters.get(letter, 0.57) for letter in text) * size * (0.8 if script else 1)
-        + bool(script)
+        width_of(text) * size * (0.8 if script else 1) + bool(script)
         for text, script in pieces(words)
     )
 
@@ -104,14 +97,26 @@ def draw_text(
             to = {"": 0.0, "_": 0.25, "^": -0.35}[script] * size
             style = f' font-size="{0.8 * size:g}"' if script else ""
             style += ' dx="1"' if script == "^" else ""
-            spans.append(f'<tspan dy="{to - lift:g}"{style}>{escape(text)}</tspan>')
+            long = width_of(text) * size * (0.8 if script else 1)
+            spans.append(
+                f'<tspan dy="{to - lift:g}"{style}{_fit(text, long)}>{escape(text)}</tspan>'
+            )
             lift = to
     if note:
         indent = ' dx="5"' if words else ""
-        spans.append(f'<tspan dy="{-lift:g}"{indent} font-size="{SMALL}">{escape(note)}</tspan>')
-    content = "".join(spans) if len(spans) > 1 or note else escape(words)
+        fit = _fit(note, width_of(note) * SMALL)
+        spans.append(
+            f'<tspan dy="{-lift:g}"{indent} font-size="{SMALL}"{fit}>{escape(note)}</tspan>'
+        )
+    plain = len(spans) <= 1 and not note
+    content = escape(words) if plain else "".join(spans)
     place = f'x="{x:.1f}" y="{y + 0.35 * size:.1f}" font-size="{size}" text-anchor="{anchor}"'
-    return f"<text {place}>{content}</text>"
+    return f"<text {place}{_fit(words, text_width(words, size)) if plain else ''}>{content}</text>"
+
+
+def _fit(text: str, width: float) -> str:
+    """The attributes that keep a text as wide as it was measured, in whatever font it is shown."""
+    return f' textLength="{width:.1f}" lengthAdjust="spacingAndGlyphs"' if len(text) > 1 else ""
 
 
 def fill(color: str | None, strength: float = 1.0) -> str:
@@ -120,7 +125,7 @@ def fill(color: str | None, strength: float = 1.0) -> str:
         return 'fill="none"'
     if color not in FILLS:
         raise ValueError(f"color={color!r} is not one of {', '.join(FILLS)}")
-    return f'fill="{COLORS[color]}" fill-opacity="{FILLS[color] * strength:.2g}"'
+    return f'fill="var(--cu-{color})" fill-opacity="{FILLS[color] * strength:.2g}"'
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,7 @@ class Box:
     Args:
         label: a newline starts a new line.
         shape: of what comes out of it; a last line in smaller letters.
-        color: a name from `figures.COLORS`; none leaves it empty.
+        color: a name of `FILLS`; none leaves it empty.
         width: pixels; by default all boxes of a column are as wide as its widest.
         nudge: pixels (right, down) from its place in the layout.
     """
@@ -178,7 +183,7 @@ class Box:
         frame = (
             f'x="{place.left:.1f}" y="{place.top:.1f}" width="{width:.1f}" height="{height:.1f}"'
         )
-        return f'<rect {frame} rx="6" {fill(self.color, 0.6)} stroke="{INK}" stroke-width="1.4"/>'
+        return f'<rect {frame} rx="6" {fill(self.color, 0.6)} stroke="{LINE}"/>'
 
     def draw(self, place: Rect) -> list[str]:
         """The SVG elements."""
@@ -213,7 +218,7 @@ class Circle(Box):
     def outline(self, place: Rect) -> str:
         """A circle."""
         where = f'cx="{place.x:.1f}" cy="{place.y:.1f}" r="{(place.right - place.left) / 2:.1f}"'
-        return f'<circle {where} {fill(self.color, 0.6)} stroke="{INK}" stroke-width="1.4"/>'
+        return f'<circle {where} {fill(self.color, 0.6)} stroke="{LINE}"/>'
 
 
 @dataclass(frozen=True)
@@ -355,7 +360,7 @@ class Cells:
             if self.behind is not None:
                 inner = f"V{grid.top - sheet + SHEET:.1f}Z"
                 elements.append(f'<path d="{lines[-1]}{inner}" {fill(self.behind)}/>')
-        elements.append(f'<path d="{"".join(lines)}" fill="none" stroke="{INK}"/>')
+        elements.append(f'<path d="{"".join(lines)}" fill="none" stroke="{LINE}"/>')
         return elements + self.draw_words(place)
 
     def draw_words(self, place: Rect) -> list[str]:

@@ -40,7 +40,7 @@ class Likeness:
         self.picture, axes = subplots(1, 3, alt="Where a pixel looks", width=7.2, height=2.7)
         gray = {"cmap": "gray", "vmin": -1, "vmax": 1}
         axes[0].imshow(noisy, **gray)
-        self.weights = axes[1].imshow(np.zeros((SIDE, SIDE)), cmap="Blues", vmin=0, vmax=0.05)
+        self.weights = axes[1].imshow(np.zeros((SIDE, SIDE)), cmap="heat", vmin=0, vmax=0.05)
         self.cleaned = axes[2].imshow(cleaned, **gray)
         self.marks = []
         titles = ("noisy", "its weights", "cleaned")
@@ -50,7 +50,7 @@ class Likeness:
             (mark,) = ax.plot(
                 [], [], "s", markersize=8, markerfacecolor="none", markeredgewidth=1.6
             )
-            mark.set_color(COLORS["vermilion"])
+            mark.set_color(COLORS["query"])
             self.marks.append(mark)
         self.title = axes[1]
         bar = self.picture.colorbar(self.weights, ax=axes[1], shrink=0.8, extend="max")

@@ -170,7 +170,7 @@ def middle(kind: str, channels: int = 32) -> nn.Module:
 
 # Pictures of pictures -----------------------------------------------------------------------------
 
-INKS = [COLORS[name] for name in ("blue", "vermilion", "green", "yellow")]
+INKS = [COLORS[name] for name in ("key", "query", "value", "plum")]
 MARKS = ("o", "s", "^", "D")
 
 

@@ -46,14 +46,14 @@ class Masks:
         )
         self.map = heatmap(ax, torch.zeros(n, n), queries=SENTENCE, keys=SENTENCE)
         sides = [-0.5, n - 0.5, n - 0.5, -0.5, -0.5]
-        (self.row,) = ax.plot(sides, [0] * 5, color=COLORS["vermilion"])
+        (self.row,) = ax.plot(sides, [0] * 5, color=COLORS["query"])
         side.set(xlim=(0, 3), ylim=(n - 0.3, -1.0))
         side.set(xticks=[], yticks=[])
         side.spines[:].set_visible(False)
         for x, text in enumerate(("place", "reads", "is asked")):
             side.text(x + 0.1, -0.75, text, fontsize=9, color="0.4")
         self.cells = [[side.text(x + 0.1, y, "", fontsize=10) for x in range(3)] for y in range(n)]
-        (self.band,) = side.fill([0, 3, 3, 0], [0] * 4, color=COLORS["yellow"], alpha=0.4)
+        (self.band,) = side.fill([0, 3, 3, 0], [0] * 4, color=COLORS["wash"], alpha=0.4)
 
     def draw(self, kind: str, place: int, seed: int) -> str:
         """Look from one place in one kind of model; `seed` draws what BERT does not read."""
@@ -66,7 +66,7 @@ class Masks:
         for i, texts in enumerate(zip(range(1, n + 1), reads, asked, strict=True)):
             for cell, text in zip(self.cells[i], texts, strict=True):
                 cell.set_text(text)
-            self.cells[i][1].set_color("black" if reads[i] == SENTENCE[i] else COLORS["vermilion"])
+            self.cells[i][1].set_color("black" if reads[i] == SENTENCE[i] else COLORS["query"])
         seen = [word for word, ok in zip(reads, allowed[y].tolist(), strict=True) if ok]
         count = sum(word != NOTHING for word in asked)
         question = "is asked nothing" if asked[y] == NOTHING else f"is asked for “{asked[y]}”"

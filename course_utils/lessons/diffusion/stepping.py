@@ -67,7 +67,7 @@ def walk_picture(walks: Tensor, shown: int = 24) -> Picture:
         "on the side where they end.",
     )
     for walk in walks[:, :shown].T:
-        color = COLORS["blue" if walk[-1] > 0 else "vermilion"]
+        color = COLORS["key" if walk[-1] > 0 else "query"]
         ax.plot(range(last, -1, -1), walk, linewidth=0.8, color=color)
     for t in (150, 100, 50):
         ax.axvline(t, color="black", linewidth=0.8, linestyle=":")

@@ -101,7 +101,7 @@ class Fit:
         if truth is not None:
             style = {"color": "black", "linewidth": 1.2, "label": "truth"}
             ax.plot(self.queries, truth(self.queries), "--", **style)
-        (self.fit,) = ax.plot(self.queries, self.queries, color=COLORS["vermilion"], label="fit")
+        (self.fit,) = ax.plot(self.queries, self.queries, color=COLORS["query"], label="fit")
         margin = 0.08 * (y.max() - y.min()).item()
         ax.set(title="Fit", xlabel="x", ylabel="y")
         ax.set_ylim(y.min().item() - margin, y.max().item() + 2.5 * margin)
@@ -116,7 +116,7 @@ class Fit:
             ylabel="queries",
             vmax=TOP,
         )
-        self.weights.set_cmap(mpl.colormaps["Blues"].with_extremes(bad="0.6"))  # NaN is gray
+        self.weights.set_cmap(mpl.colormaps["heat"].with_extremes(bad="0.6"))  # NaN is gray
         ax.set(xticks=[], yticks=[])
         bar = self.picture.colorbar(self.weights, ax=ax, ticks=[0, TOP], pad=0.03)
         bar.ax.set_yticklabels(["0", f"≥ {TOP:g}"])
@@ -124,9 +124,9 @@ class Fit:
 
     def _set_errors(self, ax: Axes) -> None:
         widths = self.regression.widths
-        (self.curve,) = ax.plot(widths, widths, ".-", color=COLORS["blue"], linewidth=1.2)
-        (self.here,) = ax.plot([], [], "o", color=COLORS["vermilion"], markersize=8)
-        self.width = ax.axvline(widths[0], color=COLORS["vermilion"], linewidth=0.9)
+        (self.curve,) = ax.plot(widths, widths, ".-", color=COLORS["key"], linewidth=1.2)
+        (self.here,) = ax.plot([], [], "o", color=COLORS["query"], markersize=8)
+        self.width = ax.axvline(widths[0], color=COLORS["query"], linewidth=0.9)
         ax.set(xlabel="width σ", xscale="log")
         self.title = ax.set_title("Leave-one-out error: 0.000")
         ticks = [0.1, 1, 10]

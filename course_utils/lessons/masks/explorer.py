@@ -46,7 +46,7 @@ class Masked:
         )  # fmt: skip
         empty = np.zeros((SIZE, SIZE))
         self.scores = heatmap(
-            top, empty, queries=WORDS, vmin=-FULL_COLOR, vmax=FULL_COLOR, cmap="PuOr", xlabel=None,
+            top, empty, queries=WORDS, vmin=-FULL_COLOR, vmax=FULL_COLOR, cmap="signs", xlabel=None,
             title="What the softmax sees",
         )  # fmt: skip
         self.weights = heatmap(bottom, empty, queries=WORDS, title="Weights")
@@ -68,7 +68,7 @@ class Masked:
                 place: ax.add_patch(
                     Rectangle(
                         (place[1] - 0.44, place[0] - 0.44), 0.88, 0.88, fill=False,
-                        edgecolor=COLORS["vermilion"], linewidth=1,
+                        edgecolor=COLORS["query"], linewidth=1,
                     )
                 )
                 for place in np.ndindex(SIZE, SIZE)
@@ -78,11 +78,9 @@ class Masked:
 
     def _set_sums(self, ax: Axes) -> None:
         rows = range(SIZE)
-        self.right = ax.barh(
-            rows, [0.0] * SIZE, color=COLORS["blue"], height=0.7, label="permitted"
-        )
+        self.right = ax.barh(rows, [0.0] * SIZE, color=COLORS["key"], height=0.7, label="permitted")
         self.wrong = ax.barh(
-            rows, [0.0] * SIZE, color=COLORS["vermilion"], height=0.7, label="forbidden"
+            rows, [0.0] * SIZE, color=COLORS["query"], height=0.7, label="forbidden"
         )
         ax.axvline(1, color="0.4", linestyle="--", linewidth=1)
         ax.set(

@@ -33,7 +33,7 @@ SEEDS = (0, 1, 2)
 SHOWN = ("AB", "BA", "CF", "FC", "DH", "HD", "EG", "GE")
 """Requests in the maps: each drawer stands once first and once second."""
 MARKER = {
-    "color": COLORS["vermilion"], "markerfacecolor": "none", "markersize": 6, "markeredgewidth": 1.0,
+    "color": COLORS["query"], "markerfacecolor": "none", "markersize": 6, "markeredgewidth": 1.0,
     "path_effects": [withStroke(linewidth=2.6, foreground="white")],  # seen on dark cells, too
 }  # fmt: skip
 
@@ -116,9 +116,9 @@ class Maps:
         return image
 
     def _set_bars(self, ax: Axes) -> None:
-        self.bars = ax.barh(range(3), [1, 1, 1], color=COLORS["blue"], height=0.62)
+        self.bars = ax.barh(range(3), [1, 1, 1], color=COLORS["key"], height=0.62)
         self.numbers = [ax.text(0, i, "", ha="left", va="center", fontsize=8) for i in range(3)]
-        ax.axvline(0.75, color=COLORS["vermilion"], linestyle="--", linewidth=1.2)
+        ax.axvline(0.75, color=COLORS["query"], linestyle="--", linewidth=1.2)
         ax.set(xlim=(0, 1.14), ylim=(2.5, -0.5), xticks=[0, 0.5, 1])
         ax.set_title("Right answers", fontsize=9)
         ax.set_yticks(range(3), ["first ○", "second □", "both"])
@@ -127,7 +127,7 @@ class Maps:
     def _set_legend(self, ax: Axes) -> None:
         ax.spines[:].set_visible(False)
         ax.set(xticks=[], yticks=[])
-        dashed = {"color": COLORS["vermilion"], "linestyle": "--", "linewidth": 1.2}
+        dashed = {"color": COLORS["query"], "linestyle": "--", "linewidth": 1.2}
         handles = [
             Line2D([], [], marker="o", linestyle="", label="first drawer", **MARKER),
             Line2D([], [], marker="s", linestyle="", label="second drawer", **MARKER),

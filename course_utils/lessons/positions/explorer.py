@@ -25,7 +25,7 @@ SHOWN = 66
 """The waves are drawn up to this position."""
 STRIP = 2.7
 """Height of one wave's strip; the waves lie between −1 and 1."""
-DRAWN = {16: ("0.7", "-", 1.0), 64: (COLORS["green"], "--", 1.4), 512: (COLORS["blue"], "-", 2.0)}
+DRAWN = {16: ("0.7", "-", 1.0), 64: (COLORS["value"], "--", 1.4), 512: (COLORS["key"], "-", 2.0)}
 """Color, dash and width of each dimension's curve."""
 
 
@@ -65,11 +65,9 @@ class Turns:
     def _set_circle(self, ax: Axes) -> None:
         turn = np.linspace(0, 2 * np.pi, 200)
         ax.plot(np.sin(turn), np.cos(turn), color="0.8", linewidth=1)
-        (self.arc,) = ax.plot([], [], color=COLORS["orange"], linewidth=3)
-        ax.plot([0, 0], [0, 1], "-o", color=COLORS["blue"], markersize=6, markevery=[1])
-        (self.hand,) = ax.plot(
-            [], [], "--s", color=COLORS["vermilion"], markersize=6, markevery=[1]
-        )
+        (self.arc,) = ax.plot([], [], color=COLORS["wrong"], linewidth=3)
+        ax.plot([0, 0], [0, 1], "-o", color=COLORS["key"], markersize=6, markevery=[1])
+        (self.hand,) = ax.plot([], [], "--s", color=COLORS["query"], markersize=6, markevery=[1])
         ax.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), xticks=[-1, 0, 1], yticks=[-1, 0, 1])
         ax.set(aspect="equal", xlabel="sine column", ylabel="cosine column")
 
@@ -78,9 +76,9 @@ class Turns:
         strips = [-STRIP * strip for strip in range(len(STEPS))]
         for base, step in zip(strips, STEPS, strict=True):
             wave = fine * _frequency(step)
-            ax.plot(fine, np.sin(wave) + base, color=COLORS["blue"], linewidth=1.2)
-            ax.plot(fine, np.cos(wave) + base, ":", color=COLORS["green"], linewidth=1.2)
-        (self.marks,) = ax.plot([], [], "s", color=COLORS["vermilion"], markersize=6)
+            ax.plot(fine, np.sin(wave) + base, color=COLORS["key"], linewidth=1.2)
+            ax.plot(fine, np.cos(wave) + base, ":", color=COLORS["value"], linewidth=1.2)
+        (self.marks,) = ax.plot([], [], "s", color=COLORS["query"], markersize=6)
         ax.set(
             xlim=(0, SHOWN),
             ylim=(-STRIP * len(STEPS) + 1.2, 1.5),
@@ -94,7 +92,7 @@ class Turns:
         for dim, (color, dash, width) in DRAWN.items():
             style = {"color": color, "linewidth": width, "label": f"d = {dim}"}
             ax.plot(offsets, self.cosines[dim], dash, **style)
-        (self.here,) = ax.plot([], [], "s", color=COLORS["vermilion"], markersize=6, zorder=5)
+        (self.here,) = ax.plot([], [], "s", color=COLORS["query"], markersize=6, zorder=5)
         ax.set(xlim=(0, FARTHEST), ylim=(-0.1, 1.05), xlabel="offset k")
         ax.legend(loc="upper right", fontsize=8, frameon=False)
 

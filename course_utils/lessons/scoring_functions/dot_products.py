@@ -49,14 +49,14 @@ class DotProducts:
         empty = torch.zeros(NUM_QUERIES, NUM_KEYS)
         columns = [str(key) for key in range(NUM_KEYS)]
         self.scores = heatmap(
-            left, empty, vmin=-FULL_COLOR, vmax=FULL_COLOR, cmap="PuOr", keys=columns
+            left, empty, vmin=-FULL_COLOR, vmax=FULL_COLOR, cmap="signs", keys=columns
         )
         self.weights = heatmap(middle, empty, ylabel=None, keys=columns, title="Weights")
         self.score_texts, self.weight_texts = _texts(left), _texts(middle)
         self.formula = left.set_title("Scores q · k / √d, d = 1024")
-        self.bars = right.barh(range(NUM_QUERIES), 1.0, color=COLORS["blue"], height=0.7)
+        self.bars = right.barh(range(NUM_QUERIES), 1.0, color=COLORS["key"], height=0.7)
         equal = math.log2(NUM_KEYS)
-        right.axvline(equal, color=COLORS["vermilion"], linestyle="--")
+        right.axvline(equal, color=COLORS["query"], linestyle="--")
         right.set(xlim=(0, 2.8), xlabel="bits (dashed: equal)")
         self.mean = right.set_title("Entropy: mean 0.00")
         left.set_xlabel("Keys (color: up to ±4)")

@@ -8,7 +8,7 @@ from torch import Tensor
 from course_utils.figures import COLORS, Picture, subplots
 
 NAMES = "ABCDE"
-PALETTE = [COLORS[name] for name in ("sky", "orange", "green", "yellow", "purple")]
+PALETTE = [COLORS[name] for name in ("key", "query", "value", "wrong", "plum")]
 HALF = 3
 """The plane is the square from −3 to 3."""
 

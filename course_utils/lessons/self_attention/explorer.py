@@ -56,18 +56,18 @@ class Asking:
         self.picture, (self.top, self.middle, self.bottom) = subplots(
             3, 1, alt="Scores, weights, answer", width=3.5, height=5.4, height_ratios=[4, 4, 7],
         )  # fmt: skip
-        self.scores, self.score_texts = self._bars(self.top, 4, "blue", 7.4, "q·k / √7")
-        self.weights, self.weight_texts = self._bars(self.middle, 4, "blue", 1.25, "weight")
+        self.scores, self.score_texts = self._bars(self.top, 4, "key", 7.4, "q·k / √7")
+        self.weights, self.weight_texts = self._bars(self.middle, 4, "key", 1.25, "weight")
         features = len(names)
         self.had, _ = self._bars(
             self.bottom, features, None, 1.35, "the word (pale), its answer (dark)"
         )
-        self.answer, self.answer_texts = self._bars(self.bottom, features, "green", 1.35, None)
+        self.answer, self.answer_texts = self._bars(self.bottom, features, "value", 1.35, None)
         self.bottom.set_yticks(range(features), names)
 
     @staticmethod
     def _bars(ax, count, color, most, xlabel):
-        height = 0.8 if color != "green" else 0.4
+        height = 0.8 if color != "value" else 0.4
         bars = ax.barh(
             range(count), [0.0] * count, height, color=COLORS[color] if color else "0.85"
         )

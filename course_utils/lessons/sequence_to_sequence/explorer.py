@@ -47,9 +47,9 @@ class Memory:
         steps = np.arange(STEPS + 1)
         self.here = ax.axvline(STEPS, color="0.75", linewidth=6, zorder=0)
         ax.axhline(0, color="0.8", linewidth=0.8, zorder=0)
-        (self.state,) = ax.plot(steps, np.zeros(STEPS + 1), "-o", color=COLORS["blue"])
+        (self.state,) = ax.plot(steps, np.zeros(STEPS + 1), "-o", color=COLORS["key"])
         (self.proposals,) = ax.plot(
-            steps[1:], np.zeros(STEPS), "^", color=COLORS["orange"], markersize=7
+            steps[1:], np.zeros(STEPS), "^", color=COLORS["wrong"], markersize=7
         )
         self.state.set_label("state h")
         self.proposals.set_label("proposal n of the word")
@@ -61,7 +61,7 @@ class Memory:
 
     def _set_shares(self, ax: Axes) -> None:
         places = range(STEPS + 1)
-        colors = [COLORS["vermilion"], *[COLORS["blue"]] * STEPS]
+        colors = [COLORS["query"], *[COLORS["key"]] * STEPS]
         self.bars = ax.barh(places, [0.0] * (STEPS + 1), color=colors, height=0.7)
         self.texts = [ax.text(0, place, "", va="center", fontsize=8) for place in places]
         ax.set(xlim=(0, 1.16), xticks=[0, 0.5, 1], ylim=(STEPS + 0.6, -0.6), xlabel="share")

@@ -160,7 +160,7 @@ def show_by_epoch(runs: Mapping[str, StoredRun]) -> Picture:
         1, 2, width=8, height=3,
         alt="Training and validation loss, and BLEU, of two translators by epoch",
     )  # fmt: skip
-    looks = (("orange", "s"), ("blue", "o"))
+    looks = (("wrong", "s"), ("key", "o"))
     for (label, run), (color, marker) in zip(runs.items(), looks, strict=True):
         look = {"color": COLORS[color], "marker": marker, "markersize": 4, "label": label}
         left.plot(*zip(*run.curves["train_loss"], strict=True), "--", color=COLORS[color])

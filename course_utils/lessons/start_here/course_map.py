@@ -128,7 +128,7 @@ def _box(ax, place: tuple[float, float], chapter: dict, *, on: bool) -> None:
     from course_utils.figures import COLORS
 
     x, y = place
-    color = COLORS["blue"] if on else OFF
+    color = COLORS["key"] if on else OFF
     box = FancyBboxPatch((x - WIDTH / 2, y - HEIGHT / 2), WIDTH, HEIGHT, color=color)
     box.set_boxstyle("round", pad=0, rounding_size=0.06)
     ax.add_patch(box)

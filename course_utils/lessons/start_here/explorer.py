@@ -26,7 +26,7 @@ class Scores:
         self.picture, (left, right) = subplots(
             1, 2, alt="Four scores and their weights", width=7.5, height=2.7
         )
-        colors = [COLORS["vermilion" if name == "bird" else "sky"] for name in NAMES]
+        colors = [COLORS["query" if name == "bird" else "key"] for name in NAMES]
         self.scores = left.bar(NAMES, SCORES, color=colors)
         left.axhline(0, color="black", linewidth=0.8)
         left.set(title="Scores", ylim=(-4.4, 6.4))

@@ -15,7 +15,7 @@ __all__ = ["warmup"]
 RATES = (1.5e-3, 3e-3, 6e-3, 1.2e-2)
 WARMUPS = (0, 10, 50, 100)
 STEPS, PER_LOSS = 280, 14
-DRAWN = {False: ("norm after", "-", "o", "blue"), True: ("norm before", "--", "s", "vermilion")}
+DRAWN = {False: ("norm after", "-", "o", "key"), True: ("norm before", "--", "s", "query")}
 
 
 def warmup(runs: list[dict] | None = None) -> Explorer:

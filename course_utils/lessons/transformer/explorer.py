@@ -121,7 +121,7 @@ class Ripple:
             _map(ax, title, labels, tokens)
             for ax, title, labels, tokens in zip(axes, titles, rows, (source, target), strict=True)
         ]
-        style = {"color": COLORS["vermilion"], "linewidth": 1.8, "clip_on": False}
+        style = {"color": COLORS["query"], "linewidth": 1.8, "clip_on": False}
         self.frames = [ax.plot([], [], **style)[0] for ax in axes]
         self.numbers = [
             [[ax.text(x, y, "", ha="center", va="center", fontsize=8) for x in range(len(tokens))]

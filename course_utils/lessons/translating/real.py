@@ -300,7 +300,7 @@ def show_real_curves() -> Picture:
         alt="Training and validation loss of the translator in words, and BLEU on validation sentences of both "
         "translators, over eight epochs. BLEU rises to the end, the validation loss falls to the end.",
     )  # fmt: skip
-    for tokens, color, marker in (("words", "blue", "o"), ("subwords", "vermilion", "s")):
+    for tokens, color, marker in (("words", "key", "o"), ("subwords", "query", "s")):
         curves = real_run(tokens).curves
         look = {"color": COLORS[color], "marker": marker, "markersize": 4, "label": tokens}
         if tokens == "words":

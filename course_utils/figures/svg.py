@@ -1,0 +1,304 @@
+"""A matplotlib figure as a small SVG whose colors follow the page: what `style` calls *ink* is ink, light or dark.
+
+matplotlib's own writer gives several times the bytes, in fixed colors. This one writes pixels with one decimal, words
+as words, as wide as the figure was laid out for, and maps as rectangles, equal neighbors of a row in one.
+"""
+
+import base64
+import hashlib
+import io
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+import numpy as np
+from matplotlib.backend_bases import GraphicsContextBase, RendererBase
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.font_manager import weight_dict
+from matplotlib.path import Path
+from matplotlib.transforms import Affine2D, Transform
+from PIL import Image
+
+from course_utils.figures.style import FAMILIES, ROLES
+
+MAX_CELLS = 2_000
+"""Maps with more cells are written as pixels."""
+
+NAME = "\x00"
+"""How an id begins, until it is known what the picture shows."""
+
+ROLE_OF = {light: role for role, (light, _) in ROLES.items()}
+GRAYS = {0.2: "ink", 0.62: "muted", 0.97: "rule", 2: "paper"}
+"""Below which lightness a gray means what."""
+
+
+def paint(color: Any) -> str:
+    """A color as the page says it: by its role, if it has one."""
+    hexed = to_hex(color[:3] if not isinstance(color, str) else color).upper()
+    role = ROLE_OF.get(hexed)
+    if role is None and hexed[1:3] == hexed[3:5] == hexed[5:7]:
+        role = next(role for least, role in GRAYS.items() if int(hexed[1:3], 16) / 255 < least)
+    return f"var(--cu-{role})" if role else hexed
+
+
+def number(value: float) -> str:
+    """At most one decimal."""
+    return f"{round(float(value), 1) + 0:g}"
+
+
+def standalone(svg: str) -> str:
+    """The same with the colors that it uses: an image in a page sees none of the page's.
+
+    Its ground is white, for pages that are dark without saying so, and nothing where the page says that it is dark.
+    """
+    used = [
+        f"--cu-{role}:light-dark({light},{dark})"
+        for role, (light, dark) in ROLES.items()
+        if f"var(--cu-{role})" in svg
+    ]
+    look = ["color-scheme:light dark", "background:light-dark(#fff,transparent)", *used]
+    start = svg.index(">") + 1
+    return f"{svg[:start]}<style>svg{{{';'.join(look)}}}</style>{svg[start:]}"
+
+
+def svg(figure: Figure) -> str:
+    """The figure, without ground and without words about it.
+
+    Raises:
+        NotImplementedError: it shows what this does not write: hatches, or smooth triangles.
+    """
+    width, height = (int(side) for side in figure.bbox.size)
+    pen = _Pen(width, height, figure.dpi)
+    images = [image for ax in figure.axes for image in ax.images]
+    before = [image.get_interpolation() for image in images]
+    try:
+        figure.patch.set_visible(False)
+        for image in images:
+            image.set_interpolation("none")  # its own pixels, not the page's
+        figure.draw(pen)
+    finally:
+        figure.patch.set_visible(True)
+        for image, known in zip(images, before, strict=True):
+            image.set_interpolation(known)
+    body = "".join(_grouped(pen.elements))
+    body = body.replace(NAME, f"p{hashlib.sha256(body.encode()).hexdigest()[:8]}-")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'fill="none" font-family="{FAMILIES["sans"]}" font-size="12">{body}</svg>'
+    )
+
+
+def _grouped(elements: list[tuple[str, str]]) -> Iterator[str]:
+    """Neighbors that look the same share their attributes."""
+    start = 0
+    while start < len(elements):
+        look, end = elements[start][0], start
+        while end < len(elements) and elements[end][0] == look:
+            end += 1
+        together = "".join(element for _, element in elements[start:end])
+        yield f"<g {look}>{together}</g>" if look else together
+        start = end
+
+
+class _Pen(RendererBase):
+    """What matplotlib draws with: it gathers (attributes, element)."""
+
+    def __init__(self, width: int, height: int, dpi: float):
+        super().__init__()
+        self.width, self.height, self.dpi = width, height, dpi
+        self._names, self._crisp = 0, ""
+        self.elements: list[tuple[str, str]] = []
+        self._flip = Affine2D().scale(1, -1).translate(0, height)
+        self._clips: dict[str, str] = {}
+
+    def get_canvas_width_height(self):
+        return self.width, self.height
+
+    def points_to_pixels(self, points):
+        return points * self.dpi / 72
+
+    def option_scale_image(self):
+        return True
+
+    def option_image_nocomposite(self):
+        return True
+
+    def draw_path(self, gc, path, transform, rgbFace=None):
+        if gc.get_hatch():
+            raise NotImplementedError("hatches")
+        flipped = transform + self._flip
+        look = [self._clip(gc, path, flipped), self._crisp]
+        if rgbFace is not None:
+            look.append(_attributes("fill", rgbFace, gc))
+        width = self.points_to_pixels(gc.get_linewidth())
+        if width and gc.get_rgb()[3]:
+            look.append(_attributes("stroke", gc.get_rgb(), gc))
+            look.append(f'stroke-width="{number(width)}"')
+            _, dashes = gc.get_dashes()
+            if dashes is not None and len(dashes):
+                every = " ".join(number(self.points_to_pixels(dash)) for dash in dashes)
+                look.append(f'stroke-dasharray="{every}"')
+            if gc.get_capstyle() != "butt":
+                look.append(f'stroke-linecap="{gc.get_capstyle().replace("projecting", "square")}"')
+            if gc.get_joinstyle() != "miter":
+                look.append(f'stroke-linejoin="{gc.get_joinstyle()}"')
+        elif rgbFace is None:
+            return
+        simplify = path.should_simplify and rgbFace is None
+        data = _data(path, flipped, simplify)
+        if data:
+            self.elements.append((" ".join(filter(None, look)), f'<path d="{data}"/>'))
+
+    def draw_quad_mesh(self, gc, *mesh):
+        gc.set_linewidth(0)  # edges over one another would be seen through the faces
+        self._crisp = 'shape-rendering="crispEdges"'
+        super().draw_quad_mesh(gc, *mesh)
+        self._crisp = ""
+
+    def draw_text(self, gc, x, y, s, prop, angle, ismath=False, mtext=None):
+        if ismath:
+            super().draw_text(gc, x, y, s, prop, angle, ismath, mtext)
+            return
+        size = self.points_to_pixels(prop.get_size_in_points())
+        width = self.get_text_width_height_descent(s, prop, False)[0]
+        place = f'x="{number(x)}" y="{number(y)}"'
+        look = [_attributes("fill", gc.get_rgb(), gc)]
+        if abs(size - 12) > 0.05:
+            look.append(f'font-size="{number(size)}"')
+        weight = prop.get_weight()
+        if weight_dict.get(weight, weight) >= 600:
+            look.append('font-weight="600"')
+        if prop.get_style() == "italic":
+            look.append('font-style="italic"')
+        if angle:
+            place += f' transform="rotate({number(-angle)} {number(x)} {number(y)})"'
+        if len(s) > 1:
+            place += f' textLength="{number(width)}" lengthAdjust="spacingAndGlyphs"'
+        self.elements.append((" ".join(look), f"<text {place}>{escape(s, quote=False)}</text>"))
+
+    def draw_image(self, gc, x, y, im, transform=None):
+        pixels = np.asarray(im)
+        height, width = pixels.shape[:2]
+        if transform is None:
+            matrix = Affine2D().translate(x, y) + self._flip
+        else:
+            matrix = Affine2D().scale(1 / width, 1 / height) + transform
+            matrix += Affine2D().translate(x, y) + self._flip
+        a, c, e, b, d, f = matrix.get_matrix()[:2].ravel()
+        place = " ".join(
+            f"{value:.4g}" if abs(value) < 100 else number(value) for value in (a, b, c, d, e, f)
+        )
+        corners = Path([(0, 0), (width, 0), (width, height), (0, height)])
+        look = " ".join(filter(None, [self._clip(gc, corners, matrix)]))
+        inside = "".join(self._cells(pixels))
+        self.elements.append((look, f'<g transform="matrix({place})">{inside}</g>'))
+
+    def _cells(self, pixels: np.ndarray) -> Iterator[str]:
+        """What stands in the place of an image: cells in colors of the page, or its pixels."""
+        colors, opacity = pixels[..., :3], pixels[..., 3]
+        height, width = opacity.shape
+        shown = np.unique(colors[opacity > 0], axis=0)
+        hexed = {to_hex(color / 255).upper(): color for color in shown[: len(ROLE_OF) + 1]}
+        if not hexed.keys() <= ROLE_OF.keys():
+            mode = "RGBA" if opacity.min() < 255 else "RGB"
+            picture = Image.fromarray(pixels).convert(mode)
+            if mode == "RGB" and (np.ptp(colors, axis=-1) == 0).all():
+                picture = picture.convert("L")
+            yield _image(picture)
+            return
+        for code, color in hexed.items():
+            strength = np.where((colors == color).all(axis=-1), opacity, 0)
+            look = f'fill="var(--cu-{ROLE_OF[code]})"'
+            if opacity.size > MAX_CELLS:
+                name = self._new_name()
+                area = f'maskUnits="userSpaceOnUse" x="0" y="0" width="{width}" height="{height}"'
+                picture = Image.fromarray(strength.astype(np.uint8))
+                yield f'<mask id="{name}" {area}>{_image(picture)}</mask>'
+                yield f'<path {look} mask="url(#{name})" d="M0 0h{width}v{height}h-{width}z"/>'
+                continue
+            yield f'<g {look} shape-rendering="crispEdges">'
+            for level in np.unique(strength[strength > 0]):
+                runs = "".join(
+                    f"M{left} {row}h{right - left}v1h-{right - left}z"
+                    for row, line in enumerate(strength == level)
+                    for left, right in _runs(line)
+                )
+                yield f'<path fill-opacity="{level / 255:.2g}" d="{runs}"/>'
+            yield "</g>"
+
+    def _clip(self, gc: GraphicsContextBase, path: Path, transform: Transform) -> str:
+        """The attribute that cuts off what reaches out of the axes; none where nothing does."""
+        rectangle = gc.get_clip_rectangle()
+        clip: Any
+        clip, clip_transform = gc.get_clip_path()
+        if clip is not None and clip_transform is not None:
+            data = _data(clip, clip_transform + self._flip, False)
+        elif rectangle is not None:
+            with np.errstate(invalid="ignore"):
+                points = transform.transform(path.vertices)
+            low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+            left, right = rectangle.x0, rectangle.x1
+            top, bottom = self.height - rectangle.y1, self.height - rectangle.y0
+            if (low >= (left - 2, top - 2)).all() and (high <= (right + 2, bottom + 2)).all():
+                return ""
+            data = f"M{number(left)} {number(top)}H{number(right)}V{number(bottom)}H{number(left)}z"
+        else:
+            return ""
+        if data not in self._clips:
+            name = self._clips[data] = self._new_name()
+            self.elements.append(("", f'<clipPath id="{name}"><path d="{data}"/></clipPath>'))
+        return f'clip-path="url(#{self._clips[data]})"'
+
+    def _new_name(self) -> str:
+        """An id; `svg` makes it one that no other picture of a page has."""
+        self._names += 1
+        return f"{NAME}{self._names}"
+
+
+def _attributes(what: str, color: Any, gc: GraphicsContextBase) -> str:
+    alpha = color[3] if len(color) == 4 and not gc.get_forced_alpha() else gc.get_alpha()
+    opacity = f' {what}-opacity="{alpha:.2g}"' if alpha is not None and alpha < 0.995 else ""
+    return f'{what}="{paint(color)}"{opacity}'
+
+
+def _data(path: Path, transform: Transform, simplify: bool) -> str:
+    """The path, relative from point to point, in tenths of a pixel."""
+    letters = {Path.MOVETO: "m", Path.LINETO: "l", Path.CURVE3: "q", Path.CURVE4: "c"}
+    text, here, start, last = "", np.zeros(2, int), np.zeros(2, int), ""
+    for vertices, code in path.iter_segments(transform, simplify=simplify):
+        if code == Path.CLOSEPOLY:
+            text, here, last = text + "z", start, "z"
+            continue
+        points = np.rint(10 * np.reshape(vertices, (-1, 2))).astype(int)
+        if code == Path.LINETO and last in "ml" and not (points - here).any() and last == "l":
+            continue
+        letter = letters[code]
+        numbers = [f"{value / 10:g}" for value in (points - here).ravel()]
+        text += ("" if letter == last != "m" else letter) + _joined(numbers, letter == last != "m")
+        here, last = points[-1], letter
+        if code == Path.MOVETO:
+            start = here
+    return text.replace("m", "M", 1)
+
+
+def _joined(numbers: list[str], goes_on: bool) -> str:
+    """Numbers with a space between two where no minus parts them."""
+    text = ""
+    for value in numbers:
+        text += value if value[0] == "-" or not (text or goes_on) else f" {value}"
+    return text
+
+
+def _runs(line: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Where True begins and ends."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], line, [False]])))
+    return zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+def _image(picture: Image.Image) -> str:
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG", optimize=True)
+    data = base64.b64encode(buffer.getvalue()).decode()
+    size = f'width="{picture.width}" height="{picture.height}"'
+    return f'<image {size} style="image-rendering:pixelated" href="data:image/png;base64,{data}"/>'
