@@ -1,0 +1,37 @@
+"""Pictures in the book's pages: an SVG becomes part of its page, and sees its colors and fonts."""
+
+import base64
+import copy
+import re
+from html import escape, unescape
+
+from nbformat import NotebookNode
+
+LEAST = 0.8
+"""Of a picture's width: a narrow page makes it smaller down to this part, then it can be scrolled."""
+
+IMAGE = re.compile(
+    r'<img alt="(?P<alt>[^"]*)" src="(?P<source>[^"]*)" width="(?P<width>\d+)" height="\d+" style="[^"]*">'
+)
+VECTOR = "data:image/svg+xml;base64,"
+
+
+def settle_pictures(notebook: NotebookNode) -> NotebookNode:
+    """Each picture in the outputs, a drawing too, becomes a figure that is readable on a narrow page."""
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if shown := output.get("data", {}).get("text/html"):
+                output.data["text/html"] = IMAGE.sub(_figure, shown)
+    return notebook
+
+
+def _figure(image: re.Match) -> str:
+    shown = image[0]
+    if image["source"].startswith(VECTOR):
+        svg = base64.b64decode(image["source"].removeprefix(VECTOR)).decode()
+        svg = re.sub(r"<style>.*?</style>", "", svg)  # its colors, which the page has
+        said = escape(unescape(image["alt"]))
+        shown = svg.replace("<svg ", f'<svg role="img" aria-label="{said}" ', 1)
+    least = f"{LEAST * int(image['width']):.0f}px"
+    return f'<div class="cu-figure"><div style="min-width:{least};max-width:{image["width"]}px">{shown}</div></div>'
