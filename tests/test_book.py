@@ -24,6 +24,7 @@ from course_utils.studio.book.__main__ import main
 from course_utils.studio.book.build import BookError, build
 from course_utils.studio.book.calm import tags
 from course_utils.studio.book.check import check, page_problems, told_too_early
+from course_utils.studio.book.pictures import settle_pictures
 
 # Transforms -----------------------------------------------------------------------------------------------------------
 
@@ -193,13 +194,16 @@ def test_links_in_outputs_lead_to_the_books_pages(shown, wanted):
     assert given.cells[0].outputs[0].data["text/html"] == shown
 
 
-def test_a_picture_stays_readable_on_a_narrow_page_and_is_scrolled():
-    shown = image_tag(b"", "A > B", 600, 200)
-    given = code("fig", new_output("display_data", data={"text/html": shown}))
-    html = one(given, transforms.keep_pictures_readable).outputs[0].data["text/html"]
-    (found,) = BeautifulSoup(html, "html.parser").select("[style*=overflow-x] img")
-    assert found["alt"] == "A > B"
-    assert found.parent["style"] == "min-width:480px"
+def test_a_picture_becomes_part_of_its_page_and_is_scrolled_where_it_is_narrow():
+    drawn, ax = cu.subplots(alt='A > "B"')
+    ax.plot([1, 2])
+    for shown, tag in ((drawn._repr_html_(), "svg"), (image_tag(b"", 'A > "B"', 768, 200), "img")):
+        given = code("fig", new_output("display_data", data={"text/html": shown}))
+        html = one(given, settle_pictures).outputs[0].data["text/html"]
+        (found,) = BeautifulSoup(html, "html.parser").select(f".cu-figure > div > {tag}")
+        assert found.get("aria-label", found.get("alt")) == 'A > "B"'
+        assert found.parent["style"] == "min-width:614px;max-width:768px"
+        assert "--cu-ink:" not in html, "the page has the colors"
 
 
 def test_transforms_leave_the_notebook_they_are_given_alone(small):

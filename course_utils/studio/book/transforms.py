@@ -9,11 +9,10 @@ from nbformat import NotebookNode
 
 from course_utils.studio.book import calm, cards
 from course_utils.studio.book.links import ANCHOR, LINK, places, texts
+from course_utils.studio.book.pictures import settle_pictures
 from course_utils.studio.manifest import Chapter
 
 Places = Mapping[str, Mapping[str, str]]
-LEAST = 0.8
-"""Of a picture's width: a label of nine points is about ten pixels high then."""
 SHOWN_AS_IMAGE = ("image/png", "image/jpeg", "image/svg+xml", "image/gif")
 
 
@@ -126,18 +125,6 @@ def lead_outputs_to_pages(notebook: NotebookNode, pages: Places) -> NotebookNode
     return notebook
 
 
-def keep_pictures_readable(notebook: NotebookNode) -> NotebookNode:
-    """A picture on a narrow page becomes smaller down to `LEAST` of its width, then it can be scrolled."""
-    notebook = copy.deepcopy(notebook)
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            shown = output.get("data", {}).get("text/html", "")
-            if width := re.match(r'<img [^>]* width="(\d+)"', shown):
-                room = f'<div style="min-width:{LEAST * int(width[1]):.0f}px">{shown}</div>'
-                output.data["text/html"] = f'<div style="overflow-x:auto">{room}</div>'
-    return notebook
-
-
 def _from_root(target: str) -> str:
     parts: list[str] = []
     for part in (PurePosixPath("notebooks") / target).parts:
@@ -178,7 +165,7 @@ def for_the_book(
     for transform in (
         without_missing_runs,
         carry_alt_texts,
-        keep_pictures_readable,
+        settle_pictures,
         calm.cut_at_headings,
         calm.without_counters,
         cards.with_exercises,
