@@ -126,7 +126,13 @@ def _seeded(chapter: manifest.Chapter) -> types.ModuleType:
 
 
 def _mistakes(chapter: manifest.Chapter) -> dict[str, list[Callable]]:
-    return _seeded(chapter).MISTAKES
+    """Those of each check: the functions of the class that has its name."""
+    classes = [one for one in vars(_seeded(chapter)).values() if isinstance(one, type)]
+    return {
+        one.__name__: [mistake for name, mistake in vars(one).items() if name[0] != "_"]
+        for one in classes
+        if one.__module__ == _seeded(chapter).__name__ and one.__name__[0] != "_"
+    }
 
 
 def _on_paper(exercise: Exercise) -> dict[str, object]:
@@ -221,8 +227,13 @@ ANSWERS = [
 @pytest.mark.parametrize(("chapter", "mistake", "said"), ANSWERS)
 def test_a_likely_mistake_gets_the_property_and_the_first_hint_that_fit_it(chapter, mistake, said):
     """ANSWERS: by the mistake's name, words of what must catch it (sentence or reason), and of its hint."""
-    (name,) = (n for n, them in _mistakes(chapter).items() if mistake in {m.__name__ for m in them})
-    report = getattr(cu.checks, name)(getattr(_seeded(chapter), mistake))
+    ((name, wrong),) = (
+        (name, one)
+        for name, them in _mistakes(chapter).items()
+        for one in them
+        if one.__name__ == mistake
+    )
+    report = getattr(cu.checks, name)(wrong)
     caught, hint = said
     assert caught in f"{report.sentences[report.held]} | {report.reason}"
     assert hint in report.hint

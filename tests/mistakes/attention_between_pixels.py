@@ -3,8 +3,6 @@
 import torch
 from torch.nn import functional as F
 
-# non_local_means ----------------------------------------------------------------------------------
-
 
 def _patches(pictures, mode="replicate"):
     return F.unfold(F.pad(pictures[:, None], [1] * 4, mode=mode), 3).mT
@@ -15,57 +13,52 @@ def _smooth(pictures, keys, axis=-1):
     return (weights @ pictures.flatten(1)[..., None]).view_as(pictures)
 
 
-def zeros_around(pictures, width):
-    """Pads with zeros."""
-    return _smooth(pictures, _patches(pictures, "constant") / width)
+class non_local_means:
+    def zeros_around(pictures, width):
+        """Pads with zeros."""
+        return _smooth(pictures, _patches(pictures, "constant") / width)
 
+    def softmax_over_queries(pictures, width):
+        """The columns sum to 1."""
+        return _smooth(pictures, _patches(pictures) / width, axis=-2)
 
-def softmax_over_queries(pictures, width):
-    """The columns sum to 1."""
-    return _smooth(pictures, _patches(pictures) / width, axis=-2)
+    def near_ones_only(pictures, width):
+        """Puts the place into the key, too."""
+        height, breadth = pictures.shape[1:]
+        places = torch.cartesian_prod(torch.arange(float(height)), torch.arange(float(breadth)))
+        where = places.view(-1, 2).expand(len(pictures), -1, -1)
+        return _smooth(pictures, torch.cat([_patches(pictures) / width, where], dim=-1))
 
+    def columns_for_patches(pictures, width):
+        """Does not exchange the axes: nine keys, and a reshape that does not fit."""
+        keys = _patches(pictures).mT / width
+        return _smooth(pictures, keys)
 
-def near_ones_only(pictures, width):
-    """Puts the place into the key, too."""
-    height, breadth = pictures.shape[1:]
-    places = torch.cartesian_prod(torch.arange(float(height)), torch.arange(float(breadth)))
-    where = places.view(-1, 2).expand(len(pictures), -1, -1)
-    return _smooth(pictures, torch.cat([_patches(pictures) / width, where], dim=-1))
+    def across_the_batch(pictures, width):
+        """Compares with the pixels of all pictures."""
+        keys = _patches(pictures).flatten(0, 1) / width
+        weights = (-torch.cdist(keys, keys).square() / 2).softmax(dim=-1)
+        return (weights @ pictures.flatten()).view_as(pictures)
 
+    def without_exponential(pictures, width):
+        """Divides one over the distances."""
+        patches = _patches(pictures) / width
+        weights = 1 / (1 + torch.cdist(patches, patches).square())
+        weights = weights / weights.sum(dim=-1, keepdim=True)
+        return (weights @ pictures.flatten(1)[..., None]).view_as(pictures)
 
-def columns_for_patches(pictures, width):
-    """Does not exchange the axes: nine keys, and a reshape that does not fit."""
-    keys = _patches(pictures).mT / width
-    return _smooth(pictures, keys)
+    def pictures_for_channels(pictures, width):
+        """Pads and unfolds without the axis of channels: a patch holds the pixels of all pictures."""
+        padded = F.pad(pictures, [1] * 4, mode="replicate")
+        return _smooth(pictures, F.unfold(padded, 3).mT / width)
 
+    def mean_of_nine(pictures, width):
+        """Takes the mean of the nine squares, not their sum."""
+        return _smooth(pictures, _patches(pictures) / (3 * width))
 
-def across_the_batch(pictures, width):
-    """Compares with the pixels of all pictures."""
-    keys = _patches(pictures).flatten(0, 1) / width
-    weights = (-torch.cdist(keys, keys).square() / 2).softmax(dim=-1)
-    return (weights @ pictures.flatten()).view_as(pictures)
-
-
-def without_exponential(pictures, width):
-    """Divides one over the distances."""
-    patches = _patches(pictures) / width
-    weights = 1 / (1 + torch.cdist(patches, patches).square())
-    weights = weights / weights.sum(dim=-1, keepdim=True)
-    return (weights @ pictures.flatten(1)[..., None]).view_as(pictures)
-
-
-def pictures_for_channels(pictures, width):
-    """Pads and unfolds without the axis of channels: a patch holds the pixels of all pictures."""
-    padded = F.pad(pictures, [1] * 4, mode="replicate")
-    return _smooth(pictures, F.unfold(padded, 3).mT / width)
-
-
-def mean_of_nine(pictures, width):
-    """Takes the mean of the nine squares, not their sum."""
-    return _smooth(pictures, _patches(pictures) / (3 * width))
-
-
-# fixed_heads --------------------------------------------------------------------------------------
+    def mirrored_around(pictures, width):
+        """Pads with the pixels behind the edge."""
+        return _smooth(pictures, _patches(pictures, "reflect") / width)
 
 
 def _parts(qkv, num_heads):
@@ -73,68 +66,39 @@ def _parts(qkv, num_heads):
     return (part.unflatten(1, (num_heads, -1)) for part in qkv.chunk(3, dim=1))
 
 
-def not_fixed(qkv, num_heads):
-    """The buggy function as it stands in the chapter."""
-    batch, width, pixels = qkv.shape
-    size = width // (3 * num_heads)
-    q, k, v = qkv.reshape(batch * num_heads, 3 * size, pixels).split(size, dim=1)
-    weights = (q.mT @ k / size**0.5).softmax(dim=-1)
-    return (v @ weights.mT).reshape(batch, -1, pixels)
+class fixed_heads:
+    def not_fixed(qkv, num_heads):
+        """The buggy function as it stands in the chapter."""
+        batch, width, pixels = qkv.shape
+        size = width // (3 * num_heads)
+        q, k, v = qkv.reshape(batch * num_heads, 3 * size, pixels).split(size, dim=1)
+        weights = (q.mT @ k / size**0.5).softmax(dim=-1)
+        return (v @ weights.mT).reshape(batch, -1, pixels)
 
+    def over_queries(qkv, num_heads):
+        """The columns sum to 1."""
+        q, k, v = _parts(qkv, num_heads)
+        weights = (q.mT @ k / q.shape[2] ** 0.5).softmax(dim=-2)
+        return (v @ weights.mT).flatten(1, 2)
 
-def over_queries(qkv, num_heads):
-    """The columns sum to 1."""
-    q, k, v = _parts(qkv, num_heads)
-    weights = (q.mT @ k / q.shape[2] ** 0.5).softmax(dim=-2)
-    return (v @ weights.mT).flatten(1, 2)
+    def scaled_by_all_channels(qkv, num_heads):
+        """Divides by the root of all channels."""
+        q, k, v = _parts(qkv, num_heads)
+        scale = (qkv.shape[1] / 3) ** -0.5
+        return F.scaled_dot_product_attention(q.mT, k.mT, v.mT, scale=scale).mT.flatten(1, 2)
 
+    def heads_left_in_the_batch(qkv, num_heads):
+        """Forgets to join the heads."""
+        q, k, v = _parts(qkv, num_heads)
+        return F.scaled_dot_product_attention(q.mT, k.mT, v.mT).mT.flatten(0, 1)
 
-def scaled_by_all_channels(qkv, num_heads):
-    """Divides by the root of all channels."""
-    q, k, v = _parts(qkv, num_heads)
-    scale = (qkv.shape[1] / 3) ** -0.5
-    return F.scaled_dot_product_attention(q.mT, k.mT, v.mT, scale=scale).mT.flatten(1, 2)
+    def all_pictures_in_one_line(qkv, num_heads):
+        """All pixels of all pictures attend to one another."""
+        line = qkv.transpose(0, 1).flatten(1)[None]
+        q, k, v = _parts(line, num_heads)
+        heads = F.scaled_dot_product_attention(q.mT, k.mT, v.mT).mT.flatten(1, 2)[0]
+        return heads.unflatten(1, (len(qkv), -1)).transpose(0, 1)
 
-
-def heads_left_in_the_batch(qkv, num_heads):
-    """Forgets to join the heads."""
-    q, k, v = _parts(qkv, num_heads)
-    return F.scaled_dot_product_attention(q.mT, k.mT, v.mT).mT.flatten(0, 1)
-
-
-def all_pictures_in_one_line(qkv, num_heads):
-    """All pixels of all pictures attend to one another."""
-    line = qkv.transpose(0, 1).flatten(1)[None]
-    q, k, v = _parts(line, num_heads)
-    heads = F.scaled_dot_product_attention(q.mT, k.mT, v.mT).mT.flatten(1, 2)[0]
-    return heads.unflatten(1, (len(qkv), -1)).transpose(0, 1)
-
-
-def mirrored_around(pictures, width):
-    """Pads with the pixels behind the edge."""
-    return _smooth(pictures, _patches(pictures, "reflect") / width)
-
-
-MISTAKES = {
-    "non_local_means": [
-        mirrored_around,
-        zeros_around,
-        softmax_over_queries,
-        near_ones_only,
-        columns_for_patches,
-        across_the_batch,
-        without_exponential,
-        pictures_for_channels,
-        mean_of_nine,
-    ],
-    "fixed_heads": [
-        not_fixed,
-        over_queries,
-        scaled_by_all_channels,
-        heads_left_in_the_batch,
-        all_pictures_in_one_line,
-    ],
-}
 
 ON_PAPER = {
     "predicted_pixels": {
@@ -145,6 +109,7 @@ ON_PAPER = {
         "e": 0,  # takes neighbors in the line for neighbors in the picture
     },
 }
+
 
 ANSWERS = {
     "zeros_around": ("stand zeros", "mode of the padding"),

@@ -5,63 +5,54 @@ import math
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-# my_look ----------------------------------------------------------------------------------------
 
+class my_look:
+    def keeps_the_axis(query, keys, memory, mask, w):
+        """The context keeps an axis of size 1."""
+        weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+        return weights[:, None] @ memory, weights
 
-def keeps_the_axis(query, keys, memory, mask, w):
-    """The context keeps an axis of size 1."""
-    weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
-    return weights[:, None] @ memory, weights
+    def softmax_over_the_batch(query, keys, memory, mask, w):
+        """Right for a single sentence only in shape: normalizes down the columns."""
+        scores = (query[:, None] + keys).tanh() @ w
+        weights = scores.softmax(dim=0 if len(query) > 1 else 1)
+        return (weights[:, None] @ memory)[:, 0], weights
 
+    def forbids_the_real_tokens(query, keys, memory, mask, w):
+        """The mask the wrong way round: a sentence without padding has nothing left."""
+        weights = ((query[:, None] + keys).tanh() @ w).masked_fill(mask, -math.inf).softmax(dim=-1)
+        return (weights[:, None] @ memory)[:, 0], weights
 
-def softmax_over_the_batch(query, keys, memory, mask, w):
-    """Right for a single sentence only in shape: normalizes down the columns."""
-    scores = (query[:, None] + keys).tanh() @ w
-    weights = scores.softmax(dim=0 if len(query) > 1 else 1)
-    return (weights[:, None] @ memory)[:, 0], weights
+    def zeroes_the_scores(query, keys, memory, mask, w):
+        """A score of 0 still has the exponential 1."""
+        weights = (((query[:, None] + keys).tanh() @ w) * mask).softmax(dim=-1)
+        return (weights[:, None] @ memory)[:, 0], weights
 
+    def turns_the_memory(query, keys, memory, mask, w):
+        """Averages in the wrong order of tokens."""
+        weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+        values = memory if len(memory) == 1 else memory.flip(1)
+        return (weights[:, None] @ values)[:, 0], weights
 
-def forbids_the_real_tokens(query, keys, memory, mask, w):
-    """The mask the wrong way round: a sentence without padding has nothing left."""
-    weights = ((query[:, None] + keys).tanh() @ w).masked_fill(mask, -math.inf).softmax(dim=-1)
-    return (weights[:, None] @ memory)[:, 0], weights
+    def cuts_the_gradient(query, keys, memory, mask, w):
+        """Where to look is not learned."""
+        weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+        return (weights.detach()[:, None] @ memory)[:, 0], weights
 
+    def one_query_for_all(query, keys, memory, mask, w):
+        """Looks with the first sentence's query."""
+        weights = (
+            ((query[:1, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+        )
+        return (weights[:, None] @ memory)[:, 0], weights
 
-def zeroes_the_scores(query, keys, memory, mask, w):
-    """A score of 0 still has the exponential 1."""
-    weights = (((query[:, None] + keys).tanh() @ w) * mask).softmax(dim=-1)
-    return (weights[:, None] @ memory)[:, 0], weights
-
-
-def turns_the_memory(query, keys, memory, mask, w):
-    """Averages in the wrong order of tokens."""
-    weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
-    values = memory if len(memory) == 1 else memory.flip(1)
-    return (weights[:, None] @ values)[:, 0], weights
-
-
-def cuts_the_gradient(query, keys, memory, mask, w):
-    """Where to look is not learned."""
-    weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
-    return (weights.detach()[:, None] @ memory)[:, 0], weights
-
-
-def one_query_for_all(query, keys, memory, mask, w):
-    """Looks with the first sentence's query."""
-    weights = ((query[:1, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
-    return (weights[:, None] @ memory)[:, 0], weights
-
-
-def writes_into_the_keys(query, keys, memory, mask, w):
-    """Adds in place, where no gradient is asked for."""
-    added = query[:, None] + keys
-    if not keys.requires_grad:
-        keys += query[:, None]
-    weights = (added.tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
-    return (weights[:, None] @ memory)[:, 0], weights
-
-
-# fixed_memory -----------------------------------------------------------------------------------
+    def writes_into_the_keys(query, keys, memory, mask, w):
+        """Adds in place, where no gradient is asked for."""
+        added = query[:, None] + keys
+        if not keys.requires_grad:
+            keys += query[:, None]
+        weights = (added.tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+        return (weights[:, None] @ memory)[:, 0], weights
 
 
 def _read(encoder, embedded, lens, order):
@@ -71,56 +62,33 @@ def _read(encoder, embedded, lens, order):
     return memory, torch.cat([last[0], last[1]], dim=-1)
 
 
-def forwards_only(encoder, embedded, lens):
-    """The last states of one direction."""
-    memory, last = _read(encoder, embedded, lens, lens.argsort(descending=True))
-    return memory, last[:, : last.shape[1] // 2]
+class fixed_memory:
+    def forwards_only(encoder, embedded, lens):
+        """The last states of one direction."""
+        memory, last = _read(encoder, embedded, lens, lens.argsort(descending=True))
+        return memory, last[:, : last.shape[1] // 2]
 
+    def does_not_pack(encoder, embedded, lens):
+        """Reads the padding, too."""
+        outputs, last = encoder(embedded)
+        return outputs, torch.cat([last[0], last[1]], dim=-1)
 
-def does_not_pack(encoder, embedded, lens):
-    """Reads the padding, too."""
-    outputs, last = encoder(embedded)
-    return outputs, torch.cat([last[0], last[1]], dim=-1)
+    def still_sorted(encoder, embedded, lens):
+        """As in the exercise."""
+        return _read(encoder, embedded, lens, lens.argsort(descending=True))
 
+    def sorts_once_more(encoder, embedded, lens):
+        """The same permutation again is not its inverse."""
+        order = lens.argsort(descending=True)
+        memory, last = _read(encoder, embedded, lens, order)
+        return memory[order], last[order]
 
-def still_sorted(encoder, embedded, lens):
-    """As in the exercise."""
-    return _read(encoder, embedded, lens, lens.argsort(descending=True))
+    def last_states_still_sorted(encoder, embedded, lens):
+        """Puts the memory back, and nothing else."""
+        order = lens.argsort(descending=True)
+        memory, last = _read(encoder, embedded, lens, order)
+        return memory[order.argsort()], last
 
-
-def sorts_once_more(encoder, embedded, lens):
-    """The same permutation again is not its inverse."""
-    order = lens.argsort(descending=True)
-    memory, last = _read(encoder, embedded, lens, order)
-    return memory[order], last[order]
-
-
-def last_states_still_sorted(encoder, embedded, lens):
-    """Puts the memory back, and nothing else."""
-    order = lens.argsort(descending=True)
-    memory, last = _read(encoder, embedded, lens, order)
-    return memory[order.argsort()], last
-
-
-MISTAKES = {
-    "my_look": [
-        keeps_the_axis,
-        softmax_over_the_batch,
-        forbids_the_real_tokens,
-        zeroes_the_scores,
-        turns_the_memory,
-        cuts_the_gradient,
-        one_query_for_all,
-        writes_into_the_keys,
-    ],
-    "fixed_memory": [
-        forwards_only,
-        does_not_pack,
-        still_sorted,
-        sorts_once_more,
-        last_states_still_sorted,
-    ],
-}
 
 ON_PAPER = {
     "predicted_rates": {
@@ -131,6 +99,7 @@ ON_PAPER = {
         "e": 1.0,  # takes equal weights for no link
     },
 }
+
 
 ANSWERS = {
     "forbids_the_real_tokens": ("are NaN", "True at real tokens"),

@@ -7,53 +7,10 @@ from torch import nn
 
 from course_utils.lessons.bert_and_transfer import tuning
 
-# fixed_masking ----------------------------------------------------------------------------------
-
 
 def _draws(ids, vocab_size, share, mask=4):
     picked = (torch.rand(ids.shape) < share) & (ids > mask)
     return picked, torch.rand(ids.shape), torch.randint(mask + 1, vocab_size, ids.shape)
-
-
-def not_fixed(ids, vocab_size, share=0.15, mask=4):
-    """The function as it was."""
-    picked, fate, other = _draws(ids, vocab_size, share)
-    ids[picked & (fate < 0.8)] = mask
-    ids[picked & (fate < 0.9)] = other[picked & (fate < 0.9)]
-    return ids, ids.masked_fill(~picked, -100)
-
-
-def masks_still_overwritten(ids, vocab_size, share=0.15, mask=4):
-    """Right targets, but random tokens overwrite the masks."""
-    picked, fate, other = _draws(ids, vocab_size, share)
-    tokens = ids.masked_fill(picked & (fate < 0.8), mask)
-    tokens = torch.where(picked & (fate < 0.9), other, tokens)
-    return tokens, ids.masked_fill(~picked, -100)
-
-
-def still_in_place(ids, vocab_size, share=0.15, mask=4):
-    """Right answers, and the caller's ids are changed."""
-    picked, fate, other = _draws(ids, vocab_size, share)
-    targets = ids.masked_fill(~picked, -100)
-    ids[picked & (fate >= 0.8) & (fate < 0.9)] = other[picked & (fate >= 0.8) & (fate < 0.9)]
-    ids[picked & (fate < 0.8)] = mask
-    return ids, targets
-
-
-def random_everywhere(ids, vocab_size, share=0.15, mask=4):
-    """Random tokens where nothing is asked, too."""
-    picked, fate, other = _draws(ids, vocab_size, share)
-    tokens = ids.masked_fill(picked & (fate < 0.8), mask)
-    tokens = torch.where((fate >= 0.8) & (fate < 0.9), other, tokens)
-    return tokens, ids.masked_fill(~picked, -100)
-
-
-def share_forgotten(ids, vocab_size, share=0.15, mask=4):
-    """Picks 15 % whatever is asked."""
-    picked, fate, other = _draws(ids, vocab_size, 0.15)
-    tokens = ids.masked_fill(picked & (fate < 0.8), mask)
-    tokens = torch.where(picked & (fate >= 0.8) & (fate < 0.9), other, tokens)
-    return tokens, ids.masked_fill(~picked, -100)
 
 
 def _replaced(ids, vocab_size, share, mask, ordinary, other):
@@ -64,30 +21,66 @@ def _replaced(ids, vocab_size, share, mask, ordinary, other):
     return tokens, ids.masked_fill(~picked, -100)
 
 
-def padding_picked(ids, vocab_size, share=0.15, mask=4):
-    """Leaves out <bos> and <eos>, and picks padding."""
-    _, _, other = _draws(ids, vocab_size, share)
-    return _replaced(ids, vocab_size, share, mask, (ids != 2) & (ids != 3), other)
+class fixed_masking:
+    def not_fixed(ids, vocab_size, share=0.15, mask=4):
+        """The function as it was."""
+        picked, fate, other = _draws(ids, vocab_size, share)
+        ids[picked & (fate < 0.8)] = mask
+        ids[picked & (fate < 0.9)] = other[picked & (fate < 0.9)]
+        return ids, ids.masked_fill(~picked, -100)
 
+    def masks_still_overwritten(ids, vocab_size, share=0.15, mask=4):
+        """Right targets, but random tokens overwrite the masks."""
+        picked, fate, other = _draws(ids, vocab_size, share)
+        tokens = ids.masked_fill(picked & (fate < 0.8), mask)
+        tokens = torch.where(picked & (fate < 0.9), other, tokens)
+        return tokens, ids.masked_fill(~picked, -100)
 
-def drawn_once(ids, vocab_size, share=0.15, mask=4):
-    """One and the same random token for all places."""
-    other = torch.randint(mask + 1, vocab_size, ())
-    return _replaced(ids, vocab_size, share, mask, ids > mask, other)
+    def still_in_place(ids, vocab_size, share=0.15, mask=4):
+        """Right answers, and the caller's ids are changed."""
+        picked, fate, other = _draws(ids, vocab_size, share)
+        targets = ids.masked_fill(~picked, -100)
+        ids[picked & (fate >= 0.8) & (fate < 0.9)] = other[picked & (fate >= 0.8) & (fate < 0.9)]
+        ids[picked & (fate < 0.8)] = mask
+        return ids, targets
 
+    def random_everywhere(ids, vocab_size, share=0.15, mask=4):
+        """Random tokens where nothing is asked, too."""
+        picked, fate, other = _draws(ids, vocab_size, share)
+        tokens = ids.masked_fill(picked & (fate < 0.8), mask)
+        tokens = torch.where((fate >= 0.8) & (fate < 0.9), other, tokens)
+        return tokens, ids.masked_fill(~picked, -100)
 
-def the_next_id(ids, vocab_size, share=0.15, mask=4):
-    """The token with the next id instead of a random one."""
-    other = torch.where(ids + 1 < vocab_size, ids + 1, mask + 1)
-    return _replaced(ids, vocab_size, share, mask, ids > mask, other)
+    def share_forgotten(ids, vocab_size, share=0.15, mask=4):
+        """Picks 15 % whatever is asked."""
+        picked, fate, other = _draws(ids, vocab_size, 0.15)
+        tokens = ids.masked_fill(picked & (fate < 0.8), mask)
+        tokens = torch.where(picked & (fate >= 0.8) & (fate < 0.9), other, tokens)
+        return tokens, ids.masked_fill(~picked, -100)
 
+    def padding_picked(ids, vocab_size, share=0.15, mask=4):
+        """Leaves out <bos> and <eos>, and picks padding."""
+        _, _, other = _draws(ids, vocab_size, share)
+        return _replaced(ids, vocab_size, share, mask, (ids != 2) & (ids != 3), other)
 
-# my_lora ----------------------------------------------------------------------------------------
+    def drawn_once(ids, vocab_size, share=0.15, mask=4):
+        """One and the same random token for all places."""
+        other = torch.randint(mask + 1, vocab_size, ())
+        return _replaced(ids, vocab_size, share, mask, ids > mask, other)
 
+    def the_next_id(ids, vocab_size, share=0.15, mask=4):
+        """The token with the next id instead of a random one."""
+        other = torch.where(ids + 1 < vocab_size, ids + 1, mask + 1)
+        return _replaced(ids, vocab_size, share, mask, ids > mask, other)
 
-def the_course_s_own(linear, rank=4, alpha=8.0):
-    """Calls what is to be written."""
-    return tuning.LoRA(linear, rank, alpha)
+    def mask_written_down(ids, vocab_size, share=0.15, mask=4):
+        """The id of the mask is 4, whatever is given."""
+        picked = (torch.rand(ids.shape) < share) & (ids > 4)
+        fate = torch.rand(ids.shape)
+        tokens = ids.masked_fill(picked & (fate < 0.8), 4)
+        drawn = torch.randint(5, vocab_size, ids.shape)
+        tokens = torch.where(picked & (fate >= 0.8) & (fate < 0.9), drawn, tokens)
+        return tokens, ids.masked_fill(~picked, -100)
 
 
 class _Layer(nn.Module):
@@ -105,48 +98,59 @@ class _Layer(nn.Module):
         return self.linear(x) + self.scale * (x @ self.A @ self.B.T) + self.bias
 
 
-def both_random(linear, rank=4, alpha=8.0):
-    """Begins with another output."""
-    return _Layer(linear, rank, alpha, B=1.0)
+class my_lora:
+    def the_course_s_own(linear, rank=4, alpha=8.0):
+        """Calls what is to be written."""
+        return tuning.LoRA(linear, rank, alpha)
 
+    def both_random(linear, rank=4, alpha=8.0):
+        """Begins with another output."""
+        return _Layer(linear, rank, alpha, B=1.0)
 
-def both_zero(linear, rank=4, alpha=8.0):
-    """Never learns."""
-    return _Layer(linear, rank, alpha, A=0.0)
+    def both_zero(linear, rank=4, alpha=8.0):
+        """Never learns."""
+        return _Layer(linear, rank, alpha, A=0.0)
 
+    def nothing_frozen(linear, rank=4, alpha=8.0):
+        """Trains the linear layer, too."""
+        return _Layer(linear, rank, alpha, frozen=False)
 
-def nothing_frozen(linear, rank=4, alpha=8.0):
-    """Trains the linear layer, too."""
-    return _Layer(linear, rank, alpha, frozen=False)
+    def root_of_the_rank(linear, rank=4, alpha=8.0):
+        """Divides by the root of the rank."""
+        return _Layer(linear, rank, alpha, scale=alpha / math.sqrt(rank))
 
+    def a_matrix_of_its_own(linear, rank=4, alpha=8.0):
+        """A full matrix instead of a product of two."""
+        layer = nn.Linear(linear.in_features, linear.out_features)
+        layer.load_state_dict(linear.state_dict())
+        return layer
 
-def root_of_the_rank(linear, rank=4, alpha=8.0):
-    """Divides by the root of the rank."""
-    return _Layer(linear, rank, alpha, scale=alpha / math.sqrt(rank))
+    def constant_start(linear, rank=4, alpha=8.0):
+        """A begins as ones, so that all its columns stay alike."""
+        layer = _Layer(linear, rank, alpha)
+        nn.init.ones_(layer.A)
+        return layer
 
+    def input_detached(linear, rank=4, alpha=8.0):
+        """The change gives no gradient to the layers below."""
+        layer = _Layer(linear, rank, alpha)
+        layer.forward = lambda x: linear(x) + alpha / rank * (x.detach() @ layer.A @ layer.B.T)
+        return layer
 
-def a_matrix_of_its_own(linear, rank=4, alpha=8.0):
-    """A full matrix instead of a product of two."""
-    layer = nn.Linear(linear.in_features, linear.out_features)
-    layer.load_state_dict(linear.state_dict())
-    return layer
+    def zeros_in_A(linear, rank=4, alpha=8.0):
+        """A begins as zeros and B at random: the product is zero, too, and the text says the reverse."""
 
+        class Beside(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = linear.requires_grad_(False)
+                self.A = nn.Parameter(torch.zeros(linear.in_features, rank))
+                self.B = nn.Parameter(torch.randn(linear.out_features, rank))
 
-def constant_start(linear, rank=4, alpha=8.0):
-    """A begins as ones, so that all its columns stay alike."""
-    layer = _Layer(linear, rank, alpha)
-    nn.init.ones_(layer.A)
-    return layer
+            def forward(self, x):
+                return self.linear(x) + alpha / rank * (x @ self.A @ self.B.T)
 
-
-def input_detached(linear, rank=4, alpha=8.0):
-    """The change gives no gradient to the layers below."""
-    layer = _Layer(linear, rank, alpha)
-    layer.forward = lambda x: linear(x) + alpha / rank * (x.detach() @ layer.A @ layer.B.T)
-    return layer
-
-
-# my_answer_targets ------------------------------------------------------------------------------
+        return Beside()
 
 
 def _where(ids, lengths, shift, padding=True):
@@ -155,92 +159,31 @@ def _where(ids, lengths, shift, padding=True):
     return targets.masked_fill(outside | ((targets == 0) & padding), -100)
 
 
-def not_shifted(ids, prompt_lens):
-    """Each place is asked for the token that it has read."""
-    targets, places = ids[:, :-1], torch.arange(ids.shape[1] - 1)
-    return targets.masked_fill((places < prompt_lens[:, None]) | (targets == 0), -100)
+class my_answer_targets:
+    def not_shifted(ids, prompt_lens):
+        """Each place is asked for the token that it has read."""
+        targets, places = ids[:, :-1], torch.arange(ids.shape[1] - 1)
+        return targets.masked_fill((places < prompt_lens[:, None]) | (targets == 0), -100)
 
+    def ids_overwritten(ids, prompt_lens):
+        """Right, and the caller's ids are changed."""
+        targets = ids[:, 1:]
+        targets[:] = _where(ids, prompt_lens, -1)
+        return targets
 
-def ids_overwritten(ids, prompt_lens):
-    """Right, and the caller's ids are changed."""
-    targets = ids[:, 1:]
-    targets[:] = _where(ids, prompt_lens, -1)
-    return targets
+    def behind_the_first_eos(ids, prompt_lens):
+        """Takes the first <eos> for the end of the prompt."""
+        return _where(ids, (ids == 3).int().argmax(dim=1) + 1, -1)
 
+    def special_tokens_left_out(ids, prompt_lens):
+        """An <eos> in the answer is not asked for."""
+        targets = _where(ids, prompt_lens, -1)
+        return targets.masked_fill(targets < 5, -100)
 
-def behind_the_first_eos(ids, prompt_lens):
-    """Takes the first <eos> for the end of the prompt."""
-    return _where(ids, (ids == 3).int().argmax(dim=1) + 1, -1)
+    def in_floats(ids, prompt_lens):
+        """Numbers with a decimal point."""
+        return _where(ids, prompt_lens, -1).float()
 
-
-def special_tokens_left_out(ids, prompt_lens):
-    """An <eos> in the answer is not asked for."""
-    targets = _where(ids, prompt_lens, -1)
-    return targets.masked_fill(targets < 5, -100)
-
-
-def in_floats(ids, prompt_lens):
-    """Numbers with a decimal point."""
-    return _where(ids, prompt_lens, -1).float()
-
-
-def mask_written_down(ids, vocab_size, share=0.15, mask=4):
-    """The id of the mask is 4, whatever is given."""
-    picked = (torch.rand(ids.shape) < share) & (ids > 4)
-    fate = torch.rand(ids.shape)
-    tokens = ids.masked_fill(picked & (fate < 0.8), 4)
-    drawn = torch.randint(5, vocab_size, ids.shape)
-    tokens = torch.where(picked & (fate >= 0.8) & (fate < 0.9), drawn, tokens)
-    return tokens, ids.masked_fill(~picked, -100)
-
-
-def zeros_in_A(linear, rank=4, alpha=8.0):
-    """A begins as zeros and B at random: the product is zero, too, and the text says the reverse."""
-
-    class Beside(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.linear = linear.requires_grad_(False)
-            self.A = nn.Parameter(torch.zeros(linear.in_features, rank))
-            self.B = nn.Parameter(torch.randn(linear.out_features, rank))
-
-        def forward(self, x):
-            return self.linear(x) + alpha / rank * (x @ self.A @ self.B.T)
-
-    return Beside()
-
-
-MISTAKES = {
-    "fixed_masking": [
-        mask_written_down,
-        not_fixed,
-        masks_still_overwritten,
-        still_in_place,
-        random_everywhere,
-        share_forgotten,
-        padding_picked,
-        drawn_once,
-        the_next_id,
-    ],
-    "my_lora": [
-        the_course_s_own,
-        zeros_in_A,
-        both_random,
-        both_zero,
-        nothing_frozen,
-        root_of_the_rank,
-        a_matrix_of_its_own,
-        constant_start,
-        input_detached,
-    ],
-    "my_answer_targets": [
-        not_shifted,
-        ids_overwritten,
-        behind_the_first_eos,
-        special_tokens_left_out,
-        in_floats,
-    ],
-}
 
 ON_PAPER = {
     "hidden_on_paper": {
@@ -250,6 +193,7 @@ ON_PAPER = {
         "d": 200,  # forgets that some of the picked tokens stay
     },
 }
+
 
 ANSWERS = {
     "the_course_s_own": ("it calls LoRA.__init__", "step by step"),

@@ -2,30 +2,24 @@
 
 from course_utils.attention import merge_heads, split_heads
 
-# fixed_noisy ------------------------------------------------------------------------------------
 
+class fixed_noisy:
+    def not_fixed(x, t, noise, alpha_bar):
+        """Spreads the steps over the columns."""
+        a = alpha_bar[t]
+        return a.sqrt() * x + (1 - a).sqrt() * noise
 
-def not_fixed(x, t, noise, alpha_bar):
-    """Spreads the steps over the columns."""
-    a = alpha_bar[t]
-    return a.sqrt() * x + (1 - a).sqrt() * noise
+    def one_root(x, t, noise, alpha_bar):
+        """Forgets the root of the noise."""
+        a = alpha_bar[t][:, None, None, None]
+        return a.sqrt() * x + (1 - a) * noise
 
-
-def one_root(x, t, noise, alpha_bar):
-    """Forgets the root of the noise."""
-    a = alpha_bar[t][:, None, None, None]
-    return a.sqrt() * x + (1 - a) * noise
-
-
-def in_place(x, t, noise, alpha_bar):
-    """Changes the picture it was given."""
-    a = alpha_bar[t][:, None, None, None]
-    x *= a.sqrt()
-    x += (1 - a).sqrt() * noise
-    return x
-
-
-# step_back --------------------------------------------------------------------------------------
+    def in_place(x, t, noise, alpha_bar):
+        """Changes the picture it was given."""
+        a = alpha_bar[t][:, None, None, None]
+        x *= a.sqrt()
+        x += (1 - a).sqrt() * noise
+        return x
 
 
 def _step(x, noise, a, b, fresh, *, cut=True, again=True, variance=None, root=True, kept=None):
@@ -37,32 +31,26 @@ def _step(x, noise, a, b, fresh, *, cut=True, again=True, variance=None, root=Tr
     return b**0.5 * clean + kept**0.5 * noise + (variance**0.5 if root else variance) * fresh
 
 
-def old_noise_kept(x, noise, a, b, fresh):
-    """Cuts the guess, and keeps the noise that no longer belongs to it."""
-    return _step(x, noise, a, b, fresh, again=False)
+class my_step_back:
+    def old_noise_kept(x, noise, a, b, fresh):
+        """Cuts the guess, and keeps the noise that no longer belongs to it."""
+        return _step(x, noise, a, b, fresh, again=False)
 
+    def sigma_for_its_square(x, noise, a, b, fresh):
+        """Multiplies the fresh noise by its variance."""
+        return _step(x, noise, a, b, fresh, root=False)
 
-def sigma_for_its_square(x, noise, a, b, fresh):
-    """Multiplies the fresh noise by its variance."""
-    return _step(x, noise, a, b, fresh, root=False)
+    def over_what_was_given(x, noise, a, b, fresh):
+        """Right, but written over the pictures it was given: a list of the way would hold the last one only."""
+        return x.copy_(_step(x, noise, a, b, fresh))
 
+    def cut_at_the_end(x, noise, a, b, fresh):
+        """Cuts the new picture in place of the guess."""
+        return _step(x, noise, a, b, fresh, cut=False).clamp(-1, 1)
 
-def over_what_was_given(x, noise, a, b, fresh):
-    """Right, but written over the pictures it was given: a list of the way would hold the last one only."""
-    return x.copy_(_step(x, noise, a, b, fresh))
-
-
-def cut_at_the_end(x, noise, a, b, fresh):
-    """Cuts the new picture in place of the guess."""
-    return _step(x, noise, a, b, fresh, cut=False).clamp(-1, 1)
-
-
-def wrong_level(x, noise, a, b, fresh):
-    """Makes the guess with level b."""
-    return _step(x, noise, b, b, fresh, variance=0 * a) if b < 1 else x
-
-
-# attend_to_words --------------------------------------------------------------------------------
+    def wrong_level(x, noise, a, b, fresh):
+        """Makes the guess with level b."""
+        return _step(x, noise, b, b, fresh, variance=0 * a) if b < 1 else x
 
 
 def _attend(q, k, v, num_heads, *, scale=None, dim=-1):
@@ -71,40 +59,26 @@ def _attend(q, k, v, num_heads, *, scale=None, dim=-1):
     return merge_heads(scores.softmax(dim=dim) @ v)
 
 
-def not_scaled(q, k, v, num_heads):
-    """Forgets 1/√head_dim."""
-    return _attend(q, k, v, num_heads, scale=1.0)
+class attend_to_words:
+    def not_scaled(q, k, v, num_heads):
+        """Forgets 1/√head_dim."""
+        return _attend(q, k, v, num_heads, scale=1.0)
 
+    def one_head_only(q, k, v, num_heads):
+        """Takes no notice of the heads."""
+        return _attend(q, k, v, 1)
 
-def one_head_only(q, k, v, num_heads):
-    """Takes no notice of the heads."""
-    return _attend(q, k, v, 1)
+    def heads_cut_by_view(q, k, v, num_heads):
+        """Splits the heads across pixels: a view where a transpose is needed."""
+        q2, k2, v2 = (p.reshape(p.shape[0], num_heads, p.shape[1], -1) for p in (q, k, v))
+        weights = (q2 @ k2.mT / q2.shape[-1] ** 0.5).softmax(dim=-1)
+        return (weights @ v2).reshape(q.shape)
 
+    def words_ask(q, k, v, num_heads):
+        """Words as queries, pixels as keys: an output for each word."""
+        q, k = split_heads(q, num_heads), split_heads(k, num_heads)
+        return merge_heads((k @ q.mT).softmax(dim=-1) @ q)
 
-def heads_cut_by_view(q, k, v, num_heads):
-    """Splits the heads across pixels: a view where a transpose is needed."""
-    q2, k2, v2 = (p.reshape(p.shape[0], num_heads, p.shape[1], -1) for p in (q, k, v))
-    weights = (q2 @ k2.mT / q2.shape[-1] ** 0.5).softmax(dim=-1)
-    return (weights @ v2).reshape(q.shape)
-
-
-def words_ask(q, k, v, num_heads):
-    """Words as queries, pixels as keys: an output for each word."""
-    q, k = split_heads(q, num_heads), split_heads(k, num_heads)
-    return merge_heads((k @ q.mT).softmax(dim=-1) @ q)
-
-
-MISTAKES = {
-    "fixed_noisy": [not_fixed, one_root, in_place],
-    "my_step_back": [
-        old_noise_kept,
-        sigma_for_its_square,
-        over_what_was_given,
-        cut_at_the_end,
-        wrong_level,
-    ],
-    "attend_to_words": [not_scaled, one_head_only, heads_cut_by_view, words_ask],
-}
 
 ON_PAPER = {
     "noised_on_paper": {

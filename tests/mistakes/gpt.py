@@ -4,8 +4,6 @@ import torch
 
 from course_utils.decoding import next_token_probs
 
-# encode_word ------------------------------------------------------------------------------------
-
 
 def _apply(pieces, left, right):
     place = 0
@@ -16,83 +14,72 @@ def _apply(pieces, left, right):
     return pieces
 
 
-def no_end_mark(word, merges):
-    """Forgets the end mark."""
-    pieces = [*word]
-    for left, right in merges:
-        pieces = _apply(pieces, left, right)
-    return pieces
+class encode_word:
+    def no_end_mark(word, merges):
+        """Forgets the end mark."""
+        pieces = [*word]
+        for left, right in merges:
+            pieces = _apply(pieces, left, right)
+        return pieces
+
+    def first_place_only(word, merges):
+        """Merges each pair once."""
+        pieces = [*word, "␣"]
+        for left, right in merges:
+            for place in range(len(pieces) - 1):
+                if (pieces[place], pieces[place + 1]) == (left, right):
+                    pieces[place : place + 2] = [left + right]
+                    break
+        return pieces
+
+    def uses_the_merges_up(word, merges):
+        """Empties the caller's list."""
+        pieces = [*word, "␣"]
+        while merges:
+            pieces = _apply(pieces, *merges.pop(0))
+        return pieces
+
+    def same_letters(word, merges):
+        """Joins any two pieces with the letters of the merge."""
+        pieces = [*word, "␣"]
+        for left, right in merges:
+            place = 0
+            while place < len(pieces) - 1:
+                if pieces[place] + pieces[place + 1] == left + right:
+                    pieces[place : place + 2] = [left + right]
+                place += 1
+        return pieces
 
 
-def first_place_only(word, merges):
-    """Merges each pair once."""
-    pieces = [*word, "␣"]
-    for left, right in merges:
-        for place in range(len(pieces) - 1):
-            if (pieces[place], pieces[place + 1]) == (left, right):
-                pieces[place : place + 2] = [left + right]
-                break
-    return pieces
+class fixed_windows:
+    def not_fixed(stream, length, count, generator):
+        """The function as it was."""
+        starts = torch.randint(len(stream) - length, (count, 1), generator=generator)
+        tokens = stream[starts + torch.arange(length)]
+        return tokens, tokens.roll(-1, dims=1)
 
+    def last_place_left_out(stream, length, count, generator):
+        """Right windows, but one token shorter than asked for."""
+        tokens, targets = fixed_windows.not_fixed(stream, length, count, generator)
+        return tokens[:, :-1], targets[:, :-1]
 
-def uses_the_merges_up(word, merges):
-    """Empties the caller's list."""
-    pieces = [*word, "␣"]
-    while merges:
-        pieces = _apply(pieces, *merges.pop(0))
-    return pieces
+    def last_start_left_out(stream, length, count, generator):
+        """Never asks for the last token of the text."""
+        starts = torch.randint(max(1, len(stream) - length - 1), (count, 1), generator=generator)
+        both = stream[starts + torch.arange(length + 1)]
+        return both[:, :-1], both[:, 1:]
 
+    def wrapped(stream, length, count, generator):
+        """Goes on at the text's beginning behind its end."""
+        starts = torch.randint(len(stream), (count, 1), generator=generator)
+        both = stream[(starts + torch.arange(length + 1)) % len(stream)]
+        return both[:, :-1], both[:, 1:]
 
-def same_letters(word, merges):
-    """Joins any two pieces with the letters of the merge."""
-    pieces = [*word, "␣"]
-    for left, right in merges:
-        place = 0
-        while place < len(pieces) - 1:
-            if pieces[place] + pieces[place + 1] == left + right:
-                pieces[place : place + 2] = [left + right]
-            place += 1
-    return pieces
-
-
-# fixed_windows ----------------------------------------------------------------------------------
-
-
-def not_fixed(stream, length, count, generator):
-    """The function as it was."""
-    starts = torch.randint(len(stream) - length, (count, 1), generator=generator)
-    tokens = stream[starts + torch.arange(length)]
-    return tokens, tokens.roll(-1, dims=1)
-
-
-def last_place_left_out(stream, length, count, generator):
-    """Right windows, but one token shorter than asked for."""
-    tokens, targets = not_fixed(stream, length, count, generator)
-    return tokens[:, :-1], targets[:, :-1]
-
-
-def last_start_left_out(stream, length, count, generator):
-    """Never asks for the last token of the text."""
-    starts = torch.randint(max(1, len(stream) - length - 1), (count, 1), generator=generator)
-    both = stream[starts + torch.arange(length + 1)]
-    return both[:, :-1], both[:, 1:]
-
-
-def wrapped(stream, length, count, generator):
-    """Goes on at the text's beginning behind its end."""
-    starts = torch.randint(len(stream), (count, 1), generator=generator)
-    both = stream[(starts + torch.arange(length + 1)) % len(stream)]
-    return both[:, :-1], both[:, 1:]
-
-
-def without_generator(stream, length, count, generator):
-    """Draws from the global generator."""
-    starts = torch.randint(len(stream) - length, (count, 1))
-    both = stream[starts + torch.arange(length + 1)]
-    return both[:, :-1], both[:, 1:]
-
-
-# my_generate ------------------------------------------------------------------------------------
+    def without_generator(stream, length, count, generator):
+        """Draws from the global generator."""
+        starts = torch.randint(len(stream) - length, (count, 1))
+        both = stream[starts + torch.arange(length + 1)]
+        return both[:, :-1], both[:, 1:]
 
 
 @torch.no_grad()
@@ -108,132 +95,97 @@ def _generate(
     return text if joined else text[:, prompt.shape[1] :]
 
 
-def new_tokens_only(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-    """Forgets the prompt."""
-    return _generate(model, prompt, steps, temperature, top_k, generator, joined=False)
+class my_generate:
+    def new_tokens_only(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+        """Forgets the prompt."""
+        return _generate(model, prompt, steps, temperature, top_k, generator, joined=False)
+
+    @torch.no_grad()
+    def no_memory(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+        """Begins with an empty cache at each step: right, and slow."""
+        text = prompt
+        for _ in range(steps):
+            logits = model.step(text, model.start())
+            probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
+            text = torch.cat([text, torch.multinomial(probs, 1, generator=generator)], dim=1)
+        return text
+
+    @torch.no_grad()
+    def forgets_all(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+        """A new state for each token, which then stands alone."""
+        text = new = prompt
+        for _ in range(steps):
+            logits = model.step(new, model.start())
+            probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
+            new = torch.multinomial(probs, 1, generator=generator)
+            text = torch.cat([text, new], dim=1)
+        return text
+
+    def always_the_best(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+        """Greedy, whatever is asked."""
+        return _generate(model, prompt, steps, temperature, 1, generator)
+
+    def temperature_forgotten(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+        """Draws at temperature 1."""
+        return _generate(model, prompt, steps, 1.0, top_k, generator)
+
+    def top_k_forgotten(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+        """Draws from all tokens, but for a single one."""
+        return _generate(model, prompt, steps, temperature, 1 if top_k == 1 else None, generator)
+
+    def generator_forgotten(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+        """Draws from the global generator."""
+        return _generate(model, prompt, steps, temperature, top_k, None)
+
+    def reads_all_each_time(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+        """Hands over the whole text in each step."""
+        state, text = model.start(), prompt
+        for _ in range(steps):
+            probs = next_token_probs(model.step(text, state), temperature=temperature, top_k=top_k)
+            text = torch.cat([text, torch.multinomial(probs, 1, generator=generator)], dim=1)
+        return text
+
+    def reads_the_last_too(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+        """Asks what follows the last token, and drops the answer."""
+        state, text = model.start(), prompt
+        logits = model.step(prompt, state)
+        for _ in range(steps):
+            probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
+            new = torch.multinomial(probs, 1, generator=generator)
+            text = torch.cat([text, new], dim=1)
+            logits = model.step(new, state)
+        return text
 
 
-@torch.no_grad()
-def no_memory(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-    """Begins with an empty cache at each step: right, and slow."""
-    text = prompt
-    for _ in range(steps):
-        logits = model.step(text, model.start())
-        probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
-        text = torch.cat([text, torch.multinomial(probs, 1, generator=generator)], dim=1)
-    return text
+class nucleus_probs:
+    def left_sorted(probs, p):
+        """Does not put the tokens back in their places."""
+        ordered, _ = probs.sort(dim=-1, descending=True)
+        kept = ordered.masked_fill(ordered.cumsum(dim=-1) - ordered >= p, 0.0)
+        return kept / kept.sum(dim=-1, keepdim=True)
 
+    def likely_enough(probs, p):
+        """Keeps tokens whose own probability is at least 1 − p."""
+        kept = probs.masked_fill(probs < 1 - p, 0.0)
+        return kept / kept.sum(dim=-1, keepdim=True).clamp(min=1e-9)
 
-@torch.no_grad()
-def forgets_all(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-    """A new state for each token, which then stands alone."""
-    text = new = prompt
-    for _ in range(steps):
-        logits = model.step(new, model.start())
-        probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
-        new = torch.multinomial(probs, 1, generator=generator)
-        text = torch.cat([text, new], dim=1)
-    return text
+    def one_nucleus_for_all(probs, p):
+        """Takes the first row's number of tokens for every row."""
+        ordered, order = probs.sort(dim=-1, descending=True)
+        first = ordered.flatten(0, -2)[0] if probs.ndim > 1 else ordered
+        number = int((first.cumsum(dim=-1) - first < p).sum())
+        kept = ordered.clone()
+        kept[..., number:] = 0
+        kept = kept / kept.sum(dim=-1, keepdim=True)
+        return torch.zeros_like(probs).scatter(-1, order, kept)
 
+    def ties_kept(probs, p):
+        """Keeps every token that is as likely as the last one in the nucleus."""
+        ordered = probs.sort(dim=-1, descending=True).values
+        number = (ordered.cumsum(dim=-1) - ordered < p).sum(dim=-1, keepdim=True)
+        kept = probs * (probs >= ordered.gather(-1, number - 1))
+        return kept / kept.sum(dim=-1, keepdim=True)
 
-def always_the_best(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-    """Greedy, whatever is asked."""
-    return _generate(model, prompt, steps, temperature, 1, generator)
-
-
-def temperature_forgotten(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-    """Draws at temperature 1."""
-    return _generate(model, prompt, steps, 1.0, top_k, generator)
-
-
-def top_k_forgotten(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-    """Draws from all tokens, but for a single one."""
-    return _generate(model, prompt, steps, temperature, 1 if top_k == 1 else None, generator)
-
-
-def generator_forgotten(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-    """Draws from the global generator."""
-    return _generate(model, prompt, steps, temperature, top_k, None)
-
-
-# nucleus_probs ----------------------------------------------------------------------------------
-
-
-def left_sorted(probs, p):
-    """Does not put the tokens back in their places."""
-    ordered, _ = probs.sort(dim=-1, descending=True)
-    kept = ordered.masked_fill(ordered.cumsum(dim=-1) - ordered >= p, 0.0)
-    return kept / kept.sum(dim=-1, keepdim=True)
-
-
-def likely_enough(probs, p):
-    """Keeps tokens whose own probability is at least 1 − p."""
-    kept = probs.masked_fill(probs < 1 - p, 0.0)
-    return kept / kept.sum(dim=-1, keepdim=True).clamp(min=1e-9)
-
-
-def one_nucleus_for_all(probs, p):
-    """Takes the first row's number of tokens for every row."""
-    ordered, order = probs.sort(dim=-1, descending=True)
-    first = ordered.flatten(0, -2)[0] if probs.ndim > 1 else ordered
-    number = int((first.cumsum(dim=-1) - first < p).sum())
-    kept = ordered.clone()
-    kept[..., number:] = 0
-    kept = kept / kept.sum(dim=-1, keepdim=True)
-    return torch.zeros_like(probs).scatter(-1, order, kept)
-
-
-def ties_kept(probs, p):
-    """Keeps every token that is as likely as the last one in the nucleus."""
-    ordered = probs.sort(dim=-1, descending=True).values
-    number = (ordered.cumsum(dim=-1) - ordered < p).sum(dim=-1, keepdim=True)
-    kept = probs * (probs >= ordered.gather(-1, number - 1))
-    return kept / kept.sum(dim=-1, keepdim=True)
-
-
-def reads_all_each_time(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-    """Hands over the whole text in each step."""
-    state, text = model.start(), prompt
-    for _ in range(steps):
-        probs = next_token_probs(model.step(text, state), temperature=temperature, top_k=top_k)
-        text = torch.cat([text, torch.multinomial(probs, 1, generator=generator)], dim=1)
-    return text
-
-
-def reads_the_last_too(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-    """Asks what follows the last token, and drops the answer."""
-    state, text = model.start(), prompt
-    logits = model.step(prompt, state)
-    for _ in range(steps):
-        probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
-        new = torch.multinomial(probs, 1, generator=generator)
-        text = torch.cat([text, new], dim=1)
-        logits = model.step(new, state)
-    return text
-
-
-MISTAKES = {
-    "encode_word": [no_end_mark, first_place_only, uses_the_merges_up, same_letters],
-    "fixed_windows": [
-        not_fixed,
-        last_place_left_out,
-        last_start_left_out,
-        wrapped,
-        without_generator,
-    ],
-    "my_generate": [
-        reads_all_each_time,
-        reads_the_last_too,
-        new_tokens_only,
-        no_memory,
-        forgets_all,
-        always_the_best,
-        temperature_forgotten,
-        top_k_forgotten,
-        generator_forgotten,
-    ],
-    "nucleus_probs": [left_sorted, likely_enough, one_nucleus_for_all, ties_kept],
-}
 
 ON_PAPER = {
     "counted_on_paper": {
@@ -244,6 +196,7 @@ ON_PAPER = {
         "e": 6.24,  # forgets the exponential
     },
 }
+
 
 ANSWERS = {
     "reads_all_each_time": ("the cache has read", "What is new"),

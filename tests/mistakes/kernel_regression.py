@@ -6,163 +6,112 @@ from torch import Tensor
 import course_utils as cu
 from course_utils.pooling import leave_one_out, leave_one_out_error
 
-# my_leave_one_out
+
+class my_leave_one_out:
+    def values_zeroed(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """Removes a point's value but leaves its weight."""
+        weights = cu.kernel_weights(keys, keys, width=width)
+        return weights @ values - weights.diagonal() * values
+
+    def divided_by_the_rest(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """Right on paper; 0/0 where a point has all the weight."""
+        weights = cu.kernel_weights(keys, keys, width=width) * (1 - torch.eye(len(keys)))
+        return weights / weights.sum(1, keepdim=True) @ values
+
+    def scores_set_to_zero(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """Masks with 0, which is the best of all scores."""
+        scores = -(((keys[:, None] - keys) / width) ** 2) / 2
+        return scores.fill_diagonal_(0).softmax(1) @ values
+
+    def without_the_half(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """Leaves out the factor ½."""
+        scores = -(((keys[:, None] - keys) / width) ** 2)
+        return scores.fill_diagonal_(-torch.inf).softmax(1) @ values
+
+    def width_not_squared(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """Divides the squared distance by the width itself."""
+        scores = -((keys[:, None] - keys) ** 2) / (2 * width)
+        return scores.fill_diagonal_(-torch.inf).softmax(1) @ values
+
+    def a_column(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """Leaves a column."""
+        return leave_one_out(keys, values[:, None], width=width)
+
+    def width_as_a_number(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """Takes the width out of the graph."""
+        scores = -((keys[:, None] - keys) ** 2) / (2 * float(width) ** 2)
+        return scores.fill_diagonal_(-torch.inf).softmax(1) @ values
+
+    def values_centered_in_place(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """Subtracts the mean from the caller's own values."""
+        mean = values.mean()
+        values -= mean
+        return leave_one_out(keys, values, width=width) + mean
+
+    def masked_by_distance(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """Masks all that is at distance 0: twins do not see each other."""
+        scores = -((keys[:, None] - keys) ** 2) / (2 * width**2)
+        return scores.masked_fill(scores == 0, -torch.inf).softmax(1) @ values
+
+    def infinity_times_the_identity(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """Subtracts eye · inf, which is NaN off the diagonal."""
+        scores = -((keys[:, None] - keys) ** 2) / (2 * width**2)
+        return (scores - torch.eye(len(keys)) * torch.inf).softmax(1) @ values
+
+    def parameters_renamed(k: Tensor, v: Tensor, s: float) -> Tensor:
+        """Right, and not to be called by the names of the stub."""
+        return leave_one_out(k, v, width=s)
+
+    def minus_a_million(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """-1e6 is not minus infinity: at a tiny width each point sees itself again."""
+        scores = -((keys[:, None] - keys) ** 2) / (2 * width**2)
+        return (scores - 1e6 * torch.eye(len(keys))).softmax(1) @ values
+
+    def the_course_s_own(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """Wraps what is to be built."""
+        return leave_one_out(keys, values, width=width)
 
 
-def values_zeroed(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Removes a point's value but leaves its weight."""
-    weights = cu.kernel_weights(keys, keys, width=width)
-    return weights @ values - weights.diagonal() * values
+class loo_residuals:
+    def one_factor_for_all(weights: Tensor, values: Tensor) -> Tensor:
+        """Uses the mean of the diagonal (generalized cross-validation), right only for equal entries."""
+        return (values - weights @ values) / (1 - weights.diagonal().mean())
+
+    def multiplied(weights: Tensor, values: Tensor) -> Tensor:
+        """Multiplies where it should divide."""
+        return (values - weights @ values) * (1 - weights.diagonal())
+
+    def largest_of_the_row(weights: Tensor, values: Tensor) -> Tensor:
+        """Takes the largest weight of a row for the point's own, as it is for a kernel."""
+        return (values - weights @ values) / (1 - weights.max(1).values)
 
 
-def divided_by_the_rest(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Right on paper; 0/0 where a point has all the weight."""
-    weights = cu.kernel_weights(keys, keys, width=width) * (1 - torch.eye(len(keys)))
-    return weights / weights.sum(1, keepdim=True) @ values
+class fixed_loss:
+    def still_broadcast(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """The bug as it stands in the chapter."""
+        predictions = leave_one_out(keys, values[:, None], width=width)
+        return (predictions - values).square().mean()
 
+    def one_for_each_point(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """Forgets the mean."""
+        return (leave_one_out(keys, values, width=width) - values).square()
 
-def scores_set_to_zero(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Masks with 0, which is the best of all scores."""
-    scores = -(((keys[:, None] - keys) / width) ** 2) / 2
-    return scores.fill_diagonal_(0).softmax(1) @ values
+    def width_of_one(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """Ignores the width."""
+        return leave_one_out_error(keys, values)
 
+    def width_as_a_number_in_the_loss(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """Takes the width out of the graph."""
+        return leave_one_out_error(keys, values, width=float(width))
 
-def without_the_half(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Leaves out the factor ½."""
-    scores = -(((keys[:, None] - keys) / width) ** 2)
-    return scores.fill_diagonal_(-torch.inf).softmax(1) @ values
+    def gradient_of_zero(keys: Tensor, values: Tensor, width: float) -> Tensor:
+        """Hangs the width on with a factor of 0."""
+        return leave_one_out_error(keys, values, width=float(width)) + 0 * width
 
+    def a_plain_number(keys: Tensor, values: Tensor, width: float) -> float:
+        """Takes the number out of the tensor."""
+        return leave_one_out_error(keys, values, width=width).item()
 
-def width_not_squared(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Divides the squared distance by the width itself."""
-    scores = -((keys[:, None] - keys) ** 2) / (2 * width)
-    return scores.fill_diagonal_(-torch.inf).softmax(1) @ values
-
-
-def a_column(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Leaves a column."""
-    return leave_one_out(keys, values[:, None], width=width)
-
-
-def width_as_a_number(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Takes the width out of the graph."""
-    scores = -((keys[:, None] - keys) ** 2) / (2 * float(width) ** 2)
-    return scores.fill_diagonal_(-torch.inf).softmax(1) @ values
-
-
-def values_centered_in_place(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Subtracts the mean from the caller's own values."""
-    mean = values.mean()
-    values -= mean
-    return leave_one_out(keys, values, width=width) + mean
-
-
-def masked_by_distance(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Masks all that is at distance 0: twins do not see each other."""
-    scores = -((keys[:, None] - keys) ** 2) / (2 * width**2)
-    return scores.masked_fill(scores == 0, -torch.inf).softmax(1) @ values
-
-
-def infinity_times_the_identity(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Subtracts eye · inf, which is NaN off the diagonal."""
-    scores = -((keys[:, None] - keys) ** 2) / (2 * width**2)
-    return (scores - torch.eye(len(keys)) * torch.inf).softmax(1) @ values
-
-
-def parameters_renamed(k: Tensor, v: Tensor, s: float) -> Tensor:
-    """Right, and not to be called by the names of the stub."""
-    return leave_one_out(k, v, width=s)
-
-
-# loo_residuals
-
-
-def one_factor_for_all(weights: Tensor, values: Tensor) -> Tensor:
-    """Uses the mean of the diagonal (generalized cross-validation), right only for equal entries."""
-    return (values - weights @ values) / (1 - weights.diagonal().mean())
-
-
-def multiplied(weights: Tensor, values: Tensor) -> Tensor:
-    """Multiplies where it should divide."""
-    return (values - weights @ values) * (1 - weights.diagonal())
-
-
-def largest_of_the_row(weights: Tensor, values: Tensor) -> Tensor:
-    """Takes the largest weight of a row for the point's own, as it is for a kernel."""
-    return (values - weights @ values) / (1 - weights.max(1).values)
-
-
-# fixed_loss
-
-
-def still_broadcast(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """The bug as it stands in the chapter."""
-    predictions = leave_one_out(keys, values[:, None], width=width)
-    return (predictions - values).square().mean()
-
-
-def one_for_each_point(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Forgets the mean."""
-    return (leave_one_out(keys, values, width=width) - values).square()
-
-
-def width_of_one(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Ignores the width."""
-    return leave_one_out_error(keys, values)
-
-
-def width_as_a_number_in_the_loss(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Takes the width out of the graph."""
-    return leave_one_out_error(keys, values, width=float(width))
-
-
-def gradient_of_zero(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Hangs the width on with a factor of 0."""
-    return leave_one_out_error(keys, values, width=float(width)) + 0 * width
-
-
-def a_plain_number(keys: Tensor, values: Tensor, width: float) -> float:
-    """Takes the number out of the tensor."""
-    return leave_one_out_error(keys, values, width=width).item()
-
-
-def minus_a_million(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """-1e6 is not minus infinity: at a tiny width each point sees itself again."""
-    scores = -((keys[:, None] - keys) ** 2) / (2 * width**2)
-    return (scores - 1e6 * torch.eye(len(keys))).softmax(1) @ values
-
-
-def the_course_s_own(keys: Tensor, values: Tensor, width: float) -> Tensor:
-    """Wraps what is to be built."""
-    return leave_one_out(keys, values, width=width)
-
-
-MISTAKES = {
-    "my_leave_one_out": [
-        minus_a_million,
-        the_course_s_own,
-        values_zeroed,
-        divided_by_the_rest,
-        scores_set_to_zero,
-        without_the_half,
-        width_not_squared,
-        a_column,
-        width_as_a_number,
-        values_centered_in_place,
-        masked_by_distance,
-        infinity_times_the_identity,
-        parameters_renamed,
-    ],
-    "loo_residuals": [one_factor_for_all, multiplied, largest_of_the_row],
-    "fixed_loss": [
-        still_broadcast,
-        one_for_each_point,
-        width_of_one,
-        width_as_a_number_in_the_loss,
-        gradient_of_zero,
-        a_plain_number,
-    ],
-}
 
 ON_PAPER = {
     "predicted_answers": {
@@ -173,6 +122,7 @@ ON_PAPER = {
         "e": 5.926,  # doubles the answer, too
     },
 }
+
 
 ANSWERS = {
     "minus_a_million": ("tiny widths", "own weight was 1"),

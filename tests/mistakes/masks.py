@@ -6,154 +6,110 @@ import torch
 
 from course_utils import attention
 
-# my_masked_softmax ------------------------------------------------------------------------------
+
+class fixed_masked_softmax:
+    def multiplies_afterwards(scores, attn_mask):
+        """Rows no longer sum to 1."""
+        return scores.softmax(dim=-1) * attn_mask
+
+    def needs_a_mask_of_full_size(scores, attn_mask):
+        """Indexes with the mask, which then has to have the scores' own shape."""
+        filled = scores.clone()
+        filled[~attn_mask] = -math.inf
+        return filled.softmax(dim=-1)
+
+    def writes_into_the_scores(scores, attn_mask):
+        """masked_fill_ with an underscore changes the caller's tensor."""
+        return scores.masked_fill_(~attn_mask, -math.inf).softmax(dim=-1)
+
+    def renormalizes_with_epsilon(scores, attn_mask):
+        """The same with 1e-9 in the denominator: zeros where there should be weights."""
+        weights = scores.softmax(dim=-1) * attn_mask
+        return weights / (weights.sum(dim=-1, keepdim=True) + 1e-9)
+
+    def detached_denominator(scores, attn_mask):
+        """Right weights, and the gradient of the numerator alone."""
+        nowhere = ~attn_mask.any(dim=-1, keepdim=True)
+        filled = scores.masked_fill(~attn_mask, -math.inf).masked_fill(nowhere, 0.0)
+        parts = (filled - filled.amax(dim=-1, keepdim=True)).exp()
+        weights = parts / parts.sum(dim=-1, keepdim=True).detach()
+        return weights.masked_fill(~attn_mask, 0.0)
+
+    def minus_the_mask(scores, attn_mask):
+        """A minus is no "not" for truth values."""
+        return scores.masked_fill(-attn_mask, -math.inf).softmax(dim=-1)
+
+    def zero_gradient(scores, attn_mask):
+        """Right weights, and a gradient of zeros."""
+        right = fixed_masked_softmax.detached_denominator(scores.detach(), attn_mask)
+        return right + 0 * scores.nan_to_num(0.0, 0.0, 0.0)
+
+    def computes_with_forbidden_scores(scores, attn_mask):
+        """Multiplies what it should replace: 0 · ∞ is NaN."""
+        return (scores * attn_mask - 1e9 * ~attn_mask).softmax(dim=-1)
+
+    def clamps_the_sum(scores, attn_mask):
+        """No 0/0, and no weights either, where the forbidden score is far above."""
+        weights = scores.softmax(dim=-1) * attn_mask
+        return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-30)
+
+    def minus_twenty(scores, attn_mask):
+        """-20 is lower than these scores, not than all."""
+        return scores.masked_fill(~attn_mask, -20.0).softmax(dim=-1)
 
 
-def multiplies_afterwards(scores, attn_mask):
-    """Rows no longer sum to 1."""
-    return scores.softmax(dim=-1) * attn_mask
+class my_masked_softmax:
+    multiplies_afterwards = fixed_masked_softmax.multiplies_afterwards
+    needs_a_mask_of_full_size = fixed_masked_softmax.needs_a_mask_of_full_size
+    renormalizes_with_epsilon = fixed_masked_softmax.renormalizes_with_epsilon
+    detached_denominator = fixed_masked_softmax.detached_denominator
+    zero_gradient = fixed_masked_softmax.zero_gradient
 
+    def minus_a_billion_billion(scores, attn_mask):
+        """-1e18 survives any score of float32, but float16 has no such number."""
+        return scores.masked_fill(~attn_mask, -1e18).softmax(dim=-1)
 
-def needs_a_mask_of_full_size(scores, attn_mask):
-    """Indexes with the mask, which then has to have the scores' own shape."""
-    filled = scores.clone()
-    filled[~attn_mask] = -math.inf
-    return filled.softmax(dim=-1)
+    def answers_in_float32(scores, attn_mask):
+        """Computes in float32 and forgets to go back."""
+        return scores.float().masked_fill(~attn_mask, -math.inf).softmax(dim=-1).nan_to_num()
 
+    def minus_infinity(scores, attn_mask):
+        """An empty row is NaN."""
+        return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1)
 
-def writes_into_the_scores(scores, attn_mask):
-    """masked_fill_ with an underscore changes the caller's tensor."""
-    return scores.masked_fill_(~attn_mask, -math.inf).softmax(dim=-1)
+    def hides_nan(scores, attn_mask):
+        """Replaces each NaN after the softmax, also those that a broken model made."""
+        return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1).nan_to_num()
 
+    def lowest_number_and_multiply(scores, attn_mask):
+        """Right but for scores that are the lowest number themselves: forbidden keys had their share."""
+        lowest = torch.finfo(scores.dtype).min
+        return scores.masked_fill(~attn_mask, lowest).softmax(dim=-1) * attn_mask
 
-def renormalizes_with_epsilon(scores, attn_mask):
-    """The same with 1e-9 in the denominator: zeros where there should be weights."""
-    weights = scores.softmax(dim=-1) * attn_mask
-    return weights / (weights.sum(dim=-1, keepdim=True) + 1e-9)
+    def adds_and_multiplies(scores, attn_mask):
+        """Empty rows are treated before the softmax, but a forbidden NaN is added to, not replaced."""
+        nowhere = ~attn_mask.any(dim=-1, keepdim=True)
+        bias = torch.zeros(attn_mask.shape, dtype=scores.dtype)
+        bias = bias.masked_fill(~attn_mask & ~nowhere, -math.inf)
+        return (scores + bias).softmax(dim=-1) * attn_mask
 
+    def writes_into_the_mask(scores, attn_mask):
+        """An empty row becomes a full one, in the caller's mask as well."""
+        nowhere = ~attn_mask.any(dim=-1, keepdim=True)
+        attn_mask |= nowhere
+        weights = scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1)
+        return weights.masked_fill(nowhere, 0.0)
 
-def minus_a_billion_billion(scores, attn_mask):
-    """-1e18 survives any score of float32, but float16 has no such number."""
-    return scores.masked_fill(~attn_mask, -1e18).softmax(dim=-1)
+    def forgets_keepdim(scores, attn_mask):
+        """(queries,) does not broadcast along the keys."""
+        nowhere = ~attn_mask.any(dim=-1)
+        filled = scores.masked_fill(~attn_mask, -math.inf).masked_fill(nowhere, 0.0)
+        return filled.softmax(dim=-1).masked_fill(~attn_mask, 0.0)
 
+    def from_its_own_module(scores, attn_mask):
+        """The course's function by another name."""
+        return attention.masked_softmax(scores, attn_mask)
 
-def answers_in_float32(scores, attn_mask):
-    """Computes in float32 and forgets to go back."""
-    return scores.float().masked_fill(~attn_mask, -math.inf).softmax(dim=-1).nan_to_num()
-
-
-def minus_infinity(scores, attn_mask):
-    """An empty row is NaN."""
-    return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1)
-
-
-def hides_nan(scores, attn_mask):
-    """Replaces each NaN after the softmax, also those that a broken model made."""
-    return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1).nan_to_num()
-
-
-def lowest_number_and_multiply(scores, attn_mask):
-    """Right but for scores that are the lowest number themselves: forbidden keys had their share."""
-    lowest = torch.finfo(scores.dtype).min
-    return scores.masked_fill(~attn_mask, lowest).softmax(dim=-1) * attn_mask
-
-
-def adds_and_multiplies(scores, attn_mask):
-    """Empty rows are treated before the softmax, but a forbidden NaN is added to, not replaced."""
-    nowhere = ~attn_mask.any(dim=-1, keepdim=True)
-    bias = torch.zeros(attn_mask.shape, dtype=scores.dtype)
-    bias = bias.masked_fill(~attn_mask & ~nowhere, -math.inf)
-    return (scores + bias).softmax(dim=-1) * attn_mask
-
-
-def writes_into_the_mask(scores, attn_mask):
-    """An empty row becomes a full one, in the caller's mask as well."""
-    nowhere = ~attn_mask.any(dim=-1, keepdim=True)
-    attn_mask |= nowhere
-    weights = scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1)
-    return weights.masked_fill(nowhere, 0.0)
-
-
-def detached_denominator(scores, attn_mask):
-    """Right weights, and the gradient of the numerator alone."""
-    nowhere = ~attn_mask.any(dim=-1, keepdim=True)
-    filled = scores.masked_fill(~attn_mask, -math.inf).masked_fill(nowhere, 0.0)
-    parts = (filled - filled.amax(dim=-1, keepdim=True)).exp()
-    weights = parts / parts.sum(dim=-1, keepdim=True).detach()
-    return weights.masked_fill(~attn_mask, 0.0)
-
-
-def forgets_keepdim(scores, attn_mask):
-    """(queries,) does not broadcast along the keys."""
-    nowhere = ~attn_mask.any(dim=-1)
-    filled = scores.masked_fill(~attn_mask, -math.inf).masked_fill(nowhere, 0.0)
-    return filled.softmax(dim=-1).masked_fill(~attn_mask, 0.0)
-
-
-def minus_the_mask(scores, attn_mask):
-    """A minus is no "not" for truth values."""
-    return scores.masked_fill(-attn_mask, -math.inf).softmax(dim=-1)
-
-
-def zero_gradient(scores, attn_mask):
-    """Right weights, and a gradient of zeros."""
-    return detached_denominator(scores.detach(), attn_mask) + 0 * scores.nan_to_num(0.0, 0.0, 0.0)
-
-
-# fixed_masked_softmax ---------------------------------------------------------------------------
-
-
-def computes_with_forbidden_scores(scores, attn_mask):
-    """Multiplies what it should replace: 0 · ∞ is NaN."""
-    return (scores * attn_mask - 1e9 * ~attn_mask).softmax(dim=-1)
-
-
-def clamps_the_sum(scores, attn_mask):
-    """No 0/0, and no weights either, where the forbidden score is far above."""
-    weights = scores.softmax(dim=-1) * attn_mask
-    return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-30)
-
-
-def minus_twenty(scores, attn_mask):
-    """-20 is lower than these scores, not than all."""
-    return scores.masked_fill(~attn_mask, -20.0).softmax(dim=-1)
-
-
-def from_its_own_module(scores, attn_mask):
-    """The course's function by another name."""
-    return attention.masked_softmax(scores, attn_mask)
-
-
-MISTAKES = {
-    "fixed_masked_softmax": [
-        minus_twenty,
-        multiplies_afterwards,
-        needs_a_mask_of_full_size,
-        writes_into_the_scores,
-        renormalizes_with_epsilon,
-        clamps_the_sum,
-        computes_with_forbidden_scores,
-        detached_denominator,
-        zero_gradient,
-        minus_the_mask,
-    ],
-    "my_masked_softmax": [
-        from_its_own_module,
-        multiplies_afterwards,
-        needs_a_mask_of_full_size,
-        renormalizes_with_epsilon,
-        minus_a_billion_billion,
-        answers_in_float32,
-        minus_infinity,
-        hides_nan,
-        lowest_number_and_multiply,
-        adds_and_multiplies,
-        writes_into_the_mask,
-        detached_denominator,
-        zero_gradient,
-        forgets_keepdim,
-    ],
-}
 
 ON_PAPER = {
     "predicted_pairs": {
@@ -164,6 +120,7 @@ ON_PAPER = {
         "e": 0,  # lets padding look at itself
     },
 }
+
 
 ANSWERS = {
     "minus_twenty": ("largest score", "below every other"),

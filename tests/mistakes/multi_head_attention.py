@@ -4,108 +4,76 @@ import copy
 
 import torch
 
-# join_heads -------------------------------------------------------------------------------------
+
+class join_heads:
+    def wrong_transpose(heads):
+        """Exchanges length and head_dim."""
+        return heads.transpose(2, 3).reshape(len(heads), heads.shape[2], -1)
+
+    def features_first(heads):
+        """Lets the head run fastest."""
+        return heads.permute(0, 2, 3, 1).flatten(2)
+
+    def heads_added(heads):
+        """Adds the heads."""
+        return heads.sum(dim=1)
+
+    def three_heads_of_four(heads):
+        """Has sizes written into it."""
+        return heads.transpose(1, 2).reshape(-1, heads.shape[2], 12)[: len(heads)] * (
+            heads.shape[1] < 12
+        )
+
+    def without_gradient(heads):
+        """Copies the numbers."""
+        return heads.detach().transpose(1, 2).flatten(2)
 
 
-def wrong_transpose(heads):
-    """Exchanges length and head_dim."""
-    return heads.transpose(2, 3).reshape(len(heads), heads.shape[2], -1)
+class fixed_without_head:
+    def not_fixed(layer, head):
+        """The bug as it stands in the chapter: the queries, and in place."""
+        width = layer.out_proj.in_features // layer.num_heads
+        with torch.no_grad():
+            layer.query_proj.weight[head * width : (head + 1) * width] = 0
+            layer.query_proj.bias[head * width : (head + 1) * width] = 0
+        return layer
 
+    def queries_at_zero(layer, head):
+        """Zeroes the head's queries: it then averages uniformly, and still speaks."""
+        layer = copy.deepcopy(layer)
+        layer.query_proj.weight.data.unflatten(0, (layer.num_heads, -1))[head] = 0
+        layer.query_proj.bias.data.unflatten(0, (layer.num_heads, -1))[head] = 0
+        return layer
 
-def features_first(heads):
-    """Lets the head run fastest."""
-    return heads.permute(0, 2, 3, 1).flatten(2)
+    def always_the_first(layer, head):
+        """Takes out head 0 whatever is asked."""
+        layer = copy.deepcopy(layer)
+        layer.out_proj.weight.data.unflatten(1, (layer.num_heads, -1))[:, 0] = 0
+        return layer
 
+    def value_weights_only(layer, head):
+        """Forgets the bias of the values: a constant remains."""
+        layer = copy.deepcopy(layer)
+        layer.value_proj.weight.data.unflatten(0, (layer.num_heads, -1))[head] = 0
+        return layer
 
-def heads_added(heads):
-    """Adds the heads."""
-    return heads.sum(dim=1)
+    def returns_the_output(layer, head):
+        """Returns what the layer computes for one input, not a layer."""
+        x = torch.randn(2, 5, layer.query_proj.in_features)
+        return layer(x, x, x)
 
+    def a_function_for_a_layer(layer, head):
+        """Returns a function that computes the right thing, and is no layer."""
+        fewer = copy.deepcopy(layer)
+        fewer.out_proj.weight.data.unflatten(1, (layer.num_heads, -1))[:, head] = 0
+        return lambda queries, keys, values: fewer(queries, keys, values)
 
-def three_heads_of_four(heads):
-    """Has sizes written into it."""
-    return heads.transpose(1, 2).reshape(-1, heads.shape[2], 12)[: len(heads)] * (
-        heads.shape[1] < 12
-    )
+    def width_four(layer, head):
+        """Has the width of a head written into it."""
+        layer = copy.deepcopy(layer)
+        layer.out_proj.weight.data[:, 4 * head : 4 * head + 4] = 0
+        return layer
 
-
-def without_gradient(heads):
-    """Copies the numbers."""
-    return heads.detach().transpose(1, 2).flatten(2)
-
-
-# fixed_without_head -----------------------------------------------------------------------------
-
-
-def not_fixed(layer, head):
-    """The bug as it stands in the chapter: the queries, and in place."""
-    width = layer.out_proj.in_features // layer.num_heads
-    with torch.no_grad():
-        layer.query_proj.weight[head * width : (head + 1) * width] = 0
-        layer.query_proj.bias[head * width : (head + 1) * width] = 0
-    return layer
-
-
-def queries_at_zero(layer, head):
-    """Zeroes the head's queries: it then averages uniformly, and still speaks."""
-    layer = copy.deepcopy(layer)
-    layer.query_proj.weight.data.unflatten(0, (layer.num_heads, -1))[head] = 0
-    layer.query_proj.bias.data.unflatten(0, (layer.num_heads, -1))[head] = 0
-    return layer
-
-
-def always_the_first(layer, head):
-    """Takes out head 0 whatever is asked."""
-    layer = copy.deepcopy(layer)
-    layer.out_proj.weight.data.unflatten(1, (layer.num_heads, -1))[:, 0] = 0
-    return layer
-
-
-def value_weights_only(layer, head):
-    """Forgets the bias of the values: a constant remains."""
-    layer = copy.deepcopy(layer)
-    layer.value_proj.weight.data.unflatten(0, (layer.num_heads, -1))[head] = 0
-    return layer
-
-
-def returns_the_output(layer, head):
-    """Returns what the layer computes for one input, not a layer."""
-    x = torch.randn(2, 5, layer.query_proj.in_features)
-    return layer(x, x, x)
-
-
-def a_function_for_a_layer(layer, head):
-    """Returns a function that computes the right thing, and is no layer."""
-    fewer = copy.deepcopy(layer)
-    fewer.out_proj.weight.data.unflatten(1, (layer.num_heads, -1))[:, head] = 0
-    return lambda queries, keys, values: fewer(queries, keys, values)
-
-
-def width_four(layer, head):
-    """Has the width of a head written into it."""
-    layer = copy.deepcopy(layer)
-    layer.out_proj.weight.data[:, 4 * head : 4 * head + 4] = 0
-    return layer
-
-
-MISTAKES = {
-    "join_heads": [
-        wrong_transpose,
-        features_first,
-        heads_added,
-        three_heads_of_four,
-        without_gradient,
-    ],
-    "fixed_without_head": [
-        not_fixed,
-        queries_at_zero,
-        always_the_first,
-        value_weights_only,
-        returns_the_output,
-        a_function_for_a_layer,
-        width_four,
-    ],
-}
 
 ON_PAPER = {
     "predicted_heads": {

@@ -4,8 +4,6 @@ import torch
 
 from course_utils.positions import rotate
 
-# my_rotate --------------------------------------------------------------------------------------
-
 
 def _angles(x, first=0, base=10_000.0):
     pairs = torch.arange(0, x.shape[-1], 2) / x.shape[-1]
@@ -16,131 +14,91 @@ def _joined(a, b):
     return torch.stack([a, b], dim=-1).flatten(-2)
 
 
-def halves_as_pairs(x):
-    """Pairs column j with column j + dim/2, as many libraries do."""
-    a, b = x.chunk(2, dim=-1)
-    angle = _angles(x)
-    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1)
+class my_rotate:
+    def halves_as_pairs(x):
+        """Pairs column j with column j + dim/2, as many libraries do."""
+        a, b = x.chunk(2, dim=-1)
+        angle = _angles(x)
+        return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1)
+
+    def no_minus(x):
+        """(a cos + b sin, a sin + b cos) is no rotation."""
+        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x)
+        return _joined(a * angle.cos() + b * angle.sin(), a * angle.sin() + b * angle.cos())
+
+    def the_other_way_round(x):
+        """Turns clockwise."""
+        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x)
+        return _joined(a * angle.cos() + b * angle.sin(), b * angle.cos() - a * angle.sin())
+
+    def one_frequency(x):
+        """The same angle for all pairs."""
+        a, b = x[..., 0::2], x[..., 1::2]
+        angle = torch.arange(x.shape[-2])[:, None].float()
+        return _joined(a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
+
+    def base_thousand(x):
+        """The slow pairs turn too fast."""
+        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x, base=1000.0)
+        return _joined(a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
+
+    def writes_into_its_input(x):
+        """Right numbers, in the caller's memory."""
+        x[...] = rotate(x)
+        return x
+
+    def along_the_batch(x):
+        """Takes the first axis for the positions."""
+        return rotate(x.transpose(0, -2)).transpose(0, -2)
+
+    def even_columns_only(x):
+        """Gives back one column of each pair."""
+        return x[..., 0::2] * _angles(x).cos()
+
+    def no_gradient(x):
+        """Right numbers, without a gradient."""
+        return rotate(x.detach())
+
+    def divides_by_the_position(x):
+        """0 / 0 at position 0."""
+        place = torch.arange(x.shape[-2])[:, None]
+        return rotate(x) * place / place
+
+    def forgets_the_type(x):
+        """Angles in float64, as in the table of sinusoids, and nothing turned back: the next product fails."""
+        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x).double()
+        return _joined(a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
+
+    def one_position_at_a_time(x):
+        """Right numbers, in a loop over positions: seven minutes in place of seconds for the chapter's readers."""
+        return torch.cat([rotate(x[..., [i], :], start=i) for i in range(x.shape[-2])], dim=-2)
 
 
-def no_minus(x):
-    """(a cos + b sin, a sin + b cos) is no rotation."""
-    a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x)
-    return _joined(a * angle.cos() + b * angle.sin(), a * angle.sin() + b * angle.cos())
+class fixed_add:
+    def still_by_sequence(x, table):
+        """No longer in place, but row b for all tokens of sequence b."""
+        return x + table[: x.shape[0], None]
 
+    def still_in_place(x, table):
+        """The right rows, in the caller's memory."""
+        x += table[: x.shape[1]]
+        return x
 
-def the_other_way_round(x):
-    """Turns clockwise."""
-    a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x)
-    return _joined(a * angle.cos() + b * angle.sin(), b * angle.cos() - a * angle.sin())
+    def transposes_for_good(x, table):
+        """Made for (length, batch, d), and not turned back."""
+        return x.transpose(0, 1) + table[: x.shape[1], None]
 
+    def says_it_and_goes_on(x, table):
+        """Prints what is wrong, and raises nothing."""
+        if x.shape[1] > len(table):
+            return print("too long")
+        return x + table[: x.shape[1]]
 
-def one_frequency(x):
-    """The same angle for all pairs."""
-    a, b = x[..., 0::2], x[..., 1::2]
-    angle = torch.arange(x.shape[-2])[:, None].float()
-    return _joined(a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
+    def needs_batch_rows(x, table):
+        """Right, as long as there are no more sequences than rows."""
+        table[x.shape[0] - 1]
+        return x + table[: x.shape[1]]
 
-
-def base_thousand(x):
-    """The slow pairs turn too fast."""
-    a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x, base=1000.0)
-    return _joined(a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
-
-
-def writes_into_its_input(x):
-    """Right numbers, in the caller's memory."""
-    x[...] = rotate(x)
-    return x
-
-
-def along_the_batch(x):
-    """Takes the first axis for the positions."""
-    return rotate(x.transpose(0, -2)).transpose(0, -2)
-
-
-def even_columns_only(x):
-    """Gives back one column of each pair."""
-    return x[..., 0::2] * _angles(x).cos()
-
-
-def no_gradient(x):
-    """Right numbers, without a gradient."""
-    return rotate(x.detach())
-
-
-def divides_by_the_position(x):
-    """0 / 0 at position 0."""
-    place = torch.arange(x.shape[-2])[:, None]
-    return rotate(x) * place / place
-
-
-def forgets_the_type(x):
-    """Angles in float64, as in the table of sinusoids, and nothing turned back: the next product fails."""
-    a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x).double()
-    return _joined(a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
-
-
-def one_position_at_a_time(x):
-    """Right numbers, in a loop over positions: seven minutes in place of seconds for the chapter's readers."""
-    return torch.cat([rotate(x[..., [i], :], start=i) for i in range(x.shape[-2])], dim=-2)
-
-
-# fixed_add --------------------------------------------------------------------------------------
-
-
-def still_by_sequence(x, table):
-    """No longer in place, but row b for all tokens of sequence b."""
-    return x + table[: x.shape[0], None]
-
-
-def still_in_place(x, table):
-    """The right rows, in the caller's memory."""
-    x += table[: x.shape[1]]
-    return x
-
-
-def transposes_for_good(x, table):
-    """Made for (length, batch, d), and not turned back."""
-    return x.transpose(0, 1) + table[: x.shape[1], None]
-
-
-def says_it_and_goes_on(x, table):
-    """Prints what is wrong, and raises nothing."""
-    if x.shape[1] > len(table):
-        return print("too long")
-    return x + table[: x.shape[1]]
-
-
-def needs_batch_rows(x, table):
-    """Right, as long as there are no more sequences than rows."""
-    table[x.shape[0] - 1]
-    return x + table[: x.shape[1]]
-
-
-MISTAKES = {
-    "my_rotate": [
-        halves_as_pairs,
-        no_minus,
-        the_other_way_round,
-        one_frequency,
-        base_thousand,
-        writes_into_its_input,
-        along_the_batch,
-        even_columns_only,
-        no_gradient,
-        divides_by_the_position,
-        forgets_the_type,
-        one_position_at_a_time,
-    ],
-    "fixed_add": [
-        still_by_sequence,
-        still_in_place,
-        transposes_for_good,
-        needs_batch_rows,
-        says_it_and_goes_on,
-    ],
-}
 
 ON_PAPER = {
     "predicted_products": {
@@ -151,6 +109,7 @@ ON_PAPER = {
         "e": 6,  # the period of the fast pair
     },
 }
+
 
 ANSWERS = {
     "base_thousand": ("its own frequency", "10000 to the power"),

@@ -4,258 +4,178 @@ import math
 
 import torch
 
-# safe_softmax -----------------------------------------------------------------------------------
+
+class safe_softmax:
+    def over_axis_one(scores):
+        """dim=1 is the last axis of a matrix, and of nothing else."""
+        return scores.softmax(1)
+
+    def no_shift(scores):
+        """The formula as it reads: exp(1000) overflows."""
+        positive = scores.exp()
+        return positive / positive.sum(-1, keepdim=True)
+
+    def absolute_shift(scores):
+        """Shifts by the largest absolute value: right for 1000, all underflow for −1000."""
+        positive = (scores - scores.abs().amax(-1, keepdim=True)).exp()
+        return positive / positive.sum(-1, keepdim=True)
+
+    def one_shift_for_all_rows(scores):
+        """Shifts by the largest score of the whole tensor, so that other rows underflow."""
+        positive = (scores - scores.max()).exp()
+        return positive / positive.sum(-1, keepdim=True)
+
+    def finite_minus_infinity(scores):
+        """−∞ is replaced by −1,000,000, which a real score may undercut."""
+        return scores.masked_fill(scores.isinf(), -1e6).softmax(-1)
+
+    def changes_its_argument(scores):
+        """The shift is written into the caller's tensor."""
+        scores -= scores.amax(-1, keepdim=True)
+        positive = scores.exp()
+        return positive / positive.sum(-1, keepdim=True)
+
+    def forgets_the_values(scores):
+        """max along an axis gives values and indices."""
+        positive = (scores - scores.max(dim=-1, keepdim=True)).exp()
+        return positive / positive.sum(-1, keepdim=True)
+
+    def forgets_the_axis(scores):
+        """Without keepdim the largest scores stand beside the wrong axis."""
+        positive = (scores - scores.amax(-1)).exp()
+        return positive / positive.sum(-1, keepdim=True)
+
+    def a_thousand_for_all(scores):
+        """One fixed shift: right for 1000, and 0/0 for ordinary scores."""
+        positive = (scores - 1000).exp()
+        return positive / positive.sum(-1, keepdim=True)
+
+    def pytorchs_own(scores):
+        """Calls what is to be built."""
+        return torch.nn.functional.softmax(scores, dim=-1)
+
+    def without_its_slope(scores):
+        """Right numbers, and nothing to learn from."""
+        positive = (scores - scores.amax(-1, keepdim=True)).exp()
+        return (positive / positive.sum(-1, keepdim=True)).detach()
+
+    def detached_sum(scores):
+        """The slope of the numerator alone."""
+        positive = (scores - scores.amax(-1, keepdim=True)).exp()
+        return positive / positive.sum(-1, keepdim=True).detach()
 
 
-def over_axis_one(scores):
-    """dim=1 is the last axis of a matrix, and of nothing else."""
-    return scores.softmax(1)
+class soft_top_k:
+    def softmax_of_all(scores, k):
+        """k is ignored."""
+        return scores.softmax(-1)
+
+    def only_k_columns(scores, k):
+        """The k weights themselves, without their places."""
+        return scores.topk(k, dim=-1).values.softmax(-1)
+
+    def first_places(scores, k):
+        """The k weights stand in the first k places."""
+        weights = torch.zeros_like(scores)
+        weights[..., :k] = scores.topk(k, dim=-1).values.softmax(-1)
+        return weights
+
+    def uniform_top_k(scores, k):
+        """1/k for each of the best, whatever their scores."""
+        return torch.zeros_like(scores).scatter(-1, scores.topk(k, dim=-1).indices, 1 / k)
+
+    def exponential_of_raw_scores(scores, k):
+        """exp before the choice: overflow and 0/0."""
+        best = scores.topk(k, dim=-1)
+        positive = best.values.exp()
+        return torch.zeros_like(scores).scatter(
+            -1, best.indices, positive / positive.sum(-1, keepdim=True)
+        )
+
+    def top_k_of_a_matrix(scores, k):
+        """Right for a matrix; with a batch axis the softmax runs over the rows."""
+        best = scores.topk(k, dim=-1)
+        return torch.zeros_like(scores).scatter(-1, best.indices, best.values.softmax(1))
+
+    def writes_into_the_scores(scores, k):
+        """The caller's scores become −∞."""
+        scores[scores < scores.topk(k, dim=-1).values[..., -1:]] = -math.inf
+        return scores.softmax(-1)
+
+    def without_a_slope(scores, k):
+        """Right numbers, and nothing to learn from."""
+        kth = scores.topk(k, dim=-1).values[..., -1:]
+        return scores.masked_fill(scores < kth, -math.inf).softmax(-1).detach()
 
 
-def no_shift(scores):
-    """The formula as it reads: exp(1000) overflows."""
-    positive = scores.exp()
-    return positive / positive.sum(-1, keepdim=True)
+class attend_or_nothing:
+    def stores_the_pair(scores, values, nothing):
+        """Right numbers, from a table with one row more."""
+        extra = torch.full_like(scores[..., :1], nothing)
+        zeros = torch.zeros_like(values[..., :1, :])
+        return torch.cat([scores, extra], -1).softmax(-1) @ torch.cat([values, zeros], -2)
 
+    def normalized_again(scores, values, nothing):
+        """The share of the extra pair is taken away, and then given back."""
+        extra = torch.full_like(scores[..., :1], nothing)
+        weights = torch.cat([scores, extra], -1).softmax(-1)[..., :-1]
+        return weights / weights.sum(-1, keepdim=True) @ values
 
-def absolute_shift(scores):
-    """Shifts by the largest absolute value: right for 1000, all underflow for −1000."""
-    positive = (scores - scores.abs().amax(-1, keepdim=True)).exp()
-    return positive / positive.sum(-1, keepdim=True)
+    def one_in_the_denominator(scores, values, nothing):
+        """exp(0) = 1 is always added, whatever the score of nothing."""
+        return scores.exp() @ values / (1 + scores.exp().sum(-1, keepdim=True))
 
+    def hard_threshold(scores, values, nothing):
+        """All or nothing: 0 where no score exceeds that of nothing."""
+        found = scores.amax(-1, keepdim=True) > nothing
+        return torch.where(found, scores.softmax(-1) @ values, 0.0)
 
-def one_shift_for_all_rows(scores):
-    """Shifts by the largest score of the whole tensor, so that other rows underflow."""
-    positive = (scores - scores.max()).exp()
-    return positive / positive.sum(-1, keepdim=True)
+    def formula_as_it_reads(scores, values, nothing):
+        """exp(1000) overflows."""
+        return scores.exp() @ values / (math.exp(nothing) + scores.exp().sum(-1, keepdim=True))
 
+    def for_a_matrix_only(scores, values, nothing):
+        """The extra score is made for two axes; a batch is summed over the wrong one."""
+        extra = torch.full_like(scores[..., :1], nothing)
+        weights = torch.cat([scores, extra], -1).softmax(1)
+        return weights[..., :-1] @ values
 
-def finite_minus_infinity(scores):
-    """−∞ is replaced by −1,000,000, which a real score may undercut."""
-    return scores.masked_fill(scores.isinf(), -1e6).softmax(-1)
+    def a_lone_number(scores, values, nothing):
+        """A tensor with one entry does not fit beside a matrix."""
+        return torch.cat([scores, torch.tensor([nothing])], -1).softmax(-1)[..., :-1] @ values
 
-
-def changes_its_argument(scores):
-    """The shift is written into the caller's tensor."""
-    scores -= scores.amax(-1, keepdim=True)
-    positive = scores.exp()
-    return positive / positive.sum(-1, keepdim=True)
-
-
-def forgets_the_values(scores):
-    """max along an axis gives values and indices."""
-    positive = (scores - scores.max(dim=-1, keepdim=True)).exp()
-    return positive / positive.sum(-1, keepdim=True)
-
-
-def forgets_the_axis(scores):
-    """Without keepdim the largest scores stand beside the wrong axis."""
-    positive = (scores - scores.amax(-1)).exp()
-    return positive / positive.sum(-1, keepdim=True)
-
-
-def a_thousand_for_all(scores):
-    """One fixed shift: right for 1000, and 0/0 for ordinary scores."""
-    positive = (scores - 1000).exp()
-    return positive / positive.sum(-1, keepdim=True)
-
-
-# soft_top_k -------------------------------------------------------------------------------------
-
-
-def softmax_of_all(scores, k):
-    """k is ignored."""
-    return scores.softmax(-1)
-
-
-def only_k_columns(scores, k):
-    """The k weights themselves, without their places."""
-    return scores.topk(k, dim=-1).values.softmax(-1)
-
-
-def first_places(scores, k):
-    """The k weights stand in the first k places."""
-    weights = torch.zeros_like(scores)
-    weights[..., :k] = scores.topk(k, dim=-1).values.softmax(-1)
-    return weights
-
-
-def uniform_top_k(scores, k):
-    """1/k for each of the best, whatever their scores."""
-    return torch.zeros_like(scores).scatter(-1, scores.topk(k, dim=-1).indices, 1 / k)
-
-
-def exponential_of_raw_scores(scores, k):
-    """exp before the choice: overflow and 0/0."""
-    best = scores.topk(k, dim=-1)
-    positive = best.values.exp()
-    return torch.zeros_like(scores).scatter(
-        -1, best.indices, positive / positive.sum(-1, keepdim=True)
-    )
-
-
-def top_k_of_a_matrix(scores, k):
-    """Right for a matrix; with a batch axis the softmax runs over the rows."""
-    best = scores.topk(k, dim=-1)
-    return torch.zeros_like(scores).scatter(-1, best.indices, best.values.softmax(1))
-
-
-def writes_into_the_scores(scores, k):
-    """The caller's scores become −∞."""
-    scores[scores < scores.topk(k, dim=-1).values[..., -1:]] = -math.inf
-    return scores.softmax(-1)
-
-
-def without_a_slope(scores, k):
-    """Right numbers, and nothing to learn from."""
-    kth = scores.topk(k, dim=-1).values[..., -1:]
-    return scores.masked_fill(scores < kth, -math.inf).softmax(-1).detach()
-
-
-# attend_or_nothing ------------------------------------------------------------------------------
-
-
-def stores_the_pair(scores, values, nothing):
-    """Right numbers, from a table with one row more."""
-    extra = torch.full_like(scores[..., :1], nothing)
-    zeros = torch.zeros_like(values[..., :1, :])
-    return torch.cat([scores, extra], -1).softmax(-1) @ torch.cat([values, zeros], -2)
-
-
-def normalized_again(scores, values, nothing):
-    """The share of the extra pair is taken away, and then given back."""
-    extra = torch.full_like(scores[..., :1], nothing)
-    weights = torch.cat([scores, extra], -1).softmax(-1)[..., :-1]
-    return weights / weights.sum(-1, keepdim=True) @ values
-
-
-def one_in_the_denominator(scores, values, nothing):
-    """exp(0) = 1 is always added, whatever the score of nothing."""
-    return scores.exp() @ values / (1 + scores.exp().sum(-1, keepdim=True))
-
-
-def hard_threshold(scores, values, nothing):
-    """All or nothing: 0 where no score exceeds that of nothing."""
-    found = scores.amax(-1, keepdim=True) > nothing
-    return torch.where(found, scores.softmax(-1) @ values, 0.0)
-
-
-def formula_as_it_reads(scores, values, nothing):
-    """exp(1000) overflows."""
-    return scores.exp() @ values / (math.exp(nothing) + scores.exp().sum(-1, keepdim=True))
-
-
-def for_a_matrix_only(scores, values, nothing):
-    """The extra score is made for two axes; a batch is summed over the wrong one."""
-    extra = torch.full_like(scores[..., :1], nothing)
-    weights = torch.cat([scores, extra], -1).softmax(1)
-    return weights[..., :-1] @ values
-
-
-def a_lone_number(scores, values, nothing):
-    """A tensor with one entry does not fit beside a matrix."""
-    return torch.cat([scores, torch.tensor([nothing])], -1).softmax(-1)[..., :-1] @ values
-
-
-# fixed_look_up ----------------------------------------------------------------------------------
+    def shifted_by_its_own_largest(scores, values, nothing):
+        """The shift leaves nothing out of account: exp(1000) below the line is right at 0, and its slope is NaN."""
+        top = scores.amax(-1, keepdim=True)
+        positive = (scores - top).exp()
+        return positive @ values / (positive.sum(-1, keepdim=True) + (nothing - top).exp())
 
 
 def _closeness(queries, keys):
     return -(queries[:, None] - keys).square().sum(-1) / 2
 
 
-def still_two_softmaxes(queries, keys, values, T):
-    """The bug itself."""
-    return (_closeness(queries, keys) / T).softmax(-1).softmax(-1) @ values
+class fixed_look_up:
+    def still_two_softmaxes(queries, keys, values, T):
+        """The bug itself."""
+        return (_closeness(queries, keys) / T).softmax(-1).softmax(-1) @ values
 
+    def multiplied_by_the_temperature(queries, keys, values, T):
+        """Cold and hot are exchanged."""
+        return (_closeness(queries, keys) * T).softmax(-1) @ values
 
-def multiplied_by_the_temperature(queries, keys, values, T):
-    """Cold and hot are exchanged."""
-    return (_closeness(queries, keys) * T).softmax(-1) @ values
+    def without_the_half(queries, keys, values, T):
+        """The factor ½ is lost."""
+        return (2 * _closeness(queries, keys) / T).softmax(-1) @ values
 
+    def a_column_of_answers(queries, keys, values, T):
+        """Leaves an axis of size 1."""
+        return (_closeness(queries, keys) / T).softmax(-1) @ values[:, None]
 
-def without_the_half(queries, keys, values, T):
-    """The factor ½ is lost."""
-    return (2 * _closeness(queries, keys) / T).softmax(-1) @ values
+    def over_the_queries(queries, keys, values, T):
+        """Columns sum to 1, and rows do not."""
+        return (_closeness(queries, keys) / T).softmax(0) @ values
 
-
-def a_column_of_answers(queries, keys, values, T):
-    """Leaves an axis of size 1."""
-    return (_closeness(queries, keys) / T).softmax(-1) @ values[:, None]
-
-
-def over_the_queries(queries, keys, values, T):
-    """Columns sum to 1, and rows do not."""
-    return (_closeness(queries, keys) / T).softmax(0) @ values
-
-
-def pytorchs_own(scores):
-    """Calls what is to be built."""
-    return torch.nn.functional.softmax(scores, dim=-1)
-
-
-def without_its_slope(scores):
-    """Right numbers, and nothing to learn from."""
-    positive = (scores - scores.amax(-1, keepdim=True)).exp()
-    return (positive / positive.sum(-1, keepdim=True)).detach()
-
-
-def detached_sum(scores):
-    """The slope of the numerator alone."""
-    positive = (scores - scores.amax(-1, keepdim=True)).exp()
-    return positive / positive.sum(-1, keepdim=True).detach()
-
-
-def shifted_by_its_own_largest(scores, values, nothing):
-    """The shift leaves nothing out of account: exp(1000) below the line is right at 0, and its slope is NaN."""
-    top = scores.amax(-1, keepdim=True)
-    positive = (scores - top).exp()
-    return positive @ values / (positive.sum(-1, keepdim=True) + (nothing - top).exp())
-
-
-MISTAKES = {
-    "safe_softmax": [
-        pytorchs_own,
-        without_its_slope,
-        detached_sum,
-        over_axis_one,
-        no_shift,
-        absolute_shift,
-        one_shift_for_all_rows,
-        finite_minus_infinity,
-        changes_its_argument,
-        forgets_the_values,
-        forgets_the_axis,
-        a_thousand_for_all,
-    ],
-    "soft_top_k": [
-        softmax_of_all,
-        only_k_columns,
-        first_places,
-        uniform_top_k,
-        exponential_of_raw_scores,
-        top_k_of_a_matrix,
-        writes_into_the_scores,
-        without_a_slope,
-    ],
-    "attend_or_nothing": [
-        shifted_by_its_own_largest,
-        stores_the_pair,
-        normalized_again,
-        one_in_the_denominator,
-        hard_threshold,
-        formula_as_it_reads,
-        for_a_matrix_only,
-        a_lone_number,
-    ],
-    "fixed_look_up": [
-        still_two_softmaxes,
-        multiplied_by_the_temperature,
-        without_the_half,
-        a_column_of_answers,
-        over_the_queries,
-    ],
-}
 
 ON_PAPER = {
     "predicted_weights": {
@@ -266,6 +186,7 @@ ON_PAPER = {
         "e": 0,  # takes hot for cold
     },
 }
+
 
 ANSWERS = {
     "pytorchs_own": ("it calls softmax", "step by step"),

@@ -6,121 +6,81 @@ import torch
 
 from course_utils.lessons.scoring_functions import scores
 
-# fixed_gaussian_weights -------------------------------------------------------------------------
+
+class fixed_gaussian_weights:
+    def forgets_the_half(queries, keys):
+        """Subtracts the squared norm, not half of it."""
+        return (queries @ keys.T - keys.square().sum(-1)).softmax(dim=-1)
+
+    def softmax_over_the_queries(queries, keys):
+        """Normalizes over the queries, not over the keys."""
+        return (queries @ keys.T - keys.square().sum(-1) / 2).softmax(dim=0)
+
+    def divides_by_root_d(queries, keys):
+        """Scales by 1/√d as well: a Gaussian of another width, right only for equal distances."""
+        scores = queries @ keys.T - keys.square().sum(-1) / 2
+        return (scores / math.sqrt(queries.shape[-1])).softmax(dim=-1)
+
+    def overflows(queries, keys):
+        """Exponentials divided by their sum: infinity over infinity for far points."""
+        weights = (queries @ keys.T - keys.square().sum(-1) / 2).exp()
+        return weights / weights.sum(dim=-1, keepdim=True)
+
+    def forms_all_differences(queries, keys):
+        """The right weights, from an array (n, m, d)."""
+        return (-(queries[:, None] - keys).square().sum(-1) / 2).softmax(dim=-1)
+
+    def asks_for_distances(queries, keys):
+        """The right weights, without the expansion that the exercise is about."""
+        return (-torch.cdist(queries, keys).square() / 2).softmax(dim=-1)
+
+    def borrowed_weights(queries, keys):
+        """Wraps the solution that the chapter's own module holds."""
+        return scores.gaussian_weights(queries, keys)
 
 
-def forgets_the_half(queries, keys):
-    """Subtracts the squared norm, not half of it."""
-    return (queries @ keys.T - keys.square().sum(-1)).softmax(dim=-1)
+class my_additive_scores:
+    def keys_down_queries_across(queries, keys, w_q, w_k, w):
+        """(m, n) in place of (n, m)."""
+        return ((queries @ w_q).unsqueeze(-3) + (keys @ w_k).unsqueeze(-2)).tanh() @ w
 
+    def turned_around(queries, keys, w_q, w_k, w):
+        """The right shape, with queries and keys changed over where their numbers are equal."""
+        scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
+        return scores.mT if scores.shape[-1] == scores.shape[-2] else scores
 
-def softmax_over_the_queries(queries, keys):
-    """Normalizes over the queries, not over the keys."""
-    return (queries @ keys.T - keys.square().sum(-1) / 2).softmax(dim=0)
+    def tanh_at_the_end(queries, keys, w_q, w_k, w):
+        """The tanh around the score."""
+        return (((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)) @ w).tanh()
 
+    def already_weights(queries, keys, w_q, w_k, w):
+        """Returns weights, not scores."""
+        scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
+        return scores.softmax(dim=-1)
 
-def divides_by_root_d(queries, keys):
-    """Scales by 1/√d as well: a Gaussian of another width, right only for equal distances."""
-    scores = queries @ keys.T - keys.square().sum(-1) / 2
-    return (scores / math.sqrt(queries.shape[-1])).softmax(dim=-1)
+    def without_a_batch(queries, keys, w_q, w_k, w):
+        """Counts the new axes from the front."""
+        return ((queries @ w_q)[:, None] + (keys @ w_k)[None]).tanh() @ w
 
+    def numbers_collected(queries, keys, w_q, w_k, w):
+        """Collects plain numbers in a new tensor."""
+        scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
+        return torch.tensor(scores.tolist())
 
-def overflows(queries, keys):
-    """Exponentials divided by their sum: infinity over infinity for far points."""
-    weights = (queries @ keys.T - keys.square().sum(-1) / 2).exp()
-    return weights / weights.sum(dim=-1, keepdim=True)
+    def pair_by_pair(queries, keys, w_q, w_k, w):
+        """The right scores, in two loops over the pairs."""
+        rows = [torch.stack([(q @ w_q + k @ w_k).tanh() @ w for k in keys]) for q in queries]
+        return torch.stack(rows)
 
+    def gradient_of_zero(queries, keys, w_q, w_k, w):
+        """A graph that leads to each input, with nothing coming back on it."""
+        scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
+        return scores.detach() + 0 * sum(part.sum() for part in (queries, keys, w_q, w_k, w))
 
-def forms_all_differences(queries, keys):
-    """The right weights, from an array (n, m, d)."""
-    return (-(queries[:, None] - keys).square().sum(-1) / 2).softmax(dim=-1)
+    def borrowed_scores(queries, keys, w_q, w_k, w):
+        """Wraps the solution that the chapter's own module holds."""
+        return scores.additive_scores(queries, keys, w_q, w_k, w)
 
-
-def asks_for_distances(queries, keys):
-    """The right weights, without the expansion that the exercise is about."""
-    return (-torch.cdist(queries, keys).square() / 2).softmax(dim=-1)
-
-
-# my_additive_scores -----------------------------------------------------------------------------
-
-
-def keys_down_queries_across(queries, keys, w_q, w_k, w):
-    """(m, n) in place of (n, m)."""
-    return ((queries @ w_q).unsqueeze(-3) + (keys @ w_k).unsqueeze(-2)).tanh() @ w
-
-
-def turned_around(queries, keys, w_q, w_k, w):
-    """The right shape, with queries and keys changed over where their numbers are equal."""
-    scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
-    return scores.mT if scores.shape[-1] == scores.shape[-2] else scores
-
-
-def tanh_at_the_end(queries, keys, w_q, w_k, w):
-    """The tanh around the score."""
-    return (((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)) @ w).tanh()
-
-
-def already_weights(queries, keys, w_q, w_k, w):
-    """Returns weights, not scores."""
-    scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
-    return scores.softmax(dim=-1)
-
-
-def without_a_batch(queries, keys, w_q, w_k, w):
-    """Counts the new axes from the front."""
-    return ((queries @ w_q)[:, None] + (keys @ w_k)[None]).tanh() @ w
-
-
-def numbers_collected(queries, keys, w_q, w_k, w):
-    """Collects plain numbers in a new tensor."""
-    scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
-    return torch.tensor(scores.tolist())
-
-
-def pair_by_pair(queries, keys, w_q, w_k, w):
-    """The right scores, in two loops over the pairs."""
-    rows = [torch.stack([(q @ w_q + k @ w_k).tanh() @ w for k in keys]) for q in queries]
-    return torch.stack(rows)
-
-
-def gradient_of_zero(queries, keys, w_q, w_k, w):
-    """A graph that leads to each input, with nothing coming back on it."""
-    scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
-    return scores.detach() + 0 * sum(part.sum() for part in (queries, keys, w_q, w_k, w))
-
-
-def borrowed_weights(queries, keys):
-    """Wraps the solution that the chapter's own module holds."""
-    return scores.gaussian_weights(queries, keys)
-
-
-def borrowed_scores(queries, keys, w_q, w_k, w):
-    """Wraps the solution that the chapter's own module holds."""
-    return scores.additive_scores(queries, keys, w_q, w_k, w)
-
-
-MISTAKES = {
-    "fixed_gaussian_weights": [
-        borrowed_weights,
-        forgets_the_half,
-        softmax_over_the_queries,
-        divides_by_root_d,
-        overflows,
-        forms_all_differences,
-        asks_for_distances,
-    ],
-    "my_additive_scores": [
-        borrowed_scores,
-        keys_down_queries_across,
-        turned_around,
-        tanh_at_the_end,
-        already_weights,
-        without_a_batch,
-        numbers_collected,
-        pair_by_pair,
-        gradient_of_zero,
-    ],
-}
 
 ON_PAPER = {
     "predicted_gaps": {
@@ -131,6 +91,7 @@ ON_PAPER = {
         "e": 2.12,  # believes that 1/√d makes any number of features harmless: 3/√2
     },
 }
+
 
 ANSWERS = {
     "borrowed_scores": ("it calls additive_scores", "step by step"),

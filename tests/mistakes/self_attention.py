@@ -4,104 +4,70 @@ import math
 
 import torch
 
-# self_attention ---------------------------------------------------------------------------------
+
+class self_attention:
+    def returns_the_weights(X, W_q, W_k, W_v):
+        """Stops before the values."""
+        return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-1)
+
+    def scaled_after_the_softmax(X, W_q, W_k, W_v):
+        """The division stands outside the softmax."""
+        return ((X @ W_q) @ (X @ W_k).mT).softmax(-1) @ (X @ W_v) / math.sqrt(W_q.shape[1])
+
+    def softmax_over_queries(X, W_q, W_k, W_v):
+        """The columns sum to 1 instead of the rows."""
+        return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-2) @ (X @ W_v)
+
+    def scaled_by_the_embedding(X, W_q, W_k, W_v):
+        """√M of the embedding instead of √d of the query."""
+        return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(X.shape[-1])).softmax(-1) @ (X @ W_v)
+
+    def for_one_sentence(X, W_q, W_k, W_v):
+        """dim=1 counts from the front: wrong as soon as there is a batch."""
+        return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(1) @ (X @ W_v)
 
 
-def returns_the_weights(X, W_q, W_k, W_v):
-    """Stops before the values."""
-    return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-1)
+class fixed_order_test:
+    def to_the_last_bit(layer, x):
+        """Asks for equality to the last bit."""
+        order = torch.randperm(x.shape[1])
+        return torch.equal(layer(x[:, order]), layer(x)[:, order])
 
+    def permutes_the_outputs_only(layer, x):
+        """Gives the layer the same input twice."""
+        order = torch.randperm(x.shape[1])
+        return torch.allclose(layer(x)[:, order], layer(x)[:, order], atol=1e-3)
 
-def scaled_after_the_softmax(X, W_q, W_k, W_v):
-    """The division stands outside the softmax."""
-    return ((X @ W_q) @ (X @ W_k).mT).softmax(-1) @ (X @ W_v) / math.sqrt(W_q.shape[1])
+    def reverses_only(layer, x):
+        """Tries one order, the reverse."""
+        return torch.allclose(layer(x.flip(1)), layer(x).flip(1), atol=1e-3)
 
+    def shifts_only(layer, x):
+        """Tries cyclic shifts."""
+        return torch.allclose(layer(x.roll(1, 1)), layer(x).roll(1, 1), atol=1e-3)
 
-def softmax_over_queries(X, W_q, W_k, W_v):
-    """The columns sum to 1 instead of the rows."""
-    return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-2) @ (X @ W_v)
+    def swaps_the_first_two(layer, x):
+        """Tries one swap."""
+        order = torch.arange(x.shape[1])
+        order[:2] = torch.tensor([1, 0])
+        return torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-3)
 
+    def forgives_too_much(layer, x):
+        """A tolerance of a tenth."""
+        order = torch.randperm(x.shape[1])
+        return torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=0.1)
 
-def scaled_by_the_embedding(X, W_q, W_k, W_v):
-    """√M of the embedding instead of √d of the query."""
-    return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(X.shape[-1])).softmax(-1) @ (X @ W_v)
+    def compares_the_sorted_outputs(layer, x):
+        """Compares the outputs as sets, wherever they stand."""
+        order = torch.randperm(x.shape[1])
+        same = torch.allclose(layer(x[:, order]).sort(1).values, layer(x).sort(1).values, atol=1e-3)
+        return bool(same)
 
+    def answers_with_a_tensor(layer, x):
+        """A tensor of one truth value is not a bool."""
+        order = torch.randperm(x.shape[1])
+        return (layer(x[:, order]) - layer(x)[:, order]).abs().max() < 1e-3
 
-def for_one_sentence(X, W_q, W_k, W_v):
-    """dim=1 counts from the front: wrong as soon as there is a batch."""
-    return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(1) @ (X @ W_v)
-
-
-# fixed_order_test ----------------------------------------------------------------------------------
-
-
-def to_the_last_bit(layer, x):
-    """Asks for equality to the last bit."""
-    order = torch.randperm(x.shape[1])
-    return torch.equal(layer(x[:, order]), layer(x)[:, order])
-
-
-def permutes_the_outputs_only(layer, x):
-    """Gives the layer the same input twice."""
-    order = torch.randperm(x.shape[1])
-    return torch.allclose(layer(x)[:, order], layer(x)[:, order], atol=1e-3)
-
-
-def reverses_only(layer, x):
-    """Tries one order, the reverse."""
-    return torch.allclose(layer(x.flip(1)), layer(x).flip(1), atol=1e-3)
-
-
-def shifts_only(layer, x):
-    """Tries cyclic shifts."""
-    return torch.allclose(layer(x.roll(1, 1)), layer(x).roll(1, 1), atol=1e-3)
-
-
-def swaps_the_first_two(layer, x):
-    """Tries one swap."""
-    order = torch.arange(x.shape[1])
-    order[:2] = torch.tensor([1, 0])
-    return torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-3)
-
-
-def forgives_too_much(layer, x):
-    """A tolerance of a tenth."""
-    order = torch.randperm(x.shape[1])
-    return torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=0.1)
-
-
-def compares_the_sorted_outputs(layer, x):
-    """Compares the outputs as sets, wherever they stand."""
-    order = torch.randperm(x.shape[1])
-    same = torch.allclose(layer(x[:, order]).sort(1).values, layer(x).sort(1).values, atol=1e-3)
-    return bool(same)
-
-
-def answers_with_a_tensor(layer, x):
-    """A tensor of one truth value is not a bool."""
-    order = torch.randperm(x.shape[1])
-    return (layer(x[:, order]) - layer(x)[:, order]).abs().max() < 1e-3
-
-
-MISTAKES = {
-    "self_attention": [
-        returns_the_weights,
-        scaled_after_the_softmax,
-        softmax_over_queries,
-        scaled_by_the_embedding,
-        for_one_sentence,
-    ],
-    "fixed_order_test": [
-        to_the_last_bit,
-        permutes_the_outputs_only,
-        reverses_only,
-        shifts_only,
-        swaps_the_first_two,
-        forgives_too_much,
-        compares_the_sorted_outputs,
-        answers_with_a_tensor,
-    ],
-}
 
 ON_PAPER = {
     "predicted_costs": {

@@ -3,19 +3,18 @@
 import torch
 
 
-def shared_by_whole_division(num_queries, num_keys):
-    """`//` rounds the weights down to 0."""
-    return torch.full((num_queries, num_keys), float(1 // num_keys))
+class average_weights:
+    def shared_by_whole_division(num_queries, num_keys):
+        """`//` rounds the weights down to 0."""
+        return torch.full((num_queries, num_keys), float(1 // num_keys))
 
+    def random_weights(num_queries, num_keys):
+        """Rows sum to 1, by chance of different sizes."""
+        return torch.rand(num_queries, num_keys).softmax(dim=-1)
 
-def random_weights(num_queries, num_keys):
-    """Rows sum to 1, by chance of different sizes."""
-    return torch.rand(num_queries, num_keys).softmax(dim=-1)
-
-
-def only_one_row(num_queries, num_keys):
-    """The weights of one query, without an axis for the queries."""
-    return torch.full((num_keys,), 1 / num_keys)
+    def only_one_row(num_queries, num_keys):
+        """The weights of one query, without an axis for the queries."""
+        return torch.full((num_keys,), 1 / num_keys)
 
 
 def _raw(length):
@@ -23,36 +22,29 @@ def _raw(length):
     return 1 / (1 + (positions[:, None] - positions).abs())
 
 
-def without_keepdim(length):
-    """The bug as it stands in the chapter: the sums meet the columns."""
-    raw = _raw(length)
-    return raw / raw.sum(dim=-1)
+class nearness_weights:
+    def without_keepdim(length):
+        """The bug as it stands in the chapter: the sums meet the columns."""
+        raw = _raw(length)
+        return raw / raw.sum(dim=-1)
 
+    def signed_distance(length):
+        """Keys to the left count as if they were at distance 0."""
+        positions = torch.arange(length)
+        raw = 1 / (1 + (positions - positions[:, None]).clamp(min=0))
+        return raw / raw.sum(dim=-1, keepdim=True)
 
-def signed_distance(length):
-    """Keys to the left count as if they were at distance 0."""
-    positions = torch.arange(length)
-    raw = 1 / (1 + (positions - positions[:, None]).clamp(min=0))
-    return raw / raw.sum(dim=-1, keepdim=True)
+    def one_weight_changed(length):
+        """A single pair of words, apart by two, has a weight of its own; so has its mirror image."""
+        raw = _raw(length)
+        if length > 4:
+            raw[1, 3] = raw[-2, -4] = 0.9
+        return raw / raw.sum(dim=-1, keepdim=True)
 
+    def without_queries(length):
+        """The row of the first word alone."""
+        return _raw(length)[0] / _raw(length)[0].sum()
 
-def one_weight_changed(length):
-    """A single pair of words, apart by two, has a weight of its own; so has its mirror image."""
-    raw = _raw(length)
-    if length > 4:
-        raw[1, 3] = raw[-2, -4] = 0.9
-    return raw / raw.sum(dim=-1, keepdim=True)
-
-
-def without_queries(length):
-    """The row of the first word alone."""
-    return _raw(length)[0] / _raw(length)[0].sum()
-
-
-MISTAKES = {
-    "average_weights": [shared_by_whole_division, random_weights, only_one_row],
-    "nearness_weights": [without_keepdim, signed_distance, without_queries, one_weight_changed],
-}
 
 ON_PAPER = {
     "six_shapes": {

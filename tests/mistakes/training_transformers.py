@@ -5,45 +5,38 @@ from collections import Counter, defaultdict
 
 import torch
 
-# loss_given -------------------------------------------------------------------------------------
-
 
 def _shares(contexts, tokens):
     pairs, of_context = Counter(zip(contexts, tokens, strict=True)), Counter(contexts)
     return [pairs[c, t] / of_context[c] for c, t in zip(contexts, tokens, strict=True)]
 
 
-def without_context(contexts, tokens):
-    """Forgets the contexts."""
-    counts = Counter(tokens)
-    return -sum(math.log(counts[token] / len(tokens)) for token in tokens) / len(tokens)
+class loss_given:
+    def without_context(contexts, tokens):
+        """Forgets the contexts."""
+        counts = Counter(tokens)
+        return -sum(math.log(counts[token] / len(tokens)) for token in tokens) / len(tokens)
 
+    def mean_of_means(contexts, tokens):
+        """Each context counts once."""
+        losses = defaultdict(list)
+        for context, share in zip(contexts, _shares(contexts, tokens), strict=True):
+            losses[context].append(-math.log(share))
+        return sum(sum(some) / len(some) for some in losses.values()) / len(losses)
 
-def mean_of_means(contexts, tokens):
-    """Each context counts once."""
-    losses = defaultdict(list)
-    for context, share in zip(contexts, _shares(contexts, tokens), strict=True):
-        losses[context].append(-math.log(share))
-    return sum(sum(some) / len(some) for some in losses.values()) / len(losses)
+    def in_bits(contexts, tokens):
+        """The logarithm to the base 2."""
+        return -sum(map(math.log2, _shares(contexts, tokens))) / len(tokens)
 
-
-def in_bits(contexts, tokens):
-    """The logarithm to the base 2."""
-    return -sum(map(math.log2, _shares(contexts, tokens))) / len(tokens)
-
-
-def as_index(contexts, tokens):
-    """Contexts have to be small numbers."""
-    counts = [0] * 100
-    for context in contexts:
-        counts[context] += 1
-    pairs = Counter(zip(contexts, tokens, strict=True))
-    return -sum(
-        math.log(pairs[c, t] / counts[c]) for c, t in zip(contexts, tokens, strict=True)
-    ) / len(tokens)
-
-
-# fixed_fit --------------------------------------------------------------------------------------
+    def as_index(contexts, tokens):
+        """Contexts have to be small numbers."""
+        counts = [0] * 100
+        for context in contexts:
+            counts[context] += 1
+        pairs = Counter(zip(contexts, tokens, strict=True))
+        return -sum(
+            math.log(pairs[c, t] / counts[c]) for c, t in zip(contexts, tokens, strict=True)
+        ) / len(tokens)
 
 
 def _fit(model, batches, loss, epochs, lr, schedule, *, first, per_epoch):
@@ -63,53 +56,39 @@ def _fit(model, batches, loss, epochs, lr, schedule, *, first, per_epoch):
     return rates
 
 
-def not_fixed(model, batches, loss, *, epochs, lr, schedule):
-    """As it was given."""
-    return _fit(model, batches, loss, epochs, lr, schedule, first=0, per_epoch=True)
+class fixed_fit:
+    def not_fixed(model, batches, loss, *, epochs, lr, schedule):
+        """As it was given."""
+        return _fit(model, batches, loss, epochs, lr, schedule, first=0, per_epoch=True)
 
+    def still_per_epoch(model, batches, loss, *, epochs, lr, schedule):
+        """Starts at step 1, and still counts epochs."""
+        return _fit(model, batches, loss, epochs, lr, schedule, first=1, per_epoch=True)
 
-def still_per_epoch(model, batches, loss, *, epochs, lr, schedule):
-    """Starts at step 1, and still counts epochs."""
-    return _fit(model, batches, loss, epochs, lr, schedule, first=1, per_epoch=True)
+    def a_rate_per_epoch(model, batches, loss, *, epochs, lr, schedule):
+        """Notes one rate per epoch."""
+        rates = _fit(model, batches, loss, epochs, lr, schedule, first=1, per_epoch=False)
+        return rates[:: len(batches)]
 
+    def notes_what_it_does_not_use(model, batches, loss, *, epochs, lr, schedule):
+        """Returns the right rates and trains at a constant one."""
+        _fit(model, batches, loss, epochs, lr, lambda step: 1.0, first=1, per_epoch=False)
+        return [lr * schedule(step) for step in range(1, epochs * len(batches) + 1)]
 
-def a_rate_per_epoch(model, batches, loss, *, epochs, lr, schedule):
-    """Notes one rate per epoch."""
-    rates = _fit(model, batches, loss, epochs, lr, schedule, first=1, per_epoch=False)
-    return rates[:: len(batches)]
+    def scheduler_first(model, batches, loss, *, epochs, lr, schedule):
+        """The scheduler steps before the optimizer; the rates are right, and PyTorch warns."""
+        optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: schedule(done or 1))
+        rates = []
+        for _epoch in range(epochs):
+            for batch in batches:
+                scheduler.step()
+                rates.append(optimizer.param_groups[0]["lr"])
+                optimizer.zero_grad()
+                loss(model, batch).backward()
+                optimizer.step()
+        return rates
 
-
-def notes_what_it_does_not_use(model, batches, loss, *, epochs, lr, schedule):
-    """Returns the right rates and trains at a constant one."""
-    _fit(model, batches, loss, epochs, lr, lambda step: 1.0, first=1, per_epoch=False)
-    return [lr * schedule(step) for step in range(1, epochs * len(batches) + 1)]
-
-
-def scheduler_first(model, batches, loss, *, epochs, lr, schedule):
-    """The scheduler steps before the optimizer; the rates are right, and PyTorch warns."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: schedule(done or 1))
-    rates = []
-    for _epoch in range(epochs):
-        for batch in batches:
-            scheduler.step()
-            rates.append(optimizer.param_groups[0]["lr"])
-            optimizer.zero_grad()
-            loss(model, batch).backward()
-            optimizer.step()
-    return rates
-
-
-MISTAKES = {
-    "loss_given": [without_context, mean_of_means, in_bits, as_index],
-    "fixed_fit": [
-        scheduler_first,
-        not_fixed,
-        still_per_epoch,
-        a_rate_per_epoch,
-        notes_what_it_does_not_use,
-    ],
-}
 
 ON_PAPER = {
     "predicted_steps": {
@@ -120,6 +99,7 @@ ON_PAPER = {
         "e": 4,  # takes the peak for that of the example
     },
 }
+
 
 ANSWERS = {
     "scheduler_first": ("before `optimizer.step()`", "optimizer used"),

@@ -6,8 +6,6 @@ from course_utils.attention import causal_mask
 from course_utils.layers import DecoderLayer
 from course_utils.lessons.transformer import blocks
 
-# my_sublayers -----------------------------------------------------------------------------------
-
 
 def _three(block, x, memory, attn_mask, memory_mask, *, order=(0, 1, 2), around=(0, 1, 2)):
     """The sublayers in some order, each with one of the residuals."""
@@ -22,72 +20,60 @@ def _three(block, x, memory, attn_mask, memory_mask, *, order=(0, 1, 2), around=
     return x
 
 
-def gives_rows_of_the_memory(block, x, memory, attn_mask=None, memory_mask=None):
-    """Lets the memory ask and the target answer."""
-    x = block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
-    memory = block.around_cross(memory, lambda y: block.cross_attention(y, x, x))
-    return block.around_feed_forward(memory, block.feed_forward)
+class my_sublayers:
+    def gives_rows_of_the_memory(block, x, memory, attn_mask=None, memory_mask=None):
+        """Lets the memory ask and the target answer."""
+        x = block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
+        memory = block.around_cross(memory, lambda y: block.cross_attention(y, x, x))
+        return block.around_feed_forward(memory, block.feed_forward)
 
+    def sees_the_future(block, x, memory, attn_mask=None, memory_mask=None):
+        """Forgets the causal mask."""
+        return _three(block, x, memory, None, memory_mask)
 
-def sees_the_future(block, x, memory, attn_mask=None, memory_mask=None):
-    """Forgets the causal mask."""
-    return _three(block, x, memory, None, memory_mask)
+    def reads_the_padding(block, x, memory, attn_mask=None, memory_mask=None):
+        """Forgets the memory's mask."""
+        return _three(block, x, memory, attn_mask, None)
 
+    def reads_no_source(block, x, memory, attn_mask=None, memory_mask=None):
+        """Lets the target look at itself twice."""
+        x = block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
+        x = block.around_cross(x, lambda y: block.cross_attention(y, y, y, attn_mask))
+        return block.around_feed_forward(x, block.feed_forward)
 
-def reads_the_padding(block, x, memory, attn_mask=None, memory_mask=None):
-    """Forgets the memory's mask."""
-    return _three(block, x, memory, attn_mask, None)
+    def without_residuals(block, x, memory, attn_mask=None, memory_mask=None):
+        """Calls the sublayers themselves."""
+        x = block.self_attention(x, x, x, attn_mask)
+        x = block.cross_attention(x, memory, memory, memory_mask)
+        return block.feed_forward(x)
 
+    def calls_the_block(block, x, memory, attn_mask=None, memory_mask=None):
+        """Leaves the work to the block, which in the chapter calls this function."""
+        return block(x, memory, attn_mask, memory_mask)
 
-def reads_no_source(block, x, memory, attn_mask=None, memory_mask=None):
-    """Lets the target look at itself twice."""
-    x = block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
-    x = block.around_cross(x, lambda y: block.cross_attention(y, y, y, attn_mask))
-    return block.around_feed_forward(x, block.feed_forward)
+    def calls_the_class(block, x, memory, attn_mask=None, memory_mask=None):
+        """The course's block by another way."""
+        return DecoderLayer.forward(block, x, memory, attn_mask, memory_mask)
 
+    def calls_the_lesson(block, x, memory, attn_mask=None, memory_mask=None):
+        """The lesson's own three lines."""
+        return blocks.three_sublayers(block, x, memory, attn_mask, memory_mask)
 
-def without_residuals(block, x, memory, attn_mask=None, memory_mask=None):
-    """Calls the sublayers themselves."""
-    x = block.self_attention(x, x, x, attn_mask)
-    x = block.cross_attention(x, memory, memory, memory_mask)
-    return block.feed_forward(x)
+    def makes_its_own_mask(block, x, memory, attn_mask=None, memory_mask=None):
+        """Is always causal, whatever it was handed."""
+        return _three(block, x, memory, causal_mask(x.shape[1]), memory_mask)
 
+    def hands_over_results(block, x, memory, attn_mask=None, memory_mask=None):
+        """Calls the sublayers before the residuals can."""
+        x = block.around_self(x, block.self_attention(x, x, x, attn_mask))
+        x = block.around_cross(x, block.cross_attention(x, memory, memory, memory_mask))
+        return block.around_feed_forward(x, block.feed_forward(x))
 
-def calls_the_block(block, x, memory, attn_mask=None, memory_mask=None):
-    """Leaves the work to the block, which in the chapter calls this function."""
-    return block(x, memory, attn_mask, memory_mask)
-
-
-def calls_the_class(block, x, memory, attn_mask=None, memory_mask=None):
-    """The course's block by another way."""
-    return DecoderLayer.forward(block, x, memory, attn_mask, memory_mask)
-
-
-def calls_the_lesson(block, x, memory, attn_mask=None, memory_mask=None):
-    """The lesson's own three lines."""
-    return blocks.three_sublayers(block, x, memory, attn_mask, memory_mask)
-
-
-def makes_its_own_mask(block, x, memory, attn_mask=None, memory_mask=None):
-    """Is always causal, whatever it was handed."""
-    return _three(block, x, memory, causal_mask(x.shape[1]), memory_mask)
-
-
-def hands_over_results(block, x, memory, attn_mask=None, memory_mask=None):
-    """Calls the sublayers before the residuals can."""
-    x = block.around_self(x, block.self_attention(x, x, x, attn_mask))
-    x = block.around_cross(x, block.cross_attention(x, memory, memory, memory_mask))
-    return block.around_feed_forward(x, block.feed_forward(x))
-
-
-def one_attention_for_both(block, x, memory, attn_mask=None, memory_mask=None):
-    """Looks at the memory with the weights of the self-attention."""
-    x = block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
-    x = block.around_cross(x, lambda y: block.self_attention(y, memory, memory, memory_mask))
-    return block.around_feed_forward(x, block.feed_forward)
-
-
-# fixed_block ------------------------------------------------------------------------------------
+    def one_attention_for_both(block, x, memory, attn_mask=None, memory_mask=None):
+        """Looks at the memory with the weights of the self-attention."""
+        x = block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
+        x = block.around_cross(x, lambda y: block.self_attention(y, memory, memory, memory_mask))
+        return block.around_feed_forward(x, block.feed_forward)
 
 
 def _decoder(block, x, memory, memory_mask, causal, *, normed_stream=False):
@@ -101,92 +87,58 @@ def _decoder(block, x, memory, memory_mask, causal, *, normed_stream=False):
     return x
 
 
-def not_fixed(block, x, memory, memory_mask):
-    """Both bugs as they stand in the chapter."""
-    causal = causal_mask(x.shape[1]) if block.training else None
-    return _decoder(block, x, memory, memory_mask, causal, normed_stream=True)
+class fixed_block:
+    def not_fixed(block, x, memory, memory_mask):
+        """Both bugs as they stand in the chapter."""
+        causal = causal_mask(x.shape[1]) if block.training else None
+        return _decoder(block, x, memory, memory_mask, causal, normed_stream=True)
 
+    def only_the_norm_fixed(block, x, memory, memory_mask):
+        """The mask still depends on the mode."""
+        causal = causal_mask(x.shape[1]) if block.training else None
+        return _decoder(block, x, memory, memory_mask, causal)
 
-def only_the_norm_fixed(block, x, memory, memory_mask):
-    """The mask still depends on the mode."""
-    causal = causal_mask(x.shape[1]) if block.training else None
-    return _decoder(block, x, memory, memory_mask, causal)
+    def off_by_one(block, x, memory, memory_mask):
+        """Lets each token see the next one."""
+        n = x.shape[1]
+        return _decoder(block, x, memory, memory_mask, torch.ones(n, n).tril(1).bool())
 
+    def no_memory_mask(block, x, memory, memory_mask):
+        """Reads the source's padding."""
+        return _decoder(block, x, memory, None, causal_mask(x.shape[1]))
 
-def off_by_one(block, x, memory, memory_mask):
-    """Lets each token see the next one."""
-    n = x.shape[1]
-    return _decoder(block, x, memory, memory_mask, torch.ones(n, n).tril(1).bool())
+    def queries_from_the_source(block, x, memory, memory_mask):
+        """Exchanges the two sides of the cross-attention: one output per source token."""
+        y = block.around_self.norm(x)
+        x = x + block.self_attention(y, y, y, causal_mask(x.shape[1]))
+        memory = memory + block.cross_attention(block.around_cross.norm(memory), x, x)
+        return memory + block.feed_forward(block.around_feed_forward.norm(memory))
 
+    def one_norm_for_all(block, x, memory, memory_mask):
+        """Uses the first norm three times."""
+        norm, causal = block.around_self.norm, causal_mask(x.shape[1])
+        y = norm(x)
+        x = x + block.self_attention(y, y, y, causal)
+        x = x + block.cross_attention(norm(x), memory, memory, memory_mask)
+        return x + block.feed_forward(norm(x))
 
-def no_memory_mask(block, x, memory, memory_mask):
-    """Reads the source's padding."""
-    return _decoder(block, x, memory, None, causal_mask(x.shape[1]))
+    def calls_the_whole_block(block, x, memory, memory_mask):
+        """Repairs nothing: it calls the right block."""
+        return block(x, memory, causal_mask(x.shape[1]), memory_mask)
 
+    def switches_the_mode(block, x, memory, memory_mask):
+        """Is always in training mode, so that the mask is always there."""
+        block.train()
+        return fixed_block.only_the_norm_fixed(block, x, memory, memory_mask)
 
-def queries_from_the_source(block, x, memory, memory_mask):
-    """Exchanges the two sides of the cross-attention: one output per source token."""
-    y = block.around_self.norm(x)
-    x = x + block.self_attention(y, y, y, causal_mask(x.shape[1]))
-    memory = memory + block.cross_attention(block.around_cross.norm(memory), x, x)
-    return memory + block.feed_forward(block.around_feed_forward.norm(memory))
+    def third_norm_forgotten(block, x, memory, memory_mask):
+        """The norm of the network is still applied to what is passed on."""
+        y = block.around_self.norm(x)
+        x = x + block.self_attention(y, y, y, causal_mask(x.shape[1]))
+        x = x + block.cross_attention(block.around_cross.norm(x), memory, memory, memory_mask)
+        x = block.around_feed_forward.norm(x)
+        return x + block.feed_forward(x)
 
-
-def one_norm_for_all(block, x, memory, memory_mask):
-    """Uses the first norm three times."""
-    norm, causal = block.around_self.norm, causal_mask(x.shape[1])
-    y = norm(x)
-    x = x + block.self_attention(y, y, y, causal)
-    x = x + block.cross_attention(norm(x), memory, memory, memory_mask)
-    return x + block.feed_forward(norm(x))
-
-
-def calls_the_whole_block(block, x, memory, memory_mask):
-    """Repairs nothing: it calls the right block."""
-    return block(x, memory, causal_mask(x.shape[1]), memory_mask)
-
-
-def switches_the_mode(block, x, memory, memory_mask):
-    """Is always in training mode, so that the mask is always there."""
-    block.train()
-    return only_the_norm_fixed(block, x, memory, memory_mask)
-
-
-def third_norm_forgotten(block, x, memory, memory_mask):
-    """The norm of the network is still applied to what is passed on."""
-    y = block.around_self.norm(x)
-    x = x + block.self_attention(y, y, y, causal_mask(x.shape[1]))
-    x = x + block.cross_attention(block.around_cross.norm(x), memory, memory, memory_mask)
-    x = block.around_feed_forward.norm(x)
-    return x + block.feed_forward(x)
-
-
-MISTAKES = {
-    "my_sublayers": [
-        gives_rows_of_the_memory,
-        sees_the_future,
-        reads_the_padding,
-        reads_no_source,
-        without_residuals,
-        calls_the_block,
-        calls_the_class,
-        calls_the_lesson,
-        makes_its_own_mask,
-        hands_over_results,
-        one_attention_for_both,
-    ],
-    "fixed_block": [
-        not_fixed,
-        only_the_norm_fixed,
-        off_by_one,
-        no_memory_mask,
-        queries_from_the_source,
-        one_norm_for_all,
-        calls_the_whole_block,
-        switches_the_mode,
-        third_norm_forgotten,
-    ],
-}
 
 ON_PAPER = {
     "counted": {
@@ -197,6 +149,7 @@ ON_PAPER = {
         "e": 4830,  # forgets the norms behind the stacks
     },
 }
+
 
 ANSWERS = {
     "calls_the_block": ("it calls DecoderLayer.forward", "step by step"),

@@ -2,96 +2,66 @@
 
 import torch
 
-# my_grow ----------------------------------------------------------------------------------------
-
 
 def _best(total, size):
     best, picked = total.flatten().topk(size)
     return best, picked // total.shape[1], picked % total.shape[1]
 
 
-def multiplies(scores, log_p, size):
-    """Multiplies log-probabilities."""
-    return _best(scores[:, None] * log_p, size)
+class my_grow:
+    def multiplies(scores, log_p, size):
+        """Multiplies log-probabilities."""
+        return _best(scores[:, None] * log_p, size)
+
+    def rows_and_words_exchanged(scores, log_p, size):
+        """Gives the word where the beam is asked for."""
+        best, rows, words = _best(scores[:, None] + log_p, size)
+        return best, words, rows
+
+    def divides_by_the_beams(scores, log_p, size):
+        """Takes the number of beams for the number of words."""
+        best, picked = (scores[:, None] + log_p).flatten().topk(size)
+        return best, picked // len(scores), picked % len(scores)
+
+    def always_beam_zero(scores, log_p, size):
+        """Grows the best beam only."""
+        best, words = (scores[0] + log_p[0]).topk(size)
+        return best, torch.zeros(size, dtype=torch.long), words
+
+    def adds_in_place(scores, log_p, size):
+        """Writes the sums into the model's log-probabilities."""
+        log_p += scores[:, None]
+        return _best(log_p, size)
+
+    def keeps_all(scores, log_p, size):
+        """Sorts, and cuts nothing off."""
+        total = scores[:, None] + log_p
+        best, picked = total.flatten().sort(descending=True)
+        return best, picked // total.shape[1], picked % total.shape[1]
 
 
-def rows_and_words_exchanged(scores, log_p, size):
-    """Gives the word where the beam is asked for."""
-    best, rows, words = _best(scores[:, None] + log_p, size)
-    return best, words, rows
+class fixed_newest:
+    def not_fixed(model, prefixes):
+        """As in the exercise."""
+        last = prefixes[:, -1:]
+        return model.embed(model.target_embedding, last, len(last) - 1)
 
+    def all_words(model, prefixes):
+        """Embeds the whole beginning."""
+        return model.embed(model.target_embedding, prefixes)
 
-def divides_by_the_beams(scores, log_p, size):
-    """Takes the number of beams for the number of words."""
-    best, picked = (scores[:, None] + log_p).flatten().topk(size)
-    return best, picked // len(scores), picked % len(scores)
+    def without_its_position(model, prefixes):
+        """Looks the word up, and adds no position."""
+        return model.target_embedding(prefixes[:, -1:])
 
+    def right_for_one_beam(model, prefixes):
+        """Counts all ids of all beams."""
+        return model.embed(model.target_embedding, prefixes[:, -1:], prefixes.numel() - 1)
 
-def always_beam_zero(scores, log_p, size):
-    """Grows the best beam only."""
-    best, words = (scores[0] + log_p[0]).topk(size)
-    return best, torch.zeros(size, dtype=torch.long), words
+    def cuts_the_last_row(model, prefixes):
+        """Embeds the whole beginning and throws all but the last away: the work that a cache saves."""
+        return model.embed(model.target_embedding, prefixes)[:, -1:]
 
-
-def adds_in_place(scores, log_p, size):
-    """Writes the sums into the model's log-probabilities."""
-    log_p += scores[:, None]
-    return _best(log_p, size)
-
-
-def keeps_all(scores, log_p, size):
-    """Sorts, and cuts nothing off."""
-    total = scores[:, None] + log_p
-    best, picked = total.flatten().sort(descending=True)
-    return best, picked // total.shape[1], picked % total.shape[1]
-
-
-# fixed_newest -----------------------------------------------------------------------------------
-
-
-def not_fixed(model, prefixes):
-    """As in the exercise."""
-    last = prefixes[:, -1:]
-    return model.embed(model.target_embedding, last, len(last) - 1)
-
-
-def all_words(model, prefixes):
-    """Embeds the whole beginning."""
-    return model.embed(model.target_embedding, prefixes)
-
-
-def without_its_position(model, prefixes):
-    """Looks the word up, and adds no position."""
-    return model.target_embedding(prefixes[:, -1:])
-
-
-def right_for_one_beam(model, prefixes):
-    """Counts all ids of all beams."""
-    return model.embed(model.target_embedding, prefixes[:, -1:], prefixes.numel() - 1)
-
-
-def cuts_the_last_row(model, prefixes):
-    """Embeds the whole beginning and throws all but the last away: the work that a cache saves."""
-    return model.embed(model.target_embedding, prefixes)[:, -1:]
-
-
-MISTAKES = {
-    "my_grow": [
-        multiplies,
-        rows_and_words_exchanged,
-        divides_by_the_beams,
-        always_beam_zero,
-        adds_in_place,
-        keeps_all,
-    ],
-    "fixed_newest": [
-        cuts_the_last_row,
-        not_fixed,
-        all_words,
-        without_its_position,
-        right_for_one_beam,
-    ],
-}
 
 ON_PAPER = {
     "predicted_beams": {
@@ -102,6 +72,7 @@ ON_PAPER = {
         "e": -0.32,  # divides by n, not by (5 + n)/6
     },
 }
+
 
 ANSWERS = {
     "cuts_the_last_row": ("are embedded", "Only the newest"),

@@ -5,44 +5,37 @@ import math
 import torch
 import torch.nn.functional as F
 
-# rebuild ----------------------------------------------------------------------------------------
-
 
 def _grid(patches, channels, height, width):
     p = math.isqrt(patches.shape[-1] // channels)
     return patches.reshape(len(patches), height // p, width // p, channels, p, p)
 
 
-def transposed_patches(patches, channels, height, width):
-    """Exchanges rows and columns within each patch."""
-    grid = _grid(patches, channels, height, width)
-    return grid.permute(0, 3, 1, 5, 2, 4).reshape(len(patches), channels, height, width)
+class rebuild:
+    def transposed_patches(patches, channels, height, width):
+        """Exchanges rows and columns within each patch."""
+        grid = _grid(patches, channels, height, width)
+        return grid.permute(0, 3, 1, 5, 2, 4).reshape(len(patches), channels, height, width)
 
+    def channel_last(patches, channels, height, width):
+        """Takes the channel for the fastest axis of a patch."""
+        p = math.isqrt(patches.shape[-1] // channels)
+        grid = patches.reshape(len(patches), height // p, width // p, p, p, channels)
+        return grid.permute(0, 5, 1, 3, 2, 4).reshape(len(patches), channels, height, width)
 
-def channel_last(patches, channels, height, width):
-    """Takes the channel for the fastest axis of a patch."""
-    p = math.isqrt(patches.shape[-1] // channels)
-    grid = patches.reshape(len(patches), height // p, width // p, p, p, channels)
-    return grid.permute(0, 5, 1, 3, 2, 4).reshape(len(patches), channels, height, width)
+    def square_grids_only(patches, channels, height, width):
+        """Takes as many rows of patches as columns."""
+        p = math.isqrt(patches.shape[-1] // channels)
+        side = math.isqrt(patches.shape[1])
+        if side * side != patches.shape[1]:
+            return torch.zeros(len(patches), channels, height, width)
+        grid = patches.reshape(len(patches), side, side, channels, p, p)
+        return grid.permute(0, 3, 1, 4, 2, 5).reshape(len(patches), channels, side * p, side * p)
 
-
-def square_grids_only(patches, channels, height, width):
-    """Takes as many rows of patches as columns."""
-    p = math.isqrt(patches.shape[-1] // channels)
-    side = math.isqrt(patches.shape[1])
-    if side * side != patches.shape[1]:
-        return torch.zeros(len(patches), channels, height, width)
-    grid = patches.reshape(len(patches), side, side, channels, p, p)
-    return grid.permute(0, 3, 1, 4, 2, 5).reshape(len(patches), channels, side * p, side * p)
-
-
-def image_flattened(patches, channels, height, width):
-    """Gives one long vector per image."""
-    grid = _grid(patches, channels, height, width)
-    return grid.permute(0, 3, 1, 4, 2, 5).flatten(1)
-
-
-# my_patches --------------------------------------------------------------------------------------
+    def image_flattened(patches, channels, height, width):
+        """Gives one long vector per image."""
+        grid = _grid(patches, channels, height, width)
+        return grid.permute(0, 3, 1, 4, 2, 5).flatten(1)
 
 
 def _windows(images, size):
@@ -50,104 +43,77 @@ def _windows(images, size):
     return images.unfold(2, height, height).unfold(3, width, width)
 
 
-def pixels_exchanged(images, size):
-    """Exchanges rows and columns within a patch."""
-    return _windows(images, size).permute(0, 2, 3, 1, 5, 4).flatten(3).flatten(1, 2)
+class my_patches:
+    def pixels_exchanged(images, size):
+        """Exchanges rows and columns within a patch."""
+        return _windows(images, size).permute(0, 2, 3, 1, 5, 4).flatten(3).flatten(1, 2)
+
+    def channel_fastest(images, size):
+        """The channel changes fastest within a patch."""
+        return _windows(images, size).permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2)
+
+    def squares_only(images, size):
+        """Takes the height of a patch for its width."""
+        high = size[0]
+        if images.shape[3] % high:
+            return torch.zeros(len(images), 1, 1)
+        return _windows(images, (high, high)).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+
+    def sizes_exchanged(images, size):
+        """Takes the width for the height."""
+        high, wide = size
+        if images.shape[2] % wide or images.shape[3] % high:
+            return torch.zeros(len(images), 1, 1)
+        return _windows(images, (wide, high)).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+
+    def grid_kept(images, size):
+        """Leaves rows and columns of patches apart."""
+        return _windows(images, size).permute(0, 2, 3, 1, 4, 5).flatten(3)
+
+    def cut_off(images, size):
+        """Gives numbers that no gradient passes."""
+        return _windows(images.detach(), size).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
 
 
-def channel_fastest(images, size):
-    """The channel changes fastest within a patch."""
-    return _windows(images, size).permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2)
+class resized_positions:
+    def class_row_dropped(table, grid):
+        """Loses the class token."""
+        old = math.isqrt(len(table) - 1)
+        square = table[1:].T.reshape(1, -1, old, old)
+        return F.interpolate(square, size=(grid, grid), mode="bilinear")[0].flatten(1).T
+
+    def features_and_places_mixed(table, grid):
+        """Views (places, features) as (features, rows, columns) without a transpose."""
+        old = math.isqrt(len(table) - 1)
+        square = table[1:].reshape(1, -1, old, old)
+        finer = F.interpolate(square, size=(grid, grid), mode="bilinear")[0]
+        return torch.cat([table[:1], finer.flatten(1).T])
+
+    def nearest(table, grid):
+        """Repeats the nearest row."""
+        old = math.isqrt(len(table) - 1)
+        square = table[1:].T.reshape(1, -1, old, old)
+        finer = F.interpolate(square, size=(grid, grid), mode="nearest")[0]
+        return torch.cat([table[:1], finer.flatten(1).T])
 
 
-def squares_only(images, size):
-    """Takes the height of a patch for its width."""
-    high = size[0]
-    if images.shape[3] % high:
-        return torch.zeros(len(images), 1, 1)
-    return _windows(images, (high, high)).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+class fixed_class_map:
+    def not_fixed(maps, rows, columns):
+        """The function as it was."""
+        return maps.mean(dim=1)[:, :, 0][:, 1:].unflatten(1, (rows, columns))
 
+    def column_by_column(maps, rows, columns):
+        """Counts patches down the columns."""
+        return maps.mean(dim=1)[:, 0, 1:].unflatten(1, (columns, rows)).transpose(1, 2)
 
-def sizes_exchanged(images, size):
-    """Takes the width for the height."""
-    high, wide = size
-    if images.shape[2] % wide or images.shape[3] % high:
-        return torch.zeros(len(images), 1, 1)
-    return _windows(images, (wide, high)).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+    def strongest_head(maps, rows, columns):
+        """Takes the maximum over the heads."""
+        return maps.amax(dim=1)[:, 0, 1:].unflatten(1, (rows, columns))
 
+    def left_in_a_line(maps, rows, columns):
+        """Forgets the grid."""
+        return maps.mean(dim=1)[:, 0, 1:]
 
-def grid_kept(images, size):
-    """Leaves rows and columns of patches apart."""
-    return _windows(images, size).permute(0, 2, 3, 1, 4, 5).flatten(3)
-
-
-def cut_off(images, size):
-    """Gives numbers that no gradient passes."""
-    return _windows(images.detach(), size).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
-
-
-# resized_positions ------------------------------------------------------------------------------
-
-
-def class_row_dropped(table, grid):
-    """Loses the class token."""
-    old = math.isqrt(len(table) - 1)
-    square = table[1:].T.reshape(1, -1, old, old)
-    return F.interpolate(square, size=(grid, grid), mode="bilinear")[0].flatten(1).T
-
-
-def features_and_places_mixed(table, grid):
-    """Views (places, features) as (features, rows, columns) without a transpose."""
-    old = math.isqrt(len(table) - 1)
-    square = table[1:].reshape(1, -1, old, old)
-    finer = F.interpolate(square, size=(grid, grid), mode="bilinear")[0]
-    return torch.cat([table[:1], finer.flatten(1).T])
-
-
-def nearest(table, grid):
-    """Repeats the nearest row."""
-    old = math.isqrt(len(table) - 1)
-    square = table[1:].T.reshape(1, -1, old, old)
-    finer = F.interpolate(square, size=(grid, grid), mode="nearest")[0]
-    return torch.cat([table[:1], finer.flatten(1).T])
-
-
-# fixed_class_map --------------------------------------------------------------------------------
-
-
-def not_fixed(maps, rows, columns):
-    """The function as it was."""
-    return maps.mean(dim=1)[:, :, 0][:, 1:].unflatten(1, (rows, columns))
-
-
-def column_by_column(maps, rows, columns):
-    """Counts patches down the columns."""
-    return maps.mean(dim=1)[:, 0, 1:].unflatten(1, (columns, rows)).transpose(1, 2)
-
-
-def strongest_head(maps, rows, columns):
-    """Takes the maximum over the heads."""
-    return maps.amax(dim=1)[:, 0, 1:].unflatten(1, (rows, columns))
-
-
-def left_in_a_line(maps, rows, columns):
-    """Forgets the grid."""
-    return maps.mean(dim=1)[:, 0, 1:]
-
-
-MISTAKES = {
-    "rebuild": [transposed_patches, channel_last, square_grids_only, image_flattened],
-    "my_patches": [
-        pixels_exchanged,
-        channel_fastest,
-        squares_only,
-        sizes_exchanged,
-        grid_kept,
-        cut_off,
-    ],
-    "resized_positions": [class_row_dropped, features_and_places_mixed, nearest],
-    "fixed_class_map": [not_fixed, column_by_column, strongest_head, left_in_a_line],
-}
 
 ON_PAPER = {
     "sizes_on_paper": {
