@@ -3,9 +3,10 @@
   "use strict";
   const { OURS, safe, radios, named, mapAt, needMap, largest, table } = globalThis.live_parts;
   const { unknownWord, knownTokens, replaced, follow } = globalThis.live_parts;
-  const { rows, heads, odds, fresh, become, listen: listenToLines, appear } = globalThis.live_lines;
+  const { rows, heads: glyphs, odds, fresh, become, listen: listenToLines, appear } = globalThis.live_lines;
   const { headsOf, explain, listen, place } = globalThis.live_explain;
   const SHOWN = 5; // candidates for the next word
+  const LARGER = "everyday_fr"; // a model of pieces of words
   const LONGEST = 40; // tokens of a translation
   const UNSURE = 0.5; // a word that is less probable is marked
   const KINDS = { cross: ".cross_attention", decoder: ".self_attention", encoder: ".attention" };
@@ -23,7 +24,7 @@
 
   // What it may not look at -----------------------------------------------------------------------
 
-  // words: of the source, at every step; looks: [step, word]. As many as leave a look at every step.
+  // words: of the source, at every step; looks: [row, word], rows of the maps. As many as leave a look at every step.
   function crossedOut(forbid, line, count) {
     const numbers = (text) => text.split(".").map(Number);
     const among = (text) => [...new Set(text.split(",").filter(Boolean))];
@@ -37,45 +38,49 @@
     return { words, looks };
   }
 
-  // In force until what is returned is called. deeper: in the encoder, too.
-  function forbidden(model, { words, looks }, deeper) {
+  // In force until what is returned is called. source: words with their places; deeper: in the encoder, too.
+  function forbidden(model, source, { words, looks }, deeper) {
     const acts = globalThis.live_engine.intervene(model);
-    if (words.length) acts.knockOut({ place: "cross_attention", keys: words });
-    if (words.length && deeper) acts.knockOut({ place: "encoder.attention", keys: words });
-    for (const [queries, keys] of looks) acts.knockOut({ place: "cross_attention", queries, keys });
+    const keys = words.flatMap((j) => source[j].places);
+    if (words.length) acts.knockOut({ place: "cross_attention", keys });
+    if (words.length && deeper) acts.knockOut({ place: "encoder.attention", keys });
+    for (const [queries, j] of looks) acts.knockOut({ place: "cross_attention", queries, keys: source[j].places });
     return acts.end;
   }
 
   // What a translation looks like from inside ---------------------------------------------------
 
   // A sentence ends with a sign, also where a reader has not written it yet.
-  function tokensOf(sentence) {
-    const tokens = globalThis.live_engine.tokenize(sentence);
-    return !tokens.length || /^[.?!…]$/.test(tokens.at(-1)) ? tokens : [...tokens, "."];
-  }
+  const whole = (text) => (/[.?!…]\s*$/.test(text) || !text.trim() ? text : `${text} .`);
 
-  function translated(model, words, tokens, beams) {
-    const { greedy, beamSearch, ids: { BOS, EOS, UNK }, tools } = globalThis.live_engine;
-    const source = [...tokens.map((token) => words.ids.get(token) ?? UNK), EOS];
-    const state = model.start(source);
+  // asked: what a language has read of a sentence.
+  function translated({ model, language }, asked, beams) {
+    const { greedy, beamSearch, ids: { BOS, EOS }, tools } = globalThis.live_engine;
+    const state = model.start(asked.ids);
     const reading = new globalThis.live_reading.Reading(model, () => model.fork(state));
     const watched = [];
     const watch = (grown, ended) => watched.push({ grown, ended });
     const said = beams > 1
-      ? beamSearch(model, source, beams, LONGEST, 0.6, watch)
-      : greedy(reading, source, LONGEST, state);
+      ? beamSearch(model, asked.ids, beams, LONGEST, 0.6, watch)
+      : greedy(reading, asked.ids, LONGEST, state);
     reading.read([BOS, ...said]);
     const maps = {
       encoder: namesOf(model, KINDS.encoder).map((name) => model.maps[name]),
       decoder: namesOf(model, KINDS.decoder).map((name) => reading.map(name)),
-      cross: namesOf(model, KINDS.cross).map((name) => reading.map(name, source.length)),
+      cross: namesOf(model, KINDS.cross).map((name) => reading.map(name, asked.ids.length)),
     };
-    const french = said.map((id) => words.target[id]);
-    const ended = said.length < LONGEST ? "<eos>" : "…";
+    const french = language.says([...said, EOS]);
+    if (said.length === LONGEST) french.at(-1).text = "…";
     const tree = beams > 1 && globalThis.live_tree.grow(watched, beams, said);
+    const tokens = {
+      source: asked.ids.map((id, i) => asked.words.find(({ places }) => places.length === 1 && places[0] === i)?.text ??
+        language.token(id)),
+      read: [BOS, ...said].map(language.token),
+      says: [...said.map(language.token), french.at(-1).text],
+    };
     return {
-      source: [...tokens, "<eos>"], read: ["<bos>", ...french], says: [...french, ended],
-      text: french.join(" "), ids: [...said, EOS], next: reading.logits.map(tools.softmax), maps, tree, reading,
+      language, source: asked.words, says: french, text: french.slice(0, -1).map(({ text }) => text).join(" "), tokens,
+      ids: [...said, EOS], next: reading.logits.map(tools.softmax), maps, tree, reading,
     };
   }
 
@@ -86,103 +91,113 @@
   function wordsOf(trace, kind) {
     const english = kind === "encoder";
     return {
-      queries: english ? trace.source : trace.read,
-      keys: kind === "decoder" ? trace.read : trace.source,
+      queries: english ? trace.tokens.source : trace.tokens.read,
+      keys: kind === "decoder" ? trace.tokens.read : trace.tokens.source,
       languages: [english ? "en" : "fr", kind === "decoder" ? "fr" : "en"],
     };
   }
 
+  // The weights of French words for English words.
+  const between = ({ language, says, source, maps }, map) => language.words(mapAt(maps.cross, map), says, source);
+
   // The word that is now at first: the one that looks farthest from its own place.
-  function farthest({ says, source, maps }) {
-    const isWord = (text) => /^\p{L}/u.test(text);
-    const far = mapAt(maps.cross, String(maps.cross.length - 1)).map((row, i) =>
+  function farthest(trace) {
+    const { says, source, maps } = trace;
+    const isWord = ({ text }) => /^\p{L}/u.test(text);
+    const far = between(trace, String(maps.cross.length - 1)).map((row, i) =>
       Math.max(0, ...Array.from(row, (w, j) => (isWord(says[i]) && isWord(source[j]) ? w * Math.abs(i - j) : 0))));
     return far.indexOf(Math.max(...far));
   }
 
-  // Until which step both have read the same.
-  const sameUntil = (trace, before) => {
-    const other = trace.ids.findIndex((id, i) => id !== before.ids[i]);
-    return other < 0 ? trace.ids.length : other;
-  };
+  // Whether both have read the same before this word, and the first word that is another.
+  const hasReadTheSame = (trace, before, i) => trace.ids.slice(0, trace.says[i].places[0]).every((id, row) => id === before.ids[row]);
+  const firstOther = (trace, before) => trace.says.findIndex(({ text }, i) => text !== before.says[i]?.text);
+  const sureOf = ({ next, ids }, { places }) => places.reduce((p, row) => p * next[row][ids[row]], 1);
 
   // HTML ----------------------------------------------------------------------------------------
 
+  // The word that a row of the maps belongs to.
+  const wordAt = ({ says }, row) => says.findIndex(({ places }) => places.includes(row));
+
   function linesHTML(trace, before, { map, step }, { words, looks }) {
-    const other = fresh(trace.ids, before.ids);
-    const above = trace.source.map((text, j) => ({ text, pressed: words.includes(j) }));
-    const below = trace.says.map((text, i) => {
-      const sure = trace.next[i][trace.ids[i]];
+    const texts = ({ says }) => says.map(({ text }) => text);
+    const other = fresh(texts(trace), texts(before));
+    const above = trace.source.map(({ text }, j) => ({ text, pressed: words.includes(j) }));
+    const below = trace.says.map((word, i) => {
+      const [text, sure] = [word.text, sureOf(trace, word)];
       const sorts = [other.includes(i) && "fresh", sure < UNSURE && "unsure"];
       return { text, sorts, title: sure < UNSURE ? `${Math.round(100 * sure)} %` : "" };
     });
-    const crossed = looks.map((look) => look.join("."));
-    const view = { weights: mapAt(trace.maps.cross, map), now: step, crossed };
+    const crossed = looks.map(([row, j]) => `${wordAt(trace, row)}.${j}`);
+    const view = { weights: between(trace, map), now: step, crossed };
     return rows(view, [above, below], ["English: press a word to cross it out", "French: choose a word"], ["en", "fr"]);
   }
 
   function beforeHTML(trace, before, { words, looks }) {
     if (!words.length && !looks.length) return "";
     const named = [
-      ...words.map((j) => `<em>${safe(trace.source[j])}</em>`),
-      ...looks.map(([i, j]) => `<em>${safe(trace.source[j])}</em> at word ${i + 1}`),
-    ];
+      ...words.map((j) => `<em>${safe(trace.source[j].text)}</em>`),
+      ...looks.map(([row, j]) => `<em>${safe(trace.source[j].text)}</em> at word ${wordAt(before, row) + 1}`),
+    ].filter((text, i, every) => every.indexOf(text) === i);
     const was = trace.text === before.text ? "the same" : `before: <s lang="fr">${safe(before.text)}</s>`;
     return `without ${named.join(", ")} — ${was} <button type="button" ${OURS} data-undo="">undo</button>`;
   }
 
   const deeperHTML = ({ source }, { words }) => (words.length
-    ? `Other words have read ${words.map((j) => `<em>${safe(source[j])}</em>`).join(", ")} in the encoder: forbid that, too`
+    ? `Other words have read ${words.map((j) => `<em>${safe(source[j].text)}</em>`).join(", ")} in the encoder: forbid that, too`
     : "");
 
-  const unsureHTML = (trace) => (trace.ids.some((id, i) => trace.next[i][id] < UNSURE)
+  const unsureHTML = (trace) => (trace.says.some((word) => sureOf(trace, word) < UNSURE)
     ? '<span class="unsure">Dotted</span>: it gave this word less than 50 %.' : "");
 
-  function nextHTML(trace, before, target, step) {
-    const now = trace.next[step];
+  function nextHTML(trace, before, step) {
+    const { text, places: [row, ...more] } = trace.says[step];
+    const now = trace.next[row];
     const other = trace !== before;
-    const then = other && step <= sameUntil(trace, before) ? before.next[step] : null;
+    const then = other && hasReadTheSame(trace, before, step) ? before.next[row] : null;
     const best = largest(now, SHOWN);
     if (then && !best.includes(largest(then, 1)[0])) best[SHOWN - 1] = largest(then, 1)[0];
-    const items = best.map((id) => ({ text: target[id], now: now[id], before: then?.[id] }));
+    const items = best.map((id) => ({ text: trace.language.token(id), now: now[id], before: then?.[id] }));
     const what = then ? " Tick: before." : other ? " It has read other words than before: no bar to compare." : "";
-    return `<p>Word ${step + 1} of ${trace.says.length}: it says <strong lang="fr">${safe(trace.says[step])}</strong>.` +
-      `${what}</p>${odds(items, "fr", trace.says[step])}`;
+    const pieces = more.length ? `, in ${more.length + 1} pieces; the bars are of the first` : "";
+    return `<p>Word ${step + 1} of ${trace.says.length}: it says <strong lang="fr">${safe(text)}</strong>${pieces}.` +
+      `${what}</p>${odds(items, "fr", trace.language.token(trace.ids[row]))}`;
   }
 
   function tableHTML(trace, { kind, map, step }) {
     const english = kind === "encoder";
-    const { keys, languages } = wordsOf(trace, kind);
+    const { queries, keys, languages } = wordsOf(trace, kind);
     return table({
       caption: `${TITLES[kind]}, ${named(map)}: each row in percent`,
       corner: english ? ["word"] : ["reads", "says"],
-      rows: english ? trace.source.map((text) => [text]) : trace.read.map((text, i) => [text, trace.says[i]]),
+      rows: queries.map((text, i) => (english ? [text] : [text, trace.tokens.says[i]])),
       columns: keys,
       weights: mapAt(trace.maps[kind], map),
       languages,
-      now: english ? -1 : step,
+      now: english ? -1 : trace.says[step].places[0],
     });
   }
 
+  const answering = (bundle) =>
+    ({ bundle, model: new globalThis.live_engine.Transformer(bundle), language: globalThis.live_language(bundle) });
+
   // What is shown first, of a sentence whose words it knows.
-  function state([bundle], { sentence, checkpoints, compact }) {
-    const { source, target } = bundle.vocabularies;
-    knownTokens(sentence, source);
-    const model = new globalThis.live_engine.Transformer(bundle);
-    const words = { source, target, ids: new Map(source.map((word, id) => [word, id])) };
-    return { bundle, sentence, checkpoints, compact, trace: translated(model, words, tokensOf(sentence), 1) };
+  function state([bundle], options) {
+    knownTokens(options.sentence, bundle.vocabularies.source);
+    const who = answering(bundle);
+    return { ...options, bundle, trace: translated(who, who.language.read(whole(options.sentence)), 1) };
   }
 
   function examplesHTML(bundle) {
     const cut = ([sentence, out], i) => `<button type="button" ${OURS} data-find="${i}">${sentence.split(" ")
       .map((word, j) => (j === out ? `<s>${word}</s>` : word)).join(" ")}</button>`;
-    const whole = ({ sentence, said, right }, i) => `<span>${said === right ? "" : "wrong: "}` +
+    const example = ({ sentence, said, right }, i) => `<span>${said === right ? "" : "wrong: "}` +
       `<button type="button" ${OURS} data-example="${i}">${safe(sentence)}</button></span>`;
     return `<p class="cu-live-examples cu-live-tries"><span>Try</span> ${FINDS.map(cut).join(" ")}</p>
-<p class="cu-live-examples cu-live-tries"><span>Examples</span> ${bundle.examples.map(whole).join(" ")}</p>`;
+<p class="cu-live-examples cu-live-tries"><span>Examples</span> ${bundle.examples.map(example).join(" ")}</p>`;
   }
 
-  function html({ bundle, sentence, checkpoints, compact, trace }) {
+  function html({ bundle, sentence, checkpoints, compact, everyday, trace }) {
     const view = { kind: "cross", map: String(trace.maps.cross.length - 1), step: farthest(trace) };
     const [right, count] = bundle.score;
     const none = { words: [], looks: [] };
@@ -191,6 +206,8 @@
     return `${lede}<div class="cu-live-ask">
 <label class="cu-live-sentence"><span class="cu-live-label">English</span> <input type="text" ${OURS} \
 name="sentence" maxlength="100" value="${safe(sentence)}" spellcheck="false" autocapitalize="off"></label>
+${everyday ? `<label><span class="cu-live-label">Model</span> <select ${OURS} name="model"><option value="">small</option>\
+<option value="everyday">everyday</option></select></label>` : ""}
 </div>
 ${examplesHTML(bundle)}
 ${checkpoints ? globalThis.live_checkpoints.slider(bundle) : ""}
@@ -206,9 +223,9 @@ ${checkpoints ? globalThis.live_checkpoints.slider(bundle) : ""}
 <p class="cu-live-aside" data-part="unsure">${unsureHTML(trace)}</p>
 <p class="cu-live-aside" data-part="deeper" hidden=""><label><input type="checkbox" ${OURS} \
 name="encoder"> <span></span></label></p>
-<div class="cu-live-next" data-part="next">${nextHTML(trace, trace, bundle.vocabularies.target, view.step)}</div>
+<div class="cu-live-next" data-part="next">${nextHTML(trace, trace, view.step)}</div>
 <input type="hidden" name="map" value="${view.map}">
-<div class="cu-live-heads" role="group" aria-label="Heads" data-part="maps">${heads(trace.maps.cross, view.map)}</div>
+<div class="cu-live-heads" role="group" aria-label="Heads" data-part="maps">${glyphs(trace.maps.cross, view.map)}</div>
 <label class="cu-live-closer"><input type="checkbox" ${OURS} name="closer"> Look closer</label>
 <div class="cu-live-close">
 ${globalThis.live_tour.place()}
@@ -322,16 +339,13 @@ sentences are made by the same rules as most of those that it has read: of other
   // The widget ----------------------------------------------------------------------------------
 
   function mount(form, [bundle]) {
-    const { Transformer } = globalThis.live_engine;
-    const chosen = globalThis.live_checkpoints.chosen(form, bundle, (packed) => new Transformer(packed));
-    const { source, target } = bundle.vocabularies;
-    const words = { source, target, ids: new Map(source.map((word, id) => [word, id])) };
+    const chosen = globalThis.live_checkpoints.chosen(form, bundle, answering);
     const field = form.elements;
     const part = (name) => form.querySelector(`[data-part="${name}"]`);
     const show = (name, html) => {
       part(name).innerHTML = html;
     };
-    let model = null;
+    let who = null; // answers
     let before = null; // what it says when it may look everywhere
     let trace = null;
     let away = { words: [], looks: [] };
@@ -342,29 +356,44 @@ sentences are made by the same rules as most of those that it has read: of other
       step: Math.max(1, Math.min(Math.floor(Number(field.step.value)) || 1, trace.says.length)) - 1,
     });
 
+    // The larger model, once its weights are there; then `ready` is called.
+    let larger = null;
+    async function loadLarger(ready) {
+      if (!globalThis.live_bundles[LARGER]) await globalThis.live_load(LARGER);
+      larger ??= answering(globalThis.live_bundles[LARGER]);
+      ready();
+    }
+    function answers(ready) {
+      if (field.model?.value !== "everyday") return chosen(ready);
+      if (!larger) loadLarger(ready);
+      return larger;
+    }
+
     function ask(changed) {
-      const tokens = tokensOf(field.sentence.value);
-      const unknown = [...new Set(tokens)].filter((token) => !words.ids.has(token));
-      const none = tokens.every((token) => unknown.includes(token) || token === ".");
-      const like = unknown.map((token) => unknownWord(token, source)).join(" ");
-      show("unknown", like + (tokens.length ? "" : "Write an English sentence."));
+      const { language, bundle: { pieces, vocabularies } } = who;
+      const asked = language.read(whole(field.sentence.value));
+      const none = asked.words.every(({ text }) => asked.unknown.includes(text) || /^([.?!…]|<eos>)$/.test(text));
+      const unknown = pieces
+        ? asked.unknown.map((letter) => `<span>It has no sign for <q>${safe(letter)}</q>.</span>`)
+        : asked.unknown.map((token) => unknownWord(token, vocabularies.source));
+      show("unknown", unknown.join(" ") + (field.sentence.value.trim() ? "" : "Write an English sentence."));
       part("inside").hidden = none;
       if (none) return;
-      if (changed === "sentence") field.forbid.value = field.line.value = "";
-      const translate = () => translated(model, words, tokens, Number(field.search.value));
+      if (changed === "sentence" || changed === "model") field.forbid.value = field.line.value = "";
+      const translate = () => translated(who, asked, Number(field.search.value));
       const isNew = !["forbid", "line", "encoder"].includes(changed);
       free();
       if (isNew || !before) before = translate();
       away = crossedOut(field.forbid.value, field.line.value, before.source.length);
-      free = forbidden(model, away, field.encoder.checked);
+      free = forbidden(who.model, asked.words, away, field.encoder.checked);
       trace = away.words.length || away.looks.length ? translate() : before;
-      show("tree", trace.tree ? globalThis.live_tree.html(trace.tree, words.target) : "");
+      show("tree", trace.tree ? globalThis.live_tree.html(trace.tree, language.token) : "");
     }
 
     // What an example should have been, where the model is wrong.
     function rightHTML() {
-      const sentence = trace.source.slice(0, -1).join(" ");
-      const example = trace === before && bundle.examples.find((each) => each.sentence === sentence);
+      const sentence = trace.source.slice(0, -1).map(({ text }) => text).join(" ");
+      const example = trace === before && who.bundle.examples.find((each) => each.sentence === sentence);
       const wrong = example && trace.text !== example.right;
       return wrong ? `Wrong. Right is: <span lang="fr">${safe(example.right)}</span>` : "";
     }
@@ -372,10 +401,12 @@ sentences are made by the same rules as most of those that it has read: of other
     // `changed`: the control that a reader moved; without it all is drawn. filled: those that an address filled.
     function draw(changed, filled = [changed]) {
       needMap(form);
-      const now = chosen(() => draw(changed, filled));
+      if (changed === "sentence" && larger && !field.model.value && !field.model.dataset.chosen) field.model.value = "everyday";
+      if (changed === "model") field.model.dataset.chosen = "";
+      const now = answers(() => draw(changed, filled));
       if (!now) return; // it is loaded, and then drawn
-      if (now !== model) free();
-      model = now;
+      if (now !== who) free();
+      who = now;
       if (!["tour", "closer"].includes(changed)) drawAll(changed, filled);
       tour.draw();
     }
@@ -386,9 +417,8 @@ sentences are made by the same rules as most of those that it has read: of other
       if (part("inside").hidden) return;
       if (!filled.includes("step")) {
         if (changed === "sentence") field.step.value = farthest(trace) + 1;
-        const other = sameUntil(trace, before);
         const isCut = filled.includes("forbid") || filled.includes("line");
-        if (isCut && other < trace.ids.length) field.step.value = other + 1;
+        if (isCut && firstOther(trace, before) >= 0) field.step.value = firstOther(trace, before) + 1;
       }
       const { kind, map, step } = view();
       become(part("lines"), linesHTML(trace, before, view(), away));
@@ -399,26 +429,24 @@ sentences are made by the same rules as most of those that it has read: of other
       show("unsure", unsureHTML(trace));
       part("deeper").hidden = !away.words.length;
       part("deeper").querySelector("span").innerHTML = deeperHTML(trace, away);
-      show("next", nextHTML(trace, before, target, step));
-      if (anew) become(part("maps"), heads(trace.maps.cross, map));
+      show("next", nextHTML(trace, before, step));
+      if (anew) become(part("maps"), glyphs(trace.maps.cross, map));
       if (changed !== "cell" && changed !== "operation") show("table", tableHTML(trace, view()));
       if (field.cell.value) trace.reading.again();
-      explain(form, model, headsOf(model, namesOf(model, KINDS[kind]), map), wordsOf(trace, kind));
+      const heads = headsOf(who.model, namesOf(who.model, KINDS[kind]), map);
+      explain(form, who.model, heads, wordsOf(trace, kind));
     }
 
-    // Crosses a place out, or lets it be; the last look stays.
-    function toggle(name, place) {
-      if (!trace) draw();
+    // Crosses places out, or lets them be; the last look stays.
+    function toggle(name, places) {
       const list = field[name].value.split(",").filter(Boolean);
-      const next = list.includes(place) ? list.filter((each) => each !== place) : [...list, place];
+      const isOut = places.every((place) => list.includes(place));
+      const next = isOut ? list.filter((place) => !places.includes(place)) : [...new Set([...list, ...places])];
       const values = { forbid: field.forbid.value, line: field.line.value, [name]: next.join(",") };
-      const { words: cut, looks } = crossedOut(values.forbid, values.line, trace.source.length);
-      const kept = name === "forbid" ? cut.map(String) : looks.map((look) => look.join("."));
-      if (next.length > list.length && !kept.includes(place)) {
-        part("told").textContent = "It has to look somewhere: the last look stays.";
-      } else {
-        set(name, next.join(","));
-      }
+      const { words, looks } = crossedOut(values.forbid, values.line, trace.source.length);
+      const kept = name === "forbid" ? words.map(String) : looks.map((look) => look.join("."));
+      if (isOut || places.every((place) => kept.includes(place))) set(name, next.join(","));
+      else part("told").textContent = "It has to look somewhere: the last look stays.";
     }
 
     function undo() {
@@ -433,13 +461,18 @@ sentences are made by the same rules as most of those that it has read: of other
     listen(part("table"), set);
     listenToLines(part("lines"), {
       now: (i) => String(i + 1) !== field.step.value && set("step", String(i + 1)),
-      cross: (j) => toggle("forbid", String(j)),
-      crossLook: (look) => toggle("line", look),
+      cross: (j) => toggle("forbid", [String(j)]),
+      crossLook(look) {
+        const [i, j] = look.split(".");
+        toggle("line", trace.says[i].places.map((row) => `${row}.${j}`));
+      },
       undo,
     });
     appear(part("lines"));
+    if (field.model) requestIdleCallback(() => loadLarger(() => {})); // it answers from the next sentence on
     form.addEventListener("click", ({ target: clicked }) => {
       const { example, find, for: unknown, undo: back } = clicked.closest("button")?.dataset ?? {};
+      if ((example || find) && field.model) field.model.value = ""; // they are the small model's
       if (example) set("sentence", bundle.examples[Number(example)].sentence);
       if (find) {
         set("sentence", FINDS[Number(find)][0]);
