@@ -19,7 +19,8 @@ from course_utils.kit.page import asset
 
 CASES = 200
 FORBID = """cases => JSON.stringify(cases.map(({ source, words, looks, deeper, watched }) => {
-    const end = live_inside.forbidden(model, { words, looks }, deeper);
+    const places = source.map((_, i) => ({ places: [i] }));
+    const end = live_inside.forbidden(model, places, { words, looks }, deeper);
     const said = live_engine.greedy(model, source, 12), state = model.start(source);
     const logits = model.step([live_engine.ids.BOS, ...said], state).map(row => watched.map(id => row[id]));
     end();
@@ -244,3 +245,38 @@ def test_reduced_motion_shows_all_lines_at_once(browser, tmp_path):
         assert page.evaluate(moving) == 0
     with live_page(browser, tmp_path / "page.html") as page:
         page.wait_for_function("() => document.getAnimations().length > 5")
+
+
+# The larger model, of pieces of words ----------------------------------------------------------
+
+
+def test_the_larger_model_answers_when_it_has_come_and_its_pieces_are_words(browser, tmp_path):
+    file = write_page(tmp_path, cu.live.translator("she has a red car .", everyday=True))
+    with live_page(browser, file, reduced_motion="reduce") as page:
+        expect(part(page, "said")).to_have_text("elle a une voiture rouge .")
+        page.wait_for_function("() => globalThis.live_bundles.everyday_fr")
+        page.get_by_role("textbox", name="English").fill("My grandmother’s neighbour forgot my umbrella")  # fmt: skip
+        expect(page.get_by_role("combobox", name="Model")).to_have_value("everyday")
+        words = page.locator("[data-word]")
+        assert words.all_inner_texts()[:-1] == [
+            "my",
+            "grandmother's",
+            "neighbour",
+            "forgot",
+            "my",
+            "umbrella",
+            ".",
+        ]
+        pieces = part(page, "table").locator("thead th").count() - 2
+        assert pieces > words.count(), "no word is in pieces: another sentence is needed"
+        shares = words.evaluate_all("all => all.map((word) => Number(word.dataset.share ?? 0))")
+        assert abs(sum(shares) - 100) <= len(shares)
+        words.filter(has_text="umbrella").click()
+        expect(part(page, "before")).to_contain_text("without umbrella — before:")
+        expect(words.filter(has_text="umbrella")).not_to_have_attribute("data-share", "1")
+        gone = part(page, "table").locator("tbody tr").first.locator("td").all_text_contents()
+        assert gone.count("0") >= pieces - words.count()
+        page.get_by_role("textbox", name="English").fill("I like ж")
+        expect(part(page, "unknown")).to_have_text("It has no sign for ж.")
+        page.locator("[data-find='0']").click()
+        expect(part(page, "said")).to_have_text("elle a une actrice rouge .")

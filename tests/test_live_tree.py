@@ -21,7 +21,7 @@ RUN = """([packed, lines, size, longest]) => lines.map(source => {
     const watch = (grown, ended) => watched.push({ grown, ended });
     const said = live_engine.beamSearch(model, source, size, longest, 0.6, watch);
     const words = Array.from({ length: 40 }, (_, id) => `<b>${id}`);
-    const root = live_tree.grow(watched, size, said), html = live_tree.html(root, words);
+    const root = live_tree.grow(watched, size, said), html = live_tree.html(root, id => words[id]);
     const plain = ({ said, score, children, end, kept, chosen }) =>
         ({ said, score, end, kept, chosen, children: children.map(plain) });
     return { said, html, root: plain(root) };

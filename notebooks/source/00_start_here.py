@@ -53,7 +53,7 @@ cu.seed_everything(0)
 # For each French word that it writes, the network gives every English word a **[weight](C_glossary.ipynb#attention-weights)**.
 # The weights for one French word are never negative, and sum to 1.
 # It does so several times at once, in two layers of four **[heads](C_glossary.ipynb#head)** each.
-# Each head has a small map below; choose one, and its weights stand below in percent.
+# Below, lines lead from each French word to the English words with most weight, on average over the heads of layer 1; each small picture is one head.
 #
 # First a question, a **prediction**: choose an answer before you know.
 # Nothing is stored.
@@ -93,18 +93,20 @@ as_numbers.round(2)
 # *Une* has 0.22 on *car*.
 # This is a mean, as the last four rows say: one head has 0.89 there, and the three others look at *a*.
 #
-# **Now write a sentence of your own**, with a full stop, or choose an example: it is translated while you write.
+# **Now write a sentence of your own**: it is translated while you write.
 # Words that it does not know are named, and known ones of similar spelling offered.
+# Then press an English word: it is crossed out, and no French word may look at it any more.
+# Without *car* it says *elle a une* ***actrice*** *rouge*, she has a red actress.
 #
 # Three that come out wrong: *The little girl eats the red apple.* becomes: the **shy** girl eats the red **church**.
 # *The black cat drinks milk.* loses its color.
 # *She found a key and hid it.* becomes *… l'a mangée*: she **ate** it, and in layer 1 the row of *mangée* has 0.59 on *hid*, the right word to look at.
-# The map shows where a network looks, not whether it is right.
+# The lines show where a network looks, not whether it is right.
 #
 # Nor does it say why.
 # In French the noun decides between *un* and *une*: does one head look at *car* for that?
 # The full stop looks at *red* as much as at the English one, with 0.46 and 0.45, and `<eos>` most at *she*: what for?
-# A map alone cannot tell.
+# Lines alone cannot tell.
 # (And "looks at *car*" is short: it looks at what its encoder made of *car*, in which the other words are mixed already.
 # See [The Transformer](10_transformer.ipynb).)
 
@@ -535,7 +537,7 @@ cu.Drawing(
 #
 # Go back to the translator, to a sentence that it translates wrongly.
 # Why does it go wrong?
-# Say which row of the map would look different if you are right.
+# Say which lines would look different if you are right.
 # Then change **one** word, so that it becomes right, and compare: which difference did you expect, and which one would show that you are wrong?
 # Write two sentences in a new cell.
 # No French?

@@ -631,7 +631,7 @@ cu.live.translator("we lost the book .")
 # First your sentence (change `mine`; unknown words become `<unk>`), then four from the training part.
 # If they come back (*va !* is right, too), the network has stored them, which says nothing about unread sentences.
 # The last six are test sentences.
-# Below, a finished model answers, the stored Transformer of [Translating](11_translating.ipynb): *Step* shows its likeliest next words.
+# Below, a finished model answers, the stored Transformer of [Translating](11_translating.ipynb): choose a French word, and the bars show what else was likely in its place.
 #
 # ### A number for translations
 #

@@ -717,8 +717,8 @@ tested.astype(float).T.map("{:.2f}".format).replace("nan", "–")
 # From its own place on a changed token moves each logit vector, by 0.09 at least.
 # These three tests are worth a run on every decoder: a mask that lets one token too many through, or is left out in eval mode, fails the second.
 #
-# Such a model that has learned French answers below ([Translating](11_translating.ipynb) trains one): its maps are the weights of your three blue boxes.
-# Choose *French to French* and a number above the diagonal: what does *mask* say?
+# Such a model that has learned French answers below ([Translating](11_translating.ipynb) trains one): the tables under *Look closer* are the weights of your three blue boxes.
+# Look closer, choose a head, *French to French* and a number above the diagonal: what does *mask* say?
 
 # %%
 cu.live.translator("she has a red car .")

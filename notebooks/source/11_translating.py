@@ -779,7 +779,8 @@ cu.live.translator("i'm home .", True)
 # The live translator draws it: choose the second example there.
 # (Its weights are rounded to 8 bits.)
 # In layer 0, head 1 says *mange* while looking at *please*.
-# There, the bars stay when you change the head, and the maps differ.
+# There, the bars stay when you change the head, and the lines differ.
+# Cross *please* out: which words change?
 #
 # ### Measured
 #

@@ -42,37 +42,37 @@ globalThis.live_tree = (() => {
   }
 
   const state = ({ kept, end, chosen }) => (chosen ? "chosen" : end ? "end" : kept ? "kept" : "dropped");
-  const wordOf = ({ said, end }, words) => (end ? "<eos>" : words[said.at(-1)] ?? "<bos>");
-  const named = (node, words) => `${safe(wordOf(node, words))} ${minus(node.score)}`;
+  const wordOf = ({ said, end }, token) => (end ? "<eos>" : said.length ? token(said.at(-1)) : "<bos>");
+  const named = (node, token) => `${safe(wordOf(node, token))} ${minus(node.score)}`;
 
-  function svgHTML(root, words) {
+  function svgHTML(root, token) {
     const levels = columns(root);
     const height = ROW * Math.max(...levels.map((level) => level.length));
     const every = levels.flat();
     const lines = every.flatMap((node) => node.children.map((child) =>
       `<path class="${state(child)}" d="M${node.x + COLUMN - 24} ${node.y}L${child.x - 2} ${child.y}"></path>`));
     const texts = every.map((node) =>
-      `<text class="${state(node)}" x="${node.x}" y="${node.y + 4}">${named(node, words)}</text>`);
+      `<text class="${state(node)}" x="${node.x}" y="${node.y + 4}">${named(node, token)}</text>`);
     const box = `width="${levels.length * COLUMN + 24}" height="${height}"`;
     return `<svg aria-hidden="true" ${box}>${lines.join("")}${texts.join("")}</svg>`;
   }
 
   const SAYS = { chosen: "chosen", end: "an end, not the best", kept: "kept", dropped: "dropped" };
 
-  function listHTML(node, words) {
+  function listHTML(node, token) {
     const children = node.children.length
-      ? `<ul>${node.children.map((child) => listHTML(child, words)).join("")}</ul>`
+      ? `<ul>${node.children.map((child) => listHTML(child, token)).join("")}</ul>`
       : "";
-    return `<li>${named(node, words)}, ${SAYS[state(node)]}${children}</li>`;
+    return `<li>${named(node, token)}, ${SAYS[state(node)]}${children}</li>`;
   }
 
-  // The tree as a picture, and as a nested list to unfold.
-  function html(root, words) {
+  // The tree as a picture, and as a nested list to unfold; `token` gives the text of an id.
+  function html(root, token) {
     return '<p>The beam as a tree: each beginning with the logarithm of its probability. In bold what is chosen, ' +
       "in normal type what is kept, in italics what is dropped.</p>" +
       `<div class="cu-live-tree" role="region" aria-label="The beam as a tree" tabindex="0" ${OURS} lang="fr">` +
-      `${svgHTML(root, words)}</div><details><summary ${OURS}>The tree as a list</summary>` +
-      `<ul class="cu-live-list">${listHTML(root, words)}</ul></details>`;
+      `${svgHTML(root, token)}</div><details><summary ${OURS}>The tree as a list</summary>` +
+      `<ul class="cu-live-list">${listHTML(root, token)}</ul></details>`;
   }
 
   return { grow, html };

@@ -188,13 +188,13 @@
     return { ...options, bundle, trace: translated(who, who.language.read(whole(options.sentence)), 1) };
   }
 
-  function examplesHTML(bundle) {
+  function examplesHTML(bundle, compact) {
     const cut = ([sentence, out], i) => `<button type="button" ${OURS} data-find="${i}">${sentence.split(" ")
       .map((word, j) => (j === out ? `<s>${word}</s>` : word)).join(" ")}</button>`;
     const example = ({ sentence, said, right }, i) => `<span>${said === right ? "" : "wrong: "}` +
       `<button type="button" ${OURS} data-example="${i}">${safe(sentence)}</button></span>`;
-    return `<p class="cu-live-examples cu-live-tries"><span>Try</span> ${FINDS.map(cut).join(" ")}</p>
-<p class="cu-live-examples cu-live-tries"><span>Examples</span> ${bundle.examples.map(example).join(" ")}</p>`;
+    const line = (name, buttons) => `<p class="cu-live-examples cu-live-tries"><span>${name}</span> ${buttons.join(" ")}</p>`;
+    return line("Try", FINDS.map(cut)) + (compact ? "" : line("Examples", bundle.examples.map(example)));
   }
 
   function html({ bundle, sentence, checkpoints, compact, everyday, trace }) {
@@ -209,7 +209,7 @@ name="sentence" maxlength="100" value="${safe(sentence)}" spellcheck="false" aut
 ${everyday ? `<label><span class="cu-live-label">Model</span> <select ${OURS} name="model"><option value="">small</option>\
 <option value="everyday">everyday</option></select></label>` : ""}
 </div>
-${examplesHTML(bundle)}
+${examplesHTML(bundle, compact)}
 ${checkpoints ? globalThis.live_checkpoints.slider(bundle) : ""}
 <p class="cu-live-unknown" aria-live="polite" data-part="unknown"></p>
 <div data-part="inside">
@@ -401,8 +401,6 @@ sentences are made by the same rules as most of those that it has read: of other
     // `changed`: the control that a reader moved; without it all is drawn. filled: those that an address filled.
     function draw(changed, filled = [changed]) {
       needMap(form);
-      if (changed === "sentence" && larger && !field.model.value && !field.model.dataset.chosen) field.model.value = "everyday";
-      if (changed === "model") field.model.dataset.chosen = "";
       const now = answers(() => draw(changed, filled));
       if (!now) return; // it is loaded, and then drawn
       if (now !== who) free();
@@ -461,15 +459,26 @@ sentences are made by the same rules as most of those that it has read: of other
     listen(part("table"), set);
     listenToLines(part("lines"), {
       now: (i) => String(i + 1) !== field.step.value && set("step", String(i + 1)),
-      cross: (j) => toggle("forbid", [String(j)]),
+      cross(j) {
+        if (!trace) draw();
+        toggle("forbid", [String(j)]);
+      },
       crossLook(look) {
+        if (!trace) draw();
         const [i, j] = look.split(".");
         toggle("line", trace.says[i].places.map((row) => `${row}.${j}`));
       },
       undo,
     });
     appear(part("lines"));
-    if (field.model) requestIdleCallback(() => loadLarger(() => {})); // it answers from the next sentence on
+    if (field.model) { // what a reader writes, the larger one answers when it has come, unless the reader chose
+      requestIdleCallback(() => loadLarger(() => {}));
+      let isChosen = false;
+      form.addEventListener("input", ({ target, isTrusted }) => {
+        isChosen ||= isTrusted && target === field.model;
+        if (isTrusted && target === field.sentence && larger && !isChosen) field.model.value = "everyday";
+      }, { capture: true });
+    }
     form.addEventListener("click", ({ target: clicked }) => {
       const { example, find, for: unknown, undo: back } = clicked.closest("button")?.dataset ?? {};
       if ((example || find) && field.model) field.model.value = ""; // they are the small model's

@@ -9,28 +9,40 @@ class Translator(Live):
     kind = "translator"
     label = "Live translator"
     scripts = (
-        *("unpack.js", "engine.js", "interventions.js", "reading.js", "lines.js"),
-        *("explain.js", "tree.js", "tour.js", "checkpoints.js"),
+        *("unpack.js", "engine.js", "interventions.js", "subwords.js", "language.js", "reading.js"),
+        *("lines.js", "explain.js", "tree.js", "tour.js", "checkpoints.js"),
     )
     models = ("translator_fr",)
 
 
 def translator(
-    sentence: str = "she has a red car .", checkpoints: bool = False, compact: bool = False
+    sentence: str = "she has a red car .",
+    checkpoints: bool = False,
+    compact: bool = False,
+    everyday: bool = False,
 ) -> Translator:
     """The course's stored translator: write a sentence, see where each French word looks, and take looks away.
 
     Args:
         sentence: what is translated first.
         checkpoints: whether a slider goes back to earlier steps of its training.
-        compact: without a word around it: for a page that says them itself.
+        compact: without what is said around it, for a page that says it itself.
+        everyday: whether a larger model, of any words, is loaded after this one has answered.
 
     Raises:
         ValueError: a word of `sentence` is not in the vocabulary, or there is none.
     """
-    options = {"sentence": sentence, "checkpoints": checkpoints, "compact": compact}
-    given = [sentence, *[checkpoints, compact][: 2 * compact or int(checkpoints)]]
+    options = {
+        "sentence": sentence,
+        "checkpoints": checkpoints,
+        "compact": compact,
+        "everyday": everyday,
+    }
+    given = list(options.values())
+    while given[-1] is False:
+        given.pop()
     made = Translator(*given, **options)
-    if checkpoints:
-        made.later = ("translator_fr_0", "translator_fr_100")
+    made.later = ("translator_fr_0", "translator_fr_100") * checkpoints + (
+        "everyday_fr",
+    ) * everyday
     return made
