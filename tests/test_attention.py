@@ -321,12 +321,10 @@ def test_training_through_a_cache_gives_the_gradients_of_reading_at_once():
         torch.testing.assert_close(mine, expected, atol=1e-5, rtol=1e-4)
 
 
-@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5))
-def test_heads_are_split_and_merged_without_loss(num_heads, head_dim, length):
-    x = torch.randn(2, length, num_heads * head_dim)
-    heads = split_heads(x, num_heads)
-    assert heads.shape == (2, num_heads, length, head_dim)
-    assert torch.equal(heads[:, 0], x[..., :head_dim])
+def test_heads_are_split_and_merged_without_loss():
+    x = torch.randn(2, 5, 12)
+    heads = split_heads(x, 3)
+    assert heads.shape == (2, 3, 5, 4) and torch.equal(heads[:, 1], x[..., 4:8])
     assert torch.equal(cu.merge_heads(heads), x)
 
 

@@ -200,16 +200,6 @@ def test_attention_maps_of_the_transformer_are_named_by_layer():
     assert (maps["decoder.1.self_attention"].triu(1) == 0).all()
 
 
-def test_parameter_count_follows_the_formula():
-    d, f, s, t, layers = 16, 24, 20, 22, 3
-    attention, norm = 4 * (d * d + d), 2 * d
-    feed_forward = d * f + f + f * d + d
-    encoder, decoder = attention + feed_forward + 2 * norm, 2 * attention + feed_forward + 3 * norm
-    expected = (s + t) * d + layers * (encoder + decoder) + 2 * norm + d * t + t
-    model = Transformer(s, t, **SIZES, num_layers=layers, norm_first=True)
-    assert sum(p.numel() for p in model.parameters()) == expected
-
-
 @given(st.lists(st.tuples(st.integers(1, 40), st.booleans()), min_size=1, max_size=6))
 def test_the_cache_holds_what_was_appended_whatever_the_portions_and_their_gradients(portions):
     cache, parts, seen = KVCache(), [], []

@@ -13,8 +13,8 @@ import torch
 
 import course_utils as cu
 from course_utils import files
-from course_utils.data.prose import load_shakespeare, load_story
-from course_utils.data.translation import load_grammar, load_sentences
+from course_utils.data.prose import load_shakespeare
+from course_utils.data.translation import load_grammar
 from course_utils.files import atomic_write, data_path
 from course_utils.lessons.self_attention.words import load_words
 from course_utils.runtime import best_device, evaluating
@@ -65,9 +65,7 @@ def test_a_file_of_the_course_is_found_whatever_the_working_folder(monkeypatch, 
     ("read", "name"),
     [
         (load_words, "words.csv"),
-        (lambda: load_sentences("es"), "translation/sentences.tsv"),
         (lambda: load_grammar("fr"), "translation/grammar_fr.tsv"),
-        (load_story, "prose/story.txt"),
         (cu.load_fashion_mnist, "fashion_mnist/train-images-idx3-ubyte.gz"),
         (load_shakespeare, "registry.toml"),
     ],

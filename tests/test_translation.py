@@ -12,6 +12,7 @@ from course_utils.data.translation import (
     collate,
     load_grammar,
     load_sentences,
+    load_tatoeba,
     parse_alignment,
     split_by_source,
 )
@@ -106,6 +107,7 @@ def test_batches_hold_sentences_of_similar_length():
         (lambda: PairLoader(GENERATED, A, B, batch_size=0), "batch_size=0"),
         (lambda: PairLoader([Pair((), ("b",))], A, B), "has an empty sentence"),
         (lambda: split_by_source(GENERATED, [4, 3]), "take all 7 source sentences"),
+        (lambda: load_tatoeba("fra"), "language='fra' is unknown; choose one of fr, es"),
         (lambda: load_grammar("de"), "language='de' is unknown; choose one of fr, es"),
     ],
 )
