@@ -98,6 +98,17 @@ def test_a_chapter_begins_with_its_question_and_one_thing_to_look_at(lesson):
     assert 'href="#opening"' in "".join(texts(lesson[len(head) :]))
 
 
+def test_without_a_tag_a_chapter_opens_with_what_moves_first(small):
+    chapter = load(small).chapters[0]
+    toy = code("toy()", html('<form class="cu-live"></form>'))
+    given = new_notebook(cells=[*copy.deepcopy(LESSON[:2]), new_markdown_cell("## Later"), toy])
+    head, later = "\n".join(texts(transforms.for_the_book(given, {}, "", chapter).cells)).split(
+        "## Later"
+    )
+    assert head.index("opening") < head.index("toy()") < head.index("cu-fold")
+    assert "toy()" in later and later.index("toy()") < later.index("#opening")
+
+
 def test_a_chapter_ends_with_the_next_one_and_folded_references(lesson):
     after = texts(lesson)[texts(lesson).index("## Take-aways\n\n- Add.\n") :]
     assert 'href="02_two.html"' in after[1] and "Why <em>two</em>?" in after[1]

@@ -404,7 +404,7 @@ gaps = ["she wants to ___ .", "she wants to ___ a novel .", "the cat is ___ the 
 for text in [*gaps, yours]:
     print(text, "→", fill(text))
 
-# %%
+# %% tags=["opening"]
 cu.live.bert("she wants to ___ a novel .")
 
 # %% [markdown]

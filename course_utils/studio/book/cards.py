@@ -90,7 +90,7 @@ def _passes(name: str) -> str:
 
 # The head --------------------------------------------------------------------------------------
 
-QUESTION = re.compile(r"\*\*([^*]+\?)\*\*\s*")
+QUESTION = re.compile(r"\*\*([^*]+\?)\*\*[ \n]?")
 
 
 def question(notebook: NotebookNode) -> str:
@@ -100,10 +100,7 @@ def question(notebook: NotebookNode) -> str:
 
 
 def with_head(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
-    """Number, title, question and one thing to look at; all that prepares is folded into a line.
-
-    A cell tagged `opening` shows what it shows there, and a link to it stands in its place.
-    """
+    """Number, title, question and one thing to look at; all that prepares is folded into a line."""
     notebook = copy.deepcopy(notebook)
     first, *rest = notebook.cells
     title, _, text = first.source.partition("\n")
@@ -119,7 +116,7 @@ def with_head(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
         rest.remove(cell)
     head = [raw(f'<p class="cu-eyebrow">{_eyebrow(chapter)}</p>'), new_markdown_cell(title)]
     head += [new_markdown_cell(f"{{.cu-lede}}\n{asks}")] if asks else []
-    head += [*opening, *([new_markdown_cell(told)] if told else [])]
+    head += [*([new_markdown_cell(told)] if told else []), *opening]
     head += _fold(" · ".join(named).capitalize(), *folded) if folded else []
     notebook.cells = [*head, *rest]
     return notebook
@@ -171,20 +168,34 @@ def _eyebrow(chapter: Chapter) -> str:
     return " · ".join(filter(None, facts))
 
 
+MOVES = ("cu-live", "cu-explorer")
+
+
 def _opening(cells: list[NotebookNode]) -> tuple[list[NotebookNode], list[NotebookNode]]:
-    """What the cell tagged `opening` shows, with its code where that is folded; and all cells, a link in its place."""
-    place = next((at for at, cell in enumerate(cells) if "opening" in tags(cell)), None)
-    if place is None:
+    """What a chapter opens with, its code along where that is folded; and all cells, a link in its place.
+
+    That is what a cell tagged `opening` shows, else what stands before the first section, else what moves first.
+    """
+    shows = [
+        "".join(o.get("data", {}).get("text/html", "") for o in cell.get("outputs", []))
+        for cell in cells
+    ]
+    first = next((place for place, cell in enumerate(cells) if level(cell)), len(cells))
+    places = [place for place, cell in enumerate(cells) if "opening" in tags(cell)]
+    places += [place for place in range(first) if "<img" in shows[place]]
+    places += [place for place, shown in enumerate(shows) if any(one in shown for one in MOVES)]
+    if not places:
         return [], cells
-    cell = cells[place]
-    there = raw('<p class="cu-moved"><a href="#opening">↑ at the top of this page</a></p>')
+    place, cell = places[0], cells[places[0]]
+    there = [raw('<p class="cu-moved"><a href="#opening">↑ at the top of this page</a></p>')]
     shown = copy.deepcopy(cell)
-    stays = []
-    if not {"hide-input", "remove-input"} & set(tags(cell)):
+    if place < first:
+        there = []
+    elif not {"hide-input", "remove-input"} & set(tags(cell)):
         tags(shown).append("remove-input")
-        cell.outputs, stays = [], [cell]
+        cell.outputs, there = [], [cell, *there]
     anchored = [raw('<div id="opening">'), shown, raw("</div>")]
-    return anchored, [*cells[:place], *stays, there, *cells[place + 1 :]]
+    return anchored, [*cells[:place], *there, *cells[place + 1 :]]
 
 
 # The foot --------------------------------------------------------------------------------------
@@ -231,6 +242,6 @@ def _without_links(
 
 def _next(chapter: Chapter, asks: str) -> str:
     return (
-        f'<a class="cu-card cu-next" href="{chapter.notebook}.html"><small>Next: {chapter.number}</small>'
-        f"<b>{html.escape(chapter.title)}</b><span>{marked(asks)}</span></a>"
+        f'<div><a class="cu-card cu-next" href="{chapter.notebook}.html"><small>Next: {chapter.number}'
+        f"</small><b>{html.escape(chapter.title)}</b><span>{marked(asks)}</span></a></div>"
     )
