@@ -125,45 +125,41 @@ def test_a_deleted_cell_is_deleted_in_the_other_half(course):
     assert "print" not in course.ipynb.read_text()
 
 
-def test_after_a_sync_either_half_may_be_edited_again(course):
+@pytest.fixture
+def torn(course):
+    """Both halves edited."""
+    course.in_notebook("pass", "return 'mine'")
+    course.in_source("The end.", "Farewell.")
+    return course
+
+
+def test_two_edits_change_nothing_name_their_cells_and_are_kept(torn, capsys):
+    before = torn.halves
+    assert torn.sync() == 1 == torn.sync()
+    said = capsys.readouterr().out
+    assert "cell 1: '    pass' in the source, \"    return 'mine'\" in the notebook" in said
+    assert "cell 3: 'Farewell.' in the source, 'The end.' in the notebook" in said
+    assert torn.halves == before
+    assert sorted(copy.read_text() for copy in torn.kept) == sorted(before)
+
+
+@pytest.mark.parametrize(("half", "wins"), [("source", "Farewell"), ("notebook", "mine")])
+def test_the_author_says_which_of_two_edits_is_taken(torn, half, wins):
+    before = torn.halves
+    assert torn.sync("--take", half) == 0 == torn.sync()
+    assert all(wins in text for text in torn.halves)
+    assert sorted(copy.read_text() for copy in torn.kept) == sorted(before)
+
+
+def test_two_equal_edits_are_one_and_either_half_may_be_edited_again(course):
+    course.in_notebook("pass", "return 1")
     course.in_source("pass", "return 1")
-    course.sync()
+    assert course.sync() == 0
     course.in_notebook("return 1", "return 2")
     assert course.sync() == 0
     course.in_source("return 2", "return 3")
     assert course.sync() == 0
     assert "return 3" in course.ipynb.read_text() and course.kept == []
-
-
-def test_two_edits_change_nothing_name_their_cells_and_are_kept(course, capsys):
-    course.in_notebook("pass", "return 'mine'")
-    course.in_source("The end.", "Farewell.")
-    before = course.halves
-    assert course.sync() == 1 == course.sync()
-    said = capsys.readouterr().out
-    assert "cell 1: '    pass' in the source, \"    return 'mine'\" in the notebook" in said
-    assert "cell 3: 'Farewell.' in the source, 'The end.' in the notebook" in said
-    assert course.halves == before
-    assert sorted(copy.read_text() for copy in course.kept) == sorted(before)
-
-
-@pytest.mark.parametrize(("half", "wins"), [("source", "Farewell"), ("notebook", "mine")])
-def test_the_author_says_which_of_two_edits_is_taken(course, half, wins):
-    course.in_notebook("pass", "return 'mine'")
-    course.in_source("The end.", "Farewell.")
-    before = course.halves
-    assert course.sync("--take", half) == 0 == course.sync()
-    assert all(wins in text for text in course.halves)
-    assert sorted(copy.read_text() for copy in course.kept) == sorted(before)
-
-
-def test_two_equal_edits_are_one(course):
-    course.in_notebook("pass", "return 42")
-    course.in_source("pass", "return 42")
-    assert course.sync() == 0
-    course.in_source("return 42", "return 43")
-    assert course.sync() == 0
-    assert "return 43" in course.ipynb.read_text()
 
 
 def test_where_an_editor_drops_the_metadata_the_ids_tell(course):

@@ -87,9 +87,7 @@ def test_a_sound_model_has_no_question_mark(capsys, batch):
 def test_operations_are_counted_and_compared(capsys, batch):
     by_hand = batch.target_in.numel() * (16 * 16 + 16 * WORDS)
     found = lines(capsys, Model(), batch, loss, operations=by_hand)
-    assert found["operations"].endswith(
-        f"{by_hand:,} multiply-adds for this batch as counted by hand"
-    )
+    assert f"{by_hand:,} multiply-adds for this batch as counted" in found["operations"]
     assert questions(lines(capsys, Model(), batch, loss, operations=by_hand + 1)) == ["operations"]
 
 
@@ -150,10 +148,6 @@ def test_a_layer_that_does_not_learn_is_named(capsys, batch, how):
     assert model.hidden.weight.requires_grad == (how == "detached")
 
 
-def test_a_rate_far_too_large_is_noticed(capsys, batch):
-    assert "update" in questions(lines(capsys, Model(), batch, loss, lr=0.3))
-
-
 @pytest.mark.parametrize(("lr", "asked"), [(0.003, []), (0.3, ["update"])])
 def test_behind_an_output_layer_of_zeros_the_step_is_that_of_a_layer_that_moves(
     capsys, batch, lr, asked
@@ -167,15 +161,16 @@ def test_behind_an_output_layer_of_zeros_the_step_is_that_of_a_layer_that_moves(
     assert [row for row in questions(found) if row == "update"] == asked
 
 
-def test_a_model_that_cannot_learn_the_batch_is_noticed(capsys, batch):
-    assert questions(lines(capsys, Model(), batch, loss, lr=1e-5)) == ["by heart"]
-
-
-def test_a_model_that_is_sure_before_it_learned_is_noticed(capsys, batch):
+@pytest.mark.parametrize(
+    ("larger", "lr", "line"), [(1, 1e-5, "by heart"), (1, 0.3, "update"), (50, 0.01, "first loss")]
+)
+def test_a_model_that_is_sure_before_it_learned_or_a_wrong_rate_is_noticed(
+    capsys, batch, larger, lr, line
+):
     model = Model()
     with torch.no_grad():
-        model.output.weight.mul_(50)
-    assert "first loss" in questions(lines(capsys, model, batch, loss))
+        model.output.weight.mul_(larger)
+    assert line in questions(lines(capsys, model, batch, loss, lr=lr))
 
 
 def test_model_gradients_modes_and_random_numbers_are_untouched(capsys, batch):

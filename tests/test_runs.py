@@ -3,7 +3,6 @@
 import dataclasses
 import datetime
 import hashlib
-import json
 import multiprocessing
 import os
 import random
@@ -50,8 +49,6 @@ def test_a_stored_run_says_its_result_machine_time_and_date(folder):
 
 def test_a_run_that_is_not_there_is_said(folder):
     write("somewhere", RUN)
-    with pytest.raises(ValueError, match="name='fit' fits no stored run of 'somewhere'"):
-        stored_runs("somewhere", "fit")
     with pytest.raises(ValueError, match="seed=3 fits no stored run"):
         stored_runs("somewhere", seed=3)
     assert "no run is stored" in repr(StoredRun("train"))
@@ -71,14 +68,20 @@ def training(*, seed: int) -> dict:
     }
 
 
+def declare(monkeypatch, *seeds):
+    """Declares the training of these seeds."""
+    declaration = stored(cases=[{"seed": seed} for seed in seeds])(training)
+    monkeypatch.setattr(runs, "declared", lambda slug: {"training": declaration})
+    return declaration
+
+
 made: list[int] = []
 OFFSET, WORD = 0.0, "."
 
 
 def test_an_interrupted_series_goes_on_where_it_stopped(folder, monkeypatch):
     made.clear()
-    declaration = stored(cases=[{"seed": seed} for seed in range(4)])(training)
-    monkeypatch.setattr(runs, "declared", lambda slug: {"training": declaration})
+    declare(monkeypatch, *range(4))
     with pytest.raises(KeyboardInterrupt):
         runs.make("somewhere", say=lambda line: None)
     runs.make("somewhere", say=lambda line: None)
@@ -90,8 +93,7 @@ def test_an_interrupted_series_goes_on_where_it_stopped(folder, monkeypatch):
 
 
 def test_a_changed_function_makes_its_runs_stale(folder, monkeypatch):
-    declaration = stored(cases=[{"seed": 0}])(training)
-    monkeypatch.setattr(runs, "declared", lambda slug: {"training": declaration})
+    declaration = declare(monkeypatch, 0)
     write("somewhere", declaration.make({"seed": 0}))
     assert not runs.missing("somewhere")
     monkeypatch.setattr(runs, "digest_of", lambda *args: "other")
@@ -103,8 +105,7 @@ def test_after_a_change_that_changes_no_number_one_case_speaks_for_all(
     folder, monkeypatch, changed
 ):
     made.clear()
-    declaration = stored(cases=[{"seed": seed} for seed in (0, 1, 3)])(training)
-    monkeypatch.setattr(runs, "declared", lambda slug: {"training": declaration})
+    declaration = declare(monkeypatch, 0, 1, 3)
     for case in declaration.cases:
         write("somewhere", declaration.make(case))
     monkeypatch.setattr(runs, "digest_of", lambda *args: "of other code")
@@ -122,8 +123,7 @@ def test_after_a_change_that_changes_no_number_one_case_speaks_for_all(
 def test_what_stood_in_a_commit_and_needs_the_same_statements_is_stamped(
     folder, monkeypatch, capsys, offset_then, by_hand, left
 ):
-    declaration = stored(cases=[{"seed": seed} for seed in (0, 1, 3)])(training)
-    monkeypatch.setattr(runs, "declared", lambda slug: {"training": declaration})
+    declaration = declare(monkeypatch, 0, 1, 3)
     here, then = Path(__file__), folder / "then"
     (then / "tests").mkdir(parents=True)
     text = here.read_text(encoding="utf-8").replace(
@@ -187,12 +187,10 @@ def test_every_declared_run_is_stored_and_fresh(slug):
 @pytest.mark.parametrize("path", sorted(runs.RUNS.glob("*.json")), ids=lambda path: path.stem)
 def test_every_stored_run_is_declared(path):
     known = {
-        (one.name, json.dumps(case, sort_keys=True))
-        for one in runs.declared(path.stem).values()
-        for case in one.cases
+        (one.name, runs.key(c)) for one in runs.declared(path.stem).values() for c in one.cases
     }
     for run in stored_runs(path.stem):
-        assert (run.name, json.dumps(run.config, sort_keys=True)) in known
+        assert (run.name, runs.key(run.config)) in known
         assert run.date and run.machine and run.seconds > 0 and run.threads > 0
     text = path.read_text(encoding="utf-8")
     assert str(ROOT) not in text and "/home/" not in text
@@ -200,13 +198,8 @@ def test_every_stored_run_is_declared(path):
 
 @pytest.mark.slow
 def test_a_small_run_drawn_by_day_comes_out_as_stored_and_calls_only_what_its_digest_sees():
-    small = [
-        (one, case)
-        for found in DECLARED.values()
-        for one in found.values()
-        if one.small
-        for case in one.cases
-    ]
+    declared = [one for found in DECLARED.values() for one in found.values() if one.small]
+    small = [(one, case) for one in declared for case in one.cases]
     day = os.environ.get("COURSE_DAY") or datetime.date.today().isoformat()
     declaration, case = random.Random(day).choice(small)
     print(f"COURSE_DAY={day}", declaration.name, case)
