@@ -152,8 +152,12 @@ FR = Vocabulary([["va", "rentre", "nous", "!", "."]])
     ("decode", "beam"),
     [(greedy, {}), (beam_search, {"beam_size": 2}), (beam_search, {"beam_size": 3})],
 )
-def test_translations_are_the_words_decoded_in_the_order_of_the_sentences(model, decode, beam):
-    sentences, expected = ["we run home .", "go .", "Go home."], []
+def test_translations_are_the_words_decoded_in_the_order_of_the_sentences(decode, beam):
+    model = models()["attention"]
+    with torch.no_grad():  # so that beams differ, and so do lengths
+        model.output.weight.mul_(12)
+        model.output.bias[EOS] -= 6
+    sentences, expected = ["we run home .", "go .", "Go home.", "run . we"], []
     for sentence in sentences:
         ids = torch.tensor([[*EN.encode(tokenize(sentence)), EOS]])
         (said,) = decode(model, ids, torch.tensor([ids.shape[1]]), max_len=4, **beam)
