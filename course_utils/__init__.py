@@ -17,7 +17,7 @@ importing only from those before it.
     data         drawn from formulas, read from the folder data/, or fetched through its registry
     train        losses, schedules, checkpoints, history, the Trainer
     decoding     greedy, beam search, sampling
-    metrics      BLEU, perplexity, accuracy, multiplications
+    metrics      BLEU, accuracy, multiplications
 
 The *kit* is what lessons are made with: checks, questions, explorers, drawings, live models, stored runs. The
 *lessons* hold what belongs to a chapter, one folder each, named by its slug. The *studio* makes the notebooks, the

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.arguments import refuse_text
-from course_utils.data.prose import Subwords
 from course_utils.data.text import BOS, EOS, PAD, Vocabulary, pad, tokenize
 from course_utils.runtime import Module, evaluating
 
@@ -272,49 +271,6 @@ def sample(
                 if finished.all():
                     break
     return [_until(end, row) for row in torch.stack(produced, dim=1).tolist()]
-
-
-def generate_text(
-    model: Writer,
-    subwords: Subwords,
-    prompt: str = "",
-    *,
-    count: int = 1,
-    max_new: int | None = None,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    seed: int = 0,
-) -> list[str]:
-    """`count` texts that begin with `prompt`, as strings.
-
-    Args:
-        max_new: number of new tokens at most; as many as the table of positions has room for, and
-            50 without a table, by default.
-
-    Raises:
-        ValueError: the subwords do not belong to the model, or as in `sample`.
-    """
-    if len(subwords) != (size := model.embedding.num_embeddings):
-        raise ValueError(
-            f"subwords has {len(subwords)} tokens, the model's embedding {size}: are they another's?"
-        )
-    ids = [BOS, *subwords.encode(prompt)]
-    if max_new is None:
-        max_new = 50 if model.max_len is None else max(1, model.max_len - len(ids))
-    device = model.embedding.weight.device
-    rows = torch.tensor([ids], device=device).expand(count, -1)
-    generator = torch.Generator(device).manual_seed(seed)
-    written = sample(
-        model,
-        rows,
-        max_new=max_new,
-        temperature=temperature,
-        top_k=top_k,
-        banned=subwords.unwritten,
-        end=EOS,
-        generator=generator,
-    )
-    return [subwords.decode([*ids, *new]) for new in written]
 
 
 def _check_prompt(model: Writer, prompt: Tensor, max_new: int) -> None:

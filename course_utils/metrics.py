@@ -1,6 +1,5 @@
-"""Scores: BLEU for translations, perplexity, the share of right classes, what a computation costs."""
+"""Scores: BLEU for translations, the share of right classes, what a computation costs."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,11 +42,6 @@ def bleu(
     columns: Any = [[refs[i] if i < len(refs) else None for refs in grouped] for i in range(most)]
     metric = BLEU(tokenize="none", max_ngram_order=max_order, smooth_method="none", force=True)
     return metric.corpus_score(list(hypotheses), columns).score / 100
-
-
-def perplexity(loss: float) -> float:
-    """exp of the mean loss per token in nats."""
-    return math.exp(loss)
 
 
 def accuracy(predicted: Tensor, true: Tensor) -> float:

@@ -199,24 +199,6 @@ def offset_buckets(offsets: Tensor, buckets: int = 32, farthest: int = 128) -> T
     return torch.where(distance < own, distance, shared) + side * (offsets > 0)
 
 
-def alibi_bias(num_heads: int, length: int) -> Tensor:
-    """−m |j − i| for each head, with m = 2^(−8 h / num_heads), h = 1 … num_heads: added to the scaled scores.
-
-    Press et al. (2022), "Train short, test long: Attention with linear biases", section 3. There a
-    causal mask hides the keys to the right; here the distance counts to both sides.
-
-    Returns:
-        (num_heads, length, length), float32.
-
-    Raises:
-        ValueError: `num_heads` is below 1.
-    """
-    if num_heads < 1:
-        raise ValueError(f"num_heads={num_heads}; at least 1 is needed")
-    slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)
-    return -slopes[:, None, None] * _offsets(length).abs()
-
-
 def _offsets(length: int, device: torch.device | None = None) -> Tensor:
     """(length, length): j − i, the offset of key j from query i."""
     places = torch.arange(length, device=device)

@@ -17,7 +17,7 @@ from course_utils.models.diffusion import (
     UNet,
     time_features,
 )
-from course_utils.models.noise import Diffusion, cosine_schedule, linear_schedule
+from course_utils.models.noise import Diffusion, cosine_schedule
 
 
 def awake(module, *, seed=0):
@@ -183,18 +183,12 @@ def test_every_parameter_learns():
 # Noise ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("schedule", [linear_schedule, cosine_schedule])
 @pytest.mark.parametrize("steps", [30, 200, 1000])
-def test_schedules_begin_at_one_fall_and_end_near_zero(schedule, steps):
-    alpha_bar = schedule(steps)
+def test_the_schedule_begins_at_one_falls_and_ends_near_zero(steps):
+    alpha_bar = cosine_schedule(steps)
     assert alpha_bar.shape == (steps + 1,) and alpha_bar[0] == 1
     assert (alpha_bar.diff() < 0).all()
     assert 0 < alpha_bar[-1] < 2e-4
-
-
-def test_the_linear_schedule_is_that_of_the_paper_at_1000_steps():
-    betas = 1 - linear_schedule(1000)[1:] / linear_schedule(1000)[:-1]
-    assert_close(betas, torch.linspace(1e-4, 0.02, 1000), rtol=1e-2, atol=1e-6)
 
 
 @pytest.mark.parametrize("t", [0, 10, 100, 200])
@@ -222,9 +216,8 @@ class KnowsThePicture:
 
 @pytest.mark.parametrize("eta", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("num_steps", [1, 7, None])
-@pytest.mark.parametrize("schedule", [linear_schedule, cosine_schedule])
-def test_a_perfect_denoiser_of_one_picture_gives_that_picture(schedule, num_steps, eta):
-    diffusion = Diffusion(schedule(50))
+def test_a_perfect_denoiser_of_one_picture_gives_that_picture(num_steps, eta):
+    diffusion = Diffusion(cosine_schedule(50))
     point = torch.rand(1, 1, 4, 4) * 1.6 - 0.8
     sample = diffusion.sample(
         KnowsThePicture(diffusion, point), (3, 1, 4, 4), num_steps=num_steps, eta=eta
@@ -235,7 +228,7 @@ def test_a_perfect_denoiser_of_one_picture_gives_that_picture(schedule, num_step
 @pytest.mark.parametrize("eta", [0.5, 1.0])
 def test_each_step_draws_eta_of_the_noise_of_the_ancestral_one(eta):
     """Song et al. (2021), equations 12 and 16; with all of it Ho et al. (2020), equations 6 and 7."""
-    diffusion, point, seen = Diffusion(linear_schedule(40)), torch.full((2, 1, 4, 4), 0.3), []
+    diffusion, point, seen = Diffusion(cosine_schedule(40)), torch.full((2, 1, 4, 4), 0.3), []
     knows = KnowsThePicture(diffusion, point)
 
     def model(x, t, labels):
@@ -323,9 +316,7 @@ def noised(*t):
         (lambda: Diffusion(torch.tensor([1.0, 0.5, 0.5])), "begin at 1 and fall"),
         (lambda: Diffusion(torch.tensor([1.0, 0.5, 0.0])), "begin at 1 and fall"),
         (lambda: Diffusion(torch.tensor([[1.0, 0.5]])), "begin at 1 and fall"),
-        (lambda: linear_schedule(0), "steps=0"),
         (lambda: cosine_schedule(0), "steps=0"),
-        (lambda: linear_schedule(10), "steps=10 makes beta"),
         (lambda: noised(5, -1), "0 <= t <= 10"),
         (lambda: noised(5, 11), "0 <= t <= 10"),
         (lambda: noised(5), "one t per picture"),

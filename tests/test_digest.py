@@ -19,7 +19,7 @@ CHAPTER = '''
 import torch
 
 import course_utils as cu
-from course_utils.metrics import perplexity
+from course_utils.data.text import tokenize
 from course_utils.positions import sinusoidal_table
 
 # %% [markdown]
@@ -39,7 +39,7 @@ def helper(x):
 
 def wanted(x):
     table = helper(x)  # a local name that is also a global one elsewhere
-    return perplexity(table)
+    return tokenize(table)
 
 
 def unrelated():
@@ -71,7 +71,7 @@ def test_only_what_a_name_needs_is_chosen(chapter):
         "words =",
         "words.append",
         "count =",
-        "import perplexity",
+        "import tokenize",
     ):
         assert part in chosen
     assert "unrelated" not in chosen and "other" not in chosen and "sinusoidal" not in chosen
@@ -90,7 +90,7 @@ def test_only_what_a_name_needs_is_chosen(chapter):
         ('["a", "b"]', '["a"]', True),
         ('"cd"', '"cde"', True),
         ("helper(x)  #", "helper(x + 1)  #", True),
-        ("return perplexity(", "return float(", True),
+        ("return tokenize(", "return float(", True),
     ],
 )
 def test_what_matters_changes_the_digest_and_nothing_else(chapter, old, new, matters):

@@ -21,10 +21,9 @@ from course_utils.data.prose import (
     load_story,
     masked_token,
     next_token,
-    same_token,
 )
 from course_utils.data.text import BOS, EOS, MASK, PAD
-from course_utils.decoding import generate_text, next_token_probs, sample
+from course_utils.decoding import next_token_probs, sample
 from course_utils.lessons.bert_and_transfer.tenses import TENSES, load_tenses
 from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.train.checkpoints import load_weights
@@ -219,13 +218,6 @@ def test_the_next_token_is_asked_for_and_padding_is_not():
     assert batch.lengths.tolist() == [3, 2] and batch.num_tokens == 5
 
 
-def test_an_autoencoder_is_asked_for_what_it_reads():
-    ids = torch.tensor([[BOS, 7, EOS], [BOS, EOS, PAD]])
-    batch = same_token(ids, torch.tensor([3, 2]), torch.Generator())
-    assert torch.equal(batch.tokens, ids)
-    assert batch.targets.tolist() == [[BOS, 7, EOS], [BOS, EOS, IGNORE]]
-
-
 def test_masked_tokens_are_picked_hidden_and_kept_in_the_right_shares():
     ids = torch.randint(MASK + 1, 1000, (400, 40))
     ids[:, 0], ids[:, -1] = BOS, EOS
@@ -264,7 +256,7 @@ def test_only_asked_places_count_in_the_loss():
 def test_the_loss_does_not_depend_on_how_far_a_batch_is_padded(kind):
     model = make(kind).eval()
     ids, lengths = some_ids(length=6), torch.tensor([6, 5, 3])
-    batch = same_token(ids, lengths, torch.Generator())
+    batch = masked_token(SIZE, share=1.0)(ids, lengths, torch.Generator())
     far = TextBatch(
         torch.cat([batch.tokens, torch.full((3, 4), PAD)], dim=1),
         lengths,
@@ -467,28 +459,8 @@ def written(prompt, max_new=3, **options):
         (lambda: written([[BOS]], 12), "max_len=12"),
         (lambda: written([[BOS]], banned=[SIZE]), "banned holds an id outside"),
         (lambda: written([[BOS]], end=-1), "end holds an id outside"),
-        (lambda: generate_text(make(), Subwords(corpus(), size=60)), "another"),
     ],
 )  # fmt: skip
 def test_what_is_impossible_is_refused_by_name(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_what_is_written_is_what_is_drawn_behind_its_prompt():
-    subwords = Subwords(corpus(), size=60)
-    model, rotary = (GPT(len(subwords), **SMALL, rotary=rotary) for rotary in (False, True))
-    for prompt in ("", "the lowest"):
-        ids = torch.tensor([[BOS, *subwords.encode(prompt)]]).expand(20, -1)
-        drawn = sample(
-            model, ids, max_new=12 - ids.shape[1], temperature=50.0, banned=subwords.unwritten,
-            end=EOS, generator=torch.Generator().manual_seed(3),
-        )  # fmt: skip
-        expected = [subwords.decode([*ids[0].tolist(), *new]) for new in drawn]
-        texts = generate_text(model, subwords, prompt, count=20, temperature=50.0, seed=3)
-        assert texts == expected and all(text.startswith(prompt) for text in texts)
-    greedy = generate_text(model, subwords, temperature=0)
-    assert generate_text(model, subwords, top_k=1) == greedy and len(greedy) == 1
-    plain = generate_text(rotary, subwords, count=30)
-    given = {"max_new": 50, "temperature": 1.0, "seed": 0}
-    assert plain == generate_text(rotary, subwords, "", count=30, **given)

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from course_utils.metrics import accuracy, bleu, perplexity
+from course_utils.metrics import accuracy, bleu
 
 
 def test_a_word_counts_no_oftener_than_in_the_reference():
@@ -30,10 +30,6 @@ def test_the_best_of_several_references_counts():
     assert bleu(
         ["va !", "je pars ."], [["pars !", "va !"], "je pars ."], max_order=2
     ) == pytest.approx(1)
-
-
-def test_perplexity_of_a_fair_choice():
-    assert perplexity(math.log(6)) == pytest.approx(6)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from course_utils.positions import (
     RelativeKeys,
     Rotation,
     SinusoidalPositions,
-    alibi_bias,
     offset_buckets,
     rotate,
     sinusoidal_table,
@@ -84,7 +83,6 @@ def test_learned_tables_begin_small():
         (lambda: RelativeKeys(4, farthest=0), "farthest=0"),
         (lambda: offset_buckets(torch.tensor([1]), buckets=6), "buckets=6, .*a multiple of 4 is"),
         (lambda: offset_buckets(torch.tensor([1]), farthest=8), "farthest=8; a multiple of 4 is"),
-        (lambda: alibi_bias(0, 6), "num_heads=0"),
     ],
 )
 def test_what_cannot_be_is_named(call, message):
@@ -96,7 +94,6 @@ def test_the_smallest_sizes_are_sizes():
     assert sinusoidal_table(0, 2).shape == (0, 2)
     assert RelativeKeys(4).farthest == 16 and RelativeKeys(4, farthest=1).table.shape == (3, 4)
     assert offset_buckets(torch.tensor([-3, 0, 1]), 4, 2).tolist() == [1, 0, 3]
-    assert alibi_bias(1, 2)[0].tolist() == [[0, -(2**-8)], [-(2**-8), 0]]
 
 
 @pytest.mark.parametrize("base", [10_000, 123.0])
@@ -158,10 +155,3 @@ def test_a_relative_bias_is_its_table_by_bucket_and_is_trained():
     torch.nn.init.normal_(near.table)
     expected = near.table[offset_buckets(torch.tensor(-25), farthest=20), 0]
     assert near(40)[0, 30, 5] == expected != near.table[offset_buckets(torch.tensor(-25)), 0]
-
-
-def test_alibi_falls_with_the_distance_by_a_slope_for_each_head():
-    bias = alibi_bias(8, 6)
-    assert bias[:, 2, 2].tolist() == [0.0] * 8
-    assert bias[:, 5, 4].tolist() == [-(2.0**-h) for h in range(1, 9)]
-    assert bias[2, 1, 5] == bias[2, 5, 1] == -4 / 8

@@ -13,7 +13,6 @@ import torch
 
 import course_utils as cu
 from course_utils import files
-from course_utils.data.prose import load_shakespeare
 from course_utils.data.translation import load_grammar
 from course_utils.files import atomic_write, data_path
 from course_utils.lessons.self_attention.words import load_words
@@ -67,7 +66,6 @@ def test_a_file_of_the_course_is_found_whatever_the_working_folder(monkeypatch, 
         (load_words, "words.csv"),
         (lambda: load_grammar("fr"), "translation/grammar_fr.tsv"),
         (cu.load_fashion_mnist, "fashion_mnist/train-images-idx3-ubyte.gz"),
-        (load_shakespeare, "registry.toml"),
     ],
 )
 def test_a_missing_file_is_named_and_can_be_restored(read, name, monkeypatch, tmp_path):

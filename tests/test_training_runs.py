@@ -11,7 +11,7 @@ from course_utils.data.translation import load_grammar
 from course_utils.lessons.training_transformers.explorer import RATES, WARMUPS, factor, warmup
 from course_utils.lessons.training_transformers.first_generation import FirstGeneration
 from course_utils.lessons.training_transformers.inside import entropy_given
-from course_utils.lessons.training_transformers.runs import epochs_to, load_training_runs, rate
+from course_utils.lessons.training_transformers.runs import load_training_runs, rate
 from course_utils.lessons.training_transformers.shortcuts import SHORTCUTS, take_shortcut
 from course_utils.lessons.training_transformers.small_spanish import (
     common_pairs,
@@ -106,13 +106,6 @@ def test_the_runs_the_explorer_and_the_library_have_one_schedule():
         library = inverse_sqrt(steps)
         assert all(math.isclose(library(step), factor(step, steps)) for step in range(1, 281))
     assert factor(1, 0) == factor(50, 0) == 1
-
-
-def test_epochs_to_a_level_lie_on_a_line_between_measurements():
-    run = {"curves": {"bleu": [[56, 0.2], [112, 0.6], [168, 0.1], [224, 0.9]]}}
-    assert epochs_to(0.5, run) == pytest.approx(1.75)
-    assert epochs_to(0.1, run) == pytest.approx(0.5)
-    assert epochs_to(0.95, run) == math.inf
 
 
 def test_an_explorer_without_all_its_runs_says_which_is_missing():

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from course_utils.arguments import refuse_text
 from course_utils.data.loading import Loader
-from course_utils.data.registry import fetch
 from course_utils.data.text import BOS, EOS, MASK, PAD, SPECIALS, UNK, pad, tokenize
 from course_utils.data.translation import load_grammar, load_sentences
 from course_utils.files import data_path
@@ -48,16 +47,6 @@ def story_text() -> str:
     """The same story as it was written, a paragraph a line."""
     lines = data_path("prose/story.txt").read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if line and not line.startswith("#"))
-
-
-def load_shakespeare() -> list[str]:
-    """Tiny Shakespeare, line by line, tokenized; fetched through the registry.
-
-    Raises:
-        DataUnavailable: it is not in the cache and can't be downloaded.
-    """
-    text = fetch("tinyshakespeare").read_text(encoding="utf-8")
-    return [" ".join(tokenize(line)) for line in text.splitlines() if line.strip()]
 
 
 # Subwords ---------------------------------------------------------------------------------------
@@ -207,11 +196,6 @@ def next_token(ids: Tensor, lengths: Tensor, generator: torch.Generator) -> Text
     return TextBatch(ids[:, :-1], lengths - 1, _real_targets(ids, lengths)[:, 1:])
 
 
-def same_token(ids: Tensor, lengths: Tensor, generator: torch.Generator) -> TextBatch:
-    """Every token asks for itself: an autoencoder's objective."""
-    return TextBatch(ids, lengths, _real_targets(ids, lengths))
-
-
 def masked_token(vocab_size: int, *, share: float = 0.15) -> Objective:
     """A few tokens are asked for, and mostly hidden: BERT's objective.
 
@@ -256,7 +240,7 @@ class TextLoader(Loader):
 
     Args:
         sequences: ids of sentences (`Subwords.sentence`) or of windows (`cut_windows`).
-        objective: `next_token`, `same_token` or `masked_token(vocab_size)`.
+        objective: `next_token` or `masked_token(vocab_size)`.
         batch_size: sequences per batch.
         shuffle: False keeps them sorted by length, for evaluation.
         seed: of the loader's own generator.

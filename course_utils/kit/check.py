@@ -451,13 +451,6 @@ def expect_number(actual: Any, expected: float, what: str) -> None:
     expect(near, f"{what} is {float(actual):.4g}; expected {expected:.4g}")
 
 
-def expect_whole_number(actual: Any) -> int:
-    """`actual`, if it is an int; fail otherwise."""
-    whole = isinstance(actual, int) and not isinstance(actual, bool)
-    expect(whole, f"a whole number (int) is expected, got {_kind(actual)}")
-    return actual
-
-
 def expect_shape(actual: Any, shape: tuple[int, ...]) -> Tensor:
     """`actual`, if it is a tensor of this shape; fail otherwise."""
     _expect_kind(isinstance(actual, Tensor), "a tensor", actual)

@@ -13,25 +13,6 @@ from torch import Tensor, nn
 from course_utils.runtime import evaluating
 
 
-def linear_schedule(steps: int, *, first: float = 1e-4, last: float = 0.02) -> Tensor:
-    """ᾱ_t = Π_{s ≤ t} (1 − β_s), with β rising evenly from `first` to `last` over 1000 steps.
-
-    Ho, Jain and Abbeel (2020), "Denoising diffusion probabilistic models", section 4. With fewer
-    steps each is larger, 1000 / steps times.
-
-    Returns:
-        ᾱ_0 = 1, ᾱ_1, …: (steps + 1,), float32.
-
-    Raises:
-        ValueError: so few steps that β would reach 1.
-    """
-    _check_steps(steps)
-    betas = torch.linspace(first, last, steps, dtype=torch.float64) * 1000 / steps
-    if betas.max() >= 1:
-        raise ValueError(f"steps={steps} makes beta {betas.max():.2f}; more steps are needed")
-    return torch.cat([torch.ones(1), (1 - betas).cumprod(0)]).float()
-
-
 def cosine_schedule(steps: int) -> Tensor:
     """ᾱ_t = f(t) / f(0), f(t) = cos²(π/2 · (t/steps + s) / (1 + s)), s = 0.008, and β_t ≤ 0.999.
 

@@ -4,7 +4,6 @@ Some ten seconds of one quiet core each; those on real sentences, in `real`, a q
 """
 
 import itertools
-import math
 
 import torch
 
@@ -273,16 +272,6 @@ def load_training_runs() -> list[dict]:
         run.config | run.result | {"curves": run.curves}
         for run in stored_runs("training_transformers", "small_training")
     ]
-
-
-def epochs_to(level: float, run: dict) -> float:
-    """Epochs until a run's held-out BLEU first reached `level`, on a line between measurements."""
-    before = 0.0
-    for epoch, (_, bleu) in enumerate(run["curves"]["bleu"]):
-        if bleu >= level:
-            return epoch + (level - before) / (bleu - before)
-        before = bleu
-    return math.inf
 
 
 def found(runs: list[dict], **chosen) -> list[dict]:
