@@ -1,6 +1,7 @@
 """The commands a stranger types first: what they say when something is missing, and that Lab opens on *Start here*."""
 
 import ast
+import importlib.util
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import urllib.request
 import pytest
 
 from course_utils.files import ROOT
+from course_utils.studio import __main__ as studio
 from course_utils.studio import kernel, lab, manifest
 
 # The environment: bootstrap.py and the Makefile ---------------------------------------------------------------------
@@ -158,6 +160,22 @@ def test_help_names_every_target(clone):
     makefile = (ROOT / "Makefile").read_text()
     targets = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split()
     assert re.findall(r"^make (\w+)", run_make(clone).stdout, re.MULTILINE) == targets
+
+
+def test_every_command_that_a_text_names_is_there():
+    texts = [ROOT / "Makefile", ROOT / ".ci" / "run", *ROOT.glob("*.*")]
+    for folder in ("benchmarks", "course_utils", "data", "notebooks/source", "tests", "tools"):
+        texts += [
+            path for end in ("md", "toml", "py") for path in (ROOT / folder).rglob(f"*.{end}")
+        ]
+    told = "\n".join(path.read_text(encoding="utf-8") for path in texts if path.is_file())
+    targets = re.search(r"^\.PHONY: (.*)$", told, re.MULTILINE)[1].split()
+    assert set(re.findall(r"(?:`|^ *)make ([a-z]+)", told, re.MULTILINE)) <= set(targets)
+    modules = set(re.findall(r"-m ((?:course_utils|benchmarks|tests)[\w.]*\w)", told))
+    assert modules and all(importlib.util.find_spec(module) for module in modules)
+    commands = " ".join(line.split("  ")[0] for line in studio.__doc__.splitlines())
+    named = set(re.findall(r"-m course_utils\.studio ([a-z]+)", told))
+    assert named <= set(re.findall(r"[a-z]+", commands))
 
 
 def test_every_dependency_is_pinned_and_listed_once():
