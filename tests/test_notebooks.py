@@ -19,7 +19,6 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 import course_utils as cu
 from course_utils.files import ROOT
-from course_utils.lessons.start_here.course_map import course_map
 from course_utils.studio import StudioError, handout, manifest, notebooks, rules, vary
 from course_utils.studio.__main__ import main
 from course_utils.studio.manifest import Chapter
@@ -585,13 +584,13 @@ def test_committed_notebooks_are_clean(chapter):
     assert clean == notebook
 
 
-OF_THE_COURSE = {"quiz", "recall", "predict", "course_map", "ways"}
+OF_THE_COURSE = {"quiz", "recall", "predict", "course_map"}
 """They show what stands elsewhere or beside them, and compute nothing: no kernel is needed to see it."""
 
 
 def _shown_by(code: str):
     """What a cell shows that is one call of `OF_THE_COURSE`; None for any other."""
-    names = {"cu": cu, "course_map": course_map, "ways": ways}
+    names = {"cu": cu, "course_map": course_map}
     match ast.parse(code).body:
         case [ast.Expr(ast.Call(ast.Attribute(ast.Name("cu"), name) | ast.Name(name)) as call)] if (
             name in OF_THE_COURSE

@@ -7,6 +7,8 @@ Chapters are counted from 0, as their file names are: ``chapter[2].part`` is a l
 
 import difflib
 import graphlib
+import json
+import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -85,6 +87,16 @@ class Chapter:
         except (OSError, pairs.UnreadableError):
             return 0
 
+    @cached_property
+    def question(self) -> str:
+        """What the chapter asks: the first bold words of its text that end in a question mark; or nothing."""
+        try:
+            cells = json.loads(self.ipynb.read_text(encoding="utf-8"))["cells"]
+        except (OSError, ValueError):
+            return ""
+        asked = re.search(r"\*\*([^*]+\?)\*\*", "".join(cells[0]["source"]) if cells else "")
+        return " ".join(asked[1].split()) if asked else ""
+
     def pages(self) -> "Iterator[Chapter]":
         """The chapter, and its further page after it."""
         yield self
@@ -106,12 +118,10 @@ class Way:
     Attributes:
         title: what the reader is after.
         to: the stems of the chapters that it leads to.
-        planned: titles of chapters on it that are not written yet.
     """
 
     title: str
     to: tuple[str, ...]
-    planned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -181,7 +191,7 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
         ),
         parts=tuple(part["title"] for part in table.get("part", ())),
         ways=tuple(
-            Way(way["title"], tuple(way["to"]), tuple(way.get("planned", ())))
+            Way(way["title"], tuple(way["to"]))
             for way in table.get("way", ())
         ),
         path=path,
@@ -252,7 +262,6 @@ APPENDIX = {
 WAY = {
     "title": TEXT,
     "to": TEXTS | {"description": "a list of notebooks"},
-    "planned": TEXTS | {"description": "titles of chapters that are not written yet"},
 }
 SCHEMA = _table(
     {
@@ -364,16 +373,11 @@ def _check_prerequisites(path: Path, chapters: tuple[Chapter, ...]) -> None:
 
 def _check_ways(path: Path, course: Manifest) -> None:
     stems = [chapter.notebook for chapter in course.chapters]
-    titles = [chapter.title for chapter in course.chapters]
     for place, way in enumerate(course.ways):
         for stem in way.to:
             if stem not in stems:
                 problem = f"no chapter is called {stem!r}"
                 _fail(path, f"way[{place}].to", problem, _suggest(stem, stems))
-        for title in way.planned:
-            if title in titles:
-                problem = f"{title!r} is written"
-                _fail(path, f"way[{place}].planned", problem, "Remove it there")
 
 
 def _check_files(path: Path, course: Manifest) -> None:

@@ -35,10 +35,9 @@ import pandas as pd
 import torch
 
 import course_utils as cu
-from course_utils.lessons.start_here.course_map import course_map
 from course_utils.lessons.start_here.shapes import shapes
 from course_utils.lessons.start_here.translation import translate
-from course_utils.studio.tables import ways
+from course_utils.studio.course_map import course_map
 
 cu.seed_everything(0)
 
@@ -604,17 +603,14 @@ cu.quiz("start_here", "ratio")
 #
 # *Section 6 of 6*
 #
-# An arrow on the map means: first this, then that.
+# A line is a part of the course, a station a chapter.
 # You need not do it all.
-# The three ways below it lead to GPT, to images, or to kernels, which make weights from distances (not the Python behind the page).
+# The three ways below the map lead to GPT, to images, or to kernels, which make weights from distances (not the Python behind the page).
 # Each holds all that it needs, so the first two are long.
 # Hours are estimates, exercises included.
 
-# %%
-course_map()
-
 # %% tags=["nbval-ignore-output"]
-ways()
+course_map()
 
 # %% [markdown]
 # ### If something goes wrong
