@@ -21,8 +21,8 @@ import course_utils as cu
 from course_utils.files import ROOT
 from course_utils.studio import StudioError, handout, manifest, notebooks, rules, vary
 from course_utils.studio.__main__ import main
+from course_utils.studio.course_map import course_map
 from course_utils.studio.manifest import Chapter
-from course_utils.studio.tables import ways
 
 COURSE = manifest.load(files=False)
 CHAPTERS = COURSE.notebooks

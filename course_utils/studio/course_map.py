@@ -73,8 +73,7 @@ class CourseMap:
             for i, (title, chapters) in enumerate(self.ways.items())
         )
         lines = "".join(
-            self._line(part, color)
-            for part, color in zip(self.course.parts, LINES, strict=False)
+            self._line(part, color) for part, color in zip(self.course.parts, LINES, strict=False)
         )
         return (
             f'<nav class="cu-map" aria-label="Map of the course"><style>{_style()}</style>'
@@ -87,7 +86,9 @@ class CourseMap:
         return f'<li style="--line: var(--cu-{color})"><strong>{escape(part)}</strong><ol>{stations}</ol></li>'
 
     def _station(self, chapter: Chapter) -> str:
-        on = " ".join(str(i) for i, chapters in enumerate(self.ways.values()) if chapter in chapters)
+        on = " ".join(
+            str(i) for i, chapters in enumerate(self.ways.values()) if chapter in chapters
+        )
         needs = " ".join(sorted(stem.partition("_")[0] for stem in chapter.prerequisites))
         page, *further = chapter.pages()
         side = "".join(

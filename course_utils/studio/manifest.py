@@ -190,10 +190,7 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
             Chapter(**entry, kind="appendix", root=root) for entry in table.get("appendix", ())
         ),
         parts=tuple(part["title"] for part in table.get("part", ())),
-        ways=tuple(
-            Way(way["title"], tuple(way["to"]))
-            for way in table.get("way", ())
-        ),
+        ways=tuple(Way(way["title"], tuple(way["to"])) for way in table.get("way", ())),
         path=path,
     )
     _check_names(path, course)

@@ -8,6 +8,7 @@ from course_utils.files import atomic_write
 if TYPE_CHECKING:
     from course_utils.studio.manifest import Chapter, Manifest
 
+
 def chapter_table(manifest: "Manifest") -> str:
     """The notebooks as a Markdown table, with links that start at the repository's root."""
     rows = ["| | Chapter | Minutes | Needs | GPU |", "|---|---|---|---|---|"]

@@ -1,4 +1,4 @@
-"""What a network guesses behind the noise, told the class or not."""
+"""Noise becomes clothes step by step; and what a network guesses behind the noise, told the class or not."""
 
 import functools
 from collections.abc import Callable
@@ -9,14 +9,45 @@ from torch import Tensor
 from course_utils.figures import subplots
 from course_utils.kit.explorer import Choice, Explorer, Slider
 from course_utils.kit.live import load_model
+from course_utils.lessons.diffusion.stepping import path
 from course_utils.lessons.diffusion.training import clothes, diffusion
 from course_utils.models.diffusion import UNet
 
-__all__ = ["guesses"]
+__all__ = ["from_noise", "guesses"]
 
 NAMES = {"ankle boot": 9, "bag": 8, "sandal": 5, "coat": 4}
 STEPS = (20, 60, 100, 140, 170, 190, 200)
 UNTOLD = 10
+
+
+def from_noise() -> Explorer:
+    """Ten pictures, a class each, on their way from noise to clothes."""
+    steps = Slider(tuple(range(200, -1, -20)), 200, label="Step")
+    return Explorer("from_noise", FromNoise, {"t": steps})
+
+
+class FromNoise:
+    """Two rows of five pictures; the network is the stored one."""
+
+    def __init__(self):
+        self.ways = path(_stored(), torch.arange(10), range(200, -1, -20)).clamp(-1, 1)
+        self.picture, axes = subplots(2, 5, alt="Noise becomes clothes", width=6.0, height=2.5)
+        self.images = [
+            ax.imshow(torch.zeros(14, 14), cmap="gray", vmin=-1, vmax=1) for ax in axes.flat
+        ]
+        for ax in axes.flat:
+            ax.axis("off")
+
+    def draw(self, t: int) -> str:
+        """The ten pictures at step t."""
+        pictures = self.ways[(200 - t) // 20, :, 0]
+        for image, picture in zip(self.images, pictures, strict=True):
+            image.set_data(picture)
+        return f"Ten pictures of 14 by 14 pixels at step {t} of 200: {_look(t)}."
+
+
+def _look(t: int) -> str:
+    return "noise" if t > 150 else "outlines in noise" if t else "clothes"
 
 
 def guesses(network: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None) -> Explorer:

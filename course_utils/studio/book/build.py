@@ -14,13 +14,13 @@ from filelock import FileLock
 from nbformat import NotebookNode
 
 from course_utils.figures.style import fonts_css, tokens_css
-from course_utils.kit.live import translator
 from course_utils.studio import StudioError
 from course_utils.studio.book import links, pages
 from course_utils.studio.book.cards import question
 from course_utils.studio.book.check import check
+from course_utils.studio.book.cover import cover, toys
 from course_utils.studio.book.explorers import with_pages
-from course_utils.studio.book.live import FOLDER, scripts, with_widgets
+from course_utils.studio.book.live import scripts, with_widgets
 from course_utils.studio.book.transforms import PictureError, Places, for_the_book, lead
 from course_utils.studio.manifest import Chapter, Manifest
 
@@ -72,8 +72,7 @@ def _build(course: Manifest, out: Path) -> Path:
     texts["_static/course_fonts.css"] = fonts_css()
     # A course that shows live models shows one on its cover, too.
     alive = any("cu-live" in text for text in texts.values())
-    shown = translator().page(FOLDER) if alive else ""
-    texts[f"{pages.COVER}.md"] = pages.cover(course, shown)
+    texts[f"{pages.COVER}.md"] = cover(course, toys(out / "explorers") if alive else {})
     if any(_differs(source / name, texts[name]) for name in texts if name[0] == "_"):
         _forget(out)  # other pages, another look: nothing of the last book is right
     for name, text in texts.items():

@@ -1,10 +1,9 @@
-"""The sources of the book beside its chapters: configuration, contents, cover and bibliography, each as text."""
+"""The sources of the book beside its chapters: configuration, contents and bibliography, each as text."""
 
 from pathlib import Path
 
 import yaml
 
-from course_utils.studio import tables
 from course_utils.studio.manifest import Chapter, Manifest
 
 STATIC = Path(__file__).with_name("static")
@@ -23,16 +22,6 @@ COVER, BIBLIOGRAPHY = "index", "bibliography"
 TEXTS = ("moved",)  # pages after the notebooks that stand beside them, as Markdown
 BACK = (*TEXTS, BIBLIOGRAPHY)
 REFERENCES = "references.bib"
-TRY_IT = """
-## Try it
-
-This translator was trained by the code of the course. It answers here, in your browser. Choose a map, then a number in
-the table: it shows how it was computed.
-
-````{{raw}} html
-{live}
-````
-"""
 BIBLIOGRAPHY_PAGE = """# Bibliography
 
 ```{bibliography}
@@ -134,45 +123,6 @@ def configuration(course: Manifest) -> str:
 
 def _yaml(value: dict) -> str:
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
-
-
-def cover(course: Manifest, live: str = "") -> str:
-    """The first page: what the course is, its chapters, the ways through them, and how to run it.
-
-    `live`: HTML of a live model that answers there; without it the page shows none.
-    """
-    try_it = TRY_IT.format(live=live) if live else ""
-    table = tables.chapter_table(course).replace("](notebooks/", "](")
-    clone = f"git clone {course.repository}\n" if course.repository else ""
-    return f"""# {course.title}
-
-A course that you step through. Each chapter builds its idea from a few lines of code, proves every
-claim with a number that a cell computes, and lets you move the numbers yourself: the sliders on
-these pages work as they stand, without Python and without a network.
-{try_it}
-## Chapters
-
-{table}
-
-Minutes are estimates, and include the exercises. Each chapter ends with a quiz in which every answer explains
-itself, and with references, which the [bibliography]({BIBLIOGRAPHY}.md) gathers.
-
-## Ways through
-
-{tables.Ways(course)._repr_markdown_()}
-
-A way holds the chapters that it leads to, and all that these need.
-
-## Run it yourself
-
-In the book you read and explore; in JupyterLab you change the code and solve the exercises, and are
-told at once whether your solution is right. You need Python 3.11 or newer and the folder of the course:
-
-```bash
-{clone}make lab     # an environment is made, and JupyterLab opens on its start page
-make book    # makes these pages
-```
-"""
 
 
 def text(course: Manifest, name: str) -> str:

@@ -1,0 +1,86 @@
+"""The first page of the book: a question, a live model that answers it, four more to play with, and the map."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from course_utils.kit import live
+from course_utils.studio.book.explorers import page
+from course_utils.studio.book.live import FOLDER
+from course_utils.studio.course_map import CourseMap
+from course_utils.studio.manifest import Manifest
+
+HTML = "````{{raw}} html\n{}\n````\n"
+TILES = {  # slug of the chapter that tells about it → what stands over the tile
+    "queries_keys_values": "Ask for an animal that is not in the table: drag the cross.",
+    "gpt": "A small GPT goes on with a sentence.",
+    "vision_transformers": "Draw a garment, or choose one: a vision transformer names it.",
+    "diffusion": "Noise becomes clothes: move the slider to the right.",
+}
+
+
+def toys(explorers: Path) -> dict[str, str]:
+    """The live models of the cover, as HTML: slug → the tile's; "" → what answers the question.
+
+    Args:
+        explorers: the folder in which pages of explorers are kept.
+    """
+    return {
+        "": live.translator(compact=True).page(FOLDER),
+        "queries_keys_values": live.look_up().page(FOLDER),
+        "gpt": live.gpt().page(FOLDER),
+        "vision_transformers": live.vit().page(FOLDER),
+        "diffusion": page("from_noise", {}, explorers),
+    }
+
+
+def cover(course: Manifest, toys: Mapping[str, str]) -> str:
+    """The page in MyST. Without `toys` it is the title, the map, and how to run the course.
+
+    Args:
+        course: its chapters and ways make the map.
+        toys: as `toys` gives them.
+    """
+    shown = re.sub(r'(?<=href=")([^"]+)\.ipynb', r"\1.html", CourseMap(course)._repr_html_())
+    clone = f"git clone {course.repository}\n" if course.repository else ""
+    count = len(course.chapters)
+    head = f"# {course.title}\n"
+    if toys:
+        head = f"""# When it says a word, where does it look?
+
+A small translator runs in this page.
+Cross out a word that it looks at, and it says something else.
+
+{HTML.format(toys[""])}
+**{course.title}**: {count} chapters, each built from a few lines of code that you run, change and take apart.
+No account, no server: what answers here is computed by your browser.
+
+## Four more to play with
+
+{HTML.format(_tiles(course, toys))}"""
+    return f"""{head}
+## The map
+
+{HTML.format(shown)}
+## Run it yourself
+
+In the book you read and play; in JupyterLab you change the code and solve the exercises, and are told at once whether
+your solution is right. You need Python 3.11 or newer and the folder of the course:
+
+```bash
+{clone}make lab     # an environment is made, and JupyterLab opens on its start page
+make book    # makes these pages
+```
+"""
+
+
+def _tiles(course: Manifest, toys: Mapping[str, str]) -> str:
+    tiles = ""
+    for chapter in course.chapters:
+        if chapter.slug in TILES:
+            link = f'<a href="{chapter.notebook}.html">{chapter.number} · {chapter.title}</a>'
+            tiles += (
+                f'<section class="cu-tile" aria-label="{chapter.title}"><p>{TILES[chapter.slug]}</p>'
+                f"{toys[chapter.slug]}<p>{link}</p></section>"
+            )
+    return f'<div class="cu-tiles">{tiles}</div>'
