@@ -23,6 +23,16 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 
+QUESTION = re.compile(r"\*\*([^*]+\?)\*\*[ \n]?")
+"""The question of a chapter: the first bold words of its text that end so."""
+
+
+def asked(text: str) -> str:
+    """What a chapter's first text asks, in Markdown; empty if it asks nothing."""
+    found = QUESTION.search(text)
+    return " ".join(found[1].split()) if found else ""
+
+
 class ManifestError(StudioError):
     """A mistake in ``book.toml``: which file, which key, and the remedy."""
 
@@ -89,13 +99,12 @@ class Chapter:
 
     @cached_property
     def question(self) -> str:
-        """What the chapter asks: the first bold words of its text that end in a question mark; or nothing."""
+        """What the chapter asks at its start; empty if it asks nothing, or is not there."""
         try:
-            cells = json.loads(self.ipynb.read_text(encoding="utf-8"))["cells"]
-        except (OSError, ValueError):
+            first = json.loads(self.ipynb.read_text(encoding="utf-8"))["cells"][0]
+        except (OSError, ValueError, IndexError):
             return ""
-        asked = re.search(r"\*\*([^*]+\?)\*\*", "".join(cells[0]["source"]) if cells else "")
-        return " ".join(asked[1].split()) if asked else ""
+        return asked("".join(first["source"]))
 
     def pages(self) -> "Iterator[Chapter]":
         """The chapter, and its further page after it."""

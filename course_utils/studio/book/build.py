@@ -16,7 +16,6 @@ from nbformat import NotebookNode
 from course_utils.figures.style import fonts_css, tokens_css
 from course_utils.studio import StudioError
 from course_utils.studio.book import links, pages
-from course_utils.studio.book.cards import question
 from course_utils.studio.book.check import check
 from course_utils.studio.book.cover import cover, toys
 from course_utils.studio.book.explorers import with_pages
@@ -115,7 +114,7 @@ def _chapter(course: Manifest, chapter: Chapter, places: Places, folder: Path) -
             f"{chapter.notebook}: cell {never[0]} was never executed; make notebooks CHAPTER={chapter.number}"
         )
     following = dict(pairwise(course.chapters)).get(chapter)
-    asks = question(nbformat.read(following.ipynb, as_version=4)) if following else ""
+    asks = following.question if following else ""
     try:
         shown = with_widgets(with_pages(notebook, folder))
         return for_the_book(shown, places, course.repository, chapter, following, asks)

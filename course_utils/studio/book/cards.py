@@ -10,7 +10,7 @@ from nbformat.v4 import new_markdown_cell
 from course_utils.kit.collection import checks
 from course_utils.kit.words import marked
 from course_utils.studio.book.calm import level, raw, tags
-from course_utils.studio.manifest import Chapter
+from course_utils.studio.manifest import QUESTION, Chapter, asked
 from course_utils.studio.page import EFFORT, EXERCISE
 
 # Exercises -------------------------------------------------------------------------------------
@@ -90,14 +90,6 @@ def _passes(name: str) -> str:
 
 # The head --------------------------------------------------------------------------------------
 
-QUESTION = re.compile(r"\*\*([^*]+\?)\*\*[ \n]?")
-
-
-def question(notebook: NotebookNode) -> str:
-    """What a chapter asks at its start, in Markdown; empty if it asks nothing."""
-    found = QUESTION.search(notebook.cells[0].source)
-    return " ".join(found[1].split()) if found else ""
-
 
 def with_head(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
     """Number, title, question and one thing to look at; all that prepares is folded into a line."""
@@ -105,7 +97,7 @@ def with_head(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
     first, *rest = notebook.cells
     title, _, text = first.source.partition("\n")
     goals, needs, told = _sorted(QUESTION.sub("", text, count=1))
-    asks = question(notebook)
+    asks = asked(first.source)
     opening, rest = _opening(rest)
     prepare = {"goals": goals, "needs": needs}
     folded = [new_markdown_cell(part) for part in prepare.values() if part]

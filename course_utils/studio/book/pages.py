@@ -104,6 +104,7 @@ def configuration(course: Manifest) -> str:
                     "extensions": EXTENSIONS,
                     "html_context": {"default_mode": "auto"},
                     "html_show_copyright": False,
+                    "html_sidebars": {COVER: []},
                     "html_theme_options": {
                         "logo": {"text": course.title, "alt_text": "Home"},
                         "navbar_persistent": [],  # the sidebar has the search already
