@@ -56,9 +56,7 @@ def test_a_reader_is_told_the_condition_in_one_line_and_goes_on(reader, capsys):
     ("run", "detail"),
     [
         (lambda: bool(torch.ones(3)), "RuntimeError: Boolean value of Tensor"),
-        (lambda: torch.ones(2) @ torch.ones(3), "RuntimeError: "),
         (lambda: 1 / 0, "ZeroDivisionError: division by zero"),
-        (lambda: torch.ones(0)[0], "IndexError: "),
     ],
 )
 def test_any_exception_inside_is_said_too(reader, capsys, run, detail):
@@ -102,14 +100,9 @@ def test_a_claim_about_other_numbers_is_silent_and_never_counts_as_held(monkeypa
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.fixture
-def shell():
-    """IPython in this process, and none of it for the tests after this one."""
-    yield InteractiveShell.instance()
-    InteractiveShell.clear_instance()
-
-
-def test_in_a_notebook_the_line_of_the_cell_is_shown(reader, capsys, shell):
+def test_in_a_notebook_the_line_of_the_cell_is_shown(reader, capsys, request):
+    request.addfinalizer(InteractiveShell.clear_instance)
+    shell = InteractiveShell.instance()
     cell = (
         "import course_utils as cu\n"
         "scores = [1, 2]\n"
@@ -167,19 +160,6 @@ def test_equal_to_pytorch_in_outputs_and_gradients(strict, capsys):
     assert capsys.readouterr().out == "equal to PyTorch: outputs and 3 gradients, to 1e-6\n" * 2
 
 
-def test_modules_are_compared_in_their_parameters_too(strict, capsys):
-    mine, theirs = (
-        nn.Sequential(nn.Linear(3, 4), nn.Tanh()),
-        nn.Sequential(nn.Linear(3, 4), nn.Tanh()),
-    )
-    theirs.load_state_dict(mine.state_dict())
-    x = torch.randn(5, 3)
-    cu.equal(mine, theirs, x)
-    assert capsys.readouterr().out == "equal to PyTorch: outputs and 3 gradients, to 1e-6\n"
-    assert x.grad is None and mine[0].weight.grad is None
-    assert mine[0].weight.dtype == torch.float32
-
-
 class Remembers(nn.Linear):
     """As learners write it: what was computed is kept, so that the module cannot be copied."""
 
@@ -188,7 +168,7 @@ class Remembers(nn.Linear):
         return self.last
 
 
-def test_a_module_that_cannot_be_copied_is_compared_and_keeps_its_weights(strict, capsys):
+def test_a_module_is_compared_in_its_parameters_too_and_keeps_its_weights(strict, capsys):
     mine, theirs = Remembers(3, 2), nn.Linear(3, 2)
     theirs.load_state_dict(mine.state_dict())
     x = torch.randn(4, 3)
@@ -197,8 +177,8 @@ def test_a_module_that_cannot_be_copied_is_compared_and_keeps_its_weights(strict
     for _ in range(2):
         cu.equal(mine, theirs, x)
     assert capsys.readouterr().out == "equal to PyTorch: outputs and 3 gradients, to 1e-6\n" * 2
-    assert torch.equal(mine.weight, before)
-    assert isinstance(mine.weight, nn.Parameter)
+    assert torch.equal(mine.weight, before) and isinstance(mine.weight, nn.Parameter)
+    assert x.grad is None and mine.weight.grad is None
 
 
 def test_what_is_not_differentiable_is_compared_in_its_outputs(strict, capsys):
@@ -236,12 +216,10 @@ def test_equal_outputs_with_another_gradient_are_noticed(reader, capsys):
     ("mine", "found"),
     [
         (lambda x: None, "yours gives nothing back"),
-        (lambda x: ..., "yours gives nothing back"),
         (lambda x: [], "yours gives nothing back"),
         (lambda x: x.T, "the output has shape (3, 2), PyTorch's (2, 3)"),
         (lambda x: (x, x), "yours gives 2 tensors, PyTorch 1"),
         (lambda x: "x", "yours stops with TypeError: tensors are expected, not str"),
-        (lambda x: x @ x, "yours stops with RuntimeError"),
         (lambda x: x.add_(1), "yours stops with RuntimeError: a leaf Variable"),
         (lambda x: x * float("nan"), "the output is off by inf at [0, 0] (yours nan, PyTorch 1)"),
     ],
@@ -253,9 +231,7 @@ def test_what_cannot_be_compared_stops_nobody(reader, capsys, mine, found):
 
 def test_other_weights_are_the_first_reason_to_look_for(reader, capsys):
     cu.equal(nn.Linear(2, 2), nn.Linear(2, 2), torch.ones(1, 2))
-    assert (
-        "Their weights differ (weight): load one's into the other first" in capsys.readouterr().out
-    )
+    assert "Their weights differ (weight): load one's into" in capsys.readouterr().out
 
 
 def test_rounding_of_single_precision_is_no_difference(strict, capsys):
