@@ -142,8 +142,8 @@ def test_large_maps_and_photos_are_pixels_and_too_large_pictures_too():
     photo = drawn(cu.show_images(torch.rand(1, 3, 8, 8), alt="Eight by eight"))
     (image,) = re.findall(r'href="data:image/png;base64,([^"]+)"', photo)
     assert Image.open(io.BytesIO(base64.b64decode(image))).size == (8, 8)
-    picture, ax = cu.subplots(alt="A thousand dots")
-    ax.scatter(*torch.rand(2, 1000), alpha=0.5)
+    picture, ax = cu.subplots(alt="Three thousand dots")
+    ax.scatter(*torch.rand(2, 3000), alpha=0.5)
     assert "data:image/png" in picture._repr_html_() and len(picture.svg()) > MAX_SVG
 
 

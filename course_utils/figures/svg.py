@@ -145,10 +145,11 @@ class _Pen(RendererBase):
                 look.append(f'stroke-linejoin="{gc.get_joinstyle()}"')
         elif rgbFace is None:
             return
-        simplify = path.should_simplify and rgbFace is None
-        data = _data(path, flipped, simplify)
-        if data:
-            self.elements.append((" ".join(filter(None, look)), f'<path d="{data}"/>'))
+        shape = _circle(path, flipped)
+        if not shape and (data := _data(path, flipped, path.should_simplify and rgbFace is None)):
+            shape = f'<path d="{data}"/>'
+        if shape:
+            self.elements.append((" ".join(filter(None, look)), shape))
 
     def draw_quad_mesh(self, gc, *mesh):
         gc.set_linewidth(0)  # edges over one another would be seen through the faces
@@ -235,9 +236,11 @@ class _Pen(RendererBase):
         if clip is not None and clip_transform is not None:
             data = _data(clip, clip_transform + self._flip, False)
         elif rectangle is not None:
-            with np.errstate(invalid="ignore"):
-                points = transform.transform(path.vertices)
-            low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+            points = transform.transform(path.vertices)
+            points = points[np.isfinite(points).all(axis=1)]
+            if not len(points):
+                return ""
+            low, high = points.min(axis=0), points.max(axis=0)
             left, right = rectangle.x0, rectangle.x1
             top, bottom = self.height - rectangle.y1, self.height - rectangle.y0
             if (low >= (left - 2, top - 2)).all() and (high <= (right + 2, bottom + 2)).all():
@@ -260,6 +263,21 @@ def _attributes(what: str, color: Any, gc: GraphicsContextBase) -> str:
     alpha = color[3] if len(color) == 4 and not gc.get_forced_alpha() else gc.get_alpha()
     opacity = f' {what}-opacity="{alpha:.2g}"' if alpha is not None and alpha < 0.995 else ""
     return f'{what}="{paint(color)}"{opacity}'
+
+
+def _circle(path: Path, transform: Transform) -> str:
+    """A dot, which as a path would be eight curves; "" for any other shape."""
+    codes = np.asarray(path.codes)
+    if (
+        codes.shape != np.asarray(Path.unit_circle().codes).shape
+        or (codes[1:-1] != Path.CURVE4).any()
+    ):
+        return ""
+    points = transform.transform(path.vertices)
+    (x, y), (width, height) = (points.max(0) + points.min(0)) / 2, np.ptp(points, axis=0)
+    if abs(width - height) > 0.01:
+        return ""
+    return f'<circle cx="{number(x)}" cy="{number(y)}" r="{number(width / 2)}"/>'
 
 
 def _data(path: Path, transform: Transform, simplify: bool) -> str:
