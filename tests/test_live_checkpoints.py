@@ -130,7 +130,7 @@ def test_an_address_of_a_checkpoint_keeps_what_was_written(browser, file):
     expect(part(page, "checkpoint")).to_contain_text("100 steps, perplexity")
     assert page.locator("[name=written]").input_value() == f"7 8 9|{PROMPT}"
     assert slider(page).get_attribute("aria-valuetext").startswith("100 steps")
-    expect(part(page, "text").locator("span")).to_have_count(1 + 3 + 3)
+    expect(part(page, "lines").locator("[data-word]")).to_have_count(1 + 3 + 3)
     page.close()
 
 

@@ -240,6 +240,8 @@ def test_every_number_of_a_text_is_explained(page, tmp_path, kind):
         part = opened.locator("[data-part=of]")
         expect(part).to_contain_text("Choose a number")
         if kind == "gpt":
+            opened.get_by_role("checkbox", name="Look closer").check()
+            opened.get_by_role("button", name="layer 1, head 0").click()
             opened.get_by_role("button", name="Begin again").click()
             for _ in range(3):
                 opened.get_by_role("button", name="One token").click()
@@ -257,8 +259,9 @@ def test_every_number_of_a_text_is_explained(page, tmp_path, kind):
         opened.get_by_role("radio", name="mask").check()
         masked = "comes later: its weight is 0" if kind == "gpt" else "Nothing is masked"
         expect(work).to_contain_text(masked)
-        opened.get_by_role("button", name="mean of all heads").click()
-        expect(part).to_contain_text("the mean of 8 heads")
+        mean = "mean of layer 1" if kind == "gpt" else "mean of all heads"
+        opened.get_by_role("button", name=mean).click()
+        expect(part).to_contain_text(f"the mean of {4 if kind == 'gpt' else 8} heads")
         opened.get_by_role("textbox").first.fill("go")
         expect(part).to_contain_text("Choose a number")  # there is no such place any more
 

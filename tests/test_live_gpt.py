@@ -14,6 +14,7 @@ import course_utils as cu
 from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import EOS
 from course_utils.decoding import next_token_probs, sample
+from course_utils.interventions import intervene
 from course_utils.kit.live.widget import Live
 from course_utils.lessons.gpt.training import evaluate
 
@@ -35,7 +36,9 @@ def test_the_widget_says_how_it_is_made_again():
     made = cu.live.gpt(PROMPT, TEMPERATURE, SEED)
     assert repr(made) == "live.gpt('she wants to', 0.7, 1)"
     html = made.form()
-    assert html.count("<svg") == 2 * 4 + 1
+    assert html.count("<svg") == 1 + 2 * 4 + 1, (
+        "arcs, and a small picture for each head and their mean"
+    )
     assert "Written: she wants to visit the museum ." in html
 
 
@@ -223,7 +226,7 @@ def test_temperature_and_top_k_act_on_the_logits_that_are_kept(page: Page, learn
         for item, token in zip(items, best, strict=True):
             expect(item.get_by_role("button")).to_have_text(subwords.tokens[token])
             shares = [100 * float(p) for p in (before[token], after[token])]
-            found = [int(text) for text in re.findall(r"\d+", item.locator("span").inner_text())]
+            found = [int(n) for n in re.findall(r"\d+", item.locator("span").last.inner_text())]
             assert abs(found[-1] - shares[1]) < 0.51 and abs(found[0] - shares[0]) < 0.51
     assert ids_of(page) == []
 
@@ -248,25 +251,53 @@ def test_one_token_a_chosen_one_and_back(page: Page, learned):
     assert part(page, "next").locator("button:enabled").count() == 0
     expect(slider).to_have_attribute("aria-valuetext", f"1 of {begun + 1}: <eos>")
     begin(page, "the dog")
-    assert ids_of_text(page) == ["<eos>", "the", "dog"]
+    assert ids_of_text(page) == ["■", "the", "dog"]
 
 
 def ids_of_text(page: Page) -> list[str]:
-    return part(page, "text").locator("span").all_inner_texts()
+    texts = part(page, "lines").locator("[data-word]").all_inner_texts()
+    return [text for text in texts if text != "…"]
 
 
-def test_the_row_of_a_map_colors_the_text(page: Page):
+def test_arcs_are_the_row_of_a_map_and_a_hover_chooses_its_token(page: Page):
+    page.get_by_role("checkbox", name="Look closer").check()
     page.get_by_role("button", name="layer 0, head 2").press("Enter")
-    slider = page.get_by_role("slider", name="Token")
-    slider.press("End")
     row = part(page, "table").locator("tr[aria-current] td").all_inner_texts()
-    spans = part(page, "text").locator("span").all()
-    shares = [float(s.evaluate("s => s.style.getPropertyValue('--w')")) for s in spans]
-    assert [round(100 * share) for share in shares][: len(row)] == list(map(int, row))
-    assert 99 - len(row) <= sum(map(int, row)) <= 101 + len(row)
-    spans[2].click()
-    expect(slider).to_have_js_property("value", "3")
-    expect(part(page, "text").locator("[aria-current]")).to_have_text("wants")
+    words = part(page, "lines").locator("[data-word]")
+    share = "word => Math.round(100 * word.style.getPropertyValue('--w'))"
+    shares = [word.evaluate(share) for word in words.all()]
+    now = words.evaluate_all("all => all.findIndex((word) => word.ariaCurrent)")
+    assert shares[:now] == [int(text) for text in row[:now]] and not any(shares[now:])
+    assert page.locator("svg.over .now > g").count() == sum(share >= 2 for share in shares)
+    words.nth(2).hover()
+    expect(page.get_by_role("slider", name="Token")).to_have_js_property("value", "2")
+    expect(words.nth(2)).to_have_attribute("aria-current", "true")
+
+
+def test_a_token_is_crossed_out_the_rest_is_written_anew_and_comes_back(page: Page, learned):
+    subwords, model = learned[0], network("gpt")
+    was = ids_of(page)
+    part(page, "lines").locator("[data-word='2']").click()
+    expect(part(page, "before")).to_have_text(
+        "without wants — before: she wants to visit the museum . undo"
+    )
+    expect(part(page, "status")).to_have_text("Written: she wants to choose his hat .")
+    ids = [EOS, *subwords.encode(PROMPT), *ids_of(page)]
+    with torch.no_grad(), intervene(model) as acts:
+        acts.knock_out("attention", queries=list(range(3, len(ids))), keys=2)
+        logits = model(torch.tensor([ids]))[0]
+    for step in (4, len(ids) - 1):  # the slider counts from 1
+        page.get_by_role("slider", name="Token").fill(str(step))
+        right = next_token_probs(logits[step - 1], temperature=0.7)
+        item = part(page, "next").locator("li").first
+        found = int(re.findall(r"\d+(?= %)", item.inner_text())[0])
+        assert abs(found - 100 * float(right.max())) < 0.51
+    address = page.evaluate("live_address.link(document.forms[0])")
+    assert "forbid=2" in address
+    part(page, "lines").locator("[data-word='1']").press("Escape")
+    assert ids_of(page) == was
+    page.goto(address)
+    expect(part(page, "status")).to_have_text("Written: she wants to choose his hat .")
 
 
 def test_without_a_wish_for_calm_it_writes_token_by_token(browser, file):
@@ -308,13 +339,13 @@ def test_its_state_stands_in_the_controls(page: Page):
     put = "(node, text) => { node.value = text; node.dispatchEvent(new Event('input', { bubbles: true })); }"
     held = written.input_value()
     begin(page, "the dog")
-    assert ids_of_text(page) == ["<eos>", "the", "dog"]
+    assert ids_of_text(page) == ["■", "the", "dog"]
     begin(page, PROMPT)
     written.evaluate(put, held)
     expect(part(page, "status")).to_have_text("Written: she wants to visit the museum .")
     for nonsense in (f"x 1e9 -4 0.5|{PROMPT}", "7 8|another", "|||", ""):
         written.evaluate(put, nonsense)
-        assert ids_of_text(page)[:4] == ["<eos>", "she", "wants", "to"]
+        assert ids_of_text(page)[:4] == ["■", "she", "wants", "to"]
         assert len(ids_of_text(page)) == 4
 
 
@@ -324,7 +355,7 @@ def test_its_state_stands_in_the_controls(page: Page):
 def test_a_screen_reader_finds_names_and_roles(page: Page):
     form = page.locator("form")
     expect(form).to_have_attribute("aria-label", "Live GPT")
-    expect(form.get_by_role("group", name="Maps by layer and head")).to_be_visible()
+    expect(form.get_by_role("group", name="Heads")).to_be_visible()
     for name in ("Temperature", "Token"):
         expect(form.get_by_role("slider", name=name)).to_be_visible()
     assert form.locator("svg:not([aria-hidden=true])").count() == 0

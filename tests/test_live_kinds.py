@@ -39,6 +39,8 @@ def explained(page: Page) -> None:
 def gpt(page: Page) -> None:
     page.get_by_role("textbox", name="Beginning").fill("the old wuman is sleeping behind the")
     page.get_by_role("button", name="Write", exact=True).click()
+    page.locator("[data-word]").nth(3).click()
+    page.get_by_role("button", name="layer 1, head 3").click()
     explained(page)
 
 

@@ -60,6 +60,7 @@ TASKS = {
         lambda page: page.get_by_role("combobox", name="Top k").select_option("3"),
         gpt_writes_from_another_seed,
         lambda page: button(page, "layer 0, head 2"),
+        lambda page: [page.locator("[data-word='2']").press("Space"), button(page, "Write")],
         above_the_diagonal,
         lambda page: operation(page, "merge"),
     ],

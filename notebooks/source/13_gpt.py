@@ -669,11 +669,12 @@ print(f"of 200 others, {len(set(many) - known)} different ones were not read")
 # Text that sounds right is no proof of much more than counting.
 #
 # The live GPT is our class after 1,200 steps, stored.
-# Bars: what a token is drawn from; lines: the softmax alone.
+# Bars: what a token is drawn from; ticks: the softmax alone.
 # Write with the temperature at both ends, then with top-k.
 # What does top-k repair?
 # *Trained for* goes back in its training.
 # After 100 steps the same seed writes *she wants to listen to him .*; before the first step all maps are nearly even, and pieces of words fill the window.
+# Press *wants*: no later token may look at it, and the same seed writes *she wants to choose his hat .*
 #
 # Below it a smaller one, of letters, has learned nothing yet.
 # Put **a text of your own** there and press *Learn*: your browser computes the gradients.

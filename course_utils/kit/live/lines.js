@@ -43,12 +43,13 @@ globalThis.live_lines = (() => {
   }
 
   const faint = (text) => (/^([.,!?;:…]|<\w+>)$/.test(text) ? "faint" : "");
-  const shown = (text) => (text === "<eos>" ? '<span aria-label="the end" role="img">■</span>' : safe(text));
+  const END = "␣"; // of a word, in its last piece
+  const shown = (text) => (text === "<eos>" ? '<span aria-label="the end" role="img">■</span>' : safe(text.replace(END, "")));
 
-  function wordHTML(room, { text, sorts = [], data, pressed, current, share, title }, i) {
+  function wordHTML(room, { text, sorts = [], data, pressed, current, share, title, weight }, i) {
     const sort = [faint(text), ...sorts].filter(Boolean).join(" ");
-    return `<button type="button" ${OURS} ${data} style="--room: ${room.toFixed(2)}; --i: ${i}"` +
-      `${sort ? ` class="${sort}"` : ""}` +
+    return `<button type="button" ${OURS} ${data} style="--room: ${room.toFixed(2)}; --i: ${i}` +
+      `${weight === undefined ? "" : `; --w: ${percent(weight) / 100}`}"${sort ? ` class="${sort}"` : ""}` +
       `${pressed === undefined ? "" : ` aria-pressed="${pressed}"`}${current ? ' aria-current="true"' : ""}` +
       `${share ? ` data-share="${share}"` : ""}${title ? ` title="${title}"` : ""}>${shown(text)}</button>`;
   }
@@ -80,11 +81,33 @@ globalThis.live_lines = (() => {
       `${row(1, said)}</div>`;
   }
 
-  // A head as a small picture of its lines, or of what `path` draws instead.
-  function glyph(weights, path) {
+  // One row of tokens: arcs lead from the token `now` to those before it, by the weights of the token that was read last. A
+  // text that is too long for a line, or on a phone, has washes behind its tokens instead. tokens: [{ text, pressed, sorts }].
+  function arcs({ weights, now }, tokens, label) {
+    const rooms = tokens.map(({ text }) =>
+      roomOf(text.replace(END, "")) - (text.endsWith(END) || text.startsWith("<") ? 0.4 : 0.8));
+    const width = total(rooms) + 1;
+    const xs = middles(rooms, width).map((x) => EM * x);
+    const path = (i, j) => {
+      const high = HEIGHT - Math.min(HEIGHT, 20 + (xs[i] - xs[j]) / 3);
+      return `M${xs[j].toFixed(1)} ${HEIGHT}C${xs[j].toFixed(1)} ${high} ${xs[i].toFixed(1)} ${high} ${xs[i].toFixed(1)} ${HEIGHT}`;
+    };
+    const words = tokens.map((token, i) => wordHTML(rooms[i], {
+      ...token, data: `data-word="${i}" data-hover="${i}"`, current: i === now, weight: weights[i] ?? 0,
+      share: i < now && percent(weights[i]) > 1 ? percent(weights[i]) : "",
+    }, i));
+    const looks = { weights: tokens.map((_, i) => (i === now ? weights.slice(0, now) : [])), now, crossed: [] };
+    return `<div class="cu-arcs${width > WIDEST ? " cu-washes" : ""}" style="--width: ${width.toFixed(2)}">` +
+      `${drawing(looks, path, `class="over" viewBox="0 0 ${(EM * width).toFixed(1)} ${HEIGHT}"`)}` +
+      `<div role="group" class="cu-words" lang="en" aria-label="${label}">${words.join("")}</div></div>`;
+  }
+
+  // A head as a small picture of its lines: between two rows, or as arcs over one.
+  function glyph(weights, over) {
     const [rows, columns] = [weights.length, weights[0].length];
     const x = (place, count) => (2 + (50 * (place + 0.5)) / count).toFixed(1);
-    const line = path ?? ((i, j) => `M${x(j, columns)} 2L${x(i, rows)} 28`);
+    const arc = (a, b) => `M${b} 28Q${((Number(a) + Number(b)) / 2).toFixed(1)} ${(28 - 1.1 * (a - b)).toFixed(1)} ${a} 28`;
+    const line = (i, j) => (over ? arc(x(i, rows), x(j, columns)) : `M${x(j, columns)} 2L${x(i, rows)} 28`);
     const fifths = Array.from({ length: 6 }, () => "");
     weights.forEach((row, i) => row.forEach((weight, j) => (fifths[Math.round(5 * weight)] += line(i, j))));
     const paths = fifths.map((d, fifth) => (fifth && d ? `<path stroke-opacity="${fifth / 5}" d="${d}"></path>` : ""));
@@ -92,23 +115,27 @@ globalThis.live_lines = (() => {
   }
 
   // The mean of the last layer, then every head of every layer, each a button.
-  function heads(maps, chosen) {
+  function heads(maps, chosen, over = false) {
     const last = String(maps.length - 1);
     const button = (place, text) => `<button type="button" ${OURS} aria-pressed="${place === chosen}" ` +
-      `data-map="${place}">${glyph(mapAt(maps, place))}${text}</button>`;
+      `data-map="${place}">${glyph(mapAt(maps, place), over)}${text}</button>`;
     const each = maps.flatMap((layer, l) => layer.map((_, h) =>
       button(`${l}.${h}`, `<span class="cu-heard">${named(`${l}.${h}`)}</span><span aria-hidden="true">${l}.${h}</span>`)));
     return button(last, named(last)) + each.join("");
   }
 
-  // Bars: what is likely now, with a tick where it was before. items: [{ text, now, before }], before may be missing.
+  // Bars: what is likely now, with a tick where it was before. items: [{ text, now, before, choice }], before may be
+  // missing; with a choice the word is a button.
   function odds(items, language, current) {
     const most = Math.max(...items.flatMap(({ now, before = 0 }) => [now, before]));
     const end = [0.1, 0.25].find((each) => most <= each) ?? 1;
-    const lines = items.map(({ text, now, before = now }) => {
+    const isFree = (choice) => (choice === null ? 'disabled=""' : `data-choice="${choice}"`);
+    const name = (text, choice) => (choice === undefined ? `<span lang="${language}">${shown(text)}</span>`
+      : `<button type="button" ${OURS} ${isFree(choice)}>${safe(text)}</button>`);
+    const lines = items.map(({ text, now, before = now, choice }) => {
       const change = percent(before) === percent(now) ? "" : `${percent(before)} → `;
       const tick = change ? `<i style="--w: ${percent(before / end) / 100}"></i>` : "";
-      return `<li${text === current ? ' aria-current="true"' : ""}><span lang="${language}">${shown(text)}</span>` +
+      return `<li${text === current ? ' aria-current="true"' : ""}>${name(text, choice)}` +
         `<i style="--w: ${percent(now / end) / 100}">${tick}</i><span>${change}${percent(now)} %</span></li>`;
     });
     const scale = end < 1 ? `<p class="cu-live-note">A full bar is ${percent(end)} %.</p>` : "";
@@ -189,7 +216,7 @@ globalThis.live_lines = (() => {
     const at = ({ target }) => target.closest("button, [data-look]");
     const here = (event) => {
       clearTimeout(timer); // what a hand or a key does last, counts
-      act.now(Number(at(event).dataset.step));
+      act.now(Number(at(event).dataset.step ?? at(event).dataset.hover));
     };
     stops(stage);
     stage.addEventListener("click", (event) => {
@@ -204,7 +231,8 @@ globalThis.live_lines = (() => {
     });
     stage.addEventListener("pointerover", (event) => {
       clearTimeout(timer);
-      if (event.pointerType === "mouse" && at(event)?.dataset.step) timer = setTimeout(() => here(event), WAIT);
+      const { step, hover } = at(event)?.dataset ?? {};
+      if (event.pointerType === "mouse" && (step ?? hover)) timer = setTimeout(() => here(event), WAIT);
     });
     stage.addEventListener("pointerleave", () => clearTimeout(timer));
     stage.addEventListener("keydown", (event) => {
@@ -228,5 +256,5 @@ globalThis.live_lines = (() => {
     seen.observe(stage);
   }
 
-  return { rows, glyph, heads, odds, fresh, become, listen, appear };
+  return { rows, arcs, heads, odds, fresh, become, listen, appear };
 })();

@@ -1,9 +1,11 @@
-// A GPT: it writes token by token, from a seed, and shows what each token was drawn from and looked at.
+// A GPT: it writes token by token, from a seed, shows what each token was drawn from and looked at, and writes anew where
+// a token may not be looked at.
 (globalThis.live_widgets ??= {}).gpt = (() => {
   "use strict";
   const parts = globalThis.live_parts;
   const { OURS, dice, largest, mapAt, named, needMap, safe } = parts;
   const { headsOf, explain, listen, place } = globalThis.live_explain;
+  const { arcs, heads: glyphs, odds, fresh, become, listen: listenToLines, appear } = globalThis.live_lines;
   const SHOWN = 8; // candidates for the next token
   const PACE = 120; // milliseconds from token to token
   const EOS = 3;
@@ -36,18 +38,35 @@
 
   // HTML ----------------------------------------------------------------------------------------
 
-  const nameOf = (tokens, id) => (id === undefined ? "…" : tokens[id]);
-
-  function nextHTML(logits, tokens, { p, follows, free }) {
-    const before = probabilities(logits, 1, 0);
+  // before: what it was drawn from before tokens were crossed out; null where it has read another text since, and
+  // undefined where none is.
+  function nextHTML(logits, tokens, { p, follows, free, before }) {
+    const plain = before === undefined ? probabilities(logits, 1, 0) : before;
     const shown = largest(logits, SHOWN);
     if (follows !== undefined && !shown.includes(follows)) shown.push(follows);
-    const items = shown.map((id) => ({
-      text: tokens[id], choice: free ? id : null, before: before[id], after: p[id],
-    }));
+    const items = shown.map((id) => ({ text: tokens[id], choice: free ? id : null, now: p[id], before: plain?.[id] }));
     const said = follows === undefined ? "The next token" : `Here came <strong>${safe(tokens[follows])}</strong>. It`;
-    return `<p>${said} is drawn from (bars; the lines are the softmax alone):</p>${parts.choices(items, follows)}` +
+    const tick = before === undefined ? " (tick: the softmax alone)"
+      : before ? " (tick: before)" : ", having read another text than before";
+    return `<p>${said} is drawn from${tick}:</p>${odds(items, "en", tokens[follows])}` +
       `<p>The choice is as open as among ${openness(p).toFixed(1)} equally likely tokens.</p>`;
+  }
+
+  // The text, and what the token behind `step` looks at; crossed: places that no later token may look at.
+  function linesHTML(squares, map, all, tokens, { step, crossed, before }) {
+    const other = before ? fresh(all, before) : [];
+    const row = mapAt(squares, map)[step];
+    const texts = [...all.map((id) => tokens[id]), ...(all.length > step + 1 ? [] : ["…"])];
+    const words = texts.map((text, i) =>
+      ({ text, pressed: crossed.includes(i), sorts: [other.includes(i) && "fresh"] }));
+    return arcs({ weights: row, now: step + 1 }, words, "Text: press a token to cross it out");
+  }
+
+  function beforeHTML(all, tokens, { crossed, before }, decode) {
+    if (!crossed.length) return "";
+    const named = crossed.map((i) => `<em>${safe(tokens[all[i]].replace("␣", ""))}</em>`).join(", ");
+    const was = before.join() === all.join() ? "the same" : `before: <s>${safe(decode(before))}</s>`;
+    return `without ${named} — ${was} <button type="button" ${OURS} data-undo="">undo</button>`;
   }
 
   function tableHTML(squares, map, pieces, step) {
@@ -86,7 +105,7 @@
   }
 
   function html({ bundle, prompt, temperature, seed, subwords, begun, ids, squares, logits }) {
-    const [map, step, window] = ["1.0", begun.length - 1, bundle.config.max_len];
+    const [map, step, window] = [String(squares.length - 1), begun.length - 1, bundle.config.max_len];
     const pieces = ids.map((id) => subwords.tokens[id]);
     const read = pieces.slice(0, -1);
     const view = { p: probabilities(logits[step], temperature, 0), follows: ids[step + 1], free: true };
@@ -95,8 +114,8 @@
     const buttons = Object.entries(ACTS).map(([act, text]) =>
       `<button type="button" ${OURS} data-act="${act}">${text}</button>`);
     const limits = TOP_K.map((k) => `<option value="${k}">${k || "all"}</option>`);
-    return `<p>Begin a sentence. The stored GPT goes on here, in your browser.</p>
-${globalThis.live_tour.place()}
+    return `<p>Begin a sentence, and a small GPT goes on. The arcs lead from a token to those that it looks at. Press a token: \
+no later one may look at it any more.</p>
 <div class="cu-live-ask">
 <label class="cu-live-sentence"><span class="cu-live-label">Beginning</span> <input type="text" ${OURS} \
 name="prompt" maxlength="100" value="${safe(prompt)}" spellcheck="false" autocapitalize="off"></label>
@@ -113,7 +132,9 @@ data-part="temperature">${temperature.toFixed(1)}</output></label>
 ${globalThis.live_checkpoints.slider(bundle)}
 <p class="cu-live-unknown" data-part="unread"></p>
 <input type="hidden" name="written" value="${safe(written)}">
-<p class="cu-live-text" data-part="text">${parts.weighted(pieces, mapAt(squares, map)[step], step)}</p>
+<input type="hidden" name="forbid" value="">
+<div class="cu-live-stage" data-part="lines">${linesHTML(squares, map, ids, subwords.tokens, { step, crossed: [] })}</div>
+<p class="cu-live-before" data-part="before"></p>
 <p data-part="full"${ids.length > window ? "" : ' hidden=""'}>Its window of ${window} tokens is full.</p>
 <p class="cu-live-status" aria-live="polite" data-part="status">Written: ${safe(subwords.decode(ids))}</p>
 <label class="cu-live-step"><span class="cu-live-label">Token</span> <input type="range" ${OURS} \
@@ -121,13 +142,15 @@ name="step" min="1" max="${read.length}" value="${step + 1}" aria-valuetext="${n
 data-part="step">${name}</output></label>
 <div class="cu-live-next" data-part="next">${nextHTML(logits[step], subwords.tokens, view)}</div>
 <input type="hidden" name="map" value="${map}">
-<div class="cu-live-maps" role="group" aria-label="Maps by layer and head" data-part="maps">\
-${parts.gallery(squares, map)}</div>
+<div class="cu-live-heads" role="group" aria-label="Heads" data-part="maps">${glyphs(squares, map, true)}</div>
+<label class="cu-live-closer"><input type="checkbox" ${OURS} name="closer"> Look closer</label>
+<div class="cu-live-close">
+${globalThis.live_tour.place()}
 <div class="cu-live-table" role="region" aria-label="The chosen map" tabindex="0" ${OURS} data-part="table">\
 ${tableHTML(squares, map, read, step)}</div>
 ${place()}
-<p class="cu-live-note">The stronger the color behind a piece of the text, the larger its weight for the \
-marked token. This GPT has read \
+</div>
+<p class="cu-live-note">This GPT has read \
 the course's ${bundle.read.toLocaleString("en")} English sentences, with \
 ${subwords.words.length.toLocaleString("en")} different words, and \
 nothing else. On sentences that it has not read its perplexity is ${Math.exp(bundle.loss).toFixed(1)}. What it writes \
@@ -152,7 +175,7 @@ often makes no sense.</p>`;
     {
       title: "Token by token",
       text: "The network draws one token, reads the text with it, and draws the next. <eos> ends the text.",
-      mark: ".cu-live-examples, [data-part=text]",
+      mark: ".cu-live-examples, [data-part=lines]",
       open: BEGUN,
       task: "Press “One token” three times.",
       done: (form) => drawnIn(form) > 2,
@@ -183,7 +206,7 @@ often makes no sense.</p>`;
     },
     {
       title: "Top k",
-      text: "Only the k likeliest tokens may be drawn. The line below a bar is the probability before this limit.",
+      text: "Only the k likeliest tokens may be drawn. The tick at a bar is the probability before this limit.",
       mark: "[name=top_k], [data-part=next]",
       open: { temperature: "1", top_k: "0" },
       task: "Choose 3. Which tokens are left, and what is their sum?",
@@ -199,11 +222,19 @@ often makes no sense.</p>`;
     },
     {
       title: "What a token attends to",
-      text: "The color behind each piece of the text is its weight for the marked token, in the chosen map.",
-      mark: "[data-part=text], [data-part=maps]",
-      open: { map: "1.0" },
-      task: "Choose other maps. Is there one in which the token before gets most of the weight?",
-      done: ({ elements }) => elements.map.value !== "1.0",
+      text: "An arc is as wide as its weight, in the mean of the last layer or in the head that is chosen.",
+      mark: "[data-part=lines], [data-part=maps]",
+      open: { map: "1" },
+      task: "Choose other heads. Is there one in which the token before gets most of the weight?",
+      done: ({ elements }) => elements.map.value !== "1",
+    },
+    {
+      title: "Take a token away",
+      text: "No later token may look at one that is crossed out. The rest is written anew, with the same seed.",
+      mark: "[data-part=lines], [data-part=before]",
+      open: { ...BEGUN, ...PLAIN },
+      task: "Press the token wants, then “Write”.",
+      done: ({ elements }) => elements.forbid.value === "2" && drawnIn({ elements }) > 0,
     },
     {
       title: "No look ahead",
@@ -243,6 +274,8 @@ often makes no sense.</p>`;
     let timer = 0;
     let [reading, squares] = [null, null]; // of the chosen model
     let writer = field.checkpoint.value; // the model that wrote the text
+    let before = null; // the text that stood there before a token was crossed out, and what it was drawn from
+    let free = () => {}; // takes the ban from the model
     const names = () => reading.model.layers("layers").map((name) => `${name}.attention`);
 
     // The beginning as ids. `written` holds what was drawn, behind the beginning for which it was drawn.
@@ -273,16 +306,47 @@ often makes no sense.</p>`;
     // What a model has read is kept with it.
     function take(model) {
       if (!model) return false;
+      if (reading && model !== reading.model) free();
       if (!readings.has(model)) readings.set(model, new Reading(model));
       reading = readings.get(model);
       return true;
     }
 
-    // What the chosen model makes of the beginning, at once.
-    function rewrite() {
-      let all = begun();
+    // What the chosen model makes of a beginning, at once.
+    function rewrite(all = begun()) {
       while (!ended(all)) all = longer(all);
       field.written.value = `${all.slice(begun().length).join(" ")}|${field.prompt.value}`;
+      return all;
+    }
+
+    // Places that no later token may look at. Each still looks at itself, so a look is always left.
+    const crossed = () => [...new Set(field.forbid.value.split(",").filter(Boolean).map(Number))]
+      .filter((i) => Number.isInteger(i) && i >= 0 && i < text().length - 1);
+
+    // Forbids the looks; what comes after them is written anew. isWritten: a text is there already, from an address.
+    function forbid(isWritten) {
+      free();
+      reading.restart();
+      const keys = crossed();
+      if (!keys.length) {
+        if (before) field.written.value = before.written;
+        before = null;
+        return;
+      }
+      if (!before) {
+        const written = field.written.value;
+        const all = isWritten ? rewrite() : text();
+        reading.read(all.slice(0, window));
+        before = { written: isWritten ? field.written.value : written, all, logits: [...reading.logits] };
+        if (isWritten) field.written.value = written;
+        reading.restart();
+      }
+      const acts = globalThis.live_engine.intervene(reading.model);
+      for (const key of keys) {
+        acts.knockOut({ queries: parts.range(window - key - 1).map((i) => key + 1 + i), keys: key });
+      }
+      free = acts.end;
+      if (!isWritten) rewrite(text().slice(0, Math.max(begun().length, Math.min(...keys) + 1)));
     }
 
     // `changed`: the control that a reader moved; without it all is drawn. `filled`: those that an address filled.
@@ -297,8 +361,15 @@ often makes no sense.</p>`;
       if (!take(chosen(() => draw(changed, filled)))) return; // it is loaded, and then drawn
       const other = field.checkpoint.value !== writer; // the text is by another model
       writer = field.checkpoint.value;
+      if (changed === "prompt" || other) {
+        free();
+        before = null;
+        field.forbid.value = filled.includes("forbid") ? field.forbid.value : "";
+        if (changed === "prompt") reading.restart();
+      }
       if (other && !filled.includes("written")) rewrite();
-      const whole = [undefined, "prompt", "written", "checkpoint"].includes(changed) || !squares;
+      if (changed === "forbid" || changed === undefined) forbid(changed === undefined && filled.includes("written"));
+      const whole = [undefined, "prompt", "written", "checkpoint", "forbid"].includes(changed) || !squares;
       const all = text();
       const read = all.slice(0, ended(all) ? -1 : window);
       if (whole) {
@@ -306,17 +377,23 @@ often makes no sense.</p>`;
         squares = names().map((name) => reading.map(name));
         field.step.max = read.length;
         if (["prompt", "written", "checkpoint"].includes(changed)) field.step.value = read.length;
+        if (before && (changed === "forbid" || !filled.includes("step"))) field.step.value = firstOther(all);
         nameUnread();
-        show("maps", parts.gallery(squares, field.map.value));
+        become(part("maps"), glyphs(squares, field.map.value, true));
         if (!timer) part("status").textContent = ended(all) ? `Written: ${subwords.decode(all)}` : "";
         part("full").hidden = all.length <= window;
       }
       const step = Math.min(Number(field.step.value), read.length) - 1;
       const pieces = read.map((id) => tokens[id]);
       const p = probabilities(reading.logits[step], ...limits());
-      const view = { p, follows: all[step + 1], free: step >= begun().length - 1 };
-      const row = mapAt(squares, field.map.value)[step];
-      show("text", parts.weighted(all.map((id) => tokens[id]), row, step));
+      const same = before && all.slice(0, step + 1).every((id, i) => id === before.all[i]) && before.logits[step];
+      const view = {
+        p, follows: all[step + 1], free: step >= begun().length - 1,
+        before: before ? (same ? probabilities(same, ...limits()) : null) : undefined,
+      };
+      const cut = { step, crossed: crossed(), before: before?.all };
+      become(part("lines"), linesHTML(squares, field.map.value, all, tokens, cut));
+      show("before", beforeHTML(all, tokens, cut, (ids) => subwords.decode(ids)));
       if (whole || ["step", "map"].includes(changed)) show("table", tableHTML(squares, field.map.value, pieces, step));
       show("next", nextHTML(reading.logits[step], tokens, view));
       if (field.cell.value) reading.again();
@@ -326,6 +403,15 @@ often makes no sense.</p>`;
       const name = `${step + 1} of ${read.length}: ${pieces[step]}`;
       field.step.setAttribute("aria-valuetext", name);
       part("step").textContent = name;
+    }
+
+    // The step before the first token that is another than before.
+    const firstOther = (all) => Math.max(1, Math.min(all.length - 1, ...all.flatMap((id, i) => (id === before.all[i] ? [] : [i]))));
+
+    function undo() {
+      if (!field.forbid.value) return false;
+      set("forbid", "");
+      return true;
     }
 
     function nameUnread() {
@@ -347,15 +433,28 @@ often makes no sense.</p>`;
     const set = parts.follow(form, draw, { written: true });
     nameUnread();
     listen(part("table"), set);
+    listenToLines(part("lines"), {
+      now: (i) => i > 0 && String(i) !== field.step.value && set("step", String(i)),
+      cross(i) {
+        if (!squares) draw();
+        const list = crossed();
+        if (i < text().length - 1) set("forbid", (list.includes(i) ? list.filter((each) => each !== i) : [...list, i]).join(","));
+      },
+      undo,
+    });
+    appear(part("lines"));
     form.addEventListener("click", ({ target }) => {
-      const { act, choice, place: chosenPlace, for: word } = target.closest("button, [data-place]")?.dataset ?? {};
+      const { act, choice, undo: back, for: word } = target.closest("button")?.dataset ?? {};
       stop();
       if (act) does[act]();
       if (choice) {
         remember([...text().slice(0, Number(field.step.value)), Number(choice)]);
         field.step.focus(); // the button is gone
       }
-      if (chosenPlace) set("step", Number(chosenPlace) + 1);
+      if (back !== undefined) {
+        undo();
+        part("lines").querySelector('[tabindex="0"]').focus();
+      }
       if (!word) return;
       set("prompt", parts.replaced(field.prompt.value, word, target.textContent));
       field.prompt.focus();

@@ -9,8 +9,8 @@ class Writer(Live):
     kind = "gpt"
     label = "Live GPT"
     scripts = (
-        *("unpack.js", "engine.js", "others.js", "subwords.js"),
-        *("reading.js", "explain.js", "tour.js", "checkpoints.js"),
+        *("unpack.js", "engine.js", "others.js", "interventions.js", "subwords.js", "reading.js"),
+        *("lines.js", "explain.js", "tour.js", "checkpoints.js"),
     )
     models = ("gpt",)
     later = ("gpt_0", "gpt_100")
