@@ -158,11 +158,19 @@ def _fused(
         # The operator's own flag would take the queries for the first of the keys.
         mask = _look_back(q, k) if q.shape[-2] > 1 else None
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **options)
-    if attn_mask is None:
-        return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, **options)
+    if attn_mask is None or _each_row_looks(attn_mask):
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=attn_mask, is_causal=is_causal, **options
+        )
     empty = ~attn_mask.any(dim=-1, keepdim=True)
     averages = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask | empty, **options)
     return averages.masked_fill(empty, 0.0)
+
+
+def _each_row_looks(attn_mask: Tensor) -> bool:
+    """Whether every query has a permitted key, as far as it can be told without waiting for a device."""
+    seen = attn_mask.is_cpu and not torch.compiler.is_compiling()
+    return seen and bool(attn_mask.any(dim=-1).all())
 
 
 class DotProductAttention(Attention):

@@ -225,7 +225,9 @@ def test_masks_on_another_device_are_not_waited_for():
     mask = causal_mask(3, device="meta")  # reading a value would fail
     assert mask_for_heads(mask, torch.Size((3, 2, 3, 3)), is_causal=False) is mask and mask.is_meta
     lengths = torch.empty(3, dtype=torch.long, device="meta")
-    assert cu.padding_mask(lengths, 5).shape == (3, 1, 1, 5)
+    mask, x = cu.padding_mask(lengths, 5), torch.empty(3, 2, 5, 4, device="meta")
+    assert mask.shape == (3, 1, 1, 5)
+    assert cu.scaled_dot_product_attention(x, x, x, mask).shape == x.shape
 
 
 @given(st.integers(1, 6), st.integers(0, 5))
