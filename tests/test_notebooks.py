@@ -16,6 +16,7 @@ import nbformat
 import pytest
 from IPython.core.formatters import DisplayFormatter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from tiny_book import book
 
 import course_utils as cu
 from course_utils.files import ROOT
@@ -71,21 +72,7 @@ for word in ("merged", "into", "one"):
 sys.executable, os.environ.get("COURSE_STRICT")
 """
 
-BOOK = """
-[course]
-title = "Tiny"
-authors = []
-license = "MIT"
-repository = ""
-
-[[chapter]]
-notebook = "00_tiny"
-title = "Tiny"
-
-[[chapter]]
-notebook = "01_other"
-title = "Other"
-"""
+BOOK = book("00_tiny", "01_other")
 
 
 @pytest.fixture
@@ -251,9 +238,9 @@ def test_an_unknown_chapter_is_answered_with_those_that_exist(course, capsys):
 def test_check_says_where_a_pair_differs_and_which_rule_is_broken(made, tmp_path, capsys):
     chapter = _chapter(tmp_path, TINY.replace("merged", "changed"))
     chapter.ipynb.write_bytes(made[1])
-    book = tmp_path / "book.toml"
-    book.write_text(BOOK[: BOOK.rindex("[[")])
-    assert main(["--book", str(book), "check"]) == 1
+    path = tmp_path / "book.toml"
+    path.write_text(book("00_tiny"))
+    assert main(["--book", str(path), "check"]) == 1
     said = capsys.readouterr().out
     assert "00_tiny: cell 5: 'for word in" in said and "'make sync'" in said
     assert "00_tiny: no quiz" in said

@@ -3,6 +3,7 @@
 import nbformat
 import pytest
 from nbformat.v4 import new_output
+from tiny_book import book
 
 from course_utils.studio import manifest, pairs
 from course_utils.studio.__main__ import main
@@ -32,17 +33,6 @@ print(6 * 7)
 # %% [markdown]
 # The end.
 """
-BOOK = """
-[course]
-title = "T"
-authors = []
-license = "MIT"
-repository = ""
-
-[[chapter]]
-notebook = "00_a"
-title = "A"
-"""
 
 
 class Course:
@@ -52,7 +42,7 @@ class Course:
         self.root = root
         self.source, self.ipynb = root / "notebooks/source/00_a.py", root / "notebooks/00_a.ipynb"
         self.source.parent.mkdir(parents=True)
-        (root / "book.toml").write_text(BOOK)
+        (root / "book.toml").write_text(book("00_a"))
         self.source.write_text(SOURCE)
         notebook = pairs.read_source(self.source)
         notebook.cells[2].execution_count = 1

@@ -1,21 +1,11 @@
 """Numbers to play with, put to the test, and the list of claims."""
 
 import pytest
+from tiny_book import book
 
 from course_utils.studio import claims, notebooks, vary
 from course_utils.studio.__main__ import main
 
-BOOK = """
-[course]
-title = "Tiny"
-authors = []
-license = "MIT"
-repository = ""
-
-[[chapter]]
-notebook = "00_tiny"
-title = "Tiny"
-"""
 TINY = """\
 # %%
 import os
@@ -42,7 +32,7 @@ with cu.guard("A width of two is two, and this sentence is so long that a narrow
 def tiny(tmp_path):
     """A course of one chapter; called with a number, it divides by that number and `width`."""
     (tmp_path / "notebooks" / "source").mkdir(parents=True)
-    (tmp_path / "book.toml").write_text(BOOK)
+    (tmp_path / "book.toml").write_text(book("00_tiny"))
 
     def write(worst, more=""):
         source = tmp_path / "notebooks" / "source" / "00_tiny.py"
