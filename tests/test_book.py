@@ -450,7 +450,7 @@ def test_a_reason_that_is_told_before_the_prediction_is_found(small, tmp_path, w
         ("<pre>Traceback (most recent call last)</pre>", "shows a traceback"),
         (
             f'<p>\n<div class="cu-explorer"><p>{"x" * MAX_BYTES}</p></div>',
-            "an explorer has 1100 KB",
+            "an explorer has 1150 KB",
         ),
         (
             f'<div class="cu-explorer"><img alt="x"><br></div><p>{"x" * MAX_BYTES}</p>',

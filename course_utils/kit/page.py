@@ -20,7 +20,7 @@ from course_utils.figures.picture import with_palette
 from course_utils.figures.style import tokens_css
 from course_utils.kit.controls import Choice, Control, Text, Toggle
 
-MAX_BYTES = 1_100_000
+MAX_BYTES = 1_150_000
 """Of one explorer in a page, at twice the displayed resolution: as much as three photographs."""
 
 NUM_COLORS = 96
