@@ -52,7 +52,7 @@ cu.seed_everything(0)
 # For each French word that it writes, the network gives every English word a **[weight](C_glossary.ipynb#attention-weights)**.
 # The weights for one French word are never negative, and sum to 1.
 # It does so several times at once, in two layers of four **[heads](C_glossary.ipynb#head)** each.
-# Below, lines lead from each French word to the English words with most weight, on average over the heads of layer 1; each small picture is one head.
+# Below, lines lead from each French word to where it looks, on average over the heads of layer 1; each small picture is one head.
 #
 # First a question, a **prediction**: choose an answer before you know.
 # Nothing is stored.
@@ -94,7 +94,7 @@ as_numbers.round(2)
 #
 # **Now write a sentence of your own**: it is translated while you write.
 # Words that it does not know are named, and known ones of similar spelling offered.
-# Then press an English word: it is crossed out, and no French word may look at it any more.
+# Then press an English word: no French word may look at it any more.
 # Without *car* it says *elle a une* ***actrice*** *rouge*, she has a red actress.
 #
 # Three that come out wrong: *The little girl eats the red apple.* becomes: the **shy** girl eats the red **church**.

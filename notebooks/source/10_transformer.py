@@ -718,7 +718,7 @@ tested.astype(float).T.map("{:.2f}".format).replace("nan", "–")
 # These three tests are worth a run on every decoder: a mask that lets one token too many through, or is left out in eval mode, fails the second.
 #
 # Such a model that has learned French answers below ([Translating](11_translating.ipynb) trains one): the tables under *Look closer* are the weights of your three blue boxes.
-# Look closer, choose a head, *French to French* and a number above the diagonal: what does *mask* say?
+# Choose a head, *French to French*, a number above the diagonal: what does *mask* say?
 
 # %%
 cu.live.translator("she has a red car .")

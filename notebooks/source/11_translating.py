@@ -780,7 +780,6 @@ cu.live.translator("i'm home .", True)
 # (Its weights are rounded to 8 bits.)
 # In layer 0, head 1 says *mange* while looking at *please*.
 # There, the bars stay when you change the head, and the lines differ.
-# Cross *please* out: which words change?
 #
 # ### Measured
 #
