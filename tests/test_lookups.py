@@ -6,7 +6,6 @@ import torch
 import course_utils as cu
 from course_utils.lessons.multi_head_attention.lookups import (
     LookupNetwork,
-    network_without_head,
     train_lookups,
     two_lookups,
     without_head,
@@ -41,11 +40,11 @@ def test_training_is_reproducible_and_leaves_the_callers_random_numbers_alone():
     assert torch.equal(after, torch.rand(1))
 
 
-def test_a_network_without_a_head_is_a_copy_whose_output_lacks_its_summand():
+def test_a_layer_without_a_head_is_a_copy_whose_output_lacks_its_summand():
     task, network = two_lookups(4), LookupNetwork(8, 2)
     inputs = task.inputs(task.balls[:2])
     before = network.attention(*inputs)
-    fewer = [network_without_head(network, head).attention(*inputs) for head in (0, 1)]
+    fewer = [without_head(network.attention, head)(*inputs) for head in (0, 1)]
     assert torch.equal(network.attention(*inputs), before)
     torch.testing.assert_close(sum(fewer), before + network.attention.out_proj.bias)
     for head in (-1, 2):

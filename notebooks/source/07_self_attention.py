@@ -639,7 +639,7 @@ picture
 # Equal weights would be $1/17 = 0.06$.
 # In layer 1 the adjective gives 0.34 to 0.57 to its noun, in layer 2 *it* gives 0.52 to 0.68 to the adjective.
 # Is this how *it* gets its gender?
-# We **forbid** one look at a time, by a mask in the trained network.
+# We **forbid** one look at a time, by a mask in the trained network (`cu.intervene` sets it, and takes it off again).
 # If the adjective may not look at nouns in layer 1, *it* falls to 0.53 to 0.72; if *it* may not look at the adjective in layer 2, to 0.52 to 0.74.
 # So most of it comes this way.
 # Not all: *it* can read the adjective in layer 1 and ask nouns in layer 2; this forbidden, 0.86 to 0.99.

@@ -627,12 +627,16 @@ cu.checks.fixed_without_head(fixed_without_head_solution)
 
 # %%
 take_away = cu.choose(fixed_without_head, lookups.without_head)
-rest = {}  # both right without one head, for each head
+rest, again = {}, {}  # both right without one head, for each head
 for (h, n), full in networks.items():
     fewer = copy.deepcopy(full)
     for head in range(h):
         fewer.attention = take_away(full.attention, head)
         rest[h, n, head] = lookups.lookup_accuracy(fewer)[2].item()
+        with cu.intervene(full) as acts:  # no copy: it ends with the block
+            acts.ablate(heads=head)
+            again[h, n, head] = lookups.lookup_accuracy(full)[2].item()
+print("the same by cu.intervene:", again == rest)
 rest = pd.Series(rest).groupby(level=[0, 1]).agg(["min", "max"])
 rest.columns = ["without the head that is missed most", "without the one missed least"]
 rest.rename_axis(["heads", "seed"]).unstack().round(2)

@@ -37,6 +37,7 @@
 import math
 import random
 from collections import Counter
+from itertools import product
 
 import pandas as pd
 import torch
@@ -49,7 +50,6 @@ from course_utils.data.prose import Subwords, TextBatch, load_english, load_stor
 from course_utils.data.text import EOS
 from course_utils.decoding import next_token_probs
 from course_utils.lessons.gpt import real, repeats, training, writing
-from course_utils.lessons.multi_head_attention.lookups import without_head
 
 cu.seed_everything(0)
 
@@ -748,12 +748,10 @@ matches.round(2)
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 periods = [*range(5, 9), longest]
 losses_of = {"whole": [repeats.block_loss(copier, period) for period in periods]}
-for i, layer in enumerate(copier.layers):
-    complete = layer.attention
-    for head in range(4):
-        layer.attention = without_head(complete, head)
+for i, head in product(range(len(copier.layers)), range(4)):
+    with cu.intervene(copier) as acts:
+        acts.ablate(layers=i, heads=head)
         losses_of[f"without {i}.{head}"] = [repeats.block_loss(copier, n) for n in periods]
-    layer.attention = complete
 copies = pd.DataFrame(run.config | run.result for run in cu.stored_runs("gpt", "copying"))
 copies = copies.set_index(["layers", "seed"])
 heads_of = [f"without 0.{head}" for head in range(4)]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.lessons.multi_head_attention.lookups import without_head
+from course_utils.interventions import intervene
 from course_utils.models.language import GPT
 from course_utils.runtime import evaluating
 
@@ -54,12 +54,12 @@ def losses(model: nn.Module, count: int = 500, seed: int = 1) -> tuple[float, fl
 def losses_without(model: GPT) -> list[list[float]]:
     """What `losses` gives for the repetitions if one head is taken out: a row per layer, a column per head."""
     found = []
-    for layer in model.layers:
-        whole, row = layer.attention, []
-        for head in range(whole.num_heads):
-            layer.attention = without_head(whole, head)
-            row.append(losses(model)[1])
-        layer.attention = whole
+    for number, layer in enumerate(model.layers):
+        row = []
+        for head in range(layer.attention.num_heads):
+            with intervene(model) as acts:
+                acts.ablate(layers=number, heads=head)
+                row.append(losses(model)[1])
         found.append(row)
     return found
 

@@ -14,11 +14,11 @@ from matplotlib.patheffects import withStroke
 
 from course_utils.cache import record_attention
 from course_utils.figures import COLORS, heatmap, subplots
+from course_utils.interventions import intervene
 from course_utils.kit.explorer import Explorer, Slider
 from course_utils.lessons.multi_head_attention.lookups import (
     LookupNetwork,
     lookup_accuracy,
-    network_without_head,
     train_lookups,
     two_lookups,
 )
@@ -172,9 +172,11 @@ def _look_at(network: LookupNetwork) -> Seen:
     with record_attention(network) as maps:
         network(*task.inputs(task.balls[:1]))
     maps = maps["attention"][0, :, rows].numpy()
-    without = [
-        lookup_accuracy(network_without_head(network, head))[2].item() for head in range(len(maps))
-    ]
+    without = []
+    for head in range(len(maps)):
+        with intervene(network) as acts:
+            acts.ablate(heads=head)
+            without.append(lookup_accuracy(network)[2].item())
     return Seen(maps, lookup_accuracy(network).tolist(), without)
 
 

@@ -153,12 +153,5 @@ def without_head(layer: nn.Module, head: int) -> nn.Module:
     return layer
 
 
-def network_without_head(network: nn.Module, head: int) -> nn.Module:
-    """A copy of a network in whose `attention` one head contributes nothing."""
-    fewer = copy.deepcopy(network)
-    fewer.attention = without_head(network.attention, head)
-    return fewer
-
-
 def _task_of(network: LookupNetwork) -> TwoLookups:
     return two_lookups(network.readout.in_features // 2)

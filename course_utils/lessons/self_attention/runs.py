@@ -5,6 +5,7 @@ import time
 import torch
 from torch import nn
 
+from course_utils.interventions import intervene
 from course_utils.kit.runs import stored
 from course_utils.lessons.self_attention.agreement import ADJECTIVE, IT, NOUN_PLACES, Sentences
 from course_utils.runtime import seed_everything
@@ -21,7 +22,7 @@ LOOKS = {
     "layer 2: it to the four nouns": (1, IT, NOUN_PLACES),
     "layer 2: it to the comma": (1, IT, (COMMA,)),
 }
-"""What is forbidden → (layer, the word that asks, the words that it may not look at)."""
+"""What is knocked out → (layer, the word that asks, the words that it may not look at)."""
 
 
 @stored(
@@ -63,29 +64,18 @@ def looks(model: nn.Module, sentences: Sentences) -> dict[str, float]:
 
 @stored(
     cases=[{"seed": seed} for seed in range(3)],
-    chapter=["new_reader", "train", "test_set"],
+    chapter=["new_reader", "train", "score"],
 )
 def forbidden(chapter, *, seed: int) -> dict:
-    """Two attentions, trained, then with one look forbidden by a mask: the share of right genders at "it"."""
+    """Two attentions, trained, then with one look knocked out: the share of right genders at "it"."""
     model = chapter.new_reader("two attentions", seed)
     chapter.train(model, seed)
-    right = {"nothing": right_at_it(model, chapter.test_set, [None, None])}
+    right = {"nothing": round(chapter.score(model)["it"], 4)}
     for name, (layer, word, others) in LOOKS.items():
-        masks: list[torch.Tensor | None] = [None, None]
-        masks[layer] = torch.ones(17, 17, dtype=torch.bool)
-        masks[layer][word, list(others)] = False
-        right[name] = right_at_it(model, chapter.test_set, masks)
+        with intervene(model) as acts:
+            acts.knock_out(layers=layer, queries=word, keys=others)
+            right[name] = round(chapter.score(model)["it"], 4)
     return {"result": right}
-
-
-@torch.no_grad()
-def right_at_it(model: nn.Module, sentences: Sentences, masks: list[torch.Tensor | None]) -> float:
-    """The share of sentences with the right gender at "it"; a mask for each layer, True where it may look."""
-    x = model.embedding(sentences.tokens)
-    for mix, mask in zip(model.mixers, masks, strict=True):
-        x = x + mix(x, mask)
-    found = model.output(x)[:, IT].argmax(dim=-1)
-    return round((found == sentences.gender).float().mean().item(), 4)
 
 
 @stored(
