@@ -242,7 +242,8 @@ fig
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "In three seeds A's loss stays where a model without the source can be, B's does not."
+    "In three seeds A's loss stays where a model without the source can be, B's does not.",
+    given=ramp == 0,
 ):
     at_112, at_end = (
         {name: [run["curves"]["loss"][place][1] for run in some] for name, some in three.items()}
