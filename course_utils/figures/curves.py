@@ -1,4 +1,4 @@
-"""Curves: distinguished by color and dash pattern, with a legend or with their names at their ends."""
+"""Curves: distinguished by color and dash pattern, with their names at their ends."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,7 +24,7 @@ def show_curves(
     width: float = 6.0,
     height: float = 3.2,
 ) -> Picture:
-    """Curves over a common x axis, distinguished by color and dash pattern, with a legend.
+    """Curves over a common x axis, distinguished by color and dash pattern, each with its name at its end.
 
     Args:
         x: (points,).
@@ -44,7 +44,7 @@ def show_curves(
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title or "")
     ax.set(xscale="log" if logx else "linear", yscale="log" if logy else "linear")
     if len(curves) > 1:
-        ax.legend()
+        label_lines(ax)
     return picture
 
 

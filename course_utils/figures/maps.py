@@ -47,7 +47,7 @@ def heatmap(
     for name, labels, count in (("queries", queries, len(matrix)), ("keys", keys, matrix.shape[1])):
         if labels is not None and len(labels) != count:
             raise ValueError(f"{name} has {len(labels)} labels; the matrix needs {count}")
-    square = max(matrix.shape) <= 3 * min(matrix.shape)
+    square = max(matrix.shape) <= 4 * min(matrix.shape)
     image = ax.imshow(
         matrix,
         cmap=cmap,

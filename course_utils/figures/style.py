@@ -7,6 +7,7 @@ import base64
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unicodedata import combining
 
 import numpy as np
 from cycler import cycler
@@ -112,7 +113,7 @@ def _faces() -> list[ft2font.FT2Font]:
 def width_of(text: str) -> float:
     """The width of a line in *Inter*, for a size of 1; a letter that it has not is as wide as DejaVu's."""
     width = 0.0
-    for letter in map(ord, text):
+    for letter in (ord(letter) for letter in text if not combining(letter)):
         face = next((face for face in _faces() if face.get_char_index(letter)), _faces()[-1])
         width += face.load_char(letter, flags=ft2font.LoadFlags.NO_HINTING).horiAdvance
     return width / 64_000

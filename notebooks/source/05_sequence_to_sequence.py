@@ -42,6 +42,7 @@ from torch.optim.lr_scheduler import LinearLR
 import course_utils as cu
 from course_utils.data.text import BOS, EOS, PAD, SPECIALS
 from course_utils.data.translation import collate
+from course_utils.figures import label_lines
 from course_utils.lessons.sequence_to_sequence.runs import LENGTHS
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
 
@@ -755,11 +756,9 @@ for ax, (title, shown) in zip(axes, panels.items(), strict=True):
             ax.plot(range(4), shares.mean(0), style, color=cu.COLORS[color], label=label)
             ax.plot(range(4), shares.T, "o", color=cu.COLORS[color], markersize=3, alpha=0.5)
     ax.set_xticks(range(4), ["≤ 5", "6", "7", "8–10"])
-    for label, style in (("solid: sentences read", "-"), ("dashed: new ones", "--")):
-        ax.plot([], [], style, color=cu.COLORS["line"], label=label)
     ax.set(title=title, xlabel="English tokens", ylim=(0, 1.03))
-    ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
-axes[0].set_ylabel("exactly right")
+    label_lines(ax)
+axes[0].set_ylabel("exactly right (dashed: new sentences)")
 fig
 
 # %% [markdown]

@@ -36,6 +36,7 @@ import torch
 from torch import nn
 
 import course_utils as cu
+from course_utils.figures import label_lines
 from course_utils.layers import Residual
 from course_utils.lessons.training_transformers import inside
 from course_utils.lessons.training_transformers.runs import found, load_training_runs
@@ -204,6 +205,7 @@ pd.DataFrame({"English": [" ".join(p.source) for p in world.val[:4]], "says": sa
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = load_training_runs()
 three = {"A": found(runs, warmup=0), "B": found(runs)}  # three seeds each
+MEANS = {"A": "A: no warm-up", "B": "B: warm-up"}
 COLOR = {"A": cu.COLORS["query"], "B": cu.COLORS["key"]}
 
 
@@ -212,11 +214,11 @@ def draw_losses(ax, until):
     for name, dash in (("A", "-"), ("B", "--")):
         for run in three[name]:
             points = [point for point in run["curves"]["loss"] if point[0] <= until]
-            label = name if run is three[name][0] else None
+            label = MEANS[name] if run is three[name][0] else None
             ax.plot(*zip(*points, strict=True), dash, color=COLOR[name], label=label)
     for name, value in dull.items():
-        ax.axhline(value, color="black", linewidth=0.8, linestyle=":")
-        ax.text(until, value, f" {name}", va="center", fontsize=8)
+        ax.axhline(value, color=cu.COLORS["line"], linewidth=0.8, linestyle=":")
+        ax.text(until, value, f" {name}", va="center")
     ax.set(xlabel="Step", ylabel="Training loss per token", xlim=(0, until), ylim=(0, 6.3))
     ax.legend(loc="upper right")
 
@@ -453,10 +455,10 @@ fig, axes = cu.subplots(
 for ax, name in zip(axes, ("likeness", "evenness"), strict=True):
     for letter, dash in (("A", "-"), ("B", "--")):
         for place, curves in enumerate(looked[letter]):
-            label = letter if place == 0 else None
+            label = MEANS[letter] if place == 0 and ax is axes[1] else None
             ax.plot(*zip(*curves[name], strict=True), dash, color=COLOR[letter], label=label)
     ax.set(xlabel="Step", ylabel=name.capitalize(), xlim=(0, 112), ylim=(0, 1.03))
-axes[1].legend(loc="lower left")
+label_lines(axes[1])
 fig
 
 # %% [markdown]

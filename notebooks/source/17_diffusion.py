@@ -172,8 +172,8 @@ garments = test_images[:14]
 noise = torch.randn(garments.shape)
 wrong = buggy_noisy(garments, evenly, noise, alpha_bar)[::2]
 cu.show_images(
-    wrong.clamp(-1, 1), columns=7, width=7.0,
-    alt="Seven garments: in each the left columns are clean, the right ones noise.",
+    wrong.clamp(-1, 1), columns=7, width=7.0, titles=[f"step {t}" for t in evenly[::2]],
+    alt="Seven garments, from step 0 to step 180: in each the left columns are clean, the right ones noise.",
 )  # fmt: skip
 
 
@@ -666,7 +666,7 @@ fig
 #
 # **Where does it look?**
 # The network of seed 0 is stored.
-# Below stand its four mean maps for one coarse pixel of the right garment (columns 12 to 15), over 100 held-out garments at step 100:
+# Below stand its four mean maps for one coarse pixel of the right garment (columns 12 to 15, framed), over 100 held-out garments at step 100:
 
 # %% tags=["nbval-ignore-output"]
 query_column = 13  # try 12 … 15
@@ -676,11 +676,15 @@ looks = copies.looks(copier)
 for name, weights in looks.items():
     garment_share, twin_share = copies.on_left(weights)
     print(f"{name}: on the left {garment_share:.2f}, on its twin {twin_share:.3f}")
-cu.show_heatmaps(
-    torch.stack([weights[1, query_column] for weights in looks.values()]),
-    titles=list(looks), xlabel="Column", ylabel="Row", width=8.4, height=2.2,
-    alt="Four maps of 4 by 16 coarse pixels, for a pixel of the right garment.",
+fig = cu.show_heatmaps(
+    torch.stack([weights[1, query_column] for weights in looks.values()]).unflatten(0, (2, 2)),
+    titles=list(looks), xlabel="Column", ylabel="Row", vmax=0.3, width=8.4, height=3.0,
+    alt="Four maps of 4 by 16 coarse pixels, for a framed pixel of the right garment; its twin on the left is framed, too.",
 )  # fmt: skip
+for ax in fig.axes[:4]:
+    for column, role in ((query_column, "query"), (15 - query_column, "value")):
+        ax.plot(column, 1, "s", color=cu.COLORS[role], markerfacecolor="none", markersize=14)
+fig
 
 # %% [markdown]
 # In *down, head 1* the pixel in row 1, column 13 looks at row 1, column 2: its mirror image, 11 columns away.
