@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from course_utils.figures import subplots
@@ -30,19 +31,17 @@ class FromNoise:
     """Two rows of five pictures; the network is the stored one."""
 
     def __init__(self):
-        self.ways = path(_stored(), torch.arange(10), range(200, -1, -20)).clamp(-1, 1)
-        self.picture, axes = subplots(2, 5, alt="Noise becomes clothes", width=6.0, height=2.5)
-        self.images = [
-            ax.imshow(torch.zeros(14, 14), cmap="gray", vmin=-1, vmax=1) for ax in axes.flat
-        ]
-        for ax in axes.flat:
-            ax.axis("off")
+        ways = path(_stored(), torch.arange(10), range(200, -1, -20)).clamp(-1, 1)
+        framed = F.pad(ways[:, :, 0], (1, 1, 1, 1), value=-1).unflatten(1, (2, 5))
+        self.rows = framed.transpose(2, 3).flatten(3, 4).flatten(1, 2)  # (steps, 2 · 16, 5 · 16)
+        self.picture, ax = subplots(alt="Noise becomes clothes", width=5.0, height=2.1)
+        self.image = ax.imshow(self.rows[0], cmap="gray", vmin=-1, vmax=1)
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
 
     def draw(self, t: int) -> str:
         """The ten pictures at step t."""
-        pictures = self.ways[(200 - t) // 20, :, 0]
-        for image, picture in zip(self.images, pictures, strict=True):
-            image.set_data(picture)
+        self.image.set_data(self.rows[(200 - t) // 20])
         return f"Ten pictures of 14 by 14 pixels at step {t} of 200: {_look(t)}."
 
 
