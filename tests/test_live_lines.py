@@ -233,7 +233,8 @@ ENDS = """svg => {
 def test_lines_begin_and_end_at_their_words(page: Page):
     """Nothing is measured when they are drawn; in both layouts each end is in the middle of its word."""
     for which, width, axis in (("across", 1000, 0), ("beside", 380, 1)):
-        page.set_viewport_size({"width": width, "height": 800})
+        page.evaluate("width => { document.forms[0].style.width = `${width}px`; }", width)
+        page.locator(f"svg.{which}").wait_for()
         ends = page.locator(f"svg.{which}").evaluate(ENDS)
         assert len(ends) >= 2
         assert all(abs(end[axis] - word[axis]) < 4 for line in ends for end, word in line)

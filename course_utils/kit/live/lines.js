@@ -244,8 +244,12 @@ globalThis.live_lines = (() => {
     });
   }
 
-  // Lines appear word by word, once, when they are first seen (live.css).
+  // Lines appear word by word, once, when they are first seen; where there is less room than a row takes, as on a phone.
+  const NARROW = 580; // pixels
   function appear(stage) {
+    const sized = new ResizeObserver(([{ contentRect: { width } }]) =>
+      stage.closest("form").toggleAttribute("data-narrow", width > 0 && width < NARROW));
+    sized.observe(stage);
     const seen = new IntersectionObserver((entries) => {
       if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
       seen.disconnect();

@@ -26,7 +26,7 @@ def toys(explorers: Path) -> dict[str, str]:
         explorers: the folder in which pages of explorers are kept.
     """
     return {
-        "": live.translator(compact=True).page(FOLDER),
+        "": live.translator(compact=True, everyday=True).page(FOLDER),
         "queries_keys_values": live.look_up().page(FOLDER),
         "gpt": live.gpt().page(FOLDER),
         "vision_transformers": live.vit().page(FOLDER),

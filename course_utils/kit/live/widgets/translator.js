@@ -148,7 +148,7 @@
     : "");
 
   const unsureHTML = (trace) => (trace.says.some((word) => sureOf(trace, word) < UNSURE)
-    ? '<span class="unsure">Dotted</span>: it gave this word less than 50 %.' : "");
+    ? '<span class="unsure">Dotted</span>: it gave this word less than 50 %.' : "");
 
   function nextHTML(trace, before, step) {
     const { text, places: [row, ...more] } = trace.says[step];
