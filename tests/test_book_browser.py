@@ -115,6 +115,33 @@ ANSWERED = """questions => questions.map(question => [...question.querySelectorA
 }))"""
 
 
+CUT = """() => {
+    const width = document.documentElement.clientWidth;
+    const scrolls = (node) => ["auto", "scroll", "hidden"].includes(getComputedStyle(node).overflowX);
+    const held = (node) => node.tagName !== "ARTICLE" && (scrolls(node) || held(node.parentElement));
+    return [...document.querySelectorAll("article *:not(svg *, mjx-container *)")].filter(node => {
+        const { left, right, height } = node.getBoundingClientRect();
+        return height > 1 && (right > width + 1 || left < -1) && node.checkVisibility() && !held(node.parentElement);
+    }).map(node => `${node.tagName}.${node.className}`);
+}"""
+"""What stands beyond the edge of the window, and not in a part that scrolls."""
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+def test_nothing_is_cut_at_any_width(chapter: Page, width: int):
+    before = chapter.viewport_size
+    chapter.set_viewport_size({"width": width, "height": 900})
+    assert chapter.evaluate(CUT) == []
+    assert chapter.evaluate("document.documentElement.scrollWidth") <= width
+    chapter.set_viewport_size(before)
+
+
+def test_what_moves_or_is_seen_first_stands_on_the_first_screen(chapter: Page):
+    """At 900 pixels from the top at most."""
+    top = "node => node.getBoundingClientRect().top + scrollY"
+    assert chapter.locator("#opening").evaluate(top) <= 900
+
+
 def test_search_finds_softmax(page: Page):
     page.goto("/search.html?q=softmax")
     results = page.locator("#search-results a")
@@ -128,7 +155,7 @@ def test_the_cover_leads_to_every_chapter_and_each_chapter_to_the_next(page: Pag
     for chapter in COURSE.chapters:
         expect(page.locator(f'article a[href="{chapter.notebook}.html"]').first).to_be_visible()
     page.goto(f"/{NAMES[1]}.html")
-    page.locator(".prev-next-area a.right-next").click()
+    page.locator("article a.cu-next").click()
     expect(page).to_have_url(re.compile(f"/{NAMES[2]}\\.html$"))
     for name, following in pairwise(NAMES[1:]):
         html = (book / f"{name}.html").read_text(encoding="utf-8")

@@ -80,7 +80,7 @@ def _build(course: Manifest, out: Path) -> Path:
         if file.is_file() and file.name not in texts:
             file.unlink()
     _render(source, out)
-    _name_toggles(html)
+    _name_parts(html)
     if alive:
         # Beside the pages: Sphinx puts what is in _static into all of them.
         for name, text in scripts().items():
@@ -137,9 +137,10 @@ TOGGLE = re.compile(r"(<a [^>]*>([^<]*)</a><details[^>]*><summary)>")
 """A chapter in the side bar, and the arrow that shows its further page: the theme gives that no name."""
 
 
-def _name_toggles(html: Path) -> None:
+def _name_parts(html: Path) -> None:
+    """What a screen reader needs: names of arrows, and entries of the bibliography as those of a list."""
     for page in html.glob("*.html"):
-        text = page.read_text(encoding="utf-8")
+        text = page.read_text(encoding="utf-8").replace("doc-biblioentry", "listitem")
         _write(page, TOGGLE.sub(r'\1 aria-label="Pages below \2">', text))
 
 

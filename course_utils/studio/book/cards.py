@@ -174,7 +174,7 @@ def _opening(cells: list[NotebookNode]) -> tuple[list[NotebookNode], list[Notebo
     ]
     first = next((place for place, cell in enumerate(cells) if level(cell)), len(cells))
     places = [place for place, cell in enumerate(cells) if "opening" in tags(cell)]
-    places += [place for place in range(first) if "<img" in shows[place]]
+    places += [place for place in range(first) if re.search("<(img|svg)", shows[place])]
     places += [place for place, shown in enumerate(shows) if any(one in shown for one in MOVES)]
     if not places:
         return [], cells
