@@ -414,11 +414,11 @@ def test_nothing_but_what_is_banned_is_kept_from_being_drawn():
     assert drawn(banned=[SIZE - 1])[0] == set(range(SIZE - 1))
 
 
-def test_one_best_token_is_greedy():
+def test_one_best_token_is_greedy_and_a_text_of_nothing_but_its_end_is_empty():
     model, prompt = make(), torch.full((2, 1), BOS)
-    assert sample(model, prompt, max_new=9, top_k=1) == sample(
-        model, prompt, max_new=9, temperature=0
-    )
+    greedy = sample(model, prompt, max_new=9, temperature=0)
+    assert sample(model, prompt, max_new=9, top_k=1) == greedy
+    assert sample(model, prompt, max_new=9, top_k=1, end=greedy[0][0]) == [[], []]
 
 
 def masks(share):
