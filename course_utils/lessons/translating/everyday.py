@@ -166,9 +166,6 @@ def fitted(
         lr=RATE,
         schedule=warmup_hold_decay(min(WARMUP, steps // 4), int(FALLING * steps), steps),
         keep_best=True,
-        measure=lambda model: scores(
-            said_by(model, pieces, data.validation), data.validation, data
-        ),
         seed=seed,
         checkpoint=checkpoint,
         quiet=True,
