@@ -75,7 +75,13 @@ def tiny(archive, monkeypatch, tmp_path):  # noqa: F811
     """All of it on 600 made-up sentences, with a network to match, stored in a folder of its own."""
     archive(sentences(600))
     monkeypatch.setattr(everyday, "load_sentences", lambda language: load_sentences(language)[:50])
-    sizes = {"HELD_OUT": 40, "PIECES": 120, "EPOCHS": 3, "STEPS": 40, "BATCH": 16}
+    sizes = {
+        "HELD_OUT": 40,
+        "PIECES": 120,
+        "ROUNDS": ((1, 0.5), (2, 0.5)),
+        "STEPS": 40,
+        "BATCH": 16,
+    }
     shape = {"embed_dim": 32, "ffn_dim": 24, "num_heads": 2, "num_layers": 1, "dropout": 0.0}
     for name, value in {**sizes, "SHAPE": shape}.items():
         monkeypatch.setattr(everyday, name, value)
@@ -143,7 +149,7 @@ COMPARE = """([packed, asked]) => {
 
 def test_the_stored_translator_says_what_is_told_of_it():
     told, pieces = bundle(everyday.NAME), everyday.stored_pieces()
-    assert told["pieces"] is True
+    assert told["pieces"] is True and told["score"][1] == everyday.HELD_OUT
     lines = [one["sentence"] for one in told["examples"]]
     said = cu.translate(network("everyday_fr"), lines, pieces, pieces, max_len=40)
     assert said == [one["said"] for one in told["examples"]]

@@ -44,11 +44,8 @@ NAME, BITS = "everyday_fr", 6  # of a stored number
 NO_MARK, NO_APOSTROPHE, OTHER_NAME = 1 / 6, 1 / 20, 1 / 2  # how often visitors write so
 FINAL_MARKS = (".", "!", "?", "…")
 BATCH, RATE, WARMUP, LABEL_SMOOTHING = 80, 2e-3, 300, 0.1
-EPOCHS, STEPS, FALLING = (
-    40,
-    250,
-    0.4,
-)  # of an epoch; the rate falls in this share of all, the last ones
+STEPS = 250  # of an epoch
+ROUNDS = ((12, 0.4), (14, 0.7))  # epochs, and in which share of them, the last ones, the rate falls
 
 NAMES = {
     "tom": """
@@ -151,6 +148,16 @@ def new_model(pieces: Pieces, seed: int) -> Transformer:
     return model
 
 
+def rate(step: int) -> float:
+    """In each round it rises, stays and falls to nothing."""
+    for epochs, falling in ROUNDS:
+        steps = epochs * STEPS
+        if step <= steps:
+            return warmup_hold_decay(min(WARMUP, steps // 4), int(falling * steps), steps)(step)
+        step -= steps
+    return 0.0
+
+
 def fitted(
     model: nn.Module, data: Split, pieces: Pieces, seed: int, checkpoint: Path | None
 ) -> History:
@@ -159,12 +166,11 @@ def fitted(
     Raises:
         KeyboardInterrupt: it was interrupted; `checkpoint` has what there is.
     """
-    steps = EPOCHS * STEPS
     history = Trainer(
         translation_loss(label_smoothing=LABEL_SMOOTHING),
-        epochs=EPOCHS,
+        epochs=sum(epochs for epochs, _ in ROUNDS),
         lr=RATE,
-        schedule=warmup_hold_decay(min(WARMUP, steps // 4), int(FALLING * steps), steps),
+        schedule=rate,
         keep_best=True,
         seed=seed,
         checkpoint=checkpoint,
