@@ -13,6 +13,7 @@ import course_utils as cu
 from course_utils.data.text import BOS, EOS, tokenize
 from course_utils.data.translation import Pair, load_sentences
 from course_utils.decoding import greedy
+from course_utils.files import data_path
 from course_utils.kit.live import bundle, load_model, packed, stored
 from course_utils.lessons.bahdanau_attention.telling import answers_of
 from course_utils.lessons.translating import everyday
@@ -87,6 +88,8 @@ def tiny(archive, monkeypatch, tmp_path):  # noqa: F811
         monkeypatch.setattr(everyday, name, value)
     (tmp_path / "data" / "models").mkdir(parents=True)
     (tmp_path / "data" / "SHA256SUMS").touch()
+    (tmp_path / "visitors.txt").write_text("She lost\nABC!\n", encoding="utf-8")
+    monkeypatch.setattr(everyday, "data_path", lambda name: tmp_path / name.split("/")[1])
     monkeypatch.setattr(stored, "ROOT", tmp_path)
     monkeypatch.setattr(stored, "MODELS", tmp_path / "data" / "models")
 
@@ -122,6 +125,7 @@ def test_the_training_in_small_goes_on_where_it_was_and_stores_what_it_has_learn
     assert list(losses) == [40, 80, 120] and losses[120] < losses[40]
     told = stored.told(everyday.NAME)
     assert told["score"] == [round(run.result["test_exact"] * 40), 40]
+    assert [one["read"] for one in told["visitors"]] == [True, False]
     kept = load_model(everyday.NAME)
     assert kept.bits == 6
     tables = ["source_embedding.weight", "target_embedding.weight", "output.weight"]
@@ -145,6 +149,11 @@ COMPARE = """([packed, asked]) => {
         return [ids, found, logits.map((row) => [...row])];
     });
 }"""
+ANSWER = """([packed, lines]) => {
+    const language = live_language(packed), model = new live_engine.Transformer(packed);
+    const said = lines.map((line) => language.says(live_engine.greedy(model, language.read(line).ids)));
+    return said.map((words) => words.map(({ text }) => text).join(" "));
+}"""
 
 
 def test_the_stored_translator_says_what_is_told_of_it():
@@ -159,6 +168,16 @@ def test_the_stored_translator_says_what_is_told_of_it():
         assert found["said"] == right["said"] and found["source"] == right["source"]
         logits = [torch.tensor(each["logits"]) for each in (found, right)]
         torch.testing.assert_close(*logits, rtol=0, atol=1e-4)
+
+
+def test_a_page_answers_visitors_as_it_is_told(browser):
+    page, told = browser.new_page(), bundle(everyday.NAME)
+    for name in ("unpack", *SCRIPTS):
+        load(page, name)
+    lines = [one["sentence"] for one in told["visitors"]]
+    assert lines == data_path("translation/visitors.txt").read_text("utf-8").splitlines()
+    said = page.evaluate(ANSWER, [told, lines])
+    assert said == [one["said"] for one in told["visitors"]]
 
 
 @torch.no_grad()

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from course_utils.data.prose import Subwords
+from course_utils.data.text import tokenize
 from course_utils.data.translation import (
     Batch,
     Pair,
@@ -24,6 +25,7 @@ from course_utils.data.translation import (
     load_tatoeba,
 )
 from course_utils.decoding import translate
+from course_utils.files import data_path
 from course_utils.kit.live import load_model, network_of, packed, save_model, tell
 from course_utils.kit.runs import stored
 from course_utils.lessons.bahdanau_attention.telling import LONG, answers_of
@@ -211,7 +213,8 @@ def kept(model: nn.Module, data: Split, pieces: Pieces) -> dict[str, float]:
         "words": sorted({word for pair in data.train for word in pair.source}),
     }
     save_model(NAME, model, {**sizes, **SHAPE}, vocabularies, bits=BITS)
-    said = said_by(network_of(Transformer, packed(NAME)), pieces, data.test)
+    rounded = network_of(Transformer, packed(NAME))
+    said = said_by(rounded, pieces, data.test)
     found = looked_up(data.train, data.test)
     result = {f"test_{name}": value for name, value in scores(said, data.test, data).items()}
     result |= {f"looked_up_{k}": value for k, value in scores(found, data.test, data).items()}
@@ -223,9 +226,20 @@ def kept(model: nn.Module, data: Split, pieces: Pieces) -> dict[str, float]:
         score=[round(result["test_exact"] * len(said)), len(said)],
         answers=answers_of(Transformer, NAME, [one["sentence"] for one in examples], pieces),
         read=len(data.train),
+        visitors=asked_by_visitors(rounded, data, pieces),
         **{name: round(value, 4) for name, value in result.items()},
     )
     return result
+
+
+def asked_by_visitors(model: nn.Module, data: Split, pieces: Pieces) -> list[dict]:
+    """Sentences of visitors, written before any answer: what it says, and whether their English was trained on."""
+    lines = data_path("translation/visitors.txt").read_text(encoding="utf-8").splitlines()
+    known = {bare(pair.source) for pair in data.train}
+    return [
+        {"sentence": line, "said": said, "read": bare(tokenize(line)) in known}
+        for line, said in zip(lines, translate(model, lines, pieces, pieces), strict=True)
+    ]
 
 
 def examples_of(said: Sequence[str], data: Split) -> list[dict]:
@@ -251,7 +265,7 @@ def stored_pieces() -> Pieces:
     return Pieces(Subwords.of(words["tokens"], merges))
 
 
-@stored(cases=[{"seed": 0}], data=["translation/sentences.tsv"])
+@stored(cases=[{"seed": 0}], data=["translation/sentences.tsv", "translation/visitors.txt"])
 def everyday(*, seed: int, checkpoint: Path | None = None) -> dict:
     """The translator of everyday sentences: it is saved as the live model; curves of its training, and its scores."""
     data = everyday_split(HELD_OUT, seed=seed)
