@@ -50,8 +50,10 @@
 
   // What a translation looks like from inside ---------------------------------------------------
 
-  // A sentence ends with a sign, also where a reader has not written it yet.
-  const whole = (text) => (/[.?!…]\s*$/.test(text) || !text.trim() ? text : `${text} .`);
+  // A sentence ends with a sign, also where a reader has not written it yet; the larger model has learned to do without.
+  function heard({ language, bundle }, text) {
+    return language.read(bundle.pieces || /[.?!…]\s*$/.test(text) || !text.trim() ? text : `${text} .`);
+  }
 
   // asked: what a language has read of a sentence.
   function translated({ model, language }, asked, beams) {
@@ -185,7 +187,7 @@
   function state([bundle], options) {
     knownTokens(options.sentence, bundle.vocabularies.source);
     const who = answering(bundle);
-    return { ...options, bundle, trace: translated(who, who.language.read(whole(options.sentence)), 1) };
+    return { ...options, bundle, trace: translated(who, heard(who, options.sentence), 1) };
   }
 
   function examplesHTML(bundle, compact) {
@@ -371,7 +373,7 @@ sentences are made by the same rules as most of those that it has read: of other
 
     function ask(changed) {
       const { language, bundle: { pieces, vocabularies } } = who;
-      const asked = language.read(whole(field.sentence.value));
+      const asked = heard(who, field.sentence.value);
       const none = asked.words.every(({ text }) => asked.unknown.includes(text) || /^([.?!…]|<eos>)$/.test(text));
       const unknown = pieces
         ? asked.unknown.map((letter) => `<span>It has no sign for <q>${safe(letter)}</q>.</span>`)
