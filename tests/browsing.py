@@ -190,8 +190,12 @@ CONTRAST = """form => {
         if (!node) return [255, 255, 255];
         const style = getComputedStyle(node);
         let ground = over(channels(style.backgroundColor), behind(node.parentElement));
-        const heat = style.getPropertyValue("--heat");
-        if (node.matches("li:not(.cu-odds > *)")) ground = over(channels(`rgb(${heat})`), ground);
+        if (node.matches("li:not(.cu-odds > *)")) {
+            const bar = node.appendChild(document.createElement("i"));
+            bar.style.color = "var(--heat)";
+            ground = over(channels(getComputedStyle(bar).color), ground);
+            bar.remove();
+        }
         return ground;
     };
     const light = (color) => {

@@ -5,10 +5,12 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import matplotlib as mpl
 import pytest
 from browsing import opened
 from playwright.sync_api import Page, expect
 
+from course_utils.figures.style import ROLES
 from course_utils.files import ROOT
 from course_utils.studio import manifest
 from course_utils.studio.book import pages
@@ -162,14 +164,40 @@ def test_the_cover_leads_to_every_chapter_and_each_chapter_to_the_next(page: Pag
         assert re.findall(r'<a class="right-next"\s+href="([^"]+)"', html) == [f"{following}.html"]
 
 
-@pytest.mark.parametrize("name", CHAPTERS[:2])
-def test_pictures_stand_on_white_in_the_dark(browser, address, name: str):
-    context = browser.new_context(base_url=address, color_scheme="dark")
-    page = context.new_page()
-    page.goto(f"/{name}.html")
-    assert page.locator("html").get_attribute("data-theme") == "dark"
-    pictures = page.locator("article .cell_output img:not(.cu-explorer img)")
-    for picture in pictures.all():
-        expect(picture).to_have_css("background-color", "rgb(255, 255, 255)")
-        expect(picture).to_have_css("filter", "none")
-    context.close()
+OUTSIDE = """() => [...document.querySelectorAll(".cu-figure svg")].flatMap(svg => {
+    const canvas = svg.getBoundingClientRect(), slack = 1.5;
+    const boxes = [...svg.querySelectorAll("rect[stroke]:not([stroke-dasharray])")].map(r => r.getBoundingClientRect());
+    return [...svg.querySelectorAll("text")].filter(text => {
+        const word = text.getBoundingClientRect();
+        const [x, y] = [(word.left + word.right) / 2, (word.top + word.bottom) / 2];
+        const around = [canvas, ...boxes.filter(b => b.left < x && x < b.right && b.top < y && y < b.bottom)];
+        return around.some(b => word.left < b.left - slack || word.right > b.right + slack
+            || word.top < b.top - slack || word.bottom > b.bottom + slack);
+    }).map(text => text.textContent);
+})"""
+"""The words of pictures and drawings that reach over their box or their picture."""
+
+
+@pytest.mark.parametrize("font", ["", "monospace", "serif"])
+def test_words_lie_in_their_boxes_and_pictures_with_and_without_the_fonts(browser, address, font):
+    with opened(browser, address) as page:
+        for name in CHAPTERS[:3]:
+            page.goto(f"/{name}.html")
+            page.evaluate("document.fonts.ready")
+            if font:
+                page.add_style_tag(content=f".cu-figure svg {{ font-family: {font} !important; }}")
+            assert page.locator(".cu-figure svg text").count()
+            assert page.evaluate(OUTSIDE) == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pictures_stand_on_the_page_s_ground_in_its_ink(browser, address, theme):
+    with opened(browser, address, color_scheme=theme) as page:
+        page.goto(f"/{CHAPTERS[1]}.html")
+        figures = page.locator("article .cu-figure svg")
+        assert figures.count()
+        for figure in figures.all():
+            expect(figure).to_have_css("background-color", "rgba(0, 0, 0, 0)")
+        ink = mpl.colors.to_rgb(ROLES["ink"][theme == "dark"])
+        wanted = "rgb({:.0f}, {:.0f}, {:.0f})".format(*(255 * value for value in ink))
+        expect(page.locator('.cu-figure [fill="var(--cu-ink)"]').first).to_have_css("fill", wanted)
