@@ -102,6 +102,7 @@ class Chain(torch.nn.Module):
 
 A, B, C = 4, 5, 6
 LOGS = {A: math.exp(-2), B: math.exp(-2.27) / (1 - math.exp(-2))}  # of ending after A, after A B
+SOON = math.exp(-0.8)
 CHAINS = {
     # log p("A") = -2, -2 / (7 / 6) = -1.714; log p("A B") = -2.27, -2.27 / (8 / 6) = -1.7025
     "the formula": (
@@ -114,6 +115,16 @@ CHAINS = {
     ),
     # "" may end at once with log 0.5 / 1 = -0.693; "A" overtakes it: log 0.5 / (7 / 6) = -0.594
     "a longer one overtakes": ({BOS: {EOS: 0.5, A: 0.5}, A: {EOS: 1.0}}, [A]),
+    # log p("") = -0.8; log p("A B") = -1, and -1 / (8 / 6) = -0.75: it may not stop before
+    "at the last step": (
+        {
+            BOS: {EOS: SOON, A: 1 - SOON},
+            A: {B: math.exp(-1) / (1 - SOON), C: 1 - math.exp(-1) / (1 - SOON)},
+            B: {EOS: 1.0},
+            C: {C: 1.0},
+        },
+        [A, B],
+    ),
 }
 
 
