@@ -102,6 +102,14 @@ def test_an_edit_of_the_source_reaches_the_notebook_and_leaves_the_other_outputs
     assert "return 42" in cells[1].source and cells[2].outputs[0].text == "42\n"
 
 
+def test_blank_lines_of_a_source_are_no_edit_of_its_notebook(course):
+    course.in_source(
+        "# %%\nprint(6 * 7)\n", "# %%\ndef f():\n    return 42\n\n\n\n\n# %%\nprint(6 * 7)\n"
+    )
+    assert course.sync() == 0
+    assert not pairs.is_edited(nbformat.read(course.ipynb, as_version=4))
+
+
 def test_a_deleted_cell_is_deleted_in_the_other_half(course):
     notebook = nbformat.read(course.ipynb, as_version=4)
     del notebook.cells[3]

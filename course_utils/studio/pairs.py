@@ -73,10 +73,10 @@ def bare(notebook: "NotebookNode") -> "NotebookNode":
     """Leave, in place, no metadata but those of a pair; name the cells, and note the text's digest."""
     import nbformat
 
-    kept = {"kernelspec": KERNEL, "language_info": LANGUAGE, "source": text_digest(notebook)}
-    notebook.metadata = nbformat.from_dict(kept)
     for cell in name_cells(notebook).cells:
         cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k in PAIRED})
+    kept = {"kernelspec": KERNEL, "language_info": LANGUAGE, "source": text_digest(notebook)}
+    notebook.metadata = nbformat.from_dict(kept)
     return notebook
 
 
