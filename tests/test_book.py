@@ -15,11 +15,12 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 import course_utils as cu
 from course_utils.figures.picture import image_tag
+from course_utils.kit.live import stored
 from course_utils.kit.page import MAX_BYTES
 from course_utils.kit.words import marked
 from course_utils.studio import manifest, notebooks
 from course_utils.studio.book import build as builder
-from course_utils.studio.book import calm, explorers, pages, transforms
+from course_utils.studio.book import calm, cover, explorers, pages, transforms
 from course_utils.studio.book.__main__ import main
 from course_utils.studio.book.build import BookError, build
 from course_utils.studio.book.calm import tags
@@ -472,3 +473,12 @@ def test_check_and_serve_say_what_to_do_while_there_is_no_book(small, capsys):
     small.write_text(small.read_text().replace("license", "licence"))
     assert main(["--manifest", str(small), "check"]) == 1
     assert "licence" in capsys.readouterr().err
+
+
+def test_the_cover_says_what_its_translator_gets_right(small):
+    toys = dict.fromkeys(("", *cover.TILES), "<form></form>")
+    text = cover.cover(manifest.load(small), toys)
+    told = stored.told("everyday_fr")
+    judged = [one["right"] for one in told["visitors"]]
+    assert len(judged) == 40 and f"it got {sum(judged)} right" in text
+    assert f"{told['test_exact']:.0%} (BLEU" in text

@@ -52,6 +52,8 @@ A small translator runs in this page.
 Cross out a word that it looks at, and it says something else.
 
 {HTML.format(toys[""])}
+{_scores(live.told("everyday_fr"))}
+
 **{course.title}**: {count} chapters, each built from a few lines of code that you run, change and take apart.
 No account, no server: what answers here is computed by your browser.
 
@@ -72,6 +74,26 @@ your solution is right. You need Python 3.11 or newer and the folder of the cour
 make book    # makes these pages
 ```
 """
+
+
+def _scores(told: dict) -> str:
+    """What the everyday model gets right: of the sentences of visitors as a reader judged, of others by comparison.
+
+    An answer that nobody has judged yet is not right.
+    """
+    visitors = told["visitors"]
+    unread = [one for one in visitors if not one["read"]]
+    right, fresh = (sum(one.get("right", False) for one in some) for some in (visitors, unread))
+    exact, found = (
+        f"{told[f'{name}_exact']:.0%} (BLEU {100 * told[f'{name}_bleu']:.0f})"
+        for name in ("test", "looked_up")
+    )
+    return (
+        f"What you type is answered by a larger model, trained on {told['read']:,} short sentences. Of {len(visitors)} "
+        f"that visitors might type, written before it had answered any, it got {right} right, as one of us reads "
+        f"French; of the {len(unread)} that it had not read, {fresh}. Of {told['score'][1]:,} other unread sentences "
+        f"it says {exact} to the letter; looking the nearest one up, {found}."
+    )
 
 
 def _tiles(course: Manifest, toys: Mapping[str, str]) -> str:
