@@ -477,7 +477,7 @@ def test_check_and_serve_say_what_to_do_while_there_is_no_book(small, capsys):
 
 def test_the_cover_says_what_its_translator_gets_right(small):
     toys = dict.fromkeys(("", *cover.TILES), "<form></form>")
-    text = cover.cover(manifest.load(small), toys)
+    text = cover.cover(manifest.load(small, files=False), toys)
     told = stored.told("everyday_fr")
     judged = [one["right"] for one in told["visitors"]]
     assert len(judged) == 40 and f"it got {sum(judged)} right" in text

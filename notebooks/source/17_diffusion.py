@@ -173,7 +173,7 @@ noise = torch.randn(garments.shape)
 wrong = buggy_noisy(garments, evenly, noise, alpha_bar)[::2]
 cu.show_images(
     wrong.clamp(-1, 1), columns=7, width=7.0, titles=[f"step {t}" for t in evenly[::2]],
-    alt="Seven garments, from step 0 to step 180: in each the left columns are clean, the right ones noise.",
+    alt="Seven garments: in each the left columns are clean, the right ones noise.",
 )  # fmt: skip
 
 
@@ -676,15 +676,12 @@ looks = copies.looks(copier)
 for name, weights in looks.items():
     garment_share, twin_share = copies.on_left(weights)
     print(f"{name}: on the left {garment_share:.2f}, on its twin {twin_share:.3f}")
-fig = cu.show_heatmaps(
+maps = cu.show_heatmaps(
     torch.stack([weights[1, query_column] for weights in looks.values()]).unflatten(0, (2, 2)),
     titles=list(looks), xlabel="Column", ylabel="Row", vmax=0.3, width=8.4, height=3.0,
-    alt="Four maps of 4 by 16 coarse pixels, for a framed pixel of the right garment; its twin on the left is framed, too.",
+    alt="Four maps of 4 by 16 coarse pixels, for a framed pixel; its twin is framed, too.",
 )  # fmt: skip
-for ax in fig.axes[:4]:
-    for column, role in ((query_column, "query"), (15 - query_column, "value")):
-        ax.plot(column, 1, "s", color=cu.COLORS[role], markerfacecolor="none", markersize=14)
-fig
+copies.framed(maps, query_column)
 
 # %% [markdown]
 # In *down, head 1* the pixel in row 1, column 13 looks at row 1, column 2: its mirror image, 11 columns away.

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.cache import record_attention
+from course_utils.figures import COLORS, Picture
 from course_utils.lessons.diffusion.training import clothes, diffusion, noise_like, some
 from course_utils.models.diffusion import UNet
 
@@ -131,3 +132,11 @@ def on_left(weights: Tensor) -> tuple[float, float]:
     asked = weights[:, -side:]  # (row, column, row, column)
     twins = [asked[r, c, r, side - 1 - c] for r in range(side) for c in range(side)]
     return asked[..., :side].sum(dim=(2, 3)).mean().item(), torch.stack(twins).mean().item()
+
+
+def framed(maps: Picture, column: int) -> Picture:
+    """The maps with a frame around the pixel in row 1 that asks, and around its mirror image."""
+    for ax in maps.axes[:4]:
+        for place, role in ((column, "query"), (WIDTH // 2 - 1 - column, "value")):
+            ax.plot(place, 1, "s", color=COLORS[role], markerfacecolor="none", markersize=14)
+    return maps
