@@ -677,9 +677,9 @@ for name, weights in looks.items():
     garment_share, twin_share = copies.on_left(weights)
     print(f"{name}: on the left {garment_share:.2f}, on its twin {twin_share:.3f}")
 maps = cu.show_heatmaps(
-    torch.stack([weights[1, query_column] for weights in looks.values()]).unflatten(0, (2, 2)),
+    torch.stack([w[1, query_column] for w in looks.values()]).unflatten(0, (2, 2)),
     titles=list(looks), xlabel="Column", ylabel="Row", vmax=0.3, width=8.4, height=3.0,
-    alt="Four maps of 4 by 16 coarse pixels, for a framed pixel; its twin is framed, too.",
+    alt="Four maps of 4 by 16 coarse pixels, for a framed pixel; its twin is framed.",
 )  # fmt: skip
 copies.framed(maps, query_column)
 
