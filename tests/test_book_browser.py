@@ -66,7 +66,11 @@ def title_and_pictures(page: Page) -> int:
     )
     assert all(alt for alt, *_ in pictures)
     assert all(shown or loading == "lazy" for _, shown, loading in pictures)
-    return len(pictures)
+    drawn = page.locator(".cu-figure svg").evaluate_all(
+        "all => all.map(each => each.getAttribute('aria-label'))"
+    )
+    assert all(drawn)
+    return len(pictures) + len(drawn)
 
 
 def test_formulas_are_set_by_mathjax(chapter: Page):
@@ -133,6 +137,9 @@ CUT = """() => {
 def test_nothing_is_cut_at_any_width(chapter: Page, width: int):
     before = chapter.viewport_size
     chapter.set_viewport_size({"width": width, "height": 900})
+    chapter.evaluate(
+        "() => Promise.allSettled(document.getAnimations().map(each => each.finished))"
+    )
     assert chapter.evaluate(CUT) == []
     assert chapter.evaluate("document.documentElement.scrollWidth") <= width
     chapter.set_viewport_size(before)
@@ -172,10 +179,10 @@ OUTSIDE = """() => [...document.querySelectorAll(".cu-figure svg")].flatMap(svg 
         const [x, y] = [(word.left + word.right) / 2, (word.top + word.bottom) / 2];
         const around = [canvas, ...boxes.filter(b => b.left < x && x < b.right && b.top < y && y < b.bottom)];
         return around.some(b => word.left < b.left - slack || word.right > b.right + slack
-            || word.top < b.top - slack || word.bottom > b.bottom + slack);
+            || word.top < b.top - word.height / 4 || word.bottom > b.bottom + word.height / 4);
     }).map(text => text.textContent);
 })"""
-"""The words of pictures and drawings that reach over their box or their picture."""
+"""The words of pictures and drawings that reach over their box or their picture; a line is higher than its letters."""
 
 
 @pytest.mark.parametrize("font", ["", "monospace", "serif"])

@@ -24,7 +24,7 @@ def ask():
     """What the scripts of the widget give for an expression; `Training` is what a worker trains."""
     cu.live.character_gpt()
     engine = host._engine()
-    engine.eval("globalThis.Training = live_learning(live_engine.tools.erf).Training")
+    engine.eval("globalThis.Training = live_learning(live_engine.erf).Training")
     return lambda expression: json.loads(engine.eval(f"JSON.stringify({expression})"))
 
 

@@ -23,6 +23,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 from course_utils.figures.style import STYLE
@@ -59,7 +60,8 @@ class PictureAxes(Axes):
         with mpl.rc_context(STYLE):
             super().__init__(*args, **options)
         self.tick_params(labelsize=STYLE["xtick.labelsize"])  # also of ticks that come later
-        self.locator_params(nbins=4)
+        for axis in (self.xaxis, self.yaxis):  # `locator_params` would move the limits, too
+            axis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
 
 
 for _name in (

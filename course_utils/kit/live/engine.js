@@ -45,15 +45,6 @@ globalThis.live_engine = (() => {
     });
   }
 
-  // The error function, to 1.5e-7: Abramowitz and Stegun (1964), 7.1.26. It needs nothing around it: a worker gets its text.
-  function erf(x) {
-    const factors = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592];
-    const t = 1 / (1 + 0.3275911 * Math.abs(x));
-    let sum = 0;
-    for (const factor of factors) sum = (sum + factor) * t;
-    return Math.sign(x) * (1 - sum * Math.exp(-x * x));
-  }
-
   // Positions -----------------------------------------------------------------------------------
 
   // Sines in the even columns, cosines in the odd ones.
@@ -272,6 +263,6 @@ globalThis.live_engine = (() => {
     return plain.replace(MARKS, " $1 ").split(SPACES).filter((token) => token);
   }
 
-  const tools = { range, vector, plus, dot, mix, softmax, erf, argmax, speakable, emptyCache };
+  const tools = { range, vector, plus, dot, mix, softmax, argmax, speakable, emptyCache };
   return { ids: { PAD, UNK, BOS, EOS }, tools, Network, Transformer, greedy, beamSearch, tokenize };
 })();

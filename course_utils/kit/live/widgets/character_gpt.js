@@ -2,7 +2,7 @@
 (globalThis.live_widgets ??= {}).character_gpt = (() => {
   "use strict";
   const { OURS, safe, fixed, range, follow } = globalThis.live_parts;
-  const { erf } = globalThis.live_engine.tools;
+  const { erf } = globalThis.live_engine;
   const { Training, learner } = globalThis.live_learning(erf);
   const RATES = ["0.001", "0.003", "0.01"];
   const [SHORTEST, LONGEST] = [500, 50000]; // characters of a text
