@@ -358,11 +358,15 @@ sentences are made by the same rules as most of those that it has read: of other
       step: Math.max(1, Math.min(Math.floor(Number(field.step.value)) || 1, trace.says.length)) - 1,
     });
 
-    // The larger model, once its weights are there; then `ready` is called.
+    // The larger model, once its weights are there; where they cannot be had the small one goes on. Then `ready` is called.
     let larger = null;
     async function loadLarger(ready) {
-      if (!globalThis.live_bundles[LARGER]) await globalThis.live_load(LARGER);
-      larger ??= answering(globalThis.live_bundles[LARGER]);
+      try {
+        if (!globalThis.live_bundles[LARGER]) await globalThis.live_load(LARGER);
+        larger ??= answering(globalThis.live_bundles[LARGER]);
+      } catch {
+        field.model.value = "";
+      }
       ready();
     }
     function answers(ready) {
