@@ -84,6 +84,9 @@ def test_what_a_notebook_keeps_makes_the_widget_again(kind):
     form = made.form()
     assert book.widget_of(output).form() == form
     assert "<fieldset disabled" in form and "<script" not in form
+    (kept, _), asleep = made._repr_mimebundle_(), "Run this cell"
+    assert asleep in kept["text/html"], "a saved form says why it does not answer"
+    assert asleep not in made._panel.form + made.page(book.FOLDER), "one that lives does not"
 
 
 PARTS = """form => [...form.querySelectorAll('[data-part]')].map(part =>

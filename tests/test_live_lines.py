@@ -164,7 +164,7 @@ def test_the_last_look_stays_and_the_encoder_can_be_forbidden_too(page: Page):
     for word in page.locator("[data-word]").all():
         word.click()
     expect(page.locator("[data-word][aria-pressed=true]")).to_have_count(6)
-    expect(part(page, "told")).to_have_text("It has to look somewhere: the last look stays.")
+    expect(part(page, "told")).to_have_text("It has to attend to something: the last word stays.")
     rows = page.locator("[data-part=table] tbody tr").all()
     assert {row.locator("td").last.text_content() for row in rows} == {"100"}
     page.get_by_role("button", name="undo").click()

@@ -20,6 +20,9 @@ return true;
 """
 """A script in the joined one."""
 
+ASLEEP = '<p class="cu-live-note">Run this cell (Shift + Enter): then it answers.</p>'
+"""What a saved notebook shows above a widget that no kernel and no script has woken."""
+
 
 def bare(script: str) -> str:
     """A script without its indents and the lines that are comments: a page need not carry them."""
@@ -67,11 +70,14 @@ class Live:
         once = (ONCE.format(name=name, text=bare(asset(f"live/{name}"))) for name in cls.files())
         return "globalThis.live_ran ??= {};\n" + "".join(once)
 
-    def form(self) -> str:
-        """The widget as HTML in its first state, its style before it, its controls disabled: a script enables them."""
+    def form(self, told: str = "") -> str:
+        """The widget as HTML in its first state, its style before it, its controls disabled: a script enables them.
+
+        `told`: what stands above it.
+        """
         return (
             f'<form class="cu-live" data-live="{self.kind}" aria-label="{self.label}" autocomplete="off">'
-            f'<style>{asset("live/live.css")}</style><fieldset disabled="">{self._content}</fieldset></form>'
+            f'<style>{asset("live/live.css")}</style>{told}<fieldset disabled="">{self._content}</fieldset></form>'
         )
 
     def page(self, folder: str) -> str:
@@ -88,7 +94,7 @@ class Live:
         return f"{self.form()}<script>{boot}</script>"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
-        data = {"text/plain": repr(self), "text/html": self.form()}
+        data = {"text/plain": repr(self), "text/html": self.form(ASLEEP)}
         try:
             if self._panel is None:
                 # Only here: where there are no widgets, nothing fails before.

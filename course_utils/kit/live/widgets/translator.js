@@ -203,8 +203,8 @@
     const view = { kind: "cross", map: String(trace.maps.cross.length - 1), step: farthest(trace) };
     const [right, count] = bundle.score;
     const none = { words: [], looks: [] };
-    const lede = compact ? "" : "<p>Write an English sentence. The line from a French word shows where it looks. " +
-      "Press an English word: it may not be looked at any more.</p>\n";
+    const lede = compact ? "" : "<p>Write an English sentence. Lines lead from a French word to those that it attends to. " +
+      "Press an English word to forbid attention to it.</p>\n";
     return `${lede}<div class="cu-live-ask">
 <label class="cu-live-sentence"><span class="cu-live-label">English</span> <input type="text" ${OURS} \
 name="sentence" maxlength="100" value="${safe(sentence)}" spellcheck="false" autocapitalize="off"></label>
@@ -267,16 +267,16 @@ sentences are made by the same rules as most of those that it has read: of other
       done: (form) => said(form, "unknown") === "",
     },
     {
-      title: "A line is a look",
-      text: "One French word is marked. Its lines lead to the English words that it looks at, with their weights in percent.",
+      title: "Lines are weights",
+      text: "One French word is marked. Its lines lead to the English words that it attends to, with their weights in percent.",
       mark: "[data-part=lines], [data-part=next]",
       open: { sentence: "she has a red car .", forbid: "", map: "1" },
-      task: "Choose the last French word, with the mouse or with the arrow keys. Where does it look?",
+      task: "Choose the last French word, with the mouse or with the arrow keys. To what does it attend?",
       done: ({ elements }) => elements.step.value === "6",
     },
     {
       title: "Take a word away",
-      text: "A word that is crossed out may not be looked at. The bars show what is likely now, the ticks what was before.",
+      text: "Attention to a word that is crossed out is forbidden. The bars show what is likely now, the ticks what was before.",
       mark: "[data-part=lines], [data-part=before]",
       open: { sentence: "she has a red car ." },
       task: "Press the English word car.",
@@ -284,7 +284,7 @@ sentences are made by the same rules as most of those that it has read: of other
     },
     {
       title: "Eight heads",
-      text: "Two layers have four heads each, and each looks elsewhere. The first picture is the mean of the last layer.",
+      text: "Two layers have four heads each, and each attends to other words. The first picture is the mean of the last layer.",
       mark: '[data-part="maps"]',
       open: { map: "1" },
       task: "Choose another head. Do the bars change? Why not?",
@@ -450,7 +450,7 @@ sentences are made by the same rules as most of those that it has read: of other
       const { words, looks } = crossedOut(values.forbid, values.line, trace.source.length);
       const kept = name === "forbid" ? words.map(String) : looks.map((look) => look.join("."));
       if (isOut || places.every((place) => kept.includes(place))) set(name, next.join(","));
-      else part("told").textContent = "It has to look somewhere: the last look stays.";
+      else part("told").textContent = "It has to attend to something: the last word stays.";
     }
 
     function undo() {
