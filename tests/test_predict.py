@@ -118,3 +118,46 @@ def test_without_scripts_there_is_the_question_and_no_answer(browser):
     with html_page(browser, shown(CHOICE), java_script_enabled=False) as page:
         expect(page.get_by_text("Which width follows")).to_be_visible()
         expect(page.get_by_role("button", name="narrow")).to_be_disabled()
+
+
+def test_a_handle_and_the_number_beside_it_are_one(page: Page):
+    handle = page.get_by_label("Drag to your guess")
+    field = page.get_by_label("A number from 0 to 10")
+    expect(field).to_have_value("")  # nothing is suggested
+    handle.fill("4")
+    expect(field).to_have_value("4")
+    field.fill("7.5")
+    expect(handle).to_have_value("7.5")
+    field.press("Enter")
+    expect(page.locator(".said").last).to_contain_text("Not quite.")
+
+
+TOY = (
+    '<form class="cu-live"{}><input name="T" type="range" min="0" max="1" step="any">'
+    '<label><input name="kind" type="radio" value="soft" checked>soft</label>'
+    '<label><input name="kind" type="radio" value="hard">hard</label></form>'
+)
+EXPLORER = (
+    '<form data-explorer="width"><label data-count="3"><span class="cu-label">width</span>'
+    """<input type="range" max="2" value="0" data-texts='["0.1", "0.5", "2"]'></label></form>"""
+)
+HEARD = "window.heard = []; addEventListener('input', (e) => heard.push(e.target.name))"
+
+
+def test_what_was_asked_for_is_shown_by_the_next_toy_that_can(browser):
+    ready = TOY.format(' data-ready="true"')
+    live = shown(CHOICE | {"shows": {"T": 0.25, "kind": "hard"}})
+    explored = shown(CHOICE | {"shows": {"width": 0.5}})
+    with html_page(browser, ready + live + explored + EXPLORER + TOY.format("")) as page:
+        page.evaluate(HEARD)
+        above, _, _, explorer, below = page.locator("form").all()
+        for ask in page.locator(".cu-predict").all():
+            ask.get_by_role("button", name="wide").click()
+            expect(ask.get_by_role("button", name="See it move")).to_be_visible()
+        expect(explorer.locator("input")).to_have_value("1")
+        assert below.locator("[name=T]").input_value() == "0.5"  # not loaded yet
+        below.evaluate("form => { form.dataset.ready = true; }")
+        expect(below.locator("[name=T]")).to_have_value("0.25")
+        expect(below.get_by_label("hard")).to_be_checked()
+        assert page.evaluate("heard") == ["", "T", "kind"]  # the widget follows
+        expect(above.get_by_label("soft")).to_be_checked()

@@ -2,7 +2,7 @@
 
 The reader chooses or writes a number, then hears whether it is right, and why. All of it is one piece of HTML with a
 few lines of script (`predict.js`), the same in Lab and in the book, with no kernel. What it will say is sealed in it
-until then. Nothing waits for it and nothing is stored, so that running all cells is as without it. Texts are as
+until then; and the model or explorer beside it can be moved to what was asked for. Nothing waits for it and nothing is stored, so that running all cells is as without it. Texts are as
 `words.marked` reads them; write Unicode rather than TeX.
 """
 
@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 from course_utils.kit.page import asset
 from course_utils.kit.words import UNSEAL, marked, sealed
 
+HANDLE = "Drag to your guess"
 CLOSE = 0.05
 """A number is near enough within this part of the range, unless `within` says otherwise."""
 
@@ -49,6 +50,7 @@ def predict(
     wrong: Mapping[str | float, str],
     why: str,
     within: float | None = None,
+    shows: Mapping[str, str | float | bool] | None = None,
 ) -> Prediction:
     """Ask for a prediction; show it at the end of a cell, before the result.
 
@@ -67,6 +69,8 @@ def predict(
         why: the reason of the answer.
         within: how near a number has to be, both to the answer and to the numbers in `wrong`; one
             twentieth of the range by default.
+        shows: controls → values of a live model, by their names, or of an explorer, by their labels: the next one
+            on the page that has them (or the last before) is moved there when the reader has committed.
 
     Raises:
         TypeError: `options` are neither texts nor two numbers.
@@ -83,7 +87,8 @@ def predict(
         task = _number(ends[0], ends[1], answer, wrong, within)
     else:
         raise TypeError(f"options={options!r}; several texts or the two ends of a range are needed")
-    return Prediction(question, choices, {"question": marked(question), "why": marked(why)} | task)
+    task |= {"question": marked(question), "why": marked(why)} | ({"shows": dict(shows)} if shows else {})
+    return Prediction(question, choices, task)
 
 
 def _choice(
@@ -166,6 +171,7 @@ def _page(task: dict[str, Any]) -> str:
     else:
         low, high = task["low"], task["high"]
         answers = (
+            f'<input type="range" min="{low}" max="{high}" step="any" aria-label="{HANDLE}" disabled>'
             f"<label>A number from {low} to {high} "
             f'<input type="number" min="{low}" max="{high}" step="any" required disabled></label>'
             "<button disabled>This is my guess</button>"
