@@ -2,8 +2,8 @@
 
 The reader chooses or writes a number, then hears whether it is right, and why. All of it is one piece of HTML with a
 few lines of script (`predict.js`), the same in Lab and in the book, with no kernel. What it will say is sealed in it
-until then; and the model or explorer beside it can be moved to what was asked for. Nothing waits for it and nothing is stored, so that running all cells is as without it. Texts are as
-`words.marked` reads them; write Unicode rather than TeX.
+until then. The model or explorer nearby can be moved to what was asked for. Nothing waits for it and nothing is stored,
+so that running all cells is as without it. Texts are as `words.marked` reads them; write Unicode rather than TeX.
 """
 
 import math
@@ -87,7 +87,9 @@ def predict(
         task = _number(ends[0], ends[1], answer, wrong, within)
     else:
         raise TypeError(f"options={options!r}; several texts or the two ends of a range are needed")
-    task |= {"question": marked(question), "why": marked(why)} | ({"shows": dict(shows)} if shows else {})
+    task |= {"question": marked(question), "why": marked(why)}
+    if shows:
+        task["shows"] = dict(shows)
     return Prediction(question, choices, task)
 
 
