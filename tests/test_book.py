@@ -1,5 +1,6 @@
 """The book from the inside: transforms, pages, the cache, and what the checks refuse."""
 
+import base64
 import copy
 import dataclasses
 import re
@@ -78,6 +79,11 @@ def lesson(small) -> list:
     """The cells of a chapter as the book has them."""
     one = dataclasses.replace(load(small).chapters[0], further="More of one")
     two = dataclasses.replace(one, notebook="02_two", title="Two")
+    data = base64.b64encode(b'<svg xmlns="x"><style>*{}</style><rect/></svg>').decode()
+    image = (
+        f'<img alt="A box" src="data:image/svg+xml;base64,{data}" width="10" height="5" style="">'
+    )
+    nbformat.write(new_notebook(cells=[code("draw()", html(image))]), two.ipynb)
     pages = {"02_two.ipynb": {}, "01_one_further.ipynb": {}}
     given = new_notebook(cells=copy.deepcopy(LESSON))
     return transforms.for_the_book(given, pages, "", one, two, "Why *two*?").cells
@@ -113,6 +119,7 @@ def test_without_a_tag_a_chapter_opens_with_what_moves_first(small):
 def test_a_chapter_ends_with_the_next_one_and_folded_references(lesson):
     after = texts(lesson)[texts(lesson).index("## Take-aways\n\n- Add.\n") :]
     assert 'href="02_two.html"' in after[1] and "Why <em>two</em>?" in after[1]
+    assert '<svg aria-hidden="true" xmlns="x"><rect/></svg>' in after[1]
     assert after[2] == "{.cu-further}\nMore: [one](01_one_further.ipynb)."
     assert "References, 2 works" in after[3] and after[4] == "- A book.\n- A paper."
 

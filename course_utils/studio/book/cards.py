@@ -10,6 +10,7 @@ from nbformat.v4 import new_markdown_cell
 from course_utils.kit.collection import checks
 from course_utils.kit.words import marked
 from course_utils.studio.book.calm import level, raw, tags
+from course_utils.studio.book.pictures import first_picture
 from course_utils.studio.manifest import QUESTION, Chapter, asked
 from course_utils.studio.page import EFFORT, EXERCISE
 
@@ -196,7 +197,7 @@ def _opening(cells: list[NotebookNode]) -> tuple[list[NotebookNode], list[Notebo
 def with_foot(
     notebook: NotebookNode, following: Chapter | None, further: Chapter | None, asks: str
 ) -> NotebookNode:
-    """The next chapter is a card with its question, `asks`, below it the further page; references are folded."""
+    """The next chapter is a card: its question, `asks`, and first picture; the further page; references, folded."""
     notebook = copy.deepcopy(notebook)
     kept: list[NotebookNode] = []
     aside = ""
@@ -235,5 +236,6 @@ def _without_links(
 def _next(chapter: Chapter, asks: str) -> str:
     return (
         f'<div><a class="cu-card cu-next" href="{chapter.notebook}.html"><small>Next: {chapter.number}'
-        f"</small><b>{html.escape(chapter.title)}</b><span>{marked(asks)}</span></a></div>"
+        f"</small><b>{html.escape(chapter.title)}</b><span>{marked(asks)}</span>"
+        f"{first_picture(chapter.ipynb)}</a></div>"
     )

@@ -4,7 +4,9 @@ import base64
 import copy
 import re
 from html import escape, unescape
+from pathlib import Path
 
+import nbformat
 from nbformat import NotebookNode
 
 LEAST = 0.8
@@ -29,9 +31,24 @@ def settle_pictures(notebook: NotebookNode) -> NotebookNode:
 def _figure(image: re.Match) -> str:
     shown = image[0]
     if image["source"].startswith(VECTOR):
-        svg = base64.b64decode(image["source"].removeprefix(VECTOR)).decode()
-        svg = re.sub(r"<style>.*?</style>", "", svg)  # its colors, which the page has
         said = escape(unescape(image["alt"]))
-        shown = svg.replace("<svg ", f'<svg role="img" aria-label="{said}" ', 1)
+        shown = _inline(image).replace("<svg ", f'<svg role="img" aria-label="{said}" ', 1)
     least = f"{LEAST * int(image['width']):.0f}px"
     return f'<div class="cu-figure"><div style="min-width:{least};max-width:{image["width"]}px">{shown}</div></div>'
+
+
+def _inline(image: re.Match) -> str:
+    svg = base64.b64decode(image["source"].removeprefix(VECTOR)).decode()
+    return re.sub(r"<style>.*?</style>", "", svg)  # its colors, which the page has
+
+
+def first_picture(notebook: Path) -> str:
+    """The first vector picture that a notebook shows, as a decoration elsewhere; empty without one."""
+    if not notebook.is_file():
+        return ""
+    for cell in nbformat.read(notebook, 4).cells:
+        for output in cell.get("outputs", []):
+            image = IMAGE.search(output.get("data", {}).get("text/html", ""))
+            if image and image["source"].startswith(VECTOR):
+                return _inline(image).replace("<svg ", '<svg aria-hidden="true" ', 1)
+    return ""
