@@ -280,7 +280,7 @@ with cu.guard("The two forms of the reset gate differ in both features."):
 # The grammar's sentences are easy.
 # Two larger translators, with two GRU layers of 256 features, were trained beforehand on 25,000 English–French pairs that volunteers wrote ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR), of at most ten tokens on either side; words that occur fewer than three times are `<unk>`.
 # One is this chapter's model, with a **fixed context**; the other has **attention**, and is the subject of [the next chapter](06_bahdanau_attention.ipynb).
-# They differ in nothing else.
+# They differ in the class of the model, and the second has more parameters.
 # The training is small: four epochs, one seed each.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -291,13 +291,14 @@ real = {
     name: real_run(attention=attention).result
     for name, attention in (("fixed context", False), ("attention (chapter 06)", True))
 }
+real["look-up"] = cu.stored_runs("sequence_to_sequence", "look_up")[0].result
 real = pd.DataFrame(real).T[["val_loss", "val_bleu", "test_bleu"]]
-real.set_axis(["loss, validation", "BLEU, validation", "BLEU, test"], axis=1).round(3)
+real.set_axis(["loss, validation", "BLEU, validation", "BLEU, test"], axis=1).round(3).fillna("")
 
 # %% [markdown]
-# After four epochs BLEU still rises and the loss still falls for both: neither is at its end.
-# With a fixed context BLEU is 0.116 on 1,000 English test sentences, with attention 0.166, one seed each: how far another seed would move them is not measured.
-# The model with attention also has more parameters.
+# With a fixed context BLEU is 0.116 on 1,000 English test sentences, with attention 0.166, one seed each.
+# The last row learns nothing: the **look-up** says the French of the training sentence whose English has most in common with the one asked for, rare words counting more.
+# It is ahead of the fixed context, and attention is hardly ahead of it: after four epochs, of a schedule of six, neither network is at its end.
 # BLEU here takes each French translation that the data have as a reference.
 #
 # The first four test sentences of at least eight tokens whose words are all known, whatever became of them:
@@ -318,16 +319,14 @@ pd.DataFrame(table)
 
 # %% [markdown]
 # With the fixed context words come twice and more (*simplement*, *ma père*), and others are invented (*la journée*, *le travail*).
-# With attention the last two sentences lack little more than the time, *right now* and *sooner*.
 # Four sentences prove nothing; the next chapter compares three seeds of each, on the small world.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Once, on real sentences: attention is ahead, and neither has stopped improving."):
+with cu.guard(
+    "Once, on real sentences: attention is ahead, the fixed context is behind a look-up."
+):
+    assert real.loc["fixed context", "test_bleu"] < real.loc["look-up", "test_bleu"]
     assert real["test_bleu"].iloc[1] > real["test_bleu"].iloc[0] + 0.03
-    for attention in (False, True):
-        curves = real_run(attention=attention).curves
-        assert curves["bleu"][-1] == max(curves["bleu"], key=lambda point: point[1])
-        assert curves["val_loss"][-1] == min(curves["val_loss"], key=lambda point: point[1])
 
 # %% [markdown]
 # Back to the chapter: [Sequence to sequence](05_sequence_to_sequence.ipynb).

@@ -7,6 +7,7 @@ import torch
 from course_utils.data.translation import Pair
 from course_utils.decoding import translate
 from course_utils.kit.runs import stored
+from course_utils.lessons.sequence_to_sequence.real import look_up as look_up
 from course_utils.lessons.sequence_to_sequence.real import real_translation as real_translation
 from course_utils.lessons.sequence_to_sequence.small_world import SmallWorld
 from course_utils.metrics import bleu

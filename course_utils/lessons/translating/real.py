@@ -20,6 +20,7 @@ from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_
 from course_utils.decoding import translate
 from course_utils.figures import COLORS, Picture, subplots
 from course_utils.kit.runs import StoredRun, stored, stored_runs
+from course_utils.lessons.sequence_to_sequence.real import looked_up
 from course_utils.metrics import bleu
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything
@@ -229,39 +230,6 @@ def _said(
     for i, line in zip(known, found, strict=True):
         said[i] = line
     return said, [" ".join(pair.target) for pair in pairs]
-
-
-def looked_up(train: Sequence[Pair], test: Sequence[Pair]) -> list[str]:
-    """The French of the training sentence whose English has most words in common with each of the test.
-
-    Words count by how rare they are (the logarithm of the inverse share of sentences that have them), and the
-    overlap is divided by both sentences' lengths, as in the cosine of two vectors.
-    """
-    english = Vocabulary(pair.source for pair in train)
-    counts = [
-        torch.zeros(len(english)).index_add_(0, torch.tensor(ids), torch.ones(len(ids)))
-        for ids in (english.encode(pair.source) for pair in test)
-    ]
-    places = [(row, i) for row, p in enumerate(train) for i in english.encode(p.source)]
-    read = torch.sparse_coo_tensor(
-        torch.tensor(places).T,
-        torch.ones(len(places)),
-        (len(train), len(english)),
-        check_invariants=False,
-    ).coalesce()
-    having = torch.zeros(len(english)).index_add_(
-        0, read.indices()[1], torch.ones(read.indices().shape[1])
-    )
-    rare = (len(train) / having.clamp(min=1)).log()
-    rare[UNK] = 0.0
-    norms = torch.zeros(len(train)).index_add_(
-        0, read.indices()[0], (read.values() * rare[read.indices()[1]]) ** 2
-    )
-    nearest = []
-    for asked in (torch.stack(counts) * rare**2).split(100):  # as many as fit in memory
-        overlap = torch.sparse.mm(read, asked.T) / norms.sqrt().clamp(min=1e-6)[:, None]
-        nearest += overlap.argmax(dim=0).tolist()
-    return [" ".join(train[row].target) for row in nearest]
 
 
 @stored(cases=[{"seed": 0}])
