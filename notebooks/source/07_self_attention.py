@@ -21,7 +21,7 @@
 # - turn word embeddings into queries, keys and values with three matrices, on paper and as tensors;
 # - write self-attention as a class, equal to PyTorch's operator under any mask;
 # - prove that it does not see the order of the words, and test any layer for that;
-# - say what it does that an average does not, with the numbers of the average beside it;
+# - say what it does that adding up an average does not, and what a hidden layer behind the average can do;
 # - count what convolution, recurrence and self-attention cost.
 #
 # It needs [Masks](04_masks.ipynb): scaled dot products, and which keys a query may see.
@@ -540,9 +540,9 @@ def gender_loss(model, batch):
     return F.cross_entropy(logits, targets, reduction="sum"), len(logits)
 
 
-def train(model, seed, steps=600):
+def train(model, seed, steps=600, rate=3e-3):
     generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     for _ in range(steps):
         chosen = torch.randint(2000, (64,), generator=generator)
         batch = train_set.tokens[chosen], train_set.gender[chosen]
@@ -586,14 +586,14 @@ print(f"two attentions: it {found['it']:.2f}, adjective {found['adjective']:.2f}
 stored = pd.DataFrame(
     [run.config | run.result for run in cu.stored_runs("self_attention", "reader")]
 )
-grouped = stored.groupby(["kind", "steps"], sort=False)[["adjective", "it"]].agg(["min", "max"])
+grouped = stored.groupby(["kind", "rate"], sort=False)[["adjective", "it"]].agg(["min", "max"])
 compared = pd.DataFrame(
     {
-        f"{word}, {steps:,} steps": {
-            kind: f"{grouped.loc[(kind, steps), (word, 'min')]:.2f} … {grouped.loc[(kind, steps), (word, 'max')]:.2f}"
+        f"{word}, rate {rate}": {
+            kind: f"{grouped.loc[(kind, rate), (word, 'min')]:.2f} … {grouped.loc[(kind, rate), (word, 'max')]:.2f}"
             for kind in kinds
         }
-        for steps in (600, 1800)
+        for rate in (0.003, 0.01, 0.03)
         for word in ("adjective", "it")
     }
 )
@@ -603,7 +603,7 @@ compared.insert(
 compared
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-two = stored[(stored["kind"] == "two attentions") & (stored["steps"] == 600)].set_index("seed")
+two = stored[(stored["kind"] == "two attentions") & (stored["rate"] == 0.003)].set_index("seed")
 seen = ["layer 1: adjective to noun", "layer 2: it to adjective"]
 weighed = two[seen].rename(columns="mean weight, {}".format)
 cut = cu.stored_runs("self_attention", "forbidden")
@@ -623,17 +623,19 @@ ax.tick_params(axis="x", rotation=60)
 picture
 
 # %% [markdown]
-# The first table has shares of right genders over 1,000 test sentences, from the worst to the best of three seeds, all at one rate.
+# The first table has shares of right genders over 1,000 test sentences, from the worst to the best of three seeds, at three rates.
 # The word alone guesses: 0.48 to 0.52.
 # The average adds up what each word says by itself: 0.67 to 0.69, no more than the gender that most of the four nouns have, right in $11/16 = 0.69$.
-# **One attention** finds the adjective's noun, 1.00.
+# **One attention** finds the adjective's noun, 1.00, if the rate is not too large.
 # But *it* asks the same in each sentence: a word has one strength $e^{q\cdot k}$ and one number for the output, and the sign of a sum decides.
-# A vote again, 0.67 to 0.69.
-# **Two attentions** find both, 1.00.
+# A vote again, 0.69 at best.
+# **Two attentions** find both, 1.00, at two of the three rates.
 #
 # *Does it take two?*
-# No: a hidden layer can do more than add.
-# With it, average and one attention are behind at *it* after 600 steps, 0.78 to 0.92, and have caught up after 1,800.
+# It does not even take one.
+# A hidden layer can do more than add: behind the plain **average** it has both words right as well, at two of the three rates, with as many parameters and steps.
+# For each sentence has one noun of each kind, and the four genders with the adjective tell the answer without any word asking another.
+# What attention shows here is *how* a word finds another, not that it must.
 #
 # *What do two attentions look at?*
 # Equal weights would be $1/17 = 0.06$.
@@ -641,8 +643,8 @@ picture
 # Is this how *it* gets its gender?
 # We **forbid** one look at a time, by a mask in the trained network (`cu.intervene` sets it, and takes it off again).
 # If the adjective may not look at nouns in layer 1, *it* falls to 0.53 to 0.72; if *it* may not look at the adjective in layer 2, to 0.52 to 0.74.
-# So most of it comes this way.
-# Not all: *it* can read the adjective in layer 1 and ask nouns in layer 2; this forbidden, 0.86 to 0.99.
+# So this way is used.
+# It is not the only one: *it* can read the adjective in layer 1 and ask nouns in layer 2; this forbidden, 0.86 to 0.99.
 # And the comma, dark in the picture of our sentence?
 # Without it nothing is lost, 1.00.
 # A weight shows where a layer looks, not what it needs.
@@ -663,15 +665,14 @@ cu.quiz("self_attention", "same_query")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "One attention finds the gender at the adjective, two at both; hidden layers need more steps."
+    "One attention finds the gender at the adjective, two at both; so does an average with a hidden layer."
 ):
     low, high = grouped.xs("min", axis=1, level=1), grouped.xs("max", axis=1, level=1)
-    assert (low["adjective"].loc[["one attention", "two attentions"]] > 0.98).all()
-    assert (low["it"].loc["two attentions"] > 0.98).all()
+    best = low.groupby("kind").max()  # of three rates, the worst of three seeds
+    assert (best["adjective"].loc[["one attention", "two attentions"]] > 0.98).all()
+    assert best["it"].loc["two attentions"] > 0.98
+    assert (best.loc["average, hidden layer"] > 0.98).all()
     assert (high["it"].loc["one attention"] < 0.8).all()
-    deep = ["average, hidden layer", "one attention, hidden layer"]
-    assert (high["it"].unstack().loc[deep, 600] < 0.95).all()
-    assert (low["it"].unstack().loc[deep, 1800] > 0.98).all()
     assert (high.loc[["the word alone", "average"]] < 0.8).all(axis=None)
 
 # %% [markdown]

@@ -27,18 +27,18 @@ LOOKS = {
 
 @stored(
     cases=[
-        {"kind": kind, "seed": seed, "steps": steps}
-        for steps in (600, 1800)
+        {"kind": kind, "seed": seed, "rate": rate}
+        for rate in (0.003, 0.01, 0.03)
         for kind in KINDS
         for seed in range(3)
     ],
     chapter=["new_reader", "train", "score", "test_set"],
     small=True,
 )
-def reader(chapter, *, kind: str, seed: int, steps: int) -> dict:
+def reader(chapter, *, kind: str, seed: int, rate: float) -> dict:
     """One of the chapter's readers: the share of right genders at "it" and at the adjective."""
     model = chapter.new_reader(kind, seed)
-    chapter.train(model, seed, steps)
+    chapter.train(model, seed, rate=rate)
     seen, unseen = (chapter.score(model, test=test) for test in (False, True))
     result = {
         "it": unseen["it"], "adjective": unseen["adjective"],
