@@ -113,18 +113,18 @@ pd.DataFrame({"French": cu.translate(model, FOUR, *vocabularies)}, index=FOUR)
 #
 # The translator of [Bahdanau attention](06_bahdanau_attention.ipynb) reads and writes with a GRU and looks back once for each word.
 # Both have the same sentences and batches, nine epochs, nearly as many parameters, and three seeds.
-# Each has one rate, 0.009 there and 0.007 here; they were not tuned against each other.
+# Each has one rate, 0.009 there and 0.007 here, and no dropout; they were not tuned against each other.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "Which of the two gets more of the 400 test sentences right, in three seeds each?",
+    "Which of the two has more of the 400 test sentences right after nine epochs, in three seeds each?",
     ["the Transformer, in each seed", "the recurrent one, in each seed", "it depends on the seed"],
     answer="the Transformer, in each seed",
     wrong={
-        "the recurrent one, in each seed": "It has had as many epochs and parameters. What else could speak for it?",
-        "it depends on the seed": "Seeds do move both by some points. The difference is larger.",
+        "the recurrent one, in each seed": "It passes all that it has read through one state after another. Does that learn faster?",
+        "it depends on the seed": "Seeds do move both by some points. After nine epochs the difference is larger.",
     },
-    why="In three seeds it gets 0.86 to 0.89 of them right, the recurrent one 0.76 to 0.78.",
+    why="In three seeds it has 0.86 to 0.89 of them right, the recurrent one 0.76 to 0.78; trained longer, the latter comes close.",
 )
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -144,13 +144,10 @@ compared = pd.DataFrame(
 compared.T
 
 # %% [markdown]
-# In each seed the Transformer gets more of the unread sentences right.
-# (Among the 55 longest, seed by seed, it leads by 11, 1 and 11 sentences.)
-# It also fits the sentences that it reads nearly perfectly (0.00 per token, against 0.04).
-#
-# The table does not say *why*.
-# The two differ in many things at once: self-attention on both sides, several heads and layers, residual connections, norms.
-# "Because any two words are a single step apart" would need an experiment that changes this and nothing else.
+# **After nine epochs**, in each seed, the Transformer has more of the unread sentences right.
+# Most of this is the budget: with dropout and four times as many epochs the recurrent one comes to where the Transformer is in this table.
+# The Transformer gains less from both.
+# So the table says which learns faster here, not which is better, and not *why*: the two differ in many things at once.
 #
 # ### What waits for what
 #
@@ -181,11 +178,8 @@ cu.quiz("translating", "waiting")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "In three seeds each, with equal epochs, the Transformer beats the recurrent translator."
+    "In training a Transformer's waiting products do not grow with the length; in writing they do."
 ):
-    of = both.set_index("model")
-    assert of.loc["Transformer", "exact"].min() > of.loc["recurrent", "exact"].max() + 0.05
-    assert of.loc["Transformer", "bleu"].min() > of.loc["recurrent", "bleu"].max()
     assert waiting["training"].loc["Transformer"].nunique() == 1
     assert (
         waiting["translating"].loc["Transformer"] > 4 * waiting["translating"].loc["recurrent"]
@@ -833,7 +827,7 @@ alignment_table
 #
 # *open · 6 minutes*
 #
-# "The Transformer translates better than the recurrent model because any two words are a single step apart."
+# "The Transformer learns faster than the recurrent model because any two words are a single step apart."
 # This sounds right, and nothing on this page shows it.
 # Which experiment would?
 # Say what you change, what stays equal, what you measure over how many seeds, and which result would refute the sentence.
@@ -855,8 +849,7 @@ with cu.guard(
 # ## Take-aways
 #
 # - Sentences that were read say nothing.
-#   On unread ones the Transformer beats the recurrent translator in three seeds, with equal data and epochs.
-#   Why, this comparison does not say.
+#   On unread ones the Transformer is ahead of the recurrent translator after nine epochs; trained longer, with dropout, the latter comes close.
 # - In training, its waiting products do not grow with the length; in translating each word waits, and goes through all layers.
 # - Greedy decoding can miss a more probable sentence, and so can a beam.
 #   Ask the model for both probabilities: most errors here are the model's, and no search repairs them.

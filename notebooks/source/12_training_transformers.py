@@ -11,7 +11,7 @@
 #
 # Two trainings, with the same model, the same first weights, the same sentences in the same order.
 # The loss of both falls.
-# After 280 steps one model translates most new sentences, the other hardly any.
+# After 280 steps one model translates most new sentences, the other hardly any; four times as many steps free it in some seeds, in others not.
 # **What went wrong, how do you notice it, and which experiment shows the cause?**
 #
 # After this chapter you can
@@ -240,11 +240,12 @@ fig
 # And A says the same few things to 200 different sentences.
 # Its falling loss is one that a poor **language model** of Spanish could have.
 # It reads a little of the English, as questions get another answer than statements.
-# The curve alone does not show this; the lines beside it do, and BLEU: 0.00 to 0.02 at the end, where B has 0.82 to 0.87.
+# The curve alone does not show this; the lines beside it do, and BLEU: 0.00 to 0.02 after 280 steps, where B has 0.82 to 0.87.
+# (Is it lost for good? Not always: with four times the steps one of two such trainings came to translate half as well as B.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "In three seeds A's loss stays where a model without the source can be, B's does not.",
+    "For 280 steps A's loss is where a model without the source can be, B's is not.",
     given=ramp == 0,
 ):
     at_112, at_end = (
@@ -519,17 +520,17 @@ again.round(2)
 # In seed 0 that is not enough; there the decoder had learned little, as its loss of 3.4 to 3.6 says.
 #
 # So in all three seeds the failed encoder is an obstacle that the next 112 steps do not remove, although in two of them its outputs are no longer alike; and in one seed the decoder is one, too.
-# What we have not tested: whether many more steps would help.
+# Many more steps do help in some seeds: 112 is what this budget allows.
 
 # %%
 cu.quiz("training_transformers", "which_half")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "A failed encoder stays an obstacle in three seeds; to renew it is enough in two of them."
+    "For 112 steps a failed encoder is an obstacle; to renew it is enough in some seeds."
 ):
     assert (again.loc[["nothing", "decoder"], "bleu"] < 0.05).all(axis=None)
-    assert ((again.loc["encoder", "bleu"] > 0.4) == [False, True, True]).all()
+    assert again.loc["encoder", "bleu"].max() > 0.4
     assert (again.loc["both (training B)", "bleu"] > 0.25).all()
     assert all(curves["evenness"][-1][1] > 0.99 for curves in looked["A"])
     assert all(curves["evenness"][-1][1] < 0.6 for curves in looked["B"])
@@ -663,7 +664,7 @@ cu.explore.warmup()
 # 32 trainings, one for each setting and order, so read the large differences only.
 # At 0.0015 and 0.003 neither order needs a warm-up; the smaller rate is behind after 280 steps.
 # At 0.006 the norm after needs one, of ten steps, and the norm before needs none.
-# At 0.012 both need it: with 0 and 10 steps BLEU is at most 0.21, with 50 and 100 the norm after has 0.41 and 0.69, the norm before 0.81 and 0.78.
+# At 0.012 both need it: with 0 and 10 steps BLEU is at most 0.21, with 50 and 100 far more (the norm after hangs on the seed there).
 # So a warm-up is not what makes a Post-LN model trainable.
 # It makes a *larger rate* bearable, and each order has a rate up to which it needs none.
 # (It does not visibly pay here: at 0.003 without a warm-up the norm after has 0.83, as B.)

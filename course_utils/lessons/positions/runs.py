@@ -9,6 +9,7 @@ from course_utils.kit.runs import stored
 TASKS = ("three before", "the first")
 KINDS = ("none", "sinusoidal", "learned", "rotary", "Shaw", "T5", "ALiBi")
 BEYOND = 20  # the places that count as beyond the trained length: 20 … 63
+FARTHER = (16, 64, 256, 1024)  # tokens
 LENGTH = {"three before": 16, "the first": 64}  # of the sequences whose maps are shown
 
 
@@ -72,3 +73,20 @@ def looking(chapter, *, task: str, kind: str, seed: int) -> dict:
         "result": {"right": round(right.nanmean().item(), 4)},
         "examples": [{"weights": rounded}],
     }
+
+
+@stored(
+    cases=[{"kind": kind, "seed": seed} for kind in ("rotary", "Shaw") for seed in range(3)],
+    chapter=["train"],
+)
+def farther(chapter, *, kind: str, seed: int) -> dict:
+    """Three before, among ever more tokens, which now come repeatedly: share right, after 900 steps."""
+    reader = chapter.train(kind, seed, steps=900)
+    generator = torch.Generator().manual_seed(123)
+    right = {}
+    for length in FARTHER:
+        tokens = torch.randint(64, (32, length), generator=generator)
+        with torch.no_grad():
+            hits = reader(tokens).argmax(dim=-1)[:, 3:] == tokens[:, :-3]
+        right[str(length)] = round(hits.float().mean().item(), 4)
+    return {"result": right}
