@@ -752,7 +752,8 @@ fig
 # Beyond, **learned** positions fall to 0: rows 16 to 63 are the random numbers of the start.
 # **Sinusoidal** ones fall as well, but for a few lucky places, although "three to the left" is the same rotation everywhere.
 # Section 2 warned of this, but is not the cause: with 8 columns 16 rows do determine the matrix, and such a reader fails as well.
-# **Rotary** ones go on. How far?
+# **Rotary** ones go on.
+# How far?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 farther = pd.DataFrame([r.config | r.result for r in cu.stored_runs("positions", "farther")])

@@ -241,7 +241,8 @@ fig
 # Its falling loss is one that a poor **language model** of Spanish could have.
 # It reads a little of the English, as questions get another answer than statements.
 # The curve alone does not show this; the lines beside it do, and BLEU: 0.00 to 0.02 after 280 steps, where B has 0.82 to 0.87.
-# (Is it lost for good? Not always: with four times the steps one of two such trainings came to translate half as well as B.)
+# (Is it lost for good?
+# Not always: with four times the steps one of two such trainings came to translate half as well as B.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
