@@ -6,8 +6,9 @@ import pytest
 from playwright.sync_api import expect
 
 from course_utils.studio.book.pages import STATIC
-from course_utils.studio.course_map import all_needs, course_map, ways
+from course_utils.studio.course_map import course_map
 from course_utils.studio.manifest import load
+from course_utils.studio.ways import spans, ways
 
 BOOK = """
 [course]
@@ -16,31 +17,31 @@ authors = ["A"]
 license = "L"
 repository = ""
 
-[[part]]
-title = "One"
-
-[[part]]
-title = "Two"
-
 [[way]]
 title = "Seeing"
-to = ["05_images"]
+chapters = ["00_start", { chapter = "01_images", sections = ["Patches", "Colors"] }]
 """ + "".join(
-    f'[[chapter]]\nnotebook = "{stem}"\ntitle = "{stem}"\npart = "{part}"\nprerequisites = {needs}\n'
-    for stem, part, needs in (
-        ("00_start", "One", "[]"),
-        ("01_keys", "One", '["00_start"]'),
-        ("04_pooling", "Two", '["00_start", "01_keys"]'),
-        ("05_images", "Two", '["00_start"]'),
-    )
+    f'[[chapter]]\nnotebook = "{stem}"\ntitle = "{stem}"\n' for stem in ("00_start", "01_images")
 )
 
 
-def test_a_way_holds_all_that_its_chapters_need(tmp_path):
+def test_a_way_takes_the_minutes_of_its_sections_and_of_what_stands_outside_sections(tmp_path):
     (tmp_path / "book.toml").write_text(BOOK)
+    (tmp_path / "notebooks" / "source").mkdir(parents=True)
     course = load(tmp_path / "book.toml", files=False)
-    assert all_needs(course)["04_pooling"] == {"00_start", "01_keys"}
-    assert {t: [c.number for c in on] for t, on in ways(course).items()} == {"Seeing": ["00", "05"]}
+    titles = ("Opening", "Patches", "Sizes", "Colors", "Take-aways")
+    cells = [f"# %% [markdown]\n# ## {title}\n# " + 1200 * "word " for title in titles]
+    course.chapters[0].source.write_text(cells[0])
+    course.chapters[1].source.write_text("\n\n".join(cells))
+    first, second = ways(course)["Seeing"]
+    assert (str(first), first.minutes) == ("00", course.chapters[0].minutes)
+    assert str(second) == "01 (2, 4)" and second.sections == ((2, "Patches"), (4, "Colors"))
+    assert second.minutes == pytest.approx(3 / 5 * second.chapter.minutes, abs=5)
+
+
+@pytest.mark.parametrize(("numbers", "said"), [([1, 2, 3], "1–3"), ([1, 3, 4, 6], "1, 3–4, 6")])
+def test_numbers_of_sections_are_said_in_spans(numbers, said):
+    assert spans(numbers) == said
 
 
 def test_each_chapter_is_a_link_with_its_question_and_minutes():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_utils.studio.manifest import ManifestError, load
+from course_utils.studio.manifest import ManifestError, Stop, load
 from course_utils.studio.tables import chapter_table
 
 BOOK = """
@@ -230,17 +230,23 @@ def test_a_chapter_leads_to_its_further_page_and_to_the_next_chapter(parts):
 
 
 @pytest.mark.parametrize(
-    ("way", "words"),
+    ("wrong", "words"),
     [
-        ('to = ["01_kexs"]', ["way[0].to: no chapter is called '01_kexs'", "'01_keys'"]),
-        ('too = ["01_keys"]', ["way[0].too: unknown key", "'to'"]),
+        ('["01_kexs"]', ["way[0].chapters[0]: no chapter is called '01_kexs'", "'01_keys'"]),
+        (
+            '["02_pooling", "01_keys"]',
+            ["way[0].chapters[1]: '01_keys' does not come after '02_pooling'"],
+        ),
+        ('[{ sections = ["Widths"] }]', ["way[0].chapters[0]: is {", 'sections = ["A heading"]']),
+        ('["01_keys"]\nto = []', ["way[0].to: unknown key"]),
     ],
 )
-def test_a_way_that_leads_nowhere_is_named(parts, way, words):
-    text = f'[[way]]\ntitle = "W"\nto = ["02_pooling"]\n{parts.read_text()}'
+def test_a_way_that_cannot_be_gone_is_named(parts, wrong, words):
+    right = '["01_keys", { chapter = "02_pooling", sections = ["Widths"] }]'
+    text = f'[[way]]\ntitle = "W"\nchapters = {right}\n{parts.read_text()}'
     parts.write_text(text)
-    assert load(parts).ways[0].to == ("02_pooling",)
-    parts.write_text(text.replace('to = ["02_pooling"]', way, 1))
+    assert load(parts).ways[0].stops == (Stop("01_keys"), Stop("02_pooling", ("Widths",)))
+    parts.write_text(text.replace(right, wrong, 1))
     with pytest.raises(ManifestError) as caught:
         load(parts)
     assert all(word in str(caught.value) for word in words)

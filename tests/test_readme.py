@@ -6,6 +6,7 @@ import pytest
 
 from course_utils.files import ROOT
 from course_utils.studio import manifest, tables
+from course_utils.studio.ways import ways_table
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -14,8 +15,9 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 @pytest.mark.slow  # it reads every chapter, for the minutes
 def test_the_chapters_are_those_of_the_manifest():
-    table = re.search(r"<!-- chapters -->\n(.*)\n<!-- /chapters -->", README, re.DOTALL)[1]
-    assert table == tables.chapter_table(manifest.load())
+    course = manifest.load()
+    for name, table in {"chapters": tables.chapter_table, "ways": ways_table}.items():
+        assert f"<!-- {name} -->\n{table(course)}\n<!-- /{name} -->" in README
 
 
 @pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])

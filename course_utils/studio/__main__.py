@@ -88,7 +88,7 @@ def _run(options: argparse.Namespace) -> int:
     course = manifest.load(options.book, files=False)
     for chapter in course.chosen(options.chapters):
         print(notebooks.make(chapter, fresh=options.fresh), flush=True)
-    tables.write_chapter_table(course)
+    tables.write_tables(course)
     return 0
 
 

@@ -8,40 +8,13 @@ from html import escape
 from pathlib import Path
 
 from course_utils.studio.manifest import Chapter, Manifest, load
+from course_utils.studio.ways import summaries, ways
 
 LINES = ("key", "value", "query", "plum")
 """The colors of the parts, in their order."""
 
 
 STYLE = Path(__file__).parent / "book" / "static" / "course_map.css"
-
-
-def all_needs(course: Manifest) -> dict[str, set[str]]:
-    """Stem → what the chapter needs, and what that needs in turn, down to the first chapter."""
-    needs: dict[str, set[str]] = {}
-    for chapter in course.chapters:  # what a chapter needs stands before it
-        before = chapter.prerequisites
-        needs[chapter.notebook] = {*before}.union(*(needs[stem] for stem in before))
-    return needs
-
-
-def ways(course: Manifest) -> dict[str, list[Chapter]]:
-    """The ways through the course: title → its chapters, in order.
-
-    A way holds the chapters that it leads to and all that they need.
-    """
-    needs = all_needs(course)
-    found = {}
-    for way in course.ways:
-        on = {*way.to}.union(*(needs[stem] for stem in way.to))
-        found[way.title] = [chapter for chapter in course.chapters if chapter.notebook in on]
-    return found
-
-
-def hours(chapters: list[Chapter]) -> str:
-    """The hours that these chapters take, exercises included, to the half hour."""
-    halves = max(1, round(sum(chapter.minutes for chapter in chapters) / 30))
-    return f"{halves // 2 or ''}{'½' if halves % 2 else ''} {'hours' if halves > 2 else 'hour'}"
 
 
 class CourseMap:
@@ -52,25 +25,13 @@ class CourseMap:
 
     def __repr__(self) -> str:
         return "\n".join(
-            f"{title}: {' → '.join(chapter.number for chapter in chapters)} ({hours(chapters)})"
-            for title, chapters in (self.ways | {"Everything": self.course.chapters}).items()
+            f"{way}: {chapters} ({time})" for way, chapters, time in summaries(self.course)
         )
-
-    def table(self) -> str:
-        """The ways as a table in Markdown."""
-        rows = [["Way", "Chapters", "About"], ["---"] * 3]
-        rows += [
-            [title, " → ".join(chapter.number for chapter in chapters), hours(chapters)]
-            for title, chapters in self.ways.items()
-        ]
-        rows.append(["Everything", "all", hours([*self.course.chapters])])
-        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
     def _repr_html_(self) -> str:
         all_ways = "".join(
-            f'<li data-way="{i}"><span>{escape(title)}</span> {" → ".join(c.number for c in chapters)} '
-            f"({hours(chapters)})</li>"
-            for i, (title, chapters) in enumerate(self.ways.items())
+            f'<li data-way="{i}"><span>{escape(title)}</span> {chapters}: {time}</li>'
+            for i, (title, chapters, time) in enumerate(summaries(self.course)[:-1])
         )
         lines = "".join(
             self._line(part, color) for part, color in zip(self.course.parts, LINES, strict=False)
@@ -87,7 +48,9 @@ class CourseMap:
 
     def _station(self, chapter: Chapter) -> str:
         on = " ".join(
-            str(i) for i, chapters in enumerate(self.ways.values()) if chapter in chapters
+            str(i)
+            for i, parts in enumerate(self.ways.values())
+            if any(part.chapter == chapter for part in parts)
         )
         needs = " ".join(sorted(stem.partition("_")[0] for stem in chapter.prerequisites))
         page, *further = chapter.pages()
@@ -111,6 +74,6 @@ def _style() -> str:
 def course_map() -> CourseMap:
     """The map of the course that this notebook belongs to: its chapters by part, and the ways through it.
 
-    Hours are added up from the estimates for the chapters, exercises included, and rounded to the half hour.
+    Hours are the sum of the minutes of chapters and sections, rounded to the half hour.
     """
     return CourseMap(load(files=False))

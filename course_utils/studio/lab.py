@@ -16,8 +16,8 @@ from pathlib import Path
 
 from course_utils.files import ROOT, atomic_write
 from course_utils.studio import kernel, manifest, tables
-from course_utils.studio.course_map import CourseMap
 from course_utils.studio.manifest import Manifest
+from course_utils.studio.ways import ways_table
 
 # Below the student's own settings, which stay as they are: no question about news, no look for updates, Markdown
 # rendered.
@@ -61,7 +61,7 @@ Minutes are estimates, and include the exercises.
 
 ## Ways through
 
-{CourseMap(course).table()}
+{ways_table(course)}
 
 A way holds all that its chapters need. `cu.progress()` in any notebook shows which exercises you have solved.
 """

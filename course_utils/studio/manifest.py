@@ -22,6 +22,8 @@ from course_utils.studio import StudioError
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
+    from course_utils.studio.page import Page
+
 
 QUESTION = re.compile(r"\*\*([^*]+\?)\*\*[ \n]?")
 """The question of a chapter: the first bold words of its text that end so."""
@@ -86,16 +88,21 @@ class Chapter:
         return self.kind == "chapter" and not self.prerequisites
 
     @cached_property
-    def minutes(self) -> int:
-        """An estimate for reading, running and the exercises, from its text; 0 without one."""
+    def page(self) -> "Page | None":
+        """Its text, read from its source, else from its notebook; None without one."""
         from course_utils.studio import page, pairs  # slow to import
 
         if self.source.is_file():
-            return page.read(self.source, kind=self.kind).minutes
+            return page.read(self.source, kind=self.kind)
         try:
-            return page.Page(pairs.read(self.ipynb), self.kind).minutes
+            return page.Page(pairs.read(self.ipynb), self.kind)
         except (OSError, pairs.UnreadableError):
-            return 0
+            return None
+
+    @property
+    def minutes(self) -> int:
+        """An estimate for reading, running and the exercises; 0 without a text."""
+        return self.page.minutes if self.page else 0
 
     @cached_property
     def question(self) -> str:
@@ -121,16 +128,24 @@ class Chapter:
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way through the course: to some chapters, by all that they need.
+class Stop:
+    """A chapter on a way, whole or in part.
 
     Attributes:
-        title: what the reader is after.
-        to: the stems of the chapters that it leads to.
+        chapter: its stem.
+        sections: the headings of those that are read; empty for all.
     """
 
+    chapter: str
+    sections: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way through the course: what the reader is after, and the chapters in order."""
+
     title: str
-    to: tuple[str, ...]
+    stops: tuple[Stop, ...]
 
 
 @dataclass(frozen=True)
@@ -199,7 +214,7 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
             Chapter(**entry, kind="appendix", root=root) for entry in table.get("appendix", ())
         ),
         parts=tuple(part["title"] for part in table.get("part", ())),
-        ways=tuple(Way(way["title"], tuple(way["to"])) for way in table.get("way", ())),
+        ways=tuple(_way(way) for way in table.get("way", ())),
         path=path,
     )
     _check_names(path, course)
@@ -213,6 +228,14 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
 
 def _chapter(entry: dict, root: Path) -> Chapter:
     return Chapter(**entry | {"prerequisites": tuple(entry.get("prerequisites", ()))}, root=root)
+
+
+def _way(entry: dict) -> Way:
+    stops = [{"chapter": one} if isinstance(one, str) else one for one in entry["chapters"]]
+    return Way(
+        entry["title"],
+        tuple(Stop(one["chapter"], tuple(one.get("sections", ()))) for one in stops),
+    )
 
 
 # What each key may hold; a description is what an error asks for ---------------
@@ -265,15 +288,27 @@ APPENDIX = {
     },
     "title": TEXT,
 }
+STOP = {
+    "anyOf": [
+        TEXT,
+        _table({"chapter": TEXT, "sections": TEXTS | {"minItems": 1}}, ("chapter",), ""),
+    ],
+    "description": 'a notebook, or { chapter = "02_pooling", sections = ["A heading"] }',
+}
 WAY = {
     "title": TEXT,
-    "to": TEXTS | {"description": "a list of notebooks"},
+    "chapters": {
+        "type": "array",
+        "minItems": 1,
+        "items": STOP,
+        "description": "a list of notebooks",
+    },
 }
 SCHEMA = _table(
     {
         "course": _table(COURSE, tuple(COURSE), "one table [course]"),
         "part": _tables({"title": TEXT}, ("title",), "one table [[part]] or more"),
-        "way": _tables(WAY, ("title", "to"), "one table [[way]] or more"),
+        "way": _tables(WAY, ("title", "chapters"), "one table [[way]] or more"),
         "chapter": _tables(CHAPTER, ("notebook", "title"), "one table [[chapter]] or more"),
         "appendix": _tables(APPENDIX, ("notebook", "title"), "one table [[appendix]] or more"),
     },
@@ -378,12 +413,17 @@ def _check_prerequisites(path: Path, chapters: tuple[Chapter, ...]) -> None:
 
 
 def _check_ways(path: Path, course: Manifest) -> None:
-    stems = [chapter.notebook for chapter in course.chapters]
+    """A way names chapters, in the course's order."""
+    order = {chapter.notebook: place for place, chapter in enumerate(course.chapters)}
     for place, way in enumerate(course.ways):
-        for stem in way.to:
-            if stem not in stems:
-                problem = f"no chapter is called {stem!r}"
-                _fail(path, f"way[{place}].to", problem, _suggest(stem, stems))
+        for turn, stop in enumerate(way.stops):
+            key = f"way[{place}].chapters[{turn}]"
+            if stop.chapter not in order:
+                problem = f"no chapter is called {stop.chapter!r}"
+                _fail(path, key, problem, _suggest(stop.chapter, order))
+            if turn and order[stop.chapter] <= order[way.stops[turn - 1].chapter]:
+                problem = f"{stop.chapter!r} does not come after {way.stops[turn - 1].chapter!r}"
+                _fail(path, key, problem, "Write the chapters in their order")
 
 
 def _check_files(path: Path, course: Manifest) -> None:

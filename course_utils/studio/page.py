@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -200,6 +200,18 @@ class Page:
                     fresh = None
                 if under[0] not in UNCOUNTED[1:]:
                     self.words += count_words(line)
+
+    def only(self, titles: Iterable[str]) -> "Page":
+        """The page with the sections of these titles alone, and what belongs to no section."""
+        out = {section.title for section in self.sections} - set(titles)
+        kept, under = [], ""
+        for cell in self.notebook.cells:
+            if cell.cell_type == "markdown":
+                found = [HEADING.match(line) for line in prose_lines(cell.source)]
+                under = next((one[2] for one in found if one and len(one[1]) == 2), under)
+            if under not in out:
+                kept.append(cell)
+        return Page(type(self.notebook)(self.notebook, cells=kept), self.kind)
 
     def _exercise(self, place: int, title: str) -> Exercise | None:
         if not (found := EXERCISE.match(title)):

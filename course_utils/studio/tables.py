@@ -1,9 +1,10 @@
-"""The table of the chapters, in the README and on the start page of Lab."""
+"""The tables of the chapters and of the ways, in the README and on the start page of Lab."""
 
 import re
 from typing import TYPE_CHECKING
 
 from course_utils.files import atomic_write
+from course_utils.studio.ways import ways_table
 
 if TYPE_CHECKING:
     from course_utils.studio.manifest import Chapter, Manifest
@@ -39,15 +40,17 @@ def _escape(text: str) -> str:
     return re.sub(r"([|\[\]\\])", r"\\\1", text)
 
 
-def write_chapter_table(manifest: "Manifest") -> None:
-    """Bring the table in the README beside the manifest up to date, if there is one."""
+def write_tables(manifest: "Manifest") -> None:
+    """Bring the tables in the README beside the manifest up to date, if there is one."""
     path = manifest.path.resolve().parent / "README.md"
     if not path.is_file():
         return
-    text = path.read_text(encoding="utf-8")
-    before, start, rest = text.partition("<!-- chapters -->\n")
-    _, end, after = rest.partition("\n<!-- /chapters -->")
-    new = f"{before}{start}{chapter_table(manifest)}{end}{after}"
-    if start and end and new != text:
+    new = text = path.read_text(encoding="utf-8")
+    for name, table in {"chapters": chapter_table, "ways": ways_table}.items():
+        before, start, rest = new.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition(f"\n<!-- /{name} -->")
+        if start and end:
+            new = f"{before}{start}{table(manifest)}{end}{after}"
+    if new != text:
         with atomic_write(path) as part:
             part.write_text(new, encoding="utf-8")

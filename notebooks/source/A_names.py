@@ -81,6 +81,25 @@ pd.DataFrame(
 weights[1, 0].round(decimals=2)
 
 # %% [markdown]
+# Other texts write the same products with `einsum`, which names the axes and sums over those that the result has not: here b, h, n, m as above, `d` for the features of a head and `e` for those of a token.
+
+# %%
+w_q_heads, w_o_heads = w_q.view(embed_dim, h, d_k), w_o.view(h, d_k, embed_dim)
+spelled = {
+    "project": ("bne,ehd->bhnd", (x, w_q_heads), queries),
+    "score": ("bhnd,bhmd->bhnm", (queries, keys), scores),
+    "mix": ("bhnm,bhmd->bhnd", (weights, values), mixed),
+    "merge": ("bhnd,hde->bne", (mixed, w_o_heads), merged),
+}
+pd.DataFrame(
+    [
+        (step, axes, torch.allclose(torch.einsum(axes, *tensors), ours, atol=1e-4))
+        for step, (axes, tensors, ours) in spelled.items()
+    ],
+    columns=["step", "einsum", "equal"],
+)
+
+# %% [markdown]
 # ## Notation
 #
 # Vectors are rows, so that a layer multiplies from the right: $Q = X W_Q$.
@@ -105,7 +124,7 @@ weights[1, 0].round(decimals=2)
 # ### Letters that mean several things
 #
 # These clashes are the field's own.
-# Within a chapter of this course a letter mostly has one meaning; between texts, look at the neighborhood.
+# Within a chapter of this course a letter mostly has one meaning; between texts, see what the text says.
 #
 # | Letter | Meanings that you will meet |
 # |---|---|
@@ -126,7 +145,7 @@ weights[1, 0].round(decimals=2)
 #
 # | Here | Meaning | The 2017 paper | `torch.nn` |
 # |---|---|---|---|
-# | `queries`, `keys`, `values` | who asks, what is looked at, what is passed on | $Q, K, V$ | `query`, `key`, `value` |
+# | `queries`, `keys`, `values` | what is looked for, what it is compared with, what is handed back | $Q, K, V$ | `query`, `key`, `value` |
 # | weights | shares of the keys; rows sum to 1 | softmax of $QK^\top/\sqrt{d_k}$ | `attn_output_weights` |
 # | `attn_mask` | boolean, True = may attend | illegal scores set to $-\infty$ | `nn.MultiheadAttention`: `attn_mask` and `key_padding_mask`, True = **hidden**; `scaled_dot_product_attention`: `attn_mask`, True = may attend |
 # | `embed_dim` | features that describe one token | $d_\text{model}$ | `embed_dim`, `d_model` |
@@ -158,6 +177,24 @@ weights[1, 0].round(decimals=2)
 # | `dropout` | `dropout` | |
 # | `norm_first=False` | `AddNorm` | `TransformerFG` |
 # | `norm_first=True` | the blocks of its vision transformer | `TransformerPreLN` |
+#
+# And beside the models of Hugging Face's `transformers`, whose older ones have names of their own (GPT-2's are in brackets):
+#
+# | Here | In a model's `config` or its `forward` |
+# |---|---|
+# | `embed_dim` | `hidden_size` (`n_embd`) |
+# | `num_heads` | `num_attention_heads` (`n_head`) |
+# | heads of keys and values that several query heads share | `num_key_value_heads` |
+# | `num_layers` | `num_hidden_layers` (`n_layer`) |
+# | `ffn_dim` | `intermediate_size` (`n_inner`) |
+# | `dropout` | `attention_probs_dropout_prob`, `hidden_dropout_prob` (`attn_pdrop`, `resid_pdrop`) |
+# | rows of the table of positions | `max_position_embeddings` (`n_positions`) |
+# | tokens, by number | `input_ids` |
+# | `cu.padding_mask(valid_lens, length)` | `attention_mask`, shape (batch, keys): 1 = a real token, 0 = padding; the causal mask is added inside |
+# | the encoder's output, for cross-attention | `encoder_hidden_states`, with `encoder_attention_mask` |
+# | weights of every layer | `output_attentions=True` gives `attentions`, a tensor (batch, heads, queries, keys) for each layer |
+# | `KVCache` | `past_key_values`, with `use_cache=True` |
+# | a token that is not counted in the loss | −100 in `labels`; the model shifts them by one itself |
 #
 # Three traps:
 #

@@ -15,6 +15,12 @@
 # %% [markdown]
 # ## A
 #
+# ### <a id="adam"></a>Adam
+#
+# Gradient descent that gives each parameter a step size of its own: it divides the mean of recent gradients by their usual size.
+# AdamW adds [weight decay](#weight-decay).
+# *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [Small first steps](12_training_transformers.ipynb#Small-first-steps), [Adam with decoupled weight decay](12_training_transformers_further.ipynb#Adam-with-decoupled-weight-decay).
+#
 # ### <a id="additive-attention"></a>additive attention
 #
 # A score tanh(q W_Q + k W_K) · w, also for queries and keys of different sizes.
@@ -33,8 +39,8 @@
 #
 # ### <a id="attention-sink"></a>attention sink
 #
-# A token, often the first of a text, that collects much attention although its value adds little: a softmax has to put its weight somewhere.
-# A key whose value is zero, to be looked at when nothing fits, is a remedy.
+# A token, often the first of a text, that gets much weight although its value adds little: a softmax has to put its weight somewhere.
+# A key whose value is zero is a remedy.
 # *Taught in* [Who did what first](01_queries_keys_values_further.ipynb#Who-did-what-first).
 #
 # ### <a id="attention-weights"></a>attention weights
@@ -55,6 +61,11 @@
 #
 # Another word for the width of a kernel: how far from the query a key still counts.
 # *Taught in* [The width decides](02_kernel_regression.ipynb#The-width-decides).
+#
+# ### <a id="batch"></a>batch
+#
+# Examples that a model works on at once, side by side along the first axis; a step of training follows the mean gradient of one batch.
+# *Taught in* [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches).
 #
 # ### <a id="beam-search"></a>beam search
 #
@@ -133,6 +144,11 @@
 # %% [markdown]
 # ## D
 #
+# ### <a id="decoder-only-model"></a>decoder-only model
+#
+# A Transformer without encoder and cross-attention: it reads one text with a causal mask and predicts each next token, as GPT does.
+# *Taught in* [GPT in one class](13_gpt.ipynb#GPT-in-one-class).
+#
 # ### <a id="denoising-diffusion"></a>denoising diffusion
 #
 # A model that learns to predict the noise in a picture, and draws a new one by removing noise step by step.
@@ -151,9 +167,19 @@
 # %% [markdown]
 # ## E
 #
+# ### <a id="effective-sample-size"></a>effective sample size
+#
+# The number of equally weighted keys that would average out noise as well as these weights do: 1 / Σα².
+# *Taught in* [The width decides](02_kernel_regression.ipynb#The-width-decides).
+#
+# ### <a id="embedding"></a>embedding
+#
+# The vector that stands for a token in a network: its row of a matrix that training changes, so that tokens used alike come to lie near each other.
+# *Taught in* [Dot products of embeddings](07_self_attention.ipynb#Dot-products-of-embeddings), [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads), [The whole model](10_transformer.ipynb#The-whole-model).
+#
 # ### <a id="empty-row"></a>empty row
 #
-# A row of a mask in which a query may look nowhere.
+# A row of a mask in which a query may attend to no key.
 # The course gives it zeros.
 # *Taught in* [True = may look](04_masks.ipynb#True-=-may-look), [Which version passes which test?](04_masks.ipynb#Which-version-passes-which-test?).
 #
@@ -187,6 +213,11 @@
 #
 # GRU: a recurrent network whose gates decide, feature by feature, how much of the old state is kept.
 # *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
+#
+# ### <a id="gelu"></a>GELU
+#
+# A smooth relative of the ReLU, x times the share of a standard normal distribution below x; used between the two layers of a position-wise network.
+# *Taught in* [GPT in one class](13_gpt.ipynb#GPT-in-one-class), [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class).
 #
 # ### <a id="gradient"></a>gradient
 #
@@ -262,6 +293,12 @@
 # Each token's features brought to mean 0 and variance 1, then scaled and shifted.
 # *Taught in* [A network and a norm for each token](10_transformer.ipynb#A-network-and-a-norm-for-each-token).
 #
+# ### <a id="learning-rate"></a>learning rate
+#
+# How far a step of training moves along the gradient.
+# It is chosen by the validation loss, for each model anew.
+# *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls).
+#
 # ### <a id="leave-one-out-error"></a>leave-one-out error
 #
 # The error at each point when it is predicted from all others: a fair judge of one width.
@@ -277,6 +314,12 @@
 #
 # Low-rank adaptation: a linear layer is frozen, and a product of two narrow matrices beside it is trained.
 # *Taught in* [A little is enough: LoRA](14_bert_and_transfer.ipynb#A-little-is-enough:-LoRA).
+#
+# ### <a id="lstm"></a>LSTM
+#
+# Long short-term memory: a recurrent network that carries a second state, which gates erase and write.
+# The GRU is its simpler relative.
+# *Taught in* [Encoder and decoder](05_sequence_to_sequence.ipynb#Encoder-and-decoder).
 
 # %% [markdown]
 # ## M
@@ -307,7 +350,7 @@
 # ### <a id="n-gram"></a>n-gram
 #
 # A row of n tokens; a model that counts them and predicts each token from the n − 1 before it.
-# Bigrams look at one token, trigrams at two.
+# Bigrams read one token, trigrams two.
 # *Taught in* [What counting knows](13_gpt.ipynb#What-counting-knows).
 #
 # ### <a id="nadaraya-watson-estimator"></a>Nadaraya–Watson estimator
@@ -399,6 +442,11 @@
 # A connection that adds a sublayer's input to its output; also called shortcut or skip connection.
 # *Taught in* [Around every sublayer](10_transformer.ipynb#Around-every-sublayer).
 #
+# ### <a id="residual-stream"></a>residual stream
+#
+# A token's vector on its way through the layers: it starts as the embedding, and each sublayer adds its output to it.
+# *Taught in* [Around every sublayer](10_transformer.ipynb#Around-every-sublayer), [Two orders of norm](12_training_transformers.ipynb#Two-orders-of-norm), [GPT in one class](13_gpt.ipynb#GPT-in-one-class).
+#
 # ### <a id="rollout"></a>rollout
 #
 # Attention maps multiplied through all layers, with the shortcut counted as attention to oneself.
@@ -441,6 +489,16 @@
 #
 # exp of the scores, divided by the sum of these: it turns scores into weights.
 # *Taught in* [The first slider](00_start_here.ipynb#The-first-slider), [From scores to weights](01_queries_keys_values.ipynb#From-scores-to-weights), [Only differences count, in units of the temperature](01_queries_keys_values.ipynb#Only-differences-count,-in-units-of-the-temperature).
+#
+# ### <a id="standard-error"></a>standard error
+#
+# How far a mean from so few cases may lie from the true one by chance: the standard deviation divided by the root of their number.
+# *Taught in* [Training it](06_bahdanau_attention.ipynb#Training-it), [A form to begin with](D_capstone.ipynb#A-form-to-begin-with).
+#
+# ### <a id="subword"></a>subword
+#
+# A piece of a word, frequent enough to be a token of its own.
+# *Taught in* [Pieces of words](13_gpt.ipynb#Pieces-of-words).
 
 # %% [markdown]
 # ## T
@@ -461,6 +519,12 @@
 # A table of numbers with any number of axes.
 # *Taught in* [Tensors](B_pytorch.ipynb#Tensors).
 #
+# ### <a id="token"></a>token
+#
+# A piece of text that a model reads as one: a word, a part of a word, a sign.
+# A vision transformer's tokens are patches.
+# *Taught in* [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches), [Pieces of words](13_gpt.ipynb#Pieces-of-words).
+#
 # ### <a id="top-k-sampling"></a>top-k sampling
 #
 # Sampling in which the next token is drawn from the k most probable ones.
@@ -476,6 +540,12 @@
 
 # %% [markdown]
 # ## V
+#
+# ### <a id="validation-set"></a>validation set
+#
+# Examples that are not trained on, by which rates, sizes and the moment to stop are chosen.
+# What they chose is then measured on a test set.
+# *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop).
 #
 # ### <a id="vision-transformer"></a>vision transformer
 #
@@ -494,6 +564,11 @@
 #
 # The first steps of a training, in which the learning rate rises before it falls.
 # *Taught in* [Small first steps](12_training_transformers.ipynb#Small-first-steps).
+#
+# ### <a id="weight-decay"></a>weight decay
+#
+# A pull of each weight towards 0 in every step, beside the gradient.
+# *Taught in* [Adam with decoupled weight decay](12_training_transformers_further.ipynb#Adam-with-decoupled-weight-decay), [Training it](13_gpt.ipynb#Training-it).
 #
 # ### <a id="weight-tying"></a>weight tying
 #
