@@ -1,4 +1,4 @@
-"""Quizzes: a question after a section, five at a chapter's end, and three old ones at the start of the next.
+"""Quizzes: a question after a section, some at a chapter's end, and two old ones at the start of the next.
 
 The questions of a chapter stand in `lessons/<slug>/quiz.toml`, each answer with its reason, and are answered
 by clicking (or with Tab, the arrow keys and Space) in Lab and in the book. The browser remembers which were
@@ -104,35 +104,32 @@ def quiz(slug: str, *ids: str, folder: Path = LESSONS) -> Quiz:
     return Quiz(f"Question {slug}: {', '.join(ids)}", "section", shown)
 
 
-def recall(*slugs: str, count: int = 3, folder: Path = LESSONS) -> Quiz:
+def recall(*slugs: str, count: int = 2, folder: Path = LESSONS) -> Quiz:
     """Ask again from earlier chapters, at the start of a later one.
 
         cu.recall("queries_keys_values", "start_here")
 
-    Drawn once for these chapters, at least one question from each, the same in every run. A browser in which
+    Drawn once for these chapters, from as many of them as can be, the same in every run. A browser in which
     the reader has missed a question of these chapters shows that one first, until it is answered right here.
 
     Args:
-        slugs: the chapters, each with its quiz.
+        slugs: the chapters, each with its quiz; in another order, other questions are drawn.
         count: how many are shown; all there are, if they are fewer.
         folder: where the lessons lie.
 
     Raises:
-        QuizError: no chapter is named, or more of them than there are questions to show.
+        QuizError: no chapter is named, or one of them twice.
     """
-    if not 0 < len(set(slugs)) == len(slugs) <= count:
-        raise QuizError(
-            f"recall{slugs} shows {count} questions; name from one to {count} different chapters."
-        )
-    draw = random.Random(" ".join(slugs))
-    first: list[Question] = []
-    rest: list[Question] = []
-    for slug in slugs:
-        questions = list(_questions(Path(folder), slug))
-        draw.shuffle(questions)
-        first.append(questions[0])
-        rest.extend(questions[1:])
-    draw.shuffle(rest)
+    if not 0 < len(set(slugs)) == len(slugs):
+        raise QuizError(f"recall{slugs}: name one chapter or more, each once.")
+
+    def lot(question: Question) -> float:
+        """By the question alone: another one written or deleted changes no draw but its own."""
+        return random.Random(f"{' '.join(slugs)} {question.key}").random()
+
+    by_slug = [sorted(_questions(Path(folder), slug), key=lot) for slug in slugs]
+    first = sorted((questions[0] for questions in by_slug), key=lot)
+    rest = sorted((one for questions in by_slug for one in questions[1:]), key=lot)
     drawn = (*first, *rest)
     title = f"Recall {', '.join(slugs)}: {len(drawn[:count])} questions"
     return Quiz(title, "recall", drawn[:count], drawn[count:])

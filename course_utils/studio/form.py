@@ -13,7 +13,6 @@ from course_utils.studio import tries
 from course_utils.studio.measures import measures
 from course_utils.studio.page import FOLDED, KINDS, UNCOUNTED, Cell, Page
 
-MAX_SECTIONS = 8
 ORDER = ("exercise", "check", "solution")
 HANDLES = {"fig", "ax", "axes", "_"}  # names that any cell may bind again
 DRAWS = r"\bcu\.(subplots|show_\w+|heatmap|Drawing|\w*table\w*)\b|DataFrame|\.style\b|\bax(es)?\b|\bfig\b"
@@ -22,25 +21,20 @@ Rule = Callable[[Page], Iterator[str]]
 
 
 def complaints(
-    page: Page, *, first: bool = False, links: tuple[str, ...] = (), sizes: bool = True
+    page: Page, *, full: bool = False, links: tuple[str, ...] = (), sizes: bool = True
 ) -> list[str]:
     """All that a page breaks.
 
     Args:
         page: executed, or read from its source.
-        first: whether it is the first chapter, which may have few exercises.
+        full: whether the limits are those of a chapter that has not been cut yet.
         links: the stems to which its last texts have to link.
         sizes: also the limits of `measures`.
     """
-    rules = RULES
-    if page.kind != "appendix":
-        rules += (sections_counted,)
-    if page.kind == "chapter" and not first:
-        rules += (every_kind,)
-    limits = measures(page, first=first) if sizes else []
+    limits = measures(page, full=full) if sizes else []
     return [
         *(measure.complaint for measure in limits if measure.broken),
-        *(text for rule in rules for text in rule(page)),
+        *(text for rule in RULES for text in rule(page)),
         *leads_on(page, links),
     ]
 
@@ -129,13 +123,6 @@ def exercises_whole(page: Page) -> Iterator[str]:
         yield f"cell {place}: an exercise's cell under no '### Exercise 1 · Title'; add the heading"
 
 
-def every_kind(page: Page) -> Iterator[str]:
-    """One of each kind of exercise."""
-    missing = [kind for kind in KINDS if kind not in {one.kind for one in page.exercises}]
-    if missing:
-        yield f"no exercise of the kind {', '.join(missing)}; add one"
-
-
 def solutions_apart(page: Page) -> Iterator[str]:
     """A solution binds names that end in _solution, and only solutions use these."""
     for cell in page.code:
@@ -155,14 +142,11 @@ def solutions_apart(page: Page) -> Iterator[str]:
 
 
 def sections_counted(page: Page) -> Iterator[str]:
-    """At most eight sections, each saying first which one it is."""
-    total = len(page.sections)
-    if total > MAX_SECTIONS:
-        yield f"{total} sections; at most {MAX_SECTIONS}: join some, or make them '### '"
+    """A section that says which one it is says so rightly."""
     for count, section in enumerate(page.sections, 1):
-        wanted = f"*Section {count} of {total}*"
-        if section.first_line != wanted:
-            yield f"cell {section.place}: the first line below {section.title!r} has to be {wanted}"
+        right = f"*Section {count} of {len(page.sections)}*"
+        if section.first_line.startswith("*Section ") and section.first_line != right:
+            yield f"cell {section.place}: below {section.title!r} stands {section.first_line}; it is {right}"
 
 
 def bound_once(page: Page) -> Iterator[str]:
@@ -245,6 +229,7 @@ RULES: tuple[Rule, ...] = (
     only_plumbing_folded,
     exercises_whole,
     solutions_apart,
+    sections_counted,
     bound_once,
     numbers_can_be_tried,
 )

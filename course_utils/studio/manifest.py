@@ -50,6 +50,7 @@ class Chapter:
         prerequisites: the stems of the chapters that it needs.
         gpu: whether it has runs at full size, for `make gpu`.
         further: the title of its further page; empty if it has none.
+        full: whether it has not been cut to the limits of a chapter yet; then it may not grow.
         kind: "chapter", "further" or "appendix".
     """
 
@@ -59,6 +60,7 @@ class Chapter:
     prerequisites: tuple[str, ...] = ()
     gpu: bool = False
     further: str = ""
+    full: bool = False
     kind: str = "chapter"
     root: Path = field(default=ROOT, repr=False)
 
@@ -122,6 +124,7 @@ class Chapter:
                 self.further,
                 part=self.part,
                 prerequisites=(self.notebook,),
+                full=self.full,
                 kind="further",
                 root=self.root,
             )
@@ -279,6 +282,7 @@ CHAPTER = {
     "prerequisites": TEXTS | {"description": "a list of notebooks"},
     "gpu": {"type": "boolean", "description": "true or false"},
     "further": TEXT | {"description": "the title of the chapter's further page"},
+    "full": {"type": "boolean", "description": "true or false"},
 }
 APPENDIX = {
     "notebook": {

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from course_utils.studio import tries
 from course_utils.studio.page import Page, stray_claims
 
 # The measures, beside their limits --------------------------------------------
@@ -16,7 +15,7 @@ class Measure:
     Attributes:
         name: of the measure, and `short`, the head of a column.
         value: None where it is unknown.
-        low, high: the limits; None where there is none.
+        high: the limit; None where there is none.
         remedy: what to do beyond them.
         where: the places that it comes from.
     """
@@ -24,32 +23,23 @@ class Measure:
     name: str
     short: str
     value: int | None
-    low: int | None = None
     high: int | None = None
     remedy: str = ""
     where: str = ""
 
     @property
     def broken(self) -> bool:
-        """Whether it is beyond a limit."""
-        if self.value is None:
-            return False
-        return (self.low is not None and self.value < self.low) or (
-            self.high is not None and self.value > self.high
-        )
+        """Whether it is beyond its limit."""
+        return None not in (self.value, self.high) and self.value > self.high
 
     @property
     def limit(self) -> str:
-        """The limits in words."""
-        if self.low is not None and self.high is not None:
-            return f"{self.low} to {self.high}"
-        if self.high is not None:
-            return f"at most {self.high}"
-        return f"at least {self.low}" if self.low is not None else ""
+        """The limit in words."""
+        return f"at most {self.high}" if self.high is not None else ""
 
     @property
     def shown(self) -> str:
-        """The value, with ``!`` where a limit is broken, or ``?`` where it is unknown."""
+        """The value, with ``!`` where the limit is broken, or ``?`` where it is unknown."""
         return f"{'?' if self.value is None else self.value}{'!' if self.broken else ' '}"
 
     @property
@@ -59,26 +49,38 @@ class Measure:
         return f"{self.name}: {self.value}{where}; {self.limit}: {self.remedy}"
 
 
-def measures(page: Page, *, first: bool = False) -> list[Measure]:
-    """All measures of a page beside the limits of its kind; an appendix has fewer.
+@dataclass(frozen=True)
+class Limits:
+    """The most that a notebook of some kind may have; None: as much as it likes."""
 
-    Args:
-        page: the notebook.
-        first: whether it is the first chapter, which may be short and have few exercises.
-    """
-    return [*_sizes(page), *_sights(page), *_doings(page, first)]
+    cells: int | None = None
+    words: int | None = None
+    lines: int | None = None
+    lines_with_model: int | None = None
+    exercise_minutes: int | None = None
 
 
-def _sizes(page: Page) -> Iterator[Measure]:
-    bound = page.kind != "appendix"
-    lines = 145 if page.kind == "chapter" and not page.writes_model else 212
+LIMITS = {
+    "chapter": Limits(45, 1600, 120, 170, 25),
+    "further": Limits(60, 2600, 200, 200),
+}
+FULL = {"chapter": Limits(65, 2600, 145, 212, 40), "further": Limits(65, 2600, 212, 212)}
+"""Those of a chapter that book.toml calls full: it has not been cut yet, and may not grow."""
+
+
+def measures(page: Page, *, full: bool = False) -> list[Measure]:
+    """All measures of a page, beside the limits of its kind, or those of a full one."""
+    limits = (FULL if full else LIMITS).get(page.kind, Limits())
+    return [*_sizes(page, limits), *_sights(page), *_doings(page, limits)]
+
+
+def _sizes(page: Page, limits: Limits) -> Iterator[Measure]:
+    lines = limits.lines_with_model if page.writes_model else limits.lines
     move = "cut, or move a section to the further page"
-    yield Measure(
-        "cells", "cells", len(page.notebook.cells), high=65 if bound else None, remedy=move
-    )
-    yield Measure("words of prose", "words", page.words, high=2600 if bound else None, remedy=move)
+    yield Measure("cells", "cells", len(page.notebook.cells), high=limits.cells, remedy=move)
+    yield Measure("words of prose", "words", page.words, high=limits.words, remedy=move)
     fold = "import what a chapter before has built, fold what only draws, or cut"
-    yield Measure("unfolded lines", "lines", page.lines, high=lines if bound else None, remedy=fold)
+    yield Measure("unfolded lines", "lines", page.lines, high=lines, remedy=fold)
     long = [cell for cell in page.seen if not cell.is_one_class]
     cell = max(long, key=lambda cell: len(cell.lines), default=None)
     yield Measure(
@@ -115,33 +117,18 @@ def _sights(page: Page) -> Iterator[Measure]:
     yield Measure("cells that show a picture", "pictures", pictures if known else None)
 
 
-def _doings(page: Page, first: bool) -> Iterator[Measure]:
-    core = page.kind == "chapter"
-    full = core and not first
+def _doings(page: Page, limits: Limits) -> Iterator[Measure]:
     said = ", ".join(f"{one.kind or '?'} {one.minutes}" for one in page.exercises)
+    yield Measure("exercises", "exercises", len(page.exercises), where=said)
     yield Measure(
-        "exercises", "exercises", len(page.exercises), low=4 if full else None, where=said,
-        remedy="add some: a heading '### Exercise 2 · Title'",
-    )  # fmt: skip
-    yield Measure(
-        "minutes of the exercises", "theirs", page.exercise_minutes,
-        low=25 if full else None, high=40 if full else None,
-        remedy="more or fewer, or other minutes in '*build · 8 minutes*'",
+        "minutes of the exercises", "theirs", page.exercise_minutes, high=limits.exercise_minutes,
+        remedy="fewer, or shorter ones: '*build · 8 minutes*'",
     )  # fmt: skip
     predicts = sum(cell.calls("predict") for cell in page.code)
-    yield Measure(
-        "predictions", "predict", predicts, low=3 if core else None,
-        remedy="ask with cu.predict(…) before a result",
-    )  # fmt: skip
+    yield Measure("predictions", "predict", predicts)
     names = [mark.name for _, mark in page.tries]
-    yield Measure(
-        "numbers to try", "try", len(names), low=5 if core else None, where=", ".join(names),
-        remedy=f"mark more; {tries.FORM}",
-    )  # fmt: skip
-    yield Measure(
-        "minutes", "minutes", page.minutes, low=45 if full else None, high=75 if core else None,
-        remedy="words / 120, 6 s a line and the exercises: cut, or move something in or out",
-    )  # fmt: skip
+    yield Measure("numbers to try", "try", len(names), where=", ".join(names))
+    yield Measure("minutes", "minutes", page.minutes)
 
 
 def _cells(places: Iterable[int]) -> str:

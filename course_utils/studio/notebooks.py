@@ -297,5 +297,5 @@ def broken_rules(course: Manifest, chapter: Chapter) -> list[str]:
     """The rules that a committed notebook breaks, by its kind and place in the course."""
     notebook = read(chapter.ipynb)
     page, links = Page(notebook, chapter.kind), course.links(chapter)
-    in_form = form.complaints(page, first=chapter.first, links=links)
+    in_form = form.complaints(page, full=chapter.full, links=links)
     return rules.complaints(notebook, chapter.kind) + in_form

@@ -15,7 +15,6 @@ from nbformat import NotebookNode
 
 IGNORE = "nbval-ignore-output"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
-EXERCISE = ("exercise", "check", "solution")
 MAX_BYTES = 2_000_000
 MAX_IGNORED = 0.30
 MIN_ALT = 20  # characters
@@ -33,10 +32,10 @@ def complaints(notebook: NotebookNode, kind: str = "chapter") -> list[str]:
 
     Args:
         notebook: an executed one.
-        kind: "chapter", "further" or "appendix"; only a chapter needs a quiz, and an appendix needs no references.
+        kind: "chapter", "further" or "appendix"; an appendix needs no references.
     """
-    excused = {"chapter": (), "further": (has_quiz,), "appendix": (has_quiz, has_references)}
-    return [text for rule in RULES if rule not in excused[kind] for text in rule(notebook)]
+    rules = [rule for rule in RULES if kind != "appendix" or rule is not has_references]
+    return [text for rule in rules for text in rule(notebook)]
 
 
 def _code(notebook: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
@@ -187,29 +186,6 @@ def no_idle_comparisons(notebook: NotebookNode) -> Iterator[str]:
                 yield f"cell {place}: {code!r} checks nothing; show it, or assert it in a guard"
 
 
-# The shape of a chapter -------------------------------------------------------
-
-
-def exercises_in_order(notebook: NotebookNode) -> Iterator[str]:
-    """Exercise, check, solution; and so on. An open exercise is text alone, and has none of them."""
-    tagged = [(place, tag) for place, cell in _code(notebook) for tag in tags(cell)]
-    tagged = [(place, tag) for place, tag in tagged if tag in EXERCISE]
-    for turn, (place, tag) in enumerate(tagged):
-        expected = EXERCISE[turn % 3]
-        if tag != expected:
-            order = ", ".join(EXERCISE)
-            yield f"cell {place}: {tag!r} where {expected!r} is expected; the order is {order}"
-            return  # all that follows would be out of step
-    if len(tagged) % 3:
-        yield f"the last exercise has no {EXERCISE[len(tagged) % 3]} cell; add it"
-
-
-def has_quiz(notebook: NotebookNode) -> Iterator[str]:
-    """A quiz near the end."""
-    if not any(re.search(r"\bcu\.quiz\(", cell.source) for _, cell in _code(notebook)):
-        yield 'no quiz; show it with cu.quiz("slug")'
-
-
 def has_references(notebook: NotebookNode) -> Iterator[str]:
     """The last text is the list of references."""
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
@@ -231,7 +207,5 @@ RULES: tuple[Rule, ...] = (
     no_trailing_semicolon,
     imports_first,
     no_idle_comparisons,
-    exercises_in_order,
-    has_quiz,
     has_references,
 )

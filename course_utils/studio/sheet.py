@@ -43,11 +43,7 @@ def _brief(measure: Measure) -> str:
     """The limits in few characters."""
     if measure.short == "silent":
         return "≤10%"
-    if measure.low is not None and measure.high is not None:
-        return f"{measure.low}–{measure.high}"
-    if measure.high is not None:
-        return f"≤{measure.high}"
-    return f"≥{measure.low}" if measure.low is not None else ""
+    return f"≤{measure.high}" if measure.high is not None else ""
 
 
 def sheet(name: str, found: Sequence[Measure], complaints: Sequence[str] = ()) -> str:
@@ -72,11 +68,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     there = [chapter for chapter in chosen if chapter.source.is_file()]
     pages = [(one, read(one.source, one.ipynb, one.kind)) for one in there]
-    rows = [(one.notebook, measures(page, first=one.first)) for one, page in pages]
+    rows = [(one.notebook, measures(page)) for one, page in pages]
     if not options.chapters:
         print(table(rows))
         return 0
     for (name, found), (one, page) in zip(rows, pages, strict=True):
-        broken = form.complaints(page, first=one.first, links=course.links(one), sizes=False)
+        broken = form.complaints(page, full=one.full, links=course.links(one), sizes=False)
         print(sheet(name, found, broken), end="\n\n")
     return 0 if rows else 1

@@ -37,7 +37,7 @@ from course_utils.lessons.transformer import blocks, stacks, totals
 cu.seed_everything(0)
 
 # %%
-cu.recall("multi_head_attention", "positions", "bahdanau_attention")
+cu.recall("positions", "multi_head_attention", "bahdanau_attention")
 
 # %% [markdown]
 # ## The whole on one page

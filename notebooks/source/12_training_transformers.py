@@ -45,7 +45,7 @@ from course_utils.lessons.training_transformers.small_spanish import spanish_wor
 cu.seed_everything(0)
 
 # %%
-cu.recall("transformer", "bahdanau_attention")
+cu.recall("bahdanau_attention", "transformer")
 
 # %% [markdown]
 # ## A loss that falls
