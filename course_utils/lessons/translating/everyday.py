@@ -47,7 +47,11 @@ NO_MARK, NO_APOSTROPHE, OTHER_NAME = 1 / 6, 1 / 20, 1 / 2  # how often visitors 
 FINAL_MARKS = (".", "!", "?", "…")
 BATCH, RATE, WARMUP, LABEL_SMOOTHING = 80, 2e-3, 300, 0.1
 STEPS = 250  # of an epoch
-ROUNDS = ((12, 0.4), (14, 0.7), (40, 0.6))  # epochs, and in which share of them, the last ones, the rate falls
+ROUNDS = (
+    (12, 0.4),
+    (14, 0.7),
+    (40, 0.6),
+)  # epochs, and in which share of them, the last ones, the rate falls
 
 NAMES = {
     "tom": """
