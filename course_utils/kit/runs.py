@@ -34,6 +34,7 @@ from typing import Any
 
 from course_utils.files import LESSONS, ROOT, atomic_write, leads, locked
 from course_utils.kit.digest import SOURCES, Node, Sources, digest_of, needed
+from course_utils.kit.tuned import at_best_rate, crossed
 
 RUNS = ROOT / "data" / "runs"
 CHECKPOINTS = ROOT / "_build" / "runs"
@@ -83,13 +84,20 @@ class StoredRun:
 
 
 def stored_runs(
-    slug: str, name: str | None = None, *, folder: Path | None = None, **config
+    slug: str,
+    name: str | None = None,
+    *,
+    lowest: str = "",
+    highest: str = "",
+    folder: Path | None = None,
+    **config,
 ) -> list[StoredRun]:
     """The stored runs of a chapter, in the order in which they were declared.
 
     Args:
         slug: the chapter: its file name without the number.
         name: of one function; all by default.
+        lowest, highest: the result by whose mean over the seeds each variant gets its rate; all rates without.
         config: values that the runs' configurations must have.
 
     Raises:
@@ -102,7 +110,8 @@ def stored_runs(
         runs = _known(
             [run for run in runs if run.config.get(key) == value], f"{key}={value!r}", slug
         )
-    return runs
+    measure = lowest or highest
+    return at_best_rate(runs, measure, lowest=bool(lowest)) if measure else runs
 
 
 def _known(runs: list[StoredRun], wanted: str, slug: str) -> list[StoredRun]:
@@ -116,9 +125,8 @@ def _known(runs: list[StoredRun], wanted: str, slug: str) -> list[StoredRun]:
 def read(slug: str, folder: Path | None = None) -> list[StoredRun]:
     """All stored runs of a chapter; none where nothing is stored."""
     path = (folder or RUNS) / f"{slug}.json"
-    if not path.is_file():
-        return []
-    return [StoredRun(**run) for run in json.loads(path.read_text(encoding="utf-8"))["runs"]]
+    every = json.loads(path.read_text(encoding="utf-8"))["runs"] if path.is_file() else []
+    return [StoredRun(**run) for run in every]
 
 
 def stored_run(slug: str, name: str, **config) -> StoredRun:
@@ -196,7 +204,9 @@ class Runs:
 
 def stored(
     *,
-    cases: Sequence[Mapping],
+    cases: Sequence[Mapping] = ({},),
+    rates: Sequence[float] = (),
+    seeds: Sequence[int] = (),
     chapter: Sequence[str] = (),
     data: Sequence[str] = (),
     small: bool = False,
@@ -207,7 +217,8 @@ def stored(
     """Declare the runs of a function, in a lesson's `runs.py`.
 
     Args:
-        cases: the keyword arguments of each run, `seed` among them.
+        cases: the keyword arguments of each run; of a comparison, its sides.
+        rates, seeds: each case is run at each `rate` with each `seed`; a comparison takes three of both or more.
         chapter: names that the chapter defines; the function's first argument has them as attributes.
         data: the files of the folder data/ that it reads.
         small: a run takes some seconds; the tests make one of them again and compare.
@@ -223,7 +234,7 @@ def stored(
     def declare(function: Callable[..., Mapping]) -> Runs:
         return Runs(
             function,
-            tuple(map(dict, cases)),
+            crossed(cases, rates, seeds),
             tuple(chapter),
             tuple(data),
             small,
@@ -324,7 +335,7 @@ def confirm(slug: str, say: Callable[[str], None] = print) -> None:
 def write(slug: str, *new: StoredRun, folder: Path | None = None) -> None:
     """Store runs in place of those of their names and configurations: the file is written whole.
 
-    Several processes may do so at a time; of those that train together the first one does.
+    Several processes may do so at a time; of those that train together the first does.
     """
     if not leads():
         return

@@ -1,0 +1,90 @@
+"""A control is a tuned control: each side of a comparison at its own best rate, and shares with their intervals."""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from course_utils.kit.runs import StoredRun
+
+
+def crossed(
+    cases: Sequence[Mapping], rates: Sequence[float] = (), seeds: Sequence[int] = ()
+) -> tuple[dict[str, Any], ...]:
+    """Each case at each rate with each seed; without rates or seeds, as it stands."""
+    each_rate = [{"rate": rate} for rate in rates] or [{}]
+    each_seed = [{"seed": seed} for seed in seeds] or [{}]
+    return tuple({**case, **r, **s} for case, r, s in product(cases, each_rate, each_seed))
+
+
+def at_best_rate(
+    runs: Sequence["StoredRun"], measure: str, *, lowest: bool = False
+) -> list["StoredRun"]:
+    """Of each variant the runs at one rate: that with the best mean of a measure of *validation*.
+
+    A variant is what a configuration says beside `rate` and `seed`.
+
+    Args:
+        runs: several rates of one variant or more.
+        measure: the name of a result that is not the one to be told, such as "val_loss".
+        lowest: whether less is better. A rate at which a run gave no number is the worst.
+    """
+    values: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        value = -run.result[measure] if lowest else run.result[measure]
+        values[_variant(run)][run.config["rate"]].append(-math.inf if math.isnan(value) else value)
+    best = {
+        variant: max(by_rate, key=lambda rate: sum(by_rate[rate]) / len(by_rate[rate]))
+        for variant, by_rate in values.items()
+    }
+    return [run for run in runs if run.config["rate"] == best[_variant(run)]]
+
+
+def _variant(run: "StoredRun") -> str:
+    kept = {name: value for name, value in run.config.items() if name not in ("rate", "seed")}
+    return json.dumps(kept, sort_keys=True)
+
+
+def table(runs: Sequence["StoredRun"], *measures: str) -> "pd.DataFrame":
+    """A row for each variant and rate, in the order of the runs: how many seeds, and the means of some measures."""
+    import pandas as pd  # slow to import
+
+    every = pd.DataFrame([run.config | run.result for run in runs])
+    names = [name for name in runs[0].config if name != "seed"]
+    groups = every.groupby(names, sort=False)
+    return groups[list(measures)].mean().assign(seeds=groups.size()).reset_index()
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many of some tries came out well, such as seeds that learned it.
+
+    Shown as "3 of 3 (0.44 to 1.00)", with the interval of Wilson (1927): it holds the true share in about 95 of 100
+    such experiments, for few tries, too, and for none or all that came out well.
+    """
+
+    count: int
+    of: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.count <= self.of or not self.of:
+            raise ValueError(f"count={self.count} of={self.of}: a part of one try or more")
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Its lower and upper end."""
+        z = 1.96
+        middle = (self.count + z**2 / 2) / (self.of + z**2)
+        spread = math.sqrt(self.count * (self.of - self.count) / self.of + z**2 / 4)
+        half = z * spread / (self.of + z**2)
+        return max(0.0, middle - half), min(1.0, middle + half)
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return f"{self.count} of {self.of} ({low:.2f} to {high:.2f})"
