@@ -1,4 +1,4 @@
-"""The live look-up: scores, weights and answers are PyTorch's, and the query moves by mouse and by keys."""
+"""The live look-up: weights, answers and slopes are PyTorch's; a query moves by mouse, keys and along its slope."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from course_utils.kit.live.widgets.look_up import ANIMALS, QUERIES
 
 pytestmark = pytest.mark.slow
 
-SCRIPT, INSIDE = "widgets/look_up", "weightsOf, answerOf"
+SCRIPT, INSIDE = "widgets/look_up", "find, walk"
 
 
 def widget() -> Live:
@@ -28,27 +28,49 @@ def column(page: Page, number: int) -> list[float]:
 # Numbers ----------------------------------------------------------------------------------------
 
 
+def sparsemax(scores: torch.Tensor) -> torch.Tensor:
+    """The point of the simplex that is nearest to the scores, found by halving: not as the script does it."""
+    low, high = scores.max() - 1, scores.max()
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if (scores - middle).relu().sum() > 1 else (low, middle)
+    inside = scores > high.detach()
+    return (scores - (scores[inside].sum() - 1) / inside.sum()).relu()
+
+
+WEIGH = {
+    "softmax": lambda scores: scores.softmax(0),
+    "nearest": lambda scores: torch.nn.functional.one_hot(scores.argmax(), len(scores)).double(),
+    "sparsemax": sparsemax,
+}
+
+
 def deviation(page: Page) -> float:
     torch.manual_seed(0)
     worst = 0.0
-    for temperature in (1e-3, 0.1, 7.0):
-        rows, query = torch.randn(6, 3).double(), torch.randn(2).double()
-        found = page.evaluate(
-            """([query, rows, temperature]) => {
-                const found = live_inside.weightsOf(query, rows, temperature);
-                return [found.scores, found.weights, [live_inside.answerOf(rows, found.weights)]];
-            }""",
-            [query.tolist(), rows.tolist(), temperature],
-        )
-        scores = -(query - rows[:, :2]).square().sum(1) / 2
-        weights = (scores / temperature).softmax(0)
-        for mine, right in zip(found, (scores, weights, weights @ rows[:, 2:]), strict=True):
-            far = (torch.tensor(mine).double() - right).abs().max().item()
-            worst = max(worst, far if far == far else float("inf"))
+    for kind, weigh in WEIGH.items():
+        for temperature in (1e-3, 0.1, 0.7, 7.0):
+            rows, query = torch.randn(6, 3).double(), torch.randn(2).double().requires_grad_()
+            found = page.evaluate(
+                """(given) => {
+                    const found = live_inside.find(...given);
+                    return [found.scores, found.weights, [found.answer], found.slope];
+                }""",
+                [query.tolist(), rows.tolist(), temperature, kind],
+            )
+            scores = -(query - rows[:, :2]).square().sum(1) / 2
+            weights = weigh(scores / temperature)
+            answer = weights @ rows[:, 2:]
+            (slope,) = torch.autograd.grad(
+                answer + 0 * query.sum(), query
+            )  # nearest has no way back
+            for mine, right in zip(found, (scores, weights, answer, slope), strict=True):
+                far = (torch.tensor(mine).double() - right).abs().max().item()
+                worst = max(worst, far if far == far else float("inf"))
     return worst
 
 
-def test_scores_weights_and_the_answer_are_those_of_pytorch(page: Page):
+def test_scores_weights_answer_and_slope_are_those_of_pytorch(page: Page):
     load(page, SCRIPT, inside=INSIDE)
     assert deviation(page) < 1e-4
 
@@ -58,7 +80,10 @@ MISTAKES = {
     "nearer is less": ("-((query[0] - x)", "((query[0] - x)"),
     "hotter is sharper": ("(score - most) / temperature", "(score - most) * temperature"),
     "the largest is not taken away": ("(score - most)", "(score + 900)"),
-    "the answer is a key": ("weights[i] * row[2], 0)", "weights[i] * row[1], 0)"),
+    "the answer is a key": ("weights[i] * row[2]", "weights[i] * row[1]"),
+    "a slope without the temperature": ("(row[axis] - query[axis])) / temperature", "row[axis])"),
+    "the slope counts keys without weight": ("Number(weight > 0)", "1"),
+    "sparsemax takes the last line": ("sorted[i] > each", "sorted[i] < 9"),
 }
 
 
@@ -66,6 +91,30 @@ def test_each_mistake_is_found(page: Page):
     for mistake, changed in MISTAKES.items():
         load(page, SCRIPT, changed, inside=INSIDE)
         assert not deviation(page) < 1e-4, mistake
+
+
+def test_a_walk_arrives_by_short_steps_and_stays_where_the_slope_is_0(page: Page):
+    load(page, SCRIPT, inside=INSIDE)
+
+    def walked(temperature: float, kind: str, wanted: float) -> tuple[torch.Tensor, float]:
+        given = [list(QUERIES["kitten"]), list(ANIMALS.values()), temperature, kind]
+        places = torch.tensor(
+            page.evaluate("(given) => live_inside.walk(...given)", [*given, wanted])
+        )
+        steps = places.diff(dim=0).norm(dim=1)
+        assert (steps < 0.02001).all()
+        found = page.evaluate(
+            "(given) => live_inside.find(...given)", [places[-1].tolist(), *given[1:]]
+        )
+        return places, found["answer"]
+
+    assert walked(0.1, "softmax", 20)[1] == pytest.approx(20, abs=0.05)
+    assert walked(1, "sparsemax", 20)[1] == pytest.approx(20, abs=0.05)
+    assert len(walked(0.1, "nearest", 20)[0]) == 1
+    for temperature, kind in ((0.1, "nearest"), (0.001, "softmax"), (0.1, "sparsemax")):
+        assert walked(temperature, kind, 20)[1] < 15.001  # no more than the cat's
+    places, answer = walked(0.1, "softmax", 70)  # beyond every value
+    assert len(places) > 50 and answer < 65.001
 
 
 # What is seen -----------------------------------------------------------------------------------
@@ -119,3 +168,23 @@ def test_the_query_is_dragged_onto_a_key(page: Page):
     page.get_by_role("slider", name="Temperature T").press("Home")
     expect(part(page, "said")).to_contain_text("the answer is 28.0 years.")  # of the horse
     assert float(page.locator("[name=size]").input_value()) == pytest.approx(0.8, abs=0.02)
+
+
+def test_a_button_moves_the_query_to_the_wanted_answer(page: Page):
+    page.emulate_media(reduced_motion="reduce")
+    go, said = page.get_by_role("button", name="Walk there"), part(page, "said")
+    go.press("Enter")
+    expect(said).to_contain_text("the answer is 20.0 years.")
+    expect(said).to_contain_text("It arrived, after")
+    page.get_by_role("button", name="kitten", exact=True).press("Enter")
+    page.get_by_label("Look-up", exact=True).select_option("nearest")
+    go.press("Enter")
+    expect(said).to_contain_text("kitten, size 0.20, home 0.90")
+    expect(said).to_contain_text(
+        "Its slope is 0: a small step changes nothing. It stays there, after 0 steps."
+    )
+    page.emulate_media(reduced_motion="no-preference")
+    page.get_by_label("Look-up", exact=True).select_option("softmax")
+    page.get_by_label("Wanted").fill("18")
+    go.press("Enter")
+    expect(said).to_contain_text("the answer is 18.0 years.")

@@ -52,7 +52,7 @@
 # ### <a id="average-pooling"></a>average pooling
 #
 # The plain mean of all values, whatever the query: uniform weights.
-# *Taught in* [Four look-ups, one formula](01_queries_keys_values.ipynb#Four-look-ups,-one-formula), [Near points count more](02_kernel_regression.ipynb#Near-points-count-more).
+# *Taught in* [Six look-ups, one formula](01_queries_keys_values.ipynb#Six-look-ups,-one-formula), [Near points count more](02_kernel_regression.ipynb#Near-points-count-more).
 
 # %% [markdown]
 # ## B
@@ -124,7 +124,7 @@
 # ### <a id="convex-weights"></a>convex weights
 #
 # Weights that are nonnegative and sum to 1; the answer lies in the convex hull of the values.
-# *Taught in* [What an average cannot leave](01_queries_keys_values.ipynb#What-an-average-cannot-leave).
+# *Taught in* [A table of words](01_queries_keys_values.ipynb#A-table-of-words).
 #
 # ### <a id="cross-attention"></a>cross-attention
 #

@@ -151,32 +151,6 @@ class attend_or_nothing:
         return positive @ values / (positive.sum(-1, keepdim=True) + (nothing - top).exp())
 
 
-def _closeness(queries, keys):
-    return -(queries[:, None] - keys).square().sum(-1) / 2
-
-
-class fixed_look_up:
-    def still_two_softmaxes(queries, keys, values, T):
-        """The bug itself."""
-        return (_closeness(queries, keys) / T).softmax(-1).softmax(-1) @ values
-
-    def multiplied_by_the_temperature(queries, keys, values, T):
-        """Cold and hot are exchanged."""
-        return (_closeness(queries, keys) * T).softmax(-1) @ values
-
-    def without_the_half(queries, keys, values, T):
-        """The factor ½ is lost."""
-        return (2 * _closeness(queries, keys) / T).softmax(-1) @ values
-
-    def a_column_of_answers(queries, keys, values, T):
-        """Leaves an axis of size 1."""
-        return (_closeness(queries, keys) / T).softmax(-1) @ values[:, None]
-
-    def over_the_queries(queries, keys, values, T):
-        """Columns sum to 1, and rows do not."""
-        return (_closeness(queries, keys) / T).softmax(0) @ values
-
-
 ON_PAPER = {
     "predicted_weights": {
         "a": 0,  # takes the score of the first key for its weight

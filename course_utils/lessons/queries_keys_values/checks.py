@@ -1,4 +1,4 @@
-"""Checks of *Queries, keys and values*: weights on paper, softmax, its k largest, an answer of nothing, a bug.
+"""Checks of *Queries, keys and values*: weights on paper, softmax, its k largest, an answer of nothing.
 
 The references are PyTorch's operators, or sums written out.
 """
@@ -310,64 +310,3 @@ def _(candidate):
     scores, values = torch.randn(2, 3, 4), torch.randn(2, 4, 2)
     weights = torch.cat([scores, torch.full((2, 3, 1), 0.5)], -1).softmax(-1)
     expect_close(candidate(scores, values, 0.5), weights[..., :-1] @ values, "a batch of two")
-
-
-# A look-up with a bug -----------------------------------------------------------------------------
-
-fixed_look_up = Check("fixed_look_up")
-
-
-def _table() -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values: the first query is the first key."""
-    keys = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 3.0]])
-    queries = torch.tensor([[0.0, 0.0], [0.4, 0.9], [5.0, -1.0]])
-    return queries, keys, torch.tensor([10.0, 20.0, 40.0, 80.0])
-
-
-def _answers(queries: Tensor, keys: Tensor, values: Tensor, T: float) -> Tensor:
-    """One query after the other."""
-    weights = [(-(query - keys).square().sum(-1) / 2 / T).softmax(0) for query in queries]
-    return torch.stack(weights) @ values
-
-
-@fixed_look_up.must("three queries get three answers", hint="What is the shape of the weights?")
-def _(candidate):
-    expect_shape(candidate(*_table(), 0.5), (3,))
-
-
-@fixed_look_up.must(
-    "where all values are 7, every answer is 7",
-    hint="Does each row of the weights sum to 1, one row for each query?",
-)
-def _(candidate):
-    queries, keys, _ = _table()
-    answers = candidate(queries, keys, torch.full((4,), 7.0), 0.5)
-    expect_close(answers, torch.full((3,), 7.0), "four values of 7", atol=1e-3)
-
-
-@fixed_look_up.must(
-    "at a low temperature a query that is a key gets its value",
-    hint=(
-        "A weight of nearly 1 is needed. Which numbers does the last softmax get, and how far apart are they?",
-        "The function `attend` expects scores. What does `buggy_look_up` hand over?",
-    ),
-)
-def _(candidate):
-    expect_close(candidate(*_table(), 1e-3)[:1], torch.tensor([10.0]), "T = 0.001")
-
-
-@fixed_look_up.must(
-    "at a high temperature each query gets the mean",
-    hint="Does the temperature divide the scores, or multiply them?",
-)
-def _(candidate):
-    expect_close(candidate(*_table(), 1e6), torch.full((3,), 37.5), "T = 1,000,000", atol=0.01)
-
-
-@fixed_look_up.must(
-    "in between it is the softmax of the scaled scores",
-    hint="Is the ½ of the closeness there, and is there exactly one softmax?",
-)
-def _(candidate):
-    for T in (0.3, 2.0):
-        expect_close(candidate(*_table(), T), _answers(*_table(), T), f"T = {T:g}", atol=1e-3)

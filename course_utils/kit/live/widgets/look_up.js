@@ -1,4 +1,5 @@
-// A look-up: a query is dragged over a table of animals; scores, weights and answer follow.
+// A look-up: a query is dragged over a table of animals; scores, weights and answer follow. Or it goes by itself, along
+// the slope, to an answer that is wanted.
 (globalThis.live_widgets ??= {}).look_up = (() => {
   "use strict";
   const { OURS, safe, fixed, follow } = globalThis.live_parts;
@@ -6,27 +7,63 @@
   const RING = 20; // radius around a key with weight 1
   const TEMPERATURES = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100];
 
-  // Scores −½‖q − k‖², and the softmax of scores / T.
-  function weightsOf(query, keys, temperature) {
-    const scores = keys.map(([x, y]) => -((query[0] - x) ** 2 + (query[1] - y) ** 2) / 2 + 0);
-    const most = Math.max(...scores);
-    const powers = scores.map((score) => Math.exp((score - most) / temperature));
-    const sum = powers.reduce((a, b) => a + b);
-    return { scores, weights: powers.map((power) => power / sum) };
+  const [MOST_STEPS, STEP, PAUSE] = [200, 0.02, 40]; // of a walk; the longest step; milliseconds between two
+
+  const total = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
+  const shares = (numbers) => numbers.map((number) => number / total(numbers));
+
+  // From scores / T, the largest of them 0, to weights; and how much each score can still pull at the others.
+  const LOOK_UPS = {
+    softmax: { weigh: (scaled) => shares(scaled.map(Math.exp)), pull: (weights) => weights },
+    nearest: { weigh: (scaled) => shares(scaled.map((a) => Number(a === 0))), pull: (weights) => weights.map(() => 0) },
+    sparsemax: { weigh: sparsemax, pull: (weights) => weights.map((weight) => Number(weight > 0)) },
+  };
+
+  // What is above one line, which is as high as makes the sum 1.
+  function sparsemax(scaled) {
+    const sorted = [...scaled].sort((a, b) => b - a);
+    const lines = sorted.map((_, i) => (total(sorted.slice(0, i + 1)) - 1) / (i + 1));
+    const line = lines.findLast((each, i) => sorted[i] > each);
+    return scaled.map((a) => Math.max(0, a - line));
   }
 
-  const answerOf = (rows, weights) => rows.reduce((sum, row, i) => sum + weights[i] * row[2], 0);
+  // Scores −½‖q − k‖², weights, the answer, and its slope: how many years for each 1 of size, and of home.
+  function find(query, rows, temperature, kind) {
+    const scores = rows.map(([x, y]) => -((query[0] - x) ** 2 + (query[1] - y) ** 2) / 2 + 0);
+    const most = Math.max(...scores);
+    const { weigh, pull } = LOOK_UPS[kind];
+    const weights = weigh(scores.map((score) => (score - most) / temperature));
+    const answer = total(rows.map((row, i) => weights[i] * row[2]));
+    const pulls = pull(weights);
+    const middle = total(rows.map((row, i) => pulls[i] * row[2])) / (total(pulls) || 1);
+    const slope = [0, 1].map((axis) =>
+      total(rows.map((row, i) => (pulls[i] * (row[2] - middle) * (row[axis] - query[axis])) / temperature)));
+    return { scores, weights, answer, slope };
+  }
 
-  function tableHTML(names, rows, { scores, weights }) {
+  // Where a query comes to by small steps along the slope, toward the wanted answer: all its places.
+  function walk(query, rows, temperature, kind, wanted) {
+    const places = [query];
+    while (places.length <= MOST_STEPS) {
+      const { answer, slope } = find(places.at(-1), rows, temperature, kind);
+      const steepness = Math.hypot(...slope);
+      const miss = wanted - answer;
+      if (steepness < 1e-6 || Math.abs(miss) < 0.05) break;
+      const far = Math.sign(miss) * Math.min(STEP, Math.abs(miss) / steepness);
+      places.push(places.at(-1).map((at, axis) => at + (far * slope[axis]) / steepness));
+    }
+    return places;
+  }
+
+  function tableHTML(names, rows, { scores, weights, answer }) {
     const heads = ["key", "score a", "weight α", "years v", "α × years"];
     const head = heads.map((text) => `<th scope="col">${text}</th>`).join("");
     const lines = rows.map((row, i) =>
       `<tr><th scope="row">${safe(names[i])}</th><td>${fixed(scores[i], 3)}</td>` +
-        `<td style="--w: ${weights[i].toFixed(2)}">${fixed(weights[i], 2)}</td>` +
+        `<td style="--w: ${weights[i].toFixed(2)}">${weights[i] ? fixed(weights[i], 2) : 0}</td>` +
         `<td>${row[2]}</td><td>${fixed(weights[i] * row[2], 2)}</td></tr>`);
-    const sum = fixed(answerOf(rows, weights), 2);
     return `<table><thead><tr>${head}</tr></thead><tbody>${lines.join("")}` +
-      `<tr><th scope="row">sum</th><td></td><td>1.00</td><td></td><td>${sum}</td></tr></tbody></table>`;
+      `<tr><th scope="row">sum</th><td></td><td>1.00</td><td></td><td>${fixed(answer, 2)}</td></tr></tbody></table>`;
   }
 
   // The plane of the keys, and places on its picture; ends: the lowest and the highest size, and home.
@@ -52,15 +89,17 @@
       low + ((x - LEFT) * (high - low)) / (RIGHT - LEFT),
       deep + ((BOTTOM - y) * (tall - deep)) / (BOTTOM - TOP),
     ];
-    return { keysHTML, cross, queryAt };
+    const trail = (places) => places.map(([x, y], i) => `${i ? "L" : "M"}${pixel(across(x))} ${pixel(down(y))}`).join("");
+    return { keysHTML, cross, queryAt, trail };
   }
 
   // What a query gives: the keys, the cross, the table and the answer in words.
-  function shown(data, query, temperature) {
+  function shown(data, query, temperature, kind) {
     const { animals, queries } = data;
     const rows = Object.values(animals);
     const words = { ...animals, ...queries };
-    const found = weightsOf(query, rows, temperature);
+    const found = find(query, rows, temperature, kind);
+    const flat = found.slope.every((each) => Math.abs(each) < 1e-6);
     const near = (word) => query.every((at, i) => Math.abs(at - words[word][i]) < 1e-9);
     const title = Object.keys(words).findLast(near) ?? "Your query";
     const plane = planeOf(data);
@@ -69,7 +108,9 @@
       query: plane.cross(query),
       table: tableHTML(Object.keys(animals), rows, found),
       said: `${title}, size ${fixed(query[0], 2)}, home ${fixed(query[1], 2)}, T = ${temperature}: ` +
-        `the answer is ${fixed(answerOf(rows, found.weights), 1)} years.`,
+        `the answer is ${fixed(found.answer, 1)} years. ` + (flat
+        ? "Its slope is 0: a small step changes nothing."
+        : `Its slope: ${fixed(found.slope[0], 1)} years for each 1 of size, ${fixed(found.slope[1], 1)} of home.`),
     };
   }
 
@@ -81,34 +122,39 @@
       const all = places.map((place) => place[axis]);
       return [rounded(Math.min(...all) - 0.2), rounded(Math.max(...all) + 0.1)];
     });
-    return { data: { animals, queries, ends }, query: Object.values(queries)[0], place: 6 };
+    return { data: { animals, queries, ends }, query: Object.values(queries)[0], place: 6, kind: "softmax", wanted: 20 };
   }
 
-  function html({ data, query, place }) {
+  function html({ data, query, place, kind, wanted }) {
     const temperature = TEMPERATURES[place];
-    const found = shown(data, query, temperature);
+    const found = shown(data, query, temperature, kind);
+    const kinds = Object.keys(LOOK_UPS).map((each) => `<option>${each}</option>`);
     const words = [...Object.keys(data.queries), ...Object.keys(data.animals)].map((name) =>
       `<button type="button" ${OURS} data-word="${safe(name)}">${safe(name)}</button>`);
     const sliders = ["size", "home"].map((name, i) =>
       `<label class="cu-live-slider"><span class="cu-live-label">${name}</span> <input type="range" ${OURS} ` +
         `name="${name}" min="${data.ends[i][0]}" max="${data.ends[i][1]}" step="0.01" value="${query[i]}"> ` +
         `<output aria-live="off" data-part="${name}">${fixed(query[i], 2)}</output></label> `);
-    return `<p>Drag the query (the cross), or begin at a word.</p>
+    return `<p>Drag the query (the cross), or begin at a word. Or let it walk, by small steps along the slope, to the answer that you want.</p>
 <p class="cu-live-examples">Ask for: ${words.join(" ")}</p>
 <div class="cu-live-ask">${sliders.join("")}<label class="cu-live-slider"><span class="cu-live-label">Temperature T\
 </span> <input type="range" ${OURS} name="temperature" min="0" max="${TEMPERATURES.length - 1}" step="1" \
 value="${place}" aria-valuetext="${temperature}"> <output aria-live="off" data-part="temperature">${temperature}\
 </output></label></div>
+<div class="cu-live-ask"><label><span class="cu-live-label">Look-up</span> <select ${OURS} name="kind">${kinds.join("")}</select></label>
+<label><span class="cu-live-label">Wanted</span> <input type="number" ${OURS} name="wanted" value="${wanted}" step="any"> years</label>
+<button type="button" ${OURS} data-part="walk">Walk there</button></div>
+<p aria-live="polite" data-part="said">${safe(found.said)}</p>
 <div class="cu-live-beside"><svg class="cu-live-plot cu-live-plane" role="img" aria-label="Keys on the plane \
 of size and home, and the query" viewBox="0 0 400 400" data-part="plane" data-table="${safe(JSON.stringify(data))}">
 <path class="cu-live-axis" d="M${LEFT} ${TOP}V${BOTTOM}H${RIGHT}"></path>
 <text x="${RIGHT}" y="${BOTTOM + 20}" text-anchor="end">size</text>
 <text x="${LEFT - 10}" y="${TOP}" text-anchor="end" transform="rotate(-90 ${LEFT - 10} ${TOP})">home</text>
 <g data-part="keys">${found.keys}</g>
+<path class="cu-live-query" data-part="trail"></path>
 <path class="cu-live-cross" data-part="query" d="${found.query}"></path></svg>
 <div class="cu-live-table" role="region" aria-label="Scores, weights and values" tabindex="0" ${OURS} \
 data-part="table">${found.table}</div></div>
-<p aria-live="polite" data-part="said">${safe(found.said)}</p>
 <p class="cu-live-note">No stored model is behind this: all is computed from the table.</p>`;
   }
 
@@ -117,19 +163,61 @@ data-part="table">${found.table}</div></div>
     const part = (name) => form.querySelector(`[data-part="${name}"]`);
     const data = JSON.parse(part("plane").dataset.table);
     const words = { ...data.animals, ...data.queries };
+    const plane = planeOf(data);
+    let [places, timer] = [[], null]; // of a walk, up to now
 
-    function draw() {
-      const query = [Number(field.size.value), Number(field.home.value)];
-      const temperature = TEMPERATURES[field.temperature.value];
-      const found = shown(data, query, temperature);
+    const settings = () => [TEMPERATURES[field.temperature.value], field.kind.value];
+
+    function show(query, end) {
+      const [temperature, kind] = settings();
+      const found = shown(data, query, temperature, kind);
       part("keys").innerHTML = found.keys;
       part("query").setAttribute("d", found.query);
+      part("trail").setAttribute("d", plane.trail(places));
       part("table").innerHTML = found.table;
       part("size").textContent = fixed(query[0], 2);
       part("home").textContent = fixed(query[1], 2);
       part("temperature").textContent = temperature;
       field.temperature.setAttribute("aria-valuetext", temperature);
-      part("said").textContent = found.said;
+      part("said").textContent = found.said + end;
+    }
+
+    function stop() {
+      clearTimeout(timer);
+      timer = null;
+    }
+
+    function draw() {
+      stop();
+      places = [];
+      show([Number(field.size.value), Number(field.home.value)], "");
+    }
+
+    // The walk is known at once, and shown step by step.
+    function go() {
+      stop();
+      const begin = places.at(-1) ?? [Number(field.size.value), Number(field.home.value)];
+      const all = walk(begin, Object.values(data.animals), ...settings(), Number(field.wanted.value));
+      const still = globalThis.matchMedia("(prefers-reduced-motion: reduce)").matches;
+      let shownSteps = still ? all.length - 1 : 0;
+      function next() {
+        places = all.slice(0, shownSteps + 1);
+        const query = places.at(-1);
+        ["size", "home"].forEach((name, axis) => { field[name].value = query[axis]; });
+        const ended = shownSteps === all.length - 1;
+        show(query, ended ? ` ${endOf(all)}` : "");
+        shownSteps += 1;
+        if (!ended) timer = setTimeout(next, PAUSE);
+      }
+      next();
+    }
+
+    function endOf(all) {
+      const query = all.at(-1);
+      const { answer } = find(query, Object.values(data.animals), ...settings());
+      const steps = all.length - 1;
+      if (Math.abs(answer - field.wanted.value) < 0.05) return `It arrived, after ${steps} steps.`;
+      return steps === MOST_STEPS ? `After ${steps} steps it has not arrived.` : `It stays there, after ${steps} steps.`;
     }
 
     const set = follow(form, draw);
@@ -140,21 +228,22 @@ data-part="table">${found.table}</div></div>
     }
 
     form.addEventListener("click", ({ target }) => {
-      const { word } = target.closest("button")?.dataset ?? {};
+      const { word, part: act } = target.closest("button")?.dataset ?? {};
       if (word) ask(words[word]);
+      if (act === "walk") go();
     });
-    const plane = part("plane");
+    const picture = part("plane");
     function drag({ clientX, clientY, buttons }) {
       if (!buttons) return;
-      const box = plane.getBoundingClientRect();
+      const box = picture.getBoundingClientRect();
       const [x, y] = [clientX - box.left, clientY - box.top].map((far) => (400 * far) / box.width);
-      ask(planeOf(data).queryAt(x, y));
+      ask(plane.queryAt(x, y));
     }
-    plane.addEventListener("pointerdown", (event) => {
-      plane.setPointerCapture(event.pointerId);
+    picture.addEventListener("pointerdown", (event) => {
+      picture.setPointerCapture(event.pointerId);
       drag(event);
     });
-    plane.addEventListener("pointermove", drag);
+    picture.addEventListener("pointermove", drag);
   }
 
   return { state, html, mount };

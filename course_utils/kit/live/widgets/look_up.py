@@ -1,4 +1,4 @@
-"""A look-up as a widget: a query that is dragged over a table of animals; scores, weights and answer follow."""
+"""A look-up as a widget: a query is dragged over a table of animals, or walks along the slope to a wanted answer."""
 
 from collections.abc import Mapping
 
