@@ -40,16 +40,6 @@ def test_every_link_leads_to_a_file_and_to_a_place_in_it(name):
             assert place in places(markdown(file or name)), f"{target}: no such place"
 
 
-@pytest.mark.parametrize("name", [page.ipynb.stem for page in COURSE.notebooks])
-def test_a_page_that_links_to_a_term_is_where_the_glossary_says_that_it_is_taught(name):
-    _, *entries = re.split(r'<a id="([a-z-]+)"></a>', "\n".join(markdown(GLOSSARY.ipynb.name)))
-    taught = dict(zip(entries[::2], entries[1::2], strict=True))
-    for target in (target for text in markdown(f"{name}.ipynb") for target in targets(text)):
-        file, _, term = target.partition("#")
-        if file == GLOSSARY.ipynb.name and term:
-            assert f"({name}.ipynb" in taught[term], f"{term} is not taught in {name}"
-
-
 def test_a_place_has_a_name_in_lab_and_one_in_the_book():
     page = ["# One\n\n## The `width`, *chosen*: how?\n", "## Example\n\n## Example\n\n#### Deep\n"]
     assert places([*page, '### <a id="kv-cache"></a>KV cache\n']) == {

@@ -75,7 +75,7 @@ cu.recall("sequence_to_sequence", "scoring_functions")
 # The encoder's states are both **keys** and **values**.
 # The score is [additive](03_scoring_functions.ipynb#Additive-scores), and so query and keys may have different sizes.
 # The average $c_t$ is the **context** of word $t$.
-# Nothing in it knows about alignments; but an average can be differentiated, and so where to look can be learned from the loss.
+# Nothing in it knows about [alignments](C_glossary.ipynb#alignment); but an average can be differentiated, and so where to look can be learned from the loss.
 #
 # By hand, with one number each: $W_Q = W_K = 1$, $w = 2$, and the states $-0.5$, $0.5$, $1.5$.
 
@@ -506,7 +506,7 @@ fig
 # Where will *mange* look, where *s'il te plaît*?
 # Decide, then read.
 # Known gold links are framed.
-# *Bahdanau trained for* goes back in the left one's training: after 100 steps its perplexity has fallen from 1,600 to 51, and yet no weight of this sentence is above 0.24.
+# *Bahdanau trained for* goes back in the left one's training: after 100 steps its [perplexity](C_glossary.ipynb#perplexity) has fallen from 1,600 to 51, and yet no weight of this sentence is above 0.24.
 
 # %%
 mine_too = "please eat a pizza ."  # try "please eat a pizza ." | "i'm home ."

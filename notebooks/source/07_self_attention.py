@@ -49,7 +49,7 @@ from course_utils.lessons.self_attention.words import load_words
 cu.seed_everything(0)
 
 # %%
-cu.recall("masks", "kernel_regression")
+cu.recall("masks", "queries_keys_values")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 endings = {"r": ("ripe", "elle", "mûre", "apple"), "t": ("torn", "il", "déchiré", "coat")}
@@ -85,7 +85,7 @@ cu.Drawing(
 #
 # ### Dot products of embeddings
 #
-# To a network a word is a vector $x$ of $M$ numbers, its **embedding**.
+# To a network a word is a vector $x$ of $M$ numbers, its **embedding**: a row of a matrix that training changes like all other parameters.
 # Our sentence is *cat drinks cold milk*, with $n = 4$ words and $M = 7$ features from a small table.
 # (A trained network's features have no names; these have, so that we can follow.)
 # The shortest way to attention: each word is query, key and value at once, with the scores $XX^\top$.
@@ -233,7 +233,7 @@ cu.Drawing(
 # %% [markdown]
 # Queries, keys and values come from the *same* words: this is **self-attention**.
 # Where the queries come from another sentence, as in translation, it is **cross-attention**, by the same formula.
-# The idea is older than the Transformer: [Cheng et al. (2016)](https://arxiv.org/abs/1601.06733) let a recurrent network look back at its own states, [Parikh et al. (2016)](https://arxiv.org/abs/1606.01933) let the words of a sentence look at each other without recurrence, and the name is from [Lin et al. (2017)](https://arxiv.org/abs/1703.03130).
+# The idea is older than the Transformer: [Cheng et al. (2016)](https://arxiv.org/abs/1601.06733) let a [recurrent network](C_glossary.ipynb#recurrent-network) look back at its own states, [Parikh et al. (2016)](https://arxiv.org/abs/1606.01933) let the words of a sentence look at each other without recurrence, and the name is from [Lin et al. (2017)](https://arxiv.org/abs/1703.03130).
 #
 # ### Exercise 1 · From embeddings to answers
 #
@@ -472,6 +472,7 @@ with cu.guard("Another order permutes the answers; with a causal mask it changes
 #
 # The model is as small as can be: learned embeddings, one or more layers that *mix* words, and a linear layer to two genders.
 # What was mixed is *added* to the word.
+# All are trained by [Adam](C_glossary.ipynb#adam).
 # Plainer readers stand beside: one sees the word alone, one adds the **average** of all words (attention with equal weights).
 # A *hidden layer* behind the average, or behind one attention, gives these about as many parameters as two attentions have.
 #

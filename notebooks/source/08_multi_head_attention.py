@@ -212,7 +212,7 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# With a pencil: two tokens, $d = 4$, $h = 2$, and projections that pick columns.
+# With a pencil: two [tokens](C_glossary.ipynb#token), $d = 4$, $h = 2$, and projections that pick columns.
 # Head 0 reads columns 0 and 1, head 1 reads columns 2 and 3.
 # These are the scores of token 0, and the softmax of them divided by $\sqrt 2$ (or $\sqrt 4$ for all four columns):
 #
@@ -469,7 +469,7 @@ costs.set_index("heads")
 # %% [markdown]
 # Parameters and products (counted by a formula) stay; only the weights become more, one map for each head.
 # What is paid is *width*: a head compares with $d/h$ numbers.
-# In the original paper's experiments on translation, a single head was 0.9 points of BLEU (from 0 to 100) worse than the best number of heads, and too many were worse, too.
+# In the original paper's experiments on translation, a single head was 0.9 points of [BLEU](C_glossary.ipynb#bleu) (from 0 to 100) worse than the best number of heads, and too many were worse, too.
 # (A head of width 1 can prefer only two of its keys, however many there are: [further page](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).)
 
 # %%
@@ -488,7 +488,7 @@ cu.quiz("multi_head_attention", "silent_head")
 # Two heads can do it: head 0 compares features 0–7 with the label, head 1 compares features 8–15 with the *same* label, and each returns a ball.
 # ([Further page](08_multi_head_attention_further.ipynb#Weights-for-two-look-ups,-by-hand): such weights, written down, are right in every case.)
 # Does gradient descent find them?
-# 100 steps of Adam for each number of heads and for three seeds.
+# 100 steps of [Adam](C_glossary.ipynb#adam) for each number of heads and for three seeds.
 # All networks have equally many parameters, and all 56 · 256 cases are counted.
 # First, as before every training, a look at an untrained network: 1,122 parameters by hand and by the machine, and a first loss near that of a coin, $\ln 2 = 0.69$.
 # The question mark is about the rate, 0.03; the networks learn all the same.

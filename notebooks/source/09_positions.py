@@ -425,7 +425,7 @@ cu.checks.fixed_add(fixed_add_solution)
 
 # %% [markdown]
 # **Learned**: why design a table if one can learn it?
-# BERT, GPT-2 and the vision transformer make $P$ a parameter with `max_len` rows.
+# BERT, GPT-2 and the [vision transformer](C_glossary.ipynb#vision-transformer) make $P$ a parameter with `max_len` rows.
 
 
 # %%

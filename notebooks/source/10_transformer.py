@@ -21,7 +21,7 @@
 # - count the parameters with a pencil;
 # - say what a residual connection keeps, and under which condition.
 #
-# It needs [Multi-head attention](08_multi_head_attention.ipynb), [Positions](09_positions.ipynb), [Masks](04_masks.ipynb), and from [Sequence to sequence](05_sequence_to_sequence.ipynb) encoder, decoder and teacher forcing.
+# It needs [Multi-head attention](08_multi_head_attention.ipynb), [Positions](09_positions.ipynb) and [Masks](04_masks.ipynb).
 
 # %%
 import math
@@ -37,7 +37,7 @@ from course_utils.lessons.transformer import blocks, stacks, totals
 cu.seed_everything(0)
 
 # %%
-cu.recall("positions", "multi_head_attention", "bahdanau_attention")
+cu.recall("multi_head_attention", "positions", "masks")
 
 # %% [markdown]
 # ## The whole on one page
@@ -56,6 +56,8 @@ cu.recall("positions", "multi_head_attention", "bahdanau_attention")
 # At the end your model does this, and we take its parts away one by one.
 #
 # The **Transformer** ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)) has an encoder and a decoder, as the translator of [Bahdanau attention](06_bahdanau_attention.ipynb) has, but no recurrence.
+# The encoder reads the source; the decoder writes the target, token by token, each from those before.
+# In training the decoder reads the true target, shifted by one place, and predicts the next token at every place at once (**teacher forcing**); padding does not count in the loss.
 # Read the drawing upwards.
 # It shows one of the paper's six blocks on each side:
 

@@ -471,7 +471,7 @@ fig
 # In B it begins to choose around step 30, and ends at 0.50 to 0.53.
 #
 # So which half holds the damage, if any?
-# An **intervention**: we take the weights of A after 112 steps, give the encoder, the decoder or nothing new random weights, and train 112 steps more, now with the warm-up of B. The control is B itself, where both halves are new.
+# An **intervention**: we take the weights of A after 112 steps, give the encoder, the decoder or nothing new random weights, and train 112 steps more, now with the [warm-up](C_glossary.ipynb#warm-up) of B. The control is B itself, where both halves are new.
 
 
 # %%

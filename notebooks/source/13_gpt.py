@@ -131,7 +131,7 @@ pd.DataFrame(
 # `Subwords` learns merges with the library `tokenizers`; the first line has those of the hand example.
 # Then comes the course's text: 21,248 English sentences, of which 1,000 are held out.
 # With 512 subwords a word of the held-out sentences has 1.45 tokens on average, with characters 4.69.
-# A word vocabulary has one token for each, but does not know 19 % of the words of a short story; our pieces fail only where a character is unknown (3 %).
+# A word [vocabulary](C_glossary.ipynb#vocabulary) has one token for each, but does not know 19 % of the words of a short story; our pieces fail only where a character is unknown (3 %).
 # GPT-2 begins with *bytes* instead, and BERT chooses its merges by another score ([further page](13_gpt_further.ipynb#Bytes-instead-of-characters)).
 
 # %%
@@ -343,6 +343,7 @@ class GPT(nn.Module):
 
 
 # %% [markdown]
+# The network between the sums uses [GELU](C_glossary.ipynb#gelu), a smooth relative of the ReLU.
 # Two decisions are in `__init__`.
 # **[Weight tying](C_glossary.ipynb#weight-tying)** ([Press and Wolf, 2017](https://arxiv.org/abs/1608.05859)): the output layer *is* the embedding, so that a token's logit is the dot product of the last vector with the token's own embedding.
 # And the tables begin small, with a standard deviation of $1/\sqrt d = 0.125$; `nn.Embedding` by itself would take 1.
@@ -368,7 +369,7 @@ cu.equal(gpt, package, probe[:2, :-1])
 
 # %% [markdown]
 # With the large embedding the first loss is 59, with ours 7, near the $\ln 512 = 6.2$ of a uniform guess.
-# The stream still holds the embedding of the token that was read.
+# What the blocks add to, the [residual stream](C_glossary.ipynb#residual-stream), still holds the embedding of the token that was read.
 # Its dot product with itself is near 64, with others about 0: so at first the model is sure that every token follows itself.
 # And the class equals the package's.
 
@@ -427,7 +428,7 @@ def fixed_windows_solution(stream, length, count, generator):
 cu.checks.fixed_windows(fixed_windows_solution)
 
 # %% [markdown]
-# The loop is that of [Sequence to sequence](05_sequence_to_sequence.ipynb), with random windows instead of passes.
+# The loop is the usual one, with random windows instead of passes, and [Adam](C_glossary.ipynb#adam) with [weight decay](C_glossary.ipynb#weight-decay): AdamW.
 # The rate rises over 30 steps and then falls on half a cosine ([Training transformers](12_training_transformers.ipynb) says why).
 # By hand, a block has $12 d^2 + 13 d$ parameters: $4d^2 + 4d$ in attention, $8d^2 + 5d$ in the network, $4d$ in two norms.
 
@@ -590,7 +591,7 @@ pd.DataFrame(drawn_from, index=["8", "4", "2", "1"]).T.round(3)
 # %% [markdown]
 # Since $e^{\ln 8/T} = 8^{1/T}$, temperature ½ squares the weights to 64, 16, 4 and 1, and $64/85 = 0.753$.
 # Temperature 2 takes their roots: the choice is wider.
-# Towards 0 only the best would be left (greedy decoding).
+# Towards 0 only the best would be left ([greedy decoding](C_glossary.ipynb#greedy-decoding)).
 #
 # Then the drawn token is appended, and the model is asked again.
 # Keys and values of what was read stay as they are: with a **[KV cache](C_glossary.ipynb#kv-cache)** only the new token passes through the network.

@@ -25,7 +25,7 @@
 # - compare two networks over the amount of data, with equal budgets;
 # - draw what the class token looks at, and test whether such a map says something about the model.
 #
-# It needs [The Transformer](10_transformer.ipynb), and of [Training transformers](12_training_transformers.ipynb) the warm-up.
+# It needs [The Transformer](10_transformer.ipynb); its rate has a [warm-up](C_glossary.ipynb#warm-up).
 
 # %%
 import math
@@ -509,7 +509,7 @@ tested.join(cosines).loc[kinds].map(lambda one: f"{one:.3f}" if one == one else 
 # %% [markdown]
 # Class token or mean: 0.829 to 0.836 against 0.826 to 0.833.
 # These ranges overlap; here it does not matter which one is read.
-# (Dosovitskiy et al. found the same, when each has its own learning rate: their appendix D.3.)
+# (Dosovitskiy et al. found the same, when each has its own [learning rate](C_glossary.ipynb#learning-rate): their appendix D.3.)
 # Positions from 0.02: 0.823 to 0.832.
 # That overlaps, too.
 # **Without positions it is 0.797 to 0.805, below every other training.**

@@ -1,0 +1,152 @@
+"""On each way through the course, nothing is used before it is said there."""
+
+import re
+import symtable
+from collections.abc import Iterator
+
+import pytest
+
+from course_utils.studio.form import bound, loop_variables
+from course_utils.studio.manifest import load
+from course_utils.studio.page import HEADING, UNCOUNTED, Page, prose_lines
+from course_utils.studio.ways import Part, ways
+
+COURSE = load(files=False)
+WAYS = ways(COURSE) | {"Everything": [Part(chapter, (), 0) for chapter in COURSE.chapters]}
+STOPS = [
+    pytest.param(way, stop, id=f"{way.title}-{stop.chapter}")
+    for way in COURSE.ways
+    for stop in way.stops
+]
+CHAPTER = {chapter.notebook: chapter for chapter in COURSE.chapters}
+
+
+@pytest.mark.parametrize(("way", "stop"), STOPS)
+def test_a_way_names_sections_that_are_there(way, stop):
+    there = [section.title for section in CHAPTER[stop.chapter].page.sections]
+    missing = [title for title in stop.sections if title not in there]
+    assert not missing, (
+        f"book.toml, way {way.title!r}: {stop.chapter} has no section {missing}; it has {there}"
+    )
+    assert list(stop.sections) == [title for title in there if title in stop.sections], (
+        "in their order"
+    )
+    assert len(stop.sections) < len(there), f"all of {stop.chapter}: name no sections"
+
+
+def read_names(cell) -> set[str]:
+    """The names that a cell reads and does not bind."""
+    read, todo = set(), [symtable.symtable(cell.source, "cell", "exec")]
+    while todo:
+        table = todo.pop()
+        top = table.get_type() == "module"
+        read |= {
+            s.get_name()
+            for s in table.get_symbols()
+            if s.is_referenced() and (top or s.is_global())
+        }
+        todo += table.get_children()
+    return read - bound_names([cell])
+
+
+def bound_names(cells) -> set[str]:
+    return {name for cell in cells for name in (*bound(cell), *loop_variables(cell))}
+
+
+@pytest.mark.parametrize(("way", "stop"), STOPS)
+def test_no_section_on_a_way_needs_a_name_of_a_section_left_out(way, stop):
+    whole = CHAPTER[stop.chapter].page
+    taken = whole.only(stop.sections) if stop.sections else whole
+    elsewhere = bound_names(whole.code) - bound_names(taken.code)
+    lacking = {name for cell in taken.code for name in read_names(cell)} & elsewhere
+    assert not lacking, (
+        f"{way.title!r} leaves out the sections of {stop.chapter} that bind {lacking}"
+    )
+
+
+@pytest.mark.parametrize("title", WAYS)
+def test_a_chapter_needs_imports_and_recalls_only_what_lies_before_it_on_the_way(title):
+    before: dict[str, str] = {}  # slug → stem
+    for chapter, _, _ in WAYS[title]:
+        lacking = set(chapter.prerequisites) - set(before.values())
+        assert not lacking, f"{title}: {chapter.notebook} needs {lacking}"
+        code = "\n".join(cell.source for cell in chapter.page.code)
+        lessons = set(re.findall(r"course_utils\.lessons\.(\w+)", code)) - {chapter.slug}
+        recalled = {
+            slug
+            for call in re.findall(r"cu\.recall\(([^)]*)\)", code)
+            for slug in re.findall(r'"(\w+)"', call)
+        }
+        for verb, slugs in {"imports from": lessons, "recalls": recalled}.items():
+            assert slugs <= before.keys(), (
+                f"{title}: {chapter.notebook} {verb} {slugs - before.keys()}"
+            )
+        before[chapter.slug] = chapter.notebook
+
+
+# Terms -------------------------------------------------------------------------------------------
+
+GLOSSARY = next(one for one in COURSE.appendices if one.slug == "glossary")
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)\.ipynb(?:#([^)\s]*))?\)")
+MENU = re.compile(r"\*[^*]* → [^*]*\*")  # of JupyterLab
+
+
+def terms() -> dict[str, tuple[str, set[tuple[str, str]]]]:
+    """Each term → its anchor, and the chapters and sections that teach it."""
+    text = "\n".join(cell.source for cell in GLOSSARY.page.notebook.cells)
+    pieces = re.split(r'^### <a id="([^"]+)"></a>(.+)$', text, flags=re.MULTILINE)[1:]
+    return {
+        name: (anchor, {(stem, place) for stem, place in LINK.findall(body)})
+        for anchor, name, body in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True)
+    }
+
+
+TERMS = terms()
+
+
+def sentences(page: Page) -> Iterator[tuple[set[str], str]]:
+    """Each sentence of the sections, which is a line of prose, with the headings that it stands under."""
+    under = ["", ""]
+    for cell in page.notebook.cells:
+        if cell.cell_type != "markdown":
+            continue
+        for line in prose_lines(cell.source):
+            if heading := HEADING.match(line):
+                level = min(len(heading[1]), 3) - 2
+                under[level:] = [heading[2].replace(" ", "-")] + [""] * (1 - level)
+            elif line.strip() and under[0] not in ("", *UNCOUNTED):
+                yield {*under, ""}, line
+
+
+def used_too_early(parts: list[Part]) -> Iterator[str]:
+    """Where a term first comes on a way, if it is neither taught there, nor set in bold, nor linked to where it is."""
+    said = {
+        term for term, (_, places) in TERMS.items() if any(s.startswith("B_") for s, _ in places)
+    }
+    for chapter, sections, _ in parts:
+        page = chapter.page.only([title for _, title in sections]) if sections else chapter.page
+        for headings, line in sentences(page):
+            leads = LINK.findall(line)
+            plain = MENU.sub("", line)
+            for term, (anchor, places) in TERMS.items():
+                if term in said:
+                    continue
+                taught = any(
+                    stem == chapter.notebook and place in headings for stem, place in places
+                )
+                used = re.search(rf"(?<![\w-]){re.escape(term)}s?\b", plain, re.IGNORECASE)
+                bold = re.search(rf"\*\*[^*]*{re.escape(term)}[^*]*\*\*", line, re.IGNORECASE)
+                stems = {stem for stem, _ in places}
+                linked = any(
+                    file in stems or (file, to) == (GLOSSARY.notebook, anchor) for file, to in leads
+                )
+                if taught or used:
+                    said.add(term)
+                if used and not (taught or bold or linked):
+                    yield f"{chapter.notebook}, {headings - {''}}: {term!r} in {line!r}"
+
+
+@pytest.mark.parametrize("title", WAYS)
+def test_a_term_is_said_where_it_first_comes_on_the_way(title):
+    early = list(used_too_early(WAYS[title]))
+    assert not early, "\n".join([f"{title}: teach it, or link it to the glossary", *early])
