@@ -620,7 +620,7 @@ print("source", *totals.names(rows.source[0]), "→", *totals.names(rows.target_
 
 # %% [markdown]
 # Both orders are equal to `cu.Transformer`, which writes each sum out: its weights have other names.
-# Each vocabulary has five digits and four special tokens.
+# Each [vocabulary](C_glossary.ipynb#vocabulary) has five digits and four special tokens.
 # The last line is a pair of the task: 4, 4 + 1, 4 + 1 + 2, …
 #
 # ### Exercise 2 · Count
