@@ -59,7 +59,7 @@ LESSON = [
     code("import math\nimport torch"),
     code('cu.recall("masks")', new_output("display_data", data={"text/plain": "Recall masks: 3 questions"})),
     new_markdown_cell(
-        "## A section\n\n*Section 1 of 1*\n\nText.\n\n"
+        "## A section\n\nText.\n\n"
         "### Exercise 1 · Weights\n\n*build · 5 minutes*\n\nWrite it."
     ),
     code("def average_weights(): ...", tags=("exercise", "build")),
@@ -136,7 +136,7 @@ def test_an_exercise_is_a_card_that_lists_what_its_check_tests(lesson):
 
 def test_what_only_calls_the_course_has_no_code_and_a_guard_is_its_sentence(lesson):
     page = "\n".join(texts(lesson))
-    assert not re.search(r"cu\.(recall|checks|predict|guard)|Section 1|A reason", page)
+    assert not re.search(r"cu\.(recall|checks|predict|guard)|A reason", page)
     assert "<span>✓</span> One is less.</summary><pre>1 &lt; 2</pre>" in page
     (asked,) = [cell for cell in lesson if "Which?" in str(cell.get("outputs"))]
     assert tags(asked) == ["remove-input"]

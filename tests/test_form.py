@@ -30,7 +30,7 @@ def exercise(number, kind, minutes):
 def window{number}(x):
     raise NotImplementedError
 
-# %% tags=["check"]
+# %% tags=["check"] {FOLD}
 cu.checks.window{number}(window{number})
 
 # %% tags=["solution"] {HIDE}
@@ -52,8 +52,6 @@ cu.seed_everything(0)
 
 # %% [markdown]
 # ## Windows
-# *Section 1 of 2*
-#
 {PROSE}
 
 # %%
@@ -64,13 +62,13 @@ noise = 1.0  # try 0 … 2
 rate = 0.1  # try 0.01 … 1
 width * steps
 
-# %%
+# %% {FOLD}
 cu.predict("first")
 
-# %%
+# %% {FOLD}
 cu.predict("second")
 
-# %%
+# %% {FOLD}
 cu.predict("third")
 
 # %%
@@ -91,12 +89,11 @@ fig
 with cu.guard("A width is positive."):
     assert width > 0
 
-# %%
+# %% {FOLD}
 cu.quiz("title", "window")
 {exercise(1, "build", 5)}
 # %% [markdown]
 # ## Widths
-# *Section 2 of 2*
 
 # %%
 wide = 2 * width
@@ -111,7 +108,7 @@ wide
 #
 # Go on with [the next](03_next.ipynb), or [further](02_title_further.ipynb).
 
-# %%
+# %% {FOLD}
 cu.quiz("title")
 
 # %% [markdown]
@@ -181,6 +178,7 @@ BREACHES = {
     ],
     form.folded_alike: [
         (swap(f'tags=["hide-input"] {FOLD}', 'tags=["hide-input"]'), "folded in the book only; add"),
+        (swap(f'# %% {FOLD}\ncu.quiz("title")', '# %%\ncu.quiz("title")'), "format does so for calls"),
         (swap('tags=["hide-input"] ', ""), "folded in Lab only; add the tag hide-input"),
         (swap(HIDE, FOLD), "outputs_hidden and the tag solution go together"),
     ],
@@ -191,7 +189,7 @@ BREACHES = {
     form.exercises_whole: [
         (swap("Exercise 4", "Exercise 5"), "is number 4 of the notebook"),
         (swap("*open · 8 minutes*", "*think · 8 minutes*"), "needs a first line such as"),
-        (swap('tags=["check"]', ""), "has the cells ['exercise', 'solution']; build has exercise"),
+        (swap('tags=["check"] ', ""), "has the cells ['exercise', 'solution']; build has exercise"),
         (swap("*bug · 5", "*open · 5"), "open has no such cells"),
         (swap('["exercise", "bug"]', '["exercise"]'), "add the tag bug"),
         (add('# %% tags=["exercise", "bug"]\n1'), "an exercise's cell under no"),
@@ -203,9 +201,6 @@ BREACHES = {
             "a solution binds 'step'",
         ),
         (add("# %%\nwindow1_solution(1)"), "'window1_solution' outside a solution"),
-    ],
-    form.sections_counted: [
-        (swap("*Section 2 of 2*", "*Section 3 of 2*"), "*Section 3 of 2*; it is *Section 2 of 2*"),
     ],
     form.bound_once: [
         (add("# %%\nwidth += 1\nwidth"), "binds 'width', as cell 3 does"),
@@ -261,7 +256,7 @@ ALLOWED = {
     "a number that its own cell changes": add("# %%\ntotal = 0\ntotal += 1\ntotal"),
     "a loop variable twice": add("# %%\nfor row in [1]:\n    print(row)"),
     "a prediction whose code, with the answer, is folded": swap(
-        '# %%\ncu.predict("first")', f'# %% tags=["hide-input"] {FOLD}\ncu.predict("first")'
+        f'# %% {FOLD}\ncu.predict("first")', f'# %% tags=["hide-input"] {FOLD}\ncu.predict("first")'
     ),
     "a handle of two folded figures": add(
         f'# %% tags=["hide-input"] {FOLD}\nbar = ax.bar()\nbar\n\n'

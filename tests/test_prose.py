@@ -4,6 +4,7 @@ import shutil
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from course_utils.studio import form, manifest, pairs, prose
 from course_utils.studio.page import Page
@@ -56,9 +57,24 @@ def test_each_chapter_looks_as_before_and_keeps_its_form(chapter):
     for _ in range(2):
         pages.append([prose.html(c.source) for c in notebook.cells if c.cell_type == "markdown"])
         complaints.append(form.complaints(Page(notebook, chapter.kind), full=True))
-        prose.tidy(notebook)
+        prose.break_lines(notebook)
     assert pages[0] == pages[1] and complaints[0] == complaints[1]
-    assert not prose.tidy(notebook)
+    assert not prose.break_lines(notebook)
+
+
+def test_code_that_only_calls_the_course_is_folded_and_counters_go():
+    cells = [
+        new_markdown_cell("## Keys\n\n*Section 1 of 5*\n\nText."),
+        new_code_cell('cu.quiz("keys", "one")'),
+        new_code_cell("cu.checks.look(look)", metadata={"tags": ["check"]}),
+        new_code_cell("translator = cu.live.translator()"),
+    ]
+    notebook = new_notebook(cells=cells)
+    assert prose.fold(notebook) and not prose.fold(notebook)
+    assert cells[0].source == "## Keys\n\nText."
+    assert [one.metadata.get("jupyter", {}).get("source_hidden", False) for one in cells] == [
+        *(False, True, True, False)
+    ]
 
 
 def test_both_halves_get_the_lines_and_outputs_stay(tmp_path):

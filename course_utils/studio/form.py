@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from course_utils.kit.guard import MAX_CONDITIONS
 from course_utils.studio import tries
 from course_utils.studio.measures import measures
-from course_utils.studio.page import FOLDED, KINDS, UNCOUNTED, Cell, Page
+from course_utils.studio.page import KINDS, UNCOUNTED, Cell, Page
 
 ORDER = ("exercise", "check", "solution")
 HANDLES = {"fig", "ax", "axes", "_"}  # names that any cell may bind again
@@ -69,16 +69,14 @@ def _goes_on(guard: Cell, other: Cell) -> bool:
 
 
 def folded_alike(page: Page) -> Iterator[str]:
-    """What is folded in the book is folded in Lab, and the other way round."""
+    """What is folded in the book is folded in Lab, and the other way round; what only calls the course, in both."""
     for cell in page.code:
-        tagged, hidden = cell.tags & FOLDED, cell.jupyter.get("source_hidden", False)
-        if bool(tagged) != hidden:
-            remedy = (
-                'add jupyter={"source_hidden": true}'
-                if tagged
-                else "add the tag hide-input, or remove source_hidden"
-            )
-            yield f"cell {cell.place}: folded in {'the book' if tagged else 'Lab'} only; {remedy}"
+        if cell.plumbing and not cell.jupyter.get("source_hidden", False):
+            remedy = 'add jupyter={"source_hidden": true}; format does so for calls of the course'
+            yield f"cell {cell.place}: folded in the book only; {remedy}"
+        if not cell.plumbing and cell.jupyter.get("source_hidden", False):
+            remedy = "add the tag hide-input, or remove source_hidden"
+            yield f"cell {cell.place}: folded in Lab only; {remedy}"
         if ("solution" in cell.tags) != cell.jupyter.get("outputs_hidden", False):
             remedy = (
                 'a solution has jupyter={"source_hidden": true, "outputs_hidden": true}, no other'
@@ -139,14 +137,6 @@ def solutions_apart(page: Page) -> Iterator[str]:
 
 
 # Sections, names, numbers -----------------------------------------------------
-
-
-def sections_counted(page: Page) -> Iterator[str]:
-    """A section that says which one it is says so rightly."""
-    for count, section in enumerate(page.sections, 1):
-        right = f"*Section {count} of {len(page.sections)}*"
-        if section.first_line.startswith("*Section ") and section.first_line != right:
-            yield f"cell {section.place}: below {section.title!r} stands {section.first_line}; it is {right}"
 
 
 def bound_once(page: Page) -> Iterator[str]:
@@ -229,7 +219,6 @@ RULES: tuple[Rule, ...] = (
     only_plumbing_folded,
     exercises_whole,
     solutions_apart,
-    sections_counted,
     bound_once,
     numbers_can_be_tried,
 )

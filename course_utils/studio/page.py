@@ -21,6 +21,9 @@ UNCOUNTED = ("Take-aways", "Quiz", "References")  # headings that are no section
 UNTAUGHT = {"guard", "exercise", "check", "solution", "gpu"}
 FOLDED = {"hide-input", "guard", "solution"}
 
+OWN = {"quiz", "recall", "predict", "live", "explore", "checks", "stored_run", "course_map"}
+"""Calls of the course whose code tells a reader nothing: a cell of these alone shows what they show."""
+
 HEADING = re.compile(r"^(#{1,6})\s+(.*\S)\s*$")
 EXERCISE = re.compile(r"Exercise (\d+)\b")
 EFFORT = re.compile(r"^\*(?:(\w+) · )?(\d+) minutes?(?: · [★☆]+)?\*$")
@@ -89,9 +92,14 @@ class Cell:
         return self.node.metadata.get("jupyter", {})
 
     @property
+    def plumbing(self) -> bool:
+        """Whether its code is to be out of sight: by its tag, or because it only calls the course."""
+        return bool(self.tags & FOLDED) or is_own(self.source)
+
+    @property
     def folded(self) -> bool:
         """Whether its code is out of sight."""
-        return bool(self.tags & FOLDED or self.jupyter.get("source_hidden"))
+        return self.plumbing or self.jupyter.get("source_hidden", False)
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -149,6 +157,21 @@ class Cell:
         html = "".join(one.get("text/html", "") for one in data)
         kinds = [kind for one in data for kind in one]
         return bool(re.search(r"<(img|svg)\b", html)) or any(k.startswith("image/") for k in kinds)
+
+
+def is_own(source: str) -> bool:
+    """Whether code is made of calls of `OWN` alone."""
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:
+        return False
+    return bool(body) and all(_calls_own(node) for node in body)
+
+
+def _calls_own(node: ast.stmt) -> bool:
+    if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+        return False
+    return ast.unparse(node.value.func).removeprefix("cu.").split(".")[0] in OWN
 
 
 def _only_prepares(node: ast.stmt) -> bool:

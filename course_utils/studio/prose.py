@@ -1,4 +1,6 @@
-"""One sentence a line, in the prose of all notebooks: a changed word is then a changed line, not a changed paragraph.
+"""One sentence a line in all notebooks, and code that only calls the course folded in Lab.
+
+A changed word is then a changed line, not a changed paragraph.
 
 A page looks as before: what Markdown makes of a text is compared, and a paragraph that would come out otherwise stays.
 """
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from course_utils.files import atomic_write
 from course_utils.studio import pairs
+from course_utils.studio.page import is_own
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -106,7 +109,10 @@ def _joined(content: str) -> list[str]:
     return lines[:labels] + ([" ".join(lines[labels:])] if lines[labels:] else [])
 
 
-def tidy(notebook: "NotebookNode") -> bool:
+COUNTER = re.compile(r"^\*Section \d+ of \d+\*\n+", re.MULTILINE)
+
+
+def break_lines(notebook: "NotebookNode") -> bool:
     """Break the lines of a notebook's Markdown cells, in place; whether any has changed."""
     changed = False
     for cell in notebook.cells:
@@ -115,12 +121,30 @@ def tidy(notebook: "NotebookNode") -> bool:
     return changed
 
 
+def fold(notebook: "NotebookNode") -> bool:
+    """Fold in Lab, in place, the code that only calls the course, and drop section counters; whether any was."""
+    changed = False
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and COUNTER.search(cell.source):
+            cell.source, changed = COUNTER.sub("", cell.source), True
+        elif cell.cell_type == "code" and is_own(cell.source):
+            folded = {"source_hidden": True} | cell.metadata.get("jupyter", {})
+            changed |= folded != cell.metadata.get("jupyter")
+            cell.metadata["jupyter"] = folded
+    return changed
+
+
+def tidy(notebook: "NotebookNode") -> bool:
+    """Both, in place; whether anything has changed."""
+    return fold(notebook) | break_lines(notebook)
+
+
 def format_pair(source: Path, ipynb: Path, *, check: bool = False) -> bool:
-    """Write both halves with one sentence a line, outputs as they were; whether there was anything to do.
+    """Write both halves tidy, outputs as they were; whether there was anything to do.
 
     Args:
         source, ipynb: the files of one pair.
-        check: write nothing.
+        check: write nothing, and look at the sentences alone.
 
     Raises:
         PairError: the halves do not agree.
@@ -128,9 +152,10 @@ def format_pair(source: Path, ipynb: Path, *, check: bool = False) -> bool:
     import jupytext
 
     notebook = jupytext.read(source, fmt=pairs.FORMAT)  # with the blank lines between its cells
-    needed = tidy(notebook)
-    if check or not needed:
-        return needed
+    if check:
+        return break_lines(notebook)
+    if not tidy(notebook):
+        return False
     if ipynb.is_file():
         made = pairs.read(ipynb)
         if pairs.text(made) != pairs.text(pairs.read_source(source)):

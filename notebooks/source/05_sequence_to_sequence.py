@@ -48,13 +48,11 @@ from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_wo
 
 cu.seed_everything(0)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.recall("masks", "scoring_functions")
 
 # %% [markdown]
 # ## From sentences to batches
-#
-# *Section 1 of 6*
 #
 # Our data are a small world: short English sentences that a grammar makes from 200 words, with their French translations, and a few written by hand.
 # They are cut into **tokens**: words and punctuation marks, in lower case; an apostrophe stays inside its word.
@@ -112,7 +110,7 @@ def predicted_counts():
     return ...  # such as [1, 2, 3, 4, 5]
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.predicted_counts(predicted_counts)
 
 
@@ -124,7 +122,7 @@ def predicted_counts_solution():
 
 cu.checks.predicted_counts(predicted_counts_solution)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("sequence_to_sequence", "shape")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -135,8 +133,6 @@ with cu.guard("No test sentence was read, and what is said is what is read, shif
 
 # %% [markdown]
 # ## A network that reads
-#
-# *Section 2 of 6*
 #
 # A **recurrent network** reads tokens one after the other and carries a vector from each to the next: its **state** $h_t$.
 # The simplest one, often just called RNN, computes the new state from the embedding $x_t$ of the token and the old state:
@@ -237,7 +233,7 @@ def gru_step(x, h, W, U, b, c):
 shapes = (3, 5), (3, 4), (12, 5), (12, 4), (12,), (12,)  # x, h, W, U, b, c
 cu.equal(gru_step, torch.gru_cell, *map(torch.randn, shapes))
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.explore.gated_memory()
 
 # %% [markdown]
@@ -248,13 +244,11 @@ cu.explore.gated_memory()
 # The reset gate changes the proposals, not these shares.
 # In a network the gates are computed at each step, so that one feature can be kept for long and another overwritten.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("sequence_to_sequence", "gates")
 
 # %% [markdown]
 # ## Encoder and decoder
-#
-# *Section 3 of 6*
 #
 # Two recurrent networks make a translator (LSTMs in [Sutskever et al., 2014](https://arxiv.org/abs/1409.3215), GRUs in [Cho et al., 2014](https://arxiv.org/abs/1406.1078) and here).
 # The **encoder** reads the source, here in both directions, and leaves its two last states: the **context** $c$.
@@ -350,13 +344,11 @@ print("tokens: shape of the context", room)
 # And the context has 192 numbers, for 4 tokens and for 50: verb, tense, subject, gender, all has to be in these.
 # The [further page](05_sequence_to_sequence_further.ipynb) says where the papers' models differ.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("sequence_to_sequence", "context")
 
 # %% [markdown]
 # ## What counts as an error, and the training loop
-#
-# *Section 4 of 6*
 #
 # While it learns, the decoder does not read its own words, which are nonsense at first, but the right ones, `target_in`.
 # This is **teacher forcing**: all steps of a sentence are judged at once, the one for the token `y` by $-\log p(y)$.
@@ -398,7 +390,7 @@ def my_masked_loss(logits, targets, lens):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.my_masked_loss(my_masked_loss)
 
 
@@ -523,7 +515,7 @@ fig
 # (At first it is larger: a mean over the pass, while the network learns.)
 # In three stored runs of 8 passes the held-out loss ends at 0.60 to 0.67.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("sequence_to_sequence", "loss_near_zero")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -537,8 +529,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Word by word
-#
-# *Section 5 of 6*
 #
 # To translate, nobody hands the decoder the right words.
 # **Greedy decoding** takes the likeliest token, hands it back as the next input, and goes on until `<eos>`.
@@ -582,7 +572,7 @@ def fixed_decoding(model, source, source_lens, max_len):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.fixed_decoding(fixed_decoding)
 
 
@@ -625,7 +615,7 @@ expected = ["", *known, *(" ".join(p.target) for p in some)]
 columns = {"English": asked_for, "our network": translate(translator, asked_for)}
 pd.DataFrame(columns | {"one right answer": expected})
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.live.translator("we lost the book .")
 
 # %% [markdown]
@@ -655,7 +645,7 @@ test_said = translate(translator, [" ".join(pair.source) for pair in world.test]
 exact = sum(map(str.__eq__, test_said, right)) / len(right)
 print(f"test sentences: BLEU {cu.bleu(test_said, right):.2f}, exactly {exact:.0%}")
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("sequence_to_sequence", "clipped")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -668,8 +658,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Is the vector too small?
-#
-# *Section 6 of 6*
 #
 # Whatever the length, the context has 192 numbers.
 # If that is too little for long sentences, the context is a **bottleneck**.
@@ -767,7 +755,7 @@ fig
 # Write down the result that would prove you *wrong*.
 # (A hint: nothing forbids a context of 8 numbers, or sentences of 40 words.)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("sequence_to_sequence", "control")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -796,7 +784,7 @@ with cu.guard("Long is worse per token; three times the passes help at both ends
 #
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("sequence_to_sequence")
 
 # %% [markdown]

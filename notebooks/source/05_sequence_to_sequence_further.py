@@ -30,8 +30,6 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## BLEU, written out
 #
-# *Section 1 of 5*
-#
 # BLEU ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)) compares what was said with a reference by counting **n-grams**, runs of $n$ neighboring tokens, for $n = 1, \dots, 4$:
 #
 # $$\mathrm{BLEU} = \min\big(1, e^{1-r/c}\big)\cdot(p_1\,p_2\,p_3\,p_4)^{1/4}.$$
@@ -126,8 +124,6 @@ with cu.guard("Our BLEU is sacrebleu's, and 0.658 is another formula."):
 # %% [markdown]
 # ## A fixed number of places
 #
-# *Section 2 of 5*
-#
 # The chapter pads each batch to its longest sentence.
 # *Dive into Deep Learning* (section 10.5) gives all sentences `num_steps` places, and truncates what is longer.
 # For the French side of our small world, `<eos>` included:
@@ -187,8 +183,6 @@ with cu.guard(
 # %% [markdown]
 # ## What happens without lengths?
 #
-# *Section 3 of 5*
-#
 # `pack_padded_sequence` is easily forgotten, and no error is raised.
 # A bidirectional GRU reads *i'm home .*, alone and beside a longer sentence, with and without lengths.
 # How far does its context move?
@@ -233,8 +227,6 @@ with cu.guard("Only with lengths is a context its sentence's own."):
 # %% [markdown]
 # ## The papers' models
 #
-# *Section 4 of 5*
-#
 # Our translator is a simple member of a family.
 # The originals:
 #
@@ -274,8 +266,6 @@ with cu.guard("The two forms of the reset gate differ in both features."):
 
 # %% [markdown]
 # ## On real sentences
-#
-# *Section 5 of 5*
 #
 # The grammar's sentences are easy.
 # Two larger translators, with two GRU layers of 256 features, were trained beforehand on 25,000 English–French pairs that volunteers wrote ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR), of at most ten tokens on either side; words that occur fewer than three times are `<unk>`.

@@ -56,13 +56,11 @@ from course_utils.lessons.sequence_to_sequence.word_maps import word_maps
 
 cu.seed_everything(0)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.recall("sequence_to_sequence", "scoring_functions")
 
 # %% [markdown]
 # ## A context for each word
-#
-# *Section 1 of 6*
 #
 # The translator of the last chapter hands the decoder one vector for the whole sentence, the same at every step.
 # But its encoder has a state $h_i$ for *each* source token, and throws them away.
@@ -109,13 +107,11 @@ cu.predict(
     why="tanh 2.5 = 0.987 and tanh 4.5 = 1.000: the scores differ by less than 0.03, and the weights are 0.328, 0.336, 0.337.",
 )
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("bahdanau_attention", "roles")
 
 # %% [markdown]
 # ## The decoder that looks back
-#
-# *Section 2 of 6*
 #
 # One step of the decoder, with $m$ source tokens and states of size $d$.
 # The encoder has run in both directions, and so each of its states has $2d$ numbers.
@@ -179,7 +175,7 @@ def my_look(query, keys, memory, mask, w):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.my_look(my_look)
 
 
@@ -293,7 +289,7 @@ cu.equal(mine, theirs, *inputs)
 # The untrained decoder looks everywhere nearly alike, and nowhere in the padding.
 # Outputs and gradients agree.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("bahdanau_attention", "keys_once")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -310,8 +306,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Training it
-#
-# *Section 3 of 6*
 #
 # The data are the last chapter's small world, the loss is that chapter's, and the loop is the package's `cu.Trainer`: what you wrote there, with a rate that rises over 50 steps and then falls to zero, and gradients longer than 1 shortened ([Training transformers](12_training_transformers.ipynb) says why).
 # First the usual questions.
@@ -451,7 +445,7 @@ fig
 # The last group has only 55 sentences: at a share of 0.6 the standard error is $\sqrt{0.6\cdot 0.4/55} = 0.07$.
 # Differences between seeds are of this size; the distance to the others is at least 0.38.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("bahdanau_attention", "seeds")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -469,8 +463,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Where does it look?
-#
-# *Section 4 of 6*
 #
 # The grammar that made the sentences also knows which words belong together.
 # The network was never told.
@@ -547,7 +539,7 @@ def predicted_rates():
     return ...  # such as [1, 0.5, 2, 0.5, 0.5]
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.predicted_rates(predicted_rates)
 
 
@@ -639,7 +631,7 @@ alignments.round(3)
 # That number alone is no evidence.
 # (A network spreads its weight; the guess puts all of it on one word.)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("bahdanau_attention", "diagonal")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -653,8 +645,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Was the look needed?
-#
-# *Section 5 of 6*
 #
 # Some words look outside their frames more often than others.
 # Is this a mistake?
@@ -725,7 +715,7 @@ by_word.round(2)
 # A colleague shows you one map of one sentence in which *s'il te plaît* looks at *please*, and concludes: "the network knows that *s'il te plaît* means *please*."
 # Name two other explanations of this map, and for each an experiment like those of this chapter, with its baseline, that would decide.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("bahdanau_attention", "look_of_pas")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -739,8 +729,6 @@ with cu.guard("In three seeds, not looking costs pas less than ne and less than 
 
 # %% [markdown]
 # ## What a single sentence does not show
-#
-# *Section 6 of 6*
 #
 # **The mask is left out.**
 # A sentence then looks at its own padding, too, which it has because others in the batch are longer.
@@ -801,7 +789,7 @@ def fixed_memory(encoder, x, lens):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.fixed_memory(fixed_memory)
 
 
@@ -833,7 +821,7 @@ cu.checks.fixed_memory(fixed_memory_solution)
 #
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("bahdanau_attention")
 
 # %% [markdown]

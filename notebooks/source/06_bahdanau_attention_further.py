@@ -31,8 +31,6 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Maps of real sentences
 #
-# *Section 1 of 5*
-#
 # The chapter's sentences come from a grammar.
 # Two translators were also trained on 25,000 real pairs ([Tatoeba](https://www.manythings.org/anki/), up to ten tokens), one with a fixed context and one that looks back: two layers of 256, one seed each, four epochs.
 # Four long test sentences, and what each makes of them:
@@ -85,8 +83,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## A window that moves forward
-#
-# *Section 2 of 5*
 #
 # A year before Bahdanau's first version, [Graves (2013)](https://arxiv.org/abs/1308.0850) let a network write by hand what it was given as text.
 # His window is **location-based**: it does not compare the state with the letters.
@@ -173,8 +169,6 @@ with cu.guard("A window that only moves forward misses links that cross, and no 
 # %% [markdown]
 # ## A decoder that looks at its own past
 #
-# *Section 3 of 5*
-#
 # A recurrent decoder squeezes what it has *written* into one vector, as the encoder of [Sequence to sequence](05_sequence_to_sequence.ipynb) did with what it has read.
 # It may look back there, too: at step $t$ the keys are its own states $s_0,\dots,s_{t-1}$ (Cheng et al., 2016, for a language model; Daniluk et al., 2017, find that such a network mostly looks at the last five).
 # In code it is the chapter's look with another memory, which grows by a row each step:
@@ -236,8 +230,6 @@ with cu.guard(
 # %% [markdown]
 # ## Whose decoder is it?
 #
-# *Section 4 of 5*
-#
 # | part | Bahdanau et al. (2015) | Luong et al. (2015) | the chapter |
 # |---|---|---|---|
 # | the look uses | the state before the step, $s_{t-1}$ | the state after it, $s_t$ | $s_{t-1}$ |
@@ -284,8 +276,6 @@ with cu.guard("The parameters are those of the package's additive attention."):
 
 # %% [markdown]
 # ## Sure and possible links
-#
-# *Section 5 of 5*
 #
 # [Och and Ney (2003)](https://aclanthology.org/J03-1002/) let two people link words by hand, and mark links as **sure** ($S$) or merely **possible** ($P\supseteq S$): a function word may go with several.
 # Their rate does not punish a possible link that is found, and does not ask for it either:

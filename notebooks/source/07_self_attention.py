@@ -48,7 +48,7 @@ from course_utils.lessons.self_attention.words import load_words
 
 cu.seed_everything(0)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.recall("masks", "queries_keys_values")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -76,8 +76,6 @@ cu.Drawing(
 
 # %% [markdown]
 # ## Queries, keys and values
-#
-# *Section 1 of 5*
 #
 # The adjective says which noun is meant, and *it* needs the adjective to know.
 # In section 4 a network learns such looks.
@@ -174,7 +172,7 @@ pd.DataFrame(shown, index=sentence).T.round(2)
 # *Drinks* looks at *milk* (0.62) and at *cat* (0.29): at what is drunk, and at who drinks.
 # So its answer $z$, the weighted sum of the values, holds 0.63 of edible and 0.30 of alive.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("self_attention", "one_matrix")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -191,8 +189,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## All words at once
-#
-# *Section 2 of 5*
 #
 # The embeddings are the rows of $X$, and three products give all queries, keys and values.
 # Row $i$, column $j$ of $QK^\top$ is the product of query $i$ and key $j$:
@@ -249,7 +245,7 @@ def self_attention(X, W_Q, W_K, W_V):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.self_attention(self_attention)
 
 
@@ -342,10 +338,10 @@ for kind, attn_mask in masks.items():
     print(f"{kind:8}", end="")
     cu.equal(layer, by_pytorch, batch, attn_mask)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.explore.asking_word()
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("self_attention", "entry_of_the_scores")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -362,8 +358,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Any order
-#
-# *Section 3 of 5*
 #
 # *Fast* found the fish (0.75), which is edible, although the bird stands beside it.
 # *Cat drinks cold milk*; *milk drinks cold cat*: what does our attention make of the difference?
@@ -433,7 +427,7 @@ def fixed_order_test(layer, x):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.fixed_order_test(fixed_order_test)
 
 
@@ -449,7 +443,7 @@ def fixed_order_test_solution(layer, x):
 
 cu.checks.fixed_order_test(fixed_order_test_solution)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("self_attention", "both_cold")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -463,8 +457,6 @@ with cu.guard("Another order permutes the answers; with a causal mask it changes
 
 # %% [markdown]
 # ## A word that depends on another
-#
-# *Section 4 of 5*
 #
 # We make sentences like the first one, with four nouns, an animal, a food, a piece of furniture and a garment, in any order, and an adjective that fits one of them.
 # Two words then need that noun's gender in French: *it* and the adjective.
@@ -661,7 +653,7 @@ picture
 # Which words have to ask, in how many layers?
 # Which plainer model would you set beside yours, so that a reader believes that attention was needed?
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("self_attention", "same_query")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -678,8 +670,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Convolution, recurrence, attention
-#
-# *Section 5 of 5*
 #
 # A **convolution** of width $k$ (no key here) reads a word and the $k - 1$ before it, a **recurrence** the word and the state before it (the arrows from y to y), attention all words.
 # Each turns $n$ vectors of size $d$ into $n$ others, at three costs:
@@ -765,7 +755,7 @@ def predicted_costs():
     return ...  # such as [1, 2, 3, 4, 5, 6]
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.predicted_costs(predicted_costs)
 
 
@@ -823,7 +813,7 @@ timed.rename_axis("n").round(2)
 # This is not Python's loop alone: `nn.RNN` loops in C++ and takes 1.31.
 # At 4,096 words attention takes five times as long as our recurrence, 167 ms against 30.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("self_attention", "dearer_part")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -851,7 +841,7 @@ with cu.guard("The counts follow the formulas of the table."):
 #
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("self_attention")
 
 # %% [markdown]

@@ -39,13 +39,11 @@ from course_utils.lessons.multi_head_attention import adapters, lookups, who_who
 
 cu.seed_everything(0)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.recall("self_attention", "scoring_functions")
 
 # %% [markdown]
 # ## Two questions, one average
-#
-# *Section 1 of 6*
 #
 # A cabinet has eight drawers, A to H. In each lies a white ball ($+1$) or a black one ($-1$).
 # The request "CF" asks for the ball in C *and* the ball in F, in this order.
@@ -144,7 +142,7 @@ print(f"one head, both right in {found} of {asked[..., 0].numel()}")
 # So the sentence "$k$ look-ups take $k$ heads" is true for look-ups of the *same* feature ([proof](08_multi_head_attention_further.ipynb#Why-k-look-ups-take-k-heads)), and wrong without this condition.
 # We meet both cases again in words.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("multi_head_attention", "same_feature")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -156,8 +154,6 @@ with cu.guard("In one feature one head is right in at most 3 of 4 cases, in two 
 
 # %% [markdown]
 # ## From one head to h
-#
-# *Section 2 of 6*
 #
 # Head $i$ of $h$ has three matrices of its own, with $d/h$ columns each, and attends on what they project ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2):
 #
@@ -326,7 +322,7 @@ def predicted_heads():
     return ...  # such as [1, 2, 3, 4, 5]
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.predicted_heads(predicted_heads)
 
 
@@ -353,7 +349,7 @@ def join_heads(heads):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.join_heads(join_heads)
 
 
@@ -365,7 +361,7 @@ def join_heads_solution(heads):
 
 cu.checks.join_heads(join_heads_solution)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("multi_head_attention", "own_scale")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -380,8 +376,6 @@ with cu.guard("A split keeps all tokens in each head; a reshape alone gives head
 
 # %% [markdown]
 # ## Then as one product and two transposes
-#
-# *Section 3 of 6*
 #
 # The whole layer: four linear maps, and between them the steps that you know.
 # `nn.Linear` computes $xW + b$ and keeps $W$ transposed, as its `weight`.
@@ -472,13 +466,11 @@ costs.set_index("heads")
 # In the original paper's experiments on translation, a single head was 0.9 points of [BLEU](C_glossary.ipynb#bleu) (from 0 to 100) worse than the best number of heads, and too many were worse, too.
 # (A head of width 1 can prefer only two of its keys, however many there are: [further page](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("multi_head_attention", "silent_head")
 
 # %% [markdown]
 # ## Two heads for two look-ups
-#
-# *Section 4 of 6*
 #
 # Back to the cabinet.
 # A request has the label of its first drawer in features 0–7 (one of them is 1) and that of its second drawer in features 8–15.
@@ -551,7 +543,7 @@ table.rename_axis(["heads", "seed"]).unstack().round(2)
 # It does not guess: it nearly always says the same color for both (second line).
 # Two, four and eight heads solve the task.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("multi_head_attention", "half_right")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -565,8 +557,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Taking heads away
-#
-# *Section 5 of 6*
 #
 # What is a head worth?
 # Take it out and count again: then its summand $H_i W_O^{(i)}$ has to be zero.
@@ -605,7 +595,7 @@ def fixed_without_head(layer, head):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.fixed_without_head(fixed_without_head)
 
 
@@ -655,10 +645,10 @@ rest.rename_axis(["heads", "seed"]).unstack().round(2)
 # With one head each row is divided between ○ and □, and both answers follow the one that has more.
 # With two, which head does which look-up, and does this depend on the seed?
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.explore.heads(networks)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("multi_head_attention", "worth")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -668,8 +658,6 @@ with cu.guard("Of two heads both are needed; of four and of eight one is hardly 
 
 # %% [markdown]
 # ## Who, and to whom?
-#
-# *Section 6 of 6*
 #
 # Now words.
 # In a sentence such as "yesterday the young doctor followed the queen ." the verb has two questions: who, and to whom or what?
@@ -762,7 +750,7 @@ fig
 # (2) Errors without this head: refuted if adjectives suffer no more than other words.
 # (3) Other seeds: refuted as a statement about such models if no other has this head.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("multi_head_attention", "girl_boat")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -795,7 +783,7 @@ with cu.guard(
 #
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("multi_head_attention")
 
 # %% [markdown]

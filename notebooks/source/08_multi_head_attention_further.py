@@ -32,8 +32,6 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Why k look-ups take k heads
 #
-# *Section 1 of 7*
-#
 # Let the values lie on one direction: each is a number, the ball, times the same vector.
 # Then each of $h$ heads hands one number to what comes next.
 # A query asks for $k$ balls $b \in \{-1, 1\}^k$; the other drawers keep their balls, which add a constant.
@@ -88,8 +86,6 @@ with cu.guard(
 # %% [markdown]
 # ## Weights for two look-ups, by hand
 #
-# *Section 2 of 7*
-#
 # In the chapter's cabinet a request has the label of its first drawer in features 0–7 and that of its second in features 8–15; a drawer has its label once, in features 0–7; the value is the ball in feature 0.
 # Head 0 has to compare features 0–7 with the label, head 1 features 8–15 with the *same* label.
 # So $W_K$ copies the label into both halves, $W_Q$ is a number times the identity, and $W_V$ copies the ball to features 0 and 8.
@@ -127,7 +123,7 @@ print("right: first, second, both", [round(share, 3) for share in right])
 # One head reaches it: 75 % for two look-ups, 50 % for three.
 # Two heads with two look-ups each have 56 %, and the bound is 69 %.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.live.heads("CF", 2)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -139,8 +135,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## How narrow may a head be?
-#
-# *Section 3 of 7*
 #
 # More heads are narrower heads.
 # With $d/h$ numbers, the matrix $W_Q^{(i)} W_K^{(i)\top}$ that compares queries with keys has rank at most $d/h$ ([Bhojanapalli et al., 2020](https://arxiv.org/abs/2002.07028)).
@@ -172,8 +166,6 @@ with cu.guard("With width 1 two keys win, with width 2 all eight."):
 
 # %% [markdown]
 # ## Heads as slices
-#
-# *Section 4 of 7*
 #
 # There is a cheaper way to have $h$ heads: cut the *embedding* into $h$ slices and give each head one of them, with matrices of size $d/h \times d/h$ and no $W_O$.
 # Kak's lecture (2025) defines multi-head attention so.
@@ -296,8 +288,6 @@ with cu.guard("Slices do two look-ups only if the features stand in both halves.
 # %% [markdown]
 # ## Sizes of their own
 #
-# *Section 5 of 7*
-#
 # Nothing requires that all sizes are $d$.
 # Queries, keys and values may have sizes $d_q$, $d_k$, $d_v$; a head may compare with $p$ numbers and return $p_v$; the output has a size $d_o$.
 # Then $W_Q$ is $d_q \times hp$, $W_K$ is $d_k \times hp$, $W_V$ is $d_v \times hp_v$ and $W_O$ is $hp_v \times d_o$.
@@ -339,8 +329,6 @@ cu.equal(functional, by_package, q12, K, V, *twelve)
 
 # %% [markdown]
 # ## Heads by additive attention
-#
-# *Section 6 of 7*
 #
 # A head needs a score, and this may be any of [Scoring functions](03_scoring_functions.ipynb).
 # With additive attention each head has matrices for queries and keys and a vector $w^{(i)}$: $a = w^{(i)\top}\tanh(q W_Q^{(i)} + k W_K^{(i)})$.
@@ -404,8 +392,6 @@ with cu.guard("Additive heads: one is not enough, whatever the score, and two do
 
 # %% [markdown]
 # ## What goes wrong
-#
-# *Section 7 of 7*
 #
 # Four mistakes, none of which raises an error: **the same matrices** for each head, in a loop that forgets the index; **$\sqrt d$ for $\sqrt{d/h}$**; **no $W_O$**; and **lengths in the wrong order**.
 # The last one is about code that folds heads into the batch, (batch · heads, length, head_dim), as *Dive into Deep Learning* (Zhang et al., 2023) does: the valid length of each sequence then has to stand there $h$ times *in a row*, by `repeat_interleave`; `repeat` repeats the whole list.

@@ -52,13 +52,11 @@ from course_utils.positions import (
 
 cu.seed_everything(0)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.recall("self_attention", "masks")
 
 # %% [markdown]
 # ## Waves
-#
-# *Section 1 of 6*
 #
 # In [Self-attention](07_self_attention.ipynb) you saw it: if the tokens are permuted, the outputs are permuted with them, and nothing else happens.
 # *Dog* gets the same vector in *dog bites man* and in *man bites dog*.
@@ -146,7 +144,7 @@ def predicted_products():
     return ...  # such as [1, 2, 3, 4, 5]
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.predicted_products(predicted_products)
 
 
@@ -161,14 +159,12 @@ cu.checks.predicted_products(predicted_products_solution)
 # %% [markdown]
 # ## Moving is turning
 #
-# *Section 2 of 6*
-#
 # Why sine *and* cosine?
 # Because a pair can be turned.
 # Take a pair as a point on a circle, with the sine to the right and the cosine up.
 # Each step to the next position turns it by the angle $\omega$:
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.explore.positions()
 
 # %% [markdown]
@@ -282,7 +278,7 @@ cu.show_curves(
 # Left and right are the same: **the dot product of two positions does not see the direction.**
 # A layer sees positions through $W_Q$ and $W_K$ and can learn it: with $S$ for $W_Q$, a query is most similar to the position three to its right.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("positions", "two_positions")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -296,8 +292,6 @@ with cu.guard("A shift is one rotation; 16 rows of 64 columns have another matri
 
 # %% [markdown]
 # ## Rotary: turn queries and keys
-#
-# *Section 3 of 6*
 #
 # Sinusoids are *added*, and the layer has to find the rotation by itself.
 # **Rotary positions** (**RoPE**, [Su et al., 2021](https://arxiv.org/abs/2104.09864), section 3.2) leave the embeddings alone and turn queries and keys, pair by pair, by an angle proportional to their position.
@@ -328,7 +322,7 @@ def my_rotate(x):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.my_rotate(my_rotate)
 
 
@@ -375,8 +369,6 @@ cu.show_heatmaps(
 # %% [markdown]
 # ## Learned and relative positions
 #
-# *Section 4 of 6*
-#
 # ### Exercise 3 · Find the bug
 #
 # *bug · 5 minutes*
@@ -406,7 +398,7 @@ def fixed_add(x, table):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.fixed_add(fixed_add)
 
 
@@ -528,8 +520,6 @@ print("ALiBi, factors of query 0:", alibi(4, slope)[0].exp())
 # (In the paper a causal mask hides what is to the right; here the distance counts to both sides.)
 #
 # ## A task where order decides
-#
-# *Section 5 of 6*
 #
 # 16 *different* tokens out of 64 stand in random order.
 # At each place, name **the token three places before**.
@@ -671,7 +661,7 @@ cu.show_heatmaps(
 # Without positions 0.06 to 0.07, as calculated; with any of the three 1.00, and the weights lie where they have to be, three places to the left.
 # (Rows 0 to 2 have no answer, which the loss ignores, and look anywhere.)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("positions", "without_order")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -686,8 +676,6 @@ with cu.guard("Rotary knows offsets alone; without positions 1/15, with them the
 
 # %% [markdown]
 # ## Beyond the trained length
-#
-# *Section 6 of 6*
 #
 # All readers saw 16 tokens at a time.
 # Now they get 64, for the same task.
@@ -872,7 +860,7 @@ pd.DataFrame(overview, index=list(rows_shown))
 # Choose positions for (a) a model that has to find the same tune at another place of a melody; (b) one that reads forms, where line 3 is always the date; (c) a language model trained on 4,000 tokens that has to read 16,000.
 # For each, with which task like the two above would you test it, and which result would show that you were wrong?
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("positions", "seen_positions")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -907,7 +895,7 @@ with cu.guard("Rotary goes on to 64 tokens with three before, not to 1,024; star
 #
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("positions")
 
 # %% [markdown]

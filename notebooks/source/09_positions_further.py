@@ -31,8 +31,6 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Why may we add?
 #
-# *Section 1 of 7*
-#
 # Expand a score of $x_i + p_i$ and $x_j + p_j$, with $M = W_QW_K^\top$:
 #
 # $$(x_i + p_i)\,M\,(x_j + p_j)^\top = \underbrace{x_iMx_j^\top}_{\text{word, word}} + \underbrace{x_iMp_j^\top}_{\text{word, place}} + \underbrace{p_iMx_j^\top}_{\text{place, word}} + \underbrace{p_iMp_j^\top}_{\text{place, place}} .$$
@@ -53,8 +51,6 @@ for part in (0.9, 0.99, 0.999):
 # Concatenation would give the places columns of their own, at the price of a wider model.
 #
 # ## Kinds of decay
-#
-# *Section 2 of 7*
 #
 # The dot product of two sinusoidal positions at the distance $k$ is $\sum_j \cos k\omega_j$.
 # For many pairs and $1 \ll k \ll 10000$ the sum is close to an integral over $\ln\omega$, whose value is a logarithm:
@@ -109,8 +105,6 @@ with cu.guard("At 512 columns the product follows the law; random matrices see n
 # %% [markdown]
 # ## Twins
 #
-# *Section 3 of 7*
-#
 # One pair repeats: 44 is close to $7\cdot 2\pi = 43.98$, so that positions 0 and 44 are nearly the same to the fastest pair.
 # Are there twins for all pairs together?
 # And how far apart are neighbors, compared with any other two of 2,000 positions?
@@ -138,8 +132,6 @@ print(f"the nearest other two: {others.min():.3f}")
 # Kak (2025) writes the divisor as $100^{\,2\cdot 2j/M}$, where we have $10000^{2j/d}$: the same number, since $100^{2a} = (100^2)^a$.
 #
 # ## Two rotary pairings
-#
-# *Section 4 of 7*
 #
 # A pair of numbers is a complex number, and turning it is multiplication by $e^{\mathrm i\,n\omega}$.
 # With $q$ and $k$ as complex numbers, the score is the real part of $q e^{\mathrm i\,n\omega}\,\overline{k e^{\mathrm i\,m\omega}} = q\overline k\,e^{\mathrm i(n-m)\omega}$: this is the whole proof that it depends on the offset alone.
@@ -205,8 +197,6 @@ with cu.guard("The pairings agree at offset 0 and after reordering, not elsewher
 # %% [markdown]
 # ## Positions in a cache
 #
-# *Section 5 of 7*
-#
 # A decoder writes token by token and keeps the keys and values of earlier tokens in a **cache**; [Translating](11_translating.ipynb) builds one.
 # Each new token has to get *its own* position.
 # A mistake that raises no error: the new token is a sequence of length 1, so `table[:1]` gives it position 0, again and again.
@@ -246,8 +236,6 @@ pd.DataFrame({n: y.tolist() for n, y in off.items()}).T.add_prefix("token ").rou
 #
 # ## A mask is a hint
 #
-# *Section 6 of 7*
-#
 # Is a decoder without positions blind?
 # Its causal mask says who may look at whom, and this depends on the order.
 # Take a first token `<bos>` with the value 1, all others 0, and equal scores: token $i$ averages $i + 1$ values, one of which is 1.
@@ -283,8 +271,6 @@ with cu.guard("A causal mask tells the position; one layer sees no order before 
 
 # %% [markdown]
 # ## Three more silent mistakes
-#
-# *Section 7 of 7*
 #
 # **Embeddings much larger than positions.**
 # A row of $P$ has the length $\sqrt{d/2}$.

@@ -36,13 +36,11 @@ from course_utils.lessons.transformer import blocks, stacks, totals
 
 cu.seed_everything(0)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.recall("multi_head_attention", "positions", "masks")
 
 # %% [markdown]
 # ## The whole on one page
-#
-# *Section 1 of 7*
 #
 # One small task runs through this chapter.
 # The source is a row of digits from 0 to 4.
@@ -128,13 +126,11 @@ cu.Drawing(
 # New are the gray boxes and "add & norm".
 # From the bottom up:
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("transformer", "top_of_the_encoder")
 
 # %% [markdown]
 # ## A network and a norm for each token
-#
-# *Section 2 of 7*
 #
 # Once the weights are fixed, attention is linear in the values: it only takes averages.
 # So each block has a second sublayer, the **[position-wise network](C_glossary.ipynb#position-wise-network)**, also called feed-forward network: two linear layers with a ReLU between them, for *each token on its own*,
@@ -246,7 +242,7 @@ pd.DataFrame(norms, index=asked).T
 # Batch norm ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch as well, padding included, and in eval mode it uses averages that it collected in training: another function.
 # Of the three only layer norm looks at one token alone.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("transformer", "leaking_norm")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -258,8 +254,6 @@ with cu.guard("Network and layer norm see one token; the two other norms let a l
 
 # %% [markdown]
 # ## Around every sublayer
-#
-# *Section 3 of 7*
 #
 # Let $f$ be a sublayer, an attention or a network.
 # "Add" means that its output is *added* to its input, $x + f(x)$: a **[residual connection](C_glossary.ipynb#residual)** ([He et al., 2016](https://arxiv.org/abs/1512.03385)).
@@ -407,7 +401,7 @@ fig
 # **A residual connection keeps the input readable as long as each layer adds little.**
 # (In random networks; training may change this.)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("transformer", "normed_stream")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -436,8 +430,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## The two blocks
-#
-# *Section 4 of 7*
 #
 # The **encoder block** is self-attention, then the network, each inside its residual.
 # A residual calls its sublayer with what the sublayer has to read, normalized or not:
@@ -479,7 +471,7 @@ def my_sublayers(block, x, memory, attn_mask=None, memory_mask=None):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.my_sublayers(my_sublayers)
 
 
@@ -540,13 +532,11 @@ for norm_first in (True, False):
     both = blocks.by_weights(ours, torchs, real, causal)
     cu.equal(*both, target, encoded, *blocks.random_weights(ours))
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("transformer", "three_masks")
 
 # %% [markdown]
 # ## The whole model
-#
-# *Section 5 of 7*
 #
 # What is left are the ends.
 # **Below**, a token becomes a row of an embedding matrix, times $\sqrt d$, plus its position.
@@ -648,7 +638,7 @@ def counted():
     return ...  # such as [1, 2, 3, 4, 5]
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.counted(counted)
 
 
@@ -670,8 +660,6 @@ cu.checks.counted(counted_solution)
 #
 # ## Who can see whom?
 #
-# *Section 6 of 7*
-#
 # In training the whole target is known, and one forward pass gives the logits of all next tokens (teacher forcing).
 # Later there is only what has been written so far.
 # Both have to give the same numbers, and so no later token may change an earlier logit, in training mode *or* in eval mode.
@@ -690,7 +678,7 @@ cu.predict(
     },
     why="The mask hides keys. A row of padding still asks, and reads the real tokens. Nobody reads such a row, and so it does not matter.",
 )
-# %%
+# %% jupyter={"source_hidden": true}
 cu.explore.ripple(mine)
 
 # %%
@@ -722,7 +710,7 @@ tested.astype(float).T.map("{:.2f}".format).replace("nan", "–")
 # Such a model that has learned French answers below ([Translating](11_translating.ipynb) trains one): the tables under *Look closer* are the weights of your three blue boxes.
 # Choose a head, *French to French*, a number above the diagonal: what does *mask* say?
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.live.translator("she has a red car .")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -732,8 +720,6 @@ with cu.guard("No later token and no padding changes a logit that it may not, in
 
 # %% [markdown]
 # ## It adds up
-#
-# *Section 7 of 7*
 #
 # Now the task of the first page, with the model that you have written: one encoder block and one decoder block, $d = 64$, the norm before.
 # Rows of 3 to 6 digits are drawn at random.
@@ -873,7 +859,7 @@ def fixed_block(block, x, memory, memory_mask):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.fixed_block(fixed_block)
 
 
@@ -939,7 +925,7 @@ with cu.guard(
 #
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("transformer")
 
 # %% [markdown]

@@ -45,13 +45,11 @@ from course_utils.lessons.translating import alignments, beams, costs
 
 cu.seed_everything(0)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.recall("transformer", "bahdanau_attention", "sequence_to_sequence")
 
 # %% [markdown]
 # ## Training it
-#
-# *Section 1 of 4*
 #
 # Data, loss and loop are those of [Bahdanau attention](06_bahdanau_attention.ipynb#Training-it), and so the results can be compared: the small world's sentences, cross-entropy over the real target tokens, nine epochs, a rate that rises over 50 steps and falls to zero.
 # New is the model: `cu.Transformer`, equal to what you wrote in the last chapter, 64 wide, with 4 heads, 2 + 2 layers, the norm first, and no dropout.
@@ -173,7 +171,7 @@ waiting
 # The recurrent model's steps waited already: its numbers stay.
 # Each word of the Transformer waits for the one before *and* goes through all layers, 21 products for each: 848 for 40 words, four times as many as the recurrent one.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("translating", "waiting")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -187,8 +185,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## The best sentence
-#
-# *Section 2 of 4*
 #
 # The network gives probabilities for the *next* word.
 # The probability of a sentence is the product of those of its words, `<eos>` included.
@@ -247,7 +243,7 @@ def predicted_beams():
     return ...  # such as [0.1, 0.1, 0.1, 10, -1.0]
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.predicted_beams(predicted_beams)
 
 
@@ -284,7 +280,7 @@ def my_grow(scores, log_p, size):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.my_grow(my_grow)
 
 
@@ -474,7 +470,7 @@ pd.DataFrame(errors_of, index=kinds_of_errors)
 # (A search can also be *too* good.
 # On real sentences large beams were found to translate worse than small ones, mostly because their output was too short: [Koehn and Knowles, 2017](https://arxiv.org/abs/1706.03872).)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("translating", "whose_error")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -486,8 +482,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## The cache
-#
-# *Section 3 of 4*
 #
 # `Recomputing` runs the decoder over the whole beginning for each new word.
 # But the mask is causal: what stands at an earlier place depends on earlier words only.
@@ -612,7 +606,7 @@ def fixed_newest(model, prefixes):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.fixed_newest(fixed_newest)
 
 
@@ -717,13 +711,11 @@ cu.show_curves(
 # And it is paid for in memory, $2td$ numbers per layer and beam.
 # [GPT](13_gpt.ipynb) writes longer texts, and pays more of it.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("translating", "cached_step")
 
 # %% [markdown]
 # ## Looking inside
-#
-# *Section 4 of 4*
 #
 # The translator has four heads in each of two layers, of three kinds: encoder, decoder and cross-attention.
 # Here are the eight maps of the cross-attention for a test sentence whose words change their order, under teacher forcing, drawn without `<eos>` and each row made to sum to 1 again.
@@ -762,7 +754,7 @@ cu.show_heatmaps(
     width=8.8, height=5.6, alt="Eight different maps of French over English words",
 )  # fmt: skip
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.live.translator("i'm home .", True)
 
 # %% [markdown]
@@ -832,7 +824,7 @@ alignment_table
 # Which experiment would?
 # Say what you change, what stays equal, what you measure over how many seeds, and which result would refute the sentence.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("translating", "which_row")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -862,7 +854,7 @@ with cu.guard(
 #
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("translating")
 
 # %% [markdown]

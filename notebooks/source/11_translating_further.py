@@ -25,8 +25,6 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## What it reaches
 #
-# *Section 1 of 3*
-#
 # The pairs are from [Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/) (CC BY 2.0 FR), with at most ten tokens on either side; many English sentences have several translations.
 # 500 English sentences are the test part, 500 others the validation part, **with all their translations**: no English sentence is in two parts.
 # 40,000 of the other pairs are read, eight times.
@@ -88,8 +86,6 @@ with cu.guard("Once, on real sentences: far above the look-up, and a beam of 4 p
 # %% [markdown]
 # ## What it says
 #
-# *Section 2 of 3*
-#
 # The first twelve test sentences, whatever became of them.
 # Beside each translation stands its own BLEU, of single words and pairs, against all its references.
 
@@ -130,8 +126,6 @@ with cu.guard("A right translation has 0.00, and one that lost a word more than 
 
 # %% [markdown]
 # ## Words or pieces?
-#
-# *Section 3 of 3*
 #
 # 73 of the 500 test sentences have a word that the network reads as `<unk>`.
 # **Subwords** have no such words: rare ones are read and said in pieces ([Sennrich et al., 2016](https://arxiv.org/abs/1508.07909); how the pieces are found: [GPT](13_gpt.ipynb#Pieces-of-words)).
@@ -184,7 +178,7 @@ pd.DataFrame(
 # `make gpu CHAPTER=11` trains it on all pairs of at most ten tokens, 20 epochs, where there is a GPU.
 # The cell shows the run that is stored, or says that there is none.
 
-# %% tags=["gpu"]
+# %% tags=["gpu"] jupyter={"source_hidden": true}
 cu.stored_run("translating", "full_size")
 
 # %% [markdown]

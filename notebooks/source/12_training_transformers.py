@@ -44,13 +44,11 @@ from course_utils.lessons.training_transformers.small_spanish import spanish_wor
 
 cu.seed_everything(0)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.recall("bahdanau_attention", "transformer")
 
 # %% [markdown]
 # ## A loss that falls
-#
-# *Section 1 of 6*
 #
 # Call the two trainings A and B. From step 50 on they have the same learning rate.
 # Before, A has the full rate at once, and in B it rises from a small one.
@@ -142,7 +140,7 @@ def loss_given(contexts, tokens):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.loss_given(loss_given)
 
 
@@ -261,8 +259,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Two orders of norm
-#
-# *Section 2 of 6*
 #
 # A sublayer $f$ is attention or the position-wise network.
 # Around it there is a **residual connection**, $x + f(x)$, and a layer norm.
@@ -435,8 +431,6 @@ with cu.guard(
 # %% [markdown]
 # ## What broke?
 #
-# *Section 3 of 6*
-#
 # Which part of A went wrong?
 # Two measures, on the validation sentences.
 # **Likeness**: the mean cosine between the encoder's outputs for all pairs of tokens; 1 means that all are the same vector.
@@ -523,7 +517,7 @@ again.round(2)
 # So in all three seeds the failed encoder is an obstacle that the next 112 steps do not remove, although in two of them its outputs are no longer alike; and in one seed the decoder is one, too.
 # Many more steps do help in some seeds: 112 is what this budget allows.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("training_transformers", "which_half")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -538,8 +532,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Small first steps
-#
-# *Section 4 of 6*
 #
 # Why are the first steps at the full rate so large?
 # Adam's first step moves *every* weight by the full rate, whatever its gradient $g$.
@@ -586,7 +578,7 @@ def predicted_steps():
     return ...  # such as [1, 2, 3, 4, 5]
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.predicted_steps(predicted_steps)
 
 
@@ -658,7 +650,7 @@ compared.round(2)
 # Each setting of the explorer was trained once.
 # Begin without a warm-up at 0.006, move the warm-up to the right, then look at the other rates.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.explore.warmup()
 
 # %% [markdown]
@@ -695,8 +687,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Learns, then breaks
-#
-# *Section 5 of 6*
 #
 # Trainings also get worse late, when a model translates already.
 # Here is a way to provoke it that is useful by itself.
@@ -767,8 +757,6 @@ with cu.guard(
 # %% [markdown]
 # ## What goes wrong
 #
-# *Section 6 of 6*
-#
 # ### Exercise 4 · Find the bug
 #
 # *bug · 10 minutes*
@@ -810,7 +798,7 @@ def fixed_fit(model, batches, loss, *, epochs, lr, schedule):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.fixed_fit(fixed_fit)
 
 
@@ -850,7 +838,7 @@ cu.checks.fixed_fit(fixed_fit_solution)
 #
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("training_transformers")
 
 # %% [markdown]

@@ -39,8 +39,6 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Adam with decoupled weight decay
 #
-# *Section 1 of 8*
-#
 # **Weight decay** pulls each weight towards 0.
 # Two ways to write it: add $\lambda\theta$ to the *gradient* (an L2 penalty in the loss), or shrink the weight itself by $\eta\lambda\theta$ beside the step.
 # For plain gradient descent these are the same.
@@ -150,8 +148,6 @@ with cu.guard(
 # %% [markdown]
 # ## Small initial weights
 #
-# *Section 2 of 8*
-#
 # With the norm before, each sublayer adds to the stream.
 # GPT draws weights with standard deviation 0.02 ([Radford et al., 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)).
 # GPT-2 divides those of the last matrix of each sublayer by $\sqrt{N}$ at the start, where $N$ is the number of residual connections ([Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section 2.3).
@@ -213,8 +209,6 @@ with cu.guard("With small last matrices the stream hardly grows.", given=number 
 
 # %% [markdown]
 # ## What fits into the memory
-#
-# *Section 3 of 8*
 #
 # ### A large batch in pieces
 #
@@ -335,8 +329,6 @@ with cu.guard(
 # %% [markdown]
 # ## What clipping protects
 #
-# *Section 4 of 8*
-#
 # The chapter shows that clipping does not make Adam's first step smaller.
 # It protects Adam's *memory*.
 # One weight has gradients of 1, and once one of 1,000:
@@ -380,8 +372,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Smoothed labels
-#
-# *Section 5 of 8*
 #
 # **Label smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) asks for probability $1-\varepsilon+\varepsilon/K$ for the right one of $K$ classes, and $\varepsilon/K$ for each other one.
 # With three classes and $\varepsilon = 0.3$: 0.8, 0.1, 0.1.
@@ -433,8 +423,6 @@ with cu.guard(
 # %% [markdown]
 # ## What a checkpoint must hold
 #
-# *Section 6 of 8*
-#
 # The files of the chapter hold weights, enough to choose one.
 # To *go on* as if nothing had happened needs more: Adam's averages and its count of steps, the step of the schedule, the state of the random numbers, and where in its pass the loader stands.
 # A run of 60 steps goes on unbroken, or is stopped after 30 and resumed in two ways: with all of its state, and with its weights alone.
@@ -484,8 +472,6 @@ with cu.guard("A run resumed from all of its state is the unbroken run."):
 
 # %% [markdown]
 # ## A first generation
-#
-# *Section 7 of 8*
 #
 # A lecture on transformers ([Kak, 2025](https://engineering.purdue.edu/DeepLearn/)) builds a first-generation model in which more than the place of the norm is different from [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762): heads read *slices* of the embedding, and no $W_O$ mixes them; scores are scaled *behind* the softmax; unknown words are set to zero instead of masked, and inside each decoder layer a mask is laid along the *features*: of all tokens, as many features survive as words are known; feed-forward layers and the heads of the cross-attention read the flattened sentence; and there is no residual around the encoder's self-attention and around the cross-attention.
 # The whole, small and in our own code, is `first_generation.py` of this lesson.
@@ -647,8 +633,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Both orders on real sentences
-#
-# *Section 8 of 8*
 #
 # Do the two orders of norm differ on sentences that people wrote?
 # Two larger models were trained beforehand, one seed each: 256 features, 4 heads, 512 inside, four layers on either side, 7.57 million parameters.

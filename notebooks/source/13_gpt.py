@@ -60,13 +60,11 @@ for one in plays.examples:
     line = one["text"].strip().replace("\n", " / ")[:90]
     print(f"{one['step']:5} {measured.get(one['step'], ''):5.3}", line)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.recall("transformer", "multi_head_attention", "positions")
 
 # %% [markdown]
 # ## Pieces of words
-#
-# *Section 1 of 6*
 #
 # With one id for each word, a word that was never seen has none.
 # With one for each character texts become more than four times as long.
@@ -134,13 +132,11 @@ pd.DataFrame(
 # A word [vocabulary](C_glossary.ipynb#vocabulary) has one token for each, but does not know 19 % of the words of a short story; our pieces fail only where a character is unknown (3 %).
 # GPT-2 begins with *bytes* instead, and BERT chooses its merges by another score ([further page](13_gpt_further.ipynb#Bytes-instead-of-characters)).
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("gpt", "new_word")
 
 # %% [markdown]
 # ## What counting knows
-#
-# *Section 2 of 6*
 #
 # A **language model** gives a probability to each next token.
 # By the chain rule their product is the probability of the text, its **likelihood**; training maximizes the logarithm.
@@ -177,7 +173,7 @@ def counted_on_paper():
     return ...  # such as [0.1, 0.2, 0.3, 4, 5]
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.counted_on_paper(counted_on_paper)
 
 
@@ -242,13 +238,11 @@ marks.T.round(2)
 # Longer n-grams are worse: their histories are rarer.
 # **2.12 is the number to beat** (and the best $n$ was chosen on these very sentences, in favor of counting).
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("gpt", "three_halves")
 
 # %% [markdown]
 # ## GPT in one class
-#
-# *Section 3 of 6*
 #
 # A GPT is the decoder of [The Transformer](10_transformer.ipynb) without its source: there is nothing to cross-attend to, and so **decoder-only** blocks have two parts, causal self-attention and the position-wise network ([Radford et al., 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf); with the norm first, as in GPT-2).
 
@@ -373,13 +367,11 @@ cu.equal(gpt, package, probe[:2, :-1])
 # Its dot product with itself is near 64, with others about 0: so at first the model is sure that every token follows itself.
 # And the class equals the package's.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("gpt", "who_sees")
 
 # %% [markdown]
 # ## Training it
-#
-# *Section 4 of 6*
 #
 # The text is one long row of ids.
 # A batch is a number of **windows** from random places.
@@ -413,7 +405,7 @@ def fixed_windows(stream, length, count, generator):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.fixed_windows(fixed_windows)
 
 
@@ -564,13 +556,11 @@ with cu.guard(
     assert rungs.loc["+ residual"].max() < counted[1]
     assert longer.max() < 1.9 < rungs.loc["+ second block"].min()
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("gpt", "one_pass")
 
 # %% [markdown]
 # ## Writing
-#
-# *Section 5 of 6*
 #
 # The model gives probabilities; how to draw from them is our choice.
 # A **temperature** $T$ divides the logits: $p_i \propto e^{z_i/T}$.
@@ -612,7 +602,7 @@ def my_generate(model, prompt, steps, temperature=1.0, top_k=None, generator=Non
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.my_generate(my_generate)
 
 
@@ -682,16 +672,14 @@ print(f"of 200 others, {len(set(many) - known)} different ones were not read")
 # The dashed line is the best n-gram on the held-out tenth.
 # Does your GPT reach it before it begins to know your text by heart?
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.live.gpt("she wants to", 0.7, 1)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.live.character_gpt()
 
 # %% [markdown]
 # ## What the heads look at
-#
-# *Section 6 of 6*
 #
 # What a head is *for* can hardly be read off the maps of a few sentences.
 # It needs a task whose answer we know, such as the second line of this chapter's beginning: a block of 5 to 8 different random letters, again and again.
@@ -790,7 +778,7 @@ taken.round(2)
 # Which loss would a model reach that knows only *which* letters are in the block?
 # And which test, with which result, would make you believe in an induction head?
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("gpt", "which_rule")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -823,7 +811,7 @@ with cu.guard(
 #
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("gpt")
 
 # %% [markdown]

@@ -29,8 +29,6 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Encode a word
 #
-# *Section 1 of 6*
-#
 # [The chapter](13_gpt.ipynb#Pieces-of-words) found merges by hand and left the cutting of a new word to a library.
 # It takes ten lines.
 #
@@ -48,7 +46,7 @@ def encode_word(word, merges):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.encode_word(encode_word)
 
 
@@ -82,8 +80,6 @@ print(encode("overparameterized", subwords.merges))
 
 # %% [markdown]
 # ## Bytes instead of characters
-#
-# *Section 2 of 6*
 #
 # The pieces of [the chapter](13_gpt.ipynb#Pieces-of-words) begin with the characters of the training text, and any other character is unknown.
 # [Radford et al. (2019)](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf) begin with *bytes* for GPT-2: in UTF-8 every text of every script is a row of bytes, and there are 256 of them.
@@ -132,8 +128,6 @@ with cu.guard("Byte-level pieces give back each text; ours have unknown ones in 
 # %% [markdown]
 # ## Bits per character
 #
-# *Section 3 of 6*
-#
 # Perplexities of different tokens cannot be compared: a character is easier to guess than a word.
 # But all tokenizers cut the *same text*, and its whole log-likelihood can be divided by something that they share, its characters.
 # Divided by $\ln 2$, too, it is in **bits per character**.
@@ -169,8 +163,6 @@ with cu.guard("Characters have the smallest perplexity and the most bits per cha
 # %% [markdown]
 # ## The nucleus
 #
-# *Section 4 of 6*
-#
 # A fixed $k$ is too large where the model is sure, and too small where it is not.
 # **Top-p** or **nucleus sampling** ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751)) keeps the smallest set of best tokens whose probabilities sum to at least $p$.
 # Two distributions over ten tokens, one sure and one not:
@@ -202,7 +194,7 @@ def nucleus_probs(probs, p):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.nucleus_probs(nucleus_probs)
 
 
@@ -226,8 +218,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Size and data
-#
-# *Section 5 of 6*
 #
 # How does the loss depend on the size of a network, and on the amount of text?
 # [Kaplan et al. (2020)](https://arxiv.org/abs/2001.08361) trained language models over many orders of magnitude of both, and found power laws, straight lines on log axes, as long as nothing else sets the limit.
@@ -324,8 +314,6 @@ with cu.guard(
 # %% [markdown]
 # ## What a cache weighs
 #
-# *Section 6 of 6*
-#
 # A cache holds a key and a value for each token, layer and key–value head: $2 \cdot \text{layers} \cdot \text{heads} \cdot \text{head size}$ numbers a token.
 # In half precision each takes two bytes.
 # (In Llama 3.1, four query heads share one head of keys and values, which makes its cache a quarter of what it would be.)
@@ -359,7 +347,7 @@ pd.DataFrame(weighs).T
 # `make gpu CHAPTER=13` trains this where there is a GPU; it fetches the plays, and says where to put the file if there is no network.
 # The cell shows the run that is stored, or says that there is none.
 
-# %% tags=["gpu"]
+# %% tags=["gpu"] jupyter={"source_hidden": true}
 cu.stored_run("gpt", "full_size")
 
 # %% [markdown]

@@ -55,13 +55,11 @@ from course_utils.models.language import SentenceClassifier
 
 cu.seed_everything(0)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.recall("gpt", "transformer", "masks")
 
 # %% [markdown]
 # ## Hide and restore
-#
-# *Section 1 of 6*
 #
 # A GPT may be asked for every next token, since the causal mask hides it.
 # Without that mask each place sees the whole sentence, its next token and itself included.
@@ -84,7 +82,7 @@ cu.recall("gpt", "transformer", "masks")
 # Find the picked place of BERT that reads a wrong word.
 # How can the model know that it is wrong?
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.explore.masks()
 
 # %% [markdown]
@@ -102,7 +100,7 @@ def hidden_on_paper():
     return ...  # such as [1, 2, 3, 4]
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.hidden_on_paper(hidden_on_paper)
 
 
@@ -153,7 +151,7 @@ def fixed_masking(ids, vocab_size, share=0.15, mask=4):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.fixed_masking(fixed_masking)
 
 
@@ -170,13 +168,11 @@ def fixed_masking_solution(ids, vocab_size, share=0.15, mask=4):
 
 cu.checks.fixed_masking(fixed_masking_solution)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("bert_and_transfer", "why_not_all")
 
 # %% [markdown]
 # ## BERT in one class
-#
-# *Section 2 of 6*
 #
 # The picture follows one place; every place attends to all others in the same way.
 # So a BERT is an encoder: the GPT of [the last chapter](13_gpt.ipynb#GPT-in-one-class) without the causal mask.
@@ -283,8 +279,6 @@ for mask, model in (("BERT", bert), ("GPT", gpt)):
 
 # %% [markdown]
 # ## Training it
-#
-# *Section 3 of 6*
 #
 # The text is that of [GPT](13_gpt.ipynb), the course's English sentences.
 # 2,500 are kept apart for what follows, and the subwords are learned from the rest.
@@ -404,7 +398,7 @@ gaps = ["she wants to ___ .", "she wants to ___ a novel .", "the cat is ___ the 
 for text in [*gaps, yours]:
     print(text, "→", fill(text))
 
-# %% tags=["opening"]
+# %% tags=["opening"] jupyter={"source_hidden": true}
 cu.live.bert("she wants to ___ a novel .")
 
 # %% [markdown]
@@ -423,13 +417,11 @@ with cu.guard(
     assert bert_losses.max() < gpt_losses.min() < float(rivals["two before"])
     assert float(rivals["both neighbors"]) < bert_losses.min()
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("bert_and_transfer", "two_losses")
 
 # %% [markdown]
 # ## Fifty labels
-#
-# *Section 4 of 6*
 #
 # Text without labels costs little, labels cost much.
 # So a network is **pretrained** on text, and then trained further on a small task: **[fine-tuning](C_glossary.ipynb#fine-tuning)**.
@@ -590,13 +582,11 @@ with cu.guard(
     assert score["BERT"]["order 1000"]["max"] < score["triples"]["order 1000"]["min"]
     assert score["BERT"]["tense 50"]["max"] < score["bag of tokens"]["tense 50"]["min"]
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("bert_and_transfer", "same_bag")
 
 # %% [markdown]
 # ## A little is enough: LoRA
-#
-# *Section 5 of 6*
 #
 # Fine-tuning changes every weight, and each task then needs a copy of the whole network.
 # **[LoRA](C_glossary.ipynb#lora)** ([Hu et al., 2022](https://arxiv.org/abs/2106.09685)) leaves a linear layer as it is and learns a small change beside it, the product of two narrow matrices:
@@ -625,7 +615,7 @@ def my_lora(linear, rank=4, alpha=8.0):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.my_lora(my_lora)
 
 
@@ -721,13 +711,11 @@ with cu.guard(
     assert spans["LoRA"][1] < spans["all weights"][0]
     assert abs(ways["LoRA"]["order 50"].mean() - ways["all weights"]["order 50"].mean()) < 0.03
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("bert_and_transfer", "lora_count")
 
 # %% [markdown]
 # ## Ask for the answer only
-#
-# *Section 6 of 6*
 #
 # A GPT needs no new output layer: it can *write* its answer behind the text.
 # So begins the training of assistants after pretraining: the text, the **prompt**, is followed by an answer, and next-token training goes on with such pairs.
@@ -749,7 +737,7 @@ def my_answer_targets(ids, prompt_lens):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.my_answer_targets(my_answer_targets)
 
 
@@ -810,7 +798,7 @@ with cu.guard(
 # Think of a task on sentences for which a pretrained network should help less than here, and one for which it should help more.
 # For each: what is the bag-of-words line, and which result would show that you were wrong?
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("bert_and_transfer", "whose_loss")
 
 # %% [markdown]
@@ -831,7 +819,7 @@ cu.quiz("bert_and_transfer", "whose_loss")
 #
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("bert_and_transfer")
 
 # %% [markdown]

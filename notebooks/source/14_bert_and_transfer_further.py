@@ -27,8 +27,6 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## BERT as it was
 #
-# *Section 1 of 5*
-#
 # [The chapter](14_bert_and_transfer.ipynb#BERT-in-one-class) lists what its model leaves out of [Devlin et al. (2019)](https://arxiv.org/abs/1810.04805).
 # Here is the whole: three tables, a norm behind them, blocks with the norm after each residual, and two outputs, one for the picked tokens and one for the pair of sentences.
 
@@ -127,8 +125,6 @@ cu.equal(block, partial(as_pytorch, layer=block), torch.randn(2, 7, 32), toleran
 # %% [markdown]
 # ## Longer fine-tuning
 #
-# *Section 2 of 5*
-#
 # [The chapter](14_bert_and_transfer.ipynb#Fifty-labels) gives every network 400 steps with 1,000 labels of order.
 # Then BERT is right for 0.86 to 0.88 of the test sentences, and a network from scratch for one half.
 # Do 400 steps decide this?
@@ -163,8 +159,6 @@ fig
 
 # %% [markdown]
 # ## Before masks: the autoencoder
-#
-# *Section 3 of 5*
 #
 # A classifier learns $P(\text{label} \mid \text{text})$ alone; a language model also learns which texts there are, and needs no labels for it.
 # An **autoencoder** is asked for its own input.
@@ -206,8 +200,6 @@ pd.DataFrame(
 
 # %% [markdown]
 # ## What came after
-#
-# *Section 4 of 5*
 #
 # Open a language model of the Llama family ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971)), and you find [GPT](13_gpt.ipynb#GPT-in-one-class) with three parts exchanged; a fourth came with the largest models of its second generation.
 #
@@ -305,8 +297,6 @@ pd.DataFrame(rows).T
 # The last row has the first three exchanges, two heads of keys and values, and no biases, as Llama has none.
 #
 # ## What the exchanges bring
-#
-# *Section 5 of 5*
 #
 # Each variant was trained as the GPT of [the last chapter](13_gpt.ipynb): the same text, 400 steps, the same rate, three seeds.
 # The rate was chosen for the GPT, not for each variant.

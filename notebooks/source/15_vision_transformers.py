@@ -72,13 +72,11 @@ for ax in (whole, cut_up):
     ax.spines[:].set_visible(False)
 first_picture
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.recall("transformer", "self_attention", "positions")
 
 # %% [markdown]
 # ## Patches
-#
-# *Section 1 of 6*
 #
 # The pictures are of Fashion-MNIST ([Xiao et al., 2017](https://arxiv.org/abs/1708.07747)): gray, 28 × 28 pixels, ten classes of clothes.
 # The course brings 12,000 of them: 9,000 to learn from, 1,000 for validation, by which everything is chosen, and 2,000 to test.
@@ -115,7 +113,7 @@ def my_patches(images, size):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.my_patches(my_patches)
 
 
@@ -157,13 +155,11 @@ def by_convolution(colored):
 
 cu.equal(by_matrix, by_convolution, torch.randn(2, 3, 28, 28))
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("vision_transformers", "missing_permute")
 
 # %% [markdown]
 # ## The model in one class
-#
-# *Section 2 of 6*
 #
 # To name the class we need *one* vector for the whole image.
 # The **vision transformer**, ViT ([Dosovitskiy et al., 2021](https://arxiv.org/abs/2010.11929)), puts one more token in front of the patches, the **[class token](C_glossary.ipynb#class-token)** $\mathbf x_{\text{cls}}$: a learned vector, the same for each image.
@@ -311,7 +307,7 @@ def sizes_on_paper():
     return ...  # such as [1, 2, 3, 4, 5]
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.sizes_on_paper(sizes_on_paper)
 
 
@@ -323,13 +319,11 @@ def sizes_on_paper_solution():
 
 cu.checks.sizes_on_paper(sizes_on_paper_solution)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("vision_transformers", "position_of_the_class_token")
 
 # %% [markdown]
 # ## Training it
-#
-# *Section 3 of 6*
 #
 # First the usual questions.
 # By hand, each block has $4(d^2 + d)$ parameters in attention, $2df + f + d$ in the network, $4d$ in two norms.
@@ -470,13 +464,11 @@ confusion_picture
 # In the **[confusion matrix](C_glossary.ipynb#confusion-matrix)** each true class is a row, each answer a column.
 # Most mistakes are among T-shirt, pullover, dress, coat and shirt, and the shirt is the hardest class.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("vision_transformers", "tested_file")
 
 # %% [markdown]
 # ## What the parts are worth
-#
-# *Section 4 of 6*
 #
 # Is the class token needed?
 # The output layer could read the mean of the patches' tokens instead.
@@ -562,8 +554,6 @@ with cu.guard(
 # %% [markdown]
 # ## Against a convolutional network
 #
-# *Section 5 of 6*
-#
 # A convolution looks at neighbors, and does the same everywhere.
 # That is built in: an **inductive bias**.
 # A ViT has to learn even that neighboring patches belong together.
@@ -626,7 +616,7 @@ data_picture
 # Not within our sizes.
 # Dosovitskiy et al. (section 4.3) find their large ViTs behind comparable ResNets after pretraining on 1.3 million images, and ahead after 300 million.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("vision_transformers", "equal_epochs")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -640,8 +630,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## What the class token looks at
-#
-# *Section 6 of 6*
 #
 # For each head of each block the weights of the class token on the patches are a map of 4 × 4 numbers.
 # Below, the last block's, as the mean of the four heads, of three stored models that were trained alike (five epochs).
@@ -708,7 +696,7 @@ def fixed_class_map(maps, rows, columns):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.fixed_class_map(fixed_class_map)
 
 
@@ -833,10 +821,10 @@ damage.round(2)
 # Then: somebody shows you a ViT's map of an X-ray whose darkest square lies on the lung.
 # Which two controls do you ask for, and which results would make you stop believing it?
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.live.vit()
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("vision_transformers", "rows_of_a_map")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -873,7 +861,7 @@ with cu.guard(
 #
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("vision_transformers")
 
 # %% [markdown]

@@ -30,8 +30,6 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## The right shape and the wrong patches
 #
-# *Section 1 of 7*
-#
 # Leave the `permute` out, and a reshape still gives a tensor of the right shape.
 # What does such a "patch" hold?
 # We put the images together again, as if the patches were right.
@@ -97,7 +95,7 @@ def rebuild(patches, channels, height, width):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.rebuild(rebuild)
 
 
@@ -174,8 +172,6 @@ with cu.guard("An embedding that the optimizer does not have stays as it was dra
 # %% [markdown]
 # ## Images of another size
 #
-# *Section 2 of 7*
-#
 # A model that was trained on 28 × 28 is given images of 42 × 42, that is 36 patches instead of 16.
 # All weights fit but the table of positions.
 # Dosovitskiy et al. (section 3.2) stretch it: the class token's row stays, the others are taken for a small image with $d$ channels and are interpolated.
@@ -193,7 +189,7 @@ def resized_positions(table, grid):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.resized_positions(resized_positions)
 
 
@@ -237,8 +233,6 @@ for name, table in tables.items():
 
 # %% [markdown]
 # ## CLIP in ten lines
-#
-# *Section 3 of 7*
 #
 # A ViT with an output layer knows ten names.
 # **CLIP** ([Radford et al., 2021](https://arxiv.org/abs/2103.00020)) learns from pairs of an image and a sentence instead.
@@ -304,8 +298,6 @@ with cu.guard("Orthogonal pairs have the loss ln(1 + 3/e) at scale 1 and nearly 
 # %% [markdown]
 # ## Before: attention in place of convolutions
 #
-# *Section 4 of 7*
-#
 # The ViT was not the first network of its kind.
 # [Ramachandran et al. (2019)](https://arxiv.org/abs/1906.05909) put attention in place of the convolutions of a ResNet.
 # Each pixel attends to a window around it, with relative positions, and the cost does not explode since the window is small.
@@ -331,8 +323,6 @@ print(moved.view(4, 4)[:2].round(decimals=1))
 #
 # ## After: what changed since
 #
-# *Section 5 of 7*
-#
 # **Fewer images.**
 # Dosovitskiy et al. needed 300 million images until their large ViTs beat comparable ResNets.
 # **DeiT** ([Touvron et al., 2021](https://arxiv.org/abs/2012.12877)) reached 83 % on ImageNet with its 1.3 million images alone, by strong augmentation and more regularization, and 85 % with a convolutional teacher whose answers a second token, the *distillation token*, has to give.
@@ -351,8 +341,6 @@ print(moved.view(4, 4)[:2].round(decimals=1))
 
 # %% [markdown]
 # ## All of Fashion-MNIST
-#
-# *Section 6 of 7*
 #
 # The chapter learns from 9,000 images in seconds.
 # Here is a training on 55,000, once and beforehand: 5,000 others are for validation, by which the recipe was chosen; the 10,000 of the test chose nothing.
@@ -426,7 +414,7 @@ pd.DataFrame(
 # `make gpu CHAPTER=15` trains the large network where there is a GPU, in 20 passes, which nobody has tried.
 # The cell shows the run that is stored, or says that there is none.
 
-# %% tags=["gpu"]
+# %% tags=["gpu"] jupyter={"source_hidden": true}
 cu.stored_run("vision_transformers", "clothes")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -442,8 +430,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## CIFAR-10, with right and with wrong patches
-#
-# *Section 7 of 7*
 #
 # Section 1 showed patches that are cut without the permute.
 # What do they cost?
@@ -532,7 +518,7 @@ photo_picture
 # `make gpu CHAPTER=15` also trains a network of 256 features and 6 blocks on the original pixels, for 40 epochs as in the lecture.
 # It fetches the photographs, and says where to put the file if there is no network.
 
-# %% tags=["gpu"]
+# %% tags=["gpu"] jupyter={"source_hidden": true}
 cu.stored_run("vision_transformers", "photographs")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}

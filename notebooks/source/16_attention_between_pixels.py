@@ -53,13 +53,11 @@ for which, ax in enumerate(axes):
     far_colors.draw_pixels(ax, examples, which)
 fig
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.recall("multi_head_attention", "kernel_regression", "self_attention")
 
 # %% [markdown]
 # ## Which pixels can help to clean this one?
-#
-# *Section 1 of 7*
 #
 # A picture was taken in poor light: to each pixel $y_i$ (from $-1$, black, to $1$, white) noise of standard deviation 0.3 was added.
 # Averaging removes noise, if the pixels that are averaged show the same.
@@ -128,7 +126,7 @@ def non_local_means(pictures, width):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.non_local_means(non_local_means)
 
 
@@ -193,10 +191,10 @@ filtered.set_index("filter").round(3)
 # In the explorer, put the marked pixel on an edge, then into an even area.
 # Before you move it: for which filter does the map of weights have the same form everywhere?
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.explore.likeness()
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("attention_between_pixels", "same_formula")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -217,8 +215,6 @@ with cu.guard(
 # [Wang et al. (2018)](https://arxiv.org/abs/1711.07971) made this step, and named their block after the filter: the *non-local block*.
 #
 # ## Pixels as tokens
-#
-# *Section 2 of 7*
 #
 # Inside a network a picture is (batch, $C$, $H$, $W$): $C$ numbers, its **channels**, for each of $n = HW$ pixels.
 # **The $C$ numbers of a pixel are its embedding**; attention wants (batch, $n$, $C$).
@@ -313,7 +309,7 @@ def predicted_pixels():
     return ...  # such as [1, 2, 3, 4, 5]
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.predicted_pixels(predicted_pixels)
 
 
@@ -327,8 +323,6 @@ cu.checks.predicted_pixels(predicted_pixels_solution)
 
 # %% [markdown]
 # ## The block
-#
-# *Section 3 of 7*
 #
 # The attention block of image networks ([Ho et al., 2020](https://arxiv.org/abs/2006.11239); several heads: [Dhariwal and Nichol, 2021](https://arxiv.org/abs/2105.05233)) is a residual with the norm first, as in [The Transformer](10_transformer.ipynb):
 #
@@ -412,7 +406,7 @@ def fixed_heads(qkv, num_heads):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.fixed_heads(fixed_heads)
 
 
@@ -505,8 +499,6 @@ norms.rename_axis("size of the gradient").round(4)
 # %% [markdown]
 # ## Two fourth roots
 #
-# *Section 4 of 7*
-#
 # In that code the scores are not divided by $\sqrt d$, where $d$ is the size of a head.
 # Queries and keys are both multiplied by $d^{-1/4}$:
 #
@@ -542,13 +534,11 @@ pd.DataFrame(halves, index=heads_of_columns).T.round(2)
 # Others do without: the code of Ho et al. multiplies the scores by $d^{-1/2}$, once.
 # PyTorch's operator takes $q$ and $k$ unscaled, and scales itself.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("attention_between_pixels", "scale_first")
 
 # %% [markdown]
 # ## What one changed pixel changes
-#
-# *Section 5 of 7*
 #
 # Attention carries something from each pixel to each other one.
 # Is it the only part that does?
@@ -613,8 +603,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## A color from far away
-#
-# *Section 6 of 7*
 #
 # There are eight input channels: four for the color of a filled symbol, four for its shape.
 # The loss is the cross-entropy of the color at the four empty symbols.
@@ -793,7 +781,7 @@ fig
 # (2) The same norm and as many parameters and steps, without attention: against it if these have 0.105, too.
 # (3) The receptive field at this level, and the same network with more or dilated convolutions: against it if they already see whole roads, or do as well.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("attention_between_pixels", "which_control")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -815,8 +803,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## What it costs
-#
-# *Section 7 of 7*
 #
 # With $n = HW$ pixels and $C$ channels the two convolutions of the block take $4nC^2$ multiplications, scores and mixing $2n^2C$.
 # The norm is small.
@@ -905,7 +891,7 @@ with cu.guard("Counted and computed operations agree; twice the side is 16 times
 #
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("attention_between_pixels")
 
 # %% [markdown]

@@ -64,13 +64,11 @@ for ax, name in zip(axes[0], names, strict=True):
     ax.set_title(name, fontsize=8)
 fig
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.recall("attention_between_pixels", "multi_head_attention", "kernel_regression")
 
 # %% [markdown]
 # ## Into the noise
-#
-# *Section 1 of 6*
 #
 # A **[denoising diffusion](C_glossary.ipynb#denoising-diffusion)** model learns to undo noise ([Ho, Jain and Abbeel, 2020](https://arxiv.org/abs/2006.11239)).
 # The way into the noise is fixed.
@@ -104,7 +102,7 @@ def noised_on_paper():
     return ...  # such as [0.1, 0.2, 0.3, 0.4, 0.5]
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.noised_on_paper(noised_on_paper)
 
 
@@ -183,7 +181,7 @@ def fixed_noisy(x, t, noise, alpha_bar):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.fixed_noisy(fixed_noisy)
 
 
@@ -196,13 +194,11 @@ def fixed_noisy_solution(x, t, noise, alpha_bar):
 
 cu.checks.fixed_noisy(fixed_noisy_solution)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("diffusion", "share_left")
 
 # %% [markdown]
 # ## Back, one guess at a time
-#
-# *Section 2 of 6*
 #
 # A network gets $\mathbf x_t$ and $t$, and estimates the noise in it: $\hat{\boldsymbol\varepsilon} = \mathrm{network}(\mathbf x_t, t)$.
 # The loss is that of ordinary regression:
@@ -287,7 +283,7 @@ def my_step_back(x, noise, a, b, fresh):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.my_step_back(my_step_back)
 
 
@@ -323,8 +319,6 @@ stepping.walk_picture(walks)
 # The last steps only take noise away.
 #
 # ## A U-Net in sixty lines
-#
-# *Section 3 of 6*
 #
 # For pictures no formula gives the guess: a network does.
 # A **[U-Net](C_glossary.ipynb#u-net)** ([Ronneberger, Fischer and Brox, 2015](https://arxiv.org/abs/1505.04597)) goes down to a coarser picture, where much is near, and up again.
@@ -445,13 +439,11 @@ cu.equal(unet, painter, *some)
 # Follow the convolutions: two columns to each side in a fine block, two coarse ones, that is four, in each coarse block, one each in the first and the last convolution, and one more by the means.
 # Together 15 columns, and the pictures have 14: here the convolutions alone can see everything.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("diffusion", "which_levels")
 
 # %% [markdown]
 # ## Training and drawing
-#
-# *Section 4 of 6*
 #
 # The training is the loop of earlier chapters with another loss.
 # (Its first step moves only the output layer, which begins at zero; so the ritual measures the second.)
@@ -568,13 +560,11 @@ fig
 # In the explorer the noise is put on *held-out* pictures; "told" and "not told" are the stored network with the class and without.
 # From which step on does the class make a difference?
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.explore.guesses(painter)
 
 # %% [markdown]
 # ## Where attention helps, and where not
-#
-# *Section 5 of 6*
 #
 # When does a pixel *have* to ask another one, far away?
 # Take small garments of $8 \times 8$ pixels.
@@ -720,13 +710,11 @@ at_full.round(4)
 # **Here attention does not pay.**
 # This holds for 28 × 28 pixels, these small networks and this short training, and for no more.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("diffusion", "norm_leak")
 
 # %% [markdown]
 # ## Words for pixels
-#
-# *Section 6 of 6*
 #
 # Our class enters as one vector that is added to all pixels alike.
 # A description has several words, and different parts of a picture need different ones.
@@ -748,7 +736,7 @@ def attend_to_words(queries, keys, values, num_heads):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.attend_to_words(attend_to_words)
 
 
@@ -836,7 +824,7 @@ by_caption[["loss", "named"]].agg(["min", "max"]).round(3)
 # Which information must travel from a word to a place that is not known in advance?
 # Which two bounds would you measure, and which result would speak against you?
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("diffusion", "one_token")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -871,7 +859,7 @@ with cu.guard(
 #
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("diffusion")
 
 # %% [markdown]

@@ -29,8 +29,6 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Fewer steps
 #
-# *Section 1 of 3*
-#
 # The sampler of the chapter goes from level $a = \bar\alpha_t$ to $b = \bar\alpha_s$, and nothing says that $s = t - 1$.
 # With $\sigma$ there is a second freedom: [Song, Meng and Ermon (2021)](https://arxiv.org/abs/2010.02502) take
 #
@@ -97,8 +95,6 @@ fig
 
 # %% [markdown]
 # ## Guidance
-#
-# *Section 2 of 3*
 #
 # The network was trained with one label in ten withheld, and so it can answer twice: told the class, $\boldsymbol\varepsilon_c$, and not told, $\boldsymbol\varepsilon_\varnothing$.
 # **Classifier-free guidance** ([Ho and Salimans, 2022](https://arxiv.org/abs/2207.12598)) goes further in the direction of the difference:
@@ -179,8 +175,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Text, latents and transformers
-#
-# *Section 3 of 3*
 #
 # The chapter's parts are those of the large generators; what was changed, one by one:
 #

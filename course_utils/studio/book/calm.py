@@ -14,10 +14,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from course_utils.kit.guard import guards_in
-from course_utils.studio.page import HEADING, prose_lines
-
-OWN = {"quiz", "recall", "predict", "live", "explore", "checks", "stored_run", "course_map", "ways"}
-"""Calls of the course whose code tells a reader nothing: a cell of these alone shows what they show."""
+from course_utils.studio.page import HEADING, is_own, prose_lines
 
 
 def raw(text: str) -> NotebookNode:
@@ -70,19 +67,6 @@ def without_own_calls(notebook: NotebookNode) -> NotebookNode:
     return notebook
 
 
-def is_own(source: str) -> bool:
-    """Whether code is made of calls of `OWN` alone."""
-    body = ast.parse(source).body
-    return bool(body) and all(_calls_own(node) for node in body)
-
-
-def _calls_own(node: ast.stmt) -> bool:
-    if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
-        return False
-    names = ast.unparse(node.value.func).removeprefix("cu.").split(".")
-    return names[0] in OWN
-
-
 def with_code_links(notebook: NotebookNode) -> NotebookNode:
     """The code of pictures and tables opens with a small link at the right."""
     notebook = copy.deepcopy(notebook)
@@ -116,15 +100,6 @@ def _claims(source: str) -> Iterator[str]:
 
 
 # Text and tables -------------------------------------------------------------------------------
-
-
-def without_counters(notebook: NotebookNode) -> NotebookNode:
-    """No ``*Section 3 of 7*``."""
-    notebook = copy.deepcopy(notebook)
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            cell.source = re.sub(r"^\*Section \d+ of \d+\*\n+", "", cell.source, flags=re.MULTILINE)
-    return notebook
 
 
 NUMBER = re.compile(r"[-−+]?[\d,]*\.?\d+(e[-+]?\d+)?\s?%?|nan|–|-|")

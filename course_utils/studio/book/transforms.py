@@ -167,7 +167,6 @@ def for_the_book(
         carry_alt_texts,
         settle_pictures,
         calm.cut_at_headings,
-        calm.without_counters,
         cards.with_exercises,
         calm.without_own_calls,
         calm.with_code_links,
