@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from course_utils.studio import ways
 from course_utils.studio.form import bound, loop_variables
 from course_utils.studio.manifest import load
 from course_utils.studio.page import HEADING, UNCOUNTED, Page, prose_lines
-from course_utils.studio.ways import Part, ways
+from course_utils.studio.ways import Part
 
 COURSE = load(files=False)
-WAYS = ways(COURSE) | {"Everything": [Part(chapter, (), 0) for chapter in COURSE.chapters]}
+WAYS = ways.ways(COURSE) | {"Everything": [Part(chapter, (), 0) for chapter in COURSE.chapters]}
 STOPS = [
     pytest.param(way, stop, id=f"{way.title}-{stop.chapter}")
     for way in COURSE.ways
@@ -32,6 +33,15 @@ def test_a_way_names_sections_that_are_there(way, stop):
         "in their order"
     )
     assert len(stop.sections) < len(there), f"all of {stop.chapter}: name no sections"
+
+
+@pytest.mark.parametrize("chapter", COURSE.chapters, ids=lambda chapter: chapter.notebook)
+def test_a_chapter_says_first_which_sections_a_way_takes(chapter):
+    first = chapter.page.notebook.cells[0].source
+    told = ways.told(COURSE, chapter.notebook)
+    assert first.endswith(told) and ("\nOn the way " in first) == bool(told), (
+        "make format writes it"
+    )
 
 
 def read_names(cell) -> set[str]:

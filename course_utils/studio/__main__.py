@@ -2,7 +2,7 @@
 
 run [CHAPTER …]     execute sources into clean notebooks; CHAPTER is the start of a name: 02
 sync [CHAPTER …]    let the half of a pair that was not edited follow the other
-format [CHAPTER …]  one sentence a line in the prose; --check only says where there are others
+format [CHAPTER …]  one sentence a line, the course's own calls folded; --check looks at the sentences
 check               hold the committed notebooks against their sources and the rules
 measures, claims    how long each notebook is and what its form lacks; what its guards claim
 try                 change each number marked "# try", one at a time, and run the notebook
@@ -108,13 +108,16 @@ def _sync(options: argparse.Namespace) -> int:
 
 
 def _format(options: argparse.Namespace) -> int:
-    from course_utils.studio import manifest, prose
+    from course_utils.studio import manifest, prose, ways
 
     course = manifest.load(options.book, files=False)
     found = [
         page.source.name
         for page in course.chosen(options.chapters)
-        if page.source.is_file() and prose.format_pair(page.source, page.ipynb, check=options.check)
+        if page.source.is_file()
+        and prose.format_pair(
+            page.source, page.ipynb, ways.told(course, page.notebook), check=options.check
+        )
     ]
     if options.check and found:
         print(f"Not one sentence a line ('make format' does it): {', '.join(found)}")

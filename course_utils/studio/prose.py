@@ -134,16 +134,28 @@ def fold(notebook: "NotebookNode") -> bool:
     return changed
 
 
-def tidy(notebook: "NotebookNode") -> bool:
-    """Both, in place; whether anything has changed."""
-    return fold(notebook) | break_lines(notebook)
+ON_THE_WAY = re.compile(r"\n\nOn the way .*\Z", re.DOTALL)
 
 
-def format_pair(source: Path, ipynb: Path, *, check: bool = False) -> bool:
+def tell(notebook: "NotebookNode", told: str) -> bool:
+    """End the first text, in place, with what is told of the ways; whether it was other."""
+    first = notebook.cells[0]
+    text = ON_THE_WAY.sub("", first.source) + (f"\n\n{told}" if told else "")
+    changed, first.source = text != first.source, text
+    return changed
+
+
+def tidy(notebook: "NotebookNode", told: str = "") -> bool:
+    """All of these, in place; whether anything has changed."""
+    return fold(notebook) | tell(notebook, told) | break_lines(notebook)
+
+
+def format_pair(source: Path, ipynb: Path, told: str = "", *, check: bool = False) -> bool:
     """Write both halves tidy, outputs as they were; whether there was anything to do.
 
     Args:
         source, ipynb: the files of one pair.
+        told: what its first text says of the ways.
         check: write nothing, and look at the sentences alone.
 
     Raises:
@@ -154,13 +166,13 @@ def format_pair(source: Path, ipynb: Path, *, check: bool = False) -> bool:
     notebook = jupytext.read(source, fmt=pairs.FORMAT)  # with the blank lines between its cells
     if check:
         return break_lines(notebook)
-    if not tidy(notebook):
+    if not tidy(notebook, told):
         return False
     if ipynb.is_file():
         made = pairs.read(ipynb)
         if pairs.text(made) != pairs.text(pairs.read_source(source)):
             raise pairs.PairError(f"{source.name} and {ipynb.name} differ; 'make sync' first")
-        tidy(made)
+        tidy(made, told)
         pairs.write(pairs.bare(made), ipynb)
     with atomic_write(source) as part:
         part.write_text(pairs.text(notebook), encoding="utf-8")

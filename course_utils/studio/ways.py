@@ -73,3 +73,21 @@ def ways_table(course: Manifest) -> str:
     """The ways as a table in Markdown; in brackets the sections, where a way takes not all."""
     rows = [("Way", "Chapters (sections)", "About"), ("---",) * 3, *summaries(course)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def told(course: Manifest, stem: str) -> str:
+    """What a chapter says first of the ways that take not all of it: a line for each choice of sections."""
+    taken: dict[tuple[str, ...], list[str]] = {}
+    for way in course.ways:
+        for stop in way.stops:
+            if stop.chapter == stem and stop.sections:
+                taken.setdefault(stop.sections, []).append(way.title[0].lower() + way.title[1:])
+    return "\n".join(
+        f"On the way {' and '.join(titles)}: {', '.join(map(_linked, sections))}."
+        for sections, titles in taken.items()
+    )
+
+
+def _linked(title: str) -> str:
+    """JupyterLab finds no place with letters beyond ASCII."""
+    return f"[{title}](#{title.replace(' ', '-')})" if title.isascii() else f"*{title}*"

@@ -25,6 +25,8 @@
 # - count what convolution, recurrence and self-attention cost.
 #
 # It needs [Masks](04_masks.ipynb): scaled dot products, and which keys a query may see.
+#
+# On the way to GPT and to translation: [Queries, keys and values](#Queries,-keys-and-values), [All words at once](#All-words-at-once), [Any order](#Any-order), [A word that depends on another](#A-word-that-depends-on-another).
 
 # %%
 import math

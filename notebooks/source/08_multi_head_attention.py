@@ -24,6 +24,9 @@
 # - take a head away correctly, and say what follows from that and what does not.
 #
 # It needs [Self-attention](07_self_attention.ipynb): queries, keys and values as projections $XW_Q$, $XW_K$, $XW_V$.
+#
+# On the way to GPT: [Two questions, one average](#Two-questions,-one-average), [From one head to h](#From-one-head-to-h), [Then as one product and two transposes](#Then-as-one-product-and-two-transposes), [Who, and to whom?](#Who,-and-to-whom?).
+# On the way to translation: [Two questions, one average](#Two-questions,-one-average), [From one head to h](#From-one-head-to-h), [Then as one product and two transposes](#Then-as-one-product-and-two-transposes).
 
 # %%
 import copy

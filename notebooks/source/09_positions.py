@@ -31,6 +31,10 @@
 # - test what a network does beyond the length that it was trained on.
 #
 # It needs [Self-attention](07_self_attention.ipynb): queries, keys and values by three matrices, and equivariance.
+#
+# On the way to GPT: [Waves](#Waves), [Moving is turning](#Moving-is-turning), [Rotary: turn queries and keys](#Rotary:-turn-queries-and-keys).
+# On the way to images: [Waves](#Waves), [Learned and relative positions](#Learned-and-relative-positions).
+# On the way to translation: [Waves](#Waves), [Moving is turning](#Moving-is-turning).
 
 # %%
 import copy

@@ -22,6 +22,9 @@
 # - say what a residual connection keeps, and under which condition.
 #
 # It needs [Multi-head attention](08_multi_head_attention.ipynb), [Positions](09_positions.ipynb) and [Masks](04_masks.ipynb).
+#
+# On the way to GPT: [The whole on one page](#The-whole-on-one-page), [A network and a norm for each token](#A-network-and-a-norm-for-each-token), [Around every sublayer](#Around-every-sublayer), [The two blocks](#The-two-blocks), [The whole model](#The-whole-model).
+# On the way to images: [The whole on one page](#The-whole-on-one-page), [A network and a norm for each token](#A-network-and-a-norm-for-each-token), [Around every sublayer](#Around-every-sublayer), [The two blocks](#The-two-blocks).
 
 # %%
 import math
