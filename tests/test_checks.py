@@ -136,7 +136,7 @@ def _mistakes(chapter: manifest.Chapter) -> dict[str, list[Callable]]:
 
 def _on_paper(exercise: Exercise) -> dict[str, object]:
     """A wrong answer for each letter; empty where the exercise asks for a function."""
-    return _seeded(exercise.chapter).ON_PAPER.get(exercise.check, {})
+    return getattr(_seeded(exercise.chapter), "ON_PAPER", {}).get(exercise.check, {})
 
 
 EXERCISES = [exercise for chapter in CHAPTERS for exercise in _exercises(chapter)]

@@ -263,8 +263,8 @@
 #
 # ### <a id="in-context-learning"></a>in-context learning
 #
-# Use of what stands in the text that is being read, without any change of the parameters.
-# *Taught in* [What the heads look at](13_gpt.ipynb#What-the-heads-look-at).
+# Use of what stands in the input, such as the text that is being read, without any change of the parameters.
+# *Taught in* [Nobody told it](02_kernel_regression.ipynb#Nobody-told-it), [What the heads look at](13_gpt.ipynb#What-the-heads-look-at).
 
 # %% [markdown]
 # ## K
