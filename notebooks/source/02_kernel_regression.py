@@ -12,7 +12,7 @@
 # **Forty noisy measurements: what is the value where nobody measured?**
 # *Average the values that you have, and let the near ones count more*: so said Nadaraya and Watson in 1964, independently.
 # The place you ask about is the **query**, the places that were measured are the **keys**, the measurements are the **values**.
-# This is attention, forty years before the word.
+# This is attention, half a century before the word.
 #
 # Drag the query, the upright line, and watch the average draw its curve.
 # The disks are as large as the weights: a point's weight is the height of the bump above it, divided by the sum of all heights.
@@ -190,7 +190,7 @@ cu.equal(kernel_regression, pytorch_attention, places, x, y, width=window)
 # %% [markdown]
 # Our four lines are PyTorch's attention, in the answers and in the gradients for queries, keys and values.
 # The term for each key may not be left out, and a product of $q$ and $k$ alone cannot make it.
-
+#
 # ## The width decides
 #
 # *Section 3 of 5*
@@ -435,7 +435,7 @@ def fixed_loss_solution(keys, values, width):
 cu.checks.fixed_loss(fixed_loss_solution)
 
 # %%
-cu.quiz("kernel_regression", "very_narrow")
+cu.quiz("kernel_regression", "copied_noise", "rows_of_a_patient")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -457,6 +457,7 @@ with cu.guard(
 #
 # Up to here the score was $-\frac12(\text{distance}/\sigma)^2$, since we said so.
 # Now a network makes the queries, another one the keys, and their product is the score, whatever it may be.
+# (Each has a hidden layer, since a product of linear queries and keys has no term $-k^2$.)
 # It never sees a distance, a width or a true curve.
 # It sees random curves $2a\sin(\omega x + \varphi) + bx$, each at forty places with noise, and has to predict each value from the 39 others.
 
