@@ -34,10 +34,10 @@ from course_utils.pooling import kernel_values
 
 cu.seed_everything(0)
 
-# %% tags=["opening"]
+# %% tags=["opening"] jupyter={"source_hidden": true}
 cu.live.kernel_regression()
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.recall("queries_keys_values", "start_here")
 
 # %% [markdown]
@@ -50,8 +50,6 @@ cu.recall("queries_keys_values", "start_here")
 # It needs [Queries, keys and values](01_queries_keys_values.ipynb): weights, softmax, temperature.
 #
 # ## Near points count more
-#
-# *Section 1 of 5*
 #
 # (At the left edge the average above lies too high: all points in the window are to the right, where the curve is higher.)
 #
@@ -108,8 +106,6 @@ cu.predict(
 # At this width a kernel regression does not pass through its data, and with noise it should not.
 #
 # ## A drawing, a formula, four lines
-#
-# *Section 2 of 5*
 #
 # Here is the same calculation as a flow of data; all of attention will have this form.
 
@@ -193,8 +189,6 @@ cu.equal(kernel_regression, pytorch_attention, places, x, y, width=window)
 #
 # ## The width decides
 #
-# *Section 3 of 5*
-#
 # What does the width do?
 # Measure again and again: 200 new sets of forty points from the same curve, each fitted with four widths.
 # The mean of the 200 fits misses the curve by the **bias**; around their mean the fits scatter with the **variance**.
@@ -273,8 +267,6 @@ fits_and_maps(
 #
 # ## Leave one out
 #
-# *Section 4 of 5*
-#
 # What remains is to choose $\sigma$.
 # In practice there is one set of points and no true curve, and the error on these points themselves would choose the narrowest: each point predicts itself.
 # The way out: **predict each point from all the others**, and compare with its value.
@@ -303,7 +295,7 @@ def my_leave_one_out(keys, values, width):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.my_leave_one_out(my_leave_one_out)
 
 
@@ -417,7 +409,7 @@ def fixed_loss(keys, values, width):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.fixed_loss(fixed_loss)
 
 
@@ -434,7 +426,7 @@ def fixed_loss_solution(keys, values, width):
 
 cu.checks.fixed_loss(fixed_loss_solution)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("kernel_regression", "copied_noise", "rows_of_a_patient")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -452,8 +444,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Nobody told it
-#
-# *Section 5 of 5*
 #
 # Up to here the score was $-\frac12(\text{distance}/\sigma)^2$, since we said so.
 # Now a network makes the queries, another one the keys, and their product is the score, whatever it may be.
@@ -578,7 +568,8 @@ fig
 
 # %% [markdown]
 # The scores form a **parabola** with its top at the query, and a softmax of a parabola is a Gaussian.
-# *Nobody told it. It found 1964.*
+# *Nobody told it.
+# It found 1964.*
 #
 # A softmax of any smooth score with a single top is a bell near that top.
 # But these are parabolas down to $-15$, and nothing in the network says how wide: that came from the curves.
@@ -665,7 +656,7 @@ with cu.guard(
 #
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("kernel_regression")
 
 # %% [markdown]

@@ -32,8 +32,6 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Five kernels and one number
 #
-# *Section 1 of 8*
-#
 # | kernel | $K(u)$ | reach |
 # |---|---|---|
 # | Gaussian | $e^{-u^2/2}$ | all keys |
@@ -196,8 +194,6 @@ with cu.guard("The shape of the kernel costs a few percent of the points, and li
 # %% [markdown]
 # ## Wrong without noise: edges, slopes, bends
 #
-# *Section 2 of 8*
-#
 # Take values without any noise.
 # Where does the average still miss?
 #
@@ -241,8 +237,6 @@ with cu.guard("Edge bias is 0.80 σ; design bias and bend bias are σ²."):
 
 # %% [markdown]
 # ## Local lines
-#
-# *Section 3 of 8*
 #
 # An average is the best *constant*: $f(q)$ minimizes $\sum_i\alpha_i(v_i - c)^2$.
 # Fit a *line* instead, for each query, with the same weights, and read it off at the query.
@@ -331,8 +325,6 @@ with cu.guard("Local lines have no error for y = x, and a smaller one for the fo
 # %% [markdown]
 # ## How good is the width that leaving one out chooses?
 #
-# *Section 4 of 8*
-#
 # The leave-one-out error is an estimate from forty noisy numbers, and has a variance of its own.
 # In 200 draws, compare the error of the width that it chooses with the smallest error that any width of the same table has:
 
@@ -372,7 +364,7 @@ def loo_residuals(weights, values):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.loo_residuals(loo_residuals)
 
 
@@ -390,8 +382,6 @@ cu.checks.loo_residuals(loo_residuals_solution)
 
 # %% [markdown]
 # ## More points: consistent, and how fast
-#
-# *Section 5 of 8*
 #
 # An estimator is **consistent** if its error tends to 0 as the number $n$ of points grows.
 # For the average this needs two things: the bias has to go, $\sigma\to0$; and the variance has to go, which means more and more keys in the window, $n\sigma\to\infty$.
@@ -480,8 +470,6 @@ with cu.guard(
 # %% [markdown]
 # ## More dimensions
 #
-# *Section 6 of 8*
-#
 # In $d$ dimensions the same calculation gives $n^{-4/(4+d)}$: exponents −0.8 for $d = 1$, −0.4 for $d = 6$, −0.2 for $d = 16$.
 # What this means for 500 points in the unit cube, if the values depend on *one* coordinate only, $y = \sin 2\pi x_1 + \varepsilon$, and the single width is chosen by leaving one out.
 # Always answering with the mean has the error 0.5.
@@ -535,8 +523,6 @@ with cu.guard("In more dimensions near and far become alike, and the error grows
 
 # %% [markdown]
 # ## Learn in which directions to look
-#
-# *Section 7 of 8*
 #
 # The chapter learned one number.
 # Now four: the keys have two coordinates, 200 points in a square, and $y$ is a wave of which only *one direction* matters.
@@ -614,8 +600,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Classes
-#
-# *Section 8 of 8*
 #
 # What is the average of *cat* and *dog*?
 # Nothing, if values are names.
