@@ -78,6 +78,7 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     way = page.get_by_role("button", name="Kernels")
     way.click()
     expect(off).to_have_count(14)
+    expect(page.locator(".cu-map-said")).to_have_text("00 → 01 → 02 → 03")
     way.click()
     expect(off).to_have_count(0)
     if width > 736:

@@ -86,6 +86,7 @@ def test_every_term_has_a_meaning_and_a_section_that_teaches_it():
     for name, (_, text) in entries().items():
         means, _, taught = " ".join(text.split()).partition("*Taught in*")
         assert 1 <= len(re.findall(r"\.(?:\s|$)", means)) <= 2, f"{name}: a sentence or two"
+        assert len(means.split()) <= 35, f"{name}: {len(means.split())} words"
         assert LINK.search(taught), f"{name}: no section"
 
 

@@ -30,7 +30,7 @@ class CourseMap:
 
     def _repr_html_(self) -> str:
         all_ways = "".join(
-            f'<li data-way="{i}"><span>{escape(title)}</span> {chapters}: {time}</li>'
+            f'<li data-way="{i}"><span>{escape(title)}</span> <i>{chapters}</i> {time}</li>'
             for i, (title, chapters, time) in enumerate(summaries(self.course)[:-1])
         )
         lines = "".join(

@@ -34,10 +34,11 @@
       station.querySelector("a").title = "read";
     }
 
+    let way = ""; // what the chosen one takes
     const explain = (station) => {
       const needs = station?.dataset.needs.split(" ").filter(Boolean) ?? [];
       for (const each of stations) each.toggleAttribute("data-needed", needs.includes(each.dataset.number));
-      const question = station?.querySelector("small").textContent ?? "";
+      const question = station?.querySelector("small").textContent ?? way;
       said.textContent = question + (needs.length ? ` It needs ${needs.join(", ")}.` : "");
     };
     for (const station of stations) {
@@ -53,6 +54,8 @@
       button.addEventListener("click", () => {
         const chosen = button.getAttribute("aria-pressed") === "true" ? null : item.dataset.way;
         for (const each of buttons) each.setAttribute("aria-pressed", each === button && chosen !== null);
+        way = chosen === null ? "" : button.querySelector("i").textContent;
+        explain(null);
         for (const station of stations) {
           station.toggleAttribute("data-off", chosen !== null && !station.dataset.ways.split(" ").includes(chosen));
         }
