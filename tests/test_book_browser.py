@@ -1,5 +1,7 @@
 """The built book in a real browser whose network ends at this machine."""
 
+import base64
+import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +14,7 @@ from playwright.sync_api import Page, expect
 
 from course_utils.figures.style import ROLES
 from course_utils.files import ROOT
+from course_utils.kit.words import MASK
 from course_utils.studio import manifest
 from course_utils.studio.book import pages
 from course_utils.studio.book.check import check
@@ -208,3 +211,26 @@ def test_pictures_stand_on_the_page_s_ground_in_its_ink(browser, address, theme)
         ink = mpl.colors.to_rgb(ROLES["ink"][theme == "dark"])
         wanted = "rgb({:.0f}, {:.0f}, {:.0f})".format(*(255 * value for value in ink))
         expect(page.locator('.cu-figure [fill="var(--cu-ink)"]').first).to_have_css("fill", wanted)
+
+
+STANDS = """([name, wanted]) => [...document.querySelectorAll("form.cu-live, form[data-explorer]")].some(toy => {
+    const control = toy.matches(".cu-live") ? toy.elements[name] : [...toy.querySelectorAll("[data-count]")]
+        .find(group => group.querySelector(".cu-label, legend").textContent.trim() === name);
+    if (!control || toy.matches(".cu-live")) return control && [control.value, control.checked].map(String).includes(wanted);
+    const chosen = control.querySelector("output, :checked");
+    return (chosen.matches("output") ? chosen : chosen.parentElement).textContent.trim().endsWith(wanted);
+})"""
+
+
+def test_what_a_prediction_asks_for_a_toy_of_its_page_shows(chapter: Page):
+    for ask in chapter.locator(".cu-predict").all():
+        sealed = base64.b64decode(ask.get_attribute("data-sealed"))
+        shows = json.loads(bytes(byte ^ MASK for byte in sealed)).get("shows", {})
+        if shows:
+            if (handle := ask.locator("[type=range]")).count():
+                handle.press("ArrowRight")
+            ask.locator("button").first.click()
+            ask.get_by_role("button", name="See it move").click()
+        for name, wanted in shows.items():
+            wanted = str(wanted).lower() if isinstance(wanted, bool) else str(wanted)
+            chapter.wait_for_function(STANDS, arg=[name, wanted])

@@ -216,6 +216,7 @@ cu.predict(
         "about 25 %": "Two steps leave 0.75 · 0.75 = 0.56, and there are eight more.",
     },
     why="Each step multiplies it by 0.75, and 0.75¹⁰ = 0.056.",
+    shows={"Update gate z": 0.75, "Step": 10},
 )
 
 
