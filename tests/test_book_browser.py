@@ -214,11 +214,11 @@ def test_pictures_stand_on_the_page_s_ground_in_its_ink(browser, address, theme)
 
 
 STANDS = """([name, wanted]) => [...document.querySelectorAll("form.cu-live, form[data-explorer]")].some(toy => {
-    const control = toy.matches(".cu-live") ? toy.elements[name] : [...toy.querySelectorAll("[data-count]")]
-        .find(group => group.querySelector(".cu-label, legend").textContent.trim() === name);
-    if (!control || toy.matches(".cu-live")) return control && [control.value, control.checked].map(String).includes(wanted);
-    const chosen = control.querySelector("output, :checked");
-    return (chosen.matches("output") ? chosen : chosen.parentElement).textContent.trim().endsWith(wanted);
+    const live = toy.matches(".cu-live") && toy.elements[name];
+    if (live) return [live.value, live.checked].map(String).includes(wanted);
+    const named = group => group.querySelector(".cu-label, legend").textContent.trim() === name;
+    const chosen = [...toy.querySelectorAll("[data-count]")].find(named)?.querySelector("output, label:has(:checked)");
+    return chosen?.textContent.trim() === wanted;
 })"""
 
 
