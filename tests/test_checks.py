@@ -40,7 +40,8 @@ from course_utils.kit.collection import Collection
 from course_utils.pooling import leave_one_out
 from course_utils.studio import manifest
 
-CHAPTERS = manifest.load(files=False).chapters
+COURSE = manifest.load(files=False)
+CHAPTERS = (*COURSE.chapters, *(one for one in COURSE.appendices if one.slug == "pytorch"))
 
 
 # What the chapters hold -------------------------------------------------------------------------

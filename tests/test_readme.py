@@ -32,7 +32,9 @@ def test_the_commands_without_make_are_those_of_the_makefile():
     recipes = re.sub(r"^\t@?", "", MAKEFILE, flags=re.MULTILINE).replace(" $(CHAPTER)", "")
     for variable, value in [("BIN", ".venv/bin"), ("PYTHON", "python3"), ("WORKERS", "2")]:
         recipes = recipes.replace(f"$({variable})", value)
-    commands = re.findall(r"(?:^|`)((?:python3|\.venv/bin/python) [^`\n]+)", README, re.MULTILINE)
+    commands = re.findall(
+        r"(?:^|`)((?:python3 tools|\.venv/bin/python) [^`\n]+)", README, re.MULTILINE
+    )
     assert commands
     for command in commands:
         assert command in recipes.splitlines()

@@ -5,8 +5,8 @@ import torch
 from stored_models import network, words
 
 import course_utils as cu
-from course_utils.lessons.start_here.shapes import shapes
-from course_utils.lessons.start_here.translation import translate
+from course_utils.lessons.pytorch.shapes import shapes
+from course_utils.lessons.start_here.translation import LONGEST, forbid, translate
 
 
 @pytest.mark.parametrize(
@@ -23,16 +23,40 @@ def test_it_says_what_the_chapter_quotes(sentence, french):
     assert said == [french]
 
 
-def test_what_the_chapter_says_of_single_weights_and_words():
+def test_what_the_chapter_says_of_weights_and_of_words_forbidden():
     found = translate("She has a red car.")
     assert found.source == ["she", "has", "a", "red", "car", ".", "<eos>"]
-    heads = found.cross[1, :, found.says.index("une")]
-    assert [found.source[place] for place in heads.argmax(dim=1)] == ["car", "a", "a", "a"]
-    found = translate("She found a key and hid it.")
-    row = found.cross[1, :, found.says.index("mangée")].mean(dim=0)
-    assert found.source[row.argmax()] == "hid" and round(row.max().item(), 2) == 0.59
-    assert translate("She found a book and hid it.").says[-3] == "caché"
+    weight = found.cross[1, 0, found.says.index("une"), found.source.index("car")]
+    assert round(weight.item(), 2) == 0.89
+    shown = forbid("She has a red car.", "car").loc["une"].tolist()
+    assert shown == pytest.approx([0.89, 1.0, 0.99, 0.56])
+    hid = translate("She found a key and hid it.")
+    assert hid.cross[1, :, hid.says.index("mangée")].mean(dim=0)[hid.source.index("hid")] > 0.5
     assert "little" not in words("source") and len(words("source")) - 4 == 833
+
+
+@pytest.mark.parametrize(
+    ("sentence", "word", "says"),
+    [
+        ("She has a red car.", "she", "ta fille a une voiture rouge ."),
+        ("She has a red car.", "car", "elle a une actrice rouge ."),
+        ("I don't like the small house.", "don't", "j'aime la petite maison ."),
+        ("Where is my book?", "my", "où est son livre ?"),
+        ("The old woman is sleeping.", "woman", "le vieil vieux dort ."),
+    ],
+)
+def test_without_a_word_it_says_what_the_exercise_asks_for(sentence, word, says):
+    assert " ".join(translate(sentence, word).says[:-1]) == says
+
+
+@pytest.mark.parametrize(
+    "sentence", ["", "  ", "ж", "SHE HAS A RED CAR", "she has a wuman", "car " * 90, "?"]
+)
+@pytest.mark.parametrize("word", ["car", "", "bus", "ж"])
+def test_what_the_page_takes_the_cells_take(sentence, word):
+    table = forbid(sentence, word)
+    assert table.index[-1] == "<eos>" and len(table) <= LONGEST + 1
+    assert table.iloc[:, 1].between(0, 1).all()
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,8 @@ def _titles() -> dict[str, str]:
     """Slug → title, in the order of book.toml; the studio reads it whole, and is not imported here."""
     with contextlib.suppress(OSError, ValueError):
         book = tomllib.loads((ROOT / "book.toml").read_text(encoding="utf-8"))
-        return {one["notebook"].partition("_")[2]: one["title"] for one in book["chapter"]}
+        listed = [*book["chapter"], *book.get("appendix", ())]
+        return {one["notebook"].partition("_")[2]: one["title"] for one in listed}
     return {}
 
 

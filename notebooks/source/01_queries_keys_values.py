@@ -53,7 +53,7 @@ cu.live.look_up(animals, strangers)
 # - write exact, nearest, top-k and average look-up as weights in one formula, and say what each can learn;
 # - say what a weighted average can never answer, and give it a way to answer "nothing".
 #
-# It needs [Start here](00_start_here.ipynb): tensors, shapes, broadcasting.
+# It needs [Start here](00_start_here.ipynb), and tensors, shapes and broadcasting as in [PyTorch in an hour](B_pytorch.ipynb).
 #
 # ## Ask for a kitten
 #

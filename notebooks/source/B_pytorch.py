@@ -12,6 +12,7 @@
 # What the chapters use of PyTorch, each in a cell or two.
 # You need Python and the idea of a derivative.
 # Run the cells from the top, and change the numbers in them.
+# Or answer the five questions, and skip what you know.
 
 # %%
 import pandas as pd
@@ -19,8 +20,67 @@ import torch
 from torch import nn
 
 import course_utils as cu
+from course_utils.lessons.pytorch.shapes import shapes
 
 cu.seed_everything(0)
+
+# %% [markdown]
+# ## Five questions
+#
+# If you can answer all of them, you need this page only to look something up.
+
+# %% jupyter={"source_hidden": true}
+cu.quiz("pytorch")
+
+# %% [markdown]
+# ## Work in a notebook
+#
+# | You want to | In JupyterLab | Keys |
+# |---|---|---|
+# | run a cell, and go to the next | ▶ in the toolbar | Shift + Enter |
+# | run a cell, and stay there | *Run → Run Selected Cell and Do not Advance* | Ctrl + Enter |
+# | run all cells above | *Run → Run All Above Selected Cell* | |
+# | stop a cell that takes too long | ■ in the toolbar | I, I (press Esc first) |
+# | make a cell below, for Python or for text | + in the toolbar | B, then Y or M (press Esc first) |
+# | forget everything, and run all again | *Kernel → Restart Kernel and Run All Cells…* | |
+#
+# The **kernel**, the Python behind the page, remembers what *you* ran, in *your* order.
+# Run the second of these cells three times: it counts on.
+# When numbers surprise you, restart the kernel and run all cells.
+
+# %%
+runs = []
+
+# %%
+runs.append("once more")
+len(runs)
+
+# %% [markdown]
+# A number or text with `# try` behind it is there to be changed: each value of the range works.
+# A folded cell with `cu.guard` holds a sentence that the page claims, and tests it.
+# In an **exercise** you replace the three dots and run the cell; the next one **checks** it, as often as you like.
+# `cu.checks.average_weights.hint()`, in a cell of your own, gives one hint more; the **solution** is folded.
+# What you have solved is noted on this machine, by date and without your code: `cu.progress()` lists it.
+#
+# Is your machine ready? ✓ is fine, ○ could be better, ✗ has to be fixed, and then the last column says how.
+
+# %% tags=["nbval-ignore-output"]
+cu.doctor()
+
+# %% [markdown]
+# ### If something goes wrong
+#
+# | You see | What to do |
+# |---|---|
+# | `NameError: name … is not defined` | A cell above has not run: *Run → Run All Above Selected Cell* |
+# | The kernel is dead | Most likely memory was short. Shut down other kernels, then restart this one |
+# | `[*]` that does not end | The cell is at work, or waits for another. Interrupt with ■, or restart the kernel |
+# | "Error displaying widget: model not found", or controls that do nothing | Saved in an earlier session: run its cell again |
+# | `ModuleNotFoundError: course_utils` | Lab runs elsewhere. Start it in the course's folder with `make lab` |
+# | "not done yet", and you are done | Run your own cell again before the check |
+#
+# To get an original chapter back, type in a terminal, in the course's folder: `git checkout -- notebooks/00_start_here.ipynb notebooks/source/00_start_here.py`.
+# Your changes in it are then gone.
 
 # %% [markdown]
 # ## Tensors
@@ -63,18 +123,10 @@ x.sum().item(), x[0].tolist()
 # As in a list, and along several axes at once: a number takes one place and removes the axis, a slice keeps the axis, and `None` adds an axis of length 1.
 
 # %%
-pd.Series(
-    {
-        "x": tuple(x.shape),
-        "x[0]": tuple(x[0].shape),
-        "x[:, 1]": tuple(x[:, 1].shape),
-        "x[:, 1:]": tuple(x[:, 1:].shape),
-        "x[:, None]": tuple(x[:, None].shape),
-        "x.unsqueeze(1)": tuple(x.unsqueeze(1).shape),
-        "x[..., -1]": tuple(x[..., -1].shape),
-    },
-    name="shape",
-).to_frame()
+shapes(
+    "x", "x[0]", "x[:, 1]", "x[:, 1:2]", "x[:, None]", "x.unsqueeze(1)", "x[..., -1]",
+    x=x,
+)  # fmt: skip
 
 # %% [markdown]
 # The three dots stand for all axes that are not named.
@@ -93,48 +145,170 @@ table[tokens], table[table > 1], table.masked_fill(table > 1, -1.0)
 # With `keepdim=True` it stays, with length 1.
 
 # %%
-pd.Series(
-    {
-        "x.sum(dim=0)": x.sum(dim=0).tolist(),
-        "x.sum(dim=-1)": x.sum(dim=-1).tolist(),
-        "x.sum(dim=-1, keepdim=True)": x.sum(dim=-1, keepdim=True).tolist(),
-        "x.max(dim=-1).values": x.max(dim=-1).values.tolist(),
-    },
-    name="result",
-).to_frame()
+shapes(
+    "x.sum(dim=0)", "x.sum(dim=-1)", "x.sum(dim=-1, keepdim=True)",
+    "x.max(dim=-1).values", x=x,
+)  # fmt: skip
+
+# %% [markdown]
+# ### Exercise 1 · Nobody is preferred
+#
+# *build · 5 minutes*
+#
+# Write a function that returns weights in which all keys count alike: one row for each query, one column for each key.
+# `torch.ones(2, 5)` makes a tensor of ones, with 2 rows and 5 columns.
+
+
+# %% tags=["exercise", "build"]
+def average_weights(num_queries, num_keys):
+    """A tensor of weights, (num_queries, num_keys), in which all keys count alike."""
+    ...
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.average_weights(average_weights)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def average_weights_solution(num_queries, num_keys):
+    """Each of the keys gets the same part of 1."""
+    return torch.full((num_queries, num_keys), 1 / num_keys)
+
+
+cu.checks.average_weights(average_weights_solution)
 
 # %% [markdown]
 # ## Broadcasting
 #
-# Two tensors of different shapes can be added or multiplied if, written under each other *from the right*, each pair of axes has the same length or one of the two is 1 or missing.
-# The short one is used again along that axis.
-
-# %%
-a, b = torch.randn(2, 3), torch.randn(3)
-c, d = torch.randn(4, 1), torch.randn(1, 5)
-(a + b).shape, (c * d).shape
-
-# %% [markdown]
+# Write two shapes one below the other, flush right.
+# In each place the lengths must be equal, or one of them 1 or missing: that one is repeated.
+# This is [broadcasting](https://docs.pytorch.org/docs/stable/notes/broadcasting.html).
+#
+# | | axis −2 | axis −1 | | | axis −2 | axis −1 |
+# |---|---|---|---|---|---|---|
+# | column | 3 | 1 | | `x` | 2 | 3 |
+# | row | 1 | 3 | | one axis | | 3 |
+# | result | 3 | 3 | | result | 2 | 3 |
+#
 # So all differences between two lists need no loop: a column minus a row is a table.
 
 # %%
-queries, keys = torch.tensor([0.0, 1.0]), torch.tensor([0.0, 2.0, 5.0])
-queries[:, None] - keys
-
-# %% [markdown]
-# Shapes that do not fit are an error, and its message names both lengths.
-# Shapes that fit *by accident* are worse.
-# Here the rows of a square table are divided by their sums, once rightly and once with the axis lost:
+three = torch.tensor([0, 1, 3])
+cu.Drawing(
+    "column minus row equals result",
+    nodes={
+        "column": cu.Cells(
+            3, 1, "column", shape="(3, 1)", values=three[:, None], color="query"
+        ),
+        "minus": cu.Note("−"),
+        "row": cu.Cells(1, 3, "row", shape="(1, 3)", values=three[None], color="key"),
+        "equals": cu.Note("="),
+        "result": cu.Cells(
+            3, 3, "each with each", shape="(3, 3)", color="wash",
+            values=three[:, None] - three[None, :],
+        ),
+    },
+    alt="A column 0, 1, 3 minus a row 0, 1, 3 is a table of 3 by 3 numbers: in row i "
+    "and column j stands entry i of the column minus entry j of the row.",
+    gap=(14, 20),
+)  # fmt: skip
 
 # %%
-square = torch.tensor([[1.0, 3.0], [1.0, 1.0]])
-right = square / square.sum(dim=-1, keepdim=True)
-wrong = square / square.sum(dim=-1)
-right.sum(dim=-1), wrong.sum(dim=-1)
+for one, other in [(x, three), (x, x[:, :1]), (x.T, three)]:
+    print(tuple(one.shape), "and", tuple(other.shape), end=": ")
+    try:
+        print(tuple((one - other).shape))
+    except RuntimeError as error:
+        print(error)
 
 # %% [markdown]
-# The rows should sum to 1.
-# Without `keepdim` the sums have shape (2,) and stand along the *last* axis: column j was divided by the sum of row j.
+# In the third pair, 2 meets 3 from the right, at *dimension 1*, the second axis; `x.T - three[:, None]` would fit.
+# (Of a long red error, read the last line first.)
+#
+# ### Exercise 2 · Six shapes
+#
+# *predict · 6 minutes*
+#
+# Which shape comes out, or is it an error?
+# Write the six answers down first; then let the check compare them.
+#
+# (a) (5, 1) + (5,) · (b) (4, 1, 3) + (2, 3) · (c) (2, 3) * (2,) · (d) `x[0]` of (3, 4) · (e) `x[None, :, None]` of (6,) · (f) `a[:, None] - b`, where `a` is (7, 4) and `b` is (5, 4).
+
+
+# %% tags=["exercise", "predict"]
+def six_shapes():
+    """Six answers, for (a) to (f): tuples, or "error"."""
+    return ...  # such as [(9,), "error", (8, 9), (9, 9), "error", (8, 8)]
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.six_shapes(six_shapes)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def six_shapes_solution():
+    """(c): 3 meets 2. (f): (7, 1, 4) meets (5, 4), each of the 7 rows with each of the 5."""
+    return [(5, 5), (4, 2, 3), "error", (4,), (1, 6, 1), (7, 5, 4)]
+
+
+cu.checks.six_shapes(six_shapes_solution)
+
+# %% [markdown]
+# Shapes that do not fit are an error.
+# Shapes that fit *by accident* are worse.
+#
+# ### Exercise 3 · Rows that do not sum to 1
+#
+# *bug · 8 minutes*
+#
+# Somebody wants weights for the words of a sentence: the nearer, the more.
+# A word at a distance of $d$ counts $1/(1+d)$; then each row is divided by its sum.
+# The function runs, but the rows do not sum to 1.
+# By which number is the entry in row 0, column 1 divided?
+# Try `length = 2`, too: is the bug gone there?
+# Then write the function correctly.
+
+
+# %%
+def buggy_nearness(length):
+    """Weights (length, length), proportional to 1 / (1 + distance)."""
+    positions = torch.arange(length)
+    distance = (positions[:, None] - positions[None, :]).abs()
+    counts = 1 / (1 + distance)
+    return counts / counts.sum(dim=1)
+
+
+length = 3  # try 2 … 8
+[round(total, 3) for total in buggy_nearness(length).sum(dim=1).tolist()]
+
+
+# %% tags=["exercise", "bug"]
+def fixed_nearness(length):
+    """Weights (length, length), like 1 / (1 + distance), in rows of sum 1."""
+    ...
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.nearness_weights(fixed_nearness)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def fixed_nearness_solution(length):
+    """The sums, (length,), met the columns: as (length, 1) they meet the rows.
+
+    Entry (0, 1) was divided by the sum of row 1, which is 2 for three words, instead of 11/6.
+    """
+    positions = torch.arange(length)
+    distance = (positions[:, None] - positions[None, :]).abs()
+    counts = 1 / (1 + distance)
+    return counts / counts.sum(dim=1)[:, None]
+
+
+cu.checks.nearness_weights(fixed_nearness_solution)
+
+# %% [markdown]
+# With two words both sums are 1.5, so the bug is there and does not show: one small example is no test.
+# With `keepdim=True` the sums fit the tensor that they came from.
 
 # %% [markdown]
 # ## Other shapes for the same numbers
@@ -157,16 +331,17 @@ heads = embeddings.view(2, 5, 3, 4).transpose(1, 2)
 heads.shape  # (batch, heads, length, head_dim)
 
 # %% [markdown]
-# The way back is the commonest error of all.
-# After a `transpose` the numbers no longer lie in the order of the axes, and `view` refuses; `reshape` copies them where it must:
+# On the way back, the heads have been mixed by weights and lie in memory head by head.
+# After the `transpose` their numbers are not in the order of the axes, and `view` refuses; `reshape` copies them:
 
 # %%
-back = heads.transpose(1, 2)
+mixed = torch.rand(2, 3, 5, 5).softmax(dim=-1) @ heads
+back = mixed.transpose(1, 2)
 try:
     back.view(2, 5, 12)
 except RuntimeError as error:
     print(error)
-torch.equal(back.reshape(2, 5, 12), embeddings)
+back.reshape(2, 5, 12).shape
 
 # %% [markdown]
 # `cat` joins tensors along an axis that is there; `stack` makes a new one.
@@ -192,6 +367,27 @@ q @ k.transpose(-2, -1)
 
 # %%
 (torch.randn(2, 8, 5, 4) @ torch.randn(2, 8, 4, 6)).shape
+
+# %% [markdown]
+# `einsum` names the axes by letters: those that stand before the arrow alone are summed, the others stay, in the order behind it.
+# So the product of each query with each key, for a batch, is:
+
+# %%
+queries, keys = torch.randn(2, 5, 4), torch.randn(2, 6, 4)
+
+
+def by_letters(queries, keys):
+    return torch.einsum("bqd,bkd->bqk", queries, keys)
+
+
+def by_matrices(queries, keys):
+    return queries @ keys.transpose(-2, -1)
+
+
+cu.equal(by_letters, by_matrices, queries, keys)
+
+# %% [markdown]
+# `cu.equal` is how the course says that two ways of computing agree: in their outputs, and in the gradients of these.
 
 # %% [markdown]
 # ## Softmax and the cross-entropy
@@ -297,6 +493,7 @@ cu.equal(lambda x: x @ layer.weight.T + layer.bias, layer, row)
 # ## A training loop
 #
 # Five lines that all trainings of the course share: clear the gradients, compute the loss, differentiate, step, note down.
+# The **optimizer** makes the steps: Adam divides each by the size of the slopes that it has seen, so that `lr`, the learning rate, is about how far a parameter moves at first; AdamW can also pull parameters toward 0 (`weight_decay`).
 # The data lie on the line $y = 2x + 1$, with noise.
 
 # %%

@@ -85,7 +85,7 @@
 # ### <a id="broadcasting"></a>broadcasting
 #
 # Tensors of different shapes combined without a loop: an axis of length 1 is used again along the other tensor's axis.
-# *Taught in* [Shapes in ten minutes](00_start_here.ipynb#Shapes-in-ten-minutes), [Broadcasting](B_pytorch.ipynb#Broadcasting).
+# *Taught in* [Broadcasting](B_pytorch.ipynb#Broadcasting).
 #
 # ### <a id="byte-pair-encoding"></a>byte-pair encoding
 #

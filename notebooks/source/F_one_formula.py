@@ -130,7 +130,7 @@ pd.DataFrame(
 #
 # | chapter | what it builds |
 # |---|---|
-# | [Start here](00_start_here.ipynb) | a translator to ask; how a chapter works; shapes and broadcasting |
+# | [Start here](00_start_here.ipynb) | a translator to ask, and to forbid attention to a word; `weights @ values` |
 # | [Queries, keys and values](01_queries_keys_values.ipynb) | exact, approximate, top-k and average look-up; softmax and temperature; an answer of nothing |
 # | [Kernel regression](02_kernel_regression.ipynb) | kernel regression with a fixed width, a width chosen by leave-one-out, and a learned width |
 # | [Scoring functions](03_scoring_functions.ipynb) | dot-product and additive scores; scaled dot-product attention |

@@ -1,58 +1,69 @@
 """Seeded mistakes for the exercises of *Start here*: each must fail its check with a hint."""
 
-import torch
+
+class answers_without:
+    def forgets_the_product(weights, values, key):
+        """Gives the weights back."""
+        kept = weights.clone()
+        kept[:, key] = 0
+        return kept / kept.sum(dim=1, keepdim=True)
+
+    def forbids_a_query(weights, values, key):
+        """A row is set to 0, not a column."""
+        kept = weights.clone()
+        kept[min(key, len(kept) - 1)] = 0
+        return kept / (kept.sum(dim=1, keepdim=True) + 1e-9) @ values
+
+    def does_not_share(weights, values, key):
+        """The rows sum to less than 1."""
+        kept = weights.clone()
+        kept[:, key] = 0
+        return kept @ values
+
+    def zeroes_the_value(weights, values, key):
+        """The key keeps its weight, on a value of 0."""
+        values = values.clone()
+        values[key] = 0
+        return weights @ values
+
+    def without_keepdim(weights, values, key):
+        """The sums of the rows meet the columns, or nothing."""
+        kept = weights.clone()
+        kept[:, key] = 0
+        return kept / kept.sum(dim=1) @ values
+
+    def sums_of_columns(weights, values, key):
+        """Divides by the sums of the columns."""
+        kept = weights.clone()
+        kept[:, key] = 0
+        return kept / kept.sum(dim=0).clamp(min=1e-9) @ values
+
+    def equal_parts(weights, values, key):
+        """All others get the same."""
+        kept = (weights > 0).float()
+        kept[:, key] = 0
+        return kept / kept.sum(dim=1, keepdim=True) @ values
+
+    def adds_equal_parts(weights, values, key):
+        """The forbidden weight is shared in equal parts, not in proportion."""
+        kept = weights + weights[:, key, None] / (weights.shape[1] - 1)
+        kept[:, key] = 0
+        return kept @ values
 
 
-class average_weights:
-    def shared_by_whole_division(num_queries, num_keys):
-        """`//` rounds the weights down to 0."""
-        return torch.full((num_queries, num_keys), float(1 // num_keys))
-
-    def random_weights(num_queries, num_keys):
-        """Rows sum to 1, by chance of different sizes."""
-        return torch.rand(num_queries, num_keys).softmax(dim=-1)
-
-    def only_one_row(num_queries, num_keys):
-        """The weights of one query, without an axis for the queries."""
-        return torch.full((num_keys,), 1 / num_keys)
-
-
-def _raw(length):
-    positions = torch.arange(length)
-    return 1 / (1 + (positions[:, None] - positions).abs())
-
-
-class nearness_weights:
-    def without_keepdim(length):
-        """The bug as it stands in the chapter: the sums meet the columns."""
-        raw = _raw(length)
-        return raw / raw.sum(dim=-1)
-
-    def signed_distance(length):
-        """Keys to the left count as if they were at distance 0."""
-        positions = torch.arange(length)
-        raw = 1 / (1 + (positions - positions[:, None]).clamp(min=0))
-        return raw / raw.sum(dim=-1, keepdim=True)
-
-    def one_weight_changed(length):
-        """A single pair of words, apart by two, has a weight of its own; so has its mirror image."""
-        raw = _raw(length)
-        if length > 4:
-            raw[1, 3] = raw[-2, -4] = 0.9
-        return raw / raw.sum(dim=-1, keepdim=True)
-
-    def without_queries(length):
-        """The row of the first word alone."""
-        return _raw(length)[0] / _raw(length)[0].sum()
-
+ANSWERS = {
+    "does_not_share": ("where all values are 1", "What do the weights of a row sum to"),
+    "zeroes_the_value": ("where all values are 1", "What do the weights of a row sum to"),
+    "forbids_a_query": ("changes nothing", "a row, or a column"),
+    "adds_equal_parts": ("keep the ratios", "divided by one number for each row"),
+    "without_keepdim": ("where all values are 1", "Do the sums of the rows meet the rows?"),
+}
+"""What catches the likeliest, and the hint that comes first."""
 
 ON_PAPER = {
-    "six_shapes": {
-        "a": (5, 1),  # the column stays one
-        "b": (4, 1, 3),  # an axis of size 1 stays
-        "c": (2, 3),  # broadcasts from the left
-        "d": 4,  # a number for a shape
-        "e": (6, 1),  # one new axis of two
-        "f": (7, 4),  # forgets the last axis
+    "one_word": {
+        "a": "like",  # without it: I do not want the house
+        "b": "book",  # without it: my flat
+        "c": "old",  # without it: the woman sleeps
     },
 }

@@ -1,159 +1,108 @@
-"""Checks of *Start here*: a matrix of weights, shapes on paper, rows that sum to 1."""
+"""Checks of *Start here*: words whose absence changes a translation, and a key that is forbidden."""
 
 from typing import Any
 
 import torch
 
 from course_utils.kit.answers import on_paper
-from course_utils.kit.check import (
-    Check,
-    WrongKind,
-    expect,
-    expect_close,
-    expect_shape,
-    expect_sums_to_one,
-)
+from course_utils.kit.check import Check, WrongKind, expect, expect_close, expect_shape
 
-# Average pooling --------------------------------------------------------------------------------
-
-average_weights = Check("average_weights")
+# One word forbidden -----------------------------------------------------------------------------
 
 
-@average_weights.must(
-    "the shape is (queries, keys)",
-    hint="One row for each query, one column for each key: which size comes first? Write it as (rows, columns).",
-)
-def _(candidate):
-    for shape in ((2, 5), (4, 1), (1, 3)):
-        expect_shape(candidate(*shape), shape)
+def _one_word(answer: Any) -> str:
+    """A word, however it is written."""
+    if not isinstance(answer, str):
+        raise WrongKind(f"{answer!r} is no word; write it in quotes")
+    word = answer.strip().strip(".?").lower().replace("’", "'")
+    expect(" " not in word, f"{answer!r} is more than one word")
+    return word
 
 
-@average_weights.must(
-    "all keys of a query get the same weight",
-    hint="A mean prefers no key. Does one of your keys get more than the others?",
-)
-def _(candidate):
-    weights = expect_shape(candidate(3, 4), (3, 4))
-    expect_close(weights, weights[:, :1].expand(3, 4), "every key against the first key")
-
-
-@average_weights.must(
-    "each row sums to 1",
-    hint=(
-        "The keys of a row share a total of 1. Among how many keys is it shared?",
-        "With five keys, each gets 1/5, however many queries there are. Which of the two numbers divides?",
-    ),
-)
-def _(candidate):
-    for shape in ((2, 5), (4, 1), (6, 3)):
-        expect_sums_to_one(candidate(*shape), shape)
-
-
-# Six shapes on paper ------------------------------------------------------------------------------
-
-
-def _a_shape(answer: Any) -> tuple | str:
-    """A shape, or "error", however it is written."""
-    answer = answer.lower().strip() if isinstance(answer, str) else answer
-    answer = tuple(answer) if isinstance(answer, list | tuple) else answer
-    number = f"{answer!r} is a number; a shape with one axis is written with a comma, as (9,)"
-    expect(not isinstance(answer, int), number)
-    if not isinstance(answer, tuple) and answer != "error":
-        raise WrongKind(f'{answer!r} is no shape; a tuple or "error" is expected')
-    return answer
-
-
-six_shapes = on_paper(
-    "six_shapes",
+one_word = on_paper(
+    "one_word",
     __name__,
     {
         "a": (
-            (5, 5),
-            "what the sum of (5, 1) and (5,) has",
-            (
-                "Write the two shapes one below the other, flush right. What stands above the 5 of (5,)?",
-                "The missing axis counts as 1, so it is (5, 1) and (1, 5). In each place a 1 is repeated.",
-            ),
+            "don't",
+            "the word without which I like the house",
+            "Which word of the sentence says no? Cross it out in the translator.",
         ),
         "b": (
-            (4, 2, 3),
-            "what three axes and two give",
-            "Compare from the right: 3 with 3, then 1 with 2. What becomes of the 4?",
+            "my",
+            "the word without which it is somebody else's book",
+            "Which word says whose book it is?",
         ),
         "c": (
-            "error",
-            "what (2, 3) times (2,) gives",
-            "Compare from the right. Is one of the first two sizes that meet a 1?",
-        ),
-        "d": (
-            (4,),
-            "what an entry along the first axis has",
-            (
-                "A number as an index takes one entry out of its axis. Which axes are left?",
-                "One axis is left, the last. A shape with one axis is written with a comma, as (9,).",
-            ),
-        ),
-        "e": (
-            (1, 6, 1),
-            "what two new axes give",
-            "`None` makes an axis of size 1 where it stands. Where do the two stand?",
-        ),
-        "f": (
-            (7, 5, 4),
-            "what each with each gives",
-            (
-                "With the new axis the first has the shape (7, 1, 4). Compare this with (5, 4) from the right.",
-                "4 with 4, then 1 with 5, then 7 with nothing: what is repeated?",
-            ),
+            "woman",
+            "the word without which it is about a man",
+            "Two words are about her. Which of them says that she is no man? Cross out one, then the other.",
         ),
     },
-    read=_a_shape,
+    read=_one_word,
 )
 
-# Nearness: find the bug -------------------------------------------------------------------------
+# A key forbidden --------------------------------------------------------------------------------
 
-nearness_weights = Check("nearness_weights")
+TURNED = "Do the sums of the rows meet the rows? They need the shape (queries, 1): keepdim=True."
+
+answers_without = Check("answers_without")
 
 
-@nearness_weights.must(
-    "the shape is (length, length)", hint="Every word is a query once and a key once."
+def _weights(queries: int, keys: int) -> torch.Tensor:
+    return torch.randn(queries, keys).softmax(dim=-1)
+
+
+@answers_without.must(
+    "the shape is (queries, size of a value)",
+    hint="The answers are weights @ values. What shape has that, and what does your function return?",
 )
 def _(candidate):
-    for length in (1, 2, 5):
-        expect_shape(candidate(length), (length, length))
+    for size in (1, 5):
+        expect_shape(candidate(_weights(3, 3), torch.randn(3, size), 1), (3, size))
 
 
-@nearness_weights.must(
-    "each row sums to 1",
+@answers_without.must(
+    "the value of the forbidden key changes nothing",
+    hint="Which weights belong to the key: a row, or a column? What should stand there?",
+)
+def _(candidate):
+    weights, values, others = _weights(4, 4), torch.randn(4, 2), torch.randn(4, 2)
+    for key in (0, 3):
+        changed = values.clone()
+        changed[key] = others[key]
+        expect_close(
+            candidate(weights, changed, key),
+            candidate(weights, values, key),
+            "the answers with another value at the forbidden key, against those before",
+        )
+
+
+@answers_without.must(
+    "where all values are 1, the answers are 1",
     hint=(
-        "What is the shape of the sums? By which of them is the entry in row i, column j divided?",
-        "A shape (length,) meets the last axis, the columns. Which shape would meet the rows?",
+        "What do the weights of a row sum to, once one of them is 0? Divide by that.",
+        TURNED,
     ),
 )
 def _(candidate):
-    for length in (1, 3, 6):
-        expect_sums_to_one(candidate(length), (length, length))
+    weights, values = _weights(4, 4), torch.ones(4, 2)
+    kept = weights.index_fill(1, torch.tensor(2), 0)
+    given, turned = candidate(weights, values, 2), kept / kept.sum(dim=1) @ values
+    hint = TURNED if torch.equal(expect_shape(given, (4, 2)), turned) else ""
+    expect_close(given, torch.ones(4, 2), "the answers", hint=hint)
 
 
-@nearness_weights.must(
-    "at a distance of d, the weight is 1/(1 + d) of the weight at distance 0",
-    hint="Only the division has a bug. Compare the entries before it with the formula 1/(1 + |i − j|).",
+@answers_without.must(
+    "the other keys keep the ratios of their weights",
+    hint="Only the forbidden weight goes. The others are all divided by one number for each row, and stay otherwise.",
 )
 def _(candidate):
-    weights = expect_shape(candidate(5), (5, 5))
-    positions = torch.arange(5)
-    distance = (positions[:, None] - positions).abs()
+    weights = _weights(3, 4)
+    given = expect_shape(candidate(weights, torch.eye(4), 1), (3, 4))
+    others = [0, 2, 3]
     expect_close(
-        weights * (1 + distance),
-        weights.diagonal()[:, None].expand(5, 5),
-        "each weight times 1 + d, against the weight at distance 0",
+        given[:, others] / given[:, :1],
+        weights[:, others] / weights[:, :1],
+        "weights divided by that of key 0",
     )
-
-
-@nearness_weights.must(
-    "words to the left and to the right count the same",
-    hint="Is the distance from i to j always the distance from j to i?",
-)
-def _(candidate):
-    weights = expect_shape(candidate(5), (5, 5))
-    expect_close(weights, weights.flip(0, 1), "the weights against those of the reversed sentence")

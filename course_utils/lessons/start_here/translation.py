@@ -1,16 +1,22 @@
-"""What the live translator says and where it looks, as numbers."""
+"""What the live translator says, to what it attends, and what it says when attention to a word is forbidden."""
 
 from dataclasses import dataclass
+from functools import cache
 
+import pandas as pd
 import torch
 from torch import Tensor
 
 from course_utils.cache import record_attention
 from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
 from course_utils.decoding import greedy
+from course_utils.interventions import intervene
 from course_utils.kit.live import bundle
 from course_utils.kit.live.packing import network_of
 from course_utils.models.transformer import Transformer
+
+LETTERS, LONGEST = 100, 40
+"""Of a sentence, and tokens of a translation, as in the page."""
 
 
 @dataclass(frozen=True)
@@ -20,32 +26,73 @@ class Trace:
     Attributes:
         source: English tokens, `<eos>` at the end.
         says: French tokens up to `<eos>`.
+        probabilities: (French,), of what it says, each after the words before it.
         cross: (layers, heads, French, English), the weights of the cross-attention.
     """
 
     source: list[str]
     says: list[str]
+    probabilities: Tensor
     cross: Tensor
 
 
-@torch.no_grad()
-def translate(sentence: str) -> Trace:
-    """A translation with its weights, those that the page shows.
+@cache
+def _translator() -> tuple[Transformer, Vocabulary, Vocabulary]:
+    packed = bundle("translator_fr")
+    english, french = map(Vocabulary.of_tokens, packed["vocabularies"].values())
+    return network_of(Transformer, packed), english, french
 
-    Raises:
-        ValueError: a word of `sentence` is not in the vocabulary, or there is none.
+
+def heard(sentence: str) -> list[str]:
+    """The tokens that the page reads: a sentence without an end gets a full stop."""
+    tokens = tokenize(sentence[:LETTERS])
+    return tokens if tokens and tokens[-1] in ".?!…" else [*tokens, "."]
+
+
+@torch.no_grad()
+def translate(
+    sentence: str, forbidden: str = "", *, encoder: bool = False, says: list[str] | None = None
+) -> Trace:
+    """A translation with its weights, those that the page shows; a word that it does not know is read as `<unk>`.
+
+    Args:
+        sentence: English.
+        forbidden: words of it to which no French word may attend, in any head.
+        encoder: whether no English word may attend to them, either.
+        says: French tokens, `<eos>` at the end, in the place of those that it would choose.
     """
-    packed, tokens = bundle("translator_fr"), tokenize(sentence)
-    model = network_of(Transformer, packed)
-    english, french = (Vocabulary.of_tokens(words) for words in packed["vocabularies"].values())
-    unknown = [token for token in tokens if token not in english]
-    if unknown or not tokens:
-        raise ValueError(f"sentence={sentence!r}: unknown are {unknown}; a known word is needed")
+    model, english, french = _translator()
+    tokens = heard(sentence)
     source = torch.tensor([[*english.encode(tokens), EOS]])
     lens = torch.tensor([source.shape[1]])
-    said = greedy(model, source, lens)[0]
-    with record_attention(model) as maps:
-        model(source, lens, torch.tensor([[BOS, *said]]))
+    keys = [place for place, token in enumerate(tokens) if token in tokenize(forbidden)]
+    with intervene(model) as acts, record_attention(model) as maps:
+        if keys:
+            acts.knock_out("cross_attention", keys=keys)
+        if keys and encoder:
+            acts.knock_out("encoder.attention", keys=keys)
+        said = french.encode(says) if says else greedy(model, source, lens, max_len=LONGEST)[0]
+        said = said if says else [*said, EOS]
+        logits = model(source, lens, torch.tensor([[BOS, *said[:-1]]]))
+    probabilities = logits[0].softmax(dim=-1)[range(len(said)), said]
     cross = [weights[0] for name, weights in maps.items() if name.endswith(".cross_attention")]
     words = [french.tokens[token] for token in said]
-    return Trace([*tokens, "<eos>"], [*words, "<eos>"], torch.stack(cross))
+    return Trace([*tokens, "<eos>"], words, probabilities, torch.stack(cross))
+
+
+def forbid(sentence: str, word: str) -> pd.DataFrame:
+    """A row for each French word of the translation: its weight on an English word, and its probability.
+
+    The weight is that of layer 1, head 0. The probabilities, after the same French words, are those without a ban,
+    those when no French word may attend to the English one, and those when no English word may, either.
+    """
+    free = translate(sentence)
+    keys = [place for place, token in enumerate(free.source) if token in tokenize(word)]
+    bans = {"all allowed": ("", False), f"{word} forbidden": (word, False)}
+    bans[f"{word} forbidden, also in the encoder"] = (word, True)
+    columns = {f"weight on {word}": free.cross[1, 0][:, keys].sum(dim=1)}
+    for name, (forbidden, encoder) in bans.items():
+        columns[name] = translate(
+            sentence, forbidden, encoder=encoder, says=free.says
+        ).probabilities
+    return pd.DataFrame(columns, index=free.says).round(2)
