@@ -33,7 +33,7 @@
 #
 # ### <a id="alignment-error-rate"></a>alignment error rate
 #
-# 1 − 2 |found ∩ gold| / (|found| + |gold|), over the links of all sentences, where all gold links are sure ones.
+# 1 − 2 |found ∩ right| / (|found| + |right|), over the links of all sentences; the right ones are made by hand, and all are sure.
 # (The definition of Och and Ney also has possible ones.)
 # *Taught in* [Alignment error rate](06_bahdanau_attention.ipynb#Alignment-error-rate).
 #

@@ -38,10 +38,10 @@
 #   Does the fit at new points get better, or the fit at the old ones only?
 #   One learned width for all keys is the baseline.
 # - Take the alignments of [Bahdanau attention](06_bahdanau_attention.ipynb) and shuffle the source words.
-#   How much of the agreement with the gold links was word order?
+#   How much of the agreement with the links made by hand was word order?
 #   The diagonal, on shuffled words as well, is the baseline.
 # - Train the same model with sinusoidal, learned, rotary and no [positions](09_positions.ipynb), and test it on sentences longer than all it has seen.
-#   Which loss has a model that is told nothing about the order?
+#   Which loss has a model that cannot see the order?
 # - Remove heads of a trained [Transformer](10_transformer.ipynb) one by one, in order of some measure.
 #   Which measure finds the ones that matter?
 #   Random order is the baseline.

@@ -30,7 +30,7 @@ cu.seed_everything(0)
 #
 # | | |
 # |---|---|
-# | **Made for** | training small translators and language models in seconds, with gold alignments to hold attention against |
+# | **Made for** | training small translators and language models in seconds, with alignments made by hand to compare attention with |
 # | **Two parts** | everyday sentences, written by hand with all translations that came to mind; and sentences *generated* from a grammar with a dictionary, each with its links from word to word |
 # | **Languages** | English to French and to Spanish, the same English on both sides |
 # | **Personal data** | none: names are common first names, put in by the grammar |
