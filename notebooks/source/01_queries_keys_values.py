@@ -22,6 +22,7 @@ import math
 import pandas as pd
 import torch
 import torch.nn.functional as F
+from torch.autograd import grad
 
 import course_utils as cu
 
@@ -57,7 +58,6 @@ cu.live.look_up(animals, strangers)
 #
 # ## Ask for a kitten
 #
-# Each animal has two numbers by which it can be found, its size and how much it is at home with people, and one that we want to know: its years, in round figures.
 # A Python dictionary answers *cat* with 15 and *kitten* with an error.
 # But the kitten's two numbers are near those of the cat, and not far from those of the dog.
 # Three words for what we have:
@@ -67,8 +67,8 @@ cu.live.look_up(animals, strangers)
 # - a **query** is what we ask with.
 #   It has the form of a key, and need not be one of them.
 #
-# The look-up gives each entry a **weight**.
-# The weights are not negative and sum to 1, and they are larger for keys that are nearer to the query (in the picture, a disk that fills its ring is a weight of 1).
+# The look-up gives each entry a **weight**, shown as a disk.
+# The weights are not negative and sum to 1, and they are larger for keys that are nearer to the query.
 # The answer is the sum of *weight times value*: a weighted average.
 # Entries with large weights are those that the look-up *pays attention* to.
 # Hence the name **attention**, and [attention weights](C_glossary.ipynb#attention-weights).
@@ -218,8 +218,7 @@ for change, t in ("best stored twice", twice), ("table upside down", table.flip(
 by_change.round(2).astype(object).fillna("")
 
 # %% [markdown]
-# From top to bottom: as $T$ grows, the answer goes from the nearest value to the mean of all.
-# Then three changes at $T=0.1$.
+# As $T$ grows, the answer goes from the nearest value to the mean of all.
 # Five more on each $a/T$ changes nothing: every exponential gets the factor $e^5$, and so does their sum.
 # This is **shift invariance**.
 # If the cat is stored twice, the answer moves toward it; if the table is turned upside down, nothing changes.
@@ -274,7 +273,7 @@ cu.show_heatmaps(
 # %% [markdown]
 # On the left the animals make an **identity matrix**, as a dictionary would: each finds exactly itself.
 # In the middle cat and dog share their weight; on the right hardly a difference is left.
-# Each query hands out one unit of weight, so that each row sums to 1; a column sums to whatever its key gets from all queries.
+# Each row sums to 1; a column sums to whatever its key gets from all queries.
 #
 # ### Exercise 2 · A softmax for large scores
 #
@@ -355,9 +354,8 @@ def sparsemax(scores):
 def slopes(weigh, query):
     """The answer, and its slopes for the query and for the values."""
     query, stored = query.clone().requires_grad_(), values.clone().requires_grad_()
-    answer = weigh(closeness(query, keys)) @ stored
-    both = torch.autograd.grad(answer.sum(), (query, stored), materialize_grads=True)
-    return answer.item(), *both
+    answer = (weigh(closeness(query, keys)) @ stored).sum()
+    return answer.item(), *grad(answer, (query, stored), materialize_grads=True)
 
 
 k = 2  # try 1 … 5
@@ -390,8 +388,8 @@ rate = 0.0003  # try 0.0001 … 0.0005
 paths = {name: [kitten] for name in look_ups}
 for name, path in paths.items():
     for _ in range(300):
-        answer, slope, _ = slopes(look_ups[name], path[-1])
-        path.append(path[-1] - rate * (answer - wanted) * slope)
+        years, slope, _ = slopes(look_ups[name], path[-1])
+        path.append(path[-1] - rate * (years - wanted) * slope)
 
 ends = {name: slopes(look_ups[name], path[-1])[0] for name, path in paths.items()}
 pd.DataFrame({"at first": found["answer"], "after 300 steps": ends}).round(1).T
@@ -446,7 +444,6 @@ cu.quiz("queries_keys_values", "which_slope")
 # Each word asks all the *others*.
 
 # %%
-T_words = 0.1  # try 0.01 … 1.0
 kinds = {  # the translator knows 12,000 words: add some
     "person": "mother father wife woman girl boy brother sister daughter son",
     "number": "two three five six ten",
@@ -457,11 +454,13 @@ rows = {token: i for i, token in enumerate(stored.vocabularies["tokens"])}
 words = [word for each in kinds.values() for word in each.split()]
 vectors = stored.state["source_embedding.weight"][[rows[f"{word}␣"] for word in words]]
 kind = torch.tensor([i for i, each in enumerate(kinds.values()) for _ in each.split()])
-scores = closeness(vectors, vectors).fill_diagonal_(-math.inf)  # not itself
-told = (scores / T_words).softmax(dim=-1) @ F.one_hot(kind).float()  # (words, 3)
+alike = closeness(vectors, vectors).fill_diagonal_(-math.inf)  # not itself
+told = (alike / T).softmax(dim=-1) @ F.one_hot(kind).float()  # (words, 3)
 right_ones = (told.argmax(dim=-1) == kind).sum().item()
 print(f"{right_ones} of {len(words)} words are told right; most words are: {kind.bincount().max()}")
-pd.DataFrame(told.tolist(), index=words, columns=list(kinds)).loc[["wife", "ten", "walk"]].round(2)
+sure_of = told.gather(1, kind[:, None])[:, 0].argsort()  # of their own kind: the least first
+by_word = pd.DataFrame(told.tolist(), index=words, columns=list(kinds))
+by_word.iloc[[*sure_of[:3], sure_of[-1]]].round(2)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 flat = vectors - vectors.mean(dim=0)
@@ -473,11 +472,11 @@ fig, (left, right) = cu.subplots(
     "with a corner for each kind; the answers lie in it, nearly all near the corner of their kind.",
 )  # fmt: skip
 colors = [cu.COLORS[name] for name in ("key", "query", "value")]
-for word, place, answer, i in zip(words, flat.tolist(), told @ corners, kind.tolist(), strict=True):
+for word, place, spot, i in zip(words, flat.tolist(), told @ corners, kind.tolist(), strict=True):
     left.text(*place, word, color=colors[i], ha="center", va="center", fontsize=9)
-    right.plot(*answer, "o", color=colors[i], alpha=0.6, markersize=7)
+    right.plot(*spot, "o", color=colors[i], alpha=0.6, markersize=7)
     if told[words.index(word), i] < 0.6:
-        right.annotate(word, answer.tolist(), (7, -3), textcoords="offset points", fontsize=9)
+        right.annotate(word, spot.tolist(), (7, -3), textcoords="offset points", fontsize=9)
 left.set(
     xlim=(flat[:, 0].min() - 0.3, flat[:, 0].max() + 0.3),
     ylim=(flat[:, 1].min() - 0.2, flat[:, 1].max() + 0.2),
@@ -491,9 +490,9 @@ right.axis("off")
 fig
 
 # %% [markdown]
-# The vectors of the translator know what kind of word a word is: nearly every answer is right.
+# The vectors know what kind of word a word is: nearly every answer is right.
 #
-# Look where the answers can lie.
+# Where can an answer lie?
 # Weights that are not negative and sum to 1 keep them in the triangle of the values, the *convex hull* ([convex weights](C_glossary.ipynb#convex-weights)); one weight of 1 gives a corner, equal weights the middle.
 # For single numbers the hull is an interval: no query of the world gets more than 65 years, or less than 2.
 # **Attention interpolates.
@@ -517,9 +516,9 @@ with cu.guard(
     assert torch.allclose(maps[0][: len(names)], torch.eye(len(names)), atol=0.01)
 with cu.guard("Hard look-ups have slopes for values, none for the query, and stay."):
     for name, weigh in look_ups.items():
-        _, for_query, for_values = slopes(weigh, kitten)
-        assert torch.allclose(for_values, weigh(raw), atol=1e-6)
-        assert name in (soft, sparse) or for_query.eq(0).all()
+        _, to_query, to_values = slopes(weigh, kitten)
+        assert torch.allclose(to_values, weigh(raw), atol=1e-6)
+        assert name in (soft, sparse) or to_query.eq(0).all()
         assert name in (soft, sparse) or torch.equal(paths[name][-1], kitten)
 with cu.guard("Sparsemax sums to 1, has exact zeros, and slopes among the rest."):
     drawn = torch.randn(6)
@@ -537,10 +536,10 @@ with cu.guard(
     assert look_ups[sparse](closeness(paths[sparse][-1], keys)).eq(0).any()
     stuck = kitten
     for _ in range(300):
-        answer, slope, _ = slopes(lambda scores: sparsemax(scores / 0.1), stuck)
-        stuck = stuck - rate * (answer - 20) * slope
-        assert answer < 15.001
-with cu.guard("Words tell what kind of word another is.", given=T_words == 0.1):
+        reached, push, _ = slopes(lambda scores: sparsemax(scores / 0.1), stuck)
+        stuck = stuck - rate * (reached - 20) * push
+        assert reached < 15.001
+with cu.guard("Words tell what kind of word another is.", given=T == 0.1):
     assert right_ones > 0.8 * len(words) > 1.5 * kind.bincount().max()
 with cu.guard("Convex weights stay within the values."):
     far = look_up(3 * torch.randn(10_000, 2), keys, values, T)  # queries near and far

@@ -54,7 +54,15 @@ predicted_weights = on_paper(
 
 # Safe softmax -----------------------------------------------------------------------------------
 
-SOFTMAXES = ("softmax", "log_softmax", "softmin", "special_softmax", "special_log_softmax")
+SOFTMAXES = (
+    "softmax",
+    "log_softmax",
+    "softmin",
+    "special_softmax",
+    "special_log_softmax",
+    "_softmax",
+    "softmax.int",
+)
 
 safe_softmax = Check("safe_softmax", forbids=SOFTMAXES)
 
