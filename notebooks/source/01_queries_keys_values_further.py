@@ -11,7 +11,7 @@
 #
 # A further page of [Queries, keys and values](01_queries_keys_values.ipynb); nothing later needs it.
 # **How far can the softmax be trusted?**
-# This page says where it overflows, what its derivative is and when that vanishes, what a crowd of keys does to a good one, how hard choices are trained, and who did what first.
+# This page says where it overflows, what its derivative is and when that vanishes, where weighted sums can lie, what a crowd of keys does, how hard choices are trained, what a look-up remembers that is repeated, and who did what first.
 
 # %%
 import math
@@ -26,10 +26,8 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Where it overflows, and where it underflows
 #
-# *Section 1 of 6*
-#
 # Numbers in a computer have a largest and a smallest size.
-# Most networks are trained with numbers of 16 bits at least in part: float16 has small range and fine steps, bfloat16 has large range and coarse steps.
+# Most networks are trained with numbers of 16 bits in part: float16 has small range and fine steps, bfloat16 has large range and coarse steps.
 # For each format: from which score on is $e^a$ infinite, and for which gap $\Delta$ below the largest score is the other exponential, $e^{-\Delta}$, exactly 0?
 
 
@@ -56,17 +54,17 @@ ends = pd.DataFrame(limits, index=["exp(a) infinite from", "exp(−gap) 0 from g
 ends.round(1)
 
 # %% [markdown]
-# In half precision (float16) a score of 11.1 is already too much for the formula as it reads.
+# PyTorch's automatic mixed precision and its fused attention compute the softmax in float32, whatever surrounds it: then the third row holds.
+# The first two hold where a whole model was converted.
+# In half precision (float16) a score of 11.1 is too much for the formula as it reads.
 # Subtracting the largest score of the row first repairs this in each format: no exponent is above 0.
 # The other end remains.
 # A key that is 17.3 below the best in half precision, or 104 in single precision, has a weight of exactly 0.
 # For the answer this is harmless.
-# Where $\log\alpha$ is needed, `log_softmax` computes it without the weight; and for learning it matters, as section 3 shows.
+# Where $\log\alpha$ is needed, `log_softmax` computes it without the weight; and for learning it matters, as is shown below.
 
 # %% [markdown]
 # ## Its derivative, in two lines
-#
-# *Section 2 of 6*
 #
 # How does weight $i$ change with score $j$ (at $T=1$)?
 # Take the logarithm, $\log\alpha_i = a_i - \log\sum_k e^{a_k}$, and differentiate both sides:
@@ -94,21 +92,14 @@ def automatic_jacobian(scores):
 
 
 cu.equal(softmax_jacobian, automatic_jacobian, torch.randn(5))
-three = torch.tensor([0.0, math.log(2), math.log(5)])
-jacobian = pd.DataFrame(softmax_jacobian(three).tolist())
-jacobian["row sum"] = jacobian.sum(axis=1)
-jacobian.round(3) + 0.0  # no −0.0
 
 # %% [markdown]
-# The example has the weights ⅛, ¼ and ⅝.
 # The matrix is symmetric, and each row sums to 0: a step of all scores by the same amount changes no weight.
 # So in one direction there never is a slope, and that is shift invariance again.
 # With a single key, $\alpha=1$ and $J=0$: its score is never trained.
 
 # %% [markdown]
 # ## When the gradient vanishes
-#
-# *Section 3 of 6*
 #
 # *Dive into Deep Learning* (section 11.1) says of the softmax that its gradient never vanishes.
 # On paper this is so: for finite scores and at least two keys, $J\ne0$.
@@ -127,15 +118,14 @@ def slopes_at(gaps, dtype):
     return torch.autograd.grad(second, scores)[0][:, 1].tolist()
 
 
+[slope > 0 for slope in slopes_at(gaps[[0, 100, 170, 180]], torch.float16)]
+
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 slopes = {
     "double precision": slopes_at(gaps, torch.float64),
     "half precision": slopes_at(gaps, torch.float16),
 }
-chosen = [0, 20, 50, 100, 173, 174, 200]
-table = pd.DataFrame(slopes, index=[f"gap {gap:.1f}" for gap in gaps.tolist()])
-table.iloc[chosen].map(lambda slope: f"{slope:.1e}" if slope else "exactly 0")
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
     width=7, height=3.1,
     alt="The largest slope of a softmax over the gap of two scores, on a logarithmic axis: a straight "
@@ -154,7 +144,7 @@ fig
 # %% [markdown]
 # On a logarithmic axis the slope falls in a straight line: $e^{-\Delta}$.
 # At a gap of 10 it is 5 in 100,000.
-# Half precision follows in steps, and is *exactly* 0 beyond a gap of about 17.3; in single precision the table of section 1 gives 104.
+# Half precision follows in steps, and is *exactly* 0 beyond a gap of about 17.3, single precision beyond 104.
 # A softmax that is so sure of itself is called **saturated**.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -168,8 +158,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Does it matter in training?
-#
-# *Section 4 of 6*
 #
 # Let attention choose between two keys with the values 0 and 1.
 # The right answer is 1, but the scores start with a gap $\Delta$ in favor of the *wrong* key.
@@ -220,7 +208,7 @@ unlearned.astype(object).fillna("")
 # The logarithm divides by the small weight $r$ and cancels it; but weights of attention are not trained by such a loss, they are judged through the values only.
 # The last column has a remedy: [Adam](B_pytorch.ipynb) divides each step by the size of the slopes that it has seen, so that a small slope is no small step.
 # Here it needs about 70 steps for a gap of 10.
-# It cannot help where the slope is exactly 0 (section 3), and here no other example drowns the small slope.
+# It cannot help where the slope is exactly 0, and here no other example drowns the small slope.
 # Both speak for scores that do not start out large: [Scoring functions](03_scoring_functions.ipynb) divides them by $\sqrt d$.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -233,9 +221,42 @@ with cu.guard(
     assert unlearned["−log of the weight"].max() < 20
 
 # %% [markdown]
-# ## One against many
+# ## Where weighted sums lie
 #
-# *Section 5 of 6*
+# Three values with two coordinates, and weights that may be anything from 0 up, that also sum to 1, or that come from one softmax as it cools:
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+corners = torch.tensor([[3.0, 1.0], [1.0, 2.0], [2.0, 3.0]])
+nonnegative = torch.empty(150, 3).exponential_() / 2
+trail = [(torch.tensor([1.0, 0.0, 0.7]) / t).softmax(dim=-1) for t in torch.logspace(-2, 2, 60)]
+spots = {
+    "nonnegative (many beyond)": nonnegative @ corners,
+    "convex weights": nonnegative / nonnegative.sum(-1, keepdim=True) @ corners,
+    "a softmax, cold to hot": torch.stack(trail) @ corners,
+}
+fig, axes = cu.subplots(
+    1, 3, width=9, height=3.1, sharex=True, sharey=True,
+    alt="Where weighted sums of three values fall. Nonnegative weights: in the wedge from the origin "
+    "through the outer values. Convex weights: in the triangle of the values. A softmax from cold to "
+    "hot: a curve in the triangle, from a corner to its center.",
+)  # fmt: skip
+for ax, (title, dots) in zip(axes, spots.items(), strict=True):
+    ax.fill([0, 30, 10], [0, 10, 20], color="0.93", zorder=0)
+    ax.scatter(*dots.T, s=5, color=cu.COLORS["key"], alpha=0.7, zorder=1)
+    ax.plot(*corners[[0, 1, 2, 0]].T, color="black", linewidth=1.2, linestyle="--", zorder=2)
+    ax.plot(*corners.T, "D", color=cu.COLORS["value"], markersize=7, zorder=3)
+    ax.plot(0, 0, "k+", markersize=9)
+    ax.set(xlim=(-0.4, 5), ylim=(-0.4, 5), xlabel="first coordinate", title=title, aspect="equal")
+axes[0].set_ylabel("second coordinate")
+fig
+
+# %% [markdown]
+# **Nonnegative** weights keep the sum in the gray wedge, the *convex cone* of the values: it may be long, but cannot point elsewhere.
+# If they also **sum to 1**, it stays in the dashed triangle, the convex hull.
+# **One-hot** weights give a corner, **uniform** ones the center; the temperature leads from one to the other.
+
+# %% [markdown]
+# ## One against many
 #
 # One key leads all the $m-1$ others, which are equal, by a gap $\Delta$.
 # Its weight is
@@ -252,25 +273,6 @@ crowd["weight with a lead of 4"] = [
     torch.tensor([4.0] + [0.0] * (m - 1)).softmax(0)[0].item() for m in crowd["keys m"]
 ]
 crowd.round(3)
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-sizes = torch.logspace(math.log10(2), 4, 80)
-fig, ax = cu.subplots(
-    width=7, height=3.1,
-    alt="Weight of the leading key over the number of keys, from 2 to 10,000. All curves fall; "
-    "after 10,000 keys 0.23, 0.005 and 0.001 are left. They cross one half at about 8, 56 and 3,000 keys.",
-)  # fmt: skip
-for lead, style in ((8, "-"), (4, "--"), (2, "-.")):
-    (line,) = ax.plot(
-        sizes, 1 / (1 + (sizes - 1) * math.exp(-lead)), style, label=f"lead of {lead}"
-    )
-    half_at = math.exp(lead) + 1
-    ax.plot(half_at, 0.5, "o", color=line.get_color())
-    ax.text(half_at * 1.15, 0.53, f"m = {half_at:,.0f}", fontsize=9)
-ax.axhline(0.5, color="0.6", linewidth=1)
-ax.set(xscale="log", xlabel="number of keys m", ylabel="weight of the leading key", ylim=(0, 1.02))
-ax.legend(loc="lower left")
-fig
 
 # %% [markdown]
 # A lead of 4 gives 0.98 of the weight between two keys, and 0.005 among 10,000.
@@ -290,8 +292,6 @@ with cu.guard("In a crowd the same lead is worth less, and ln(m − 1) is worth 
 
 # %% [markdown]
 # ## Hard choices, by trial and reward
-#
-# *Section 6 of 6*
 #
 # A hard look-up takes one value $v_i$, and has no slope.
 # It can be trained all the same, if it chooses by chance: draw $i$ with probability $\alpha_i$, see the loss $L_i$ of that choice, and take one small step of the scores *against*
@@ -336,6 +336,40 @@ with cu.guard("Draws have the right mean, and a spread larger than the gradient.
     assert (trials["spread of one draw"] > trials["gradient of the mean loss"].abs()).all()
 
 # %% [markdown]
+# ## A memory: the look-up, repeated
+#
+# Let the values be the keys, and ask again with each answer.
+# A cold look-up then falls into one of the stored patterns: it is an *associative memory* (Ramsauer et al., 2021, call it a modern Hopfield network).
+# Eight random patterns of 64 signs; the query is one of them, with 20 signs turned round.
+
+# %%
+patterns = torch.randn(8, 64).sign()
+turned = patterns[0] * torch.where(torch.randperm(64) < 20, -1, 1)
+states = {}
+for name, temperature in (("T = 2", 2.0), ("T = 16", 16.0), ("T = 64", 64.0)):
+    state, states[name] = turned, []
+    for _ in range(5):
+        states[name].append((patterns @ state / 64).tolist())
+        state = (patterns @ state / temperature).softmax(dim=-1) @ patterns
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+fig, axes = cu.subplots(
+    1, 3, width=8, height=2.3, sharey=True,
+    alt="Likeness of the query to each of eight patterns over five look-ups. At T = 2 and at T = 16 it becomes the "
+    "pattern it was made from; at T = 64 a mixture of all.",
+)  # fmt: skip
+for ax, (name, likeness) in zip(axes, states.items(), strict=True):
+    for i, one in reversed(list(enumerate(zip(*likeness, strict=True)))):
+        ax.plot(one, color=cu.COLORS["query"] if i == 0 else "0.7", linewidth=2.2 if i == 0 else 1)
+    ax.set(title=name, xlabel="look-ups", xticks=range(5), ylim=(-0.5, 1.1))
+axes[0].set_ylabel("likeness")
+fig
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("A cold look-up, repeated, finds the pattern; a hot one mixes."):
+    assert states["T = 2"][-1][0] > 0.99 > 0.7 > states["T = 64"][-1][0]
+
+# %% [markdown]
 # ### Exercise 1 · Soft top-k
 #
 # *build · 6 minutes*
@@ -352,7 +386,7 @@ def soft_top_k(scores, k):
     ...  # scores −1, 3, 0, 2 and k = 2 give 0, 0.73, 0, 0.27
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.soft_top_k(soft_top_k)
 
 
@@ -398,6 +432,9 @@ cu.checks.soft_top_k(soft_top_k_solution)
 # - Mnih, V., Heess, N., Graves, A. & Kavukcuoglu, K. (2014).
 #   [Recurrent models of visual attention](https://arxiv.org/abs/1406.6247).
 #   NeurIPS.
+# - Ramsauer, H. et al. (2021).
+#   [Hopfield networks is all you need](https://arxiv.org/abs/2008.02217).
+#   ICLR.
 # - Sukhbaatar, S., Szlam, A., Weston, J. & Fergus, R. (2015).
 #   [End-to-end memory networks](https://arxiv.org/abs/1503.08895).
 #   NeurIPS.
