@@ -626,7 +626,7 @@ over_seeds.rename(columns=names).round(4)
 # There the network is 2 % ahead of the best Gaussian on the slow waves with each seed, and 1 % behind on the fast ones with each seed.
 # So it has not found something better than 1964; it has found 1964, and a width that follows the curves.
 #
-# This is also [in-context learning](C_glossary.ipynb#in-context-learning) in its smallest form: the network never saw your forty points, and answers from them without a further step of training.
+# This is also [in-context learning](C_glossary.ipynb#in-context-learning) in a very small form: the network never saw your forty points, and answers from them without a further step of training.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(

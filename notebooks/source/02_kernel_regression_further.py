@@ -495,7 +495,7 @@ cubes.round(3)
 # This is the **curse of dimension**: in 16 dimensions the nearest of 500 keys is half as far away as an average one.
 # "Near" no longer means much, and the error, 0.25, is half of what the mean has.
 # It is a statement about *fixed* distances between raw coordinates.
-# The chapter's way out is to learn which directions matter.
+# The way out is to learn which directions matter, as in the next section.
 # In the last row's 16 dimensions, one factor for each coordinate, learned by leaving one out:
 
 # %%
