@@ -467,7 +467,7 @@ class Head(nn.Module):
 
 
 def random_curves(n, waves, numbers):
-    """n curves at forty places each: places, noisy values, and values without noise, (n, 40)."""
+    """n curves at 40 places each: places, noisy values, values without noise."""
     x = 5 * torch.rand(n, 40, generator=numbers)
     a, b = torch.randn(2, n, 1, generator=numbers)
     phase = 2 * math.pi * torch.rand(n, 1, generator=numbers)
@@ -476,7 +476,7 @@ def random_curves(n, waves, numbers):
 
 
 def missed(scores, values, wanted):
-    """Each value predicted from the 39 others: its squared distance from what is wanted, (n, 40)."""
+    """Each value predicted from the 39 others: squared distance from what is wanted."""
     itself = torch.eye(40, dtype=torch.bool)
     weights = scores.masked_fill(itself, -math.inf).softmax(dim=-1)
     return ((weights @ values[..., None])[..., 0] - wanted).square()
@@ -500,7 +500,10 @@ cu.predict(
 def judged_on(waves):
     """500 curves to choose by, 2,000 to report."""
     seeds = {1001: 500, 1002: 2000}
-    return [random_curves(n, waves, torch.Generator().manual_seed(s)) for s, n in seeds.items()]
+    return [
+        random_curves(n, waves, torch.Generator().manual_seed(s))
+        for s, n in seeds.items()
+    ]  # fmt: skip
 
 
 def trained_head(waves, rate, seed, steps=2000):
@@ -522,8 +525,9 @@ def trained_head(waves, rate, seed, steps=2000):
     return network, falls
 
 
+# %%
 def bump(network, query):
-    """The scores of a query for 501 keys from 0 to 5; mean and standard deviation of the weights."""
+    """501 keys and their scores for a query; mean and standard deviation of the weights."""
     keys = torch.linspace(0, 5, 501)
     with torch.no_grad():
         scores = network(torch.tensor([query]), keys)[0]
@@ -579,28 +583,33 @@ fig
 
 # %%
 def tuned(kernel, waves):
-    """The width with the smallest error on validation curves, and the misses on test curves."""
+    """The width that is best on validation curves, and the misses on test curves."""
 
     def misses(width, x, *rest):
         u = (x[:, :, None] - x[:, None, :]) / width
-        return missed(kernel_values(u, kernel=kernel).log(), *rest)  # the score of any kernel
+        # the score of any kernel is its logarithm
+        return missed(kernel_values(u, kernel=kernel).log(), *rest)
 
     validation, test = judged_on(waves)
-    of_width = {w / 100: misses(w / 100, *validation).nanmean() for w in range(16, 120, 4)}
+    of_width = {
+        w / 100: misses(w / 100, *validation).nanmean()
+        for w in range(16, 120, 4)
+    }  # fmt: skip
     width = min(of_width, key=of_width.get)
     return width, misses(width, *test)
 
 
 race = []
 for kernel in ("constant", "boxcar", "triangular", "epanechnikov", "gaussian"):
-    width, misses = tuned(kernel, waves)
-    race.append([kernel, "any" if kernel == "constant" else f"{width:g}", misses.nanmean().item()])
+    fixed, misses = tuned(kernel, waves)
+    shown = "any" if kernel == "constant" else f"{fixed:g}"
+    race.append([kernel, shown, misses.nanmean().item()])
 _, (x_test, *test) = judged_on(waves)
 with torch.no_grad():
     own_misses = missed(network(x_test, x_test), *test)
 race.append(["the network", "its own", own_misses.mean().item()])
-racers = pd.DataFrame(race, columns=["kernel", "best width", "squared error"]).set_index("kernel")
-racers.round(3)
+racers = pd.DataFrame(race, columns=["kernel", "best width", "squared error"])
+racers.set_index("kernel").round(3)
 
 # %% [markdown]
 # (Where a kernel reaches no key it has no answer, and these few places are not counted.)
@@ -633,9 +642,9 @@ with cu.guard(
     "The network's bump is nearly a Gaussian, and about as good as the best fixed one.",
     given=waves == 1.0,
 ):
-    keys, scores, mean, sd = bump(network, 2.5)
-    bell_found = (-(((keys - mean) / sd) ** 2) / 2).softmax(dim=0)
-    assert (scores.softmax(dim=0) - bell_found).abs().sum() / 2 < 0.1
+    dense, top, center, spread = bump(network, 2.5)
+    bell_found = (-(((dense - center) / spread) ** 2) / 2).softmax(dim=0)
+    assert (top.softmax(dim=0) - bell_found).abs().sum() / 2 < 0.1
     assert (trained["gain"].abs() < 0.04 * trained["its error"]).all()
     assert trained["width found"].div(trained["best fixed width"]).between(1, 1.3).all()
     assert (over_seeds["validation"].groupby("waves").idxmin().str[1] == 0.003).all()

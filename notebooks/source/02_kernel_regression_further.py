@@ -543,7 +543,8 @@ def learn_directions(form, degrees, draw):
     numbers = torch.Generator().manual_seed(draw)
     square, spots = (2 * torch.rand(2200, 2, generator=numbers)).split([200, 2000])
     angle = torch.tensor(math.radians(degrees))
-    wave = lambda points: torch.sin(3 * points @ torch.stack([angle.cos(), angle.sin()]))  # noqa: E731
+    along = torch.stack([angle.cos(), angle.sin()])
+    wave = lambda points: torch.sin(3 * points @ along)  # noqa: E731
     y = wave(square) + 0.2 * torch.randn(200, generator=numbers)
     parameter = (6 * torch.eye(2)).requires_grad_()
     optimizer = torch.optim.Adam([parameter], lr=0.7)
@@ -555,6 +556,7 @@ def learn_directions(form, degrees, draw):
     return square, W, F.mse_loss(cu.nadaraya_watson(spots @ W, square @ W, y), wave(spots)).item()
 
 
+# %%
 tilt = 45  # try 20 … 90
 cases = [(form, degrees, draw) for form in forms for degrees in (0, tilt) for draw in range(3)]
 directions = {case: learn_directions(*case) for case in cases}
