@@ -267,7 +267,7 @@ pd.DataFrame(cost, index=["parameters", "multiplications"]).T.map("{:,}".format)
 # %% [markdown]
 # The dot product has no parameters, but needs states and memory of one size.
 # *General* and *additive* project the memory once for a sentence, and this is most of the work in both.
-# Additive scores also take a tanh for each pair and hidden unit, which the table does not count; what they keep in memory is measured in [Scoring functions](03_scoring_functions.ipynb#Additive-scores).
+# Additive scores also take a tanh for each pair and hidden unit, which the table does not count; what they keep in memory is measured in [What a score costs](03_scoring_functions_further.ipynb#What-a-score-costs).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The parameters are those of the package's additive attention."):

@@ -463,7 +463,7 @@
 # ### <a id="saturation"></a>saturation
 #
 # Weights so close to one-hot that the gradient of the softmax vanishes.
-# *Taught in* [When the gradient vanishes](01_queries_keys_values_further.ipynb#When-the-gradient-vanishes), [Which gradient vanishes?](03_scoring_functions.ipynb#Which-gradient-vanishes?).
+# *Taught in* [When the gradient vanishes](01_queries_keys_values_further.ipynb#When-the-gradient-vanishes), [What large scores do](03_scoring_functions.ipynb#What-large-scores-do).
 #
 # ### <a id="scaled-dot-product-attention"></a>scaled dot-product attention
 #

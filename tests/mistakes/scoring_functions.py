@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from course_utils.attention import AdditiveAttention
 from course_utils.lessons.scoring_functions import scores
 
 
@@ -81,19 +82,16 @@ class my_additive_scores:
         """Wraps the solution that the chapter's own module holds."""
         return scores.additive_scores(queries, keys, w_q, w_k, w)
 
-
-ON_PAPER = {
-    "predicted_gaps": {
-        "a": 3,  # believes that the length of a query does not matter
-        "b": 0.75,  # halves both keys and takes a quarter
-        "c": 6,  # adds q · (5, −1) to one of the scores only
-        "d": 3,  # takes the query for a key
-        "e": 2.12,  # believes that 1/√d makes any number of features harmless: 3/√2
-    },
-}
+    def borrowed_layer(queries, keys, w_q, w_k, w):
+        """Lets the course's layer compute the scores, with these weights."""
+        layer = AdditiveAttention(queries.shape[-1], keys.shape[-1], len(w))
+        for part, weight in ((layer.query_proj, w_q), (layer.key_proj, w_k), (layer.score_proj, w)):
+            part.weight = torch.nn.Parameter(weight.T.reshape(part.weight.shape))
+        return layer.scores(queries, keys)
 
 
 ANSWERS = {
+    "borrowed_layer": ("it calls AdditiveAttention.scores", "step by step"),
     "borrowed_scores": ("it calls additive_scores", "step by step"),
     "borrowed_weights": ("it calls gaussian_weights", "step by step"),
 }

@@ -1,10 +1,9 @@
-"""Checks of *Scoring functions*: Gaussian weights, gaps on paper, additive scores."""
+"""Checks of *Scoring functions*: Gaussian weights, additive scores."""
 
 import math
 
 import torch
 
-from course_utils.kit.answers import on_paper
 from course_utils.kit.calls import calls
 from course_utils.kit.check import (
     Check,
@@ -85,46 +84,11 @@ def _(candidate):
     expect(not asked, f"it calls {', '.join(asked)}")
 
 
-# Five gaps on paper ----------------------------------------------------------------------------
-
-predicted_gaps = on_paper(
-    "predicted_gaps",
-    __name__,
-    {
-        "a": (
-            9,
-            "what a longer query gives",
-            "What happens to each of the two scores if all numbers of the query are multiplied by 3?",
-        ),
-        "b": (
-            1.5,
-            "what shorter keys give",
-            "Halve the keys, and write both dot products down again.",
-        ),
-        "c": (
-            3,
-            "what a shift of all keys gives",
-            (
-                "Compute q · (5, −1). In how many of the two scores does it turn up?",
-                "What does a softmax do with a number that is added to all scores of a query?",
-            ),
-        ),
-        "d": (5, "what a shift of the query gives", "The gap is q · (k₀ − k₁). What is q now?"),
-        "e": (
-            3,
-            "what doubled features give",
-            (
-                "The sum has each product twice now. By what is it divided, with four features?",
-                "The root of 4 divides a sum that has doubled. Are features that repeat each other independent?",
-            ),
-        ),
-    },
-)
-
-
 # Additive scores --------------------------------------------------------------------------------
 
-my_additive_scores = Check("my_additive_scores", forbids=["additive_scores"])
+my_additive_scores = Check(
+    "my_additive_scores", forbids=["additive_scores", "AdditiveAttention.scores"]
+)
 
 
 def _parts(*batch: int, n: int = 3, m: int = 4) -> tuple[torch.Tensor, ...]:

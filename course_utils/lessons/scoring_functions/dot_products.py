@@ -20,7 +20,7 @@ FULL_COLOR = 4.0
 """Scores beyond ±4 take the last color of the scale; their numbers stand in the cells."""
 
 
-def dot_products(seed: int = 72) -> Explorer:
+def dot_products(seed: int = 395) -> Explorer:
     """Four queries and six keys of `dim` numbers each; the queries are multiplied by `factor`.
 
     Args:

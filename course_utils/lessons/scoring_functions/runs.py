@@ -1,0 +1,46 @@
+"""Trainings of the head of *Scoring functions*, with the scale and without, at rates chosen by validation."""
+
+import math
+
+import torch
+
+from course_utils.kit.runs import stored
+from course_utils.runtime import seed_everything
+
+DIMENSIONS, LISTS = (16, 64, 256), (4, 16, 64)
+RATES = {16: (0.001, 0.003, 0.01), 64: (0.001, 0.003, 0.01), 256: (0.0003, 0.001, 0.003)}
+"""Dimension → rates. The best without a scale is never the smallest or the largest where it matters."""
+COMPARED = [("√d", d, m, 500) for d in DIMENSIONS for m in LISTS]
+COMPARED += [("nothing", d, m, 500) for d in DIMENSIONS for m in LISTS]
+CONTROLS = [("nothing, small start", 256, m, 500) for m in (16, 64)]
+CONTROLS += [("nothing", 64, 64, 2000), ("nothing", 256, 16, 2000)]
+
+
+@stored(
+    cases=[
+        {"divided_by": divisor, "d": d, "keys": m, "rate": rate, "seed": seed, "steps": steps}
+        for sides in (COMPARED, CONTROLS)
+        for seed in range(3)
+        for divisor, d, m, steps in sides
+        for rate in RATES[d]
+    ],
+    chapter=["Head", "draw_lists", "share_right", "train"],
+    small=True,
+)
+def recall_by_one_head(
+    chapter, *, divided_by: str, d: int, keys: int, rate: float, seed: int, steps: int
+) -> dict:
+    """Share of right digits on lists for choosing a rate, and on lists for telling."""
+    seed_everything(seed)
+    head = chapter.Head(d, 1 / math.sqrt(d) if divided_by == "√d" else 1.0)
+    if divided_by == "nothing, small start":
+        with torch.no_grad():
+            head.W_Q /= d**0.25  # both together: the scores start as after √d
+            head.W_K /= d**0.25
+    curve = chapter.train(head, keys, rate, seed, steps)
+    told = chapter.draw_lists(2000, keys, torch.Generator().manual_seed(2000))
+    result = {"validation": curve[-1][1], "test": chapter.share_right(head, *told)}
+    return {
+        "result": {name: round(share, 4) for name, share in result.items()},
+        "curves": {"right": [[step, round(share, 3)] for step, share in curve]},
+    }
