@@ -56,7 +56,7 @@ trainings.show_best(chosen)
 # Every point is the mean of three seeds at the best of three rates, which stands beside it (chosen on other lists, each side by itself).
 # With the divisor every digit is right.
 # Without it short lists are fine; but with 64 words of 64 numbers or more the head hardly does better than a guess.
-# Ten times smaller rates and four times as many steps do not mend it: at their best three digits of ten are right.
+# Smaller rates and four times as many steps (diamonds) take it a little further at 64 numbers, and nowhere at 256.
 #
 # What does $\sqrt d$ have to do with the *length of the list*?
 # First: what is a score?
@@ -66,7 +66,7 @@ with cu.guard("With √d all digits are right; without it long lists of long wor
     share = chosen.set_index(["divided_by", "d", "keys", "steps"])["test"]
     assert share["√d"].min() > 0.97
     assert share["nothing", 16, 4, 500] > 0.97
-    assert share["nothing", 64, 64].max() < 0.5 and share["nothing", 256, 64].max() < 0.5
+    assert share["nothing", 64, 64].max() < 0.6 and share["nothing", 256, 64].max() < 0.3
     assert share["nothing", 256, 16, 500] < 0.95
     assert share["nothing, small start"].min() > 0.97
 
@@ -421,7 +421,7 @@ trainings.show_ratio(times)
 
 # %% [markdown]
 # With few keys it does vanish.
-# With many keys it is *larger* without the divisor, and these are the heads that learn nothing: the few keys at the top make much noise, and the right one is silent.
+# With many keys it is *larger* without the divisor, and just these heads hardly learn: the few keys at the top make much noise, and the right one is silent.
 # A small gradient is not the trouble; a gradient about the wrong keys is.
 #
 # ### The head of the first picture
@@ -586,7 +586,7 @@ with cu.guard("D, which no dot product prefers, is preferred by an additive scor
 # ## Take-aways
 #
 # - A dot product rewards agreement, times both lengths: a longer query is a lower temperature, a longer key a larger prior weight, $e^{\lVert k\rVert^2/2}$.
-# - For independent features with variance 1, $q\cdot k$ has variance $d$, and $1/\sqrt d$, *before* the softmax, makes it 1; without it the right key of a long list is silent, and the head learns nothing.
+# - For independent features with variance 1, $q\cdot k$ has variance $d$, and $1/\sqrt d$, *before* the softmax, makes it 1; without it the right key of a long list is silent, and the head hardly learns.
 # - An additive score can prefer a key in the middle, which no dot product can, and keeps a hidden layer for each pair.
 #
 # Next: [Masks](04_masks.ipynb), which say which keys a query may use.

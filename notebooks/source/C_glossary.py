@@ -463,7 +463,7 @@
 # ### <a id="saturation"></a>saturation
 #
 # Weights so close to one-hot that the gradient of the softmax vanishes.
-# *Taught in* [When the gradient vanishes](01_queries_keys_values_further.ipynb#When-the-gradient-vanishes), [What large scores do](03_scoring_functions.ipynb#What-large-scores-do).
+# *Taught in* [When the gradient vanishes](01_queries_keys_values_further.ipynb#When-the-gradient-vanishes), [Additive scores and a matrix in between](03_scoring_functions_further.ipynb#Additive-scores-and-a-matrix-in-between).
 #
 # ### <a id="scaled-dot-product-attention"></a>scaled dot-product attention
 #

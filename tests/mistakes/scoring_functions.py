@@ -90,6 +90,9 @@ class my_additive_scores:
         return layer.scores(queries, keys)
 
 
+ON_PAPER = {}
+
+
 ANSWERS = {
     "borrowed_layer": ("it calls AdditiveAttention.scores", "step by step"),
     "borrowed_scores": ("it calls additive_scores", "step by step"),

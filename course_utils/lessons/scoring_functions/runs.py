@@ -9,20 +9,24 @@ from course_utils.runtime import seed_everything
 
 DIMENSIONS, LISTS = (16, 64, 256), (4, 16, 64)
 RATES = {16: (0.001, 0.003, 0.01), 64: (0.001, 0.003, 0.01), 256: (0.0003, 0.001, 0.003)}
-"""Dimension → rates. The best without a scale is never the smallest or the largest where it matters."""
-COMPARED = [("√d", d, m, 500) for d in DIMENSIONS for m in LISTS]
-COMPARED += [("nothing", d, m, 500) for d in DIMENSIONS for m in LISTS]
-CONTROLS = [("nothing, small start", 256, m, 500) for m in (16, 64)]
-CONTROLS += [("nothing", 64, 64, 2000), ("nothing", 256, 16, 2000)]
+"""Dimension → rates. Where a side is best at the smallest, it has smaller ones in LONGER."""
+COMPARED = [("√d", d, m, RATES[d], 500) for d in DIMENSIONS for m in LISTS]
+COMPARED += [("nothing", d, m, RATES[d], 500) for d in DIMENSIONS for m in LISTS]
+CONTROLS = [("nothing, small start", 256, m, RATES[256], 500) for m in (16, 64)]
+LONGER = [
+    ("nothing", 64, 64, (0.0001, 0.0003, 0.001, 0.003, 0.01), 2000),
+    ("nothing", 256, 16, (0.0003, 0.001, 0.003), 2000),
+    ("nothing", 256, 64, (0.00003, 0.0001, 0.0003), 2000),
+]
 
 
 @stored(
     cases=[
         {"divided_by": divisor, "d": d, "keys": m, "rate": rate, "seed": seed, "steps": steps}
-        for sides in (COMPARED, CONTROLS)
+        for sides in (COMPARED, CONTROLS, LONGER)
         for seed in range(3)
-        for divisor, d, m, steps in sides
-        for rate in RATES[d]
+        for divisor, d, m, rates, steps in sides
+        for rate in rates
     ],
     chapter=["Head", "draw_lists", "share_right", "train"],
     small=True,

@@ -11,7 +11,7 @@ LOOK = {"√d": ("key", "s-"), "nothing": ("query", "o--")}
 """Divisor → color and line."""
 NAMES = {"√d": "divided by √d", "nothing": "not divided"}
 SIDE = ["divided_by", "d", "keys", "steps"]
-GUESS = 0.1
+GUESS, SHORT = 0.1, 500
 
 
 def best(runs: Sequence[StoredRun]) -> pd.DataFrame:
@@ -23,33 +23,34 @@ def best(runs: Sequence[StoredRun]) -> pd.DataFrame:
 
 def show_best(chosen: pd.DataFrame) -> Picture:
     """Share of right digits over the length of the list, a panel for each d; each point with its rate."""
-    compared = chosen[(chosen["steps"] == 500) & chosen["divided_by"].isin(LOOK)]
+    compared = chosen[chosen["divided_by"].isin(LOOK)]
     told = "; ".join(
-        f"d = {d}, divided by {divisor}: " + ", ".join(f"{share:.2f}" for share in part["test"])
-        for (d, divisor), part in compared.groupby(["d", "divided_by"])
+        f"d = {d}, {NAMES[divisor]}, {steps} steps: {', '.join(f'{x:.2f}' for x in part['test'])}"
+        for (d, divisor, steps), part in compared.groupby(["d", "divided_by", "steps"])
     )
     picture, axes = subplots(
         1, 3, width=9, height=3.2, sharey=True,
         alt=f"Share of right digits for lists of 4, 16 and 64 words. {told}.",
     )  # fmt: skip
     for ax, (d, of_size) in zip(axes, compared.groupby("d"), strict=True):
-        for divisor, part in of_size.groupby("divided_by"):
+        for (divisor, steps), part in of_size.groupby(["divided_by", "steps"]):
             color, line = LOOK[divisor]
-            ax.semilogx(
-                part["keys"], part["test"], line, base=2, color=COLORS[color],
-                label=NAMES[divisor],
-            )  # fmt: skip
+            style = {"label": NAMES[divisor]}
+            if steps > SHORT:
+                line, style = "D", {"markerfacecolor": "white", "label": "the same, 4 × the steps"}
+            ax.semilogx(part["keys"], part["test"], line, base=2, color=COLORS[color], **style)
             for _, point in part.iterrows():
-                over = divisor == "√d"
+                place = (0, 5) if divisor == "√d" else (-5, -12) if steps == SHORT else (-6, 4)
                 ax.annotate(
-                    f"{point['rate']:g}", (point["keys"], point["test"]), (0, 5 if over else -13),
-                    textcoords="offset points", ha="center", fontsize=8, color=COLORS[color],
+                    f"{point['rate']:g}", (point["keys"], point["test"]), place, fontsize=8,
+                    textcoords="offset points", ha="right" if place[0] else "center",
+                    color=COLORS[color],
                 )  # fmt: skip
         ax.axhline(GUESS, color="0.6", linewidth=1, linestyle=":")
-        ax.set(title=f"d = {d}", xlabel="words on the list", ylim=(0, 1.12), xlim=(3, 90))
+        ax.set(title=f"d = {d}", xlabel="words on the list", ylim=(0, 1.12), xlim=(1.9, 90))
         ax.set_xticks([4, 16, 64], ["4", "16", "64"])
     axes[0].set_ylabel("right digits (dotted: a guess)")
-    axes[0].legend(loc="lower left", bbox_to_anchor=(0, 0.12))
+    axes[0].legend(*axes[1].get_legend_handles_labels(), loc="lower left", bbox_to_anchor=(0, 0.12))
     return picture
 
 
