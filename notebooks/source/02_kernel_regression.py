@@ -19,6 +19,8 @@
 # The bump is called a **kernel**.
 # Somebody has chosen its shape and its width.
 # **Which kernel would a network choose, if nobody told it?**
+#
+# On the way to images: [Near points count more](#Near-points-count-more), [A drawing, a formula, four lines](#A-drawing,-a-formula,-four-lines).
 
 # %%
 import math

@@ -62,7 +62,9 @@ trainings.show_best(chosen)
 # First: what is a score?
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("With √d all digits are right; without it long lists of long words are hardly learned."):
+with cu.guard(
+    "With √d all digits are right; without it long lists of long words are hardly learned."
+):
     share = chosen.set_index(["divided_by", "d", "keys", "steps"])["test"]
     assert share["√d"].min() > 0.97
     assert share["nothing", 16, 4, 500] > 0.97
