@@ -9,11 +9,7 @@
 # %% [markdown]
 # # Masks: other texts, other masks, attention in pieces
 #
-# What a first reader of [Masks](04_masks.ipynb) may skip, and what a second reader will ask: which numbers do other texts take for minus infinity?
-# Do zeroed embeddings hide a word?
-# What does a key do that no mask forbids?
-# Which other masks are in use?
-# What does attention keep in memory, and how can it go through the keys in pieces, when the softmax needs all of them?
+# What a second reader of [Masks](04_masks.ipynb) will ask.
 # Each section stands on its own.
 
 # %%
@@ -25,24 +21,22 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.attention import DotProductAttention, dot_product_weights
 
 cu.seed_everything(0)
 
 # %% [markdown]
 # ## Minus infinity in other texts
 #
-# *Section 1 of 8*
-#
-# | text | forbidden scores |
-# |---|---|
-# | Vaswani et al. (2017), section 3.2.3 | $-\infty$ |
-# | *Dive into Deep Learning* (Zhang et al., 2023), section 11.3 | $-10^6$, written into the scores in place |
-# | *The Annotated Transformer* (Rush, 2018) | $-10^9$, `masked_fill` |
-# | GPT-2 (Radford et al., 2019), the published code | $wb - 10^{10}(1-b)$ with a mask $b$ of zeros and ones |
-# | UvA Deep Learning tutorials (Lippe, 2022), tutorial 6 | $-9\cdot 10^{15}$, `masked_fill` |
-# | Transformers (Wolf et al., 2020), many of its models | the lowest finite number of the dtype, *added* |
-# | nanoGPT (Karpathy, 2022), its written-out form | $-\infty$, `masked_fill` |
+# | text | forbidden scores | what came of it |
+# |---|---|---|
+# | Vaswani et al. (2017), section 3.2.3 | $-\infty$ | |
+# | BERT (Devlin et al., 2019), the published code | $-10^4$, *added* | BERT was trained with it |
+# | *The Annotated Transformer* (Rush, 2018) | $-10^9$, `masked_fill` | trained as well; an error in float16 |
+# | *Dive into Deep Learning* (Zhang et al., 2023), section 11.3 | $-10^6$, written into the scores in place | the caller's scores are changed |
+# | GPT-2 (Radford et al., 2019), the published code | $wb - 10^{10}(1-b)$ with a mask $b$ of zeros and ones | GPT-2 ran with it; NaN in float16 |
+# | UvA Deep Learning tutorials (Lippe, 2022), tutorial 6 | $-9\cdot 10^{15}$, `masked_fill` | an error in float16 |
+# | Transformers (Wolf et al., 2020), many of its models | the lowest finite number of the dtype, *added* | empty rows got a function of their own |
+# | nanoGPT (Karpathy, 2022), its written-out form | $-\infty$, `masked_fill` | |
 #
 # On ordinary scores all of them give the same weights.
 # Where do they differ?
@@ -59,6 +53,10 @@ def gpt_2(scores, mask):
     return scores * b - torch.tensor(1e10).to(scores.dtype) * (1 - b)
 
 
+def bert(scores, mask):
+    return scores - 1e4 * ~mask
+
+
 def lowest_added(scores, mask):
     return scores + (1 - mask.to(scores.dtype)) * torch.finfo(scores.dtype).min
 
@@ -70,7 +68,7 @@ def in_place(scores, mask):
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 texts = {
-    "−10⁶ in place": in_place, "−10⁹": filled_with(-1e9), "GPT-2, 10¹⁰": gpt_2,
+    "BERT, −10⁴": bert, "−10⁶ in place": in_place, "−10⁹": filled_with(-1e9), "GPT-2, 10¹⁰": gpt_2,
     "−9·10¹⁵": filled_with(-9e15), "lowest, added": lowest_added,
     "−∞": filled_with(-math.inf),
 }  # fmt: skip
@@ -103,12 +101,10 @@ compared = pd.DataFrame(answers_of).T
 compared
 
 # %% [markdown]
-# **Float16**: two constants cannot be written into it by `masked_fill`.
-# An assignment in place turns $-10^6$ into $-\infty$.
-# GPT-2's formula, which was meant for single precision, has $10^{10} = \infty$ there and $\infty\cdot 0$ = NaN.
-# **Very low scores**: the three constants above $-10^{12}$ put all weight on forbidden keys; adding the lowest number still works.
-# **None permitted**: a constant that replaces gives the mean of the forbidden values; the lowest number, *added*, does so, too, because the scores are lost in rounding; $-\infty$ gives NaN.
-# Each of these may never matter, if a model never meets the case.
+# **Float16**: two constants cannot be written into it, and GPT-2's formula has $10^{10}\cdot 0 = \infty\cdot 0$ = NaN there.
+# **Very low scores**: three constants put all weight on forbidden keys, and BERT's is lost in rounding.
+# **None permitted**: $-\infty$ gives NaN, and every other version reads forbidden values.
+# A model that never meets a case loses nothing by it: BERT and the Annotated Transformer learned what they had to learn.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("All texts agree on ordinary scores, and none survives all four columns."):
@@ -118,12 +114,168 @@ with cu.guard("All texts agree on ordinary scores, and none survives all four co
     ] == "NaN"
     assert (compared["scores −10¹²"] == "0.00 0.00 0.50 0.50").sum() == 3
     assert compared["none permitted"]["−∞"] == "NaN"
-    assert (compared["none permitted"].drop("−∞") == "0.25 0.25 0.25 0.25").all()
+    constants = compared["none permitted"].drop(["−∞", "BERT, −10⁴"])
+    assert (constants == "0.25 0.25 0.25 0.25").all()
+
+# %% [markdown]
+# ## Which version passes which test?
+#
+# Five ways to write a masked softmax, and six tests:
+#
+# - **low scores**: permitted scores of $-2\cdot 10^6$;
+# - **float16**, whose largest number is 65,504;
+# - **empty row**: zeros;
+# - **gradient** of the scores, and of the values: finite, although a row is empty and the loss does not read it;
+# - **NaN seen**: a NaN among the *permitted* scores stays visible, because it means that a model is broken.
+#
+# That an empty row is zeros, and that a NaN has to stay, are rules of this course.
+
+
+# %%
+def minus_million(scores, mask):
+    return scores.masked_fill(~mask, -1e6).softmax(dim=-1)
+
+
+def minus_infinity(scores, mask):
+    return scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
+
+
+def add_and_clean(scores, mask):
+    bias = torch.zeros(mask.shape, dtype=scores.dtype).masked_fill(~mask, -math.inf)
+    return (scores + bias).softmax(dim=-1).nan_to_num()
+
+
+def replace_and_clean(scores, mask):
+    return minus_infinity(scores, mask).nan_to_num()
+
+
+def replace_twice(scores, mask):
+    return minus_infinity(scores, mask).masked_fill(~mask, 0.0)
+
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+in_front = cu.causal_mask(4) & torch.tensor([False, False, True, True])  # two rows are empty
+
+
+def with_empty_rows(softmax):
+    """Weights, and the gradients of scores and values; the loss reads the two rows that are not empty."""
+    scores, values = torch.randn(4, 4, requires_grad=True), torch.randn(4, 2, requires_grad=True)
+    weights = softmax(scores * 1.0, in_front)
+    return weights, *torch.autograd.grad((weights @ values)[2:].sum(), (scores, values))
+
+
+exam = {
+    "low scores": lambda f: bool(f(torch.full((1, 4), -2e6), two)[0, 0] == 0.5),
+    "float16": lambda f: bool(f(ordinary.half(), two)[0, 2:].eq(0).all()),
+    "empty row": lambda f: with_empty_rows(f)[0][0].tolist() == [0.0] * 4,
+    "gradient: scores": lambda f: bool(with_empty_rows(f)[1].isfinite().all()),
+    "gradient: values": lambda f: bool(with_empty_rows(f)[2].isfinite().all()),
+    "NaN seen": lambda f: bool(f(ordinary + math.nan, two)[0, :2].isnan().all()),
+}
+
+
+def passes(test, softmax):
+    """✓ or ✗; an exception is ✗."""
+    try:
+        return "✓" if test(softmax) else "✗"
+    except RuntimeError:
+        return "✗"
+
+
+versions = [minus_million, minus_infinity, add_and_clean, replace_and_clean, replace_twice]
+marks = pd.DataFrame(
+    {f.__name__: {title: passes(test, f) for title, test in exam.items()} for f in versions}
+).T
+marks
+
+# %% [markdown]
+# *minus_infinity* has NaN weights in an empty row; the gradient of the values is these weights times the gradient of the output, and NaN · 0 is NaN. *add_and_clean* has clean weights and NaN in the gradient of the *scores*: a sum hands its gradient on, and `masked_fill` hands nothing back.
+# Cleaning hides every NaN, also the one that should be seen.
+#
+# ### Exercise 1 · The one that passes
+#
+# *build · 12 minutes*
+#
+# Write a masked softmax that passes all six, and in which a *forbidden* score leaves no trace, even if it is NaN.
+
+
+# %% tags=["exercise", "build"]
+def my_masked_softmax(scores, attn_mask):
+    """(…, queries, keys), True = may attend → weights; zeros in an empty row."""
+    ...  # for zeros (4, 4) and in_front the rows sum to 0, 0, 1, 1
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.my_masked_softmax(my_masked_softmax)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def my_masked_softmax_solution(scores, attn_mask):
+    """An empty row gets scores of 0, so that the softmax is defined; then forbidden weights become 0."""
+    nowhere = ~attn_mask.any(dim=-1, keepdim=True)
+    filled = scores.masked_fill(~attn_mask, -math.inf).masked_fill(nowhere, 0.0)
+    return filled.softmax(dim=-1).masked_fill(~attn_mask, 0.0)
+
+
+cu.checks.my_masked_softmax(my_masked_softmax_solution)
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("One version of five has no cross; adding −∞, not cleaning, spoils the gradient."):
+    perfect = (marks == "✓").all(axis=1)
+    assert perfect[perfect].index.tolist() == ["replace_twice"]
+    crosses = marks[["gradient: scores", "gradient: values"]].agg("".join, axis=1)
+    assert crosses.tolist()[1:4] == ["✓✗", "✗✓", "✓✓"]
+
+# %% [markdown]
+# ## What a mask does not hide
+#
+# We write something into one forbidden key, or into its value.
+# Are the answers the same to the last bit?
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+qkv = [torch.randn(2, 3, 5, width) for width in (8, 8, 4)]  # (batch, heads, 5, width)
+real = cu.padding_mask(torch.tensor([3, 4]), 5)  # (batch, 1, 1, keys)
+
+
+def replacing(queries, keys, values, attn_mask):
+    return cu.masked_softmax(queries @ keys.mT / math.sqrt(8), attn_mask) @ values
+
+
+def trace(function, place, what):
+    """What becomes of the answers if `what` stands in a forbidden key (1) or value (2)."""
+    touched = [tensor.clone() for tensor in qkv]
+    touched[place][..., -1, 0] = what
+    before, after = function(*qkv, real), function(*touched, real)
+    return "NaN" if after.isnan().any() else "same" if after.equal(before) else "changed"
+
+
+where = {"key": 1, "value": 2}
+hidden = pd.DataFrame(
+    {
+        f"{place}: {what:g}": {
+            "masked_fill": trace(replacing, number, what),
+            "PyTorch": trace(F.scaled_dot_product_attention, number, what),
+        }
+        for place, number in where.items()
+        for what in (1e6, math.nan)
+    }
+).T
+hidden
+
+# %% [markdown]
+# A million leaves no trace.
+# A forbidden **value** of NaN (or ∞) poisons the answer everywhere, because its weight 0 is *multiplied* with it.
+# A forbidden **key** of NaN is harmless where `masked_fill` replaces its scores; PyTorch's operator on a CPU makes 0 and $-\infty$ of the mask and adds them ([pytorch/pytorch#101967](https://github.com/pytorch/pytorch/issues/101967)).
+# Replace what is forbidden by zeros before attention, and find out where the NaN comes from.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("A mask hides a million, and no NaN in a value."):
+    assert (hidden.loc[["key: 1e+06", "value: 1e+06"]] == "same").all(axis=None)
+    assert (hidden.loc["value: nan"] == "NaN").all()
+    assert hidden.loc["key: nan"].tolist() == ["same", "NaN"]
 
 # %% [markdown]
 # ## The opposite convention, and an empty row
-#
-# *Section 2 of 8*
 #
 # `nn.MultiheadAttention` and `nn.TransformerEncoder` read a boolean mask the other way round than PyTorch's attention operator: True = must **not** look.
 # Hand one the mask of the other, and no error is raised.
@@ -156,7 +308,7 @@ pd.DataFrame({name: y[0, 0].tolist() for name, y in nothing.items()}).T.add_pref
 # The table has the answer of one empty row, with PyTorch 2.13 on a CPU.
 # The two functions give zeros.
 # `nn.MultiheadAttention` gives what its output layer makes of zeros, its bias of 0.5, or NaN if it is asked for its weights, which is its default.
-# (Versions and devices have differed; our package handles such rows itself.)
+# (Versions and devices have differed, see [pytorch/pytorch#41508](https://github.com/pytorch/pytorch/issues/41508); our package handles such rows itself.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The wrong polarity reads the padding; an empty row gives zeros, 0.5 or NaN."):
@@ -166,8 +318,6 @@ with cu.guard("The wrong polarity reads the padding; an empty row gives zeros, 0
 
 # %% [markdown]
 # ## Zeroed embeddings are not a mask
-#
-# *Section 3 of 8*
 #
 # The first-generation code in Kak's lecture (2025) hides the words to come by setting their *embeddings* to zero, and translates with one pass for each word.
 # A zero embedding becomes the query $b_Q$, the key $b_K$ and the value $b_V$: zero if the projections have no bias, and something learned if they have one, as `nn.Linear` does by default.
@@ -228,8 +378,6 @@ with cu.guard("Zeroed words get weight, with a bias and without."):
 # %% [markdown]
 # ## A key that is always there
 #
-# *Section 4 of 8*
-#
 # One more key and one more value, both zero, which no mask forbids (`add_zero_attn=True` in `nn.MultiheadAttention`).
 # Its score is 0, its exponential 1, and it adds nothing to the answer.
 # On the real keys this leaves
@@ -277,9 +425,7 @@ with cu.guard("One more key of score 0 lets a row sum to less than 1, and to 0."
 # %% [markdown]
 # ## Other masks
 #
-# *Section 5 of 8*
-#
-# Every rule about *who may look where* is a comparison of places.
+# Every rule about *who may attend to whom* is a comparison of places.
 # With $i$ for the query and $j$ for the key:
 
 # %%
@@ -311,10 +457,13 @@ axes[0].set_ylabel("Queries")
 fig
 
 # %% [markdown]
-# A **window** (Beltagy et al., 2020) looks back a fixed number of words: its pairs grow with $n$, not with $n^2$, if the forbidden ones are really left out.
+# A **window** keeps a fixed number of words before the query (Mistral 7B: Jiang et al., 2023); that of Longformer (Beltagy et al., 2020) reaches to both sides.
+# Its pairs grow with $n$, not with $n^2$, if the forbidden ones are really left out.
 # A **prefix** is read in both directions, and what follows is written from left to right (Raffel et al., 2020).
 # **Packed** sentences stand one after the other in one row of the batch and do not see each other; nothing is padded.
 # (Their positions must start again at each sentence, too.)
+#
+# PyTorch's FlexAttention takes such a rule as a function of (batch, head, query, key) and skips the blocks in which nothing is permitted.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Each mask permits the pairs that its rule names."):
@@ -328,50 +477,13 @@ with cu.guard("Each mask permits the pairs that its rule names."):
     assert list(counts.values()) == by_rule
 
 # %% [markdown]
-# ## Weights to look at
-#
-# *Section 6 of 8*
-#
-# PyTorch's operator never shows its weights.
-# The course has two ways to see them: `dot_product_weights(queries, keys, mask)` computes them, and `with cu.record_attention(model) as maps:` collects those of every attention module of a model while the block runs, and keeps nothing outside it.
-#
-# One trap: in training, **dropout** sets some weights to 0 and divides the others by $1 - p$.
-# A map that is drawn after it has holes.
-# Recorded weights are those before dropout.
-
-# %%
-pieces_of = [torch.randn(1, 4, 8), torch.randn(1, 6, 8), torch.randn(1, 6, 2)]
-valid_four = cu.padding_mask(torch.tensor([4]), 6)[:, 0]
-model = nn.ModuleDict({"dot": DotProductAttention(dropout=0.5)}).train()
-with cu.record_attention(model) as maps:
-    model["dot"](*pieces_of, valid_four)
-after_dropout = F.dropout(maps["dot"], p=0.5)
-sums = {
-    "recorded": maps["dot"].sum(dim=-1)[0].tolist(),
-    "after dropout": after_dropout.sum(dim=-1)[0].tolist(),
-}
-pd.DataFrame(sums, index=[f"query {n}" for n in range(4)]).T.round(2)
-
-# %% [markdown]
-# The rows of a recorded map sum to 1, and those after dropout do not.
-# If the rows of your map do not, did you call `model.eval()`, and is the softmax along the keys?
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Recorded weights sum to 1, also in training."):
-    assert (maps["dot"].sum(dim=-1) - 1).abs().max() < 1e-5
-    assert (after_dropout.sum(dim=-1) - 1).abs().max() > 0.05
-    assert torch.allclose(maps["dot"], dot_product_weights(*pieces_of[:2], valid_four))
-
-# %% [markdown]
 # ## What it costs
-#
-# *Section 7 of 8*
 #
 # For $n$ queries and keys of size $d$, scores and answers take $2n^2d$ multiplications, masked or not: a forbidden pair is computed and then thrown away, unless an implementation skips it.
 # And memory?
 # For the way back, attention that is written out keeps the map of weights, $n^2$ numbers, and what masking needs.
 # PyTorch's operator is **fused**: it goes through the keys in blocks and computes the weights again on the way back (Dao et al., 2022).
-# We count all bytes that autograd keeps, for one head of size 64. *plain −∞* is the softmax of exercise 2, *ours* the package's masked softmax.
+# We count all bytes that autograd keeps, for one head of size 64. *plain −∞* has no rule for empty rows, *ours* is the package's masked softmax.
 
 
 # %%
@@ -430,8 +542,7 @@ cu.show_curves(
 # Ours keeps 9.75, because the weights before and after the last replacement are both kept: this is the price of its rule for empty rows.
 # The fused operator keeps 5.00 with a mask that is *handed over*, which becomes a map of numbers of four bytes, and 1.00 with `is_causal=True`.
 # So with a mask handed over it keeps hardly less than a plain softmax.
-# Say `is_causal=True` where it is what you mean; the package has the same argument.
-# Bytes are counted here on a CPU; for seconds, measure on your machine.
+# Say `is_causal=True` where it is what you mean, and with PyTorch's operator only where there are as many queries as keys.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -446,8 +557,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## Attention in pieces
-#
-# *Section 8 of 8*
 #
 # Queries do not know of each other, so that a long sequence can be answered some queries at a time.
 # Cutting the *keys* is harder: each weight is divided by a sum over all of them.
@@ -510,7 +619,7 @@ for name, mask in masks.items():
 # The largest score starts at the lowest *finite* number, because $-\infty - (-\infty)$ is NaN: a piece that is wholly forbidden would poison the rest.
 # And in training PyTorch would keep all pieces for the way back; FlashAttention computes them again instead.
 #
-# ### Exercise 1 · A row without a key
+# ### Exercise 2 · A row without a key
 #
 # *open · 10 minutes*
 #
@@ -537,6 +646,12 @@ with cu.guard("Two pieces of keys give the answer of all four."):
 # - Kak, A. (2025).
 #   [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/).
 #   Lecture slides, Purdue University: masks by zeroed embeddings, one pass for each word.
+# - Devlin, J., Chang, M.-W., Lee, K. & Toutanova, K. (2019).
+#   [BERT: Pre-training of deep bidirectional transformers for language understanding](https://arxiv.org/abs/1810.04805).
+#   NAACL.
+#   Its [code](https://github.com/google-research/bert/blob/master/modeling.py): `attention_layer`.
+# - Jiang, A. Q. et al. (2023).
+#   [Mistral 7B](https://arxiv.org/abs/2310.06825).
 # - Karpathy, A. (2022).
 #   [nanoGPT](https://github.com/karpathy/nanoGPT), file model.py.
 # - Lippe, P. (2022).

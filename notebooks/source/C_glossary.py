@@ -98,7 +98,7 @@
 # ### <a id="causal-mask"></a>causal mask
 #
 # A mask in which position i may attend to the positions 0 … i only, so that no prediction sees what it predicts.
-# *Taught in* [True = may look](04_masks.ipynb#True-=-may-look).
+# *Taught in* [True = may attend](04_masks.ipynb#True-=-may-attend).
 #
 # ### <a id="checkpoint"></a>checkpoint
 #
@@ -175,13 +175,13 @@
 # ### <a id="embedding"></a>embedding
 #
 # The vector that stands for a token in a network: its row of a matrix that training changes, so that tokens used alike come to lie near each other.
-# *Taught in* [Dot products of embeddings](07_self_attention.ipynb#Dot-products-of-embeddings), [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads), [The whole model](10_transformer.ipynb#The-whole-model).
+# *Taught in* [Padding gets weight](04_masks.ipynb#Padding-gets-weight), [Dot products of embeddings](07_self_attention.ipynb#Dot-products-of-embeddings), [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads), [The whole model](10_transformer.ipynb#The-whole-model).
 #
 # ### <a id="empty-row"></a>empty row
 #
 # A row of a mask in which a query may attend to no key.
 # The course gives it zeros.
-# *Taught in* [True = may look](04_masks.ipynb#True-=-may-look), [Which version passes which test?](04_masks.ipynb#Which-version-passes-which-test?).
+# *Taught in* [True = may attend](04_masks.ipynb#True-=-may-attend), [A query with nothing to attend to](04_masks.ipynb#A-query-with-nothing-to-attend-to).
 #
 # ### <a id="encoder-and-decoder"></a>encoder and decoder
 #
@@ -327,12 +327,12 @@
 # ### <a id="mask"></a>mask
 #
 # A boolean tensor, True where a query may attend to a key.
-# *Taught in* [True = may look](04_masks.ipynb#True-=-may-look), [A mask is a hint](09_positions_further.ipynb#A-mask-is-a-hint).
+# *Taught in* [True = may attend](04_masks.ipynb#True-=-may-attend), [A mask is a hint](09_positions_further.ipynb#A-mask-is-a-hint).
 #
 # ### <a id="masked-softmax"></a>masked softmax
 #
 # Softmax over the permitted keys; a row without any gives zeros.
-# *Taught in* [Which version passes which test?](04_masks.ipynb#Which-version-passes-which-test?).
+# *Taught in* [A query with nothing to attend to](04_masks.ipynb#A-query-with-nothing-to-attend-to).
 #
 # ### <a id="masked-token-pretraining"></a>masked-token pretraining
 #
@@ -374,7 +374,7 @@
 # ### <a id="padding-mask"></a>padding mask
 #
 # A mask that forbids the places by which shorter sentences of a batch were filled up.
-# *Taught in* [True = may look](04_masks.ipynb#True-=-may-look).
+# *Taught in* [True = may attend](04_masks.ipynb#True-=-may-attend).
 #
 # ### <a id="parameter"></a>parameter
 #

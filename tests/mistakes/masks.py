@@ -7,6 +7,60 @@ import torch
 from course_utils import attention
 
 
+class my_mask:
+    def aligned_from_the_right(words):
+        """(batch, keys) meets (queries, keys)."""
+        return words & _triangle(words)
+
+    def of_the_query(words):
+        """Permits a padded query nothing, and every key."""
+        return words[:, :, None] & _triangle(words)
+
+    def upper_triangle(words):
+        """Rows and columns exchanged: the future is permitted."""
+        return words[:, None, :] & _triangle(words).T
+
+    def not_itself(words):
+        """One off to the other side."""
+        return words[:, None, :] & _triangle(words).tril(-1)
+
+    def counts(words):
+        """Ones and zeros."""
+        return (words[:, None, :] & _triangle(words)).int()
+
+    def rows_of_padding_too(words):
+        """Padded queries get nothing, too."""
+        return words[:, None, :] & words[:, :, None] & _triangle(words)
+
+    def in_place(words):
+        """Changes what was handed in."""
+        mask = words[:, None, :] & _triangle(words)
+        words &= False
+        return mask
+
+    def by_the_package(words):
+        """The course's function."""
+        return words[:, None, :] & attention.causal_mask(words.shape[-1])
+
+
+def _triangle(words):
+    return torch.ones(words.shape[-1], words.shape[-1], dtype=torch.bool).tril()
+
+
+class diagnosis:
+    def no_number():
+        """Only the name."""
+        return "polarity"
+
+    def unknown_name():
+        """None of the six."""
+        return 7, "padding"
+
+    def polarity_for_no_axis():
+        """Both give padding weight."""
+        return 7, "polarity"
+
+
 class fixed_masked_softmax:
     def multiplies_afterwards(scores, attn_mask):
         """Rows no longer sum to 1."""
@@ -56,6 +110,14 @@ class fixed_masked_softmax:
     def minus_twenty(scores, attn_mask):
         """-20 is lower than these scores, not than all."""
         return scores.masked_fill(~attn_mask, -20.0).softmax(dim=-1)
+
+    def minus_twelve(scores, attn_mask):
+        """Low enough for the example, and for nothing else."""
+        return scores.masked_fill(~attn_mask, -12.0).softmax(dim=-1)
+
+    def minus_five(scores, attn_mask):
+        """Not even low enough for the example."""
+        return scores.masked_fill(~attn_mask, -5.0).softmax(dim=-1)
 
 
 class my_masked_softmax:
@@ -111,18 +173,13 @@ class my_masked_softmax:
         return attention.masked_softmax(scores, attn_mask)
 
 
-ON_PAPER = {
-    "predicted_pairs": {
-        "a": 15,  # nobody sees itself
-        "b": 16,  # takes padded queries out
-        "c": 10,  # 1 + 2 + 3 + 4: no rows for the padded queries
-        "d": 18,  # padding in front as at the end
-        "e": 0,  # lets padding look at itself
-    },
-}
-
+ON_PAPER = {}
 
 ANSWERS = {
     "minus_twenty": ("largest score", "below every other"),
+    "minus_twelve": ("largest score", "below every other"),
+    "minus_five": ("share the weight", "has the exponential 0"),
+    "polarity_for_no_axis": ("what the patient has", "Polarity puts all weight"),
+    "aligned_from_the_right": ("(batch, queries, keys)", "Which axis has `words` to get"),
     "from_its_own_module": ("it calls masked_softmax", "step by step"),
 }

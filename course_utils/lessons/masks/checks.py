@@ -1,4 +1,4 @@
-"""Checks of *Masks*: permitted pairs on paper, and two masked softmaxes."""
+"""Checks of *Masks*: both masks, two masked softmaxes, and a diagnosis."""
 
 import math
 
@@ -6,64 +6,78 @@ import torch
 from torch import Tensor
 
 from course_utils.attention import masked_softmax
-from course_utils.kit.answers import on_paper
 from course_utils.kit.check import (
     Check,
+    WrongKind,
     expect,
     expect_close,
     expect_equal,
     expect_shape,
     unchanged,
 )
+from course_utils.lessons.masks import clinic
 
-# Five counts on paper ---------------------------------------------------------------------------
+# Both masks -------------------------------------------------------------------------------------
 
-predicted_pairs = on_paper(
-    "predicted_pairs",
-    __name__,
-    {
-        "a": (
-            21,
-            "what the causal mask permits",
-            (
-                "How many keys may the first query see, and how many the last?",
-                "Each query may see one key more than the one before it: 1 + 2 + … + 6.",
-            ),
-        ),
-        "b": (
-            24,
-            "what the padding mask permits",
-            (
-                "Does a padding mask say anything about queries?",
-                "All six queries have a row, those of the padding, too. How many keys may each of them see?",
-            ),
-        ),
-        "c": (
-            18,
-            "what both masks permit",
-            (
-                "A pair needs both permissions. Go through the rows: from which query on does the padding matter?",
-                "The rows have 1, 2, 3, 4 keys, and then no more than the words.",
-            ),
-        ),
-        "d": (
-            10,
-            "what both permit with the padding in front",
-            (
-                "Which keys may the third query see, the first word of the sentence?",
-                "The rows of the words have 1, 2, 3 and 4 keys. What do the two rows above them have?",
-            ),
-        ),
-        "e": (
-            2,
-            "how many of its rows are empty",
-            (
-                "Which queries of (d) see only themselves and what stands before them, and what is that?",
-                "A causal mask lets the first position see one key. What if this key is padding?",
-            ),
-        ),
-    },
+_WORDS = torch.tensor([[True] * 4, [False, False, True, True], [True, True, True, False]])
+my_mask = Check("my_mask", forbids=["causal_mask", "padding_mask"])
+
+
+@my_mask.must(
+    "it is boolean, (batch, queries, keys)",
+    hint=(
+        "The causal mask is (queries, keys), `words` is (batch, keys). Which axis has `words` to get, and where?",
+        "`words[:, None, :]` is (batch, 1, keys).",
+    ),
 )
+def _(candidate):
+    mask = expect_shape(candidate(_WORDS.clone()), (3, 4, 4))
+    expect_equal(mask.dtype, torch.bool, "dtype")
+
+
+@my_mask.must(
+    "no query may attend to padding",
+    hint=(
+        "Whose row of `words` do you use: that of the sentence, or that of the query? Where there are as many "
+        "of both, nothing is raised."
+    ),
+)
+def _(candidate):
+    for words in (_WORDS, torch.rand(4, 4) < 0.5):
+        seen = (candidate(words.clone()) & ~words[:, None, :]).sum().item()
+        expect_equal(seen, 0, "pairs of a query and a padded key")
+
+
+@my_mask.must(
+    "no query may attend to a later key",
+    hint="Rows are queries and columns are keys. Which half of the square lies after the query?",
+)
+def _(candidate):
+    seen = candidate(_WORDS.clone()).triu(1).sum().item()
+    expect_equal(seen, 0, "pairs of a query and a later key")
+
+
+@my_mask.must(
+    "every other pair is permitted",
+    hint="A query may attend to itself. Is each pair forbidden that you forbid, by one of the two masks?",
+)
+def _(candidate):
+    for words in (_WORDS, torch.rand(5, 5) < 0.5):
+        earlier = torch.arange(words.shape[-1])[:, None] >= torch.arange(words.shape[-1])
+        expected = int((words[:, None, :] & earlier).sum())
+        expect_equal(int(candidate(words.clone()).sum()), expected, "permitted pairs")
+
+
+my_mask.must(
+    "the caller's mask is not changed",
+    hint="`&=` and functions that end in an underscore write into the caller's memory.",
+)(lambda candidate: _keeps_words(candidate))
+
+
+def _keeps_words(candidate) -> None:
+    words = _WORDS.clone()
+    with unchanged(words):
+        candidate(words)
 
 
 # Masked softmax ---------------------------------------------------------------------------------
@@ -84,7 +98,10 @@ def _gives_weights(candidate) -> None:
 def _shares_the_weight(candidate) -> None:
     scores = torch.tensor([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]]).log()
     expected = torch.tensor([[1 / 3, 2 / 3, 0, 0], [1 / 8, 0, 3 / 8, 4 / 8]])
-    expect_close(candidate(scores, _MASK.clone()), expected, "exponentials 1, 2, 3, 4")
+    weights = expect_shape(candidate(scores, _MASK.clone()), (2, 4))
+    seen = weights.masked_fill(_MASK, 0.0).max().item()
+    low = "Forbidden keys get weight. Which number has the exponential 0?" if 0 < seen < 0.1 else ""
+    expect_close(weights, expected, "exponentials 1, 2, 3, 4", hint=low)
 
 
 def _mask_broadcasts(candidate) -> None:
@@ -127,7 +144,7 @@ RUNS_HINT = (
 )
 SHARED = "permitted keys share the weight as in a softmax over them alone"
 SHARED_HINT = (
-    "True = may look, and each row is shared out along the last axis. Scores with the exponentials "
+    "True = may attend, and each row is shared out along the last axis. Scores with the exponentials "
     "1, 2, 3, 4, of which the first two are permitted: which weights do you expect?"
 )
 BROADCAST_HINT = (
@@ -254,3 +271,48 @@ def _(candidate):
     weights = candidate(torch.tensor([[0.0, math.nan, 1.0]]), torch.tensor([[True, True, False]]))
     hidden = not expect_shape(weights, (1, 3))[0, :2].isnan().all()
     expect(not hidden, "a NaN among the permitted scores was hidden")
+
+
+# The clinic -------------------------------------------------------------------------------------
+
+_SHOWS = {
+    "polarity": "Polarity puts all weight of some rows on padding",
+    "zeros and ones": "Where nothing is forbidden, padding gets weight and the rows leak",
+    "no axis": "With the wrong sentence's padding, padding gets weight, and no row leaks",
+    "off by one": "A triangle that is off by one leaks, and gives padding nothing",
+    "over the queries": "A softmax over the queries has rows that do not sum to 1, and padding gets nothing",
+    "upper left": "A mask at the upper left is wrong only where there are more keys than queries",
+}
+
+
+def _name(text: str) -> str:
+    if not isinstance(text, str):
+        raise WrongKind(f"the mistake's name in quotes is expected, got {text!r}")
+    name = " ".join(text.lower().replace("_", " ").replace(",", " ").split())
+    expect(name in _SHOWS, f"{text!r} is none of the six: {', '.join(_SHOWS)}")
+    return name
+
+
+diagnosis = Check("diagnosis", forbids=["mistake_of"])
+
+
+@diagnosis.must(
+    "it is a patient's number and the name of one of the six mistakes",
+    hint='Such as `return case, "polarity"`, with the names of the table.',
+)
+def _(candidate):
+    answer = candidate()
+    if not isinstance(answer, tuple | list) or len(answer) != 2 or not isinstance(answer[0], int):
+        raise WrongKind(f"a number and a name are expected, got {answer!r}")
+    _name(answer[1])
+
+
+@diagnosis.must(
+    "this is what the patient has",
+    hint="`four_numbers(patient.attend)`, beside the table: which of the four are 0?",
+)
+def _(candidate):
+    case, text = candidate()
+    name = _name(text)
+    why = f"{_SHOWS[name]}. Does `four_numbers(patient.attend)` say so?"
+    expect(clinic.mistake_of(case) == name, f"patient {case} has something else than {name}", why)

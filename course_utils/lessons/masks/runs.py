@@ -1,0 +1,25 @@
+"""The trainings of *Masks* that are made beforehand: `make runs CHAPTER=04`. Some seconds each."""
+
+import itertools
+
+from course_utils.kit.runs import stored
+from course_utils.lessons.masks import clinic
+
+CASES = [
+    {"mistake": mistake, "seed": seed}
+    for mistake, seed in itertools.product(("right", *clinic.MISTAKES), range(3))
+]
+
+
+@stored(cases=CASES, small=True, tolerance=0.15)
+def patients(*, mistake: str, seed: int) -> dict:
+    """The clinic's model with one mistake, or with none."""
+    weigh = clinic.MISTAKES.get(mistake, clinic.right)
+    model, losses = clinic.train(weigh, seed=seed)
+    last = losses[-50:]
+    return {
+        "result": {
+            "loss": round(sum(last) / len(last), 3),
+            "follows the rule": round(clinic.followed(model), 3),
+        }
+    }
