@@ -438,7 +438,7 @@ cu.quiz("queries_keys_values", "which_slope")
 # ## A table of words
 #
 # Nothing asks for keys of two numbers, or for values of one.
-# Here the keys are words, each with the 256 numbers by which one of the course's translators knows it, its *embedding*.
+# Here the keys are words, each with the 256 numbers by which one of the course's translators knows it, its [embedding](C_glossary.ipynb#embedding).
 # It learned them from sentences and their French; nobody told it what a word is.
 # A value is three numbers, which say what the word is: a person, a number, or something to do.
 # Each word asks all the *others*.
