@@ -20,6 +20,9 @@
 # - write scaled dot-product attention, and additive scores, which can do what no dot product can.
 #
 # It needs [Queries, keys and values](01_queries_keys_values.ipynb): softmax and temperature.
+#
+# On the way to GPT: [One divisor](#One-divisor), [A dot product is a match](#A-dot-product-is-a-match), [Long queries, long keys](#Long-queries,-long-keys), *Why divide by √d?*, [What large scores do](#What-large-scores-do).
+# On the way to images: [One divisor](#One-divisor), [A dot product is a match](#A-dot-product-is-a-match), [Long queries, long keys](#Long-queries,-long-keys), *Why divide by √d?*.
 
 # %%
 import math
@@ -34,13 +37,11 @@ from course_utils.lessons.scoring_functions import planes, scores, trainings
 
 cu.seed_everything(0)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.recall("queries_keys_values", count=2)
 
 # %% [markdown]
 # ## One divisor
-#
-# *Section 1 of 6*
 #
 # A list gives a digit to each of some words: *rain* 4, *cat* 7, *door* 4, …
 # A head is asked for one word of the list and has to say its digit; the words are vectors of $d$ numbers.
@@ -74,8 +75,6 @@ with cu.guard(
 
 # %% [markdown]
 # ## A dot product is a match
-#
-# *Section 2 of 6*
 #
 # A guest sits down at a table with five dishes.
 # Three numbers describe a dish: how sweet, how hot, how crunchy; a negative number is the opposite (mild is negative hot).
@@ -119,8 +118,6 @@ with cu.guard("Half a brittle: the same direction, half the score, another weigh
 
 # %% [markdown]
 # ## Long queries, long keys
-#
-# *Section 3 of 6*
 #
 # What does each length do?
 # Make the query three times as long: all its scores are three times as far apart.
@@ -235,7 +232,7 @@ def fixed_gaussian_weights(queries, keys):
     ...  # to play with: fixed_gaussian_weights(keys, keys)
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.fixed_gaussian_weights(fixed_gaussian_weights)
 
 
@@ -248,7 +245,7 @@ def fixed_gaussian_weights_solution(queries, keys):
 
 cu.checks.fixed_gaussian_weights(fixed_gaussian_weights_solution)
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("scoring_functions", "longer")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -263,8 +260,6 @@ with cu.guard("The query's length is an inverse temperature, the key's a prior; 
 
 # %% [markdown]
 # ## Why divide by √d?
-#
-# *Section 4 of 6*
 #
 # Vectors also get longer by having more features.
 # Begin with a pencil: all coordinates are +1 or −1, all combinations equally likely.
@@ -362,7 +357,7 @@ cu.equal(attention, F.scaled_dot_product_attention, *inputs)
 # The place of the divisor matters: $\mathrm{softmax}(QK^\top)/\sqrt d\;V$ looks almost the same.
 # By hand, with $d=64$ and the scores 8 and 0: before the softmax we get softmax(1, 0) = (0.73, 0.27); after it, (0.9997, 0.0003)/8, which is as hard a choice as without any divisor, only eight times smaller.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("scoring_functions", "after")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -373,13 +368,11 @@ with cu.guard("The variance of a dot product is d, and the root makes it 1."):
 # %% [markdown]
 # ## What large scores do
 #
-# *Section 5 of 6*
-#
 # How spread out are weights?
 # Their [entropy](C_glossary.ipynb#entropy) $-\sum_i\alpha_i\log_2\alpha_i$ says it in bits: 0 if one key has all the weight, $\log_2 m$ if $m$ keys share equally.
 # Four random queries and six keys: move $d$ to the right, then tick the box, then multiply the queries by 16.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.explore.dot_products()
 
 # %% [markdown]
@@ -507,8 +500,6 @@ with cu.guard("Without √d the right key of a long list is silent, while the qu
 # %% [markdown]
 # ## Additive scores
 #
-# *Section 6 of 6*
-#
 # The score with which translation learned to attend (Bahdanau et al., 2015) takes query and key to $h$ hidden units, *adds*, applies tanh (a smooth step from −1 to 1), and multiplies by $w$.
 # With rows,
 #
@@ -527,7 +518,7 @@ with cu.guard("Without √d the right key of a long list is silent, while the qu
 # *build · 10 minutes*
 #
 # Write it for all pairs, without a loop: every row of $QW_Q$ has to meet every row of $KW_K$, so that the sum has the axes (queries, keys, hidden units).
-# A batch may stand in front.
+# A [batch](C_glossary.ipynb#batch) may stand in front.
 # Once it passes, the chapter goes on with your function.
 
 
@@ -537,7 +528,7 @@ def my_additive_scores(queries, keys, w_q, w_k, w):
     ...
 
 
-# %% tags=["check"]
+# %% tags=["check"] jupyter={"source_hidden": true}
 cu.checks.my_additive_scores(my_additive_scores)
 
 
@@ -596,7 +587,7 @@ with cu.guard("D, which no dot product prefers, is preferred by an additive scor
 #
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.quiz("scoring_functions")
 
 # %% [markdown]

@@ -71,7 +71,7 @@ cu.recall("queries_keys_values", "scoring_functions")
 # %% [markdown]
 # ## Padding gets weight
 #
-# A batch is one tensor, so shorter sentences are filled up with a word that means nothing:
+# A [batch](C_glossary.ipynb#batch) is one tensor, so shorter sentences are filled up with a word that means nothing:
 #
 # ```
 # the     cat     sat     down
