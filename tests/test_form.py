@@ -8,10 +8,11 @@ import jupytext
 import pytest
 from nbformat.v4 import new_output
 
+from course_utils.kit.quiz import quiz
 from course_utils.studio import form, tries
-from course_utils.studio.measures import measures
-from course_utils.studio.page import Page, count_words, read
-from course_utils.studio.sheet import table
+from course_utils.studio.measures import measures, together
+from course_utils.studio.page import Page, count_numbers, count_words, read
+from course_utils.studio.sheet import sheet, table
 
 FOLD = 'jupyter={"source_hidden": true}'
 HIDE = 'jupyter={"source_hidden": true, "outputs_hidden": true}'
@@ -149,6 +150,8 @@ LONG = "# %%\n" + "".join(f"x{number} = {number}\n" for number in range(20)) + "
 BREACHES = {
     "cells": (add("# %% [markdown]\n# More\n\n" * 20), "cells: 5"),
     "words": (swap(PROSE, PROSE + "word " * 150), "words of prose: 16"),
+    "numbers": (add("# %% [markdown]\n# " + "It is 2.5 of 1,000. " * 31), "numbers in the prose: 6"),
+    "questions": (add("# %%\ncu.recall('masks')\n" * 4 + 'cu.quiz("title", "a")'), "questions: 10;"),
     "lines": (add(LONG.replace("x", "y")[:-3] * 8), "unfolded lines: "),
     "longest": (add(LONG), "lines of the longest cell: 21 (cell "),
     "class and more": (add(f"# %%\n{CLASS}\nx = 1\nx"), "lines of the longest cell: 28 (cell "),
@@ -298,22 +301,36 @@ def test_a_chapter_asks_for_nothing_that_its_author_does_not_want():
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("Two words", 2),
-        ("| a | – | 0.5 |", 2),
-        ("|---|---|", 0),
-        ("[a link of words](notebook.ipynb#there) – and $x_1 + 2$", 7),
-        ("![six words that nobody has to read](a.png)", 0),
-        ("*Emphasis* and `code`", 3),
+        ("Two words", (2, 0)),
+        ("| one – | 0.5 |", (1, 0)),
+        ("[a link of words](notebook_2.ipynb#there) – and $x_1 + 2$", (5, 0)),
+        ("![six words that nobody has to read](a.png)", (0, 0)),
+        ("*Emphasis* and `code 1`\n```\nmore 2\n```", (2, 0)),
+        ("Of 1,000.5 it's 81 %, in 2014", (4, 3)),
+        ("## 3 heads", (1, 0)),
     ],
 )
-def test_words_are_what_holds_a_letter_or_a_digit(line, words):
-    assert count_words(line) == words
+def test_words_and_numbers_are_those_of_the_sentences(line, words):
+    assert (count_words(line), count_numbers(line)) == words
 
 
-def test_minutes_are_words_and_lines_and_exercises_rounded_to_five():
-    found = page()
-    exact = found.words / 120 + found.lines * 0.1 + 23
-    assert found.minutes == 5 * round(exact / 5) == 40
+def test_minutes_are_of_one_who_does_everything_and_of_one_who_only_reads():
+    """Three predictions, one question, a widget, and exercises of 23 minutes; a quiz that is not there asks nothing."""
+    found = page(add("# %%\ncu.live.translator()"))
+    reading = found.words / 90 + found.lines * 0.15 + 3
+    assert found.minutes == 5 * round((reading + 1 + 6 + 1.5 * 23) / 5) == 65
+    assert found.practised_minutes == 5 * round(reading / 2 / 5) == 10
+
+
+def test_a_quiz_has_as_many_questions_as_its_file():
+    text = 'cu.recall("masks")\ncu.quiz("gpt")\ncu.quiz("gpt", "a", "b")'
+    end = len(quiz("gpt").questions)
+    assert page(f"# %%\n{text}").questions == 2 + end + 2
+
+
+def test_together_stands_beside_what_it_was():
+    said = sheet("together", together([page(), page()]))
+    assert re.search(rf"words +{2 * page().words} +at most 27000 +second edition: 39,500", said)
 
 
 def test_without_outputs_what_depends_on_them_is_unknown(tmp_path):

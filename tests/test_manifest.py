@@ -61,7 +61,7 @@ def test_the_manifest_gives_the_course_and_its_chapters_in_order(book):
     assert third.source == path.parent / "notebooks" / "source" / "02_pooling.py"
 
 
-READ = "# %% [markdown]\n# " + 600 * "word "  # five minutes
+READ = "# %% [markdown]\n# " + 450 * "word "  # five minutes
 DONE = "### Exercise 1 · Keys\n# *build · 8 minutes*"
 
 
@@ -71,7 +71,7 @@ def test_minutes_are_computed_from_what_there_is_to_read_and_to_do(book):
     first.source.write_text(READ)
     second.source.write_text(f"{READ}\n# {DONE}\n\n# %%\n" + 20 * "keys\n")
     assert first.minutes == 5
-    assert second.minutes == 15  # 5 and 8, and 2 for the lines of code
+    assert second.minutes == 20  # 5 and one and a half times 8, and 3 for the lines of code
     third.source.unlink()
     assert third.minutes == 0
 

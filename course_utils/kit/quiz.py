@@ -17,6 +17,9 @@ from course_utils.files import LESSONS, ROOT
 from course_utils.kit.page import asset
 from course_utils.kit.words import UNSEAL, marked, sealed
 
+RECALLED = 2
+"""So many questions a recall asks."""
+
 
 class QuizError(ValueError):
     """A mistake in a quiz file or in a call: which file, which question, and the remedy."""
@@ -104,7 +107,7 @@ def quiz(slug: str, *ids: str, folder: Path = LESSONS) -> Quiz:
     return Quiz(f"Question {slug}: {', '.join(ids)}", "section", shown)
 
 
-def recall(*slugs: str, count: int = 2, folder: Path = LESSONS) -> Quiz:
+def recall(*slugs: str, count: int = RECALLED, folder: Path = LESSONS) -> Quiz:
     """Ask again from earlier chapters, at the start of a later one.
 
         cu.recall("queries_keys_values", "start_here")

@@ -2,20 +2,25 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from course_utils.files import LESSONS
 from course_utils.kit.guard import Guarded, guards_in
+from course_utils.kit.quiz import RECALLED
 from course_utils.studio import pairs, tries
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-WORDS_A_MINUTE = 120
-SECONDS_A_LINE = 6
+WORDS_A_MINUTE = 90  # of one who meets all this for the first time
+SECONDS_A_LINE = 9
+MINUTES = {"question": 1, "prediction": 2, "widget": 3}
+EXERCISES_TAKE = 1.5  # times what they say
 KINDS = ("build", "predict", "bug", "open")  # of exercises
 UNCOUNTED = ("Take-aways", "Quiz", "References")  # headings that are no sections
 UNTAUGHT = {"guard", "exercise", "check", "solution", "gpu"}
@@ -192,7 +197,6 @@ class Page:
         code: its code cells.
         sections: its sections, those of UNCOUNTED apart.
         exercises: its exercises.
-        words: of prose; of quiz and references none.
     """
 
     notebook: "NotebookNode"
@@ -200,7 +204,6 @@ class Page:
     code: list[Cell] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     exercises: list[Exercise] = field(default_factory=list)
-    words: int = 0
 
     def __post_init__(self) -> None:
         under, exercise, fresh = ("", -1), None, None
@@ -221,8 +224,6 @@ class Page:
                 elif line.strip() and fresh:
                     _read_first_line(fresh, line.strip())
                     fresh = None
-                if under[0] not in UNCOUNTED[1:]:
-                    self.words += count_words(line)
 
     def only(self, titles: Iterable[str]) -> "Page":
         """The page with the sections of these titles alone, and what belongs to no section."""
@@ -252,10 +253,41 @@ class Page:
         """The code cells that are not folded."""
         return [cell for cell in self.code if not cell.folded]
 
+    @cached_property
+    def prose(self) -> list[str]:
+        """Its texts; of quiz and references none."""
+        texts = [cell.source for cell in self.notebook.cells if cell.cell_type == "markdown"]
+        return [text for text in texts if not re.match(r"#+ (Quiz|References)\b", text)]
+
+    @property
+    def words(self) -> int:
+        """Words of its prose."""
+        return sum(map(count_words, self.prose))
+
+    @property
+    def numbers(self) -> int:
+        """Numbers in its prose, those of headings and tables aside."""
+        return sum(map(count_numbers, self.prose))
+
     @property
     def lines(self) -> int:
-        """Lines of code that a reader sees."""
-        return sum(len(cell.lines) for cell in self.seen)
+        """Lines of code that a reader sees, imports among them."""
+        return sum(bool(line.strip()) for cell in self.seen for line in cell.source.splitlines())
+
+    @property
+    def questions(self) -> int:
+        """Questions after sections, at the end, and of chapters before; predictions aside."""
+        return sum(map(_asked, self.code))
+
+    @property
+    def predictions(self) -> int:
+        """What is to be predicted."""
+        return sum(cell.calls("predict") for cell in self.code)
+
+    @property
+    def widgets(self) -> int:
+        """Live models and explorers."""
+        return sum(len(re.findall(r"\bcu\.(?:live|explore)\.\w+\(", c.source)) for c in self.code)
 
     @property
     def tries(self) -> list[tuple[int, tries.Try]]:
@@ -280,9 +312,40 @@ class Page:
 
     @property
     def minutes(self) -> int:
-        """Minutes for reading, running and the exercises: an estimate, rounded to five."""
+        """Minutes of a beginner who does everything: an estimate, rounded to five."""
+        answering = MINUTES["question"] * self.questions + MINUTES["prediction"] * self.predictions
+        return _to_five(self._reading + answering + EXERCISES_TAKE * self.exercise_minutes)
+
+    @property
+    def practised_minutes(self) -> int:
+        """Minutes of one who reads and tries at twice that pace, and leaves questions and exercises out."""
+        return _to_five(self._reading / 2)
+
+    @property
+    def _reading(self) -> float:
         reading = self.words / WORDS_A_MINUTE + self.lines * SECONDS_A_LINE / 60
-        return 5 * int((reading + self.exercise_minutes) / 5 + 0.5)
+        return reading + MINUTES["widget"] * self.widgets
+
+
+def _to_five(minutes: float) -> int:
+    return 5 * int(minutes / 5 + 0.5)
+
+
+def _asked(cell: Cell) -> int:
+    """How many questions a cell asks."""
+    total = RECALLED * cell.calls("recall")
+    for call in re.findall(r"\bcu\.quiz\(([^)]*)\)", cell.source):
+        slug, *ids = re.findall(r'"([^"]+)"', call) or [""]
+        total += len(ids) or _at_the_end(slug)
+    return total
+
+
+@cache
+def _at_the_end(slug: str) -> int:
+    """How many questions a chapter's quiz has; of one that is not there, none."""
+    file = LESSONS / slug / "quiz.toml"
+    table = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return sum(not question.get("section") for question in table.get("question", ()))
 
 
 def prose_lines(text: str) -> Iterator[str]:
@@ -294,14 +357,20 @@ def prose_lines(text: str) -> Iterator[str]:
         yield "" if fenced or fence else line
 
 
-def count_words(line: str) -> int:
-    """Words of a line of Markdown: what stands between spaces and holds a letter or a digit.
+def count_words(text: str) -> int:
+    """Words of a text in Markdown: of a link its text; formulas, code and pictures are none."""
+    return len(re.findall(r"[^\W\d_][^\W\d_'’]*", _plain(text)))
 
-    A picture is none, a link is its text; of a formula, each part between spaces is one.
-    """
-    line = re.sub(r"!\[[^\]]*\]\([^)]*\)|<[^>]+>", " ", line)
-    line = re.sub(r"\]\([^)\s]*\)", "", line)
-    return sum(any(letter.isalnum() for letter in word) for word in line.split())
+
+def count_numbers(text: str) -> int:
+    """Numbers of a text in Markdown that stand in sentences: not in headings, tables, formulas or code."""
+    sentences = re.sub(r"^[|#].*$", " ", _plain(text), flags=re.MULTILINE)
+    return len(re.findall(r"(?<![\w.])\d[\d,]*(?:\.\d+)?", sentences))
+
+
+def _plain(text: str) -> str:
+    aside = r"!\[[^\]]*\]\([^)]*\)|<[^>]+>|\$+[^$]*\$+|```.*?```|\]\([^)]*\)|`[^`]*`"
+    return re.sub(aside, " ", text, flags=re.DOTALL)
 
 
 def _read_first_line(what: Exercise | Section, line: str) -> None:

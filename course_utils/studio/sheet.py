@@ -11,7 +11,7 @@ from pathlib import Path
 from course_utils.files import ROOT
 from course_utils.studio import form
 from course_utils.studio.manifest import ManifestError, load
-from course_utils.studio.measures import Measure, measures
+from course_utils.studio.measures import Measure, measures, together
 from course_utils.studio.page import Page, read
 
 
@@ -71,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows = [(one.notebook, measures(page)) for one, page in pages]
     if not options.chapters:
         print(table(rows))
+        core = together(page for one, page in pages if one.kind == "chapter")
+        print(sheet("\nthe core chapters together", core))
         return 0
     for (name, found), (one, page) in zip(rows, pages, strict=True):
         broken = form.complaints(page, full=one.full, links=course.links(one), sizes=False)

@@ -71,7 +71,12 @@ def summaries(course: Manifest) -> list[tuple[str, str, str]]:
 
 def ways_table(course: Manifest) -> str:
     """The ways as a table in Markdown; in brackets the sections, where a way takes not all."""
-    rows = [("Way", "Chapters (sections)", "About"), ("---",) * 3, *summaries(course)]
+    pages = [chapter.page for chapter in course.chapters if chapter.page]
+    practised = hours(sum(page.practised_minutes for page in pages))
+    rows = [
+        *[("Way", "Chapters (sections)", "About"), ("---",) * 3, *summaries(course)],
+        ("Everything, only read", "all", practised),
+    ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
