@@ -177,14 +177,14 @@ def test_a_button_moves_the_query_to_the_wanted_answer(page: Page):
     expect(said).to_contain_text("the answer is 20.0 years.")
     expect(said).to_contain_text("It arrived, after")
     page.get_by_role("button", name="kitten", exact=True).press("Enter")
-    page.get_by_label("Look-up", exact=True).select_option("nearest")
+    page.locator("[name=kind]").select_option("nearest")
     go.press("Enter")
     expect(said).to_contain_text("kitten, size 0.20, home 0.90")
     expect(said).to_contain_text(
         "Its slope is 0: a small step changes nothing. It stays there, after 0 steps."
     )
     page.emulate_media(reduced_motion="no-preference")
-    page.get_by_label("Look-up", exact=True).select_option("softmax")
+    page.locator("[name=kind]").select_option("softmax")
     page.get_by_label("Wanted").fill("18")
     go.press("Enter")
     expect(said).to_contain_text("the answer is 18.0 years.")
