@@ -38,7 +38,7 @@ from course_utils.lessons.scoring_functions import planes, scores, trainings
 cu.seed_everything(0)
 
 # %% jupyter={"source_hidden": true}
-cu.recall("queries_keys_values", count=2)
+cu.recall("start_here", "queries_keys_values")
 
 # %% [markdown]
 # ## One divisor

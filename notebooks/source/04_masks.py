@@ -66,7 +66,7 @@ cu.show_curves(
 # On the way to GPT: all but [The clinic](#The-clinic).
 
 # %% jupyter={"source_hidden": true}
-cu.recall("queries_keys_values", "scoring_functions")
+cu.recall("scoring_functions", "queries_keys_values")
 
 # %% [markdown]
 # ## Padding gets weight

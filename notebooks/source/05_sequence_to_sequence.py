@@ -49,7 +49,7 @@ from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_wo
 cu.seed_everything(0)
 
 # %% jupyter={"source_hidden": true}
-cu.recall("masks", "scoring_functions")
+cu.recall("scoring_functions", "masks")
 
 # %% [markdown]
 # ## From sentences to batches

@@ -57,7 +57,7 @@ from course_utils.lessons.sequence_to_sequence.word_maps import word_maps
 cu.seed_everything(0)
 
 # %% jupyter={"source_hidden": true}
-cu.recall("sequence_to_sequence", "scoring_functions")
+cu.recall("scoring_functions", "sequence_to_sequence")
 
 # %% [markdown]
 # ## A context for each word

@@ -51,7 +51,7 @@ from course_utils.lessons.self_attention.words import load_words
 cu.seed_everything(0)
 
 # %% jupyter={"source_hidden": true}
-cu.recall("masks", "queries_keys_values")
+cu.recall("masks", "queries_keys_values", "scoring_functions")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 endings = {"r": ("ripe", "elle", "mûre", "apple"), "t": ("torn", "il", "déchiré", "coat")}
