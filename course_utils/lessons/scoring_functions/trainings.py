@@ -79,7 +79,7 @@ def show_ratio(times: pd.Series) -> Picture:
 
 def show_learning(learned: Mapping[str, Sequence[Sequence[float]]]) -> Picture:
     """Share of right digits over the steps, a line for each divisor."""
-    ends = ", ".join(f"divided by {name} {curve[-1][1]:.2f}" for name, curve in learned.items())
+    ends = ", ".join(f"{NAMES[name]} {curve[-1][1]:.1f}" for name, curve in learned.items())
     picture, ax = subplots(
         width=6, height=2.8, alt=f"Right digits over the steps; at the end {ends}."
     )
