@@ -33,7 +33,7 @@
 #
 # ### <a id="alignment-error-rate"></a>alignment error rate
 #
-# 1 − 2 |found ∩ right| / (|found| + |right|), over the links of all sentences; the right ones are made by hand, and all are sure.
+# 1 − 2 |found ∩ right| / (|found| + |right|), over the links of all sentences; the right ones are made by hand.
 # (The definition of Och and Ney also has possible ones.)
 # *Taught in* [Alignment error rate](06_bahdanau_attention.ipynb#Alignment-error-rate).
 #
