@@ -128,7 +128,7 @@ nearer = [(distance < mirrored)[those].float().mean() for those in of_class]
 pd.DataFrame({"nearer as they are": nearer}, index=train.classes).map("{:.0%}".format).T
 
 # %% [markdown]
-# Of the sneakers and the boots *every* one is nearer as it is, of the sandals nine in ten.
+# Of the sneakers and the boots nearly every one is nearer as it is, of the sandals nine in ten.
 # A network may learn that shoes point to the left, and will not have seen one that points to the right; mirrored pictures in training are the usual remedy.
 # (The others lie above one half, too: each picture is part of its own mean, and a front has a left side.)
 #
@@ -175,9 +175,9 @@ pd.DataFrame(rows).T
 # | `gpt`, a `cu.GPT` | the next token | 20,248 English sentences of the course, 1,200 steps | know what it says: its perplexity on sentences that it has not read is 5.9, many of those that it writes make no sense ([GPT](13_gpt.ipynb)). `gpt_0` and `gpt_100` are the same one before its first step and after 100 |
 # | `gpt_copier`, a `cu.GPT` | the next letter of a text that repeats a block of random letters | such texts, 500 steps | blocks that are longer than those of its training ([GPT](13_gpt.ipynb)) |
 # | `vit`, `vit_1`, `vit_2`, `vit_patch14`, `vit_patch4`, each a `cu.ViT` | the class of a gray picture of 28 × 28 | 9,000 of the course's pictures of Fashion-MNIST, five times | one in six of the test pictures, most often a shirt; and anything but light clothes on black ([Vision transformers](15_vision_transformers.ipynb)) |
-# | `bert`, a `cu.BERT` | hidden tokens of a sentence | the English sentences, 1,200 steps | write; and count better than counts of both neighbors ([BERT and transfer](14_bert_and_transfer.ipynb)) |
-# | `clothes_unet`, a `cu.UNet` | the noise in a picture of 14 × 14, with or without its class | the 10,000 training pictures of the course, reduced, 1,500 steps of 32 | draw sharply, or anything else; its loss on pictures that it has not seen is known, how good its drawings are nobody has measured ([Attention in a diffusion model](17_diffusion.ipynb)) |
-# | `copier_unet`, a `cu.UNet` | the noise in the right of two garments of 8 × 8, the left one clean and mirrored | such pairs, 400 steps | copy exactly: the drawn garment differs from its model by 0.05 in the mean square, two garments from each other by 0.45 |
+# | `bert`, a `cu.BERT` | hidden tokens of a sentence | the English sentences, 1,200 steps | write; after these steps it is about level with counts of both neighbors, after three times as many far ahead ([BERT and transfer](14_bert_and_transfer.ipynb)) |
+# | `clothes_unet`, a `cu.UNet` | the noise in a picture of 14 × 14, with or without its class | the 10,000 training pictures of the course, reduced, 1,500 steps of 32 | draw sharply, or anything else; a weak judge names its drawings right as often as real ones, and they differ a little less among themselves ([further page](17_diffusion_further.ipynb)) |
+# | `copier_unet`, a `cu.UNet` | the noise in the right of two garments of 8 × 8, the left one clean and mirrored | such pairs, 400 steps | copy exactly: the drawn garment differs from its model by 0.05 in the mean square, two garments from each other by 0.45; after 1,200 steps the same network does |
 #
 # The translator on generated sentences that it has not read, and on sentences of another kind:
 

@@ -52,3 +52,15 @@ def rates(chapter, *, kind: str, steps: int, lr: float, seed: int) -> dict:
 def far_colors(chapter, *, kind: str, steps: int, lr: float, seed: int) -> dict:
     """Share of right colors on 500 pictures, every 100 steps."""
     return _train(chapter, kind, steps, lr, seed, far_pictures(500, TESTS))
+
+
+@stored(
+    cases=[
+        {"kind": "group norm (8), no attention", "steps": 2 * STEPS, "lr": 1e-3, "seed": seed}
+        for seed in SEEDS[:3]
+    ],
+    chapter=["FarNetwork", "train"],
+)
+def steady(chapter, *, kind: str, steps: int, lr: float, seed: int) -> dict:
+    """The group norm that can do without attention, at a steadier rate and with twice the steps."""
+    return _train(chapter, kind, steps, lr, seed, far_pictures(500, TESTS))

@@ -41,11 +41,11 @@ def streams() -> tuple[Tensor, Tensor]:
 
 @stored(
     cases=[
-        {"parts": parts, "steps": STEPS, "lr": RATE, "seed": seed}
+        {"parts": parts, "steps": steps, "lr": RATE, "seed": seed}
+        for steps in (STEPS, 3 * STEPS)
         for seed in SEEDS
         for parts in PARTS
-    ]
-    + [{"parts": "+ second block", "steps": 3 * STEPS, "lr": RATE, "seed": seed} for seed in SEEDS],
+    ],
     data=DATA,
     small=True,
     tolerance=0.2,
@@ -71,7 +71,8 @@ def ladder(*, parts: str, steps: int, lr: float, seed: int) -> dict:
         for seed in SEEDS
         for share in SHARES
         for width in WIDTHS
-    ],
+    ]
+    + [{"width": 64, "share": 16, "steps": STEPS // 2, "lr": RATE, "seed": seed} for seed in SEEDS],
     data=DATA,
     small=True,
     tolerance=0.2,
@@ -205,3 +206,23 @@ def copying(*, layers: int, steps: int, seed: int) -> dict:
         "result": {name: round(loss, 4) for name, loss in result.items()},
         "curves": {"again": curve},
     }
+
+
+@stored(cases=[{"lr": 0.003, "seed": seed} for seed in SEEDS])
+def copying_slower(*, lr: float, seed: int) -> dict:
+    """The copier at a third of the rate: its repetitions, blocks longer than it has read, and what one match adds."""
+    torch.manual_seed(seed)
+    model = GPT(len(repeats.LETTERS), num_layers=2, **COPIER)
+    train(
+        model,
+        lambda generator: repeats.tokens_and_targets(64, generator),
+        steps=500,
+        lr=lr,
+        seed=seed,
+    )
+    result = {"repetitions": repeats.losses(model)[1]}
+    result |= {f"blocks of {n}": repeats.block_loss(model, n) for n in (9, 10)}
+    for back in (6, 7, 8):
+        with_it, without = (repeats.after_match(model, back, match=one) for one in (True, False))
+        result[f"a match {back} back adds"] = with_it - without
+    return {"result": {name: round(value, 4) for name, value in result.items()}}

@@ -144,3 +144,61 @@ def amount(*, name: str, images: int, budget: str, seed: int) -> dict:
     budgets = {"epochs": {"epochs": LONGER}, "steps": {"steps": STEPS}}
     steps = train(model, some, **budgets[budget], lr=RATES[name], seed=seed)
     return {"result": {"test": round(share_right(model, test), 4), "steps": steps}}
+
+
+class Nothing(torch.nn.Module):
+    """An attention sublayer that adds nothing."""
+
+    def forward(self, queries, *rest, **options):
+        """(…, d) → zeros of the same shape."""
+        return torch.zeros_like(queries)
+
+
+def rival(name: str, seed: int) -> torch.nn.Module:
+    """What a ViT has to beat: a linear classifier, one hidden layer, and itself without attention."""
+    torch.manual_seed(seed)
+    if name == "linear":
+        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
+    if name == "hidden layer":
+        layers = torch.nn.Linear(784, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10)
+        return torch.nn.Sequential(torch.nn.Flatten(), *layers)
+    model = variant("mean of the patches", seed)
+    for layer in model.layers:
+        layer.attention = Nothing()
+    return model
+
+
+@stored(
+    cases=[
+        {"name": name, "lr": lr, "seed": seed}
+        for name in ("linear", "hidden layer", "no attention")
+        for lr in TRIED[:3]
+        for seed in SEEDS
+    ],
+    data=DATA,
+)
+def rivals(*, name: str, lr: float, seed: int) -> dict:
+    """Five epochs, as `longer`, for networks without attention, at three rates."""
+    images, validation, test = parts()
+    model = rival(name, seed)
+    train(model, images, epochs=LONGER, lr=lr, seed=seed)
+    right = {"validation": share_right(model, validation), "test": share_right(model, test)}
+    return {"result": {key: round(value, 4) for key, value in right.items()}}
+
+
+@stored(
+    cases=[
+        {"name": name, "images": images, "lr": 1e-2, "seed": seed}
+        for images in IMAGES
+        for name in ("linear", "hidden layer")
+        for seed in SEEDS
+    ],
+    data=DATA,
+)
+def rivals_by_amount(*, name: str, images: int, lr: float, seed: int) -> dict:
+    """Test accuracy after 400 steps with so many pictures, for networks that know nothing of neighbors."""
+    learned, _, test = parts()
+    some = learned if images == len(learned) else learned.take(images, seed=seed)
+    model = rival(name, seed)
+    train(model, some, steps=STEPS, lr=lr, seed=seed)
+    return {"result": {"test": round(share_right(model, test), 4)}}
