@@ -508,6 +508,7 @@ def judged_on(waves):
     ]  # fmt: skip
 
 
+# %%
 def trained_head(waves, rate, seed, steps=2000):
     """A new head after Adam on fresh curves, and (step, validation error) on the way."""
     cu.seed_everything(seed)
@@ -529,7 +530,7 @@ def trained_head(waves, rate, seed, steps=2000):
 
 # %%
 def bump(network, query):
-    """501 keys and their scores for a query; mean and standard deviation of the weights."""
+    """501 keys, their scores; mean and standard deviation of the weights."""
     keys = torch.linspace(0, 5, 501)
     with torch.no_grad():
         scores = network(torch.tensor([query]), keys)[0]
