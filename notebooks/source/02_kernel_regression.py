@@ -206,7 +206,8 @@ width_rows = []
 for width, of_draws in fits.items():
     keys_used = (1 / attention_weights(places, x, width).square().sum(1)).mean()
     bias2, variance = error(of_draws.mean(0)), of_draws.var(0, correction=0).mean()
-    width_rows.append([width, *map(float, [keys_used, bias2, variance, bias2 + variance])])
+    parts = [keys_used, bias2, variance, bias2 + variance]
+    width_rows.append([width, *map(float, parts)])
 head = "σ", "effective sample size", "bias²", "variance", "error = sum"
 by_width = pd.DataFrame(width_rows, columns=head).set_index("σ")
 by_width.round(2)
@@ -336,6 +337,7 @@ def descend(loss, start, rate=0.05, steps=200):
     return torch.stack(path), losses
 
 
+# %%
 leave_one_out = cu.choose(my_leave_one_out, pooling.leave_one_out)
 start = 2.0  # try 0.1 … 5.0
 rate = 0.05  # try 0.03 … 0.3
@@ -468,6 +470,21 @@ class Head(nn.Module):
         return self.to_query(queries[..., None]) @ self.to_key(keys[..., None]).mT
 
 
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "Which weights will its query at 2.5 give to the keys from 0 to 5?",
+    ["all to the nearest key", "a bump around 2.5, nearly a bell", "the same to all keys", "more and more toward one end"],
+    answer="a bump around 2.5, nearly a bell",
+    wrong={
+        "all to the nearest key": "The nearest value has noise of variance 1. What do several neighbors do to it?",
+        "the same to all keys": "This is average pooling. What does it say about a wave?",
+        "more and more toward one end": "So it is if queries and keys are linear in x. Why are there two layers?",
+    },
+    why="Near values say most about the curve, and several average the noise away: it pays to do what Nadaraya and Watson did.",
+)  # fmt: skip
+
+
+# %%
 def random_curves(n, waves, numbers):
     """n curves at 40 places each: places, noisy values, values without noise."""
     x = 5 * torch.rand(n, 40, generator=numbers)
@@ -484,21 +501,6 @@ def missed(scores, values, wanted):
     return ((weights @ values[..., None])[..., 0] - wanted).square()
 
 
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-cu.predict(
-    "Which weights will its query at 2.5 give to the keys from 0 to 5?",
-    ["all to the nearest key", "a bump around 2.5, nearly a bell", "the same to all keys", "more and more toward one end"],
-    answer="a bump around 2.5, nearly a bell",
-    wrong={
-        "all to the nearest key": "The nearest value has noise of variance 1. What do several neighbors do to it?",
-        "the same to all keys": "This is average pooling. What does it say about a wave?",
-        "more and more toward one end": "So it is if queries and keys are linear in x. Why are there two layers?",
-    },
-    why="Near values say most about the curve, and several average the noise away: it pays to do what Nadaraya and Watson did.",
-)  # fmt: skip
-
-
-# %%
 def judged_on(waves):
     """500 curves to choose by, 2,000 to report."""
     seeds = {1001: 500, 1002: 2000}
@@ -510,7 +512,7 @@ def judged_on(waves):
 
 # %%
 def trained_head(waves, rate, seed, steps=2000):
-    """A new head after Adam on fresh curves, and (step, validation error) on the way."""
+    """A new head after Adam on fresh curves; (step, validation error) on the way."""
     cu.seed_everything(seed)
     network, numbers, falls = Head(), torch.Generator().manual_seed(seed), []
     optimizer = torch.optim.Adam(network.parameters(), lr=rate)
@@ -602,6 +604,7 @@ def tuned(kernel, waves):
     return width, misses(width, *test)
 
 
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 race = []
 for kernel in ("constant", "boxcar", "triangular", "epanechnikov", "gaussian"):
     fixed, misses = tuned(kernel, waves)

@@ -538,6 +538,7 @@ forms = {
 }
 
 
+# %%
 def learn_directions(form, degrees, draw):
     """Learn W from 200 points: the points, W, and its error at 2,000 other spots."""
     numbers = torch.Generator().manual_seed(draw)
@@ -553,12 +554,13 @@ def learn_directions(form, degrees, draw):
         leave_one_out_error(square @ forms[form](parameter), y).backward()
         optimizer.step()
     W = forms[form](parameter.detach())
-    return square, W, F.mse_loss(cu.nadaraya_watson(spots @ W, square @ W, y), wave(spots)).item()
+    answers = cu.nadaraya_watson(spots @ W, square @ W, y)
+    return square, W, F.mse_loss(answers, wave(spots)).item()
 
 
 # %%
 tilt = 45  # try 20 … 90
-cases = [(form, degrees, draw) for form in forms for degrees in (0, tilt) for draw in range(3)]
+cases = [(form, angle, n) for form in forms for angle in (0, tilt) for n in range(3)]
 directions = {case: learn_directions(*case) for case in cases}
 form_errors = pd.Series(
     {(f, f"wave at {d}°", f"draw {n}"): directions[f, d, n][2] for f, d, n in cases}
