@@ -44,8 +44,8 @@ cu.recall("start_here", "queries_keys_values")
 # ## One divisor
 #
 # A list gives a digit to each of some words: *rain* 4, *cat* 7, *door* 4, …
-# A head is asked for one word of the list and has to say its digit; the words are vectors of $d$ numbers.
-# It learns on thousands of lists, twice: once with its scores divided by $\sqrt d$, once with the scores as they are.
+# A head, one attention that learns, is asked for a word of the list and has to say its digit; each word is a vector of $d$ numbers.
+# It learns on thousands of lists, twice: with its scores divided by $\sqrt d$, and with the scores as they are.
 # How many digits are right on new lists?
 
 # %% tags=["hide-input", "opening"] jupyter={"source_hidden": true}
@@ -54,32 +54,17 @@ chosen = trainings.best(trained)
 trainings.show_best(chosen)
 
 # %% [markdown]
-# Every point is the mean of three seeds at the best of three rates, which stands beside it (chosen on other lists, each side by itself).
+# Each point is the mean of three trainings at the best of three learning rates, the small number (chosen on other lists, for each side alone).
 # With the divisor every digit is right.
-# Without it short lists are fine; but with 64 words of 64 numbers or more the head hardly does better than a guess.
-# Smaller rates and four times as many steps (diamonds) take it a little further at 64 numbers, and nowhere at 256.
+# Without it short lists are fine; but with 64 words of 64 numbers or more the head hardly does better than a guess, and four times as many steps (diamonds) help little.
 #
 # What does $\sqrt d$ have to do with the *length of the list*?
-# First: what is a score?
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "With √d all digits are right; without it long lists of long words are hardly learned."
-):
-    share = chosen.set_index(["divided_by", "d", "keys", "steps"])["test"]
-    assert share["√d"].min() > 0.97
-    assert share["nothing", 16, 4, 500] > 0.97
-    assert share["nothing", 64, 64].max() < 0.6 and share["nothing", 256, 64].max() < 0.3
-    assert share["nothing", 256, 16, 500] < 0.95
-    assert share["nothing, small start"].min() > 0.97
-
-# %% [markdown]
+#
 # ## A dot product is a match
 #
 # A guest sits down at a table with five dishes.
 # Three numbers describe a dish: how sweet, how hot, how crunchy; a negative number is the opposite (mild is negative hot).
-# The same three numbers say what the guest likes, and, where they are negative, dislikes.
-# How well does each dish fit?
+# The same three say what the guest likes and, where they are negative, dislikes.
 # Multiply feature by feature and add up.
 # This is the **dot product** of the query $q$ (the guest) and a key $k$ (a dish):
 #
@@ -89,7 +74,7 @@ with cu.guard(
 sweet = 2.0  # try -2.0 … 2.0
 hot = -1.0  # try -2.0 … 2.0
 guest = torch.tensor([sweet, hot, 1.0])  # the query
-names = ["pancake", "chili", "brittle", "half a brittle", "bread"]
+names = ["pancake", "chili", "cookie", "half a cookie", "bread"]
 dishes = torch.tensor([[1, 0, 0], [-1, 2, 0], [2, 0, 2], [1, 0, 1], [0, 0, 1.0]])
 products = [f"{feature}: q × k" for feature in ("sweet", "hot", "crunchy")]
 tastes = pd.DataFrame(guest * dishes + 0.0, names, products)
@@ -101,36 +86,23 @@ tastes.round(3)
 # %% [markdown]
 # **Signs:** where guest and dish agree, the product is positive; where they differ, it is negative.
 # Chili is the opposite of this guest in both features: $-2-2=-4$.
-# **Sizes:** half a brittle points in the same direction as brittle, gets half its score, and after the softmax a twentieth of its weight.
+# **Sizes:** half a cookie points in the same direction as a cookie, gets half its score, and after the softmax a twentieth of its weight.
 # Change the two marked numbers until chili wins.
 #
 # In one formula: $q\cdot k = \lVert q\rVert\,\lVert k\rVert\cos\theta$, with $\theta$ the angle between them.
 # A dot product rewards the same *direction*, and multiplies by both *lengths*.
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Half a brittle: the same direction, half the score, another weight."):
-    brittle, half_brittle = tastes.loc["brittle"], tastes.loc["half a brittle"]
-    assert abs(brittle["cos θ"] - half_brittle["cos θ"]) < 1e-6
-    assert brittle["score"] == 2 * half_brittle["score"]
-    ratio = math.exp(-half_brittle["score"])  # the scores differ by this much
-    assert abs(half_brittle["weight"] - ratio * brittle["weight"]) < 1e-6
-    assert brittle["score"] == 0 or half_brittle["weight"] != brittle["weight"] / 2
-
-# %% [markdown]
+#
 # ## Long queries, long keys
 #
 # What does each length do?
 # Make the query three times as long: all its scores are three times as far apart.
 
 # %%
-query = torch.tensor([1.0, 2.0])
-keys = torch.tensor([[1.0, 1.0], [2.0, 2.0], [0.0, 1.0]])
-shown_keys = ["(1, 1)", "(2, 2)", "(0, 1)"]
 stretch = 3.0  # try 0.1 … 10.0
 factors = sorted({0.1, 1.0, stretch})
-longer = torch.tensor(factors)[:, None] * query  # one query a row
-stretched = (longer @ keys.T).softmax(dim=1)
-pd.DataFrame(stretched, [f"{c:g} · q" for c in factors], shown_keys).round(3)
+longer = torch.tensor(factors)[:, None] * guest  # one query a row
+stretched = (longer @ dishes.T).softmax(dim=1)
+pd.DataFrame(stretched, [f"{c:g} · guest" for c in factors], names).round(3)
 
 # %% [markdown]
 # $\mathrm{softmax}(c\,q\cdot k)$ is the softmax at the [temperature](C_glossary.ipynb#temperature) $1/c$: **the length of a query is an inverse temperature**.
@@ -164,6 +136,9 @@ cu.predict(
 )
 
 # %%
+query = torch.tensor([1.0, 2.0])
+keys = torch.tensor([[1.0, 1.0], [2.0, 2.0], [0.0, 1.0]])
+shown_keys = ["(1, 1)", "(2, 2)", "(0, 1)"]
 match, key_half = keys @ query, keys.square().sum(dim=1) / 2
 by_distance, prior = (match - key_half).softmax(dim=0), key_half.exp()
 rows = {
@@ -211,9 +186,9 @@ planes.show_winners(won)
 #
 # *bug · 8 minutes*
 #
-# Forming $q-k$ for all pairs takes an array (n, m, d).
-# The formula above takes one matrix product and a correction, and the function below was written after it.
+# Forming $q-k$ for all pairs takes an array (n, m, d); by the formula above, one matrix product and a correction are enough.
 # Here the three keys are their own queries, at distance 0 to themselves, so that the largest weight of each row must stand on the diagonal.
+# In the function below it does not.
 # Find the mistake, and write `fixed_gaussian_weights`, with one matrix product and no function for distances.
 
 
@@ -245,13 +220,28 @@ def fixed_gaussian_weights_solution(queries, keys):
 
 cu.checks.fixed_gaussian_weights(fixed_gaussian_weights_solution)
 
-# %% jupyter={"source_hidden": true}
-cu.quiz("scoring_functions", "longer")
-
 # %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "With √d all digits are right; without it long lists of long words are hardly learned."
+):
+    share = chosen.set_index(["divided_by", "d", "keys", "steps"])["test"]
+    assert share["√d"].min() > 0.97
+    assert share["nothing", 16, 4, 500] > 0.97
+    assert share["nothing", 64, 64].max() < 0.6 and share["nothing", 256, 64].max() < 0.3
+    assert share["nothing", 256, 16, 500] < 0.95
+    assert share["nothing, small start"].min() > 0.97
+
+with cu.guard("Half a cookie: the same direction, half the score, another weight."):
+    cookie, half_cookie = tastes.loc["cookie"], tastes.loc["half a cookie"]
+    assert abs(cookie["cos θ"] - half_cookie["cos θ"]) < 1e-6
+    assert cookie["score"] == 2 * half_cookie["score"]
+    ratio = math.exp(-half_cookie["score"])  # the scores differ by this much
+    assert abs(half_cookie["weight"] - ratio * cookie["weight"]) < 1e-6
+    assert cookie["score"] == 0 or half_cookie["weight"] != cookie["weight"] / 2
+
 with cu.guard("The query's length is an inverse temperature, the key's a prior; D never wins."):
     warmth = 1 / torch.tensor(factors)[:, None]
-    assert (stretched - (match / warmth).softmax(dim=1)).abs().max() < 1e-5
+    assert (stretched - (dishes @ guest / warmth).softmax(dim=1)).abs().max() < 1e-5
     gap = terms.loc["α by q·k"] - terms.loc["α by distance × prior, / sum"]
     assert gap.abs().max() < 1e-6
     wins = {rule: winner.bincount(minlength=5) for rule, (_, winner) in won.items()}
@@ -298,7 +288,7 @@ measured = pd.DataFrame(sizes).T.astype(float).rename_axis("d")
 measured.loc[[1, 4, 16, 64, 256, 1024]].round(2)
 
 # %% [markdown]
-# The variance of $q\cdot k$ follows $d$, and after division by $\sqrt d$ it stays near 1.
+# The division by $\sqrt d$ keeps the variance near 1.
 # This is [scaled dot-product attention](C_glossary.ipynb#scaled-dot-product-attention) (Vaswani et al., 2017):
 #
 # $$a(q,k) = \frac{q\cdot k}{\sqrt d} .$$
@@ -352,18 +342,11 @@ inputs = torch.randn(2, 3, features), torch.randn(2, 5, features), torch.randn(2
 cu.equal(attention, F.scaled_dot_product_attention, *inputs)
 
 # %% [markdown]
-# The four lines are PyTorch's operator, gradients of queries, keys and values included.
-#
 # The place of the divisor matters: $\mathrm{softmax}(QK^\top)/\sqrt d\;V$ looks almost the same.
 # By hand, with $d=64$ and the scores 8 and 0: before the softmax we get softmax(1, 0) = (0.73, 0.27); after it, (0.9997, 0.0003)/8, which is as hard a choice as without any divisor, only eight times smaller.
 
 # %% jupyter={"source_hidden": true}
-cu.quiz("scoring_functions", "after")
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The variance of a dot product is d, and the root makes it 1."):
-    assert ((measured["variance of q·k"] / measured.index).sub(1).abs() < 0.2).all()
-    assert ((measured["variance of q·k/√d"] - 1).abs() < 0.2).all()
+cu.quiz("scoring_functions", "longer", "after")
 
 # %% [markdown]
 # ## What large scores do
@@ -376,11 +359,10 @@ with cu.guard("The variance of a dot product is d, and the root makes it 1."):
 cu.explore.dot_products()
 
 # %% [markdown]
-# Large scores put nearly all weight on one key, and the box undoes it; long queries undo the box.
-# Scale and length are one and the same knob.
+# Large scores put nearly all weight on one key; the box undoes it, and long queries undo the box.
 #
 # For a head that is to *learn*, this is bad news.
-# At the start the one key is a random one, and mostly a wrong one.
+# At the start that key is a random one, and mostly wrong.
 # Can the head notice?
 # If the score $a$ of the right key rises a little, its weight $\alpha$ rises with the slope $\alpha(1-\alpha)$.
 # For 0.3 this is 0.21, for a millionth it is a millionth: such a list teaches nothing about its right key.
@@ -388,7 +370,7 @@ cu.explore.dot_products()
 
 # %%
 enough = 0.001  # try 0.0001 … 0.002
-alive, reactions = {}, {}
+alive = {}
 for m in (4, 16, 64, 256):
     for size in (4, 16, 64, 256):
         q, k = torch.randn(300, 1, size), torch.randn(300, m, size)
@@ -396,8 +378,6 @@ for m in (4, 16, 64, 256):
             alpha = (s * q @ k.mT).softmax(dim=-1)  # (300, 1, m)
             own = alpha[:, 0, 0] * (1 - alpha[:, 0, 0])  # the first key is the right one
             alive[divisor, m, size] = (own >= enough).float().mean().item()
-            moves = s * alpha.mT * (k - alpha @ k)  # ∂α/∂q, (300, m, size)
-            reactions[divisor, m, size] = moves.flatten(1).norm(dim=1).median().item()
 pd.Series(alive).unstack().loc[["√d", "nothing"]].round(2).rename_axis(["divided by", "keys"])
 
 # %% [markdown]
@@ -405,23 +385,13 @@ pd.Series(alive).unstack().loc[["√d", "nothing"]].round(2).rename_axis(["divid
 # With 64 numbers and 4 keys a third of the lists still teaches something; with 64 keys nearly none does, since the right key is so rarely near the top.
 # With the divisor nearly all do (for 256 keys the weights themselves are that small).
 #
-# Are *the gradients* small, then, as one often reads?
-# The query is moved by all keys together: to raise weight $i$, toward key $i$ and away from the average key, $\partial\alpha_i/\partial q = s\,\alpha_i\,(k_i-\bar k)$, with $s = 1/\sqrt d$ or 1.
-# How large is all of that without the divisor, compared with what it is with it?
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-sensitivity = pd.Series(reactions)
-times = sensitivity["nothing"] / sensitivity["√d"]
-trainings.show_ratio(times)
-
-# %% [markdown]
-# With few keys it does vanish.
-# With many keys it is *larger* without the divisor, and just these heads hardly learn: the few keys at the top make much noise, and the right one is silent.
-# A small gradient is not the trouble; a gradient about the wrong keys is.
+# One often reads that large scores make *all* gradients small.
+# With many keys the query's is even [larger than with the divisor](03_scoring_functions_further.ipynb#The-gradients,-derived): the few keys at the top make much noise, and the right one is silent.
 #
 # ### The head of the first picture
 #
-# Here is its code, and one list length to play with.
+# A head *learns* what to ask: a word $x$ becomes the query $xW_Q$ and the key $xW_K$ (*project*), with two matrices that training changes.
+# A third one, $W_O$, turns the mixed values into scores of the ten digits.
 
 
 # %%
@@ -486,18 +456,10 @@ trainings.show_learning(learned)
 # %% [markdown]
 # With the divisor the head is done at once; without it it crawls.
 # Try 64 words, and another rate for each.
-# Is it the divisor as such?
-# No: start $W_Q$ and $W_K$ smaller instead, by $d^{1/4}$ each, so that the scores begin with the same size, and the head learns even lists of 64, too.
-# But only at the smallest of the three rates, where with the divisor two of them or all will do: what counts is the size of the scores when training begins, and the divisor spares us the rest.
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Without √d the right key of a long list is silent, while the query moves more."):
-    assert min(alive["√d", m, 64] for m in (4, 16, 64)) > 0.9
-    assert alive["nothing", 64, 64] < 0.2 < alive["nothing", 4, 64]
-    assert times[4][64] < 0.6 < 3 < times[64][64]
-    assert learned["√d"][-1][1] > learned["nothing"][-1][1]
-
-# %% [markdown]
+#
+# What counts is the size of the scores when training begins: with $W_Q$ and $W_K$ smaller by $d^{1/4}$ each, and no divisor, the head learns lists of 64, too.
+# But only at the smallest of the three rates, where with the divisor two of them or all will do.
+#
 # ## Additive scores
 #
 # The score with which translation learned to attend (Bahdanau et al., 2015) takes query and key to $h$ hidden units, *adds*, applies tanh (a smooth step from −1 to 1), and multiplies by $w$.
@@ -560,15 +522,16 @@ humps = additive(plane_1, five_1, step_Q, step_K, up_down)
 additive_won = {"q · k": won["q · k"], "additive, four units": (five, humps.argmax(dim=1))}
 planes.show_winners(additive_won)
 
-# %% [markdown]
-# Each key has a place of its own again: an additive score *can* prefer what lies in the middle, because it bends.
-# So does a dot product after a layer that bends, and a transformer has such layers between its attentions.
-# That, and the price decided: an additive score keeps $h$ numbers for each *pair* of query and key, a dot product one.
-#
-# **The tanh is essential.**
-# Without it the score is $qW_Q\cdot w + kW_K\cdot w$; the first term is the same for all keys, and every query gets the same weights.
-
 # %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("The variance of a dot product is d, and the root makes it 1."):
+    assert ((measured["variance of q·k"] / measured.index).sub(1).abs() < 0.2).all()
+    assert ((measured["variance of q·k/√d"] - 1).abs() < 0.2).all()
+
+with cu.guard("Without √d the right key of a long list is silent."):
+    assert min(alive["√d", m, 64] for m in (4, 16, 64)) > 0.9
+    assert alive["nothing", 64, 64] < 0.2 < alive["nothing", 4, 64]
+    assert learned["√d"][-1][1] > learned["nothing"][-1][1]
+
 with cu.guard("D, which no dot product prefers, is preferred by an additive score."):
     preferred = additive_won["additive, four units"][1].bincount(minlength=5)
     assert (preferred > 0).all() and (d_length > 1.32 or wins["q · k"][3] == 0)
@@ -576,6 +539,12 @@ with cu.guard("D, which no dot product prefers, is preferred by an additive scor
     assert (mine.argmax(dim=1) == torch.arange(5)).all()
 
 # %% [markdown]
+# Each key has a place of its own again: an additive score *can* prefer what lies in the middle, because it bends.
+# But it keeps $h$ numbers for each *pair* of query and key, a dot product one; and a transformer has layers that bend between its attentions.
+#
+# **The tanh is essential.**
+# Without it the score is $qW_Q\cdot w + kW_K\cdot w$; the first term is the same for all keys, and every query gets the same weights.
+#
 # ## Take-aways
 #
 # - A dot product rewards agreement, times both lengths: a longer query is a lower temperature, a longer key a larger prior weight, $e^{\lVert k\rVert^2/2}$.

@@ -28,7 +28,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.lessons.scoring_functions import scores
+from course_utils.lessons.scoring_functions import scores, trainings
 
 cu.seed_everything(0)
 
@@ -311,8 +311,28 @@ found.round(decimals=3)
 # %% [markdown]
 # All weights are 0.2 here and $s = 0.354$, so that on the diagonal stands $0.354\cdot0.2\cdot(1-0.2) = 0.057$: the query moves toward key $i$.
 # Formula and autograd agree.
+#
+# How large is all of it without the divisor ($s = 1$), in sizes with it?
+# The medians of 300 draws:
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+reactions = {}
+torch.manual_seed(0)
+for m in (4, 16, 64, 256):
+    for size in (4, 16, 64, 256):
+        q, k = torch.randn(300, 1, size), torch.randn(300, m, size)
+        for divisor, s in {"√d": 1 / math.sqrt(size), "nothing": 1.0}.items():
+            alpha = (s * q @ k.mT).softmax(dim=-1)  # (300, 1, m)
+            moves = s * alpha.mT * (k - alpha @ k)  # ∂α/∂q, (300, m, size)
+            reactions[divisor, m, size] = moves.flatten(1).norm(dim=1).median().item()
+sensitivity = pd.Series(reactions)
+times = sensitivity["nothing"] / sensitivity["√d"]
+trainings.show_ratio(times)
 
 # %% [markdown]
+# With few keys it vanishes.
+# With many keys it is *larger*, and just these heads hardly learn: a small gradient is not the trouble, one about the wrong keys is.
+#
 # ### A whole head
 #
 # In an attention head queries, keys and values are products of the inputs with learned matrices, $Q = XW_Q$, $K = XW_K$, $V = XW_V$, and the answers are $Z = AV$ with the weights $A$ of the scores $S = sQK^\top$.
@@ -345,8 +365,9 @@ cu.live.learned_head(1, 0)
 # Choose *mouse*, and choose another seed: a weight shows where a head looks, not all that it knows.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("∂α/∂q by the formula is that of autograd."):
+with cu.guard("∂α/∂q is that of autograd; with many keys it is larger without √d."):
     assert off < 1e-6 and abs(found[0, 0] - 0.057) < 1e-3
+    assert times[4][64] < 0.6 < 3 < times[64][64]
 
 # %% [markdown]
 # ## At the default initialization

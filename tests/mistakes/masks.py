@@ -32,6 +32,19 @@ class my_mask:
         """Padded queries get nothing, too."""
         return words[:, None, :] & words[:, :, None] & _triangle(words)
 
+    def numbers_for_truth_values(words):
+        """torch.ones without a dtype."""
+        return words[:, None, :] & torch.ones(words.shape[-1], words.shape[-1]).tril()
+
+    def four_words(words):
+        """The size of the example, written as a number."""
+        return words[:, None, :] & torch.ones(4, 4, dtype=torch.bool).tril()
+
+    def by_lengths(words):
+        """Takes the padding to stand at the end."""
+        at_the_end = torch.arange(words.shape[-1]) < words.sum(-1, keepdim=True)
+        return at_the_end[:, None, :] & _triangle(words)
+
     def in_place(words):
         """Changes what was handed in."""
         mask = words[:, None, :] & _triangle(words)
@@ -176,6 +189,11 @@ class my_masked_softmax:
 ON_PAPER = {}
 
 ANSWERS = {
+    "numbers_for_truth_values": ("truth values and numbers", "Which `dtype`"),
+    "counts": ("boolean", "Which `dtype`"),
+    "four_words": ("any length", "four words of the example"),
+    "by_lengths": ("padding", "It may stand in front"),
+    "rows_of_padding_too": ("every other pair", "the rows of `<pad>` stay"),
     "minus_twenty": ("largest score", "below every other"),
     "minus_twelve": ("largest score", "below every other"),
     "minus_five": ("share the weight", "has the exponential 0"),

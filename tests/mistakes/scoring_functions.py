@@ -94,6 +94,8 @@ ON_PAPER = {}
 
 
 ANSWERS = {
+    "softmax_over_the_queries": ("sum to 1", "over which axis"),
+    "forgets_the_half": ("equal distance", "q·k − ½‖k‖² is 2"),
     "borrowed_layer": ("it calls AdditiveAttention.scores", "step by step"),
     "borrowed_scores": ("it calls additive_scores", "step by step"),
     "borrowed_weights": ("it calls gaussian_weights", "step by step"),

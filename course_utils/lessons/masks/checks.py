@@ -8,6 +8,7 @@ from torch import Tensor
 from course_utils.attention import masked_softmax
 from course_utils.kit.check import (
     Check,
+    Unmet,
     WrongKind,
     expect,
     expect_close,
@@ -28,24 +29,56 @@ my_mask = Check("my_mask", forbids=["causal_mask", "padding_mask"])
     hint=(
         "The causal mask is (queries, keys), `words` is (batch, keys). Which axis has `words` to get, and where?",
         "`words[:, None, :]` is (batch, 1, keys).",
+        "`&` takes truth values on both sides: `torch.ones` makes them with `dtype=torch.bool`.",
     ),
 )
 def _(candidate):
-    mask = expect_shape(candidate(_WORDS.clone()), (3, 4, 4))
-    expect_equal(mask.dtype, torch.bool, "dtype")
+    mask = expect_shape(_of_truth_values(candidate, _WORDS.clone()), (3, 4, 4))
+    expect(mask.dtype == torch.bool, f"dtype: {mask.dtype}; expected torch.bool", _TRUTH_VALUES)
+
+
+_TRUTH_VALUES = (
+    "`torch.ones(…)` makes numbers. Which `dtype` makes truth values, and what joins two of them?"
+)
+
+
+def _of_truth_values(candidate, words: Tensor) -> Tensor:
+    """The candidate's mask; an `&` with numbers is said as what it is."""
+    try:
+        return candidate(words)
+    except NotImplementedError as error:
+        raise Unmet("`&` stands between truth values and numbers", _TRUTH_VALUES) from error
+
+
+@my_mask.must(
+    "a row of `words` may have any length",
+    hint="Which number in your function stands for the four words of the example? `words.shape` knows it.",
+)
+def _(candidate):
+    expect_shape(candidate(torch.rand(2, 6) < 0.5), (2, 6, 6))
 
 
 @my_mask.must(
     "no query may attend to padding",
     hint=(
         "Whose row of `words` do you use: that of the sentence, or that of the query? Where there are as many "
-        "of both, nothing is raised."
+        "of both, nothing is raised.",
+        "A length says where the padding is if it stands at the end. In front it does not.",
     ),
 )
 def _(candidate):
     for words in (_WORDS, torch.rand(4, 4) < 0.5):
-        seen = (candidate(words.clone()) & ~words[:, None, :]).sum().item()
-        expect_equal(seen, 0, "pairs of a query and a padded key")
+        mask = candidate(words.clone())
+        at_the_end = torch.arange(4) < words.sum(dim=-1, keepdim=True)
+        by_lengths = torch.equal(mask, at_the_end[:, None, :] & torch.ones_like(mask).tril())
+        seen = (mask & ~words[:, None, :]).sum().item()
+        expect(
+            seen == 0,
+            f"pairs of a query and a padded key: {seen}; expected 0",
+            "Where does padding stand if only the length of a sentence is known? It may stand in front."
+            if by_lengths
+            else "",
+        )
 
 
 @my_mask.must(
@@ -59,7 +92,10 @@ def _(candidate):
 
 @my_mask.must(
     "every other pair is permitted",
-    hint="A query may attend to itself. Is each pair forbidden that you forbid, by one of the two masks?",
+    hint=(
+        "Which rows have too few pairs? A padding mask forbids keys, columns: the rows of `<pad>` stay.",
+        "A query may attend to itself.",
+    ),
 )
 def _(candidate):
     for words in (_WORDS, torch.rand(5, 5) < 0.5):

@@ -21,6 +21,14 @@ fixed_gaussian_weights = Check("fixed_gaussian_weights", forbids=["gaussian_weig
 
 
 @fixed_gaussian_weights.must(
+    "the weights of each query sum to 1",
+    hint="What makes weights of scores, and over which axis does a query compare its keys?",
+)
+def _(candidate):
+    expect_sums_to_one(candidate(torch.randn(4, 4), torch.randn(4, 4)), (4, 4))
+
+
+@fixed_gaussian_weights.must(
     "keys at equal distance from a query get equal weights",
     hint=(
         "By hand, q·k − ½‖k‖² is 2 for each of the keys (1, 1), (2, 2) and (0, 2). Which three numbers does "
@@ -34,13 +42,6 @@ def _(candidate):
     weights = expect_shape(candidate(queries, keys), (3, 3)).detach()
     shown = ", ".join(f"{weight:.2f}" for weight in weights[0].tolist())
     expect_close(weights, torch.full((3, 3), 1 / 3), f"query (1, 2): {shown}; expected 0.33 each")
-
-
-@fixed_gaussian_weights.must(
-    "the weights of each query sum to 1", hint="Over which axis does a query compare its keys?"
-)
-def _(candidate):
-    expect_sums_to_one(candidate(torch.randn(4, 5), torch.randn(6, 5)), (4, 6))
 
 
 @fixed_gaussian_weights.must(
