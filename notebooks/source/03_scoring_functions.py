@@ -54,7 +54,7 @@ chosen = trainings.best(trained)
 trainings.show_best(chosen)
 
 # %% [markdown]
-# Each point is the mean of three trainings at the best of three learning rates, the small number (chosen on other lists, for each side alone).
+# Each point is the mean of three trainings at the best of three [learning rates](C_glossary.ipynb#learning-rate), the small number (chosen on other lists, for each side alone).
 # With the divisor every digit is right.
 # Without it short lists are fine; but with 64 words of 64 numbers or more the head hardly does better than a guess, and four times as many steps (diamonds) help little.
 #
