@@ -192,7 +192,7 @@ print(f"kitten, T = {T:g}: {look_up(kitten, keys, values, T).item():.2f} years")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "At T = 0.01, how many times the weight of the dog has the cat?",
+    "At T = 0.01, the weight of the cat is how many times the weight of the dog?",
     (1, 20),
     answer=4.5,
     wrong={
@@ -320,7 +320,7 @@ cu.checks.safe_softmax(safe_softmax_solution)
 # | **average** | $1/m$ for each of the $m$ keys, whatever the query |
 #
 # Between these and softmax stands **sparsemax** (Martins and Astudillo, 2016): draw a line under the scores $a/T$; what stands above it is the weight.
-# The line is as high as makes the sum 1, so that low scores get a weight of *exactly* 0.
+# The line is as high as makes the sum 1: of 1, 0.6 and 0, a line at 0.3 leaves 0.7, 0.3 and *exactly* 0.
 
 
 # %%
@@ -437,7 +437,7 @@ cu.quiz("queries_keys_values", "which_slope")
 # %% [markdown]
 # ## A table of words
 #
-# Nothing asks for keys of two numbers, or for values of one.
+# Keys may have more than two numbers, and values more than one.
 # Here the keys are words, each with the 256 numbers by which one of the course's translators knows it, its [embedding](C_glossary.ipynb#embedding).
 # It learned them from sentences and their French; nobody told it what a word is.
 # A value is three numbers, which say what the word is: a person, a number, or something to do.
@@ -488,7 +488,7 @@ right.axis("off")
 fig
 
 # %% [markdown]
-# The vectors know what kind of word a word is: nearly every answer is right, where *person* for all would be right for ten.
+# The vectors know the kind of a word: nearly every answer is right, where *person* for all would be right for ten.
 #
 # Where can an answer lie?
 # Weights that are not negative and sum to 1 keep them in the triangle of the values, the *convex hull* ([convex weights](C_glossary.ipynb#convex-weights)); one weight of 1 gives a corner, equal weights the middle.

@@ -47,13 +47,13 @@ cu.recall("queries_keys_values", "start_here")
 #
 # - predict from (key, value) pairs by hand, in four lines, and with PyTorch's attention operator;
 # - say what a width does, choose it by leaving one out, and learn it;
-# - say why a network that was told nothing about distances finds a Gaussian.
+# - say which kernel a network finds when it must make its own scores, and why.
 #
 # It needs [Queries, keys and values](01_queries_keys_values.ipynb): weights, softmax, temperature.
 #
 # ## Near points count more
 #
-# (At the left edge the average above lies too high: all points in the window are to the right, where the curve is higher.)
+# (At the left edge the average above lies too high: all near points are to the right, where the curve is higher.)
 #
 # Each of the forty measurements is a smooth curve plus noise, $y = 2\sin x + x + \varepsilon$.
 # The noise $\varepsilon$ is normal with standard deviation 1.
@@ -383,8 +383,7 @@ fig
 # Descent rolls into the valley of the leave-one-out error, and the map of weights contracts to a band.
 # The dotted line at the left is what the error on its own points would have rewarded: a width of 0.
 # The valley comes from forty noisy numbers, and is sometimes in the wrong place: the [further page](02_kernel_regression_further.ipynb) shows by how much.
-# (Watch the descent: open *Learn the width* in the first picture.
-# And where the rows of a table belong together, such as three measurements of one patient, leave out all three.)
+# (Watch the descent: open *Learn the width* in the first picture.)
 #
 # ### Exercise 2 · Find the bug
 #
@@ -618,11 +617,12 @@ racers = pd.DataFrame(race, columns=["kernel", "best width", "squared error"])
 racers.set_index("kernel").round(3)
 
 # %% [markdown]
-# (Where a kernel reaches no key it has no answer, and these few places are not counted.)
+# (*Epanechnikov* is a parabola, cut off at 0.
+# Where a kernel reaches no key it has no answer, and these few places are not counted.)
 #
 # The network is first.
 # Luck, or law?
-# Three rates with three seeds each were stored, on these waves and on waves twice as fast; a row is the mean of three seeds, and the last column is for one of them.
+# Three rates with three seeds each were stored, on these waves and on waves twice as fast; a row is the mean of three seeds, the last column the standard error with one.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 trained = pd.DataFrame(

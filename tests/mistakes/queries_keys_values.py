@@ -134,6 +134,15 @@ class attend_or_nothing:
         """exp(1000) overflows."""
         return scores.exp() @ values / (math.exp(nothing) + scores.exp().sum(-1, keepdim=True))
 
+    def one_sum_for_all(scores, values, nothing):
+        """The sum below the line runs over all queries."""
+        return scores.exp() @ values / (math.exp(nothing) + scores.exp().sum())
+
+    def last_axis_of_a_matrix(scores, values, nothing):
+        """[:, :-1] takes away the last key of a matrix, and the last query of a batch."""
+        extra = torch.full_like(scores[..., :1], nothing)
+        return torch.cat([scores, extra], -1).softmax(-1)[:, :-1] @ values
+
     def for_a_matrix_only(scores, values, nothing):
         """The extra score is made for two axes; a batch is summed over the wrong one."""
         extra = torch.full_like(scores[..., :1], nothing)
@@ -169,4 +178,9 @@ ANSWERS = {
     "stores_the_pair": ("a table of 4", "Its value is 0"),
     "shifted_by_its_own_largest": ("gradient of the scores", "largest score"),
     "forgets_the_values": ("a matrix of", ".values"),
+    "forgets_the_axis": ("a matrix of", "keepdim=True"),
+    "changes_its_argument": ("input is not changed", "ends in _"),
+    "formula_as_it_reads": ("scores of 1000", "shift first"),
+    "one_sum_for_all": ("plain attention", "a sum of its own"),
+    "last_axis_of_a_matrix": ("a batch", "[..., :-1]"),
 }

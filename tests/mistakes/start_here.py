@@ -38,6 +38,12 @@ class answers_without:
         kept[:, key] = 0
         return kept / kept.sum(dim=0).clamp(min=1e-9) @ values
 
+    def softmax_of_the_rest(weights, values, key):
+        """A softmax gives the 0 a weight again."""
+        kept = weights.clone()
+        kept[:, key] = 0
+        return kept.softmax(dim=1) @ values
+
     def equal_parts(weights, values, key):
         """All others get the same."""
         kept = (weights > 0).float()
@@ -55,6 +61,7 @@ ANSWERS = {
     "does_not_share": ("where all values are 1", "What do the weights of a row sum to"),
     "zeroes_the_value": ("where all values are 1", "What do the weights of a row sum to"),
     "forbids_a_query": ("changes nothing", "a row, or a column"),
+    "softmax_of_the_rest": ("changes nothing", "exp(0) = 1"),
     "adds_equal_parts": ("keep the ratios", "divided by one number for each row"),
     "without_keepdim": ("where all values are 1", "Do the sums of the rows meet the rows?"),
 }

@@ -69,13 +69,21 @@ safe_softmax = Check("safe_softmax", forbids=SOFTMAXES)
 
 @safe_softmax.must(
     "a matrix of scores gives a matrix of weights",
-    hint=(
-        "`x.max(dim=…)` gives values and indices: do you take `.values`?",
-        "Does each sum and each largest score keep its axis (`keepdim=True`)?",
-    ),
+    hint="`x.max(dim=…)` gives values and indices: take `.values`. "
+    "And the largest scores and the sums have to keep their axis: `keepdim=True`.",
 )
 def _(candidate):
     expect_shape(candidate(torch.randn(2, 3)), (2, 3))
+
+
+@safe_softmax.must(
+    "the input is not changed",
+    hint="Look for a method that ends in _, or an assignment to a part of the argument.",
+)
+def _(candidate):
+    scores = torch.tensor([[1.0, -math.inf], [2.0, 0.0]])
+    with unchanged(scores):
+        candidate(scores)
 
 
 @safe_softmax.must(
@@ -144,16 +152,6 @@ def _(candidate):
     scores = torch.tensor([[0.0, -math.inf, 0.0], [-math.inf, -2e6, -math.inf]])
     expected = torch.tensor([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]])
     expect_close(candidate(scores), expected, "rows (0, −∞, 0) and (−∞, −2000000, −∞)")
-
-
-@safe_softmax.must(
-    "the input is not changed",
-    hint="Look for a method that ends in _, or an assignment to a part of the argument.",
-)
-def _(candidate):
-    scores = torch.tensor([[1.0, -math.inf], [2.0, 0.0]])
-    with unchanged(scores):
-        candidate(scores)
 
 
 # Soft top-k -------------------------------------------------------------------------------------
@@ -243,8 +241,9 @@ attend_or_nothing = Check("attend_or_nothing")
 @attend_or_nothing.must(
     "each query gets an answer as long as a value",
     hint=(
-        "The extra score has to stand beside scores of shape (queries, keys): as a column, with as many axes.",
-        "`torch.full_like(scores[..., :1], nothing)` is such a column. Which weights belong to the stored pairs?",
+        "The extra score has to stand beside scores of shape (queries, keys): as a column, with as many axes. "
+        "It is no tensor yet. And which of the weights belong to the stored pairs?",
+        "`torch.full_like(scores[..., :1], nothing)` is such a column, for `torch.cat`.",
     ),
 )
 def _(candidate):
@@ -253,7 +252,7 @@ def _(candidate):
 
 @attend_or_nothing.must(
     "scores far below that of nothing give 0",
-    hint="Are the weights of the stored pairs still forced to sum to 1?",
+    hint="Are the weights of the stored pairs still forced to sum to 1? If you shift the scores, shift `nothing`, too.",
 )
 def _(candidate):
     answer = candidate(torch.full((2, 3), -50.0), torch.randn(3, 2) + 5, 0.0)
@@ -262,7 +261,7 @@ def _(candidate):
 
 @attend_or_nothing.must(
     "scores far above it give plain attention",
-    hint="What is left of the extra pair in the answer when exp(nothing) is negligible?",
+    hint="What is left of the extra pair when exp(nothing) is negligible? And has each query a sum of its own?",
 )
 def _(candidate):
     scores, values = torch.randn(2, 3), torch.randn(3, 2)
@@ -293,7 +292,7 @@ def _(candidate):
 
 @attend_or_nothing.must(
     "scores of 1000 and −1000 give finite, ordinary answers",
-    hint="The largest score may be that of nothing, or that of a pair. Is your shift safe in both cases?",
+    hint="The exponential of 1000 is infinite: shift first, as in Exercise 2. The largest may be that of nothing.",
 )
 def _(candidate):
     scores, values = torch.tensor([[1000.0, 999.0], [-1000.0, -1000.0]]), torch.eye(2)[:, :1]
@@ -312,7 +311,7 @@ def _(candidate):
 
 @attend_or_nothing.must(
     "a batch of databases is answered one by one",
-    hint="What shape must the extra score have to stand beside (batch, queries, keys)?",
+    hint="Does each step work along the last axis, `dim=-1` and `[..., :-1]`? Has the extra score as many axes?",
 )
 def _(candidate):
     scores, values = torch.randn(2, 3, 4), torch.randn(2, 4, 2)

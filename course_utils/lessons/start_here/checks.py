@@ -15,6 +15,7 @@ def _one_word(answer: Any) -> str:
     if not isinstance(answer, str):
         raise WrongKind(f"{answer!r} is no word; write it in quotes")
     word = answer.strip().strip(".?").lower().replace("’", "'")
+    word = "don't" if word == "dont" else word
     expect(" " not in word, f"{answer!r} is more than one word")
     return word
 
@@ -64,7 +65,8 @@ def _(candidate):
 
 @answers_without.must(
     "the value of the forbidden key changes nothing",
-    hint="Which weights belong to the key: a row, or a column? What should stand there?",
+    hint="Which weights belong to the key: a row, or a column? `kept` has a 0 there: does your line use it, "
+    "and does it stay 0? A softmax would make exp(0) = 1 of it.",
 )
 def _(candidate):
     weights, values, others = _weights(4, 4), torch.randn(4, 2), torch.randn(4, 2)

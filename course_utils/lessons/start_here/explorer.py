@@ -34,6 +34,8 @@ class Scores:
         self.numbers = [
             right.text(i, 0, "", ha="center", va="bottom", fontsize=9) for i in range(len(NAMES))
         ]
+        for ax in (left, right):
+            ax.set_xticks(range(len(NAMES)), NAMES)
         right.set(title="Weights: exp(score), divided by their sum", ylim=(0, 1.12))
 
     def draw(self, bird: float) -> str:
