@@ -76,7 +76,8 @@ table
 # From where does *une* know, then?
 # Before any French is written, the English words attend to each other, in the encoder: *a* has read *car*.
 # Forbid that, too, by the box below the sentence: *un* and *une* are almost even.
-# Or forbid *a* instead: *une* falls to 0.06.
+# If *a* alone may read *car* there, *une* has 0.97.
+# (To forbid *a* would prove nothing: *une* falls to 0.06, but *de* rises, and *un* does not.)
 #
 # **A weight shows where a network looks.
 # What it needs, you learn by taking it away.**
@@ -104,7 +105,12 @@ with cu.guard(
     assert table.loc["voiture", "all allowed"] > 0.95 > 0.05 > table.loc["voiture", "car forbidden"]
     assert translate(sentence, word).says[3] == "actrice" and table.loc["une"].iloc[-1] < 0.65
     assert translate(sentence, "she").says[:2] == ["ta", "fille"]
-    assert translate(sentence, "a", says=translate(sentence).says).probabilities[2] < 0.1
+    french = translate(sentence).says
+    all_but_a = "she has red car ."
+    assert translate(sentence, word, encoder=all_but_a, says=french).probabilities[2] > 0.95
+    in_place = [says if says != "une" else "un" for says in french]
+    assert translate(sentence, "a", says=french).probabilities[2] < 0.1
+    assert translate(sentence, "a", says=in_place).probabilities[2] < 0.1
 
 # %% [markdown]
 # Ask it.

@@ -427,6 +427,7 @@ fig
 
 # %% [markdown]
 # Softmax arrives, and so does sparsemax; the others stay where they are.
+# (So does a softmax at $T=0.01$: its slope is too small.)
 # On the left you see why: *nearest* and *top-k* are staircases, and a stair does not say where the next one is.
 # Sparsemax has slopes only among the keys that have weight.
 # Turn its temperature down to 0.1 in the widget: cat and dog alone have weight, and it never gets above 15.
@@ -444,7 +445,7 @@ cu.quiz("queries_keys_values", "which_slope")
 # Each word asks all the *others*.
 
 # %%
-kinds = {  # the translator knows 12,000 words: add some
+kinds = {  # the translator knows some 2,000 whole words: add some
     "person": "mother father wife woman girl boy brother sister daughter son",
     "number": "two three five six ten",
     "to do": "eat drink play sleep swim walk run sing",
@@ -537,6 +538,12 @@ with cu.guard(
         reached, push, _ = slopes(lambda scores: sparsemax(scores / 0.1), stuck)
         stuck = stuck - rate * (reached - 20) * push
         assert reached < 15.001
+with cu.guard("A very cold softmax stays.", given=(kitten_size, kitten_home) == (0.2, 0.9)):
+    frozen = kitten
+    for _ in range(300):
+        reached, push, _ = slopes(lambda scores: (scores / 0.01).softmax(dim=-1), frozen)
+        frozen = frozen - 0.0003 * (reached - 20) * push
+    assert push.norm() > 0 and reached < 15.001
 with cu.guard("Words tell what kind of word another is.", given=T == 0.1):
     assert hits.sum() > 0.8 * len(words) > 1.5 * kind.bincount().max()
 with cu.guard("Convex weights stay within the values."):

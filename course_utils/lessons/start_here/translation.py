@@ -51,14 +51,18 @@ def heard(sentence: str) -> list[str]:
 
 @torch.no_grad()
 def translate(
-    sentence: str, forbidden: str = "", *, encoder: bool = False, says: list[str] | None = None
+    sentence: str,
+    forbidden: str = "",
+    *,
+    encoder: bool | str = False,
+    says: list[str] | None = None,
 ) -> Trace:
     """A translation with its weights, those that the page shows; a word that it does not know is read as `<unk>`.
 
     Args:
         sentence: English.
         forbidden: words of it to which no French word may attend, in any head.
-        encoder: whether no English word may attend to them, either.
+        encoder: whether no English word may attend to them, either; or which words may not.
         says: French tokens, `<eos>` at the end, in the place of those that it would choose.
     """
     model, english, french = _translator()
@@ -70,7 +74,10 @@ def translate(
         if keys:
             acts.knock_out("cross_attention", keys=keys)
         if keys and encoder:
-            acts.knock_out("encoder.attention", keys=keys)
+            readers = [i for i, token in enumerate(tokens) if token in tokenize(str(encoder))]
+            acts.knock_out(
+                "encoder.attention", queries=None if encoder is True else readers, keys=keys
+            )
         said = french.encode(says) if says else greedy(model, source, lens, max_len=LONGEST)[0]
         said = said if says else [*said, EOS]
         logits = model(source, lens, torch.tensor([[BOS, *said[:-1]]]))
