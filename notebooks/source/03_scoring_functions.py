@@ -16,7 +16,7 @@
 # After this chapter you can
 #
 # - say with a pencil what a dot product rewards, and what a longer query or key does to the weights;
-# - explain $1/\sqrt d$, and say what a head without it fails to learn, and why;
+# - explain $1/\sqrt d$, and say what a head without it learns slowly or not at all, and why;
 # - write scaled dot-product attention, and additive scores, which can do what no dot product can.
 #
 # It needs [Queries, keys and values](01_queries_keys_values.ipynb): softmax and temperature.
@@ -55,8 +55,9 @@ trainings.show_best(chosen)
 
 # %% [markdown]
 # Each point is the mean of three trainings at the best of three [learning rates](C_glossary.ipynb#learning-rate), the small number (chosen on other lists, for each side alone).
-# With the divisor every digit is right.
-# Without it short lists are fine; but with 64 words of 64 numbers or more the head hardly does better than a guess, and four times as many steps (diamonds) help little.
+# With the divisor every digit is right within 500 steps.
+# Without it short lists are fine; but with 64 words of 64 numbers or more the head hardly does better than a guess.
+# Four times as many steps (diamonds) help where the words have 64 numbers, and it is still learning; at 256 they do not.
 #
 # What does $\sqrt d$ have to do with the *length of the list*?
 #
@@ -222,12 +223,13 @@ cu.checks.fixed_gaussian_weights(fixed_gaussian_weights_solution)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "With √d all digits are right; without it long lists of long words are hardly learned."
+    "With √d all digits are right in 500 steps; without it long lists of long words are not."
 ):
     share = chosen.set_index(["divided_by", "d", "keys", "steps"])["test"]
     assert share["√d"].min() > 0.97
     assert share["nothing", 16, 4, 500] > 0.97
-    assert share["nothing", 64, 64].max() < 0.6 and share["nothing", 256, 64].max() < 0.3
+    assert share["nothing", 64, 64, 500] < 0.3 < share["nothing", 64, 64, 2000] < 0.6
+    assert share["nothing", 256, 64].max() < 0.3
     assert share["nothing", 256, 16, 500] < 0.95
     assert share["nothing, small start"].min() > 0.97
 
@@ -458,7 +460,7 @@ trainings.show_learning(learned)
 # Try 64 words, and another rate for each.
 #
 # What counts is the size of the scores when training begins: with $W_Q$ and $W_K$ smaller by $d^{1/4}$ each, and no divisor, the head learns lists of 64, too.
-# But only at the smallest of the three rates, where with the divisor two of them or all will do.
+# But these only at the smallest of the three rates, where with the divisor two will do.
 #
 # ## Additive scores
 #
@@ -548,7 +550,7 @@ with cu.guard("D, which no dot product prefers, is preferred by an additive scor
 # ## Take-aways
 #
 # - A dot product rewards agreement, times both lengths: a longer query is a lower temperature, a longer key a larger prior weight, $e^{\lVert k\rVert^2/2}$.
-# - For independent features with variance 1, $q\cdot k$ has variance $d$, and $1/\sqrt d$, *before* the softmax, makes it 1; without it the right key of a long list is silent, and the head hardly learns.
+# - For independent features with variance 1, $q\cdot k$ has variance $d$, and $1/\sqrt d$, *before* the softmax, makes it 1; without it the right key of a long list is silent, and the head learns slowly or not at all.
 # - An additive score can prefer a key in the middle, which no dot product can, and keeps a hidden layer for each pair.
 #
 # Next: [Masks](04_masks.ipynb), which say which keys a query may use.

@@ -51,7 +51,7 @@ cu.show_curves(
 
 # %% [markdown]
 # A guess follows the rule in one case of ten.
-# Model A follows it always, and B hardly ever, although B's loss is so low that it must have known the random digits in advance.
+# Model A follows it always, and B in about one case of four, although B's loss is so low that it must have known the random digits in advance.
 # Nothing raised an error.
 #
 # What is different is a **mask**: it says which keys a query may attend to.
@@ -444,6 +444,7 @@ two.round(2)
 # B leaks.
 # In its mask stands `tril(1)` where A has `tril()`: the triangle is **off by one**, and each place attends to the next one, the very digit that it has to predict.
 # So B learned to copy, and when it writes there is no next digit yet.
+# (The little that it knows of the rule comes from the last place of each row, where no next digit stands.)
 #
 # This is the sign to remember: **a loss lower than chance allows is a leak.**
 # With three random digits in ten, no model that sees only the past can get below 1.2.
@@ -517,7 +518,7 @@ cu.checks.diagnosis(diagnosis_solution)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The leaking model has the lower loss; four numbers tell the six mistakes apart."):
-    assert loss["B"] < 0.3 < 1.1 < loss["A"] and follows["A"] > 0.9 > 0.5 > follows["B"]
+    assert loss["B"] < 0.3 < 1.1 < loss["A"] and follows["A"] > 0.9 > 0.4 > follows["B"]
     assert two.loc["model A"].max() < 1e-5 < 0.05 < two.loc["model B", "leak"]
     shown = found > 1e-5
     assert not shown.loc["right"].any() and len(shown.drop_duplicates()) == len(shown)

@@ -124,6 +124,14 @@ class fixed_masked_softmax:
         """-20 is lower than these scores, not than all."""
         return scores.masked_fill(~attn_mask, -20.0).softmax(dim=-1)
 
+    def minus_a_hundred(scores, attn_mask):
+        """Lower than most scores, not than all."""
+        return scores.masked_fill(~attn_mask, -100.0).softmax(dim=-1)
+
+    def borrowed(scores, attn_mask):
+        """Wraps the package's own."""
+        return attention.masked_softmax(scores, attn_mask)
+
     def minus_twelve(scores, attn_mask):
         """Low enough for the example, and for nothing else."""
         return scores.masked_fill(~attn_mask, -12.0).softmax(dim=-1)
@@ -194,6 +202,8 @@ ANSWERS = {
     "four_words": ("any length", "four words of the example"),
     "by_lengths": ("padding", "It may stand in front"),
     "rows_of_padding_too": ("every other pair", "the rows of `<pad>` stay"),
+    "minus_a_hundred": ("largest score", "below every other"),
+    "borrowed": ("it calls masked_softmax", "step by step"),
     "minus_twenty": ("largest score", "below every other"),
     "minus_twelve": ("largest score", "below every other"),
     "minus_five": ("share the weight", "has the exponential 0"),

@@ -35,6 +35,10 @@ class fixed_gaussian_weights:
         """The right weights, without the expansion that the exercise is about."""
         return (-torch.cdist(queries, keys).square() / 2).softmax(dim=-1)
 
+    def detached_norms(queries, keys):
+        """The right weights; the term in ‖k‖² has no gradient."""
+        return (queries @ keys.T - keys.detach().square().sum(-1) / 2).softmax(dim=-1)
+
     def borrowed_weights(queries, keys):
         """Wraps the solution that the chapter's own module holds."""
         return scores.gaussian_weights(queries, keys)
@@ -94,6 +98,7 @@ ON_PAPER = {}
 
 
 ANSWERS = {
+    "detached_norms": ("gradients", "detach()"),
     "softmax_over_the_queries": ("sum to 1", "over which axis"),
     "forgets_the_half": ("equal distance", "q·k − ½‖k‖² is 2"),
     "borrowed_layer": ("it calls AdditiveAttention.scores", "step by step"),

@@ -200,7 +200,7 @@ KEPT_HINT = (
 
 # … with a bug to find
 
-fixed_masked_softmax = Check("fixed_masked_softmax")
+fixed_masked_softmax = Check("fixed_masked_softmax", forbids=["masked_softmax"])
 fixed_masked_softmax.must(RUNS, hint=RUNS_HINT)(_gives_weights)
 fixed_masked_softmax.must(SHARED, hint=SHARED_HINT)(_shares_the_weight)
 
@@ -220,9 +220,9 @@ def _(candidate):
         expected = _reference(scores, _MASK)
         expect_close(candidate(scores, _MASK.clone()), expected, f"a forbidden score of {loud:g}")
     expect_close(
-        candidate(scores - 60.0 * _MASK, _MASK.clone()),
+        candidate(scores - 2000.0 * _MASK, _MASK.clone()),
         expected,
-        "permitted scores near −60",
+        "permitted scores near −2,000",
         hint="Is the number that you fill in below all scores? Which number is below every other?",
     )
 

@@ -85,6 +85,22 @@ def _(candidate):
     expect(not asked, f"it calls {', '.join(asked)}")
 
 
+@fixed_gaussian_weights.must(
+    "the gradients are those of the Gaussian kernel",
+    hint="Does a `detach()` or a `torch.no_grad()` keep a part of the formula from the way back?",
+)
+def _(candidate):
+    queries, keys, asked = torch.randn(5, 3), torch.randn(8, 3), torch.randn(5, 8)
+    found = []
+    for weights in (candidate, kernel_weights):
+        points = [points.clone().requires_grad_() for points in (queries, keys)]
+        (weights(*points) * asked).sum().backward()
+        found.append([point.grad for point in points])
+    for name, mine, expected in zip(("queries", "keys"), *found, strict=True):
+        expect(mine is not None, f"no gradient reaches the {name}")
+        expect_close(mine, expected, f"the gradient of the {name}")
+
+
 # Additive scores --------------------------------------------------------------------------------
 
 my_additive_scores = Check(
