@@ -393,7 +393,7 @@ pd.Series(alive).unstack().loc[["√d", "nothing"]].round(2).rename_axis(["divid
 # ### The head of the first picture
 #
 # A head *learns* what to ask: a word $x$ becomes the query $xW_Q$ and the key $xW_K$ (*project*), with two matrices that training changes.
-# A third one, $W_O$, turns the mixed values into scores of the ten digits.
+# A third one, $W_O$, turns values into scores of the ten digits.
 
 
 # %%
@@ -411,7 +411,7 @@ class Head(nn.Module):
         """Numbers of words (b,), (b, m) and of their digits (b, m) → scores of the ten digits (b, 10)."""
         queries, keys = self.words @ self.W_Q, self.words @ self.W_K  # project
         scores = self.scale * queries @ keys.T  # score and scale: each word with each
-        weights = scores[asked[:, None], listed].softmax(dim=-1)  # normalize over the list
+        weights = scores[asked[:, None], listed].softmax(dim=-1)  # (b, m): normalize over the list
         values = (self.digits @ self.W_O)[said]  # (b, m, 10)
         return (weights[:, None] @ values).squeeze(1)  # mix
 

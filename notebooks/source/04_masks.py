@@ -11,8 +11,7 @@
 #
 # **Two models learn to continue rows of digits.
 # One has a loss of 0.1 and writes rubbish; the other has 1.3 and is right.
-# Find out why.**
-#
+# # Find out why.**#
 # Each digit is the sum of the two before it, without the carry: 7 2 **9** 1 **0** 1 …
 # Three digits in ten are drawn at random instead, so that nobody can know the next one for certain.
 # Both models have the same parts, the same data and the same seed.
@@ -62,8 +61,6 @@ cu.show_curves(
 # - find six silent mistakes by four numbers.
 #
 # It needs [Scoring functions](03_scoring_functions.ipynb): dot products as scores, and $1/\sqrt d$.
-#
-# On the way to GPT: all but [The clinic](#The-clinic).
 
 # %% jupyter={"source_hidden": true}
 cu.recall("scoring_functions", "queries_keys_values")
@@ -123,8 +120,7 @@ fig
 
 # %% [markdown]
 # A zero vector adds nothing as a *value*, and yet it takes weight from the words as a *key*.
-# Would another vector do?
-# Try $-3$: *rain* now gives little to `<pad>`, because no word here has a negative number.
+# Try $-3$ in its place: *rain* now gives little to `<pad>`, because no word here has a negative number.
 # But a query $(-1, 0, -1, 0)$ would give this padding nearly everything.
 #
 # ## True = may attend
@@ -170,7 +166,7 @@ cu.Drawing(
 # %% [markdown]
 # The axis of size 1 says *all queries alike*, and `&` repeats it.
 # A padding mask forbids *keys*.
-# The *queries* `<pad>` still have rows; nobody reads their answers, and the loss leaves them out.
+# The *queries* `<pad>` still have rows; the loss leaves their answers out.
 #
 # `cu.padding_mask(lens, 4)` and `cu.causal_mask(4)` make the same two for later chapters, with axes for (batch, heads, queries, keys).
 # (Lengths may differ from query to query, as (batch, queries): a causal mask has the lengths 1, 2, 3, 4.)
@@ -212,7 +208,7 @@ cu.checks.my_mask(my_mask_solution)
 #
 # By hand: four scores with the exponentials 1, 2, 3, 4, and the first two keys permitted.
 # The weights have to be $1/3$, $2/3$, 0, 0.
-# Three ways to write it: forbidden scores become 0, forbidden weights become 0, or forbidden scores become $-\infty$.
+# Three attempts: forbidden scores become 0, forbidden weights become 0, or forbidden scores become $-\infty$.
 # (`~mask` is "not", and `masked_fill(where, number)` is a copy with `number` wherever `where` is True.)
 
 # %%
@@ -250,7 +246,8 @@ cu.explore.masked_scores()
 # Here the mask comes after the softmax, *and then each row is divided by what is left*.
 # On paper this is the formula above, and on our example it is right.
 # But in the second line a forbidden key matches much better than the permitted ones.
-# Find out why this ends in NaN, and write a version that survives it.
+# From which `loud` on does this end in NaN, and why?
+# Write a version that survives it.
 
 # %%
 loud = 120.0  # try 80.0 … 130.0
@@ -292,8 +289,8 @@ cu.checks.fixed_masked_softmax(fixed_masked_softmax_solution)
 #
 # Padding in front makes **empty rows**: with the causal mask the first place may attend to itself alone, and it is `<pad>`.
 # The softmax of nothing but $-\infty$ is 0/0.
-# This course has a rule for it: **an empty row has the weights 0**, and its answer is 0.
-# So such a row is treated as if all were permitted, and then cleared.
+# The rule of this course: **an empty row has the weights 0**, and its answer is 0.
+# Such a row is treated as if all were permitted, and then cleared.
 
 # %%
 in_front = causal & torch.tensor([False, False, True, True])  # two <pad>, two words
@@ -319,7 +316,7 @@ cu.quiz("masks", "after", "own_lengths", "empty_row")
 #
 # Attention takes six steps, and the mask is the fourth: **project, score, scale, mask, normalize, mix.**
 # The projections $W_Q, W_K, W_V$ come with [self-attention](07_self_attention.ipynb).
-# Here the queries, keys and values are given.
+# Here the queries, keys and values are given (in the drawing, made of words $x$ that ask and words $z$ that are asked).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -447,7 +444,7 @@ two.round(2)
 # (The little that it knows of the rule comes from the last place of each row, where no next digit stands.)
 #
 # This is the sign to remember: **a loss lower than chance allows is a leak.**
-# With three random digits in ten, no model that sees only the past can get below 1.2.
+# The rule's digit comes in 73 % of the cases, each other in 3 %, so that no model of the past gets below $-0.73\ln0.73 - 9\cdot0.03\ln0.03 = 1.18$.
 #
 # ## The clinic
 #
