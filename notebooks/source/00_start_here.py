@@ -77,7 +77,7 @@ table
 # Before any French is written, the English words attend to each other, in the encoder: *a* has read *car*.
 # Forbid that, too, by the box below the sentence: *un* and *une* are almost even.
 # If *a* alone may read *car* there, *une* has 0.97.
-# (To forbid *a* would prove nothing: *une* falls to 0.06, but *de* rises, and *un* does not.)
+# (To forbid *a* proves nothing: *une* falls, but *de* rises, not *un*.)
 #
 # **A weight shows where a network looks.
 # What it needs, you learn by taking it away.**

@@ -427,7 +427,7 @@ fig
 
 # %% [markdown]
 # Softmax arrives, and so does sparsemax; the others stay where they are.
-# (So does a softmax at $T=0.01$: its slope is too small.)
+# (So does a softmax at $T=0.01$.)
 # On the left you see why: *nearest* and *top-k* are staircases, and a stair does not say where the next one is.
 # Sparsemax has slopes only among the keys that have weight.
 # Turn its temperature down to 0.1 in the widget: cat and dog alone have weight, and it never gets above 15.

@@ -581,7 +581,7 @@ fig
 #
 # A softmax of any smooth score with a single top is a bell near that top.
 # But these are nearly parabolas down to $-15$, and nothing in the network says how wide: that came from the curves.
-# (Asked at an end, the bump is nearer to the end than this Gaussian would be.)
+# (At the ends its bump leans outward.)
 # Is it any good?
 # A race on 2,000 fresh curves: each fixed kernel takes the width that is best on 500 others.
 
@@ -637,7 +637,6 @@ racers.set_index("kernel").round(3)
 # Where a kernel reaches no key it has no answer, and these few places are not counted.)
 #
 # The network is ahead of each single width, but not of a Gaussian of two, narrower within 0.5 of the ends.
-# Luck, or law?
 # Three rates with three seeds each were stored, on these waves and on waves twice as fast; a row is the mean of three seeds, the last column the standard error with one.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -655,7 +654,7 @@ over_seeds.rename(columns=names).round(4)
 # %% [markdown]
 # The rate is chosen as the fixed width is, by validation: 0.003 for both.
 # There the network is 2 % ahead of the best Gaussian on the slow waves with each seed, and 1 % behind on the fast ones with each seed.
-# (That order is one of training: over 6,000 steps, with a rate that fell to 0, it passed the Gaussian there, too, by less than 1 % with two seeds.)
+# (More training turns this: 6,000 steps with a falling rate put it ahead there, too, by less than 1 %, with two seeds.)
 # So it has not found something better than 1964; it has found 1964, and widths that follow the data.
 #
 # This is also [in-context learning](C_glossary.ipynb#in-context-learning) in a very small form: the network never saw your forty points, and answers from them without a further step of training.

@@ -62,6 +62,7 @@ SOFTMAXES = (
     "special_log_softmax",
     "_softmax",
     "softmax.int",
+    "scaled_dot_product_attention",
 )
 
 safe_softmax = Check("safe_softmax", forbids=SOFTMAXES)
