@@ -637,7 +637,7 @@ racers.set_index("kernel").round(3)
 # Where a kernel reaches no key it has no answer, and these few places are not counted.)
 #
 # The network is ahead of each single width, but not of a Gaussian of two, narrower within 0.5 of the ends.
-# Three rates with three seeds each were stored, on these waves and on waves twice as fast; a row is the mean of three seeds, the last column the standard error with one.
+# Three rates with three seeds each were stored, on these waves and on waves twice as fast; a row is the mean of three seeds, the last column the [standard error](C_glossary.ipynb#standard-error) with one.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 trained = pd.DataFrame(
