@@ -9,9 +9,10 @@
 # %% [markdown]
 # # Masks
 #
-# **Two models learn to continue rows of digits.
+# Two models learn to continue rows of digits.
 # One has a loss of 0.1 and writes rubbish; the other has 1.3 and is right.
-# # Find out why.**#
+# **Why does the lower loss write rubbish?**
+#
 # Each digit is the sum of the two before it, without the carry: 7 2 **9** 1 **0** 1 …
 # Three digits in ten are drawn at random instead, so that nobody can know the next one for certain.
 # Both models have the same parts, the same data and the same seed.
