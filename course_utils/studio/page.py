@@ -333,6 +333,8 @@ def _to_five(minutes: float) -> int:
 
 def _asked(cell: Cell) -> int:
     """How many questions a cell asks."""
+    from course_utils.kit.quiz import RECALLED  # slow to import
+
     total = RECALLED * cell.calls("recall")
     for call in re.findall(r"\bcu\.quiz\(([^)]*)\)", cell.source):
         slug, *ids = re.findall(r'"([^"]+)"', call) or [""]
