@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from course_utils.files import LESSONS
 from course_utils.kit.guard import Guarded, guards_in
-from course_utils.kit.quiz import RECALLED
 from course_utils.studio import pairs, tries
 
 if TYPE_CHECKING:
