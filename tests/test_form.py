@@ -145,7 +145,7 @@ def add(code, before="# %%\nwide ="):
 
 CLASS = "class Model(torch.nn.Module):\n" + "    x = 1\n" * 25
 SILENT = "# %%\na = 1\n\n# %%\nb = a\n"
-LONG = "# %%\n" + "".join(f"x{number} = {number}\n" for number in range(20)) + "x19"
+LONG = "# %%\n" + "".join(f"x{number} = {number}\n" for number in range(25)) + "x24"
 
 BREACHES = {
     "cells": (add("# %% [markdown]\n# More\n\n" * 20), "cells: 5"),
@@ -153,7 +153,7 @@ BREACHES = {
     "numbers": (add("# %% [markdown]\n# " + "It is 2.5 of 1,000. " * 31), "numbers in the prose: 6"),
     "questions": (add("# %%\ncu.recall('masks')\n" * 4 + 'cu.quiz("title", "a")'), "questions: 10;"),
     "lines": (add(LONG.replace("x", "y")[:-3] * 8), "unfolded lines: "),
-    "longest": (add(LONG), "lines of the longest cell: 21 (cell "),
+    "longest": (add(LONG), "lines of the longest cell: 26 (cell "),
     "class and more": (add(f"# %%\n{CLASS}\nx = 1\nx"), "lines of the longest cell: 28 (cell "),
     "widest": (add("# %%\n" + "wide_" * 18), "characters of the widest line: 90 (cell "),
     "silent": (add(SILENT), "teaching cells that show nothing: 2 (cells "),

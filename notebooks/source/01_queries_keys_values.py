@@ -258,7 +258,6 @@ cu.checks.predicted_weights(predicted_weights_solution)
 # ### Rows sum to 1, columns need not
 #
 # With several queries the weights are a matrix: a row for each query, a column for each key.
-# Here all animals ask, too, with their own keys.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 askers = torch.cat([keys, torch.tensor(list(strangers.values()))])  # (queries, 2)
@@ -271,7 +270,7 @@ cu.show_heatmaps(
 )  # fmt: skip
 
 # %% [markdown]
-# On the left the animals make an **identity matrix**, as a dictionary would: each finds exactly itself.
+# On the left the animals, asking with their own keys, make an **identity matrix**, as a dictionary would: each finds exactly itself.
 # In the middle cat and dog share their weight; on the right hardly a difference is left.
 # Each row sums to 1; a column sums to whatever its key gets from all queries.
 #
@@ -376,7 +375,7 @@ found.round(2)
 
 # %% [markdown]
 # Under the animals stand the slopes for the values, and they are the weights: one year more for the cat is so much more for the answer.
-# All of these look-ups can learn *what to say*, but for *exact*, which finds no kitten (its zeros, not its answer 0, say "not found").
+# All of these look-ups can learn *what to say*, but for *exact*, which finds no kitten.
 # The last two columns are the slopes for the query: zero in all rows but those of softmax and sparsemax.
 # Only these two learn *where to look*.
 #
@@ -427,8 +426,8 @@ fig
 
 # %% [markdown]
 # Softmax arrives, and so does sparsemax; the others stay where they are.
-# (So does a softmax at $T=0.01$.)
-# On the left you see why: *nearest* and *top-k* are staircases, and a stair does not say where the next one is.
+# So does a softmax at $T=0.01$.
+# On the left: *nearest* and *top-k* are staircases, and a stair does not say where the next one is.
 # Sparsemax has slopes only among the keys that have weight.
 # Turn its temperature down to 0.1 in the widget: cat and dog alone have weight, and it never gets above 15.
 

@@ -378,9 +378,10 @@ for m in (4, 16, 64, 256):
         q, k = torch.randn(300, 1, size), torch.randn(300, m, size)
         for divisor, s in {"√d": 1 / math.sqrt(size), "nothing": 1.0}.items():
             alpha = (s * q @ k.mT).softmax(dim=-1)  # (300, 1, m)
-            own = alpha[:, 0, 0] * (1 - alpha[:, 0, 0])  # the first key is the right one
+            own = alpha[:, 0, 0] * (1 - alpha[:, 0, 0])  # of the first key
             alive[divisor, m, size] = (own >= enough).float().mean().item()
-pd.Series(alive).unstack().loc[["√d", "nothing"]].round(2).rename_axis(["divided by", "keys"])
+table = pd.Series(alive).unstack().loc[["√d", "nothing"]].round(2)
+table.rename_axis(["divided by", "keys"])
 
 # %% [markdown]
 # There is the length of the list.
@@ -398,26 +399,28 @@ pd.Series(alive).unstack().loc[["√d", "nothing"]].round(2).rename_axis(["divid
 
 # %%
 class Head(nn.Module):
-    """One head over fixed vectors: 64 words as queries and keys, 10 digits as values."""
+    """One head: 64 fixed words as queries and keys, 10 fixed digits as values."""
 
     def __init__(self, d, scale):
         super().__init__()
         self.words, self.digits = torch.randn(64, d), torch.randn(10, d)
-        self.W_Q, self.W_K = (nn.Parameter(torch.randn(d, d) / math.sqrt(d)) for _ in range(2))
+        self.W_Q = nn.Parameter(torch.randn(d, d) / math.sqrt(d))
+        self.W_K = nn.Parameter(torch.randn(d, d) / math.sqrt(d))
         self.W_O = nn.Parameter(torch.randn(d, 10) / math.sqrt(d))
         self.scale = scale
 
     def forward(self, asked, listed, said):
-        """Numbers of words (b,), (b, m) and of their digits (b, m) → scores of the ten digits (b, 10)."""
+        """Places of words (b,), (b, m) and digits (b, m) → scores of digits (b, 10)."""
         queries, keys = self.words @ self.W_Q, self.words @ self.W_K  # project
         scores = self.scale * queries @ keys.T  # score and scale: each word with each
-        weights = scores[asked[:, None], listed].softmax(dim=-1)  # (b, m): normalize over the list
+        weights = scores[asked[:, None], listed].softmax(dim=-1)  # (b, m): normalize
         values = (self.digits @ self.W_O)[said]  # (b, m, 10)
         return (weights[:, None] @ values).squeeze(1)  # mix
 
 
+# %%
 def draw_lists(count, m, generator):
-    """Lists of m different words and their digits; the first word is asked for: a head knows no order."""
+    """Lists of m different words and their digits; the first word is asked for."""
     listed = torch.rand(count, 64, generator=generator).argsort(dim=1)[:, :m]
     said = torch.randint(10, (count, m), generator=generator)
     return listed[:, 0], listed, said, said[:, 0]
@@ -429,7 +432,7 @@ def share_right(head, asked, listed, said, wanted):
 
 
 def train(head, m, rate, seed=0, steps=500):
-    """Points [step, share right on 500 other lists]; it ends early when all are right."""
+    """Points [step, share right on 500 other lists]; ends early when all are right."""
     lists, curve = torch.Generator().manual_seed(seed), []
     validation = draw_lists(500, m, torch.Generator().manual_seed(1000))
     adam = torch.optim.Adam(head.parameters(), lr=rate)
@@ -521,7 +524,10 @@ step_Q = torch.tensor([[-1.0, -1, 0, 0], [0, 0, -1, -1], [0, 0, 0, 0]])
 up_down = torch.tensor([1.0, -1, 1, -1])
 plane_1, five_1 = (F.pad(points, (0, 1), value=1.0) for points in (plane, five))
 humps = additive(plane_1, five_1, step_Q, step_K, up_down)
-additive_won = {"q · k": won["q · k"], "additive, four units": (five, humps.argmax(dim=1))}
+additive_won = {
+    "q · k": won["q · k"],
+    "additive, four units": (five, humps.argmax(dim=1)),
+}
 planes.show_winners(additive_won)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}

@@ -100,8 +100,9 @@ batch = [
     for line in ("the cat sat down", "birds sing <pad> <pad>", "rain <pad> <pad> <pad>")
 ]
 vector_of = {
-    "the": [0, 0, 1, 0], "cat": [1, 1, 0, 0], "sat": [0, 1, 1, 0], "down": [0, 0, 1, 1],
-    "birds": [1, 1, 0, 1], "sing": [0, 1, 1, 1], "rain": [1, 0, 1, 0], "<pad>": [pad] * 4,
+    "the": [0, 0, 1, 0], "cat": [1, 1, 0, 0], "sat": [0, 1, 1, 0],
+    "down": [0, 0, 1, 1], "birds": [1, 1, 0, 1], "sing": [0, 1, 1, 1],
+    "rain": [1, 0, 1, 0], "<pad>": [pad] * 4,
 }  # fmt: skip
 X = torch.tensor([[vector_of[word] for word in line] for line in batch]).float()
 unmasked = (X @ X.mT / math.sqrt(4)).softmax(dim=-1)  # (batch, queries, keys)
@@ -182,7 +183,7 @@ cu.Drawing(
 
 # %% tags=["exercise", "build"]
 def my_mask(words):
-    """(batch, keys) → (batch, queries, keys), as many queries as keys: both permissions."""
+    """(batch, keys) → (batch, queries, keys), queries as many as keys: both allow."""
     ...
 
 
