@@ -243,7 +243,7 @@ def test_check_says_where_a_pair_differs_and_which_rule_is_broken(made, tmp_path
     assert main(["--book", str(path), "check"]) == 1
     said = capsys.readouterr().out
     assert "00_tiny: cell 5: 'for word in" in said and "'make sync'" in said
-    assert "00_tiny: no quiz" in said
+    assert "a solution binds 'word'; call it word_solution" in said
 
 
 # Pairs ------------------------------------------------------------------------------------------

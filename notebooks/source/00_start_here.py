@@ -100,8 +100,7 @@ with cu.guard(
     "Without car, une keeps its probability and voiture loses it; une falls when the encoder may not read car, either.",
     given=(sentence, word) == ("She has a red car.", "car"),
 ):
-    assert table.loc["une", "weight on car"] > 0.85
-    assert table.loc["une", "car forbidden"] > 0.95
+    assert table.loc["une", "weight on car"] > 0.85 and table.loc["une", "car forbidden"] > 0.95
     assert table.loc["voiture", "all allowed"] > 0.95 > 0.05 > table.loc["voiture", "car forbidden"]
     assert translate(sentence, word).says[3] == "actrice" and table.loc["une"].iloc[-1] < 0.65
     assert translate(sentence, "she").says[:2] == ["ta", "fille"]
@@ -109,8 +108,8 @@ with cu.guard(
     all_but_a = "she has red car ."
     assert translate(sentence, word, encoder=all_but_a, says=french).probabilities[2] > 0.95
     in_place = [says if says != "une" else "un" for says in french]
-    assert translate(sentence, "a", says=french).probabilities[2] < 0.1
-    assert translate(sentence, "a", says=in_place).probabilities[2] < 0.1
+    without_a = [translate(sentence, "a", says=said) for said in (french, in_place)]
+    assert max(each.probabilities[2] for each in without_a) < 0.1
 
 # %% [markdown]
 # Ask it.

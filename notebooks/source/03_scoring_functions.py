@@ -375,9 +375,9 @@ enough = 0.001  # try 0.0001 … 0.002
 alive = {}
 for m in (4, 16, 64, 256):
     for size in (4, 16, 64, 256):
-        q, k = torch.randn(300, 1, size), torch.randn(300, m, size)
+        asking, offered = torch.randn(300, 1, size), torch.randn(300, m, size)
         for divisor, s in {"√d": 1 / math.sqrt(size), "nothing": 1.0}.items():
-            alpha = (s * q @ k.mT).softmax(dim=-1)  # (300, 1, m)
+            alpha = (s * asking @ offered.mT).softmax(dim=-1)  # (300, 1, m)
             own = alpha[:, 0, 0] * (1 - alpha[:, 0, 0])  # of the first key
             alive[divisor, m, size] = (own >= enough).float().mean().item()
 table = pd.Series(alive).unstack().loc[["√d", "nothing"]].round(2)

@@ -74,27 +74,30 @@ stored = cu.load_model("translator_fr")
 translator = cu.Transformer(**stored.config).eval()
 translator.load_state_dict(stored.state)
 sentence = "the teacher is going to read this book in the garden ."
-numbers = [stored.vocabularies["source"].index(word) for word in sentence.split()]
+ids = [stored.vocabularies["source"].index(word) for word in sentence.split()]
 projected_by = {}
-for number, layer in enumerate(translator.encoder):
+for number, block in enumerate(translator.encoder):
     for kind in ("query", "key"):
-        projection = getattr(layer.attention, f"{kind}_proj")
+        projection = getattr(block.attention, f"{kind}_proj")
         projection.register_forward_hook(
             lambda _, __, out, place=(number, kind): projected_by.update({place: out})
         )
 with torch.no_grad():
-    translator.encode(torch.tensor([numbers]), torch.tensor([len(numbers)]))
+    translator.encode(torch.tensor([ids]), torch.tensor([len(ids)]))
+
+# %%
 prior_rows = {}
 for number in range(2):
     q_h, k_h = (
-        projected_by[number, kind][0].unflatten(1, (4, 16)).transpose(0, 1)  # (heads, words, 16)
+        projected_by[number, kind][0].unflatten(1, (4, 16)).transpose(0, 1)
         for kind in ("query", "key")
     )
-    a, halves = q_h @ k_h.mT / 4, k_h.square().sum(dim=-1) / (2 * 4)
-    moved = (a.softmax(-1) - (a - halves[:, None]).softmax(-1)).abs().sum(dim=-1) / 2
+    raw, halves = q_h @ k_h.mT / 4, k_h.square().sum(dim=-1) / (2 * 4)
+    moved = (raw.softmax(-1) - (raw - halves[:, None]).softmax(-1)).abs().sum(dim=-1) / 2
+    ratio = (halves.amax(dim=-1) - halves.amin(dim=-1)).exp()
     for head in range(4):
         prior_rows[f"layer {number}, head {head}"] = {
-            "largest prior / smallest": (halves[head].max() - halves[head].min()).exp().item(),
+            "largest prior / smallest": ratio[head].item(),
             "weight that moves": moved[head].mean().item(),
         }
 priors = pd.DataFrame(prior_rows).T
@@ -140,9 +143,9 @@ for c in (1, 2, 4, 8):
     }
     norm_rows[f"W_Q, W_K × {c}"] = row = {}
     for name, (one, other) in kinds.items():
-        a = one @ other.T / 8
-        bits = torch.special.entr(a.softmax(dim=-1)).sum(dim=-1).mean() / math.log(2)
-        row[f"{name}: largest score"] = a.abs().max().item()
+        scored = one @ other.T / 8
+        bits = torch.special.entr(scored.softmax(dim=-1)).sum(dim=-1).mean() / math.log(2)
+        row[f"{name}: largest score"] = scored.abs().max().item()
         row[f"{name}: bits"] = bits.item()
 with_norm = pd.DataFrame(norm_rows).T
 with_norm.round(2)
@@ -320,10 +323,10 @@ reactions = {}
 torch.manual_seed(0)
 for m in (4, 16, 64, 256):
     for size in (4, 16, 64, 256):
-        q, k = torch.randn(300, 1, size), torch.randn(300, m, size)
+        asking, offered = torch.randn(300, 1, size), torch.randn(300, m, size)
         for divisor, s in {"√d": 1 / math.sqrt(size), "nothing": 1.0}.items():
-            alpha = (s * q @ k.mT).softmax(dim=-1)  # (300, 1, m)
-            moves = s * alpha.mT * (k - alpha @ k)  # ∂α/∂q, (300, m, size)
+            alpha = (s * asking @ offered.mT).softmax(dim=-1)  # (300, 1, m)
+            moves = s * alpha.mT * (offered - alpha @ offered)  # ∂α/∂q, (300, m, size)
             reactions[divisor, m, size] = moves.flatten(1).norm(dim=1).median().item()
 sensitivity = pd.Series(reactions)
 times = sensitivity["nothing"] / sensitivity["√d"]
@@ -349,7 +352,7 @@ trainings.show_ratio(times)
 # Guess before you play: six of the nine rows of $W_Q$ do not change in 300 steps.
 # Which, and why?
 
-# %%
+# %% jupyter={"source_hidden": true}
 cu.live.learned_head(1, 0)
 
 # %% [markdown]
@@ -531,8 +534,8 @@ four_ways = {
     "additive": lambda q, k: scores.additive_scores(q, k, V_Q, V_K, v_h).softmax(-1),
 }
 vectors = [torch.randn(n, 64, requires_grad=True) for _ in range(2)]
-numbers = {name: scores.numbers_kept(f, *vectors) for name, f in four_ways.items()}
-kept = pd.Series(numbers)
+kept = {name: scores.numbers_kept(way, *vectors) for name, way in four_ways.items()}
+kept = pd.Series(kept)
 pd.DataFrame({"numbers kept": kept, "for each pair": (kept / n**2).round(1)})
 
 # %% [markdown]

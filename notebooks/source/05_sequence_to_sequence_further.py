@@ -283,7 +283,9 @@ real = {
 }
 real["look-up"] = cu.stored_runs("sequence_to_sequence", "look_up")[0].result
 real = pd.DataFrame(real).T[["val_loss", "val_bleu", "test_bleu"]]
-real.set_axis(["loss, validation", "BLEU, validation", "BLEU, test"], axis=1).round(3).fillna("")
+real.set_axis(["loss, validation", "BLEU, validation", "BLEU, test"], axis=1).round(3).astype(
+    object
+).fillna("")
 
 # %% [markdown]
 # With a fixed context BLEU is 0.116 on 1,000 English test sentences, with attention 0.166, one seed each.

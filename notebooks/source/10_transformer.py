@@ -814,7 +814,7 @@ taken
 #
 # Are all three needed?
 # Yes for two: without memory no digit of the source arrives, and without positions they are a bag.
-# But without residual connections single runs of 750 steps (above the table) give 0.28 of the digits at rate 0.01, 0.80 at 0.003, 0.87 at 0.001: most of the task can be learned, and with more steps nearly all.
+# But without residual connections single runs of 750 steps (above the table) give 0.28 of the digits at rate 0.01, 0.80 at 0.003, 0.87 at 0.001: with more steps nearly all of the task can be learned.
 # **A comparison at one rate shows what a part does at that rate.**
 #
 # At this rate it makes no difference to the digits where the norm stands, and whether there is one.

@@ -601,7 +601,8 @@ means["lead of the CNN"] = means["CNN"] - means["ViT"]
 blind = cu.stored_runs("vision_transformers", "rivals_by_amount")
 blind = pd.DataFrame([run.config | run.result for run in blind])
 blind = blind.groupby(["images", "name"])["test"].mean().unstack()
-blind.index = pd.MultiIndex.from_product([["steps"], blind.index], names=means.index.names)
+both_names = [["steps"], blind.index]
+blind.index = pd.MultiIndex.from_product(both_names, names=means.index.names)
 means = means.join(blind)
 means["steps"] = amount.groupby(["budget", "images"])["steps"].first().astype(int)
 means.map(lambda one: f"{one:.3f}" if one == one else "").assign(steps=means["steps"])
@@ -626,7 +627,7 @@ data_axes[0].legend()
 data_picture
 
 # %% [markdown]
-# On the left the answer seems to be yes: with equal epochs the CNN leads by 0.10 with 500 images, and by 0.04 with 9,000.
+# On the left the answer seems yes: with equal epochs the CNN leads by 0.10 with 500 images, and by 0.04 with 9,000.
 # But 5 epochs of 500 images are 40 steps, and of 9,000 images 705.
 # On the right both make 400 steps, and **the lead is the same with few images and with many, 0.03 to 0.04.**
 # So the larger lead with few images came from few steps.

@@ -151,7 +151,7 @@ of size and home, and the query" viewBox="0 0 400 400" data-part="plane" data-ta
 <text x="${RIGHT}" y="${BOTTOM + 20}" text-anchor="end">size</text>
 <text x="${LEFT - 10}" y="${TOP}" text-anchor="end" transform="rotate(-90 ${LEFT - 10} ${TOP})">home</text>
 <g data-part="keys">${found.keys}</g>
-<path class="cu-live-query" data-part="trail"></path>
+<path class="cu-live-query" data-part="trail" d=""></path>
 <path class="cu-live-cross" data-part="query" d="${found.query}"></path></svg>
 <div class="cu-live-table" role="region" aria-label="Scores, weights and values" tabindex="0" ${OURS} \
 data-part="table">${found.table}</div></div>
