@@ -144,9 +144,9 @@ for c in (1, 2, 4, 8):
     norm_rows[f"W_Q, W_K × {c}"] = row = {}
     for name, (one, other) in kinds.items():
         scored = one @ other.T / 8
-        bits = torch.special.entr(scored.softmax(dim=-1)).sum(dim=-1).mean() / math.log(2)
+        nats = torch.special.entr(scored.softmax(dim=-1)).sum(dim=-1).mean()
         row[f"{name}: largest score"] = scored.abs().max().item()
-        row[f"{name}: bits"] = bits.item()
+        row[f"{name}: bits"] = nats.item() / math.log(2)
 with_norm = pd.DataFrame(norm_rows).T
 with_norm.round(2)
 
