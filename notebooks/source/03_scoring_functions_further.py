@@ -93,7 +93,8 @@ for number in range(2):
         for kind in ("query", "key")
     )
     raw, halves = q_h @ k_h.mT / 4, k_h.square().sum(dim=-1) / (2 * 4)
-    moved = (raw.softmax(-1) - (raw - halves[:, None]).softmax(-1)).abs().sum(dim=-1) / 2
+    without = (raw - halves[:, None]).softmax(dim=-1)
+    moved = (raw.softmax(dim=-1) - without).abs().sum(dim=-1) / 2
     ratio = (halves.amax(dim=-1) - halves.amin(dim=-1)).exp()
     for head in range(4):
         prior_rows[f"layer {number}, head {head}"] = {
