@@ -628,7 +628,7 @@ picture
 #
 # *Does it take two?*
 # It does not even take one.
-# A hidden layer can do more than add: behind the plain **average** it has both words right as well, at two of the three rates, with as many parameters and steps.
+# A hidden layer can do more than add: behind the plain **average** it has both words right as well, at two of the three rates, with as many parameters and steps ([A control is a tuned control](G_controls.ipynb)).
 # For each sentence has one noun of each kind, and the four genders with the adjective tell the answer without any word asking another.
 # What attention shows here is *how* a word finds another, not that it must.
 #
