@@ -55,7 +55,8 @@ def html(text: str):
 
 
 LESSON = [
-    new_markdown_cell("# One\nIn short: **what is\n`1 + 1`?** Read on.\n\nAfter this chapter you can\n\n- add.\n"),
+    new_markdown_cell("# One\nIn short: **what is\n`1 + 1`?** Read on.\n\n"
+                      "On the way to two: [A](#A).\n\nAfter this chapter you can\n\n- add.\n"),
     code("import math\nimport torch"),
     code('cu.recall("masks")', new_output("display_data", data={"text/plain": "Recall masks: 3 questions"})),
     new_markdown_cell(
@@ -101,7 +102,10 @@ def test_a_chapter_begins_with_its_question_and_one_thing_to_look_at(lesson):
     ]
     (fold,) = [text for text in texts(head) if "cu-fold" in text]
     assert "Goals · set-up, 2 lines · 3 questions to warm up" in fold
-    assert texts(head).index("In short: Read on.") < texts(head).index(fold)
+    ways = "{.cu-further}\nOn the way to two: [A](#A)."  # small, below what is to be seen
+    assert (
+        texts(head).index("In short: Read on.") < texts(head).index(ways) < texts(head).index(fold)
+    )
     assert 'href="#opening"' in "".join(texts(lesson[len(head) :]))
 
 

@@ -337,7 +337,6 @@ def descend(loss, start, rate=0.05, steps=200):
     return torch.stack(path), losses
 
 
-# %%
 leave_one_out = cu.choose(my_leave_one_out, pooling.leave_one_out)
 start = 2.0  # try 0.1 … 5.0
 rate = 0.05  # try 0.03 … 0.3
@@ -431,19 +430,6 @@ cu.checks.fixed_loss(fixed_loss_solution)
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("kernel_regression", "copied_noise", "rows_of_a_patient")
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "Narrow means variance, wide means bias; descent finds the best width; the other loss widens it.",
-    given=noise == 1.0,
-):
-    assert by_width["variance"].iloc[0] > 0.9 * by_width["error = sum"].iloc[0]
-    assert by_width["bias²"].iloc[-1] > 0.7 * by_width["error = sum"].iloc[-1]
-    bell, triangle, *_ = (error(fit) for _, fit, _ in shape_columns.values())
-    assert abs(triangle - bell) < 0.05
-    assert own[0] < 0.05
-    assert abs(learned / widths[judged.argmin()] - 1) < 0.1
-    assert falling[-1] < falling[0] and astray[-1].exp() > 3
 
 # %% [markdown]
 # ## Nobody told it
@@ -660,6 +646,18 @@ over_seeds.rename(columns=names).round(4)
 # This is also [in-context learning](C_glossary.ipynb#in-context-learning) in a very small form: the network never saw your forty points, and answers from them without a further step of training.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "Narrow means variance, wide means bias; descent finds the best width; the other loss widens it.",
+    given=noise == 1.0,
+):
+    assert by_width["variance"].iloc[0] > 0.9 * by_width["error = sum"].iloc[0]
+    assert by_width["bias²"].iloc[-1] > 0.7 * by_width["error = sum"].iloc[-1]
+    bell, triangle, *_ = (error(fit) for _, fit, _ in shape_columns.values())
+    assert abs(triangle - bell) < 0.05
+    assert own[0] < 0.05
+    assert abs(learned / widths[judged.argmin()] - 1) < 0.1
+    assert falling[-1] < falling[0] and astray[-1].exp() > 3
+
 with cu.guard(
     "The network's bump is nearly a Gaussian, and about as good as the best fixed one.",
     given=waves == 1.0,

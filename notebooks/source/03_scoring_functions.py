@@ -221,35 +221,6 @@ def fixed_gaussian_weights_solution(queries, keys):
 
 cu.checks.fixed_gaussian_weights(fixed_gaussian_weights_solution)
 
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "With √d all digits are right in 500 steps; without it long lists of long words are not."
-):
-    share = chosen.set_index(["divided_by", "d", "keys", "steps"])["test"]
-    assert share["√d"].min() > 0.97
-    assert share["nothing", 16, 4, 500] > 0.97
-    assert share["nothing", 64, 64, 500] < 0.3 < share["nothing", 64, 64, 2000] < 0.6
-    assert share["nothing", 256, 64].max() < 0.3
-    assert share["nothing", 256, 16, 500] < 0.95
-    assert share["nothing, small start"].min() > 0.97
-
-with cu.guard("Half a cookie: the same direction, half the score, another weight."):
-    cookie, half_cookie = tastes.loc["cookie"], tastes.loc["half a cookie"]
-    assert abs(cookie["cos θ"] - half_cookie["cos θ"]) < 1e-6
-    assert cookie["score"] == 2 * half_cookie["score"]
-    ratio = math.exp(-half_cookie["score"])  # the scores differ by this much
-    assert abs(half_cookie["weight"] - ratio * cookie["weight"]) < 1e-6
-    assert cookie["score"] == 0 or half_cookie["weight"] != cookie["weight"] / 2
-
-with cu.guard("The query's length is an inverse temperature, the key's a prior; D never wins."):
-    warmth = 1 / torch.tensor(factors)[:, None]
-    assert (stretched - (dishes @ guest / warmth).softmax(dim=1)).abs().max() < 1e-5
-    gap = terms.loc["α by q·k"] - terms.loc["α by distance × prior, / sum"]
-    assert gap.abs().max() < 1e-6
-    wins = {rule: winner.bincount(minlength=5) for rule, (_, winner) in won.items()}
-    assert (d_length > 1.32 or wins["q · k"][3] == 0) and (wins["−½‖q − k‖²"] > 0).all()
-    assert (wins["q · k, keys of one length"] > 0).all()
-
 # %% [markdown]
 # ## Why divide by √d?
 #
@@ -531,6 +502,34 @@ additive_won = {
 planes.show_winners(additive_won)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "With √d all digits are right in 500 steps; without it long lists of long words are not."
+):
+    share = chosen.set_index(["divided_by", "d", "keys", "steps"])["test"]
+    assert share["√d"].min() > 0.97
+    assert share["nothing", 16, 4, 500] > 0.97
+    assert share["nothing", 64, 64, 500] < 0.3 < share["nothing", 64, 64, 2000] < 0.6
+    assert share["nothing", 256, 64].max() < 0.3
+    assert share["nothing", 256, 16, 500] < 0.95
+    assert share["nothing, small start"].min() > 0.97
+
+with cu.guard("Half a cookie: the same direction, half the score, another weight."):
+    cookie, half_cookie = tastes.loc["cookie"], tastes.loc["half a cookie"]
+    assert abs(cookie["cos θ"] - half_cookie["cos θ"]) < 1e-6
+    assert cookie["score"] == 2 * half_cookie["score"]
+    ratio = math.exp(-half_cookie["score"])  # the scores differ by this much
+    assert abs(half_cookie["weight"] - ratio * cookie["weight"]) < 1e-6
+    assert cookie["score"] == 0 or half_cookie["weight"] != cookie["weight"] / 2
+
+with cu.guard("The query's length is an inverse temperature, the key's a prior; D never wins."):
+    warmth = 1 / torch.tensor(factors)[:, None]
+    assert (stretched - (dishes @ guest / warmth).softmax(dim=1)).abs().max() < 1e-5
+    gap = terms.loc["α by q·k"] - terms.loc["α by distance × prior, / sum"]
+    assert gap.abs().max() < 1e-6
+    wins = {rule: winner.bincount(minlength=5) for rule, (_, winner) in won.items()}
+    assert (d_length > 1.32 or wins["q · k"][3] == 0) and (wins["−½‖q − k‖²"] > 0).all()
+    assert (wins["q · k, keys of one length"] > 0).all()
+
 with cu.guard("The variance of a dot product is d, and the root makes it 1."):
     assert ((measured["variance of q·k"] / measured.index).sub(1).abs() < 0.2).all()
     assert ((measured["variance of q·k/√d"] - 1).abs() < 0.2).all()

@@ -35,8 +35,6 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Keys of one length: layer norm
 #
-# *Section 1 of 8*
-#
 # If all keys have the same length, the term $-\tfrac12\lVert k\rVert^2$ is one more constant, and dot products give exactly the weights of a Gaussian kernel.
 # **Layer norm** (Ba et al., 2016) makes them so: it takes a vector to mean 0 and variance 1, so that $\lVert k\rVert^2 = \sum_j k_j^2 = d$.
 # With width $\sigma$ the Gaussian score is $q\cdot k/\sigma^2$ plus constants, and dividing by $\sqrt d$ is the width $\sigma = d^{1/4}$.
@@ -125,8 +123,6 @@ with cu.guard(
 # %% [markdown]
 # ## Normalizing queries and keys: QK-norm
 #
-# *Section 2 of 8*
-#
 # Nothing keeps $W_Q$ and $W_K$ from growing in training, and scores grow with their product.
 # Henry et al. (2020) therefore normalize queries and keys *after* the projection, to length 1, and learn one factor in place of $1/\sqrt d$.
 # Dehghani et al. (2023) saw training diverge when they enlarged vision transformers, in models of about 8 billion parameters, with scores so large that the weights were almost one-hot; layer norm on queries and keys prevented it, and their model of 22 billion parameters was trained with it.
@@ -167,8 +163,6 @@ with cu.guard("Plain scores grow with the matrices; with QK-norm they do not."):
 
 # %% [markdown]
 # ## exp(q·k) as a kernel, and linear attention
-#
-# *Section 3 of 8*
 #
 # Tsai et al. (2019) read attention as a kernel smoother with the kernel $e^{q\cdot k}$.
 # As a function of two vectors of one space it is a proper kernel: symmetric, and **positive definite**, which means that the table of all pairs has no negative eigenvalue.
@@ -279,8 +273,6 @@ with cu.guard("One matrix makes exp(q·k) a kernel, two do not; random features 
 # %% [markdown]
 # ## The gradients, derived
 #
-# *Section 4 of 8*
-#
 # Take the logarithm of $\alpha_i = e^{a_i}/\sum_l e^{a_l}$ and differentiate by $a_j$: with $\delta_{ij}$ = 1 for $i=j$ and 0 otherwise,
 #
 # $$\frac{\partial\log\alpha_i}{\partial a_j} = \delta_{ij} - \frac{e^{a_j}}{\sum_l e^{a_l}} = \delta_{ij}-\alpha_j
@@ -376,8 +368,6 @@ with cu.guard("∂α/∂q is that of autograd; with many keys it is larger witho
 # %% [markdown]
 # ## At the default initialization
 #
-# *Section 5 of 8*
-#
 # `nn.Linear` draws its weights evenly from $\pm1/\sqrt{d_{\mathrm{in}}}$, which have variance $1/(3d_{\mathrm{in}})$.
 # For inputs of variance 1 queries and keys then have variance $\tfrac13$, and scaled scores begin with $\tfrac13\cdot\tfrac13=\tfrac19$, not 1: the weights are flatter at the start than the rule says.
 # `nn.MultiheadAttention` draws from Xavier's range for its joint matrix of shape $(3d, d)$, and begins with another number.
@@ -417,8 +407,6 @@ with cu.guard(
 # %% [markdown]
 # ## When vectors are not independent
 #
-# *Section 6 of 8*
-#
 # The root in $1/\sqrt d$ is for **independent** vectors.
 # If queries and keys have become aligned, with a correlation $\rho$ in each coordinate, the products no longer cancel: the mean of $q\cdot k$ is $\rho d$, and divided by $\sqrt d$ it still grows, like $\rho\sqrt d$.
 # Yang et al. (2022), who transfer learning rates from narrow to wide models, therefore divide by $d$.
@@ -445,8 +433,6 @@ with cu.guard("For aligned vectors scaled scores grow like ρ√d, and q·k/d st
 
 # %% [markdown]
 # ## Additive scores and a matrix in between
-#
-# *Section 7 of 8*
 #
 # An additive score is a small network without biases: join query and key to one vector, one hidden layer with tanh, one output.
 # Its first matrix is $W_Q$ on top of $W_K$.
@@ -503,8 +489,6 @@ with cu.guard("Additive scores saturate, and M = W_Q W_Kᵀ has rank h."):
 
 # %% [markdown]
 # ## What a score costs
-#
-# *Section 8 of 8*
 #
 # For each pair of a query and a key, projections apart:
 #

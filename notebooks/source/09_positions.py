@@ -285,15 +285,6 @@ cu.show_curves(
 # %% jupyter={"source_hidden": true}
 cu.quiz("positions", "two_positions")
 
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("A shift is one rotation; 16 rows of 64 columns have another matrix, too."):
-    assert moved < 1e-4
-    fits, fails, rotation = (misfits[column].tolist() for column in head)
-    assert max(fits[0], fits[2], fits[3]) < 1e-3 and fits[1] > 0.9
-    assert fails[0] < 0.01 and fails[2] > 0.3 and fails[3] > 0.9
-    assert rotation[0] < 1e-4 and rotation[2] < 1e-4
-    assert (similar[40:50].flip(0) - similar[51:61]).abs().max() < 1e-4
-
 # %% [markdown]
 # ## Rotary: turn queries and keys
 #
@@ -669,6 +660,14 @@ cu.show_heatmaps(
 cu.quiz("positions", "without_order")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("A shift is one rotation; 16 rows of 64 columns have another matrix, too."):
+    assert moved < 1e-4
+    fits, fails, rotation = (misfits[column].tolist() for column in head)
+    assert max(fits[0], fits[2], fits[3]) < 1e-3 and fits[1] > 0.9
+    assert fails[0] < 0.01 and fails[2] > 0.3 and fails[3] > 0.9
+    assert rotation[0] < 1e-4 and rotation[2] < 1e-4
+    assert (similar[40:50].flip(0) - similar[51:61]).abs().max() < 1e-4
+
 with cu.guard("Rotary knows offsets alone; without positions 1/15, with them the right keys."):
     changes = {n: (m[1:, 1:] - m[:-1, :-1]).abs().max() for n, m in score_maps.items()}
     assert changes["rotary"] < 1e-3 < 0.1 < changes["added sinusoids"]

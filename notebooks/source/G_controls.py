@@ -56,11 +56,14 @@ with cu.guard("Who is ahead turns with the rate; each at its own best rate, the 
 
 # %% [markdown]
 # The two are level.
-# (These runs kept no validation sentences: the rates are chosen by the share on training sentences. A tie at the top goes to the smaller rate.)
+# (These runs kept no validation sentences: the rates are chosen by the share on training sentences.
+# A tie at the top goes to the smaller rate.)
 #
 # Before you write "because":
 #
-# - What would the dullest explanation be: a linear model, a look-up, an average with a hidden layer? Run it.
+# - What would the dullest explanation be: a linear model, a look-up, an average with a hidden layer?
+#   Run it.
 # - Give both sides three rates and three seeds, until the curves are flat.
 # - Choose by validation, show the rate beside the result, and report seeds that fail.
-# - Ask somebody else to turn your sentence round with a rate, a budget or a size. What turns is not stated.
+# - Ask somebody else to turn your sentence round with a rate, a budget or a size.
+#   What turns is not stated.

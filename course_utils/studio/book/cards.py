@@ -109,7 +109,12 @@ def with_head(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
         rest.remove(cell)
     head = [raw(f'<p class="cu-eyebrow">{_eyebrow(chapter)}</p>'), new_markdown_cell(title)]
     head += [new_markdown_cell(f"{{.cu-lede}}\n{asks}")] if asks else []
-    head += [*([new_markdown_cell(told)] if told else []), *opening]
+    told, _, ways = told.partition("On the way ")
+    head += [new_markdown_cell(told.strip())] if told.strip() else []
+    head += [
+        *opening,
+        *([new_markdown_cell(f"{{.cu-further}}\nOn the way {ways}")] if ways else []),
+    ]
     head += _fold(" · ".join(named).capitalize(), *folded) if folded else []
     notebook.cells = [*head, *rest]
     return notebook
