@@ -274,6 +274,21 @@ def test_arcs_are_the_row_of_a_map_and_a_hover_chooses_its_token(page: Page):
     expect(words.nth(2)).to_have_attribute("aria-current", "true")
 
 
+AT_REST = """(word) => {
+    const { x, y, width, height } = word.getBoundingClientRect();
+    const place = { clientX: x + width / 2, clientY: y + height / 2, pointerType: "mouse", bubbles: true };
+    for (const kind of ["pointermove", "pointerover"]) word.dispatchEvent(new PointerEvent(kind, place));
+}"""
+
+
+def test_a_word_that_is_drawn_anew_under_a_pointer_at_rest_is_not_chosen(page: Page):
+    slider = page.get_by_role("slider", name="Token")
+    slider.fill("4")
+    part(page, "lines").locator("[data-word='2']").evaluate(AT_REST)
+    page.wait_for_timeout(600)  # longer than a hover takes
+    assert slider.input_value() == "4"
+
+
 def test_a_token_is_crossed_out_the_rest_is_written_anew_and_comes_back(page: Page, learned):
     subwords, model = learned[0], network("gpt")
     was = ids_of(page)

@@ -220,6 +220,7 @@ globalThis.live_lines = (() => {
     };
     stops(stage);
     stage.addEventListener("click", (event) => {
+      clearTimeout(timer);
       const { word, step, look } = at(event)?.dataset ?? {};
       if (step) here(event);
       else if (look && (!word || event.shiftKey)) act.crossLook(look);
@@ -229,7 +230,12 @@ globalThis.live_lines = (() => {
       if (at(event)?.dataset.step) here(event);
       stops(stage);
     });
+    // What is drawn anew under a pointer at rest was not chosen by it.
+    let rest = "";
+    const place = (event) => `${event.clientX} ${event.clientY}`;
+    for (const kind of ["pointermove", "pointerdown"]) stage.addEventListener(kind, (event) => { rest = place(event); });
     stage.addEventListener("pointerover", (event) => {
+      if (place(event) === rest) return;
       clearTimeout(timer);
       const { step, hover } = at(event)?.dataset ?? {};
       if (event.pointerType === "mouse" && (step ?? hover)) timer = setTimeout(() => here(event), WAIT);
