@@ -12,7 +12,7 @@ from course_utils.kit.live import network_of, packed, save_model, tell, trained
 from course_utils.kit.runs import stored
 from course_utils.lessons.gpt import repeats
 from course_utils.lessons.gpt.ladder import PARTS, rung
-from course_utils.lessons.gpt.ngrams import ngram_losses
+from course_utils.lessons.gpt.ngrams import kneser_ney_losses, ngram_losses
 from course_utils.lessons.gpt.real import shakespeare as shakespeare
 from course_utils.lessons.gpt.real import shakespeare_ngrams as shakespeare_ngrams
 from course_utils.lessons.gpt.training import evaluate, train, windows
@@ -109,6 +109,14 @@ def counted(*, share: int) -> dict:
     losses = ngram_losses(stream.tolist(), unread.tolist(), 4, VOCAB)
     result = {str(n): round(loss, 4) for n, loss in enumerate(losses, start=1)}
     return {"result": result | {"tokens": len(stream)}}
+
+
+@stored(data=DATA, small=True, tolerance=0.001)
+def counted_better() -> dict:
+    """Held-out losses of n-grams with the smoothing of Kneser and Ney, counted in the whole text."""
+    stream, unread = streams()
+    losses = kneser_ney_losses(stream.tolist(), unread.tolist(), 6, VOCAB)
+    return {"result": {str(n): round(loss, 4) for n, loss in enumerate(losses, start=1)}}
 
 
 @stored(cases=[{"steps": 3 * STEPS, "seed": 0}], data=DATA)
