@@ -136,6 +136,27 @@ def test_sentences_are_ranked_as_in_wu_et_al(chances, best):
     assert found == [best]
 
 
+def found_by_default(chances, **options):
+    return beam_search(Chain(chances), SOURCE[:1], LENGTHS[:1], max_len=3, **options)[0]
+
+
+def test_by_default_a_beam_keeps_four_sentences():
+    dull = {first: {EOS: 0.01, first: 0.99} for first in (4, 5, 6)}
+    chances = {BOS: {4: 0.25, 5: 0.22, 6: 0.2, 7: 0.18, 8: 0.15}, **dull}
+    chances |= {7: {EOS: 0.5, 4: 0.5}, 8: {EOS: 1.0}}
+    assert [found_by_default(chances, beam_size=n) for n in (3, 4, 5)] == [[4, 4], [7], [8]]
+    assert found_by_default(chances) == [7]
+
+
+@pytest.mark.parametrize(("length_penalty", "best"), [(0.58, [A, B]), (0.62, [A])])
+def test_by_default_the_length_counts_to_the_power_of_three_fifths(length_penalty, best):
+    ended = math.exp(-2 * (8 / 7) ** length_penalty) / (
+        1 - LOGS[A]
+    )  # "A" and "A B" tie at this power
+    chances = {BOS: {A: 1.0}, A: {EOS: LOGS[A], B: 1 - LOGS[A]}, B: {EOS: ended, C: 1 - ended}}
+    assert found_by_default(chances) == best
+
+
 def test_sentences_decode_alike_alone_and_in_a_batch(model):
     for decode in (greedy, beam_search):
         together = decode(model, SOURCE, LENGTHS, max_len=6)

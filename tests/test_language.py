@@ -400,6 +400,17 @@ def test_draws_follow_their_generator_and_keep_the_models_mode():
     assert model.training
 
 
+def test_by_default_tokens_are_drawn_with_the_models_own_probabilities():
+    model, prompt = make().eval(), torch.full((500, 1), BOS)
+    with torch.no_grad():
+        chances = model(prompt)[:, -1].softmax(dim=-1)
+    drawn = torch.multinomial(chances, 1, generator=torch.Generator().manual_seed(0))
+    assert (
+        sample(model, prompt, max_new=1, generator=torch.Generator().manual_seed(0))
+        == drawn.tolist()
+    )
+
+
 def test_nothing_but_what_is_banned_is_kept_from_being_drawn():
     model, prompt = make().eval(), torch.full((200, 1), BOS)
 

@@ -6,6 +6,7 @@ beside it, are the course's own: both are written when they are missing. Further
 as ``--port 9000``.
 """
 
+import argparse
 import contextlib
 import json
 import os
@@ -15,9 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from course_utils.files import ROOT, atomic_write
-from course_utils.studio import kernel, manifest, tables
+from course_utils.studio import kernel, manifest
 from course_utils.studio.manifest import Manifest
-from course_utils.studio.ways import ways_table
 
 # Below the student's own settings, which stay as they are: no question about news, no look for updates, Markdown
 # rendered.
@@ -45,6 +45,9 @@ def is_root() -> bool:
 
 def start_page(course: Manifest) -> str:
     """What Lab shows first, in Markdown: the chapters, the ways through them, and where things are in Lab."""
+    from course_utils.studio import tables  # slow: they count the words of all chapters
+    from course_utils.studio.ways import ways_table
+
     table = tables.chapter_table(course).replace("](notebooks/", "](")
     first = course.chapters[0]
     return f"""# {course.title}
@@ -131,6 +134,13 @@ def arguments(page: Path, *, browser: bool, root: bool) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Start Lab in the place of this process."""
+    parser = argparse.ArgumentParser(
+        prog="python -m course_utils.studio lab",
+        allow_abbrev=False,
+        description="Open JupyterLab on the course's start page.",
+        epilog="Further arguments go on to Lab, such as --port 9000; `jupyter lab --help` names them.",
+    )
+    _, further = parser.parse_known_args(argv)
     try:
         # A notebook of the student's own, which book.toml does not name, is no reason not to start.
         course = manifest.load(files=False)
@@ -142,7 +152,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "-m",
         "jupyterlab",
         *options,
-        *(sys.argv[1:] if argv is None else argv),
+        *further,
     ]
     if os.name == "nt":  # exec leaves the console there, and Lab behind it
         return subprocess.call(command, env=kernel.environment())
