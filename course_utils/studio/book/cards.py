@@ -166,30 +166,37 @@ def _eyebrow(chapter: Chapter) -> str:
     return " · ".join(filter(None, facts))
 
 
-MOVES = ("cu-live", "cu-explorer")
+MOVES = '<form class="cu-(live|explorer)'
+SEEN = "<(img|svg)"
 
 
 def _opening(cells: list[NotebookNode]) -> tuple[list[NotebookNode], list[NotebookNode]]:
-    """What a chapter opens with, its code along where that is folded; and all cells, a link in its place.
+    """What a chapter opens with, its code folded; and all cells, a link in its place.
 
-    That is what a cell tagged `opening` shows, else what stands before the first section, else what moves first.
+    That is what a cell tagged `opening` shows, else what is seen, or else printed, before the first section, else
+    what moves first, else the first picture. A prediction stays where what it asks for follows.
     """
     shows = [
         "".join(o.get("data", {}).get("text/html", "") for o in cell.get("outputs", []))
         for cell in cells
     ]
     first = next((place for place, cell in enumerate(cells) if level(cell)), len(cells))
+    printed = [bool(c.get("outputs")) and "remove-input" not in tags(c) for c in cells[:first]]
     places = [place for place, cell in enumerate(cells) if "opening" in tags(cell)]
-    places += [place for place in range(first) if re.search("<(img|svg)", shows[place])]
-    places += [place for place, shown in enumerate(shows) if any(one in shown for one in MOVES)]
+    places += [place for place in range(first) if re.search(f"{SEEN}|{MOVES}", shows[place])]
+    places += [place for place in range(first) if printed[place]]
+    places += [place for place, shown in enumerate(shows) if re.search(MOVES, shown)]
+    places += [place for place, shown in enumerate(shows) if re.search(SEEN, shown)]
     if not places:
         return [], cells
     place, cell = places[0], cells[places[0]]
     there = [raw('<p class="cu-moved"><a href="#opening">↑ at the top of this page</a></p>')]
     shown = copy.deepcopy(cell)
+    folded = {"hide-input", "remove-input"} & set(tags(cell))
     if place < first:
         there = []
-    elif not {"hide-input", "remove-input"} & set(tags(cell)):
+        tags(shown).extend([] if folded else ["hide-input"])
+    elif not folded:
         tags(shown).append("remove-input")
         cell.outputs, there = [], [cell, *there]
     anchored = [raw('<div id="opening">'), shown, raw("</div>")]

@@ -169,10 +169,10 @@ def for_the_book(
         calm.cut_at_headings,
         cards.with_exercises,
         calm.without_own_calls,
-        calm.with_code_links,
         calm.with_claims,
         calm.with_plain_tables,
         lambda notebook: cards.with_head(notebook, chapter),
+        calm.with_code_links,
         lambda notebook: cards.with_foot(notebook, following, further, asks),
     ):
         notebook = transform(notebook)
