@@ -465,13 +465,21 @@ flat = vectors - vectors.mean(dim=0)
 flat = flat @ torch.linalg.svd(flat, full_matrices=False).Vh[:2].T  # to the two widest directions
 corners = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.5, 0.87]])
 fig, (left, right) = cu.subplots(
-    1, 2, width=9, height=3.6,
+    1, 2, width=9, height=4, width_ratios=(1.6, 1),
     alt="Left: the words on a plane, persons, numbers and things to do each on a side of their own. Right: a triangle "
     "with a corner for each kind; the answers lie in it, nearly all near the corner of their kind.",
 )  # fmt: skip
 colors = [cu.COLORS[name] for name in ("key", "query", "value")]
-for word, place, spot, i in zip(words, flat.tolist(), told @ corners, kind.tolist(), strict=True):
-    left.text(*place, word, color=colors[i], ha="center", va="center", fontsize=9)
+line = (flat[:, 1].max() - flat[:, 1].min()) / 20  # the height of a word
+width = (flat[:, 0].max() - flat[:, 0].min()) / 55  # and of a letter
+free = []
+for j in flat[:, 1].argsort().tolist():  # words that would cover another stand above it
+    (x, y), half = flat[j].tolist(), width * (len(words[j]) + 1) / 2
+    while any(abs(x - a) < half + b and abs(y - c) < line for a, b, c in free):
+        y += line / 4
+    free.append((x, half, y))
+    left.text(x, y, words[j], color=colors[kind[j]], ha="center", va="center", fontsize=9)
+for word, spot, i in zip(words, told @ corners, kind.tolist(), strict=True):
     right.plot(*spot, "o", color=colors[i], alpha=0.6, markersize=7)
     if told[words.index(word), i] < 0.6:
         right.annotate(word, spot.tolist(), (7, -3), textcoords="offset points", fontsize=9)

@@ -40,14 +40,14 @@ def show_best(chosen: pd.DataFrame) -> Picture:
                 line, style = "D", {"markerfacecolor": "white", "label": "the same, 4 × the steps"}
             ax.semilogx(part["keys"], part["test"], line, base=2, color=COLORS[color], **style)
             for _, point in part.iterrows():
-                place = (0, 5) if divisor == "√d" else (-5, -12) if steps == SHORT else (-6, 4)
+                above = ((0, 5), "center") if divisor == "√d" else ((-5, -12), "right")
+                place, side = above if steps == SHORT else ((7, -3), "left")
                 ax.annotate(
-                    f"{point['rate']:g}", (point["keys"], point["test"]), place, fontsize=8,
-                    textcoords="offset points", ha="right" if place[0] else "center",
-                    color=COLORS[color],
+                    f"{point['rate']:g}", (point["keys"], point["test"]), place, ha=side,
+                    textcoords="offset points", color=COLORS[color],
                 )  # fmt: skip
         ax.axhline(GUESS, color="0.6", linewidth=1, linestyle=":")
-        ax.set(title=f"d = {d}", xlabel="words on the list", ylim=(0, 1.12), xlim=(1.9, 90))
+        ax.set(title=f"d = {d}", xlabel="words on the list", ylim=(0, 1.12), xlim=(1.5, 170))
         ax.set_xticks([4, 16, 64], ["4", "16", "64"])
     axes[0].set_ylabel("right digits (dotted: a guess)")
     axes[0].legend(*axes[1].get_legend_handles_labels(), loc="lower left", bbox_to_anchor=(0, 0.12))
@@ -88,5 +88,5 @@ def show_learning(learned: Mapping[str, Sequence[Sequence[float]]]) -> Picture:
         ax.plot(*zip(*curve, strict=True), line, color=COLORS[color], label=NAMES[divisor])
     ax.axhline(GUESS, color="0.6", linewidth=1, linestyle=":")
     ax.set(xlabel="step", ylabel="right digits", ylim=(0, 1.05))
-    ax.legend(loc="lower right")
+    label_lines(ax)
     return picture
