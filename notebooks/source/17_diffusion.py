@@ -579,18 +579,18 @@ cu.explore.guesses(painter)
 # The second has group norms: their statistics are taken over the whole picture, and *they* can bring something across ([Attention between pixels](16_attention_between_pixels.ipynb)).
 # The third has group norms and attention on the coarse level, $4 \times 16$ pixels.
 # Two controls: attention *without* group norms, and **a third level without attention**, whose convolutions do reach across.
-# All are trained for 400 steps of 32 pictures at the same rate, three seeds each, and five of them once for 1,200; the loss is that of 2,000 held-out garments, with the same noise for all.
+# All are trained for 400 steps of 32 pictures at the same rate, and five of them for 1,200, three seeds each; the loss is that of 2,000 held-out garments, with the same noise for all.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "After 400 steps the network with group norm and attention is about as far from alone to aligned as three levels without attention, a quarter of the way. And after 1,200 steps?",
-    ["attention is far ahead", "they are still level", "three levels are far ahead"],
-    answer="attention is far ahead",
+    ["attention is ahead", "they are still level", "three levels are ahead"],
+    answer="attention is ahead",
     wrong={
         "they are still level": "What does each still have to learn? For one of them the mirror image is one look away, once it is found.",
-        "three levels are far ahead": "Their convolutions reach across, through a level of 2 × 8 pixels. How much of a garment passes there?",
+        "three levels are ahead": "Their convolutions reach across, through a level of 2 × 8 pixels. How much of a garment passes there?",
     },
-    why="Attention has to find the mirror image first. Once it has, it copies.",
+    why="In each of three seeds. Attention has to find the mirror image first, sooner in one training than in another.",
 )
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -639,7 +639,8 @@ fig
 # %% [markdown]
 # Where nothing can pass, the network ends at the loss of *alone*, as it must.
 # **After 400 steps** group norm by itself is 12 % of the way, both networks with attention about 30 %, three levels 19 %: no great difference, and in the picture rough copies.
-# **After 1,200 attention has three quarters of the way behind it and copies** (the last column is the mean squared difference of 40 drawn garments from the clean ones: 0.003), while group norm and three levels stay far behind.
+# **After 1,200 attention is ahead in each seed, and in two of three it copies**: it has three quarters of the way behind it there, in the third two fifths, where group norm has a fifth and three levels a third.
+# (The last column is the mean squared difference of 40 drawn garments from the clean ones.)
 # A step with attention takes 1.3 times as long; it is worth that here.
 #
 # **Where does it look?**
@@ -817,12 +818,12 @@ cu.quiz("diffusion", "one_token")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "After 1,200 steps attention copies, group norm and three levels do not; without norm and attention one copy's bound holds; at 28 × 28 no attention is better in fewer seconds; cross-attention draws the most garments as named."
+    "After 1,200 steps attention is ahead of group norm and three levels in each seed; without norm and attention one copy's bound holds; at 28 × 28 no attention is better in fewer seconds; cross-attention draws the most garments as named."
 ):
     by_kind = equal_steps.groupby("kind")["loss"]
-    end = longer.set_index("kind")
-    assert end.loc["both", "loss"] < 0.6 * end.loc[["norm", "deep"], "loss"].min()
-    assert end.loc["both", "difference"] < 0.01 < end.loc[["norm", "deep"], "difference"].min()
+    for measure in ("loss", "difference"):
+        end = longer.pivot(index="seed", columns="kind", values=measure)
+        assert (end["both"] < 0.9 * end[["norm", "deep"]].min(axis=1)).all()
     assert by_kind.min()["neither"] > 0.97 * by_kind.mean()["alone"]
     assert full_timed.result["ratio"] > 225 / 150
     assert (at_full.loc["none, 225 steps"] < at_full.loc["attention, 150 steps"]).all()
@@ -838,7 +839,7 @@ with cu.guard(
 # - A U-Net goes down, up, and across; the step and the class are added to all pixels alike.
 #   Attention stands on the coarse level, where pixels are few.
 # - Attention helps where a pixel needs what stands far away, at a place that can be found.
-#   After 400 steps it was little ahead of group norm and of a third level, after 1,200 it copied and they did not.
+#   After 400 steps it was little ahead of group norm and of a third level, after 1,200 ahead in each of three seeds, a copier in two.
 # - On ordinary small pictures it did not pay in the same seconds.
 # - Cross-attention to one token is one added vector.
 #   With two words for two places it drew more as named than added vectors did.

@@ -55,7 +55,7 @@ def garments(*, steps: int, seed: int) -> dict:
 @stored(
     cases=[{"kind": kind, "steps": 400, "seed": seed} for seed in SEEDS for kind in
            ("both", "attention", "norm", "deep", "neither", "alone", "aligned")]
-    + [{"kind": kind, "steps": 1200, "seed": 0}
+    + [{"kind": kind, "steps": 1200, "seed": seed} for seed in SEEDS
        for kind in ("both", "norm", "deep", "alone", "aligned")],
     data=DATA,
 )  # fmt: skip
