@@ -221,7 +221,7 @@ def fits_and_maps(columns, darkest, alt):
         gray, fit, weights = columns[title]
         above.plot(x, y, "o", color="0.8", markersize=3)
         for line in gray:
-            above.plot(places, line, color="0.75", linewidth=0.7)
+            above.plot(places[::2], line[::2], color="0.75", linewidth=0.7)
         above.plot(places, truth, "--", color="black", linewidth=1.2)
         above.plot(places, fit, color=cu.COLORS["query"])
         above.set(title=title, xticks=[])
@@ -238,9 +238,9 @@ def fits_and_maps(columns, darkest, alt):
 
 
 fits_and_maps(
-    {f"σ = {w:g}": (f[:20], f.mean(0), attention_weights(places, x, w)) for w, f in fits.items()},
+    {f"σ = {w:g}": (f[:16], f.mean(0), attention_weights(places, x, w)) for w, f in fits.items()},
     0.5,
-    "Above, twenty fits in gray, the mean of 200 in red and the true curve dashed, at four widths: at 0.1 they scatter widely "
+    "Above, sixteen fits in gray, the mean of 200 in red and the true curve dashed, at four widths: at 0.1 they scatter widely "
     "around the curve, at 1 they lie close together and are too flat. Below, the weights: a thin dark band, wider and paler.",
 )  # fmt: skip
 
