@@ -48,3 +48,20 @@ def three_times_as_long(*, kind: str, seed: int) -> dict:
     found = score(model, draw(1000, seed=7, held_out=True))
     found["loss"] = sum(losses[-20:]) / 20
     return {"result": {name: round(value, 4) for name, value in found.items()}}
+
+
+@stored(
+    cases=[
+        {"kind": kind}
+        for kind in ("nothing", "no layer norms", "batch norm for layer norm", "norm after the sum")
+    ],
+    rates=(0.001, 0.03),  # 0.01 is above
+    seeds=SEEDS,
+    tolerance=0.5,
+)
+def norms_at_rates(*, kind: str, rate: float, seed: int) -> dict:
+    """Where the norm stands, and whether there is one, at the other rates: shares of 1,000 rows held out."""
+    model = without(kind, seed)
+    train_totals(model, lr=rate, seed=seed)
+    found = score(model, draw(1000, seed=7, held_out=True))
+    return {"result": {name: round(value, 4) for name, value in found.items()}}
