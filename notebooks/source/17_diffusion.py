@@ -637,7 +637,6 @@ for line, (name, drawn) in zip(axes, in_rows.items(), strict=True):
 fig
 
 # %% [markdown]
-# Where nothing can pass, the network ends at the loss of *alone*, as it must.
 # **After 400 steps** group norm by itself is 12 % of the way, both networks with attention about 30 %, three levels 19 %: no great difference, and in the picture rough copies.
 # **After 1,200 attention is ahead in each seed, and in two of three it copies**: it has three quarters of the way behind it there, in the third two fifths, where group norm has a fifth and three levels a third.
 # (The last column is the mean squared difference of 40 drawn garments from the clean ones.)
