@@ -287,33 +287,39 @@ cu.Drawing(
 
 # %%
 class Translator(nn.Module):
-    """A sentence → one vector → its translation, token by token."""
+    """A sentence → one vector, of `room` numbers if given → its copy or translation."""
 
-    def __init__(self, source_size, target_size, embed_dim=64, hidden_dim=96):
+    def __init__(
+        self, source_size, target_size, embed_dim=64, hidden_dim=96, room=None
+    ):  # fmt: skip
         super().__init__()
         self.source_embedding = nn.Embedding(source_size, embed_dim, padding_idx=PAD)
         self.target_embedding = nn.Embedding(target_size, embed_dim, padding_idx=PAD)
         self.encoder = nn.GRU(
             embed_dim, hidden_dim, batch_first=True, bidirectional=True
         )  # fmt: skip
-        self.bridge = nn.Linear(2 * hidden_dim, hidden_dim)
-        self.decoder = nn.GRU(embed_dim + 2 * hidden_dim, hidden_dim, batch_first=True)
-        self.combine = nn.Linear(3 * hidden_dim, embed_dim)
+        self.squeeze = nn.Linear(2 * hidden_dim, room) if room else nn.Identity()
+        room = room or 2 * hidden_dim
+        self.bridge = nn.Linear(room, hidden_dim)
+        self.decoder = nn.GRU(embed_dim + room, hidden_dim, batch_first=True)
+        self.combine = nn.Linear(hidden_dim + room, embed_dim)
         self.output = nn.Linear(embed_dim, target_size)
 
     def start(self, source, source_lens):
         """Read the source (batch, length): context, and the decoder's first state."""
         embedded = self.source_embedding(source)  # (batch, length, embed)
-        real = pack_padded_sequence(
+        real = pack_padded_sequence(  # without the padding
             embedded, source_lens, batch_first=True, enforce_sorted=False
         )  # fmt: skip
         _, last = self.encoder(real)  # (2, batch, hidden): forwards, backwards
-        context = torch.cat([last[0], last[1]], dim=-1)  # (batch, 2 · hidden)
+        both = torch.cat([last[0], last[1]], dim=-1)  # (batch, 2 · hidden)
+        context = self.squeeze(both)  # (batch, room)
         return {"context": context, "hidden": self.bridge(context).tanh()[None]}
 
     def decode(self, tokens, state):
         """Read target tokens (batch, steps): logits of the next; the state moves on."""
         embedded = self.target_embedding(tokens)  # (batch, steps, embed)
+        # the same context beside each token: (batch, room) → (batch, steps, room)
         context = state["context"][:, None].expand(-1, tokens.shape[1], -1)
         joined = torch.cat([embedded, context], dim=-1)
         hidden, state["hidden"] = self.decoder(joined, state["hidden"])
@@ -462,7 +468,7 @@ cu.before_training(untrained, first_batch, batch_loss, expected=by_hand, lr=rate
 
 
 # %%
-def train(model, batches, held_out, loss, passes, rate=9e-3):
+def train(model, batches, held_out, loss, passes, rate):
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     decay = LinearLR(optimizer, 1.0, 0.0, passes * len(batches))
     history = []

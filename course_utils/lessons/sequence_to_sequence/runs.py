@@ -5,36 +5,73 @@ from collections.abc import Sequence
 import torch
 
 from course_utils.data.translation import Pair
-from course_utils.decoding import translate
+from course_utils.decoding import greedy, translate
 from course_utils.kit.runs import stored
+from course_utils.kit.tuned import crossed
+from course_utils.lessons.sequence_to_sequence.copying import VOCABULARY, Strings
 from course_utils.lessons.sequence_to_sequence.real import look_up as look_up
 from course_utils.lessons.sequence_to_sequence.real import real_translation as real_translation
 from course_utils.lessons.sequence_to_sequence.small_world import SmallWorld
 from course_utils.metrics import bleu
+from course_utils.models import AttentionTranslator
 from course_utils.runtime import evaluating, seed_everything
 
 LENGTHS = {"up to 5": (1, 5), "6": (6, 6), "7": (7, 7), "8 to 10": (8, 10)}
 """Groups of source sentences by their number of tokens, from the shortest on."""
 
-CONTROLS = [
-    {"hidden_dim": 96, "passes": 8, "source": True},
-    {"hidden_dim": 48, "passes": 8, "source": True},
-    {"hidden_dim": 96, "passes": 4, "source": True},
-    {"hidden_dim": 192, "passes": 8, "source": True},
-    {"hidden_dim": 96, "passes": 24, "source": True},
-    {"hidden_dim": 192, "passes": 24, "source": True},
-    {"hidden_dim": 96, "passes": 8, "source": False},
-]
-"""As on the page; half as wide; half as long; twice as wide; three times as long; both; told nothing."""
+RATES = (0.004, 0.009)
+SEEDS = range(3)
+BLIND = {"hidden_dim": 96, "passes": 8, "source": False, "rate": 0.009}
+
+
+COPIED = (2, 4, 6, 8, 10, 12)
+"""Lengths of the strings on which a copier is judged."""
+ROOMS = (4, 16, 64, 128)
+"""Sizes of the context: 128 is all that the encoder's two last states have. 0 stands for attention."""
 
 
 @stored(
-    cases=[{**control, "seed": seed} for seed in range(3) for control in CONTROLS],
+    cases=[{"room": room} for room in (*ROOMS, 0)],
+    rates=(0.003, 0.01, 0.03),
+    seeds=SEEDS,
+    chapter=["Translator", "masked_loss", "train"],
+    small=True,
+)
+def copier(chapter, *, room: int, rate: float, seed: int, passes: int = 4) -> dict[str, dict]:
+    """Copies random strings, 100 batches in each pass: the share of whole strings right, by length."""
+    seed_everything(seed)
+    sizes = {"embed_dim": 32, "hidden_dim": 64}
+    if room:
+        model = chapter.Translator(VOCABULARY, VOCABULARY, **sizes, room=room)
+    else:
+        model = AttentionTranslator(VOCABULARY, VOCABULARY, **sizes, dropout=0.0)
+    held_out = list(Strings(1000, batches=20))
+    history = chapter.train(
+        model, Strings(seed, batches=100), held_out, _loss_of(chapter), passes, rate
+    )
+    strings, result = Strings(2000, batch_size=200), {"val_loss": history[-1][1]}
+    for length in COPIED:
+        batch = strings.of_length(length)
+        said = greedy(model, batch.source, batch.source_lens, max_len=length + 1)
+        right = [ours == row[:-1] for ours, row in zip(said, batch.source.tolist(), strict=True)]
+        result[f"right, {length}"] = sum(right) / len(right)
+    return {"result": {name: round(value, 4) for name, value in result.items()}}
+
+
+@stored(
+    cases=[
+        *({**BLIND, "seed": seed} for seed in SEEDS),
+        *crossed(
+            [{"hidden_dim": width, "passes": 24, "source": True} for width in (96, 192)],
+            RATES,
+            SEEDS,
+        ),
+    ],
     chapter=["Translator", "masked_loss", "train", "world"],
     data=["translation/grammar_fr.tsv", "translation/sentences.tsv"],
 )
 def fixed_context(
-    chapter, *, hidden_dim: int, passes: int, source: bool, seed: int
+    chapter, *, hidden_dim: int, passes: int, source: bool, rate: float, seed: int
 ) -> dict[str, dict]:
     """The chapter's translator: losses and exact translations, read and unread, by sentence length."""
     world: SmallWorld = chapter.world
@@ -45,13 +82,8 @@ def fixed_context(
     if not source:
         _close_the_source(model)
 
-    def loss(model, batch):
-        logits = model(batch.source, batch.source_lens, batch.target_in)
-        mean = chapter.masked_loss(logits, batch.target_out, batch.target_lens)
-        return mean * batch.num_tokens, batch.num_tokens
-
     batches = world.loader(world.train, seed=seed), list(world.loader(world.val, shuffle=False))
-    history = chapter.train(model, *batches, loss, passes)
+    history = chapter.train(model, *batches, _loss_of(chapter), passes, rate)
     grammar = [pair for pair in world.train if pair.alignment]
     parts = {"read": _as_many_of_each_length(grammar), "test": world.test}
     result = {"val_loss": _loss(model, world, world.val)}
@@ -71,6 +103,17 @@ def fixed_context(
         for place, name in enumerate(("train_loss", "val_loss"))
     }
     return {"result": {name: round(value, 4) for name, value in result.items()}, "curves": curves}
+
+
+def _loss_of(chapter):
+    """The chapter's loss of a batch: its sum over the real tokens, and their number."""
+
+    def loss(model, batch):
+        logits = model(batch.source, batch.source_lens, batch.target_in)
+        mean = chapter.masked_loss(logits, batch.target_out, batch.target_lens)
+        return mean * batch.num_tokens, batch.num_tokens
+
+    return loss
 
 
 def _close_the_source(model) -> None:
