@@ -258,6 +258,12 @@ compared.T.add_prefix("feature ").round(3)
 # With $r = (1, 0)$ PyTorch's form closes feature 1 of the *result*, the paper's feature 1 of the *old state*, before it is mixed into both.
 # PyTorch's has one product for all three $U$.
 # Either is called a GRU, and the weights of one do not fit the other.
+#
+# And what does the update gate keep?
+# A single feature over ten steps, with the same gates at each:
+
+# %% jupyter={"source_hidden": true}
+cu.explore.gated_memory()
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The two forms of the reset gate differ in both features."):
@@ -311,7 +317,7 @@ pd.DataFrame(table)
 
 # %% [markdown]
 # With the fixed context words come twice and more (*simplement*, *ma père*), and others are invented (*la journée*, *le travail*).
-# Four sentences prove nothing; the next chapter compares three seeds of each, on the small world.
+# Behind a look-up, this is no translator yet; the next chapter compares three seeds of each, on the small world.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(

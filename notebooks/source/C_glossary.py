@@ -57,6 +57,11 @@
 # %% [markdown]
 # ## B
 #
+# ### <a id="backpropagation-through-time"></a>backpropagation through time
+#
+# The gradient of a recurrent network, computed from its last step back to the first, through the state of each.
+# *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
+#
 # ### <a id="bandwidth"></a>bandwidth
 #
 # Another word for the width of a kernel: how far from the query a key still counts.
@@ -175,7 +180,7 @@
 # ### <a id="embedding"></a>embedding
 #
 # The vector that stands for a token in a network: its row of a matrix that training changes, so that tokens used alike come to lie near each other.
-# *Taught in* [Padding gets weight](04_masks.ipynb#Padding-gets-weight), [Dot products of embeddings](07_self_attention.ipynb#Dot-products-of-embeddings), [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads), [The whole model](10_transformer.ipynb#The-whole-model).
+# *Taught in* [Padding gets weight](04_masks.ipynb#Padding-gets-weight), [Dot products of embeddings](07_self_attention.ipynb#Dot-products-of-embeddings), [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches), [The whole model](10_transformer.ipynb#The-whole-model).
 #
 # ### <a id="empty-row"></a>empty row
 #
@@ -192,6 +197,11 @@
 #
 # How evenly weights are spread: 0 for one-hot weights, log₂ n bits for n equal ones.
 # *Taught in* [What large scores do](03_scoring_functions.ipynb#What-large-scores-do).
+#
+# ### <a id="exposure-bias"></a>exposure bias
+#
+# What teacher forcing leaves unlearned: to go on from a mistake of one's own.
+# *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop).
 
 # %% [markdown]
 # ## F
@@ -319,7 +329,7 @@
 #
 # Long short-term memory: a recurrent network that carries a second state, which gates erase and write.
 # The GRU is its simpler relative.
-# *Taught in* [Encoder and decoder](05_sequence_to_sequence.ipynb#Encoder-and-decoder).
+# *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
 
 # %% [markdown]
 # ## M
@@ -546,6 +556,11 @@
 # Examples that are not trained on, by which rates, sizes and the moment to stop are chosen.
 # What they chose is then measured on a test set.
 # *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop).
+#
+# ### <a id="vanishing-gradient"></a>vanishing gradient
+#
+# A gradient that shrinks at each step or layer on its way back, until little of it is left to learn from.
+# *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
 #
 # ### <a id="vision-transformer"></a>vision transformer
 #

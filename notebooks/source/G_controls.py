@@ -59,7 +59,33 @@ with cu.guard("Who is ahead turns with the rate; each at its own best rate, the 
 # (These runs kept no validation sentences: the rates are chosen by the share on training sentences.
 # A tie at the top goes to the smaller rate.)
 #
-# Before you write "because":
+# ## Does more room help?
+#
+# The same trap, with validation sentences to choose by.
+# The translator of [Sequence to sequence](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?) and one of twice the width, as many passes, new sentences exactly right:
+
+# %%
+wide = cu.stored_runs("sequence_to_sequence", "fixed_context", passes=24)
+short, long = "test_exact, up to 5", "test_exact, 8 to 10"
+room = table(wide, "val_loss", short, long).drop(columns=["passes", "source"])
+room.round(2)
+
+# %% [markdown]
+# At 0.009 the wider one is behind in every column, with three seeds; at 0.004 it is ahead in every column, and most where sentences are long.
+# By the validation loss both get 0.004, so the second sentence is the one to write.
+# (At 0.004 fewer seeds are stored: the sentence has that much less behind it.)
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Twice the width is behind at 0.009, ahead at 0.004, and 0.004 is chosen."):
+    means = room.set_index(["rate", "hidden_dim"])
+    ahead = means.xs(192, level=1) - means.xs(96, level=1)
+    assert (ahead.loc[0.009, [short, long]] < 0).all() and ahead.loc[0.009, "val_loss"] > 0
+    assert 0 < ahead.loc[0.004, short] < ahead.loc[0.004, long] and ahead.loc[0.004, "val_loss"] < 0
+    assert (means["val_loss"].groupby("hidden_dim").idxmin().str[0] == 0.004).all()
+
+# %% [markdown]
+# ## Before you write "because"
+#
 #
 # - What would the dullest explanation be: a linear model, a look-up, an average with a hidden layer?
 #   Run it.

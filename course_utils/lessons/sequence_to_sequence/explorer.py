@@ -1,4 +1,4 @@
-"""One feature of a GRU: what its update gate keeps of an old state, and what ten words put in."""
+"""Strings copied through a vector of some numbers; and one feature of a GRU, step by step."""
 
 import math
 
@@ -7,8 +7,9 @@ from matplotlib.axes import Axes
 
 from course_utils.figures import COLORS, subplots
 from course_utils.kit.explorer import Choice, Explorer, Slider
+from course_utils.kit.runs import stored_runs
 
-__all__ = ["gated_memory"]
+__all__ = ["gated_memory", "squeezed_context"]
 
 OLD = 0.9
 """The state before the first word."""
@@ -90,4 +91,51 @@ class Memory:
             f"Update gate {update:g} at every step; the proposal {sees} the old state. After step {step} the "
             f"state is {states[step]:.2f}: {shares[0]:.3f} of it is the old state, {shares[1]:.3f} the "
             f"proposal of word 1, {shares[step]:.3f} that of word {step}, the last one read."
+        )
+
+
+def squeezed_context() -> Explorer:
+    """How many strings come out whole, over their length, when C numbers are all that is kept of them."""
+    runs = stored_runs("sequence_to_sequence", "copier", lowest="val_loss")
+    rooms = sorted({run.config["room"] for run in runs} - {0})
+    controls = {"room": Slider(rooms, rooms[0], label="Numbers in the vector, C")}
+    caption = "Give the vector more room. How far does it carry?"
+    return Explorer("squeezed_context", lambda: Copies(runs), controls, caption=caption)
+
+
+class Copies:
+    """The share of whole strings right over their length: the chosen C, the others in gray, attention dashed."""
+
+    def __init__(self, runs):
+        """A line for each size; the points of the seeds move."""
+        self.shares = {}
+        for run in runs:
+            right = {name: share for name, share in run.result.items() if name != "val_loss"}
+            self.lengths = [int(name.split(", ")[1]) for name in right]
+            self.shares.setdefault(run.config["room"], []).append(list(right.values()))
+        self.picture, ax = subplots(alt="Copied strings", width=6.4, height=3.4)
+        for room, shares in self.shares.items():
+            style = {"color": "0.85"} if room else {"color": COLORS["value"], "linestyle": "--"}
+            ax.plot(self.lengths, np.mean(shares, axis=0), **style)
+        ax.text(self.lengths[-1], 0.93, "may look back", ha="right", color=COLORS["value"])
+        (self.line,) = ax.plot(self.lengths, np.zeros(len(self.lengths)), color=COLORS["key"])
+        seeds = max(map(len, self.shares.values()))
+        self.points = [ax.plot([], [], "o", color=COLORS["key"])[0] for _ in range(seeds)]
+        ax.set(
+            xlabel="letters in the string", ylabel="whole strings right",
+            xticks=self.lengths, ylim=(-0.03, 1.05),
+        )  # fmt: skip
+        self.title = ax.set_title("All that is kept of a string: 128 numbers")
+
+    def draw(self, room: int) -> str:
+        """The line and the points of one size."""
+        means = np.mean(self.shares[room], axis=0)
+        self.line.set_ydata(means)
+        for points, shares in zip(self.points, self.shares[room], strict=False):
+            points.set_data(self.lengths, shares)
+        self.title.set_text(f"All that is kept of a string: {room} numbers")
+        told = ", ".join(f"{n}: {m:.2f}" for n, m in zip(self.lengths, means, strict=True))
+        return (
+            f"A vector of {room} numbers; share of whole strings right by letters: {told}. "
+            "A dashed line stays near 1: a decoder that may look back at the string."
         )

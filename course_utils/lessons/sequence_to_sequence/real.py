@@ -214,7 +214,12 @@ def show_by_epoch(runs: Mapping[str, StoredRun]) -> Picture:
         left.plot(*zip(*run.curves["val_loss"], strict=True), **look)
         right.plot(*zip(*run.curves["bleu"], strict=True), **look)
         epochs = [epoch for epoch, _ in run.curves["bleu"]]
-    left.set(xlabel="Epoch", ylabel="Loss per token", title="Dashed: training", xticks=epochs)
+    left.set(
+        xlabel="Epoch",
+        ylabel="Loss per token",
+        title="Dashed: training; solid: validation",
+        xticks=epochs,
+    )
     right.set(xlabel="Epoch", ylabel="BLEU", title="Validation", xticks=epochs, ylim=(0, None))
     left.legend()
     return picture

@@ -13,7 +13,7 @@ from course_utils.lessons.sequence_to_sequence.real import look_up as look_up
 from course_utils.lessons.sequence_to_sequence.real import real_translation as real_translation
 from course_utils.lessons.sequence_to_sequence.small_world import SmallWorld
 from course_utils.metrics import bleu
-from course_utils.models import AttentionTranslator
+from course_utils.models.recurrent import AttentionTranslator
 from course_utils.runtime import evaluating, seed_everything
 
 LENGTHS = {"up to 5": (1, 5), "6": (6, 6), "7": (7, 7), "8 to 10": (8, 10)}
