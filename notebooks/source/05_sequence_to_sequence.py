@@ -243,8 +243,8 @@ cu.Drawing(
     """
     .     .      out
     .     .      combine
-    .     bridge .
-    C     .      D
+    .     bridge D
+    C     .      join
     E     .      tin
     src   .      .
     """,
@@ -254,12 +254,14 @@ cu.Drawing(
         "C": cu.Cells(1, 6, "context c", shape="(batch, 192)", color="plum", cell=16),
         "bridge": cu.Box("bridge: linear, tanh", shape="(1, batch, 96)"),
         "D": cu.Box("decoder: GRU", shape="(batch, steps, 96)", color="wash"),
+        "join": cu.Box("join", shape="(batch, steps, 256)"),
         "tin": cu.Box("target embedding", shape="(batch, steps, 64)", color="line"),
         "combine": cu.Box("combine: linear, tanh", shape="(batch, steps, 64)"),
         "out": cu.Box("output: linear", shape="logits (batch, steps, French)", color="wash"),
     },
-    arrows=["src -> E -> C -> bridge -> D -> combine -> out", "tin -> D",
-            cu.Arrow("C", "D", label="c, beside each token"),
+    arrows=["src -> E -> C", "bridge -> D -> combine -> out", "tin -> join -> D",
+            cu.Arrow("C", "bridge", start="top", end="left"),
+            cu.Arrow("C", "join", label="c, beside each token"),
             cu.Arrow("C", "combine", start="top", end="left", label="c, at every step")],
     alt="The source embedding goes into the encoder, whose last states are the context. A bridge makes the decoder's "
     "first state from it. The decoder reads the target embedding, joined with the context; its states, "

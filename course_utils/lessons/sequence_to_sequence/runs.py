@@ -19,8 +19,8 @@ from course_utils.runtime import evaluating, seed_everything
 LENGTHS = {"up to 5": (1, 5), "6": (6, 6), "7": (7, 7), "8 to 10": (8, 10)}
 """Groups of source sentences by their number of tokens, from the shortest on."""
 
-RATES = (0.004, 0.009)
 SEEDS = range(3)
+WIDTHS = [{"hidden_dim": width, "passes": 24, "source": True} for width in (96, 192)]
 BLIND = {"hidden_dim": 96, "passes": 8, "source": False, "rate": 0.009}
 
 
@@ -31,9 +31,11 @@ ROOMS = (4, 16, 64, 128)
 
 
 @stored(
-    cases=[{"room": room} for room in (*ROOMS, 0)],
-    rates=(0.003, 0.01, 0.03),
-    seeds=SEEDS,
+    cases=[
+        *crossed([{"room": room} for room in (*ROOMS, 0)], (0.003,), (0,)),
+        *crossed([{"room": room} for room in (*ROOMS, 0)], (0.01,), SEEDS),
+        *crossed([{"room": room, "passes": 12} for room in ROOMS], (0.01,), (0,)),
+    ],
     chapter=["Translator", "masked_loss", "train"],
     small=True,
 )
@@ -61,11 +63,8 @@ def copier(chapter, *, room: int, rate: float, seed: int, passes: int = 4) -> di
 @stored(
     cases=[
         *({**BLIND, "seed": seed} for seed in SEEDS),
-        *crossed(
-            [{"hidden_dim": width, "passes": 24, "source": True} for width in (96, 192)],
-            RATES,
-            SEEDS,
-        ),
+        *crossed(WIDTHS, (0.004,), (0,)),
+        *crossed(WIDTHS, (0.009,), SEEDS),
     ],
     chapter=["Translator", "masked_loss", "train", "world"],
     data=["translation/grammar_fr.tsv", "translation/sentences.tsv"],
