@@ -40,9 +40,10 @@ cu.seed_everything(0)
 cu.explore.squeezed_context()
 
 # %% [markdown]
-# More room moves the curve to the right, and there it falls again.
-# The dashed line is the same network, trained as long, with a decoder that may **look back** at the string before each letter: that is attention, and the next chapter.
-# (Stored runs; dots are seeds, and each size has its best learning rate, chosen by validation.)
+# More room moves the curve to the right, up to a point, and more training does (dotted); but each of them falls.
+# The dashed line hardly does: the same network, trained as briefly, with a decoder that may **look back** at the string before each letter.
+# That is attention, and the next chapter.
+# (Stored runs, one for each size, at the better of two learning rates by validation.)
 #
 # By counting, there is room enough: 8 letters out of 12 are 29 bits, and a single number of the vector has 32.
 # But the network has to *find* a code, and a way to undo it, by gradient descent.
@@ -561,7 +562,7 @@ shown
 # The first factor punishes what is too short.
 # By hand: *il est mouillé .* for *il est calme .* has $p_1 = 3/4$ and $p_2 = 1/3$, so with $n\le 2$ BLEU is $\sqrt{1/4} = 0.5$.
 # (It is meant for many sentences at once; the further page writes it out.)
-# Few of the test sentences came out exactly; BLEU also counts what is right in the others.
+# One in five test sentences came out exactly; BLEU also counts what is right in the others.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("sequence_to_sequence", "loss_near_zero", "clipped")
@@ -569,7 +570,7 @@ cu.quiz("sequence_to_sequence", "loss_near_zero", "clipped")
 # %% [markdown]
 # ## Is the vector too small?
 #
-# For the strings it was: only $C$ changed.
+# For the strings it was: with 4 numbers they broke first, and nothing else was changed.
 # For French the obvious control is a wider network, twice as wide in all its parts.
 # Both were trained for 24 passes at two rates (stored runs).
 # If room is what is missing, it must help most where sentences are long.
@@ -605,12 +606,12 @@ ax.legend()
 fig
 
 # %% [markdown]
-# At the rate 0.004 twice the width helps, and most where sentences are long; at 0.009 it helps nowhere.
-# Who compares at 0.009 alone concludes that room is not what is missing, with three seeds that agree.
+# At the rate 0.004 twice the width helps at each length, and most where sentences are long (one seed); at 0.009 it helps nowhere (three seeds).
+# Who compares at 0.009 alone concludes that room is not what is missing.
 # So each side gets its own rate, chosen by the held-out loss: [A control is a tuned control](G_controls.ipynb).
 #
 # And even then: a wider network has a larger encoder and decoder, too.
-# That it is the *vector* which is too small, the strings show, and [Cho et al. (2014b)](https://arxiv.org/abs/1409.1259) made it plain on millions of real pairs: with a fixed vector BLEU fell steeply for long sentences.
+# On millions of real pairs [Cho et al. (2014b)](https://arxiv.org/abs/1409.1259) saw the BLEU of fixed vectors fall steeply for long sentences.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(

@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from itertools import zip_longest
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from course_utils.figures import COLORS, subplots
-from course_utils.kit.explorer import Choice, Explorer, Slider, Toggle
+from course_utils.kit.explorer import Choice, Explorer, Slider
 from course_utils.kit.runs import StoredRun, stored_runs
 
 __all__ = ["gated_memory", "squeezed_context"]
@@ -100,11 +99,8 @@ def squeezed_context() -> Explorer:
     """How many strings come out whole, over their length, when C numbers are all that is kept of them."""
     runs = stored_runs("sequence_to_sequence", "copier", lowest="val_loss")
     rooms = sorted({run.config["room"] for run in runs} - {0})
-    controls = {
-        "room": Slider(rooms, rooms[0], label="Numbers in the vector, C"),
-        "longer": Toggle(False, label="Trained three times as long"),
-    }
-    caption = "Give the vector more room, and more training. How far does it carry?"
+    controls = {"room": Slider(rooms, rooms[0], label="Numbers in the vector, C")}
+    caption = "Give the vector more room. How far does it carry?"
     return Explorer("squeezed_context", lambda: Copies(runs), controls, caption=caption)
 
 
@@ -112,41 +108,37 @@ class Copies:
     """The share of whole strings right over their length: one size, the others in gray, attention dashed."""
 
     def __init__(self, runs: Sequence[StoredRun]):
-        """A gray line for each size; the line and the points of one size."""
-        self.shares: dict[tuple[int, bool], list[list[float]]] = {}
+        """A gray line for each size, dotted for those trained longer; one line moves."""
+        self.picture, ax = subplots(alt="Copied strings", width=6.4, height=3.4)
+        self.shares: dict[int, list[float]] = {}
         for run in runs:
             right = {name: share for name, share in run.result.items() if name != "val_loss"}
             self.lengths = [int(name.split(", ")[1]) for name in right]
-            case = run.config["room"], "passes" in run.config
-            self.shares.setdefault(case, []).append(list(right.values()))
-        self.picture, ax = subplots(alt="Copied strings", width=6.4, height=3.4)
-        nothing = np.zeros(len(self.lengths))
-        rooms = {room for room, _ in self.shares} - {0}
-        self.others = {room: ax.plot(self.lengths, nothing, color="0.85")[0] for room in rooms}
-        looking = np.mean(self.shares[0, False], axis=0)
-        ax.plot(self.lengths, looking, "--", color=COLORS["value"])
-        ax.text(self.lengths[-1], 0.88, "may look back", ha="right", color=COLORS["value"])
-        (self.line,) = ax.plot(self.lengths, nothing, color=COLORS["key"])
-        seeds = max(map(len, self.shares.values()))
-        self.points = [ax.plot([], [], "o", color=COLORS["key"])[0] for _ in range(seeds)]
+            shares, room = list(right.values()), run.config["room"]
+            style = {"color": COLORS["value"], "linestyle": "--"} if room == 0 else {"color": "0.8"}
+            if "passes" in run.config:
+                ax.plot(self.lengths, shares, ":", color="0.4")
+                ax.text(self.lengths[3], shares[3], f" {room}, three times as long", color="0.4")
+            else:
+                ax.plot(self.lengths, shares, **style)
+                self.shares[room] = shares
+        ax.text(self.lengths[-1], 0.9, "may look back", ha="right", color=COLORS["value"])
+        (self.line,) = ax.plot(
+            self.lengths, np.zeros(len(self.lengths)), "-o", color=COLORS["key"]
+        )  # fmt: skip
         ax.set(
             xlabel="letters in the string", ylabel="whole strings right",
             xticks=self.lengths, ylim=(-0.03, 1.05),
         )  # fmt: skip
         self.title = ax.set_title("All that is kept of a string: 128 numbers")
 
-    def draw(self, room: int, longer: bool) -> str:
-        """The line and the points of one size, after the same training as the gray ones."""
-        for other, line in self.others.items():
-            line.set_ydata(np.mean(self.shares[other, longer], axis=0))
-        shares = self.shares[room, longer]
-        means = np.mean(shares, axis=0)
-        self.line.set_ydata(means)
-        for points, one in zip_longest(self.points, shares, fillvalue=[]):
-            points.set_data(self.lengths[: len(one)], one)
+    def draw(self, room: int) -> str:
+        """The line of one size."""
+        shares = self.shares[room]
+        self.line.set_ydata(shares)
         self.title.set_text(f"All that is kept of a string: {room} numbers")
-        told = ", ".join(f"{n}: {m:.2f}" for n, m in zip(self.lengths, means, strict=True))
+        told = ", ".join(f"{n}: {share:.2f}" for n, share in zip(self.lengths, shares, strict=True))
         return (
-            f"A vector of {room} numbers{', trained three times as long' if longer else ''}; share of whole "
-            f"strings right by letters: {told}. A dashed line stays near 1: a decoder that may look back at the string."
+            f"A vector of {room} numbers; share of whole strings right by letters: {told}. A dashed line "
+            "stays near 1: a decoder that may look back at the string."
         )
