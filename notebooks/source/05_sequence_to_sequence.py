@@ -402,7 +402,7 @@ hidden_dim = 96  # try 16 … 128
 sizes = len(english), len(french)
 untrained = Translator(*sizes, hidden_dim=hidden_dim)
 rate = 5e-3  # try 0.001 … 0.02
-cu.before_training(untrained, next(iter(world.loader(world.train))), batch_loss, lr=rate)
+cu.before_training(untrained, next(iter(world.loader(world.val))), batch_loss, lr=rate)
 
 
 # %% tags=["nbval-ignore-output"]
@@ -431,8 +431,8 @@ def train(model, batches, held_out, loss, passes, rate):
 passes = 6  # try 1 … 10
 cu.seed_everything(0)
 translator = Translator(*sizes, hidden_dim=hidden_dim)
-held_out = list(world.loader(world.val, shuffle=False))
-history = train(translator, world.loader(world.train), held_out, batch_loss, passes, rate)
+val = list(world.loader(world.val, shuffle=False))
+history = train(translator, world.loader(world.train), val, batch_loss, passes, rate)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 blind_runs = cu.stored_runs("sequence_to_sequence", "fixed_context", source=False)
@@ -459,7 +459,7 @@ fig
 #
 # ## Word by word
 #
-# To translate, nobody hands the decoder the right words.
+# To translate, nobody hands over the right words.
 # **Greedy decoding** takes the likeliest token, hands it back as the next input, and goes on until `<eos>`.
 #
 # ### Exercise 3 · Find the bug
@@ -538,7 +538,7 @@ def translate(model, sentences):
 
 mine = "we lost the book ."  # try "we lost the book ." | "the cat is hungry ."
 known = [(text, min(world.references[text])) for text in FOUR]
-shown = pd.DataFrame([(mine, ""), *known, *some], columns=["English", "one right answer"])
+shown = pd.DataFrame([(mine, ""), *known, *some], columns=["English", "French"])
 shown.insert(1, "our network", translate(translator, shown["English"]))
 right = [" ".join(pair.target) for pair in world.test]
 test_said = translate(translator, [" ".join(pair.source) for pair in world.test])
@@ -608,7 +608,7 @@ fig
 # %% [markdown]
 # At the rate 0.004 twice the width helps at each length, and most where sentences are long (one seed); at 0.009 it helps nowhere (three seeds).
 # Who compares at 0.009 alone concludes that room is not what is missing.
-# So each side gets its own rate, chosen by the held-out loss: [A control is a tuned control](G_controls.ipynb).
+# Each side gets its own rate, by the held-out loss: [A control is a tuned control](G_controls.ipynb).
 #
 # And even then: a wider network has a larger encoder and decoder, too.
 # On millions of real pairs [Cho et al. (2014b)](https://arxiv.org/abs/1409.1259) saw the BLEU of fixed vectors fall steeply for long sentences.
