@@ -57,7 +57,7 @@ trainings.show_best(chosen)
 # Each point is the mean of three trainings at the best of three [learning rates](C_glossary.ipynb#learning-rate), the small number (chosen on other lists, for each side alone).
 # With the divisor every digit is right within 500 steps.
 # Without it short lists are fine; but with 64 words of 64 numbers or more the head hardly does better than a guess.
-# Four times as many steps (diamonds) help where the words have 64 numbers, and it is still learning; at 256 they do not.
+# Four times as many steps (diamonds) help where the words have 64 numbers, and it is still learning; for 64 words of 256 numbers they do not.
 #
 # What does $\sqrt d$ have to do with the *length of the list*?
 #
@@ -430,10 +430,10 @@ for divisor, scale in {"√d": 1 / math.sqrt(256), "nothing": 1.0}.items():
 trainings.show_learning(learned)
 
 # %% [markdown]
-# With the divisor the head is done at once; without it it crawls.
-# Try 64 words, and another rate for each.
+# With the divisor the head is done at once; without it, it crawls.
+# Try 64 words, and other rates.
 #
-# What counts is the size of the scores when training begins: with $W_Q$ and $W_K$ smaller by $d^{1/4}$ each, and no divisor, the head learns lists of 64, too.
+# What counts is the size of the scores when training begins: with $W_Q$ and $W_K$ smaller by $d^{1/4}$ each, and no divisor, the head learns lists of 64, too (the triangles above).
 # But these only at the smallest of the three rates, where with the divisor two will do.
 #
 # ## Additive scores

@@ -20,7 +20,6 @@
 
 # %%
 import math
-import time
 
 import pandas as pd
 import torch
@@ -73,23 +72,8 @@ translator = cu.Transformer(**stored.config).eval()
 translator.load_state_dict(stored.state)
 sentence = "the teacher is going to read this book in the garden ."
 ids = [stored.vocabularies["source"].index(word) for word in sentence.split()]
-projected_by = {}
-for number, block in enumerate(translator.encoder):
-    for kind in ("query", "key"):
-        projection = getattr(block.attention, f"{kind}_proj")
-        projection.register_forward_hook(
-            lambda _, __, out, place=(number, kind): projected_by.update({place: out})
-        )
-with torch.no_grad():
-    translator.encode(torch.tensor([ids]), torch.tensor([len(ids)]))
-
-# %%
 prior_rows = {}
-for number in range(2):
-    q_h, k_h = (
-        projected_by[number, kind][0].unflatten(1, (4, 16)).transpose(0, 1)
-        for kind in ("query", "key")
-    )
+for number, (q_h, k_h) in enumerate(scores.encoder_heads(translator, ids)):
     raw, halves = q_h @ k_h.mT / 4, k_h.square().sum(dim=-1) / (2 * 4)
     without = (raw - halves[:, None]).softmax(dim=-1)
     moved = (raw.softmax(dim=-1) - without).abs().sum(dim=-1) / 2
@@ -530,25 +514,8 @@ pd.DataFrame({"numbers kept": kept, "for each pair": (kept / n**2).round(1)})
 # How long does it take?
 # One thread, measured in turn, 25 rounds:
 
-
-# %%
-def milliseconds(ways, *vectors, rounds=25):
-    """{name: function} → time of each function in each round, measured in turn."""
-    times = {name: [] for name in ways}
-    with torch.no_grad():
-        for _ in range(rounds + 2):
-            for name, function in ways.items():
-                start = time.perf_counter()
-                function(*vectors)
-                times[name].append(1e3 * (time.perf_counter() - start))
-    return pd.DataFrame(times).iloc[2:]  # two rounds to warm up
-
-
 # %% tags=["nbval-ignore-output"]
-threads = torch.get_num_threads()
-torch.set_num_threads(1)
-timed = milliseconds(four_ways, *torch.randn(2, n, 64))
-torch.set_num_threads(threads)
+timed = scores.milliseconds(four_ways, *torch.randn(2, n, 64))
 timed.quantile([0.1, 0.5, 0.9]).T.round(2).add_prefix("ms, quantile ")
 
 # %% [markdown]

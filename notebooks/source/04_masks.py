@@ -9,9 +9,9 @@
 # %% [markdown]
 # # Masks
 #
-# Two models learn to continue rows of digits.
-# One has a loss of 0.1 and writes rubbish; the other has 1.3 and is right.
-# **Why does the lower loss write rubbish?**
+# Two models learn to continue rows of digits, in 300 steps.
+# One ends with a loss of 0.1 and writes rubbish; the other has 1.3 and is right.
+# **What can a loss hide?**
 #
 # Each digit is the sum of the two before it, without the carry: 7 2 **9** 1 **0** 1 …
 # Three digits in ten are drawn at random instead, so that nobody can know the next one for certain.
@@ -53,6 +53,7 @@ cu.show_curves(
 # A guess follows the rule in one case of ten.
 # Model A follows it always, and B in about one case of four, although B's loss is so low that it must have known the random digits in advance.
 # Nothing raised an error.
+# (Three seeds at each of three rates give the same picture.)
 #
 # What is different is a **mask**: it says which keys a query may attend to.
 # After this chapter you can
@@ -173,17 +174,18 @@ cu.Drawing(
 # `cu.padding_mask(lens, 4)` and `cu.causal_mask(4)` make the same two for later chapters, with axes for (batch, heads, queries, keys).
 # (Lengths may differ from query to query, as (batch, queries): a causal mask has the lengths 1, 2, 3, 4.)
 #
-# ### Exercise 1 · Both masks
+# ### Exercise 1 · Several sentences in a row
 #
-# *build · 5 minutes*
+# *build · 7 minutes*
 #
-# Write the mask that a model needs which continues sentences.
-# You get `words`, (batch, keys), True where a word stands and False where `<pad>` does, in front or at the end.
+# To waste less, short sentences are put one after the other into one row.
+# You get `numbers`, (batch, keys): 1 for the words of a row's first sentence, 2 for those of its second, and so on; 0 for `<pad>`, in front or at the end.
+# Write the mask with which a word attends to itself and to the earlier words of its own sentence, and nobody to `<pad>`.
 
 
 # %% tags=["exercise", "build"]
-def my_mask(words):
-    """(batch, keys) → (batch, queries, keys), queries as many as keys: both allow."""
+def my_mask(numbers):
+    """(batch, keys) → (batch, queries, keys), queries as many as keys."""
     ...
 
 
@@ -192,10 +194,12 @@ cu.checks.my_mask(my_mask)
 
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
-def my_mask_solution(words):
-    """A row of the batch keeps its axis; the new one, of size 1, stands for all queries."""
-    length = words.shape[-1]
-    return words[:, None, :] & torch.ones(length, length, dtype=torch.bool).tril()
+def my_mask_solution(numbers):
+    """Numbers in a column meet the same numbers in a row: equal in one sentence, and in padding."""
+    same = numbers[:, :, None] == numbers[:, None, :]
+    words = numbers[:, None, :] > 0
+    length = numbers.shape[-1]
+    return same & words & torch.ones(length, length, dtype=torch.bool).tril()
 
 
 cu.checks.my_mask(my_mask_solution)
@@ -518,6 +522,10 @@ cu.checks.diagnosis(diagnosis_solution)
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The leaking model has the lower loss; four numbers tell the six mistakes apart."):
     assert loss["B"] < 0.3 < 1.1 < loss["A"] and follows["A"] > 0.9 > 0.4 > follows["B"]
+    rates = cu.stored_runs("masks", "two_models")
+    A, B = ([r.result for r in rates if r.config["mistake"] == m] for m in ("right", "off by one"))
+    assert len(A) == len(B) == 9 and max(r["loss"] for r in B) < 0.5 < min(r["loss"] for r in A)
+    assert min(r["follows the rule"] for r in A) > 0.6 > max(r["follows the rule"] for r in B)
     assert two.loc["model A"].max() < 1e-5 < 0.05 < two.loc["model B", "leak"]
     shown = found > 1e-5
     assert not shown.loc["right"].any() and len(shown.drop_duplicates()) == len(shown)

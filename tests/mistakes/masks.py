@@ -8,56 +8,67 @@ from course_utils import attention
 
 
 class my_mask:
-    def aligned_from_the_right(words):
+    def aligned_from_the_right(numbers):
         """(batch, keys) meets (queries, keys)."""
-        return words & _triangle(words)
+        return (numbers > 0) & _triangle(numbers)
 
-    def of_the_query(words):
+    def padding_is_a_sentence(numbers):
+        """Padding has one number, too."""
+        return _same(numbers) & _triangle(numbers)
+
+    def all_sentences(numbers):
+        """The mask of the text above: padding and the future."""
+        return (numbers > 0)[:, None, :] & _triangle(numbers)
+
+    def of_the_query(numbers):
         """Permits a padded query nothing, and every key."""
-        return words[:, :, None] & _triangle(words)
+        return (numbers > 0)[:, :, None] & _triangle(numbers)
 
-    def upper_triangle(words):
+    def upper_triangle(numbers):
         """Rows and columns exchanged: the future is permitted."""
-        return words[:, None, :] & _triangle(words).T
+        return _right(numbers).mT
 
-    def not_itself(words):
+    def not_itself(numbers):
         """One off to the other side."""
-        return words[:, None, :] & _triangle(words).tril(-1)
+        return _right(numbers).tril(-1)
 
-    def counts(words):
+    def counts(numbers):
         """Ones and zeros."""
-        return (words[:, None, :] & _triangle(words)).int()
+        return _right(numbers).int()
 
-    def rows_of_padding_too(words):
-        """Padded queries get nothing, too."""
-        return words[:, None, :] & words[:, :, None] & _triangle(words)
-
-    def numbers_for_truth_values(words):
+    def numbers_for_truth_values(numbers):
         """torch.ones without a dtype."""
-        return words[:, None, :] & torch.ones(words.shape[-1], words.shape[-1]).tril()
+        return _right(numbers) & torch.ones(numbers.shape[-1], numbers.shape[-1]).tril()
 
-    def four_words(words):
+    def four_words(numbers):
         """The size of the example, written as a number."""
-        return words[:, None, :] & torch.ones(4, 4, dtype=torch.bool).tril()
+        return _right(numbers) & torch.ones(4, 4, dtype=torch.bool).tril()
 
-    def by_lengths(words):
-        """Takes the padding to stand at the end."""
-        at_the_end = torch.arange(words.shape[-1]) < words.sum(-1, keepdim=True)
-        return at_the_end[:, None, :] & _triangle(words)
+    def first_sentence(numbers):
+        """Only the words with the number 1."""
+        return _right(numbers) & (numbers == 1)[:, None, :]
 
-    def in_place(words):
+    def in_place(numbers):
         """Changes what was handed in."""
-        mask = words[:, None, :] & _triangle(words)
-        words &= False
+        mask = _right(numbers)
+        numbers *= 0
         return mask
 
-    def by_the_package(words):
+    def by_the_package(numbers):
         """The course's function."""
-        return words[:, None, :] & attention.causal_mask(words.shape[-1])
+        return _same(numbers) & (numbers > 0)[:, None, :] & attention.causal_mask(numbers.shape[-1])
 
 
-def _triangle(words):
-    return torch.ones(words.shape[-1], words.shape[-1], dtype=torch.bool).tril()
+def _triangle(numbers):
+    return torch.ones(numbers.shape[-1], numbers.shape[-1], dtype=torch.bool).tril()
+
+
+def _same(numbers):
+    return numbers[:, :, None] == numbers[:, None, :]
+
+
+def _right(numbers):
+    return _same(numbers) & (numbers > 0)[:, None, :] & _triangle(numbers)
 
 
 class diagnosis:
@@ -200,14 +211,14 @@ ANSWERS = {
     "numbers_for_truth_values": ("truth values and numbers", "Which `dtype`"),
     "counts": ("boolean", "Which `dtype`"),
     "four_words": ("any length", "four words of the example"),
-    "by_lengths": ("padding", "It may stand in front"),
-    "rows_of_padding_too": ("every other pair", "the rows of `<pad>` stay"),
+    "padding_is_a_sentence": ("padding", "Is it a sentence"),
+    "all_sentences": ("another sentence", "Compare their numbers"),
     "minus_a_hundred": ("largest score", "below every other"),
     "borrowed": ("it calls masked_softmax", "step by step"),
     "minus_twenty": ("largest score", "below every other"),
     "minus_twelve": ("largest score", "below every other"),
     "minus_five": ("share the weight", "has the exponential 0"),
     "polarity_for_no_axis": ("what the patient has", "Polarity puts all weight"),
-    "aligned_from_the_right": ("(batch, queries, keys)", "Which axis has `words` to get"),
+    "aligned_from_the_right": ("(batch, queries, keys)", "Which axis has `numbers` to get"),
     "from_its_own_module": ("it calls masked_softmax", "step by step"),
 }

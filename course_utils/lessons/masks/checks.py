@@ -18,22 +18,22 @@ from course_utils.kit.check import (
 )
 from course_utils.lessons.masks import clinic
 
-# Both masks -------------------------------------------------------------------------------------
+# Several sentences in a row -----------------------------------------------------------------------
 
-_WORDS = torch.tensor([[True] * 4, [False, False, True, True], [True, True, True, False]])
+_NUMBERS = torch.tensor([[1, 1, 1, 1], [0, 0, 1, 2], [1, 2, 2, 0]])
 my_mask = Check("my_mask", forbids=["causal_mask", "padding_mask"])
 
 
 @my_mask.must(
     "it is boolean, (batch, queries, keys)",
     hint=(
-        "The causal mask is (queries, keys), `words` is (batch, keys). Which axis has `words` to get, and where?",
-        "`words[:, None, :]` is (batch, 1, keys).",
+        "The causal mask is (queries, keys), `numbers` is (batch, keys). Which axis has `numbers` to get, and where?",
+        "`numbers[:, None, :]` is (batch, 1, keys), `numbers[:, :, None]` is (batch, queries, 1).",
         "`&` takes truth values on both sides: `torch.ones` makes them with `dtype=torch.bool`.",
     ),
 )
 def _(candidate):
-    mask = expect_shape(_of_truth_values(candidate, _WORDS.clone()), (3, 4, 4))
+    mask = expect_shape(_of_truth_values(candidate, _NUMBERS.clone()), (3, 4, 4))
     expect(mask.dtype == torch.bool, f"dtype: {mask.dtype}; expected torch.bool", _TRUTH_VALUES)
 
 
@@ -42,41 +42,40 @@ _TRUTH_VALUES = (
 )
 
 
-def _of_truth_values(candidate, words: Tensor) -> Tensor:
+def _of_truth_values(candidate, numbers: Tensor) -> Tensor:
     """The candidate's mask; an `&` with numbers is said as what it is."""
     try:
-        return candidate(words)
+        return candidate(numbers)
     except NotImplementedError as error:
         raise Unmet("`&` stands between truth values and numbers", _TRUTH_VALUES) from error
 
 
 @my_mask.must(
-    "a row of `words` may have any length",
-    hint="Which number in your function stands for the four words of the example? `words.shape` knows it.",
+    "a row may have any length",
+    hint="Which number in your function stands for the four words of the example? `numbers.shape` knows it.",
 )
 def _(candidate):
-    expect_shape(candidate(torch.rand(2, 6) < 0.5), (2, 6, 6))
+    expect_shape(candidate(torch.randint(3, (2, 6))), (2, 6, 6))
 
 
 @my_mask.must(
     "no query may attend to padding",
     hint=(
-        "Whose row of `words` do you use: that of the sentence, or that of the query? Where there are as many "
+        "Whose row of `numbers` do you use: that of the sentence, or that of the query? Where there are as many "
         "of both, nothing is raised.",
-        "A length says where the padding is if it stands at the end. In front it does not.",
+        "A count says where the padding is if it stands at the end. In front it does not.",
     ),
 )
 def _(candidate):
-    for words in (_WORDS, torch.rand(4, 4) < 0.5):
-        mask = candidate(words.clone())
-        at_the_end = torch.arange(4) < words.sum(dim=-1, keepdim=True)
-        by_lengths = torch.equal(mask, at_the_end[:, None, :] & torch.ones_like(mask).tril())
-        seen = (mask & ~words[:, None, :]).sum().item()
+    for numbers in (_NUMBERS, torch.randint(3, (4, 4))):
+        padded = candidate(numbers.clone()) & (numbers == 0)[:, None, :]
+        of_padding = torch.equal(padded, padded & (numbers == 0)[:, :, None])
+        seen = padded.sum().item()
         expect(
             seen == 0,
             f"pairs of a query and a padded key: {seen}; expected 0",
-            "Where does padding stand if only the length of a sentence is known? It may stand in front."
-            if by_lengths
+            "`<pad>` has the number 0, as all padding of its row has. Is it a sentence?"
+            if of_padding
             else "",
         )
 
@@ -86,34 +85,46 @@ def _(candidate):
     hint="Rows are queries and columns are keys. Which half of the square lies after the query?",
 )
 def _(candidate):
-    seen = candidate(_WORDS.clone()).triu(1).sum().item()
+    seen = candidate(_NUMBERS.clone()).triu(1).sum().item()
     expect_equal(seen, 0, "pairs of a query and a later key")
 
 
 @my_mask.must(
-    "every other pair is permitted",
+    "no query may attend to another sentence",
+    hint="When are a query and a key of one sentence? Compare their numbers, a column with a row.",
+)
+def _(candidate):
+    other = _NUMBERS[:, :, None] != _NUMBERS[:, None, :]
+    seen = (candidate(_NUMBERS.clone()) & other & (_NUMBERS > 0)[:, :, None]).sum().item()
+    expect_equal(seen, 0, "pairs of words of two sentences")
+
+
+@my_mask.must(
+    "every other pair of words is permitted",
     hint=(
-        "Which rows have too few pairs? A padding mask forbids keys, columns: the rows of `<pad>` stay.",
-        "A query may attend to itself.",
+        "A query may attend to itself, and to each earlier word of its sentence.",
+        "How many sentences may a row have? More than two.",
     ),
 )
 def _(candidate):
-    for words in (_WORDS, torch.rand(5, 5) < 0.5):
-        earlier = torch.arange(words.shape[-1])[:, None] >= torch.arange(words.shape[-1])
-        expected = int((words[:, None, :] & earlier).sum())
-        expect_equal(int(candidate(words.clone()).sum()), expected, "permitted pairs")
+    for numbers in (_NUMBERS, torch.randint(4, (5, 5))):
+        earlier = torch.arange(numbers.shape[-1])[:, None] >= torch.arange(numbers.shape[-1])
+        same = numbers[:, :, None] == numbers[:, None, :]
+        expected = int((same & (numbers > 0)[:, None, :] & earlier).sum())
+        of_words = candidate(numbers.clone())[numbers > 0]
+        expect_equal(int(of_words.sum()), expected, "permitted pairs")
 
 
 my_mask.must(
-    "the caller's mask is not changed",
+    "the caller's numbers are not changed",
     hint="`&=` and functions that end in an underscore write into the caller's memory.",
-)(lambda candidate: _keeps_words(candidate))
+)(lambda candidate: _keeps_numbers(candidate))
 
 
-def _keeps_words(candidate) -> None:
-    words = _WORDS.clone()
-    with unchanged(words):
-        candidate(words)
+def _keeps_numbers(candidate) -> None:
+    numbers = _NUMBERS.clone()
+    with unchanged(numbers):
+        candidate(numbers)
 
 
 # Masked softmax ---------------------------------------------------------------------------------

@@ -14,8 +14,24 @@ CASES = [
 @stored(cases=CASES, small=True, tolerance=0.15)
 def patients(*, mistake: str, seed: int) -> dict:
     """The clinic's model with one mistake, or with none."""
+    return _trained(mistake, seed, clinic.RATE)
+
+
+@stored(
+    cases=[{"mistake": "right"}, {"mistake": "off by one"}],
+    rates=(0.002, clinic.RATE, 0.01),
+    seeds=range(3),
+    small=True,
+    tolerance=0.15,
+)
+def two_models(*, mistake: str, rate: float, seed: int) -> dict:
+    """A and B of the first picture, at other rates and with other seeds."""
+    return _trained(mistake, seed, rate)
+
+
+def _trained(mistake: str, seed: int, rate: float) -> dict:
     weigh = clinic.MISTAKES.get(mistake, clinic.right)
-    model, losses = clinic.train(weigh, seed=seed)
+    model, losses = clinic.train(weigh, seed=seed, rate=rate)
     last = losses[-50:]
     return {
         "result": {

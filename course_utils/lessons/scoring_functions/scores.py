@@ -1,9 +1,17 @@
 """Scores of *Scoring functions*, as its exercises ask for them, and what they keep in memory."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+from course_utils.models.transformer import Transformer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def gaussian_weights(queries: Tensor, keys: Tensor) -> Tensor:
@@ -49,3 +57,40 @@ def numbers_kept(function: Callable[..., Tensor], *inputs: Tensor) -> int:
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         _outputs = function(*inputs)  # kept alive, so that no memory is used twice
     return sum(kept.values())
+
+
+def milliseconds(
+    ways: Mapping[str, Callable[..., Tensor]], *vectors: Tensor, rounds: int = 25
+) -> "pd.DataFrame":
+    """Time of each function in each round on one thread, measured in turn, after two rounds to warm up."""
+    import pandas as pd  # slow to import
+
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        for _ in range(rounds + 2):
+            for name, function in ways.items():
+                start = time.perf_counter()
+                function(*vectors)
+                times[name].append(1e3 * (time.perf_counter() - start))
+    torch.set_num_threads(threads)
+    return pd.DataFrame(times).iloc[2:]
+
+
+def encoder_heads(translator: Transformer, ids: Sequence[int]) -> list[list[Tensor]]:
+    """Of each block of the encoder the queries and the keys of one sentence, each (heads, words, size of a head)."""
+    found: list[list[Tensor]] = []
+    with ExitStack() as hooks:
+        for block in translator.encoder:
+            found.append([])
+            for kind in ("query_proj", "key_proj"):
+                handle = getattr(block.attention, kind).register_forward_hook(
+                    lambda _, __, out, kept=found[-1], heads=block.attention.num_heads: kept.append(
+                        out[0].unflatten(1, (heads, -1)).transpose(0, 1)
+                    )
+                )
+                hooks.callback(handle.remove)
+        with torch.no_grad():
+            translator.encode(torch.tensor([ids]), torch.tensor([len(ids)]))
+    return found

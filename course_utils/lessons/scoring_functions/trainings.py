@@ -7,9 +7,18 @@ import pandas as pd
 from course_utils.figures import COLORS, Picture, label_lines, subplots
 from course_utils.kit.runs import StoredRun
 
-LOOK = {"√d": ("key", "s-"), "nothing": ("query", "o--")}
+SMALL = "nothing, small start"
+LOOK = {
+    "√d": ("key", "s-"),
+    "nothing": ("query", "o--"),
+    SMALL: ("value", "^:"),
+}
 """Divisor → color and line."""
-NAMES = {"√d": "divided by √d", "nothing": "not divided"}
+NAMES = {
+    "√d": "divided by √d",
+    "nothing": "not divided",
+    SMALL: "not divided, small start",
+}
 SIDE = ["divided_by", "d", "keys", "steps"]
 GUESS, SHORT = 0.1, 500
 
@@ -23,23 +32,25 @@ def best(runs: Sequence[StoredRun]) -> pd.DataFrame:
 
 def show_best(chosen: pd.DataFrame) -> Picture:
     """Share of right digits over the length of the list, a panel for each d; each point with its rate."""
-    compared = chosen[chosen["divided_by"].isin(LOOK)]
     told = "; ".join(
         f"d = {d}, {NAMES[divisor]}, {steps} steps: {', '.join(f'{x:.2f}' for x in part['test'])}"
-        for (d, divisor, steps), part in compared.groupby(["d", "divided_by", "steps"])
+        for (d, divisor, steps), part in chosen.groupby(["d", "divided_by", "steps"])
     )
     picture, axes = subplots(
         1, 3, width=9, height=3.2, sharey=True,
         alt=f"Share of right digits for lists of 4, 16 and 64 words. {told}.",
     )  # fmt: skip
-    for ax, (d, of_size) in zip(axes, compared.groupby("d"), strict=True):
+    for ax, (d, of_size) in zip(axes, chosen.groupby("d"), strict=True):
         for (divisor, steps), part in of_size.groupby(["divided_by", "steps"]):
             color, line = LOOK[divisor]
             style = {"label": NAMES[divisor]}
             if steps > SHORT:
-                line, style = "D", {"markerfacecolor": "white", "label": "the same, 4 × the steps"}
+                line = "D"
+                style = {"markerfacecolor": "white", "label": f"not divided, {steps:,} steps"}
+            if divisor == SMALL:  # behind the others, and around them
+                style |= {"markersize": 13, "markerfacecolor": "none", "zorder": 1}
             ax.semilogx(part["keys"], part["test"], line, base=2, color=COLORS[color], **style)
-            for _, point in part.iterrows():
+            for _, point in part.iterrows() if divisor != SMALL else ():
                 above = ((0, 5), "center") if divisor == "√d" else ((-5, -12), "right")
                 place, side = above if steps == SHORT else ((7, -3), "left")
                 ax.annotate(
@@ -50,7 +61,12 @@ def show_best(chosen: pd.DataFrame) -> Picture:
         ax.set(title=f"d = {d}", xlabel="words on the list", ylim=(0, 1.12), xlim=(1.5, 170))
         ax.set_xticks([4, 16, 64], ["4", "16", "64"])
     axes[0].set_ylabel("right digits (dotted: a guess)")
-    axes[0].legend(*axes[1].get_legend_handles_labels(), loc="lower left", bbox_to_anchor=(0, 0.12))
+    lines = {
+        label: line
+        for ax in axes
+        for line, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    axes[0].legend(lines.values(), lines, loc="lower left", bbox_to_anchor=(0, 0.12))
     return picture
 
 
