@@ -1,9 +1,10 @@
-"""The trainings of *Multi-head attention* that are made beforehand: `make runs CHAPTER=08`."""
+"""The trainings of *Multi-head attention* that are made beforehand, and heads of a translator, measured."""
 
 import torch
 
 from course_utils.attention import MultiHeadAttention
 from course_utils.kit.runs import stored
+from course_utils.lessons.multi_head_attention import dissection
 from course_utils.lessons.multi_head_attention.lookups import (
     LookupNetwork,
     lookup_accuracy,
@@ -16,38 +17,50 @@ from course_utils.lessons.multi_head_attention.who_whom import (
     train_reader,
 )
 
-SEEDS = (0, 1, 2)
-SHORT, LONG = 300, 1500
+RATES, SEEDS, LONG = (0.003, 0.01, 0.03), (0, 1, 2), 1500
 
 
 @stored(
     cases=[
-        {"objects": objects, "num_heads": heads, "steps": steps, "seed": seed}
-        for objects, heads, steps, seeds in (
-            ("things", 1, SHORT, SEEDS), ("things", 2, SHORT, SEEDS),
-            ("people", 1, SHORT, range(10)), ("people", 2, SHORT, range(10)),
-            ("people", 1, LONG, SEEDS),
-        )
-        for seed in seeds
+        {"objects": objects, "num_heads": heads, "steps": LONG}
+        for objects, counts in (("things", (1, 2)), ("people", (1, 2, 4)))
+        for heads in counts
     ],
+    rates=RATES,
+    seeds=SEEDS,
     small=True,
-    tolerance=0.35,
-)  # fmt: skip
-def verb_reader(*, objects: str, num_heads: int, steps: int, seed: int) -> dict:
-    """Who, and to whom? Shares of 500 other sentences; the layer is the package's, equal to the chapter's."""
+    tolerance=1.0,  # one head for people: whether a seed finds it is a matter of rounding
+)
+def verb_reader(*, objects: str, num_heads: int, steps: int, rate: float, seed: int) -> dict:
+    """Who, and to whom? Shares of other sentences, 250 to choose by and 250 to tell; the package's layer."""
     torch.manual_seed(seed)
     reader = VerbReader(MultiHeadAttention(32, num_heads))
-    loss = train_reader(reader, objects, steps=steps, seed=seed)
-    _, test = sentences(objects, seed=seed)
-    scores = dict(zip(("who", "whom", "both"), reader_accuracy(reader, test), strict=True))
-    return {"result": {name: round(value, 4) for name, value in (scores | {"loss": loss}).items()}}
+    loss = train_reader(reader, objects, steps=steps, lr=rate, seed=seed)
+    _, others = sentences(objects, seed=seed)
+    *_, validation = reader_accuracy(reader, others[:250])
+    who, whom, both = reader_accuracy(reader, others[250:])
+    scores = {"validation": validation, "who": who, "whom": whom, "both": both, "loss": loss}
+    return {"result": {name: round(value, 4) for name, value in scores.items()}}
 
 
-@stored(cases=[{"steps": LONG, "seed": seed} for seed in SEEDS], small=True, tolerance=0.26)
-def one_head(*, steps: int, seed: int) -> dict:
-    """Two look-ups with a single head, trained five times as long as in the chapter."""
+@stored(
+    cases=[{"num_heads": heads, "steps": 300} for heads in (1, 2, 4)]
+    + [{"num_heads": 1, "steps": LONG}],
+    rates=(0.01, 0.03, 0.1),
+    seeds=SEEDS,
+    small=True,
+    tolerance=0.26,
+)
+def cabinet(*, num_heads: int, steps: int, rate: float, seed: int) -> dict:
+    """Two look-ups of one feature: shares of all cases, which are all that there are."""
     torch.manual_seed(seed)
-    network = train_lookups(LookupNetwork(16, 1), steps=steps, seed=seed)
+    network = train_lookups(LookupNetwork(16, num_heads), steps=steps, lr=rate, seed=seed)
     names = ("first", "second", "both")
     shares = zip(names, lookup_accuracy(network).tolist(), strict=True)
     return {"result": {name: round(share, 4) for name, share in shares}}
+
+
+@stored(cases=[{"sentences": 400}], data=["translation/sentences.tsv", "models/everyday_fr.npz"])
+def translator_heads(*, sentences: int) -> dict:
+    """The heads that look back at the French words in the live translator: weights, and losses without each."""
+    return dissection.measured(sentences)
