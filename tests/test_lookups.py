@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-import course_utils as cu
 from course_utils.lessons.multi_head_attention.lookups import (
     LookupNetwork,
     train_lookups,
@@ -50,9 +49,3 @@ def test_a_layer_without_a_head_is_a_copy_whose_output_lacks_its_summand():
     for head in (-1, 2):
         with pytest.raises(ValueError, match=f"head={head}"):
             without_head(network.attention, head)
-
-
-def test_the_explorer_names_what_is_missing():
-    network = LookupNetwork(16, 1)
-    with pytest.raises(ValueError, match=r"\(2, 0\)"):
-        cu.explore.heads({(1, 0): network})

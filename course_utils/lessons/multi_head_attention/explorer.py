@@ -1,191 +1,113 @@
-"""The maps of 1, 2, 4 or 8 heads that learned two look-ups, and what each head is worth."""
+"""Heads of a translator: what each attends to, and what is lost without it."""
 
-import functools
-import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-import numpy as np
 import torch
 from matplotlib.axes import Axes
-from matplotlib.image import AxesImage
-from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 
-from course_utils.cache import record_attention
 from course_utils.figures import COLORS, heatmap, subplots
-from course_utils.interventions import intervene
-from course_utils.kit.explorer import Explorer, Slider
-from course_utils.lessons.multi_head_attention.lookups import (
-    LookupNetwork,
-    lookup_accuracy,
-    train_lookups,
-    two_lookups,
-)
+from course_utils.kit.explorer import Choice, Explorer
+from course_utils.kit.runs import StoredRun, stored_run
+from course_utils.lessons.multi_head_attention.dissection import HEADS, KINDS, LAYERS
 
-__all__ = ["heads"]
+__all__ = ["dissection"]
 
-GRIDS = {1: (1, 1), 2: (1, 2), 4: (2, 2), 8: (2, 4)}
-"""Rows and columns of maps for each number of heads."""
-
-NUM_HEADS = tuple(GRIDS)
-SEEDS = (0, 1, 2)
-SHOWN = ("AB", "BA", "CF", "FC", "DH", "HD", "EG", "GE")
-"""Requests in the maps: each drawer stands once first and once second."""
-MARKER = {
-    "color": COLORS["query"], "markerfacecolor": "none", "markersize": 6, "markeredgewidth": 1.0,
-    "path_effects": [withStroke(linewidth=2.6, foreground="white")],  # seen on dark cells, too
-}  # fmt: skip
+NOBODY = "none"
+NAMES = tuple(f"{layer}.{head}" for layer in range(LAYERS) for head in range(HEADS))
+"""Layer and head."""
+BYS = ("zero", "mean")
 
 
-def heads(networks: Mapping[tuple[int, int], LookupNetwork] | None = None) -> Explorer:
-    """Maps of every head on eight requests, and the accuracy over all requests and fillings.
+def named(result: Mapping[str, float], head: str) -> tuple[str, float]:
+    """The kind of token on which a head has most weight beyond an even head, and this weight; "mixed" below 0.1."""
+    over = {kind: result[f"{head}, {kind}"] - result[f"even, {kind}"] for kind in KINDS}
+    kind = max(over, key=lambda kind: over[kind])
+    return kind if over[kind] > 0.1 else "mixed", result[f"{head}, {kind}"]
 
-    Args:
-        networks: (number of heads, seed) → trained network, for 1, 2, 4 and 8 heads and the same
-            seeds each; their layers may be others than the package's, with the same weights. Without it
-            they are trained here, which takes some seconds.
 
-    Raises:
-        ValueError: a number of heads or a seed is missing.
-    """
-    networks = _trained() if networks is None else networks
-    seeds = tuple(sorted({seed for _, seed in networks}))
-    missing = [(h, seed) for h in NUM_HEADS for seed in seeds if (h, seed) not in networks]
-    if missing or not seeds:
-        raise ValueError(f"networks lacks {missing or 'every seed'}; (heads, seed) for {NUM_HEADS}")
-    seen = {key: _look_at(_twin(network, key[0])) for key, network in networks.items()}
+def dissection() -> Explorer:
+    """Eight heads of the stored translator; one is taken away, by zero or by its mean."""
+    run = stored_run("multi_head_attention", "translator_heads")
+    sources = tuple(example["source"] for example in run.examples)
     controls = {
-        "num_heads": Slider(NUM_HEADS, 2, label="Heads h"),
-        "seed": Slider(seeds, seeds[0], label="Seed"),
+        "head": Choice((NOBODY, *NAMES), NOBODY, label="Take away"),
+        "by": Choice(BYS, "zero", label="by"),
+        "sentence": Choice(sources, sources[0], label="Sentence"),
     }
-    caption = (
-        "○ first drawer asked for, □ second. Above a map: how often both balls are right without this head. "
-        "Dashed: ¾, the most that one head can reach."
-    )
-    return Explorer("heads", lambda: Maps(seen), controls, caption=caption)
+    return Explorer("dissection", lambda: Dissected(run), controls)
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What one network does.
+class Dissected:
+    """The maps of all heads over what was said, the translation, and the loss without each head."""
 
-    Attributes:
-        maps: (heads, requests shown, drawers).
-        accuracy: of the first ball, of the second, of both.
-        without: accuracy of both without each head.
-    """
-
-    maps: np.ndarray
-    accuracy: list[float]
-    without: list[float]
-
-
-class Maps:
-    """The maps of all heads, as large as there is room for, and bars of the accuracy below them."""
-
-    def __init__(self, seen: Mapping[tuple[int, int], Seen]):
-        """Each number of heads has axes of its own, of which one set is visible."""
-        self.seen = seen
-        self.picture, bars = subplots(alt="Maps of heads", width=4.1, height=5.3)
+    def __init__(self, run: StoredRun):
+        """Maps are drawn for each sentence; those of one are visible."""
+        self.run, result = run, run.result
+        self.examples = {example["source"]: example for example in run.examples}
+        self.picture, bars = subplots(alt="Heads of a translator", width=7.6, height=6.3)
         self.picture.set_layout_engine("none")
-        bars.set_position((0.17, 0.05, 0.28, 0.17))
-        self._set_bars(bars)
-        self._set_legend(self.picture.add_axes((0.56, 0.05, 0.41, 0.17)))
-        self.maps = {heads: self._grid(*shape) for heads, shape in GRIDS.items()}
+        bars.set_position((0.1, 0.07, 0.86, 0.17))
+        self.bars = {}
+        for by, shift, hatch in (("zero", -0.2, ""), ("mean", 0.2, "///")):
+            more = [result[f"{head}, {by}"] - result["loss"] for head in NAMES]
+            places = [place + shift for place in range(len(NAMES))]
+            self.bars[by] = bars.bar(
+                places, more, 0.38, color=COLORS["key"], hatch=hatch, edgecolor="white",
+                label=f"by {by}",
+            )  # fmt: skip
+        bars.set_xticks(range(len(NAMES)), NAMES)
+        bars.set(ylabel="loss + nats", xlabel="without head (layer.head)")
+        bars.legend(loc="upper right", fontsize=8, frameon=False)
+        self.said = self.picture.text(0.03, 0.285, "", fontsize=11, va="bottom")
+        self.grids = {source: self._grid(one) for source, one in self.examples.items()}
 
-    def _grid(self, rows: int, columns: int) -> list[tuple[Axes, AxesImage]]:
-        width, height = 0.9 / max(columns, 2), 0.7 / rows  # a phone cuts in the middle
+    def _grid(self, example: dict) -> list[Axes]:
         made = []
-        for row, column in itertools.product(range(rows), range(columns)):
-            left, bottom = 0.09 + column * width, 1.015 - (row + 1) * height
-            ax = self.picture.add_axes((left, bottom, width - 0.02, height - 0.085))
-            made.append((ax, self._map(ax, first=column == 0)))
+        words = [piece.rstrip("␣") for piece in example["pieces"]]
+        for place, head in enumerate(NAMES):
+            row, column = divmod(place, HEADS)
+            ax = self.picture.add_axes((0.13 + 0.217 * column, 0.69 - 0.295 * row, 0.195, 0.235))
+            heatmap(
+                ax, torch.tensor(example["maps"][place]), queries=words, keys=words, xlabel=None,
+                ylabel="said last, asks" if column == 0 else None,
+            )  # fmt: skip
+            ax.tick_params(labelsize=6.5, length=0, pad=1)
+            ax.tick_params(axis="x", labelrotation=90)
+            ax.yaxis.label.set_size(8)
+            if column:
+                ax.set_yticks([])
+            if row == 0:
+                ax.set_xticks([])
+            else:
+                ax.set_xlabel("looked at", fontsize=8)
+            kind, weight = named(self.run.result, head)
+            ax.set_title(f"{head}  {kind} {weight:.2f}", fontsize=8.5, pad=3)
+            made.append(ax)
         return made
 
-    def _map(self, ax: Axes, *, first: bool) -> AxesImage:
-        drawers = two_lookups().drawers
-        empty = torch.zeros(len(SHOWN), len(drawers))
-        image = heatmap(ax, empty, queries=SHOWN, keys=drawers, xlabel=None, ylabel=None)
-        ax.tick_params(labelsize=8, length=0, pad=2)
-        if not first:
-            ax.set_yticks([])
-        for row, request in enumerate(SHOWN):
-            for letter, marker in zip(request, "os", strict=True):
-                ax.plot(drawers.index(letter), row, marker, **MARKER)
-        return image
-
-    def _set_bars(self, ax: Axes) -> None:
-        self.bars = ax.barh(range(3), [1, 1, 1], color=COLORS["key"], height=0.62)
-        self.numbers = [ax.text(0, i, "", ha="left", va="center", fontsize=8) for i in range(3)]
-        ax.axvline(0.75, color=COLORS["query"], linestyle="--", linewidth=1.2)
-        ax.set(xlim=(0, 1.14), ylim=(2.5, -0.5), xticks=[0, 0.5, 1])
-        ax.set_title("Right answers", fontsize=9)
-        ax.set_yticks(range(3), ["first ○", "second □", "both"])
-        ax.tick_params(labelsize=8)
-
-    def _set_legend(self, ax: Axes) -> None:
-        ax.spines[:].set_visible(False)
-        ax.set(xticks=[], yticks=[])
-        dashed = {"color": COLORS["query"], "linestyle": "--", "linewidth": 1.2}
-        handles = [
-            Line2D([], [], marker="o", linestyle="", label="first drawer", **MARKER),
-            Line2D([], [], marker="s", linestyle="", label="second drawer", **MARKER),
-            Line2D([], [], label="¾: one head's best", **dashed),
-        ]
-        ax.legend(handles=handles, loc="center left", fontsize=8, frameon=False)
-
-    def draw(self, num_heads: int, seed: int) -> str:
-        """Show the network with so many heads that was trained with this seed."""
-        seen = self.seen[num_heads, seed]
-        for heads, maps in self.maps.items():
-            for head, (ax, image) in enumerate(maps):
-                ax.set_visible(heads == num_heads)
-                if heads == num_heads:
-                    image.set_data(seen.maps[head])
-                    said = f"without {head}:\n" if heads > 4 else f"without head {head}: "
-                    ax.set_title(f"{said}{seen.without[head]:.0%}", fontsize=8, pad=3)
-        for bar, number, share in zip(self.bars, self.numbers, seen.accuracy, strict=True):
-            bar.set_width(share)
-            number.set_x(share)
-            number.set_text(f" {share:.0%}")
-        first, second, both = seen.accuracy
-        count = "one head" if num_heads == 1 else f"{num_heads} heads"
-        listed = ", ".join(f"{share:.0%}" for share in seen.without)
+    def draw(self, head: str, by: str, sentence: str) -> str:
+        """Gray out the head, and show what the translator says without it."""
+        for source, grid in self.grids.items():
+            for name, ax in zip(NAMES, grid, strict=True):
+                ax.set_visible(source == sentence)
+                ax.images[0].set_alpha(0.12 if name == head else 1.0)
+                ax.title.set_color(COLORS["wrong"] if name == head else "0.1")
+        for way, bars in self.bars.items():
+            for name, bar in zip(NAMES, bars, strict=True):
+                chosen = name == head and way == by
+                bar.set_facecolor(COLORS["wrong" if chosen else "key"])
+        example, result = self.examples[sentence], self.run.result
+        if head == NOBODY:
+            said, about = example["whole"], "All heads"
+        else:
+            said, about = example[f"{head}, {by}"], f"Without {head}, by {by}"
+        self.said.set_text(f"{about}:  {said}")
+        listed = "; ".join(f"{name} {named(result, name)[0]}" for name in NAMES)
         return (
-            f"Maps of {count}, seed {seed}, for eight requests of two drawers each: the first ball is "
-            f"right in {first:.0%} of the cases, the second in {second:.0%}, both in {both:.0%}. Without one "
-            f"head, both are right in {listed}."
+            f"Eight heads of a translator: {listed}. {about}, “{sentence}” becomes “{said}”. "
+            + (
+                ""
+                if head == NOBODY
+                else f"The loss rises from {result['loss']:.2f} to {result[f'{head}, {by}']:.2f}."
+            )
         )
-
-
-def _twin(network: LookupNetwork, num_heads: int) -> LookupNetwork:
-    """A network of the package's own layers with the same weights, in evaluation mode, on the CPU."""
-    twin = LookupNetwork(network.readout.in_features, num_heads)
-    twin.load_state_dict(network.state_dict())
-    return twin.eval()
-
-
-def _look_at(network: LookupNetwork) -> Seen:
-    task = two_lookups()
-    rows = [task.requests.index(request) for request in SHOWN]
-    with record_attention(network) as maps:
-        network(*task.inputs(task.balls[:1]))
-    maps = maps["attention"][0, :, rows].numpy()
-    without = []
-    for head in range(len(maps)):
-        with intervene(network) as acts:
-            acts.ablate(heads=head)
-            without.append(lookup_accuracy(network)[2].item())
-    return Seen(maps, lookup_accuracy(network).tolist(), without)
-
-
-@functools.cache
-def _trained() -> dict[tuple[int, int], LookupNetwork]:
-    networks = {}
-    with torch.random.fork_rng(devices=[]):
-        for num_heads in NUM_HEADS:
-            for seed in SEEDS:
-                torch.manual_seed(seed)
-                networks[num_heads, seed] = train_lookups(LookupNetwork(16, num_heads), seed=seed)
-    return networks
