@@ -12,7 +12,7 @@ from course_utils.lessons.multi_head_attention.dissection import HEADS, KINDS, L
 
 __all__ = ["dissection"]
 
-NOBODY = "none"
+NOBODY, MIXED = "none", "mixed"
 NAMES = tuple(f"{layer}.{head}" for layer in range(LAYERS) for head in range(HEADS))
 """Layer and head."""
 BYS = ("zero", "mean")
@@ -22,7 +22,7 @@ def named(result: Mapping[str, float], head: str) -> tuple[str, float]:
     """The kind of token on which a head has most weight beyond an even head, and this weight; "mixed" below 0.1."""
     over = {kind: result[f"{head}, {kind}"] - result[f"even, {kind}"] for kind in KINDS}
     kind = max(over, key=lambda kind: over[kind])
-    return kind if over[kind] > 0.1 else "mixed", result[f"{head}, {kind}"]
+    return kind if over[kind] > 0.1 else MIXED, result[f"{head}, {kind}"]
 
 
 def dissection() -> Explorer:
@@ -56,17 +56,19 @@ class Dissected:
                 label=f"by {by}",
             )  # fmt: skip
         bars.set_xticks(range(len(NAMES)), NAMES)
-        bars.set(ylabel="loss + nats", xlabel="without head (layer.head)")
+        bars.set(ylabel="loss rises by, nats", xlabel="without head (layer.head)")
         bars.legend(loc="upper right", fontsize=8, frameon=False)
         self.said = self.picture.text(0.03, 0.285, "", fontsize=11, va="bottom")
-        self.grids = {source: self._grid(one) for source, one in self.examples.items()}
+        self.grids = {source: self._grid(one, type(bars)) for source, one in self.examples.items()}
 
-    def _grid(self, example: dict) -> list[Axes]:
+    def _grid(self, example: dict, kind_of_axes: type[Axes]) -> list[Axes]:
         made = []
         words = [piece.rstrip("␣") for piece in example["pieces"]]
         for place, head in enumerate(NAMES):
             row, column = divmod(place, HEADS)
-            ax = self.picture.add_axes((0.13 + 0.217 * column, 0.69 - 0.295 * row, 0.195, 0.235))
+            ax = self.picture.add_axes(
+                (0.13 + 0.217 * column, 0.69 - 0.295 * row, 0.195, 0.235), axes_class=kind_of_axes
+            )
             heatmap(
                 ax, torch.tensor(example["maps"][place]), queries=words, keys=words, xlabel=None,
                 ylabel="said last, asks" if column == 0 else None,
@@ -81,7 +83,8 @@ class Dissected:
             else:
                 ax.set_xlabel("looked at", fontsize=8)
             kind, weight = named(self.run.result, head)
-            ax.set_title(f"{head}  {kind} {weight:.2f}", fontsize=8.5, pad=3)
+            told = kind if kind == MIXED else f"{kind} {weight:.2f}"
+            ax.set_title(f"{head}  {told}", fontsize=8.5, pad=3)
             made.append(ax)
         return made
 
@@ -91,7 +94,7 @@ class Dissected:
             for name, ax in zip(NAMES, grid, strict=True):
                 ax.set_visible(source == sentence)
                 ax.images[0].set_alpha(0.12 if name == head else 1.0)
-                ax.title.set_color(COLORS["wrong"] if name == head else "0.1")
+                ax.title.set_color(COLORS["wrong"] if name == head else COLORS["ink"])
         for way, bars in self.bars.items():
             for name, bar in zip(NAMES, bars, strict=True):
                 chosen = name == head and way == by
