@@ -7,7 +7,6 @@ from course_utils.lessons.multi_head_attention.lookups import (
     LookupNetwork,
     train_lookups,
     two_lookups,
-    without_head,
 )
 
 
@@ -37,15 +36,3 @@ def test_training_is_reproducible_and_leaves_the_callers_random_numbers_alone():
     torch.manual_seed(3)
     LookupNetwork(6, 2)
     assert torch.equal(after, torch.rand(1))
-
-
-def test_a_layer_without_a_head_is_a_copy_whose_output_lacks_its_summand():
-    task, network = two_lookups(4), LookupNetwork(8, 2)
-    inputs = task.inputs(task.balls[:2])
-    before = network.attention(*inputs)
-    fewer = [without_head(network.attention, head)(*inputs) for head in (0, 1)]
-    assert torch.equal(network.attention(*inputs), before)
-    torch.testing.assert_close(sum(fewer), before + network.attention.out_proj.bias)
-    for head in (-1, 2):
-        with pytest.raises(ValueError, match=f"head={head}"):
-            without_head(network.attention, head)

@@ -11,7 +11,7 @@
 #
 # **One attention returns one weighted average.
 # What if a query needs two different things at once?**
-# The answer of nearly all models is to attend several times, each time on another projection of the same vectors.
+# Nearly all models attend several times, each time on another projection of the same vectors.
 # Each of these attentions is a **head**.
 #
 # After this chapter you can
@@ -35,7 +35,6 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.interventions import record_activations
 from course_utils.lessons.multi_head_attention import adapters, lookups, trainings, who_whom
 
 cu.seed_everything(0)
@@ -55,16 +54,10 @@ cu.explore.dissection()
 
 # %% [markdown]
 # Without head 0.0 it says the same word again and again, and without 0.1 it does not find its end.
-# Its other heads are hardly missed in these sentences.
-#
 # Each head is named by what it attends to: to the token that asks (*same token*), to the one before, or to the first.
 # The number is its mean weight there, over 400 sentences; a head that shares its weight evenly would have 0.20.
-# A head that has at most 0.1 more than that in all three is called *mixed*.
-# The bars show how much the loss rises without the head.
-# There are two of them because a head can be taken away **by zero** or **by its mean**; [below](#Taking-heads-away) we see which question each answers.
-# (The translator has read these 400 sentences, and it is one network: another training has other heads.)
-#
-# Why does it have several?
+# The bars show how much the loss rises, if the head is taken away **by zero** or **by its mean**; [below](#Taking-heads-away) we see which question each answers.
+# (This is one network, and it has read these sentences; another training has other heads.)
 
 # %% [markdown]
 # ## Two questions, one average
@@ -72,24 +65,7 @@ cu.explore.dissection()
 # A cabinet has eight drawers, A to H. In each lies a white ball ($+1$) or a black one ($-1$).
 # The request "CF" asks for the ball in C *and* the ball in F, in this order.
 # Requests are queries, drawers are keys, balls are values.
-# Each answer is a **look-up**, all weight on one drawer.
-# So before any training we know the weights: one map for the first drawer, and one for the second.
-
-# %%
-task = lookups.two_lookups()  # 8 · 7 requests, 2⁸ ways to fill the drawers
-shown = ["AB", "BA", "CF", "FC", "DH", "HD", "EG", "GE"]
-rows = [task.requests.index(request) for request in shown]
-first, second = (F.one_hot(task.pairs[:, place], 8).float() for place in (0, 1))
-cu.show_heatmaps(
-    torch.stack([first[rows], second[rows]]),
-    queries=shown, keys=task.drawers, xlabel="Drawers", ylabel="Requests",
-    titles=["first look-up", "second look-up"], width=7.6, height=3.0,
-    alt="Two maps of eight requests over eight drawers. In the first each row has "
-    "weight 1 on the first drawer of its request, in the second on the second drawer.",
-)  # fmt: skip
-
-# %% [markdown]
-# In the row "CF" all weight lies on C in one map and on F in the other.
+# Each answer is a **look-up**: all weight on C in one map, and on F in another.
 # A single map has to decide: $\alpha$ on C and $1-\alpha$ on F, for example.
 # Then the query gets *one* number, $m = \alpha\, b_C + (1-\alpha)\, b_F$, and a **linear readout** makes two answers of it: "C is white" if $u_1 m + c_1 > 0$, "F is white" if $u_2 m + c_2 > 0$.
 
@@ -106,6 +82,7 @@ cu.predict(
 )
 
 # %%
+task = lookups.two_lookups()  # 8 · 7 requests, 2⁸ ways to fill the drawers
 alpha = 0.7  # try 0.0 … 1.0
 signs = torch.cartesian_prod(*[torch.tensor([1.0, -1.0])] * 2)  # (4, 2): balls in C, F
 
@@ -150,12 +127,6 @@ print(f"one head, two features: both right in {right.sum()} of {right.numel()}")
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("multi_head_attention", "same_feature")
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("In one feature one head is right in at most 3 of 4 cases, in two features always."):
-    assert (averages_of["both right, at best"] <= 3).all()
-    assert most_right(tried[0.3]) == 3 and most_right(tried[1.0]) == 2
-    assert right.all()
 
 # %% [markdown]
 # ## From one head to h
@@ -314,34 +285,7 @@ fig
 # Below, the shape is right and the meaning is wrong: row 1 of "head 0" is the rest of token 0, and the last three tokens never meet the first three.
 # No error is raised.
 #
-# ### Exercise 1 · Where is it now?
-#
-# *predict · 6 minutes*
-#
-# Now four tokens, six features and **three** heads; the numbers are 6 · token + feature, from 0 to 23.
-# On paper: which number stands in head 2, row 1, column 0 (a) after the split; (b) after the reshape alone, to (3, 4, 2)? (c) Numbers of how many different tokens are in head 0 of the reshape? (d) Split rightly, then go back to (4, 6) by a reshape *without* a transpose: which number stands in row 0, column 2? (e) With *one* head, at how many of the 24 places do split and reshape differ?
-
-
-# %% tags=["exercise", "predict"]
-def predicted_heads():
-    """Five whole numbers, for (a) to (e), without running anything."""
-    return ...  # such as [1, 2, 3, 4, 5]
-
-
-# %% tags=["check"] jupyter={"source_hidden": true}
-cu.checks.predicted_heads(predicted_heads)
-
-
-# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
-def predicted_heads_solution():
-    """6 · 1 + 4; 2 · 8 + 1 · 2; tokens 0 and 1; 0, 1, then token 1; nowhere."""
-    return [10, 18, 2, 6, 0]
-
-
-cu.checks.predicted_heads(predicted_heads_solution)
-
-# %% [markdown]
-# ### Exercise 2 · Join the heads
+# ### Exercise 1 · Join the heads
 #
 # *build · 6 minutes*
 #
@@ -367,22 +311,12 @@ def join_heads_solution(heads):
 
 cu.checks.join_heads(join_heads_solution)
 
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("A split keeps all tokens in each head; a reshape alone gives head 0 three of six."):
-    assert (careful[0, 0] // 14).unique().tolist() == list(range(6))
-    assert (careful[0, 0] % 14).unique().tolist() == list(range(7))
-    assert (careless[0, 0] // 14).unique().tolist() == [0, 1, 2]
-    X = torch.tensor([[1.0, 0, 0, 2], [0, 1, 0, 2]])  # the example for a pencil
-    scored = [(X[0, cut] @ X[:, cut].T, cut) for cut in (slice(2), slice(2, 4), slice(4))]
-    on_0 = [(a / math.sqrt(X[0, cut].numel())).softmax(0)[0].item() for a, cut in scored]
-    assert [round(weight, 2) for weight in on_0] == [0.67, 0.5, 0.62]
-    assert round((torch.tensor([2.0, 0.0]) / 2).softmax(0)[0].item(), 2) == 0.73
-
 # %% [markdown]
 # ## Then as one product and two transposes
 #
 # The whole layer: four linear maps, and between them the steps that you know.
 # `nn.Linear` computes $xW + b$ and keeps $W$ transposed, as its `weight`.
+# Below we compare it with the loop, with PyTorch's layer and with the package's; `as_functions` makes functions of weights, so that their gradients are compared, too.
 
 # %%
 join = cu.choose(join_heads, cu.merge_heads)
@@ -408,10 +342,6 @@ class MultiHeadAttention(nn.Module):
         self.weights = weights.detach()  # to look at: (batch, heads, queries, keys)
         return self.out_proj(join(weights @ v))  # mix, join, merge
 
-
-# %% [markdown]
-# Is it the same as the loop, as PyTorch's layer, and as the package's?
-# `as_functions` makes functions of weights of the first three, so that the gradients of the weights are compared, too.
 
 # %%
 embed_dim = 12
@@ -454,10 +384,6 @@ cu.equal(mine, package, *qkv, mask)
 # **Grouped-query attention** lets several heads share one $W_K$ and one $W_V$ ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)): with 8 heads in 2 groups a quarter is kept.
 # With a single group for all heads it is called *multi-query attention*.
 
-# %% jupyter={"source_hidden": true}
-cu.quiz("multi_head_attention", "silent_head")
-
-# %% [markdown]
 # ## Two heads for two look-ups
 #
 # Back to the cabinet.
@@ -476,10 +402,10 @@ def new_network(heads, seed):
 
 steps = 100  # try 50 … 200
 networks, shares = {}, {}
-for h in (1, 2, 4):
+for h in (1, 2):
     networks[h] = lookups.train_lookups(new_network(h, 0), steps=steps)
     shares[h] = lookups.lookup_accuracy(networks[h]).tolist()
-pd.DataFrame(shares, index=["first ball", "second ball", "both"]).T.rename_axis("heads").round(2)
+pd.DataFrame(shares, ["first ball", "second ball", "both"]).T.rename_axis("heads").round(2)
 
 # %% [markdown]
 # One head knows one ball; two heads know both.
@@ -497,7 +423,7 @@ pd.DataFrame(shares, index=["first ball", "second ball", "both"]).T.rename_axis(
 # Zero may be a value that the network has never met, and then it loses for this reason, too; therefore many papers take the mean.
 # In the translator head 0.1 costs more by zero, and head 0.0 more by its mean.
 #
-# ### Exercise 3 · Find the bug
+# ### Exercise 2 · Find the bug
 #
 # *bug · 8 minutes*
 #
@@ -551,50 +477,13 @@ def fixed_without_head_solution(layer, head):
 
 cu.checks.fixed_without_head(fixed_without_head_solution)
 
-# %%
-take_away = cu.choose(fixed_without_head, lookups.without_head)
-inputs = task.inputs(task.balls)
-with torch.no_grad(), record_activations(networks[4]) as run:
-    networks[4](*inputs)
-rest = {}  # both right without one head
-for head in range(4):
-    fewer = copy.deepcopy(networks[4])
-    fewer.attention = take_away(fewer.attention, head)
-    rest[head, "your layer"] = lookups.lookup_accuracy(fewer)[2].item()
-    for by, of in (("zero", None), ("mean", run)):
-        with cu.intervene(networks[4]) as acts:  # no copy: it ends with the block
-            acts.ablate(heads=head, by=by, run=of)
-            rest[head, by] = lookups.lookup_accuracy(networks[4])[2].item()
-pd.Series(rest).unstack().rename_axis("without head")[["your layer", "zero", "mean"]].round(2)
-
 # %% [markdown]
-# By zero and by `cu.intervene` we get the same.
-# Here the mean is nearly zero, as a white ball is as frequent as a black one, and both ways agree.
+# `cu.intervene(model)` takes heads away in both ways: `acts.ablate(heads=0)`, or with `by="mean"`.
 #
-# In large models?
-# [Michel et al. (2019)](https://arxiv.org/abs/1905.10650) took heads out of *trained* translators and of BERT: most single heads could go with little loss.
-# [Voita et al. (2019)](https://arxiv.org/abs/1905.09418) trained *further*, with a penalty on heads: 38 of the 48 heads of an encoder were switched off at little cost, and many of the last ones had roles that can be named, such as a neighboring word.
+# In large translators and in BERT, most single heads could go with little loss ([Michel et al., 2019](https://arxiv.org/abs/1905.10650)); about two at once this says nothing.
+# [Voita et al. (2019)](https://arxiv.org/abs/1905.09418) trained *further*, with a penalty on heads: 38 of the 48 heads of an encoder were switched off at little cost, and many of the last ones had roles that can be named.
 # From neither follows "then train with fewer heads": that would be another experiment.
-
-# %% jupyter={"source_hidden": true}
-cu.quiz("multi_head_attention", "worth")
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "One head knows one ball, two and four know both; taking one away is the same by hand."
-):
-    assert shares[1][2] < 0.6 and min(shares[2][2], shares[4][2]) > 0.97
-    assert all(rest[head, "your layer"] == rest[head, "zero"] for head in range(4))
-
-with cu.guard("Two heads of the translator are missed most: one by its mean, one by zero."):
-    found = cu.stored_runs("multi_head_attention", "translator_heads")[0].result
-    more = {
-        (h, by): found[f"0.{h}, {by}"] - found["loss"] for h in (0, 1) for by in ("zero", "mean")
-    }
-    assert more[0, "mean"] > 1.2 * more[0, "zero"] and more[1, "zero"] > 1.2 * more[1, "mean"]
-    assert round(found["even, same token"], 2) == 0.20
-
-# %% [markdown]
+#
 # ## Who, and to whom?
 #
 # Now words.
@@ -671,9 +560,8 @@ trainings.show_paid(
 #
 # So one head *can*, and section 1 does not forbid it: a drawer does not show its ball, but here key and value come from the same *word*, and the weights may depend on which two words they are.
 # Such weights are hard to find; with two heads each has one simple question.
-
-# %% [markdown]
-# ### Exercise 4 · A head for adjectives?
+#
+# ### Exercise 3 · A head for adjectives?
 #
 # *open · 6 minutes*
 #
@@ -691,6 +579,32 @@ trainings.show_paid(
 # </details>
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("In one feature one head is right in at most 3 of 4 cases, in two features always."):
+    assert (averages_of["both right, at best"] <= 3).all()
+    assert most_right(tried[0.3]) == 3 and most_right(tried[1.0]) == 2
+    assert right.all()
+
+with cu.guard("A split keeps all tokens in each head; a reshape alone gives head 0 three of six."):
+    assert (careful[0, 0] // 14).unique().tolist() == list(range(6))
+    assert (careful[0, 0] % 14).unique().tolist() == list(range(7))
+    assert (careless[0, 0] // 14).unique().tolist() == [0, 1, 2]
+    X = torch.tensor([[1.0, 0, 0, 2], [0, 1, 0, 2]])  # the example for a pencil
+    scored = [(X[0, cut] @ X[:, cut].T, cut) for cut in (slice(2), slice(2, 4), slice(4))]
+    on_0 = [(a / math.sqrt(X[0, cut].numel())).softmax(0)[0].item() for a, cut in scored]
+    assert [round(weight, 2) for weight in on_0] == [0.67, 0.5, 0.62]
+    assert round((torch.tensor([2.0, 0.0]) / 2).softmax(0)[0].item(), 2) == 0.73
+
+with cu.guard("One head knows one ball, two know both."):
+    assert shares[1][2] < 0.6 and shares[2][2] > 0.97
+
+with cu.guard("Two heads of the translator are missed most: one by its mean, one by zero."):
+    costs = cu.stored_runs("multi_head_attention", "translator_heads")[0].result
+    more = {
+        (h, by): costs[f"0.{h}, {by}"] - costs["loss"] for h in (0, 1) for by in ("zero", "mean")
+    }
+    assert more[0, "mean"] > 1.2 * more[0, "zero"] and more[1, "zero"] > 1.2 * more[1, "mean"]
+    assert round(costs["even, same token"], 2) == 0.20
+
 with cu.guard(
     "Two heads find both answers at every rate; one head in the cabinet never, for people rarely."
 ):
@@ -737,5 +651,3 @@ cu.quiz("multi_head_attention")
 # - Voita, E. et al. (2019).
 #   [Analyzing multi-head self-attention: specialized heads do the heavy lifting, the rest can be pruned](https://arxiv.org/abs/1905.09418).
 #   ACL.
-# - PyTorch.
-#   [MultiheadAttention](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html).

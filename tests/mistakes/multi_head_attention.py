@@ -73,14 +73,3 @@ class fixed_without_head:
         layer = copy.deepcopy(layer)
         layer.out_proj.weight.data[:, 4 * head : 4 * head + 4] = 0
         return layer
-
-
-ON_PAPER = {
-    "predicted_heads": {
-        "a": 14,  # takes the second index for the head
-        "b": 10,  # believes that both do the same
-        "c": 4,  # believes that a reshape leaves all tokens in each head
-        "d": 2,  # believes that joining undoes the split in any order
-        "e": 24,  # believes that the transpose matters with one head, too
-    },
-}

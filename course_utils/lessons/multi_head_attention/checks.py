@@ -1,4 +1,4 @@
-"""Checks of *Multi-head attention*: places after a split, joining the heads, a layer without one head."""
+"""Checks of *Multi-head attention*: joining the heads, a layer without one head."""
 
 import copy
 
@@ -7,50 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from course_utils.attention import MultiHeadAttention, merge_heads, split_heads
-from course_utils.kit.answers import on_paper
 from course_utils.kit.check import Check, expect, expect_close, expect_equal, expect_shape
-
-# Places after a split -----------------------------------------------------------------------------
-
-predicted_heads = on_paper(
-    "predicted_heads",
-    __name__,
-    {
-        "a": (
-            10,
-            "the number in the split",
-            (
-                "A row of a head is still a token. Which token is it, and which of its six features are head 2's?",
-                "Token 1 has the numbers 6 to 11. Head 0 has the first two of them.",
-            ),
-        ),
-        "b": (
-            18,
-            "the number after the reshape alone",
-            (
-                "A reshape fills row after row, head after head, in the order of the numbers. How many numbers "
-                "does a head take?",
-                "Heads 0 and 1 take 8 numbers each, and row 0 of head 2 takes two more.",
-            ),
-        ),
-        "c": (
-            2,
-            "how many tokens the reshape's head 0 has numbers of",
-            "Head 0 takes the first eight numbers. Whose are they?",
-        ),
-        "d": (
-            6,
-            "the number after joining without a transpose",
-            "In memory order head 0 comes first: token 0, then token 1, … Which number is the third?",
-        ),
-        "e": (
-            0,
-            "how many places differ with one head",
-            "With one head, is there anything left to exchange?",
-        ),
-    },
-)
-
 
 # Joining the heads ----------------------------------------------------------------------------------
 

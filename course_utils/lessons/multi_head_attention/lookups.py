@@ -6,7 +6,6 @@ in the first half of its features; a request carries two labels, one in each hal
 attention layer and a linear readout, nothing else.
 """
 
-import copy
 import itertools
 from dataclasses import dataclass
 
@@ -133,24 +132,6 @@ def lookup_accuracy(network: LookupNetwork) -> Tensor:
     task = _task_of(network)
     right = (network(*task.inputs(task.balls)) > 0) == (task.answers(task.balls) > 0)
     return torch.stack([*right.float().mean(dim=(0, 1)), right.all(dim=-1).float().mean()])
-
-
-def without_head(layer: nn.Module, head: int) -> nn.Module:
-    """A copy of a multi-head layer in which one head contributes nothing to the output; the bias stays.
-
-    Args:
-        layer: with `num_heads` and a linear layer `out_proj`, as `MultiHeadAttention` has them.
-        head: counted from 0.
-
-    Raises:
-        ValueError: there is no such head.
-    """
-    if not 0 <= head < layer.num_heads:
-        raise ValueError(f"head={head}; the layer has {layer.num_heads}, counted from 0")
-    layer = copy.deepcopy(layer)
-    weight = layer.out_proj.weight.data  # W_O transposed: (embed_dim, heads · head_dim)
-    weight.unflatten(1, (layer.num_heads, -1))[:, head] = 0
-    return layer
 
 
 def _task_of(network: LookupNetwork) -> TwoLookups:
