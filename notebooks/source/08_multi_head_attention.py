@@ -16,13 +16,13 @@
 #
 # After this chapter you can
 #
-# - say which two look-ups one head can do at once, which it cannot, and show both with numbers;
-# - write multi-head attention as one class, equal to PyTorch's, and recognize the split that has the right shape and the wrong meaning;
-# - take a head away in two ways, and say which question each way answers.
+# - say which two look-ups one head can do at once, and which it cannot;
+# - write multi-head attention as one class, and recognize the split with the right shape and the wrong meaning;
+# - take a head away in two ways, and say which question each answers.
 #
-# It needs [Self-attention](07_self_attention.ipynb): queries, keys and values as projections $XW_Q$, $XW_K$, $XW_V$.
+# It needs [Self-attention](07_self_attention.ipynb).
 #
-# On the way to GPT: [Eight heads of a translator](#Eight-heads-of-a-translator), [Two questions, one average](#Two-questions,-one-average), [From one head to h](#From-one-head-to-h), [Then as one product and two transposes](#Then-as-one-product-and-two-transposes), [Who, and to whom?](#Who,-and-to-whom?).
+# On the way to GPT: [Eight heads of a translator](#Eight-heads-of-a-translator), [Two questions, one average](#Two-questions,-one-average), [From one head to h](#From-one-head-to-h), [Then as one product and two transposes](#Then-as-one-product-and-two-transposes), [Two heads for two look-ups](#Two-heads-for-two-look-ups), [Who, and to whom?](#Who,-and-to-whom?).
 # On the way to translation: [Eight heads of a translator](#Eight-heads-of-a-translator), [Two questions, one average](#Two-questions,-one-average), [From one head to h](#From-one-head-to-h), [Then as one product and two transposes](#Then-as-one-product-and-two-transposes).
 
 # %%
@@ -45,8 +45,7 @@ cu.recall("self_attention", "scoring_functions")
 # %% [markdown]
 # ## Eight heads of a translator
 #
-# A translator from English to French, trained on real sentences, attends to the French that it has said so far.
-# It does so in two layers with four heads each.
+# A translator from English to French, trained on real sentences, attends to what it has said so far, in two layers with four heads each.
 # Take one away: what does it say now?
 
 # %% tags=["opening"] jupyter={"source_hidden": true}
@@ -65,9 +64,8 @@ cu.explore.dissection()
 # A cabinet has eight drawers, A to H. In each lies a white ball ($+1$) or a black one ($-1$).
 # The request "CF" asks for the ball in C *and* the ball in F, in this order.
 # Requests are queries, drawers are keys, balls are values.
-# Each answer is a **look-up**: all weight on C in one map, and on F in another.
-# A single map has to decide: $\alpha$ on C and $1-\alpha$ on F, for example.
-# Then the query gets *one* number, $m = \alpha\, b_C + (1-\alpha)\, b_F$, and a **linear readout** makes two answers of it: "C is white" if $u_1 m + c_1 > 0$, "F is white" if $u_2 m + c_2 > 0$.
+# Each answer is a **look-up**, all weight on one drawer; a single head has to divide: $\alpha$ on C and $1-\alpha$ on F.
+# It returns *one* number, $m = \alpha\, b_C + (1-\alpha)\, b_F$, and a **linear readout** makes two answers of it: "C is white" if $u_1 m + c_1 > 0$, "F is white" if $u_2 m + c_2 > 0$.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -104,12 +102,10 @@ averages_of["both right, at best"] = [most_right(m) for m in tried.values()]
 averages_of.rename_axis("α").round(2)
 
 # %% [markdown]
-# With unequal weights the four averages differ.
-# Still, a rule cuts the line of averages once, two cuts make three pieces, and in a piece both answers stay the same.
-# Four cases need four pieces: **one head answers at most ¾ of the cases**, since the keys do not show the balls and so the weights are the same for every filling.
+# A rule cuts the line of averages once; two cuts make three pieces, and four cases need four: **one head answers at most ¾ of them** (the keys do not show the balls, so the weights are the same for every filling).
 #
-# All of this holds because the values lie on *one direction*: each is a number times the same vector.
-# Now put the balls of A–D into one feature and those of E–H into another, and ask for one of each, with half the weight on each.
+# This holds because the values lie on *one direction*: each is a number times the same vector.
+# Now put the balls of A–D into one feature and those of E–H into another, and ask for one of each.
 
 # %%
 mixed = [(i, j) for i in range(4) for j in range(4, 8)]  # one of A–D, one of E–H
@@ -137,7 +133,7 @@ cu.quiz("multi_head_attention", "same_feature")
 #
 # $d$ is `embed_dim`, $d/h$ is `head_dim`, and $[\dots]$ joins along the last axis.
 # Each head scales by its *own* size, $1/\sqrt{d/h}$.
-# Side by side, the $h$ matrices $W_Q^{(i)}$ are one $d\times d$ matrix $W_Q$: one product projects for all heads, and its columns are then cut.
+# Side by side, the $h$ matrices $W_Q^{(i)}$ are one $d\times d$ matrix $W_Q$: one product for all heads, whose columns are then cut.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 two_colors = ["key", "key", "wrong", "wrong"]
@@ -196,13 +192,12 @@ cu.Drawing(
 # | head 1 | 4 | 4 | 0.50 | 0.50 |
 # | one head, all columns | 5 | 4 | 0.62 | 0.38 |
 #
-# Head 0 sees that the tokens differ, head 1 finds them equal.
 # One head with all columns adds the scores, and here its weights lie between theirs.
-# That is no law: if both heads had the scores 1 and 0, each would give 0.67, and the one head 0.73, as the sum grows with $h$ and the divisor with $\sqrt h$.
+# That is no law: if both had the scores 1 and 0, each would give 0.67, and one head 0.73; sums grow with $h$, divisors with $\sqrt h$.
 #
 # ### First as a loop
 #
-# The formula, with lists of one matrix for each head:
+# The formula:
 
 
 # %%
@@ -218,10 +213,9 @@ def multi_head_loop(queries, keys, values, W_Q, W_K, W_V, W_O, attn_mask=None):
 # %% [markdown]
 # ### Split, then join
 #
-# The loop runs the heads one after the other.
-# Attention for batches works on the last two axes, so all heads can attend at once if the head becomes an axis *before* the length.
+# All heads can attend at once if the head becomes an axis *before* the length.
 # What moves where?
-# We number the entries of one sequence with six tokens and 14 features, and cut them into two heads:
+# We number the entries of six tokens with 14 features, and cut them into two heads:
 #
 # 1. `unflatten` cuts the last axis: (batch, 6, 14) → (batch, 6, 2, 7);
 # 2. `transpose` exchanges length and head: → (batch, 2, 6, 7).
@@ -281,7 +275,7 @@ draw_numbers(axes[1, 2], careless[0, 1], "“head 1”")
 fig
 
 # %% [markdown]
-# Above, each head keeps all six tokens and has its own seven features; a row is still a token.
+# Above, each head keeps all tokens and has its own features.
 # Below, the shape is right and the meaning is wrong: row 1 of "head 0" is the rest of token 0, and the last three tokens never meet the first three.
 # No error is raised.
 #
@@ -289,8 +283,7 @@ fig
 #
 # *build · 6 minutes*
 #
-# Write the way back: (batch, heads, length, head_dim) → (batch, length, heads · head_dim), so that `join_heads(split(x, h))` is `x` again.
-# The class below uses it.
+# Write the way back, so that `join_heads(split(x, h))` is `x` again; the class below uses it.
 
 
 # %% tags=["exercise", "build"]
@@ -314,9 +307,8 @@ cu.checks.join_heads(join_heads_solution)
 # %% [markdown]
 # ## Then as one product and two transposes
 #
-# The whole layer: four linear maps, and between them the steps that you know.
-# `nn.Linear` computes $xW + b$ and keeps $W$ transposed, as its `weight`.
-# Below we compare it with the loop, with PyTorch's layer and with the package's; `as_functions` makes functions of weights, so that their gradients are compared, too.
+# Four linear maps, and between them the steps that you know; then compared with the loop, with PyTorch's layer and with the package's.
+# (`nn.Linear` keeps $W$ transposed; `as_functions` lets us compare the gradients of weights, too.)
 
 # %%
 join = cu.choose(join_heads, cu.merge_heads)
@@ -361,7 +353,6 @@ package.load_state_dict(mine.state_dict())
 cu.equal(mine, package, *qkv, mask)
 
 # %% [markdown]
-# The same, in outputs and gradients: from here on the package's class and ours are interchangeable.
 # A mask (batch, 1, 1, keys) has an axis for the heads, and so each head gets the same.
 #
 # ### Joined means added
@@ -386,12 +377,11 @@ cu.equal(mine, package, *qkv, mask)
 
 # ## Two heads for two look-ups
 #
-# Back to the cabinet.
-# A request has the label of its first drawer in features 0–7 and that of its second drawer in features 8–15; a drawer has its label *once*, in features 0–7, and the value is the ball in feature 0.
-# The network is one attention and a linear readout.
+# Back to the cabinet, with one attention and a linear readout.
+# A request has the labels of both drawers, one in each half of its features; a drawer has its label once, in the first half.
 # ([By hand](08_multi_head_attention_further.ipynb#Weights-for-two-look-ups,-by-hand) two heads are right in every case.)
 # Does [Adam](C_glossary.ipynb#adam) find such weights?
-# All networks have equally many parameters, and all cases are counted.
+# Both networks have equally many parameters.
 
 
 # %%
@@ -405,7 +395,8 @@ networks, shares = {}, {}
 for h in (1, 2):
     networks[h] = lookups.train_lookups(new_network(h, 0), steps=steps)
     shares[h] = lookups.lookup_accuracy(networks[h]).tolist()
-pd.DataFrame(shares, ["first ball", "second ball", "both"]).T.rename_axis("heads").round(2)
+table = pd.DataFrame(shares, ["first ball", "second ball", "both"]).T
+table.rename_axis("heads").round(2)
 
 # %% [markdown]
 # One head knows one ball; two heads know both.
@@ -420,17 +411,17 @@ pd.DataFrame(shares, ["first ball", "second ball", "both"]).T.rename_axis("heads
 # - **by its mean**, over many sentences: the head says always the same.
 #   What does it lose if it no longer hears what is different in *this* sentence?
 #
-# Zero may be a value that the network has never met, and then it loses for this reason, too; therefore many papers take the mean.
+# Zero may be a value that the network has never met, which alone can cost; so many papers take the mean.
 # In the translator head 0.1 costs more by zero, and head 0.0 more by its mean.
+# (`cu.intervene(model)` does both.)
 #
 # ### Exercise 2 · Find the bug
 #
 # *bug · 8 minutes*
 #
 # A colleague wants the first way, and sets the head's part of the query projection to zero, "so that it no longer asks anything".
-# The lines below show a network with two heads, then without head 0, then without head 1.
 # There are two mistakes.
-# A network that knows one ball has both right in 0.50 of the cases: why is the last line lower?
+# A network that knows one ball has both right in half of the cases: why is the last line lower?
 # Write `fixed_without_head`.
 # The layer has `num_heads` and the four linear layers of the class above; `copy.deepcopy(layer)` is a copy.
 
@@ -478,21 +469,16 @@ def fixed_without_head_solution(layer, head):
 cu.checks.fixed_without_head(fixed_without_head_solution)
 
 # %% [markdown]
-# `cu.intervene(model)` takes heads away in both ways: `acts.ablate(heads=0)`, or with `by="mean"`.
-#
-# In large translators and in BERT, most single heads could go with little loss ([Michel et al., 2019](https://arxiv.org/abs/1905.10650)); about two at once this says nothing.
-# [Voita et al. (2019)](https://arxiv.org/abs/1905.09418) trained *further*, with a penalty on heads: 38 of the 48 heads of an encoder were switched off at little cost, and many of the last ones had roles that can be named.
-# From neither follows "then train with fewer heads": that would be another experiment.
+# From large translators and from BERT most single heads could be taken with little loss ([Michel et al., 2019](https://arxiv.org/abs/1905.10650)).
 #
 # ## Who, and to whom?
 #
-# Now words.
 # In "yesterday the young doctor followed the queen ." the verb has two questions: who, and to whom or what?
-# The network adds the vector of each word and the vector of its place (more on [places](09_positions.ipynb) in the next chapter), attends **once**, with the verb as the only query, and reads two nouns off the answer linearly.
-# There are two kinds of sentences, with the same verbs and adjectives:
+# The network adds the vectors of each word and of its [place](09_positions.ipynb), attends **once**, with the verb as the only query, and reads two nouns off the answer linearly.
+# There are two kinds of sentences:
 #
-# - **things**: the subject is a person and the object a thing: "the girl saw the small boat .";
-# - **people**: both are people, so that each noun may be either: "the girl saw the small king ."
+# - **things**, with a thing as object: "the girl saw the small boat .";
+# - **people**, where each noun may be either: "the girl saw the small king ."
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -541,10 +527,10 @@ cu.heatmap(ax, torch.stack(list(looks.values())), queries=list(looks), keys=word
 fig
 
 # %% [markdown]
-# Of two heads one attends to the subject and the other to the object; the single head has to choose, or to share.
-# The last row is what `nn.MultiheadAttention` returns as "the weights" unless told `average_attn_weights=False`: a mean that resembles one undecided head.
+# Of two heads one attends to the subject and the other to the object.
+# The last row is what `nn.MultiheadAttention` returns as "the weights" unless told `average_attn_weights=False`: it resembles one undecided head.
 #
-# Was that luck, or the learning rate?
+# Was that luck?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 trainings.show_paid(
@@ -554,27 +540,26 @@ trainings.show_paid(
 
 # %% [markdown]
 # Each point is a training: three learning rates, three seeds.
-# In the cabinet one head knows one ball, at every rate, and two know both.
-# With *people* two heads find both nouns at every rate, and one head in one training of nine.
-# With *things* one head is enough, unless the rate is too large for it.
+# In the cabinet two heads know both balls at every rate, and one head never does.
+# With *people* two heads find both nouns, and one head in one training of nine.
+# With *things* one head is enough, unless the rate is too large.
 #
-# So one head *can*, and section 1 does not forbid it: a drawer does not show its ball, but here key and value come from the same *word*, and the weights may depend on which two words they are.
-# Such weights are hard to find; with two heads each has one simple question.
+# So one head *can*: a drawer does not show its ball, but here key and value come from the same *word*, and the weights may depend on which two words they are.
+# With two heads each has one simple question, and training finds both.
 #
 # ### Exercise 3 · A head for adjectives?
 #
 # *open · 6 minutes*
 #
-# You see a map of a trained translator in which head 5 of layer 2 looks from each noun to its adjective.
+# In a map of a trained translator head 5 attends from each noun to its adjective.
 # "Head 5 handles adjectives", says the caption.
-# Which three things would you measure before you believe it?
-# Which result of each would refute the caption?
+# Which three things would you measure, and which results would refute the caption?
 #
 # <details><summary>To compare</summary>
 #
-# (1) The weight from nouns to adjectives over many sentences, beside a head that takes the word next to the noun: refuted if that explains it.
-# (2) Errors without this head, by zero and by its mean: refuted if adjectives suffer no more than other words.
-# (3) Other seeds: refuted as a statement about such models if no other has this head.
+# Its weight beside that of a head for neighbors: refuted if they explain it.
+# Errors without it: refuted if adjectives suffer no more than other words.
+# Other seeds: refuted, as a statement about such models, if no other has it.
 #
 # </details>
 
@@ -620,12 +605,12 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - One head returns one weighted average: for $k$ look-ups *of the same feature*, read linearly, it takes $k$ heads if keys say nothing about values; look-ups in different features can share one.
-# - $h$ heads are one projection, a cut and a transpose; joined, they are added, and each writes to all outputs.
+# - One head returns one weighted average: $k$ look-ups *of the same feature*, read linearly, take $k$ heads if keys say nothing about values; look-ups in different features can share one.
+# - $h$ heads are one projection, a cut and a transpose; joining them is adding them.
 # - By zero we learn what a network loses without a head, by its mean what it loses without what the head says about this text.
 #
 # Next: [Positions](09_positions.ipynb).
-# The proof, slices, sizes of their own and heads by additive attention are on the further page: [Multi-head attention: proofs, slices and other heads](08_multi_head_attention_further.ipynb).
+# Further page: [Multi-head attention: proofs, slices and other heads](08_multi_head_attention_further.ipynb).
 #
 # ## Quiz
 
@@ -641,13 +626,9 @@ cu.quiz("multi_head_attention")
 # - Vaswani, A. et al. (2017).
 #   [Attention is all you need](https://arxiv.org/abs/1706.03762).
 #   NeurIPS.
-#   Section 3.2.2: multi-head attention; section 6.2: how many heads.
 # - Elhage, N. et al. (2021).
 #   [A mathematical framework for transformer circuits](https://transformer-circuits.pub/2021/framework/index.html).
 #   Transformer Circuits Thread.
 # - Michel, P., Levy, O. and Neubig, G. (2019).
 #   [Are sixteen heads really better than one?](https://arxiv.org/abs/1905.10650).
 #   NeurIPS.
-# - Voita, E. et al. (2019).
-#   [Analyzing multi-head self-attention: specialized heads do the heavy lifting, the rest can be pruned](https://arxiv.org/abs/1905.09418).
-#   ACL.
