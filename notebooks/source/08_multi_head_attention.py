@@ -5,7 +5,7 @@
 #     language: python
 #     name: python3
 # ---
-#
+
 # %% [markdown]
 # # Multi-head attention
 #
@@ -24,7 +24,7 @@
 #
 # On the way to GPT: [Eight heads of a translator](#Eight-heads-of-a-translator), [Two questions, one average](#Two-questions,-one-average), [From one head to h](#From-one-head-to-h), [Then as one product and two transposes](#Then-as-one-product-and-two-transposes), [Two heads for two look-ups](#Two-heads-for-two-look-ups), [Who, and to whom?](#Who,-and-to-whom?).
 # On the way to translation: [Eight heads of a translator](#Eight-heads-of-a-translator), [Two questions, one average](#Two-questions,-one-average), [From one head to h](#From-one-head-to-h), [Then as one product and two transposes](#Then-as-one-product-and-two-transposes).
-#
+
 # %%
 import copy
 import math
@@ -47,7 +47,7 @@ cu.recall("self_attention", "scoring_functions")
 #
 # A translator from English to French, trained on real sentences, attends to what it has said so far, in two layers with four heads each.
 # Take one away: what does it say now?
-#
+
 # %% tags=["opening"] jupyter={"source_hidden": true}
 cu.explore.dissection()
 
@@ -57,7 +57,7 @@ cu.explore.dissection()
 # The number is its mean weight there, over 400 sentences; a head that shares its weight evenly would have 0.20.
 # The bars show how much the loss rises, if the head is taken away **by zero** or **by its mean**; [below](#Taking-heads-away) we see which question each answers.
 # (This is one network, and it has read these sentences; another training has other heads.)
-#
+
 # %% [markdown]
 # ## Two questions, one average
 #
@@ -66,7 +66,7 @@ cu.explore.dissection()
 # Requests are queries, drawers are keys, balls are values.
 # Each answer is a **look-up**, all weight on one drawer; a single head has to divide: $\alpha$ on C and $1-\alpha$ on F.
 # It returns *one* number, $m = \alpha\, b_C + (1-\alpha)\, b_F$, and a **linear readout** makes two answers of it: "C is white" if $u_1 m + c_1 > 0$, "F is white" if $u_2 m + c_2 > 0$.
-#
+
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "Half the weight on C, half on F. For which balls in C and F can no rule, however clever, tell the cabinets apart by m?",
@@ -106,7 +106,7 @@ averages_of.rename_axis("α").round(2)
 #
 # This holds because the values lie on *one direction*: each is a number times the same vector.
 # Now put the balls of A–D into one feature and those of E–H into another, and ask for one of each.
-#
+
 # %%
 mixed = [(i, j) for i in range(4) for j in range(4, 8)]  # one of A–D, one of E–H
 balls = task.balls  # (256, 8)
@@ -120,7 +120,7 @@ print(f"one head, two features: both right in {right.sum()} of {right.numel()}")
 # %% [markdown]
 # One head, always right: an average of *vectors* keeps in each direction what is there.
 # So "$k$ look-ups take $k$ heads" is true for look-ups of the *same* feature ([proof](08_multi_head_attention_further.ipynb#Why-k-look-ups-take-k-heads)), and wrong without this condition.
-#
+
 # %% jupyter={"source_hidden": true}
 cu.quiz("multi_head_attention", "same_feature")
 
@@ -134,7 +134,7 @@ cu.quiz("multi_head_attention", "same_feature")
 # $d$ is `embed_dim`, $d/h$ is `head_dim`, and $[\dots]$ joins along the last axis.
 # Each head scales by its *own* size, $1/\sqrt{d/h}$.
 # Side by side, the $h$ matrices $W_Q^{(i)}$ are one $d\times d$ matrix $W_Q$: one product for all heads, whose columns are then cut.
-#
+
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 two_colors = ["key", "key", "wrong", "wrong"]
 in_heads = {"color": "key", "sheets": 2, "behind": "wrong", "shape": "(2, 3, 2)"}
@@ -309,7 +309,7 @@ cu.checks.join_heads(join_heads_solution)
 #
 # Four linear maps, and between them the steps that you know; then compared with the loop, with PyTorch's layer and with the package's.
 # (`nn.Linear` keeps $W$ transposed; `as_functions` lets us compare the gradients of weights, too.)
-#
+
 # %%
 join = cu.choose(join_heads, cu.merge_heads)
 
@@ -479,7 +479,7 @@ cu.checks.fixed_without_head(fixed_without_head_solution)
 #
 # - **things**, with a thing as object: "the girl saw the small boat .";
 # - **people**, where each noun may be either: "the girl saw the small king ."
-#
+
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "For which sentences will a single head find both nouns, whatever the seed?",
@@ -529,7 +529,7 @@ fig
 # %% [markdown]
 # Of two heads one attends to the subject and the other to the object.
 # The last row is what `nn.MultiheadAttention` returns as "the weights" unless told `average_attn_weights=False`: it resembles one undecided head.
-#
+
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 trainings.show_paid(
     cu.stored_runs("multi_head_attention", "cabinet"),
@@ -560,7 +560,7 @@ trainings.show_paid(
 # Other seeds: refuted, as a statement about such models, if no other has it.
 #
 # </details>
-#
+
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("In one feature one head is right in at most 3 of 4 cases, in two features always."):
     assert (averages_of["both right, at best"] <= 3).all()
@@ -611,7 +611,7 @@ with cu.guard(
 # Further page: [Multi-head attention: proofs, slices and other heads](08_multi_head_attention_further.ipynb).
 #
 # ## Quiz
-#
+
 # %% jupyter={"source_hidden": true}
 cu.quiz("multi_head_attention")
 
