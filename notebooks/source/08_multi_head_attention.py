@@ -62,10 +62,8 @@ cu.explore.dissection()
 # ## Two questions, one average
 #
 # A cabinet has eight drawers, A to H. In each lies a white ball ($+1$) or a black one ($-1$).
-# The request "CF" asks for the ball in C *and* the ball in F.
-# Requests are queries, drawers are keys, balls are values.
-# Each answer is a **look-up**, all weight on one drawer; a single head has to divide: $\alpha$ on C and $1-\alpha$ on F.
-# It returns *one* number, $m = \alpha\, b_C + (1-\alpha)\, b_F$, and a **linear readout** makes two answers of it: "C is white" if $u_1 m + c_1 > 0$, "F is white" if $u_2 m + c_2 > 0$.
+# The request "CF" asks for the ball in C *and* the ball in F. Requests are queries, drawers are keys, balls are values.
+# Each answer is a **look-up**, all weight on one drawer; a single head has to divide: $\alpha$ on C and $1-\alpha$ on F. It returns *one* number, $m = \alpha\, b_C + (1-\alpha)\, b_F$, and a **linear readout** makes two answers of it: "C is white" if $u_1 m + c_1 > 0$, "F is white" if $u_2 m + c_2 > 0$.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
