@@ -150,7 +150,7 @@ compared.T
 # ### What waits for what
 #
 # Why do people train Transformers, then?
-# [Self-attention](07_self_attention.ipynb) counted the matrix products that **wait for each other**: however many processors there are, these are computed one after the other.
+# [Self-attention](07_self_attention_further.ipynb) counted the matrix products that **wait for each other**: however many processors there are, these are computed one after the other.
 # Here are both translators in the same unit, for sentences of $n$ source and $n$ target tokens.
 # In training all words of the target are known; in translating each word waits for the one before.
 

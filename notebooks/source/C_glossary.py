@@ -399,7 +399,7 @@
 # ### <a id="path-length"></a>path length
 #
 # How many steps a signal takes from one position to another: 1 in self-attention, up to n in recurrence.
-# *Taught in* [Convolution, recurrence, attention](07_self_attention.ipynb).
+# *Taught in* [What it costs](07_self_attention.ipynb#What-it-costs), [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention).
 #
 # ### <a id="permutation-equivariance"></a>permutation equivariance
 #

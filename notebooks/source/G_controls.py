@@ -10,7 +10,7 @@
 # # A control is a tuned control
 #
 # Does attention do what an average with a hidden layer cannot?
-# In [Self-attention](07_self_attention.ipynb) both were trained to find the gender of *it*, with about as many parameters and as many steps.
+# On [a further page of Self-attention](07_self_attention_further.ipynb#It-and-its-adjective) both were trained to find the gender of *it*, with about as many parameters and as many steps.
 # Choose one learning rate, and say who wins.
 
 # %%

@@ -38,6 +38,11 @@ class fixed_order_test:
         order = torch.randperm(x.shape[1])
         return torch.allclose(layer(x)[:, order], layer(x)[:, order], atol=1e-3)
 
+    def one_order_at_random(layer, x):
+        """One random order of many."""
+        order = torch.randperm(x.shape[1])
+        return torch.allclose(layer(x[:, order]), layer(x)[:, order], rtol=1e-3, atol=1e-3)
+
     def reverses_only(layer, x):
         """Tries one order, the reverse."""
         return torch.allclose(layer(x.flip(1)), layer(x).flip(1), atol=1e-3)
@@ -70,6 +75,12 @@ class fixed_order_test:
 
 
 ON_PAPER = {
+    "whose_old_car": {
+        "a": 36 / 51,  # not divided by √d
+        "b": 3 / 9,  # the six others forgotten
+        "c": 0.2,  # only Ana is a woman
+        "d": 0.4,  # the weight is taken away after the softmax
+    },
     "predicted_costs": {
         "a": 640,  # a kernel one word wide
         "b": 640,  # without the product of the state
@@ -78,4 +89,8 @@ ON_PAPER = {
         "e": 1,  # one layer, one step
         "f": 4,  # ⌈10 / 3⌉
     },
+}
+
+ANSWERS = {
+    "one_order_at_random": ("every second order", "One order drawn at random"),
 }

@@ -176,6 +176,19 @@ def _(candidate):
 
 
 @fixed_order_test.must(
+    "a layer that ignores every second order is noticed",
+    hint="One order drawn at random may be one that the layer ignores. How many do you draw?",
+)
+def _(candidate):
+    def signed(x):
+        return _attend(x) * torch.where(x[:, :1, :1] > x[:, 1:2, :1], 1, -1)
+
+    for _ in range(8):
+        x = torch.randn(1, 9, 4)
+        _answers(candidate, signed, x, False, "a sign that only the first two words decide")
+
+
+@fixed_order_test.must(
     "an output that does not move with its word is noticed",
     hint="If word 5 moves to position 0, where do you look for its output?",
 )
@@ -191,7 +204,39 @@ def _(candidate):
     _answers(candidate, constant, x, False, "a layer that returns each word's position")
 
 
-# Six costs on paper -----------------------------------------------------------------------------
+# Whose old car? ---------------------------------------------------------------------------------
+
+whose_old_car = on_paper(
+    "whose_old_car",
+    __name__,
+    {
+        "a": (
+            0.4,
+            "the weight of *amigo*",
+            (
+                "The products are not the scores yet: by what are they divided? Then all eight words count.",
+                "The scores are ln 6, ln 3 and six times 0, so the exponentials are 6, 3 and six times 1.",
+            ),
+        ),
+        "b": (
+            0.2,
+            "the weight of *Ana*",
+            "The row is the same as in (a): which sum do its exponentials have?",
+        ),
+        "c": (
+            0.6,
+            "how much *her* is in the answer",
+            "Weights come from keys, and the keys are the same. Whose values are (0, 1) now?",
+        ),
+        "d": (
+            0.5,
+            "the weight of *amigo*, with *Ana* forbidden",
+            "A mask stands before the softmax: what remains shares the whole weight.",
+        ),
+    },
+)
+
+# Six costs on paper -------------------------------------------------------------------------------
 
 predicted_costs = on_paper(
     "predicted_costs",

@@ -1,4 +1,4 @@
-"""One word of a sentence asks: the products of its query with the keys, the weights, and the answer.
+"""Whose car has which color, among more and more; and one word of a sentence that asks, step by step.
 
 Word table and matrices are those of the chapter.
 """
@@ -6,12 +6,16 @@ Word table and matrices are those of the chapter.
 import math
 
 import numpy as np
+import torch
 
 from course_utils.figures import COLORS, subplots
-from course_utils.kit.explorer import Choice, Explorer
+from course_utils.kit.explorer import Choice, Explorer, Slider
+from course_utils.kit.runs import stored_runs
+from course_utils.lessons.self_attention.cars import COLORS as CAR_COLORS
+from course_utils.lessons.self_attention.cars import TEXTS, counting, owners
 from course_utils.lessons.self_attention.words import load_words
 
-__all__ = ["asking_word"]
+__all__ = ["asking_word", "whose_car"]
 
 SENTENCES = (
     "cat drinks cold milk",
@@ -104,3 +108,65 @@ class Asking:
         self.top.set_title(f"“{words[asker]}” asks", fontsize=9)
         shares = ", ".join(f"{w} {a:.2f}" for w, a in zip(words, weights, strict=True))
         return f"In “{sentence}”, the word {words[asker]} gives these weights: {shares}."
+
+
+PAIRS = (2, 4, 12)
+SIDES = {"one attention": "query", "average, 256 wide": "key"}
+
+
+def whose_car() -> Explorer:
+    """Cars and a question; beside it, how many questions stored models have right, over the number of cars."""
+    controls = {"pairs": Slider(PAIRS, 2, label="Cars", format="{:g}")}
+    caption = "More cars: who still knows?"
+    return Explorer("whose_car", Cars, controls, caption=caption)
+
+
+class Cars:
+    """The sentences of one question, and the shares right of two models, each at its best rate."""
+
+    def __init__(self) -> None:
+        """Shares of stored runs; `draw` shows the sentences and marks the number of cars."""
+        self.picture, (left, right) = subplots(
+            1, 2, alt="Cars", width=8.2, height=3.4, width_ratios=[1, 1.35]
+        )
+        left.axis("off")
+        left.set(xlim=(0, 1), ylim=(14, -0.7))
+        self.lines = [left.text(0, row, "", va="center", fontsize=9) for row in range(14)]
+        runs = stored_runs("self_attention", "recalled", highest="validation")
+        self.shares = {
+            kind: [
+                [r.result["right"] for r in runs if (r.config["kind"], r.config["pairs"]) == (kind, n)]
+                for n in PAIRS
+            ]
+            for kind in SIDES
+        }  # fmt: skip
+        for kind, color in SIDES.items():
+            means = [sum(seeds) / len(seeds) for seeds in self.shares[kind]]
+            right.plot(PAIRS, means, "-o", color=COLORS[color], label=kind)
+            for n, seeds in zip(PAIRS, self.shares[kind], strict=True):
+                right.plot([n] * len(seeds), seeds, ".", color=COLORS[color], markersize=4)
+        self.counted = [counting(n) for n in PAIRS]
+        right.plot(PAIRS, self.counted, "--", color="0.5", label="counting colors")
+        self.here = right.axvline(2, color="0.85", linewidth=8, zorder=0)
+        right.set(xlabel="cars", ylabel="share of right answers", xticks=PAIRS, ylim=(0, 1.05))
+        right.legend(loc="lower left", fontsize=8)
+
+    def draw(self, pairs: int) -> str:
+        """Show a question about `pairs` cars."""
+        generator = torch.Generator().manual_seed(3)
+        tokens, targets = owners(1, generator, pairs=pairs)
+        *cars, question = (TEXTS[token] for token in tokens[0].tolist())
+        color = CAR_COLORS[int(targets[0, -1])]
+        cars.sort()
+        told = [*cars, f"Which color is {question[:-1]}?"]
+        for row, line in enumerate(self.lines):
+            line.set_text(told[row] if row < len(told) else "")
+            line.set_color(COLORS["query"] if row == len(cars) else "black")
+        self.here.set_xdata([pairs])
+        place = PAIRS.index(pairs)
+        means = {kind: sum(s[place]) / len(s[place]) for kind, s in self.shares.items()}
+        said = ", ".join(f"{kind} {share:.2f}" for kind, share in means.items())
+        return (
+            f"{'; '.join(cars)}. {told[-1]} It is {color}. Of such questions right: {said}; "
+            f"counting colors {self.counted[place]:.2f}."
+        )

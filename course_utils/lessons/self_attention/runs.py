@@ -1,86 +1,114 @@
-"""The readers of *Self-attention* that are trained beforehand, what they look at, and four layers timed."""
+"""The models of *Self-attention* that are trained beforehand, what a forbidden link costs them, and layers timed."""
 
 import time
+from functools import partial
 
 import torch
 from torch import nn
 
 from course_utils.interventions import intervene
 from course_utils.kit.runs import stored
-from course_utils.lessons.self_attention.agreement import ADJECTIVE, IT, NOUN_PLACES, Sentences
+from course_utils.lessons.self_attention import french
+from course_utils.lessons.self_attention.cars import friends, owners
+from course_utils.lessons.self_attention.costs import convolution, recurrence
 from course_utils.runtime import seed_everything
 
-KINDS = (
-    "the word alone", "average", "average, hidden layer",
-    "one attention", "one attention, hidden layer", "two attentions",
-)  # fmt: skip
+PAIRS = (2, 4, 12)
+RATES = (0.001, 0.003, 0.01)
 LENGTHS = (16, 64, 256, 1024, 4096)
-COMMA = 11
+LINK, OTHER_LINK, CAR, OTHER_CAR, QUESTION = 0, 1, 5, 3, 6
+"""Positions: Anna's friend, another's friend, the car of Anna's friend, that of the other's friend, the question."""
 LOOKS = {
-    "layer 1: adjective to the four nouns": (0, ADJECTIVE, NOUN_PLACES),
-    "layer 2: it to adjective": (1, IT, (ADJECTIVE,)),
-    "layer 2: it to the four nouns": (1, IT, NOUN_PLACES),
-    "layer 2: it to the comma": (1, IT, (COMMA,)),
+    "layer 1: Anna's friend → the friend's car": (0, LINK, CAR),
+    "layer 1: another's friend → that friend's car": (0, OTHER_LINK, OTHER_CAR),
+    "layer 1: question → Anna's friend": (0, QUESTION, LINK),
+    "layer 2: question → Anna's friend": (1, QUESTION, LINK),
+    "layer 2: question → the friend's car": (1, QUESTION, CAR),
+    "layer 2: question → another car": (1, QUESTION, OTHER_CAR),
 }
-"""What is knocked out → (layer, the word that asks, the words that it may not look at)."""
+"""What is knocked out → (layer, the word that asks, the word that it may not look at)."""
 
 
 @stored(
     cases=[
-        {"kind": kind, "seed": seed, "rate": rate}
-        for rate in (0.003, 0.01, 0.03)
-        for kind in KINDS
-        for seed in range(3)
+        *(
+            {"kind": kind, "pairs": pairs}
+            for pairs in PAIRS
+            for kind in ("one attention", "average, 256 wide")
+        ),
+        {"kind": "average, 64 wide", "pairs": 12},
     ],
-    chapter=["new_reader", "train", "score", "test_set"],
+    rates=RATES,
+    seeds=range(3),
+    chapter=["kinds", "train", "share_right"],
+    small=True,
+)  # fmt: skip
+def recalled(chapter, *, kind: str, pairs: int, rate: float, seed: int) -> dict:
+    """Whose car has which color, among so many: the share of right answers."""
+    seed_everything(seed)
+    model, draw = chapter.kinds[kind](), partial(owners, pairs=pairs)
+    chapter.train(model, draw, seed, rate=rate)
+    return _shares(chapter, model, draw)
+
+
+@stored(
+    cases=[{"kind": kind} for kind in ("two attentions", "one attention, hidden layer")],
+    rates=RATES,
+    seeds=range(3),
+    chapter=["kinds", "train", "share_right"],
+    small=True,
+)
+def of_a_friend(chapter, *, kind: str, rate: float, seed: int) -> dict:
+    """Which color has the car of somebody's friend: the share of right answers."""
+    seed_everything(seed)
+    model = chapter.kinds[kind]()
+    chapter.train(model, friends, seed, steps=1500, rate=rate)
+    return _shares(chapter, model, friends)
+
+
+@stored(cases=[{"seed": seed} for seed in range(3)], chapter=["kinds", "train", "share_right"])
+def forbidden(chapter, *, seed: int) -> dict:
+    """Two attentions, then with one link knocked out: its mean weight, and the share right without it."""
+    seed_everything(seed)
+    model = chapter.kinds["two attentions"]()
+    chapter.train(model, friends, seed, steps=1500)
+    result = {"right, nothing": chapter.share_right(model, friends)}
+    weights = [mix.weights.mean(0) for mix in model.mixers]
+    for name, (layer, word, other) in LOOKS.items():
+        result[f"weight, {name}"] = weights[layer][word, other].item()
+        with intervene(model) as acts:
+            acts.knock_out(layers=layer, queries=word, keys=other)
+            result[f"right, {name}"] = chapter.share_right(model, friends)
+    return {"result": {name: round(value, 4) for name, value in result.items()}}
+
+
+def _shares(chapter, model: nn.Module, draw) -> dict:
+    validation, test = (chapter.share_right(model, draw, seed=seed) for seed in (0, 1))
+    return {"result": {"validation": round(validation, 4), "right": round(test, 4)}}
+
+
+@stored(
+    cases=[{"kind": kind} for kind in french.KINDS],
+    rates=(0.003, 0.01, 0.03),
+    seeds=range(3),
+    chapter=["SelfAttention"],
     small=True,
 )
 def reader(chapter, *, kind: str, seed: int, rate: float) -> dict:
-    """One of the chapter's readers: the share of right genders at "it" and at the adjective."""
-    model = chapter.new_reader(kind, seed)
-    chapter.train(model, seed, rate=rate)
-    seen, unseen = (chapter.score(model, test=test) for test in (False, True))
+    """The French task: the share of right genders at "it" and at the adjective."""
+    model = french.new_reader(chapter.SelfAttention, kind, seed)
+    french.train(model, seed, rate=rate)
+    seen, unseen = (french.score(model, test=test) for test in (False, True))
     result = {
         "it": unseen["it"], "adjective": unseen["adjective"],
         "it, training": seen["it"], "adjective, training": seen["adjective"],
     }  # fmt: skip
-    if "attention" in kind:
-        result |= looks(model, chapter.test_set)
     return {"result": {name: round(value, 4) for name, value in result.items()}}
-
-
-def looks(model: nn.Module, sentences: Sentences) -> dict[str, float]:
-    """Mean weights over the sentences that the model has read last, layer by layer."""
-    found = {}
-    for number, mix in enumerate(model.mixers, 1):
-        to_noun = mix.weights.gather(2, sentences.meant[:, None, None].expand(-1, 17, 1))[..., 0]
-        found |= {
-            f"layer {number}: adjective to noun": to_noun[:, ADJECTIVE].mean().item(),
-            f"layer {number}: it to noun": to_noun[:, IT].mean().item(),
-            f"layer {number}: it to adjective": mix.weights[:, IT, ADJECTIVE].mean().item(),
-        }
-    return found
-
-
-@stored(
-    cases=[{"seed": seed} for seed in range(3)],
-    chapter=["new_reader", "train", "score"],
-)
-def forbidden(chapter, *, seed: int) -> dict:
-    """Two attentions, trained, then with one look knocked out: the share of right genders at "it"."""
-    model = chapter.new_reader("two attentions", seed)
-    chapter.train(model, seed)
-    right = {"nothing": round(chapter.score(model)["it"], 4)}
-    for name, (layer, word, others) in LOOKS.items():
-        with intervene(model) as acts:
-            acts.knock_out(layers=layer, queries=word, keys=others)
-            right[name] = round(chapter.score(model)["it"], 4)
-    return {"result": right}
 
 
 @stored(
     cases=[{"length": length} for length in LENGTHS],
-    chapter=["convolution", "recurrence", "SelfAttention"],
+    chapter=["SelfAttention"],
 )
 def milliseconds(chapter, *, length: int, width: int = 64, rounds: int = 25) -> dict:
     """Forward passes on one thread, in turn: the best of 25 rounds, in milliseconds of the processor's time."""
@@ -92,8 +120,8 @@ def milliseconds(chapter, *, length: int, width: int = 64, rounds: int = 25) -> 
     attend = chapter.SelfAttention(width, width, width)
     recurrent = nn.RNN(width, width, bias=False)
     layers = {
-        "convolution": lambda: chapter.convolution(x, kernel),
-        "recurrence": lambda: chapter.recurrence(x, square, square),
+        "convolution": lambda: convolution(x, kernel),
+        "recurrence": lambda: recurrence(x, square, square),
         "nn.RNN": lambda: recurrent(x),
         "self-attention": lambda: attend(x),
     }

@@ -1,0 +1,176 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Self-attention: costs, and a French word
+#
+# What a second reader of [Self-attention](07_self_attention.ipynb) will ask.
+# Each section stands on its own.
+
+# %%
+import math
+
+import pandas as pd
+import torch
+
+import course_utils as cu
+from course_utils.kit.tuned import table
+from course_utils.lessons.self_attention.costs import convolution, path, recurrence
+from course_utils.lessons.self_attention.waiting import waiting_products
+from course_utils.lessons.self_attention.written_out import self_attention
+
+cu.seed_everything(0)
+
+# %% [markdown]
+# ## Convolution, recurrence, attention
+#
+# A **convolution** of width $k$ (no key here) reads a word and the $k - 1$ before it, a **recurrence** the word and the state before it (the arrows from y to y), attention all words.
+# Each turns $n$ vectors of size $d$ into $n$ others, at three costs:
+#
+# - **multiply-adds**: multiplications, each with its addition, in all matrix products; `cu.multiply_adds` counts them;
+# - **depth**, also *critical path*: the longest chain of matrix products that wait for each other.
+#   Products that need nothing from each other count once, as all $x_tW_x$ do.
+#   `waiting_products` finds the chain in the graph that autograd keeps;
+# - **path length**: how many layers, or steps of a recurrence, lie between the first word and the last output.
+#   A convolution with a **dilation** of 3 leaves gaps, and reads $i$, $i - 3$, $i - 6$; its receptive field grows faster.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+dots = {
+    f"{part}{name}{i}": cu.Circle(name, color=color)
+    for part in "cra"
+    for i in range(4)
+    for name, color in (("x", "wash"), ("y", "value"))
+}
+straight = [
+    cu.Arrow(f"cx{i}", f"cy{j}", straight=True)
+    for j in range(4)
+    for i in range(j - 2, j + 1)
+    if i >= 0
+]
+straight += [cu.Arrow(f"rx{i}", f"ry{i}") for i in range(4)] + [
+    cu.Arrow(f"ry{i}", f"ry{i + 1}", color="query") for i in range(3)
+]
+straight += [cu.Arrow(f"ax{i}", f"ay{j}", straight=True) for j in range(4) for i in range(4)]
+cu.Drawing(
+    """
+    c   c   c   c   . r   r   r   r   . a   a   a   a
+    cx0 cx1 cx2 cx3 . rx0 rx1 rx2 rx3 . ax0 ax1 ax2 ax3
+    cy0 cy1 cy2 cy3 . ry0 ry1 ry2 ry3 . ay0 ay1 ay2 ay3
+    """,
+    nodes=dots | {"c": cu.Note("convolution, k = 3"), "r": cu.Note("recurrence"), "a": cu.Note("self-attention")},
+    arrows=straight,
+    alt="Four words x and four outputs y, three times. Convolution: each y is joined to its own x and the two before it. "
+    "Recurrence: each y to its own x and, in red, to the y before it. Self-attention: each y to all four x.",
+    gap=(14, 46),
+)  # fmt: skip
+
+# %% [markdown]
+# ### Exercise · Three costs on paper
+#
+# *predict · 6 minutes*
+#
+# Let $n = 10$, $d = 8$ and $k = 3$.
+# How many multiply-adds take (a) the convolution (count the zeros in front like words), (b) the recurrence (count the first state, too, which is zero), (c) self-attention with three matrices $8\times 8$, its projections included?
+# How many products wait for each other in (d) the recurrence, (e) self-attention?
+# And (f) how many layers of the convolution, one upon the other, until the last output depends on the first word?
+
+
+# %% tags=["exercise", "predict"]
+def predicted_costs():
+    """Six whole numbers, for (a) to (f), without running anything."""
+    return ...  # such as [1, 2, 3, 4, 5, 6]
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.predicted_costs(predicted_costs)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def predicted_costs_solution():
+    """k n d²; 2 n d²; 3 n d² + 2 n² d; 1 + 9; project, score, mix; ⌈9 / 2⌉, as a layer reaches 2 words further."""
+    return [1920, 1280, 3520, 10, 3, 5]
+
+
+cu.checks.predicted_costs(predicted_costs_solution)
+
+# %%
+k = 3  # try 2 … 5
+d = 64  # try 16 … 128
+kernel = (torch.randn(d, d, k) / math.sqrt(k * d)).requires_grad_()
+W_QKV = (torch.randn(3, d, d) / math.sqrt(d)).requires_grad_()
+W_x, W_h = (torch.randn(2, d, d) / math.sqrt(d)).requires_grad_()
+layers = {
+    "convolution": lambda x: convolution(x, kernel),
+    "recurrence": lambda x: recurrence(x, W_x, W_h),
+    "self-attention": lambda x: self_attention(x, *W_QKV),
+}
+lengths = [16, 32, 96, 192, 384, 768]
+texts = {n: torch.randn(n, d) for n in lengths}
+adds = {n: [cu.multiply_adds(f, texts[n]) for f in layers.values()] for n in texts}
+costs = pd.DataFrame(adds, index=list(layers)).T
+waits = {n: [waiting_products(f(texts[n])) for f in layers.values()] for n in texts}
+paths = {n: [path(n, kernel), path(n, kernel, grow=k)] for n in lengths[:3]}
+print(pd.DataFrame(waits, index=list(layers)).rename_axis("products that wait"), "\n")
+print(pd.DataFrame(paths, index=["convolution", "dilated"]).rename_axis("layers"))
+twice = {f"{n} → {2 * n}": costs.loc[2 * n] / costs.loc[n] for n in (16, 96, 384)}
+twice = pd.DataFrame(twice).map("× {:.2f}".format)
+pd.concat([costs.loc[[16, 96, 384]].T, twice], axis=1).rename_axis("multiply-adds")
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+runs = cu.stored_runs("self_attention", "milliseconds")
+timed = pd.DataFrame({run.config["length"]: run.result for run in runs}).T
+print(f"processor's milliseconds for n words, d = 64, one thread of: {runs[0].machine}")
+timed.rename_axis("n").round(2)
+
+# %% [markdown]
+# The counts follow the formulas of the chapter; with the dilations 1, $k$, $k^2$, … a convolution takes $\lceil\log_k n\rceil$ layers.
+# *Is attention quadratic in the length?*
+# Convolution and recurrence cost twice as much for twice the length, attention three times as much at $n = \tfrac32 d$, where its two parts are equal.
+# It comes near 4, the factor of a square, only where $n$ is several times $d$.
+#
+# The times are the processor's, on one thread, the best of 25 rounds.
+# At 256 words attention does 5.5 times as many multiply-adds as the recurrence, in a third of its time; and this is not Python's loop alone, as `nn.RNN` shows, which loops in C++.
+# At 4,096 words attention takes five times as long.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("The counts follow the formulas of the table."):
+    n = torch.tensor(lengths)
+    assert costs["convolution"].tolist() == (k * n * d**2).tolist()
+    assert costs["recurrence"].tolist() == (2 * n * d**2).tolist()
+    assert costs["self-attention"].tolist() == (3 * n * d**2 + 2 * n**2 * d).tolist()
+    assert all(waits[m] == [1, m, 3] for m in waits)
+    assert all(paths[m][0] == -(-(m - 1) // (k - 1)) for m in paths)
+    assert all(k ** (paths[m][1] - 1) < m <= k ** paths[m][1] for m in paths)
+
+# %% [markdown]
+# ## It and its adjective
+#
+# *The cat saw the apple near the desk and the coat, and it was ripe.*
+# Four nouns, one of each kind, in any order; the adjective fits one of them, and *it* and the adjective take this noun's French gender.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+tuned = cu.stored_runs("self_attention", "reader", highest="it, training")
+shares = table(tuned, "it", "adjective")
+shares.round(2)
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "Two attentions and an average with a hidden layer both find the gender of it; plain ones do not."
+):
+    of_it = shares.set_index("kind")["it"]
+    assert of_it[["two attentions", "average, hidden layer"]].min() > 0.95
+    assert of_it[["average", "one attention"]].max() < 0.8
+
+# %% [markdown]
+# Each at the best of three rates, the mean of three seeds; a guess has one half.
+# One attention finds the adjective's noun; but *it* asks the same in every sentence, and its answer is a vote of the four nouns, right in $11/16$ at best.
+# Two attentions find both.
+# So does an average with a hidden layer: four genders and the adjective tell the answer, without any word asking another.
+# Which of the two is ahead turns with the rate: [A control is a tuned control](G_controls.ipynb).
+#
+# Next: [Multi-head attention](08_multi_head_attention.ipynb).
