@@ -473,7 +473,9 @@ kinds = {
     "one attention, hidden layer": lambda: Reader(
         len(TEXTS), 8, SelfAttention(32, 32, 32), hidden=128
     ),
-    "two attentions": lambda: Reader(len(TEXTS), 8, *(SelfAttention(32, 32, 32) for _ in range(2))),
+    "two attentions": lambda: Reader(
+        len(TEXTS), 8, SelfAttention(32, 32, 32), SelfAttention(32, 32, 32)
+    ),
 }
 
 
