@@ -9,7 +9,10 @@
 # %% [markdown]
 # # Self-attention
 #
-# *Anna's car is red. Ben's car is blue. Clara's car is red. … Which color is Ben's?*
+# *Anna's car is red.
+# Ben's car is blue.
+# Clara's car is red. …
+# Which color is Ben's?*
 # Somebody who averages over all these sentences hears a lot of red.
 # Move the slider: the more cars, the less an average knows, however wide the network behind it.
 # One layer of **attention**, with fewer parameters and as many steps, is right with two cars and with twelve.
@@ -525,7 +528,9 @@ pd.DataFrame(compared.fillna("")).rename_axis(None, axis=1)
 #
 # ### The word to look for stands elsewhere
 #
-# *Anna's friend is Ben. … Ben's car is blue. … Which color is the car of Anna's friend?*
+# *Anna's friend is Ben. …
+# Ben's car is blue. …
+# Which color is the car of Anna's friend?*
 # Now the question does not hold the name that is needed.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -621,9 +626,7 @@ pd.DataFrame(torch.cat([cross, chances], 1).tolist(), ["running"], [*english, *s
 # The English word that is to be written asks the eight Spanish words for an owner, with $d = 4$.
 # Its query's products with the keys are $2\ln 6$ for *amigo*, $2\ln 3$ for *Ana*, and 0 for the six others.
 # Which weight has (a) *amigo*, (b) *Ana*?
-# The value of *amigo* is (1, 0), one for *his*; that of *Ana* (0, 1), one for *her*; the others are zero.
-# (c) How much *her* is in the answer when *amigo* becomes *amiga*, with the same key and the value of a woman?
-# (d) Which weight has *amigo* in the first sentence, if *Ana* is forbidden?
+# The value of *amigo* is (1, 0), one for *his*; that of *Ana* (0, 1), one for *her*; the others are zero. (c) How much *her* is in the answer when *amigo* becomes *amiga*, with the same key and the value of a woman? (d) Which weight has *amigo* in the first sentence, if *Ana* is forbidden?
 
 
 # %% tags=["exercise", "predict"]
