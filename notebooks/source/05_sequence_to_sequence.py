@@ -347,7 +347,7 @@ pd.Series(means).astype(float).round(3)
 # In the second a word of the short sentence counts three times as much as one of the long.
 # We take the last, 5 costs of 4 tokens.
 #
-# ### Exercise 2 · A loss that padding cannot change
+# ### Exercise 1 · A loss that padding cannot change
 #
 # *build · 9 minutes*
 #
@@ -462,7 +462,7 @@ fig
 # To translate, nobody hands over the right words.
 # **Greedy decoding** takes the likeliest token, hands it back as the next input, and goes on until `<eos>`.
 #
-# ### Exercise 3 · Find the bug
+# ### Exercise 2 · Find the bug
 #
 # *bug · 8 minutes*
 #
