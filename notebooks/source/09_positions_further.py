@@ -24,7 +24,7 @@ import torch
 from torch import nn
 
 import course_utils as cu
-from course_utils.positions import rotate, sinusoidal_table
+from course_utils.positions import RelativeKeys, offset_buckets, rotate, sinusoidal_table
 
 cu.seed_everything(0)
 
@@ -126,11 +126,44 @@ print(f"the nearest other two: {others.min():.3f}")
 # They are not: 2,000 positions fit into 11 bits, and here each has 32 floats.
 # What the floats give is smoothness, and rotation.
 #
-# A *network* can have twins all the same.
-# It reads positions through $W_Q$ and $W_K$, which were trained on few rows: in the chapter, the sinusoidal reader that looks for place 0 looks most at place 56.
-#
 # Kak (2025) writes the divisor as $100^{\,2\cdot 2j/M}$, where we have $10000^{2j/d}$: the same number, since $100^{2a} = (100^2)^a$.
+
+# %% [markdown]
+# ## Shaw's vectors and T5's buckets
 #
+# Shaw's scores need a vector for each pair of positions, picked from a table by the offset.
+# T5 gives each of the first eight distances a number of its own; a distance $o$ from 8 on has the bucket $8 + \lfloor 8\ln(o/8)/\ln 16\rfloor$, and from 91 on all share number 15.
+# By hand for 16: $8 + 8\ln 2/\ln 16 = 10$.
+
+
+# %%
+def offsets(n):
+    return torch.arange(n) - torch.arange(n)[:, None]  # (n, n): j − i
+
+
+def shaw(Q, table):
+    """Q (…, n, d), vectors for offsets −r … r (2r + 1, d) → added to Q Kᵀ."""
+    r = len(table) // 2
+    vectors = table[offsets(Q.shape[-2]).clamp(-r, r) + r]  # (n, n, d)
+    return (Q[..., :, None, :] * vectors).sum(dim=-1)
+
+
+def bucket(offset):
+    """T5: offsets up to 7 have a bucket each, others share; + 16 to the right."""
+    distance = offset.abs()
+    shared = 8 + (8 * (distance.clamp(min=8) / 8).log() / math.log(128 / 8)).long()
+    return torch.where(distance < 8, distance, shared.clamp(max=15)) + 16 * (offset > 0)
+
+
+# %%
+relative, asked = RelativeKeys(8, farthest=2), torch.randn(2, 5, 8)
+same_shaw = torch.allclose(shaw(asked, relative.table), relative(asked), atol=1e-6)
+same_buckets = torch.equal(bucket(offsets(500)), offset_buckets(offsets(500)))
+lefts = [1, 7, 8, 11, 12, 15, 16, 32, 90, 91, 999]
+print(dict(zip(lefts, bucket(-torch.tensor(lefts)).tolist(), strict=True)))
+print("equal to course_utils: Shaw", same_shaw, "buckets", same_buckets)
+
+# %% [markdown]
 # ## Two rotary pairings
 #
 # A pair of numbers is a complex number, and turning it is multiplication by $e^{\mathrm i\,n\omega}$.
@@ -262,12 +295,60 @@ print(f"the last output changes by {after_one:.4f}, with two layers by {after_tw
 # %% [markdown]
 # The second layer reads outputs that differ already.
 # Language models without any positions do learn where they are ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)), and in a comparison on reasoning tasks they generalized best to longer inputs ([Kazemnejad et al., 2023](https://arxiv.org/abs/2305.19466)).
-# Rotary models are brought to longer texts by squeezing the new positions into the old range and training a little more ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("A causal mask tells the position; one layer sees no order before the last."):
     assert torch.allclose(1 / read_off[:, 0], torch.arange(1.0, 7.0))
     assert after_one < 1e-5 and after_two > 1e-3
+
+# %% [markdown]
+# ## A table and a batch
+#
+# ### Exercise 1 · Find the bug
+#
+# *bug · 5 minutes*
+#
+# This function adds a table to a batch.
+# It was written for tensors (n, batch, d); here they are (batch, n, d).
+# Look at what sequence 1 gets, and at a second call.
+# Find two mistakes, and write `fixed_add`.
+# A sequence longer than the table has to raise an error.
+
+
+# %%
+def buggy_add(x, table):
+    """(batch, n, d), (max_len, d) → x plus positions."""
+    x += table[: x.shape[0], None]
+    return x
+
+
+zeros = torch.zeros(2, 3, 4)
+for call in ("sequence 1, column 0:", "a second call:       "):
+    print(call, buggy_add(zeros, sinusoidal_table(20, 4))[1, :, 0].numpy().round(3))
+
+
+# %% tags=["exercise", "bug"]
+def fixed_add(x, table):
+    """(batch, n, d), (max_len, d) → x plus positions."""
+    ...
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.fixed_add(fixed_add)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def fixed_add_solution(x, table):
+    """Axis 1 has the tokens, and + makes a new tensor.
+
+    Each token got the number of its sequence, and a test of order would find it: the layer still ignores the order.
+    `x += …` wrote into the caller's tokens. A sequence longer than the table is an error by itself: n tokens meet
+    fewer rows.
+    """
+    return x + table[: x.shape[1]]
+
+
+cu.checks.fixed_add(fixed_add_solution)
 
 # %% [markdown]
 # ## Three more silent mistakes
@@ -316,8 +397,6 @@ with cu.guard("Embeddings of deviation 1 are 32 positions long; bfloat16 has 641
 # %% [markdown]
 # ## References
 #
-# - Chen, S., Wong, S., Chen, L. and Tian, Y. (2023).
-#   [Extending context window of large language models via positional interpolation](https://arxiv.org/abs/2306.15595).
 # - Haviv, A., Ram, O., Press, O., Izsak, P. and Levy, O. (2022).
 #   [Transformer language models without positional encodings still learn positional information](https://arxiv.org/abs/2203.16634).
 #   Findings of EMNLP.

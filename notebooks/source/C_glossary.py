@@ -411,6 +411,11 @@
 # exp of the mean loss per token.
 # A model that chooses evenly among P tokens has the perplexity P. *Taught in* [What counting knows](13_gpt.ipynb#What-counting-knows).
 #
+# ### <a id="position-interpolation"></a>position interpolation
+#
+# All positions divided by one factor, so that a longer text lies in the range of the training; NTK-aware scaling and YaRN slow only the slow pairs of rotary positions.
+# *Taught in* [Cures](09_positions.ipynb#Cures).
+#
 # ### <a id="position-wise-network"></a>position-wise network
 #
 # Two linear layers with a nonlinearity between them, applied to each token on its own with the same weights.
@@ -464,7 +469,7 @@
 #
 # ### <a id="rotary-positions"></a>rotary positions
 #
-# Queries and keys rotated by angles proportional to their positions, so that a score depends on the offset between them.
+# Also RoPE: queries and keys rotated by angles proportional to their positions, so that a score depends on the offset between them; the base θ sets the frequencies.
 # *Taught in* [Rotary: turn queries and keys](09_positions.ipynb#Rotary:-turn-queries-and-keys).
 
 # %% [markdown]

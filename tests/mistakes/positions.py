@@ -2,12 +2,11 @@
 
 import torch
 
-from course_utils.positions import rotate
+from course_utils.lessons.positions.turning import turn
 
 
-def _angles(x, first=0, base=10_000.0):
-    pairs = torch.arange(0, x.shape[-1], 2) / x.shape[-1]
-    return (torch.arange(x.shape[-2]) + first)[:, None] * base**-pairs
+def _angles(x, frequency):
+    return torch.arange(x.shape[-2])[:, None] * frequency
 
 
 def _joined(a, b):
@@ -15,63 +14,64 @@ def _joined(a, b):
 
 
 class my_rotate:
-    def halves_as_pairs(x):
+    def halves_as_pairs(x, frequency):
         """Pairs column j with column j + dim/2, as many libraries do."""
         a, b = x.chunk(2, dim=-1)
-        angle = _angles(x)
+        angle = _angles(x, frequency)
         return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1)
 
-    def no_minus(x):
+    def no_minus(x, frequency):
         """(a cos + b sin, a sin + b cos) is no rotation."""
-        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x)
+        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x, frequency)
         return _joined(a * angle.cos() + b * angle.sin(), a * angle.sin() + b * angle.cos())
 
-    def the_other_way_round(x):
+    def the_other_way_round(x, frequency):
         """Turns clockwise."""
-        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x)
+        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x, frequency)
         return _joined(a * angle.cos() + b * angle.sin(), b * angle.cos() - a * angle.sin())
 
-    def one_frequency(x):
+    def one_frequency(x, frequency):
         """The same angle for all pairs."""
         a, b = x[..., 0::2], x[..., 1::2]
         angle = torch.arange(x.shape[-2])[:, None].float()
         return _joined(a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
 
-    def base_thousand(x):
-        """The slow pairs turn too fast."""
-        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x, base=1000.0)
+    def a_base_of_its_own(x, frequency):
+        """Computes the frequencies anew, whatever it is given."""
+        own = 10_000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x, own)
         return _joined(a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
 
-    def writes_into_its_input(x):
+    def writes_into_its_input(x, frequency):
         """Right numbers, in the caller's memory."""
-        x[...] = rotate(x)
+        x[...] = turn(x, frequency)
         return x
 
-    def along_the_batch(x):
+    def along_the_batch(x, frequency):
         """Takes the first axis for the positions."""
-        return rotate(x.transpose(0, -2)).transpose(0, -2)
+        return turn(x.transpose(0, -2), frequency).transpose(0, -2)
 
-    def even_columns_only(x):
+    def even_columns_only(x, frequency):
         """Gives back one column of each pair."""
-        return x[..., 0::2] * _angles(x).cos()
+        return x[..., 0::2] * _angles(x, frequency).cos()
 
-    def no_gradient(x):
+    def no_gradient(x, frequency):
         """Right numbers, without a gradient."""
-        return rotate(x.detach())
+        return turn(x.detach(), frequency)
 
-    def divides_by_the_position(x):
+    def divides_by_the_position(x, frequency):
         """0 / 0 at position 0."""
         place = torch.arange(x.shape[-2])[:, None]
-        return rotate(x) * place / place
+        return turn(x, frequency) * place / place
 
-    def forgets_the_type(x):
+    def forgets_the_type(x, frequency):
         """Angles in float64, as in the table of sinusoids, and nothing turned back: the next product fails."""
-        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x).double()
+        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x, frequency).double()
         return _joined(a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
 
-    def one_position_at_a_time(x):
+    def one_position_at_a_time(x, frequency):
         """Right numbers, in a loop over positions: seven minutes in place of seconds for the chapter's readers."""
-        return torch.cat([rotate(x[..., [i], :], start=i) for i in range(x.shape[-2])], dim=-2)
+        return torch.stack([turn(x, frequency)[..., i, :] for i in range(x.shape[-2])], dim=-2)
 
 
 class fixed_add:
@@ -112,5 +112,5 @@ ON_PAPER = {
 
 
 ANSWERS = {
-    "base_thousand": ("its own frequency", "10000 to the power"),
+    "a_base_of_its_own": ("its own frequency", "position times entry j"),
 }

@@ -13,7 +13,8 @@ from course_utils.kit.check import (
     expect_shape,
     unchanged,
 )
-from course_utils.positions import rotate, sinusoidal_table
+from course_utils.lessons.positions.turning import turn
+from course_utils.positions import sinusoidal_table
 
 # Five numbers on paper --------------------------------------------------------------------------
 
@@ -57,6 +58,10 @@ predicted_products = on_paper(
 my_rotate = Check("my_rotate")
 
 
+def _frequency(dim, base=10_000.0):
+    return base ** (-torch.arange(0, dim, 2) / dim)
+
+
 @my_rotate.must(
     "the shape is kept",
     hint="What shape do your angles have? Do they broadcast against the even columns? How do you put "
@@ -64,7 +69,7 @@ my_rotate = Check("my_rotate")
 )
 def _(candidate):
     for shape in ((5, 4), (2, 3, 5, 8)):
-        expect_shape(candidate(torch.randn(shape)), shape)
+        expect_shape(candidate(torch.randn(shape), _frequency(shape[-1])), shape)
 
 
 @my_rotate.must(
@@ -72,7 +77,7 @@ def _(candidate):
     hint="Is there a power or a division whose base or divisor can be 0?",
 )
 def _(candidate):
-    turned = expect_shape(candidate(torch.randn(6, 8)), (6, 8))
+    turned = expect_shape(candidate(torch.randn(6, 8), _frequency(8)), (6, 8))
     expect(bool(turned.isfinite().all()), "some entries are NaN or infinite")
 
 
@@ -83,7 +88,7 @@ def _(candidate):
 )
 def _(candidate):
     for dtype in (torch.float32, torch.float64):
-        found = expect_shape(candidate(torch.randn(5, 4, dtype=dtype)), (5, 4)).dtype
+        found = expect_shape(candidate(torch.randn(5, 4, dtype=dtype), _frequency(4).double()), (5, 4)).dtype
         expect(found == dtype, f"{found}; expected {dtype}, as x has it")
 
 
@@ -93,7 +98,7 @@ def _(candidate):
 )
 def _(candidate):
     x = torch.randn(2, 5, 8)
-    expect_close(expect_shape(candidate(x), (2, 5, 8))[:, 0], x[:, 0], "position 0")
+    expect_close(expect_shape(candidate(x, _frequency(8)), (2, 5, 8))[:, 0], x[:, 0], "position 0")
 
 
 @my_rotate.must(
@@ -103,7 +108,7 @@ def _(candidate):
 def _(candidate):
     x = torch.zeros(6, 8)
     x[:, 2] = 1.0
-    outputs = expect_shape(candidate(x), (6, 8))
+    outputs = expect_shape(candidate(x, _frequency(8)), (6, 8))
     reached = [column for column in range(8) if outputs[1:, column].abs().max() > 1e-6]
     expect_equal(reached, [2, 3], "columns that a one in column 2 goes to")
 
@@ -114,7 +119,7 @@ def _(candidate):
 )
 def _(candidate):
     x = torch.randn(7, 6)
-    outputs = expect_shape(candidate(x), (7, 6)).detach()
+    outputs = expect_shape(candidate(x, _frequency(6)), (7, 6)).detach()
     before, after = (y.unflatten(-1, (3, 2)).norm(dim=-1) for y in (x, outputs))
     expect_close(after, before, "length of each pair", atol=1e-4)
 
@@ -130,17 +135,21 @@ def _(candidate):
     x = torch.tensor([1.0, 0.0, 0.0, 0.0]).repeat(3, 1)
     angles = torch.arange(3.0)
     expected = torch.stack([angles.cos(), angles.sin()], dim=-1)
-    expect_close(expect_shape(candidate(x), (3, 4))[:, :2], expected, "the pair (1, 0)", atol=1e-4)
+    turned = expect_shape(candidate(x, _frequency(4)), (3, 4))
+    expect_close(turned[:, :2], expected, "the pair (1, 0)", atol=1e-4)
 
 
 @my_rotate.must(
     "every pair has its own frequency",
-    hint="Is it 10000 to the power −2j/dim, with j counted in pairs? `torch.arange(0, dim, 2)` is 2j already.",
+    hint=(
+        "Is the angle of pair j the position times entry j of `frequency`?",
+        "The frequencies are handed over: do not compute them, and take no base of your own.",
+    ),
 )
 def _(candidate):
-    for shape in ((9, 6), (2, 3, 30, 16)):
-        x = torch.randn(shape)
-        expect_close(candidate(x), rotate(x), f"shape {shape}", atol=1e-4)
+    for shape, base in (((9, 6), 10_000.0), ((2, 3, 30, 16), 10_000.0), ((9, 6), 50.0)):
+        x, frequency = torch.randn(shape), _frequency(shape[-1], base)
+        expect_close(candidate(x, frequency), turn(x, frequency), f"shape {shape}", atol=1e-4)
 
 
 @my_rotate.must(
@@ -148,7 +157,7 @@ def _(candidate):
     hint="A loop over positions takes a step for each. Which shape do all angles together have, and which x?",
 )
 def _(candidate):
-    few, many = (calls(candidate, torch.randn(length, 8)).total() for length in (3, 20))
+    few, many = (calls(candidate, torch.randn(length, 8), _frequency(8)).total() for length in (3, 20))
     expect(many == few, f"{few} calls of PyTorch for 3 positions, {many} for 20")
 
 
@@ -156,9 +165,9 @@ def _(candidate):
     "the input is not changed", hint="Assignments with [] write into the caller's memory."
 )
 def _(candidate):
-    x = torch.randn(4, 6)
-    with unchanged(x):
-        candidate(x)
+    x, frequency = torch.randn(4, 6), _frequency(6)
+    with unchanged(x, frequency):
+        candidate(x, frequency)
 
 
 @my_rotate.must(
@@ -167,10 +176,10 @@ def _(candidate):
 def _(candidate):
     x = torch.randn(4, 6, requires_grad=True)
     weights = torch.randn(4, 6)
-    outputs = expect_shape(candidate(x), (4, 6))
+    outputs = expect_shape(candidate(x, _frequency(6)), (4, 6))
     expect(outputs.requires_grad, "the output has no gradient for the input")
     (found,) = torch.autograd.grad((outputs * weights).sum(), x)
-    (wanted,) = torch.autograd.grad((rotate(x) * weights).sum(), x)
+    (wanted,) = torch.autograd.grad((turn(x, _frequency(6)) * weights).sum(), x)
     expect_close(found, wanted, "the gradient", atol=1e-4)
 
 

@@ -1,4 +1,4 @@
-"""One pair of columns turns with the position; all pairs together tell a distance.
+"""The explorers of *Positions*; here: one pair of columns turns with the position; all pairs together tell a distance.
 
 The pair is chosen by its frequency ω, not by its number, so that it means the same at each dimension.
 All waves and all sums stand still; what moves are the marks on them, so that a page stays small.
@@ -11,9 +11,10 @@ from matplotlib.axes import Axes
 
 from course_utils.figures import COLORS, subplots
 from course_utils.kit.explorer import Explorer, Slider
+from course_utils.lessons.positions.offsets import cures, offsets
 from course_utils.positions import sinusoidal_table
 
-__all__ = ["positions"]
+__all__ = ["cures", "offsets", "positions"]
 
 DIMENSIONS = (16, 64, 512)
 STEPS = (0, 1, 2, 4)

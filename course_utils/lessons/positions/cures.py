@@ -1,0 +1,35 @@
+"""What is done to the frequencies of rotary positions after training, so that longer texts can be read."""
+
+import math
+
+import torch
+from torch import Tensor
+
+SEEN = 16
+"""Tokens in training: the offsets 0 … −15."""
+LENGTHS = (16, 64, 256, 1024)
+STRETCH = LENGTHS[-1] / SEEN
+
+
+def interpolated(frequency: Tensor) -> Tensor:
+    """Positions divided by 64, so that 1,024 lie where 16 lay. Chen et al. (2023)."""
+    return frequency / STRETCH
+
+
+def larger_base(frequency: Tensor) -> Tensor:
+    """A base so much larger that the slowest pair is slower by 64, and the fastest as before ("NTK-aware")."""
+    pairs = torch.arange(len(frequency)) / (len(frequency) - 1)
+    return frequency * STRETCH**-pairs
+
+
+def slow_interpolated(frequency: Tensor) -> Tensor:
+    """Pairs that did not go round in training are slowed by 64: YaRN (Peng et al., 2023), less its ramp."""
+    return torch.where(2 * math.pi / frequency > SEEN, frequency / STRETCH, frequency)
+
+
+RETUNED = {
+    "trained": lambda frequency: frequency,
+    "interpolated": interpolated,
+    "larger base": larger_base,
+    "slow pairs": slow_interpolated,
+}
