@@ -88,7 +88,9 @@ def _(candidate):
 )
 def _(candidate):
     for dtype in (torch.float32, torch.float64):
-        found = expect_shape(candidate(torch.randn(5, 4, dtype=dtype), _frequency(4).double()), (5, 4)).dtype
+        found = expect_shape(
+            candidate(torch.randn(5, 4, dtype=dtype), _frequency(4).double()), (5, 4)
+        ).dtype
         expect(found == dtype, f"{found}; expected {dtype}, as x has it")
 
 
@@ -157,7 +159,9 @@ def _(candidate):
     hint="A loop over positions takes a step for each. Which shape do all angles together have, and which x?",
 )
 def _(candidate):
-    few, many = (calls(candidate, torch.randn(length, 8), _frequency(8)).total() for length in (3, 20))
+    few, many = (
+        calls(candidate, torch.randn(length, 8), _frequency(8)).total() for length in (3, 20)
+    )
     expect(many == few, f"{few} calls of PyTorch for 3 positions, {many} for 20")
 
 
