@@ -127,7 +127,7 @@ cu.predict(
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 ours = [run.config | run.result for run in cu.stored_runs("translating", "translator")]
-theirs = cu.stored_runs("bahdanau_attention", "translator", kind="attention")
+theirs = cu.stored_runs("bahdanau_attention", "translator", kind="attention", passes=9)
 theirs = [run.config | run.result for run in theirs]
 both = pd.DataFrame([{"model": "Transformer"} | run for run in ours]
                     + [{"model": "recurrent"} | run for run in theirs])  # fmt: skip
@@ -727,7 +727,7 @@ cu.quiz("translating", "cached_step")
 # Choose a number of its table: query and key show how it is computed.
 # A beam is drawn as a tree.
 # *Trained for* goes back: after 100 of 618 steps *oscar is at the market .* becomes *oscar est à l'école .*
-# ([Bahdanau attention](06_bahdanau_attention.ipynb#Where-does-it-look?) has its map beside that of the recurrent translator.)
+# ([Bahdanau attention](06_bahdanau_attention.ipynb#Where-does-it-attend?) has its map beside that of the recurrent translator.)
 
 
 # %%

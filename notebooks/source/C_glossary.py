@@ -29,7 +29,7 @@
 # ### <a id="alignment"></a>alignment
 #
 # Which source tokens a target token translates, as links between positions.
-# *Taught in* [Where does it look?](06_bahdanau_attention.ipynb#Where-does-it-look?).
+# *Taught in* [Where does it attend?](06_bahdanau_attention.ipynb#Where-does-it-attend?).
 #
 # ### <a id="alignment-error-rate"></a>alignment error rate
 #

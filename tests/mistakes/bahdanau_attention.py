@@ -6,7 +6,7 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
-class my_look:
+class my_context:
     def keeps_the_axis(query, keys, memory, mask, w):
         """The context keeps an axis of size 1."""
         weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)

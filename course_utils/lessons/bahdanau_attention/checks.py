@@ -1,4 +1,4 @@
-"""Checks of *Bahdanau attention*: one look, alignment error rates on paper, the encoder's states of a batch."""
+"""Checks of *Bahdanau attention*: one step of attention, alignment error rates on paper, the encoder's states of a batch."""
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +13,11 @@ from course_utils.kit.check import (
     expect_sums_to_one,
     unchanged,
 )
-from course_utils.lessons.bahdanau_attention.looks import look
+from course_utils.lessons.bahdanau_attention.looks import attend
 
-# One look ---------------------------------------------------------------------------------------
+# One context ------------------------------------------------------------------------------------
 
-my_look = Check("my_look")
+my_context = Check("my_context")
 
 
 def _drawn(tokens: int = 5) -> tuple[Tensor, ...]:
@@ -39,11 +39,11 @@ def _two(answer) -> tuple[Tensor, Tensor]:
     return answer[0], answer[1]
 
 
-@my_look.must(
+@my_context.must(
     "it gives a context (batch, 2d) and weights (batch, tokens)",
     hint=(
-        "Which axis do the weights have that the context has not?",
-        "The query (b, d) needs an axis of size 1 for the tokens before it meets the keys (b, m, d).",
+        "A query (b, d) meets keys (b, m, d): which axis does it lack?",
+        "query[:, None] is (b, 1, d), and the sum is (b, m, d). The weights are (b, m), the context (b, 2d).",
     ),
 )
 def _(candidate):
@@ -52,7 +52,7 @@ def _(candidate):
     expect_shape(context, (3, 8))
 
 
-@my_look.must(
+@my_context.must(
     "each sentence's weights sum to 1",
     hint="Over which axis is the softmax? The weights of one sentence share the 1.",
 )
@@ -63,7 +63,7 @@ def _(candidate):
     expect_sums_to_one(weights, (3, 5))
 
 
-@my_look.must(
+@my_context.must(
     "by hand: weights 0.080, 0.368, 0.552, context 0.97",
     hint=(
         "What happens to the sum of query and key before it meets w?",
@@ -75,12 +75,12 @@ def _(candidate):
     mask = torch.ones(1, 3, dtype=torch.bool)
     query, w = torch.tensor([[0.5]]), torch.tensor([2.0])
     context, weights = _two(candidate(query, states, states, mask, w))
-    expected = look(query, states, states, mask, w)
+    expected = attend(query, states, states, mask, w)
     expect_close(weights, expected[1], "weights")
     expect_close(context, expected[0], "context")
 
 
-@my_look.must(
+@my_context.must(
     "padding gets no weight",
     hint=(
         "Where does the mask come in, and what is e to the power of 0?",
@@ -93,7 +93,7 @@ def _(candidate):
     expect(not weights[~given[3]].any(), "some weight lies on padding")
 
 
-@my_look.must(
+@my_context.must(
     "the values are the memory, not the keys",
     hint="Of what is the context an average: of the projected keys, or of what they were projected from?",
 )
@@ -103,14 +103,14 @@ def _(candidate):
     expect_close(context, (weights[:, None] @ given[2])[:, 0], "the average of the memory")
 
 
-@my_look.must(
+@my_context.must(
     "weights, context and gradients are right for three sentences of different lengths",
     hint="Which of the five steps differs from the drawing: score, mask, normalize, mix?",
 )
 def _(candidate):
     given = _drawn(6)
     asked, found = torch.randn(3, 8), []
-    for function in (candidate, look):
+    for function in (candidate, attend):
         query, keys, memory, mask, w = (
             x.clone() if x.dtype == torch.bool else x.clone().requires_grad_() for x in given
         )
@@ -127,7 +127,7 @@ def _(candidate):
         expect_close(mine, expected.detach(), name)
 
 
-@my_look.must(
+@my_context.must(
     "the inputs are not changed", hint="Does a line write into the scores' or keys' place?"
 )
 def _(candidate):

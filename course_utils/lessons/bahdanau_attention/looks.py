@@ -1,11 +1,11 @@
-"""One look of Bahdanau's decoder, as the chapter asks for it: used where the reader's own has not passed."""
+"""One step of attention of Bahdanau's decoder, as the chapter asks for it: used where the reader's own has not passed."""
 
 import math
 
 from torch import Tensor
 
 
-def look(
+def attend(
     query: Tensor, keys: Tensor, memory: Tensor, mask: Tensor, w: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Context and weights of one step, from projected query and keys: additive scores, masked.

@@ -1,150 +1,179 @@
 """The trainings of *Bahdanau attention* that are made beforehand: `make runs CHAPTER=06`."""
 
-import statistics
-import time
+from collections.abc import Callable
 
-import torch
+from torch import Tensor, nn
 
+from course_utils.data.translation import Batch, collate
 from course_utils.decoding import translate
 from course_utils.kit.runs import stored
-from course_utils.lessons.bahdanau_attention.links import alignment_error_rate, links_of
+from course_utils.lessons.bahdanau_attention.lecture import lecture as lecture
+from course_utils.lessons.bahdanau_attention.links import (
+    alignment_error_rate,
+    links_both_ways,
+    links_of,
+)
 from course_utils.lessons.bahdanau_attention.live_translator import (
     live_translator as live_translator,
 )
+from course_utils.lessons.bahdanau_attention.needed import pull, word_by_word
+from course_utils.lessons.bahdanau_attention.orders import crossings, world_in
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR
 from course_utils.lessons.sequence_to_sequence.word_maps import word_maps
-from course_utils.models.recurrent import RecurrentTranslator
+from course_utils.metrics import bleu
+from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
+from course_utils.runtime import seed_everything
+from course_utils.train.losses import translation_loss
+from course_utils.train.schedules import warmup_decay
+from course_utils.train.trainer import Trainer
 
 DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
-KINDS = {"attention": 64, "fixed": 64, "wider": 96}
-"""Size of the state, for each kind."""
-GROUPS = {"exact_5": (4, 5), "exact_6": (6, 6), "exact_7": (7, 7), "exact_10": (8, 10)}
+SIDES = [("attention", "backwards", 18), ("attention", "French", 18), ("wider", "French", 27)]
+"""Kind, order of the words, passes through the training data: about as many seconds each."""
+SEEN = (0, 1, 2, 4, 8)
+"""After so many passes through the training data maps are kept; and at the end."""
+SHOWN = 5
+GROUPS = {"exact_5": (4, 5), "exact_7": (6, 7), "exact_10": (8, 10)}
 
 
-def _new(chapter, kind: str, seed: int):
+def _new(kind: str, *sizes: int) -> nn.Module:
     if kind == "attention":
-        return chapter.new_model(seed)
-    torch.manual_seed(seed)
-    return RecurrentTranslator(*chapter.sizes, embed_dim=64, hidden_dim=KINDS[kind], dropout=0.0)
+        return AttentionTranslator(*sizes, embed_dim=64, hidden_dim=64, dropout=0.0)
+    return RecurrentTranslator(*sizes, embed_dim=64, hidden_dim=96, dropout=0.0)
 
 
 @stored(
-    cases=[{"kind": kind, "seed": seed} for kind in KINDS for seed in range(3)],
-    chapter=["new_model", "train", "score", "sizes", "world", "vocabularies", "aligned",
-             "crossings", "word_by_word"],
+    cases=[
+        {"kind": kind, "order": order, "passes": passes, "rate": rate, "seed": seed}
+        for rate, seed in ((0.004, 0), (0.004, 1), (0.008, 0), (0.002, 0), (0.004, 2))
+        for kind, order, passes in SIDES
+    ]
+    + [
+        {"kind": "attention", "order": "French", "passes": 9, "rate": 0.009, "seed": seed}
+        for seed in range(3)
+    ],
     data=DATA,
-)  # fmt: skip
-def translator(chapter, *, kind: str, seed: int) -> dict:
-    """A translator of this kind: its losses, its translations, and its maps if it looks back."""
-    model = _new(chapter, kind, seed)
-    history = chapter.train(model, seed)
-    test, vocabularies = chapter.world.test, chapter.vocabularies
-    bleu, exact, hits = chapter.score(model, test)
-    said = translate(model, FOUR, *vocabularies)
-    four = sum(a in chapter.world.references[line] for line, a in zip(FOUR, said, strict=True))
-    rows = history.rows
+)
+def translator(*, kind: str, order: str, passes: int, rate: float, seed: int) -> dict:
+    """A translator to French in this order: what it gets right, and its maps if it has attention."""
+    world = world_in(order)
+    vocabularies, test = (world.source_vocab, world.target_vocab), world.test
+    seed_everything(seed)
+    model = _new(kind, *map(len, vocabularies))
+    loader = world.loader(world.train, seed=seed)
+    whole = collate(
+        [(vocabularies[0].encode(p.source), vocabularies[1].encode(p.target)) for p in test]
+    )
+    examples, early = [], {}
+
+    def seen(passed: int) -> None:
+        if kind == "attention":
+            maps = word_maps(model, test, *vocabularies)
+            examples.append(_shown(passed, maps, test))
+            early.update({f"aer_{passed}": _rate(links_of, maps, test)})
+            early.update({f"pull_{passed}_{n}": v for n, v in _pulls(model, whole, test).items()})
+
+    objective = _watched(translation_loss(), len(loader), seen)
+    schedule = warmup_decay(50, passes * len(loader))
+    trainer = Trainer(objective, epochs=passes, lr=rate, schedule=schedule, seed=seed, quiet=True)
+    last = trainer.fit(model, loader, world.loader(world.val, shuffle=False)).rows[-1]
+    seen(passes)
+
+    lines = [" ".join(pair.source) for pair in test]
+    said, right = (
+        translate(model, lines, *vocabularies, max_len=20),
+        [" ".join(p.target) for p in test],
+    )
+    hits = [a == b for a, b in zip(said, right, strict=True)]
+    four = translate(model, FOUR, *vocabularies)
     result = {
         "parameters": sum(one.numel() for one in model.parameters()),
-        "train_loss": rows[-1]["train_loss"],
-        "val_loss": rows[-1]["val_loss"],
-        "bleu": bleu,
-        "exact": exact,
-        "four": four,
-        **_by_length(test, hits),
+        "train_loss": last["train_loss"],
+        "val_loss": last["val_loss"],
+        "bleu": bleu(said, right),
+        "exact": sum(hits) / len(hits),
+        "four": sum(a in world.references[line] for line, a in zip(FOUR, four, strict=True)),
     }
-    if kind == "attention":
-        result |= _looks(chapter, model)
-    curves = {name: [[row["epoch"], round(row[name], 4)] for row in rows] for name in ("val_loss",)}
-    return {"result": {name: round(value, 4) for name, value in result.items()}, "curves": curves}
-
-
-def _by_length(pairs, hits) -> dict[str, float]:
-    """Share of exact translations by the number of source tokens."""
-    found = {}
     for name, (low, high) in GROUPS.items():
-        group = [
-            hit for pair, hit in zip(pairs, hits, strict=True) if low <= len(pair.source) <= high
-        ]
-        found[name] = sum(group) / len(group)
-    return found
+        group = [hit for hit, p in zip(hits, test, strict=True) if low <= len(p.source) <= high]
+        result[name] = sum(group) / len(group)
+    if kind == "attention":
+        result |= early | _attending(model, test, whole, vocabularies)
+    rounded = {name: round(float(value), 4) for name, value in result.items()}
+    return {"result": rounded, "examples": examples if seed == 0 else []}
 
 
-def _looks(chapter, model) -> dict[str, float]:
-    """Alignments of the test sentences, of those whose links cross, and what a look is needed for."""
-    test = chapter.world.test
-    maps = word_maps(model, test, *chapter.vocabularies)
-    crossed = [place for place, pair in enumerate(test) if chapter.crossings(pair)]
-    rate, framed = chapter.aligned(maps, test)
-    rate_crossed, framed_crossed = chapter.aligned(
-        [maps[place] for place in crossed], [test[place] for place in crossed]
-    )
-    each = chapter.word_by_word(model, test, maps)
-    result = {
-        "aer": rate,
-        "framed": framed,
-        "aer_crossed": rate_crossed,
-        "framed_crossed": framed_crossed,
+def _watched(objective: Callable, steps: int, seen: Callable[[int], None]) -> Callable:
+    """The objective; before a training step that begins one of the passes `SEEN`, `seen` is told."""
+    step = 0
+
+    def watched(model, batch):
+        nonlocal step
+        if model.training:
+            if step % steps == 0 and step // steps in SEEN:
+                seen(step // steps)
+            step += 1
+        return objective(model, batch)
+
+    return watched
+
+
+def _rate(rule: Callable, maps: list[Tensor], pairs) -> float:
+    return alignment_error_rate([rule(words) for words in maps], [p.alignment for p in pairs])
+
+
+def _shown(passed: int, maps: list[Tensor], pairs) -> dict:
+    """Maps of the first long sentences whose links cross in French."""
+    places = [i for i, p in enumerate(pairs) if len(p.source) >= 8 and len(p.target) >= 8][:SHOWN]
+    return {
+        "passes": passed,
+        "maps": [
+            {
+                "source": pairs[i].source,
+                "target": pairs[i].target,
+                "links": sorted(pairs[i].alignment),
+                "weights": [[round(w, 2) for w in row] for row in maps[i].tolist()],
+            }
+            for i in places
+        ],
     }
+
+
+def _pulls(model: nn.Module, whole: Batch, pairs) -> dict[str, float]:
+    """Mean of `pull` over the words "ne", "pas" and all."""
+    model.zero_grad()
+    pulls = pull(model, whole)
+    of = [
+        (word, pulls[i, t].item()) for i, p in enumerate(pairs) for t, word in enumerate(p.target)
+    ]
+    named = {"ne": ("ne",), "pas": ("pas",), "all": {word for word, _ in of}}
+    return {
+        name: sum(v for word, v in of if word in words) / sum(word in words for word, _ in of)
+        for name, words in named.items()
+    }
+
+
+def _attending(model: nn.Module, test, whole: Batch, vocabularies) -> dict[str, float]:
+    """Alignment error rates, and what a word loses without attention at its step."""
+    maps = word_maps(model, test, *vocabularies)
+    crossed = [i for i, pair in enumerate(test) if crossings(pair)]
+    result = {
+        "aer_first": _rate(links_of, maps, test),
+        "aer": _rate(links_both_ways, maps, test),
+        "aer_first_crossed": _rate(
+            links_of, [maps[i] for i in crossed], [test[i] for i in crossed]
+        ),
+    }
+    each = word_by_word(model, test, whole, maps)
     for name, rows in (
         ("ne", each[each["word"] == "ne"]),
         ("pas", each[each["word"] == "pas"]),
-        ("stop", each[each["word"] == "."]),
         ("all", each),
     ):
         means = rows.mean(numeric_only=True)
         result |= {
             f"gold_{name}": means["on gold"],
-            f"looking_{name}": means["p, looking"],
-            f"blind_{name}": means["p, not looking"],
+            f"with_{name}": means["attention"],
+            f"zero_{name}": means["all keys zero"],
         }
-    return {key: float(value) for key, value in result.items()}
-
-
-@stored(
-    cases=[{"seed": seed} for seed in range(3)],
-    chapter=["new_model", "train", "sizes", "world", "vocabularies", "crossings"],
-    data=DATA,
-)
-def first_rule(chapter, *, seed: int) -> dict:
-    """The translator that looks back: its alignments by the first rule alone, the largest weight of each word."""
-    model = chapter.new_model(seed)
-    chapter.train(model, seed)
-    test = chapter.world.test
-    found = [links_of(words) for words in word_maps(model, test, *chapter.vocabularies)]
-    crossed = [place for place, pair in enumerate(test) if chapter.crossings(pair)]
-    result = {
-        "aer": alignment_error_rate(found, [pair.alignment for pair in test]),
-        "aer_crossed": alignment_error_rate(
-            [found[place] for place in crossed], [test[place].alignment for place in crossed]
-        ),
-    }
-    return {"result": {name: round(value, 4) for name, value in result.items()}}
-
-
-@stored(cases=[{}], chapter=["new_model", "train", "sizes", "world"], data=DATA)
-def seconds(chapter) -> dict:
-    """Seconds of one epoch, the kinds in turn, five times; the medians."""
-    taken: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    for _ in range(5):
-        for kind, times in taken.items():
-            model = _new(chapter, kind, 0)
-            began = time.process_time()
-            chapter.train(model, 0, 1)
-            times.append(time.process_time() - began)
-    return {"result": {kind: round(statistics.median(times), 2) for kind, times in taken.items()}}
-
-
-@stored(cases=[{"seed": 0}], chapter=["train", "score", "sizes", "world"], data=DATA)
-def longer(chapter, *, seed: int) -> dict:
-    """The wider translator that does not look, with three times the chapter's epochs; once."""
-    model = _new(chapter, "wider", seed)
-    last = chapter.train(model, seed, 27).rows[-1]
-    bleu, exact, _ = chapter.score(model, chapter.world.test)
-    return {
-        "result": {
-            "train_loss": round(last["train_loss"], 4),
-            "val_loss": round(last["val_loss"], 4),
-            "bleu": round(bleu, 4),
-            "exact": round(exact, 4),
-        }
-    }
+    return result

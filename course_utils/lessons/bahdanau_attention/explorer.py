@@ -1,0 +1,115 @@
+"""A translator learns to align: the map of a sentence after some passes, and the error rate of all test sentences."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from course_utils.figures import COLORS, heatmap, subplots
+from course_utils.kit.explorer import Choice, Explorer, Slider
+from course_utils.kit.runs import stored_runs
+from course_utils.lessons.bahdanau_attention.links import alignment_error_rate, links_of
+from course_utils.lessons.bahdanau_attention.orders import diagonal, world_in
+
+__all__ = ["learning_to_align"]
+
+ORDERS = ("backwards", "French")
+SENTENCES, WORDS, LINKS = 3, 10, 20
+
+
+def learning_to_align() -> Explorer:
+    """Stored maps of three test sentences, from before training to its end, in two orders of the French words."""
+    learned = {order: _stored(order) for order in ORDERS}
+    passes = tuple(learned[ORDERS[0]])
+    titles = tuple(" ".join(each["source"]) for each in learned[ORDERS[0]][0]["maps"])
+    controls = {
+        "passes": Slider(passes, passes[-1], label="Passes through the training data"),
+        "sentence": Choice(titles, titles[0], label="Test sentence"),
+        "order": Choice(ORDERS, ORDERS[0], label="The French words stand"),
+    }
+    return Explorer("learning_to_align", lambda: Aligning(learned, titles), controls)
+
+
+def _stored(order: str) -> dict[int, dict]:
+    """Passes → the run's maps then, and its error rate."""
+    run = stored_runs(
+        "bahdanau_attention", "translator", kind="attention", order=order, passes=18, seed=0,
+        lowest="val_loss",
+    )[0]  # fmt: skip
+    return {
+        one["passes"]: {
+            "maps": one["maps"][:SENTENCES],
+            "rate": run.result.get(f"aer_{one['passes']}"),
+        }
+        for one in run.examples
+    }
+
+
+def diagonal_rate(order: str) -> float:
+    """Alignment error rate of the guess on the diagonal, by the largest weight of each word."""
+    test = world_in(order).test
+    return alignment_error_rate(
+        [links_of(diagonal(pair)) for pair in test], [pair.alignment for pair in test]
+    )
+
+
+class Aligning:
+    """A map with the gold links framed, and the error rate over the passes beside the diagonal's."""
+
+    def __init__(self, learned: dict[str, dict[int, dict]], titles: tuple[str, ...]):
+        """Takes the stored maps, by order and passes."""
+        self.learned, self.titles = learned, titles
+        self.guess = {order: diagonal_rate(order) for order in learned}
+        self.picture, (left, right) = subplots(
+            1, 2, alt="A map and its error rate", width=8.6, height=4.1, width_ratios=[1.25, 1]
+        )
+        self.map = left
+        self.image = heatmap(
+            left, np.zeros((WORDS, WORDS)), queries=[""] * WORDS, keys=[""] * WORDS,
+            xlabel=None, ylabel=None, vmin=0, vmax=1,
+        )  # fmt: skip
+        self.image.set_cmap(self.image.cmap.with_extremes(bad="white"))
+        left.tick_params(labelsize=8, length=0)
+        left.tick_params(axis="x", rotation=60)
+        self.frames = [
+            left.add_patch(
+                Rectangle((0, 0), 0.84, 0.84, fill=False, edgecolor=COLORS["query"], linewidth=1.6)
+            )
+            for _ in range(LINKS)
+        ]
+        self._set_rates(right)
+
+    def _set_rates(self, ax: Axes) -> None:
+        self.passes = list(next(iter(self.learned.values())))
+        places = range(len(self.passes))
+        (self.rates,) = ax.plot(places, [0.0] * len(places), "-o", color=COLORS["key"])
+        self.rates.set_label("attention")
+        (self.level,) = ax.plot([-0.3, len(places) - 0.7], [0, 0], "--", color=COLORS["wrong"])
+        self.level.set_label("a guess on the diagonal")
+        (self.here,) = ax.plot([0], [0], "o", color=COLORS["query"], markersize=10, zorder=3)
+        ax.set(ylim=(0, 1), xlabel="Passes", ylabel="Alignment error, 400 sentences")
+        ax.set_xticks(places, self.passes)
+        ax.legend(loc="lower left", fontsize=8)
+
+    def draw(self, passes: int, sentence: str, order: str) -> str:
+        """Put this map in place, and move the point."""
+        one = self.learned[order][passes]["maps"][self.titles.index(sentence)]
+        weights = np.full((WORDS, WORDS), np.nan)
+        weights[: len(one["target"]), : len(one["source"])] = one["weights"]
+        self.image.set_data(np.ma.masked_invalid(weights))
+        self.map.set_xticks(range(len(one["source"])), one["source"])
+        self.map.set_yticks(range(len(one["target"])), one["target"])
+        for place, frame in enumerate(self.frames):
+            frame.set_visible(place < len(one["links"]))
+            if place < len(one["links"]):
+                s, t = one["links"][place]
+                frame.set_xy((s - 0.42, t - 0.42))
+        rates = [each["rate"] for each in self.learned[order].values()]
+        self.rates.set_ydata(rates)
+        self.level.set_ydata([self.guess[order]] * 2)
+        place = self.passes.index(passes)
+        self.here.set_data([place], [rates[place]])
+        return (
+            f"After {passes} passes, the French words {order if order != 'French' else 'in French order'}: alignment "
+            f"error {rates[place]:.2f}, the diagonal's {self.guess[order]:.2f}. The map of “{sentence}” over “"
+            f"{' '.join(one['target'])}”; its gold links are framed."
+        )
