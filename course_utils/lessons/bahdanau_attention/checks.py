@@ -1,4 +1,4 @@
-"""Checks of *Bahdanau attention*: one step of attention, alignment error rates on paper, the encoder's states of a batch."""
+"""Checks of *Bahdanau attention*: one context, alignment error rates on paper, the states of a batch."""
 
 import torch
 from torch import Tensor, nn

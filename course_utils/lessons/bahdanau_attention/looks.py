@@ -1,4 +1,4 @@
-"""One step of attention of Bahdanau's decoder, as the chapter asks for it: used where the reader's own has not passed."""
+"""One step of Bahdanau's attention, as the chapter asks for it: used where the reader's own has not passed."""
 
 import math
 
