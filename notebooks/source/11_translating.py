@@ -127,7 +127,7 @@ cu.predict(
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 ours = [run.config | run.result for run in cu.stored_runs("translating", "translator")]
-theirs = cu.stored_runs("bahdanau_attention", "translator", kind="attention", passes=9)
+theirs = cu.stored_runs("bahdanau_attention", "nine_passes")
 theirs = [run.config | run.result for run in theirs]
 both = pd.DataFrame([{"model": "Transformer"} | run for run in ours]
                     + [{"model": "recurrent"} | run for run in theirs])  # fmt: skip

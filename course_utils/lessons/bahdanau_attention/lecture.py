@@ -1,5 +1,7 @@
 """The translators of two lectures at their sizes, on the first lines of the Tatoeba file, and what they say."""
 
+from torch import nn
+
 from course_utils.data.text import Vocabulary, tokenize
 from course_utils.data.translation import PairLoader, load_tatoeba
 from course_utils.decoding import translate
@@ -16,7 +18,7 @@ SIZES = [
 ]
 
 
-@stored(cases=[{**size, "seed": seed} for size in SIZES for seed in range(2)])
+@stored(cases=[{**size, "seed": 0} for size in SIZES])
 def lecture(*, pairs: int, width: int, dropout: float, batch: int, passes: int, seed: int) -> dict:
     """Two layers of GRU with attention, Adam at 0.005; what it says to `FOUR`, and whether it has read them."""
     known = load_tatoeba("fr")
@@ -26,6 +28,10 @@ def lecture(*, pairs: int, width: int, dropout: float, batch: int, passes: int, 
     model = AttentionTranslator(
         *map(len, words), embed_dim=width, hidden_dim=width, num_layers=2, dropout=dropout
     )
+    model.dropout = nn.Dropout(0.0)  # theirs stands between the layers alone
+    for name, weight in model.named_parameters():
+        if weight.dim() > 1 and "embedding" not in name:
+            nn.init.xavier_uniform_(weight)
     loader = PairLoader(read, *words, batch_size=batch, seed=seed)
     trainer = Trainer(translation_loss(), epochs=passes, lr=0.005, seed=seed, quiet=True)
     loss = trainer.fit(model, loader).rows[-1]["train_loss"]

@@ -18,7 +18,7 @@ from course_utils.lessons.bahdanau_attention.live_translator import (
 )
 from course_utils.lessons.bahdanau_attention.needed import pull, word_by_word
 from course_utils.lessons.bahdanau_attention.orders import crossings, world_in
-from course_utils.lessons.sequence_to_sequence.small_world import FOUR
+from course_utils.lessons.sequence_to_sequence.small_world import FOUR, SmallWorld
 from course_utils.lessons.sequence_to_sequence.word_maps import word_maps
 from course_utils.metrics import bleu
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
@@ -45,45 +45,70 @@ def _new(kind: str, *sizes: int) -> nn.Module:
 @stored(
     cases=[
         {"kind": kind, "order": order, "passes": passes, "rate": rate, "seed": seed}
-        for rate, seed in ((0.004, 0), (0.004, 1), (0.008, 0), (0.002, 0), (0.004, 2))
+        for rate, seed in ((0.004, 0), (0.004, 1), (0.008, 0))
         for kind, order, passes in SIDES
-    ]
-    + [
-        {"kind": "attention", "order": "French", "passes": 9, "rate": 0.009, "seed": seed}
-        for seed in range(3)
     ],
     data=DATA,
 )
 def translator(*, kind: str, order: str, passes: int, rate: float, seed: int) -> dict:
     """A translator to French in this order: what it gets right, and its maps if it has attention."""
     world = world_in(order)
-    vocabularies, test = (world.source_vocab, world.target_vocab), world.test
-    seed_everything(seed)
-    model = _new(kind, *map(len, vocabularies))
-    loader = world.loader(world.train, seed=seed)
-    whole = collate(
-        [(vocabularies[0].encode(p.source), vocabularies[1].encode(p.target)) for p in test]
-    )
     examples, early = [], {}
 
-    def seen(passed: int) -> None:
+    def seen(model: nn.Module, passed: int) -> None:
         if kind == "attention":
-            maps = word_maps(model, test, *vocabularies)
-            examples.append(_shown(passed, maps, test))
-            early.update({f"aer_{passed}": _rate(links_of, maps, test)})
-            early.update({f"pull_{passed}_{n}": v for n, v in _pulls(model, whole, test).items()})
+            maps = word_maps(model, world.test, world.source_vocab, world.target_vocab)
+            examples.append(_shown(passed, maps, world.test))
+            early[f"aer_{passed}"] = _rate(links_of, maps, world.test)
+            early.update({f"pull_{passed}_{word}": v for word, v in _pulls(model, world).items()})
 
+    model, last = _fit(world, kind, passes, rate, seed, seen)
+    seen(model, passes)
+    result = _scores(model, world, last) | early
+    if kind == "attention":
+        result |= _attending(model, world)
+    return {"result": _rounded(result), "examples": examples if seed == 0 else []}
+
+
+@stored(cases=[{"seed": seed} for seed in range(3)], data=DATA)
+def nine_passes(*, seed: int) -> dict:
+    """The translator with attention after nine passes at the rate 0.009, with which *Translating* compares."""
+    world = world_in("French")
+    model, last = _fit(world, "attention", 9, 0.009, seed)
+    maps = word_maps(model, world.test, world.source_vocab, world.target_vocab)
+    crossed = [i for i, pair in enumerate(world.test) if crossings(pair)]
+    rates = {
+        "aer": _rate(links_both_ways, maps, world.test),
+        "aer_crossed": _rate(
+            links_both_ways, [maps[i] for i in crossed], [world.test[i] for i in crossed]
+        ),
+    }
+    return {"result": _rounded(_scores(model, world, last) | rates)}
+
+
+def _fit(
+    world: SmallWorld,
+    kind: str,
+    passes: int,
+    rate: float,
+    seed: int,
+    seen: Callable[[nn.Module, int], None] = lambda model, passed: None,
+) -> tuple[nn.Module, dict]:
+    """A trained translator, and the last row of its history; `seen` is called before each of the passes `SEEN`."""
+    seed_everything(seed)
+    model = _new(kind, len(world.source_vocab), len(world.target_vocab))
+    loader = world.loader(world.train, seed=seed)
     objective = _watched(translation_loss(), len(loader), seen)
     schedule = warmup_decay(50, passes * len(loader))
     trainer = Trainer(objective, epochs=passes, lr=rate, schedule=schedule, seed=seed, quiet=True)
-    last = trainer.fit(model, loader, world.loader(world.val, shuffle=False)).rows[-1]
-    seen(passes)
+    return model, trainer.fit(model, loader, world.loader(world.val, shuffle=False)).rows[-1]
 
-    lines = [" ".join(pair.source) for pair in test]
-    said, right = (
-        translate(model, lines, *vocabularies, max_len=20),
-        [" ".join(p.target) for p in test],
-    )
+
+def _scores(model: nn.Module, world: SmallWorld, last: dict) -> dict[str, float]:
+    """Parameters, losses, BLEU, and the shares of the test sentences that are exactly right."""
+    vocabularies, test = (world.source_vocab, world.target_vocab), world.test
+    right = [" ".join(pair.target) for pair in test]
+    said = translate(model, [" ".join(pair.source) for pair in test], *vocabularies, max_len=20)
     hits = [a == b for a, b in zip(said, right, strict=True)]
     four = translate(model, FOUR, *vocabularies)
     result = {
@@ -97,13 +122,24 @@ def translator(*, kind: str, order: str, passes: int, rate: float, seed: int) ->
     for name, (low, high) in GROUPS.items():
         group = [hit for hit, p in zip(hits, test, strict=True) if low <= len(p.source) <= high]
         result[name] = sum(group) / len(group)
-    if kind == "attention":
-        result |= early | _attending(model, test, whole, vocabularies)
-    rounded = {name: round(float(value), 4) for name, value in result.items()}
-    return {"result": rounded, "examples": examples if seed == 0 else []}
+    return result
 
 
-def _watched(objective: Callable, steps: int, seen: Callable[[int], None]) -> Callable:
+def _rounded(result: dict[str, float]) -> dict[str, float]:
+    return {name: round(float(value), 4) for name, value in result.items()}
+
+
+def _whole(world: SmallWorld) -> Batch:
+    """The test sentences as one batch."""
+    return collate(
+        [
+            (world.source_vocab.encode(p.source), world.target_vocab.encode(p.target))
+            for p in world.test
+        ]
+    )
+
+
+def _watched(objective: Callable, steps: int, seen: Callable[[nn.Module, int], None]) -> Callable:
     """The objective; before a training step that begins one of the passes `SEEN`, `seen` is told."""
     step = 0
 
@@ -111,7 +147,7 @@ def _watched(objective: Callable, steps: int, seen: Callable[[int], None]) -> Ca
         nonlocal step
         if model.training:
             if step % steps == 0 and step // steps in SEEN:
-                seen(step // steps)
+                seen(model, step // steps)
             step += 1
         return objective(model, batch)
 
@@ -139,12 +175,14 @@ def _shown(passed: int, maps: list[Tensor], pairs) -> dict:
     }
 
 
-def _pulls(model: nn.Module, whole: Batch, pairs) -> dict[str, float]:
+def _pulls(model: nn.Module, world: SmallWorld) -> dict[str, float]:
     """Mean of `pull` over the words "ne", "pas" and all."""
     model.zero_grad()
-    pulls = pull(model, whole)
+    pulls = pull(model, _whole(world))
     of = [
-        (word, pulls[i, t].item()) for i, p in enumerate(pairs) for t, word in enumerate(p.target)
+        (word, pulls[i, t].item())
+        for i, p in enumerate(world.test)
+        for t, word in enumerate(p.target)
     ]
     named = {"ne": ("ne",), "pas": ("pas",), "all": {word for word, _ in of}}
     return {
@@ -153,9 +191,9 @@ def _pulls(model: nn.Module, whole: Batch, pairs) -> dict[str, float]:
     }
 
 
-def _attending(model: nn.Module, test, whole: Batch, vocabularies) -> dict[str, float]:
+def _attending(model: nn.Module, world: SmallWorld) -> dict[str, float]:
     """Alignment error rates, and what a word loses without attention at its step."""
-    maps = word_maps(model, test, *vocabularies)
+    test, maps = world.test, word_maps(model, world.test, world.source_vocab, world.target_vocab)
     crossed = [i for i, pair in enumerate(test) if crossings(pair)]
     result = {
         "aer_first": _rate(links_of, maps, test),
@@ -164,7 +202,7 @@ def _attending(model: nn.Module, test, whole: Batch, vocabularies) -> dict[str, 
             links_of, [maps[i] for i in crossed], [test[i] for i in crossed]
         ),
     }
-    each = word_by_word(model, test, whole, maps)
+    each = word_by_word(model, test, _whole(world), maps)
     for name, rows in (
         ("ne", each[each["word"] == "ne"]),
         ("pas", each[each["word"] == "pas"]),
