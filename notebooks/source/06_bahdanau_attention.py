@@ -306,7 +306,7 @@ compared = means.rename(columns=named).assign(seeds=table.groupby("kind", sort=F
 compared.map(lambda x: f"{x:,.0f}" if x >= 2 else f"{x:.3g}")
 
 # %% [markdown]
-# Stored, with more passes: attention, and a decoder without it that is wider and has 27, each at the best of the rates tried, by validation ([a control is a tuned control](G_controls.ipynb)).
+# Stored, with more passes: attention, and a decoder without it that is wider and has 27, once each ([a control is a tuned control](G_controls.ipynb): of the wider one two rates were tried, and the better is shown).
 # With attention more than four in five are exactly right, without it fewer than two in three.
 # The wider one has learned its training data by heart and would gain nothing from more passes; it has more parameters, too.
 # Attention helps most where sentences are long: the question of the last chapter.
@@ -404,7 +404,7 @@ alignments = pd.DataFrame({order: tested(order) for order in ("French", "backwar
 alignments.round(3)
 
 # %% [markdown]
-# The networks are ahead of the diagonal in both orders.
+# The network is ahead of the diagonal in both orders.
 # In usual French the diagonal is a strong guess, and only a number lower than *its* number is evidence.
 # Backwards it is useless, and no longer a worry; somebody who knows about the order can turn the diagonal round, but nobody has told the network.
 
@@ -470,12 +470,12 @@ cu.quiz("bahdanau_attention", "diagonal", "pas")
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("By hand the context is 0.97.", given=toy_query == 0.5):
     assert abs(toy["weight × state"].sum() - 0.97) < 5e-3
-with cu.guard("Each run with attention gets more right than each of the wider decoder."):
+with cu.guard("With attention more is right than with the wider decoder, at its better rate."):
     for key in ("exact", *lengths):
         by_kind = table.groupby("kind")[key]
         assert by_kind.min()["attention"] > by_kind.max()["wider"]
     assert means.loc["wider", "parameters"] > means.loc["attention", "parameters"]
-with cu.guard("Each network's rate is below the diagonal's, and far below it backwards."):
+with cu.guard("The network's rate is below the diagonal's, and far below it backwards."):
     learned = alignments.filter(like="seed").T.max()
     assert (learned < alignments["diagonal"]).all()
     assert learned["backwards"] < alignments.loc["backwards", "diagonal"] - 0.3

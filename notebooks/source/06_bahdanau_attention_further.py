@@ -32,7 +32,7 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Four sentences with a perfect score
 #
-# Many lectures train this model on the first few hundred lines of the Tatoeba file, and then translate *go .*, *i lost .*, *he's calm .* and *i'm home .*, mostly with a perfect BLEU.
+# Many lectures train this model on the first few hundred lines of the Tatoeba file, and then translate *go .*, *i lost .*, *he's calm .* and *i'm home .*, mostly with a perfect BLEU or nearly.
 # Here are two such trainings at their sizes, two recurrent layers, Adam at 0.005: 512 pairs, 256 wide, 15 passes; and 600 pairs, 32 wide, 250 passes.
 # Beside each answer stands what the model has read for this sentence, and below how many other sentences, made of words that it has read, are right.
 
@@ -47,7 +47,10 @@ for run in lectures:
     print(f"  unread: {result['unread_right']:.0f} of {result['unread']:.0f} right")
 
 # %% [markdown]
-# @LECTURE@
+# The larger one makes only 60 steps, and of the four only *go .* is right.
+# The smaller one makes 2,500, and knows by heart what it has read: three of the four sentences are among its 600 pairs.
+# *he's calm .* is not, nor anywhere in the file.
+# The last line of each shows what such a score leaves out.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Three of the four sentences are among the pairs that were read, and one is not."):
