@@ -286,7 +286,8 @@ said = cu.translate(model, FOUR, *vocabularies)
 lines = [" ".join(pair.source) for pair in world.test]
 french = cu.translate(model, lines, *vocabularies, max_len=20)
 same = [a == " ".join(p.target) for a, p in zip(french, world.test, strict=True)]
-print(f"{epochs} passes: {sum(same) / len(same):.2f} of the 400 test sentences exactly right")
+share = sum(same) / len(same)
+print(f"{epochs} passes: {share:.2f} of the 400 test sentences exactly right")
 pd.Series(said, index=FOUR, name="read in training")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}

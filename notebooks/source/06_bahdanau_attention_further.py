@@ -33,7 +33,7 @@ cu.seed_everything(0)
 # ## Four sentences with a perfect score
 #
 # Many lectures train this model on the first few hundred lines of the Tatoeba file, and then translate *go .*, *i lost .*, *he's calm .* and *i'm home .*, mostly with a perfect BLEU or nearly.
-# Here are two such trainings at their sizes, two recurrent layers, Adam at 0.005: 512 pairs, 256 wide, 15 passes; and 600 pairs, 32 wide, 250 passes.
+# Here is one such training at its size, once: 512 pairs, two recurrent layers of 256, Adam at 0.005, 15 passes.
 # Beside each answer stands what the model has read for this sentence, and below how many other sentences, made of words that it has read, are right.
 
 # %%
@@ -47,10 +47,10 @@ for run in lectures:
     print(f"  unread: {result['unread_right']:.0f} of {result['unread']:.0f} right")
 
 # %% [markdown]
-# The larger one makes only 60 steps, and of the four only *go .* is right.
-# The smaller one makes 2,500, and knows by heart what it has read: three of the four sentences are among its 600 pairs.
-# *he's calm .* is not, nor anywhere in the file.
-# The last line of each shows what such a score leaves out.
+# 15 passes are 60 steps here, and of the four only *go .* is right.
+# Three of the four are among the pairs that were read (another lecture reads 600, the same three among them, 250 times): a perfect score for these tells of memory.
+# *he's calm .* is not among them, nor anywhere in the file.
+# The last line shows what such a score leaves out.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Three of the four sentences are among the pairs that were read, and one is not."):
@@ -312,10 +312,13 @@ rules = {"largest weight": links_of, "and what is left over": links_both_ways}
 gold = [pair.alignment for pair in test]
 guesses = {
     "diagonal": [diagonal(pair) for pair in test],
-    "uniform": [torch.full((len(p.target), len(p.source)), 1 / len(p.source)) for p in test],
+    "uniform": [torch.ones(len(p.target), len(p.source)) for p in test],
 }
 under = {
-    guess: {name: alignment_error_rate(list(map(rule, maps)), gold) for name, rule in rules.items()}
+    guess: {
+        name: alignment_error_rate([rule(words) for words in maps], gold)
+        for name, rule in rules.items()
+    }
     for guess, maps in guesses.items()
 }
 pd.DataFrame(under).round(3)
