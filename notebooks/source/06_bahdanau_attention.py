@@ -544,7 +544,8 @@ cu.checks.fixed_memory(fixed_memory_solution)
 #
 # - A context for each word: the decoder's last state is the query, the encoder's states are keys and values, and where to attend is learned from the loss.
 # - It learns to align, also where no word is near the diagonal; the measure is AER, beside a guess under the same rule.
-# - A map shows what is useful for the next word. Where a plain average will do, its weights say little.
+# - A map shows what is useful for the next word.
+#   Where a plain average will do, its weights say little.
 #
 # Next: [Self-attention](07_self_attention.ipynb), where the words of one sentence attend to each other.
 # The lectures' own runs, maps of real sentences, who was first and what Och and Ney count: [Bahdanau attention: relatives and details](06_bahdanau_attention_further.ipynb).

@@ -48,8 +48,7 @@ for run in lectures:
 
 # %% [markdown]
 # 15 passes are 60 steps here, and of the four only *go .* is right.
-# Three of the four are among the pairs that were read (another lecture reads 600, the same three among them, 250 times): a perfect score for these tells of memory.
-# *he's calm .* is not among them, nor anywhere in the file.
+# Three of the four are among the pairs that were read (another lecture reads 600, the same three among them, 250 times): a perfect score for these tells of memory. *he's calm .* is not among them, nor anywhere in the file.
 # The last line shows what such a score leaves out.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -85,8 +84,7 @@ show_real_maps()
 # %% [markdown]
 # Test BLEU is 0.116 with a fixed context and 0.166 with attention, once each; a look-up of the nearest training sentence has 0.141.
 # None of the eight translations is right, so neither is a translator yet.
-# The dark cells run roughly along the diagonal, as a guess would.
-# *mes parents* attends to *my parents*; the full stop attends to a word before the English one in all four.
+# The dark cells run roughly along the diagonal, as a guess would. *mes parents* attends to *my parents*; the full stop attends to a word before the English one in all four.
 
 # %% [markdown]
 # ### At full size
