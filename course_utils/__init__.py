@@ -42,7 +42,7 @@ _ROOMS = {
     "cache": "record_attention",
     "interventions": "intervene",
     "layers": "EncoderLayer FeedForward",
-    "models.recurrent": "AttentionTranslator RecurrentTranslator",
+    "models.recurrent": "AttentionTranslator",
     "models.transformer": "Transformer",
     "models.language": "BERT GPT",
     "models.vision": "ViT",

@@ -33,6 +33,7 @@ from course_utils.lessons.bahdanau_attention import looks
 from course_utils.lessons.bahdanau_attention.links import alignment_error_rate, links_of
 from course_utils.lessons.bahdanau_attention.orders import diagonal, world_in
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
+from course_utils.models.recurrent import RecurrentTranslator
 
 cu.seed_everything(0)
 
@@ -271,7 +272,7 @@ hidden_dim = 64  # try 8 … 96
 epochs = 8  # try 1 … 18
 cu.seed_everything(0)
 model = Bahdanau(*sizes, embed_dim=64, hidden_dim=hidden_dim)
-without = cu.RecurrentTranslator(*sizes, embed_dim=64, hidden_dim=hidden_dim)
+without = RecurrentTranslator(*sizes, embed_dim=64, hidden_dim=hidden_dim)
 counted = 3 * hidden_dim**2 + hidden_dim + sum(p.numel() for p in without.parameters())
 loader = world.loader(world.train)
 first = next(iter(loader))
