@@ -110,7 +110,7 @@ pd.DataFrame(words, index=["pair 0", "pair 1"]).T
 # ## A network that reads
 #
 # A **recurrent network** reads tokens one after the other and carries a vector from each to the next: its **state** $h_t$.
-# The simplest one, often just called RNN, computes the new state from the embedding $x_t$ of the token and the old state:
+# The simplest, often called RNN, computes the new state from the embedding $x_t$ of the token and the old state:
 #
 # $$h_t = \tanh(x_t W + h_{t-1} U + b).$$
 #
@@ -139,7 +139,7 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# Its gradient goes the way back, step by step: **backpropagation through time**.
+# The gradient goes the same way back, step by step: **backpropagation through time**.
 # Each step multiplies it by the slope of tanh and by $U$; if both are small, little of it reaches the first words.
 # This is the **vanishing gradient**, and what is too far back is hardly learned.
 #
@@ -231,7 +231,7 @@ cu.show_curves(
 
 # %% [markdown]
 # How much of the gradient at step 20 arrives at the steps before?
-# Words and weights are random: a GRU begins nearly as tanh does.
+# Words and weights are random: an untrained GRU forgets, too.
 # An orthogonal $U$, which keeps lengths, helps tanh; an update gate near 1 (here a bias makes it 0.95) helps more, and a gate can be *learned*.
 #
 # ## Encoder and decoder
@@ -329,7 +329,7 @@ class Translator(nn.Module):
 # ## What counts as an error, and the training loop
 #
 # While it learns, the decoder does not read its own words, which are nonsense at first, but the right ones, `target_in`.
-# This is **teacher forcing**: all steps of a sentence are judged at once, the one for the token `y` by $-\log p(y)$.
+# This is **teacher forcing**: all steps of a sentence are judged at once, and the step that should say $y$ costs $-\log p(y)$.
 # It has a price, **exposure bias**: later the decoder reads its own words, mistakes included, and has never learned to go on from a mistake.
 #
 # The loss of a batch is the mean.
@@ -351,7 +351,7 @@ pd.Series(means).astype(float).round(3)
 # %% [markdown]
 # The first depends on the padding: the more of it, the better the loss looks.
 # In the second a word of the short sentence counts three times as much as one of the long.
-# We take the last, 5 costs of 4 tokens.
+# We take the last: costs of 5 over 4 tokens.
 #
 # ### Exercise 1 · A loss that padding cannot change
 #

@@ -110,6 +110,21 @@ class fixed_decoding:
                     sentence.append(token)
         return sentences
 
+    def drops_the_finished(model, source, source_lens, max_len):
+        """Hands on only the tokens of the unfinished; the state still has all rows."""
+        state = model.start(source, source_lens)
+        tokens = torch.full((len(source),), BOS)
+        sentences, going = [[] for _ in source], list(range(len(source)))
+        for _ in range(max_len):
+            tokens = model.step(tokens, state).argmax(dim=-1)
+            going = [row for row, token in zip(going, tokens, strict=True) if token != EOS]
+            tokens = tokens[tokens != EOS]
+            if not going:
+                break
+            for row, token in zip(going, tokens.tolist(), strict=True):
+                sentences[row].append(token)
+        return sentences
+
     def always_reads_bos(model, source, source_lens, max_len):
         """Never tells the model what it said."""
         state = model.start(source, source_lens)
@@ -136,5 +151,6 @@ ANSWERS = {
     "any_became_all": ("gets no more tokens", "Who remembers"),
     "one_token_too_many": ("logits at padding", "number 0"),
     "as_long_as_the_longest": ("gets no more tokens", "Who remembers"),
+    "drops_the_finished": ("short sentence", "a row for each sentence"),
     "log_of_softmax": ("without padding", "in one step"),
 }

@@ -121,6 +121,14 @@ class _Scripted:
         return {"step": 0, "sentences": [self.sentences[i] for i in source[:, 0].tolist()]}
 
     def step(self, tokens, state):
+        whole = (
+            "The state has a row for each sentence. Hand on all tokens; only keep fewer of them."
+        )
+        expect(
+            len(tokens) == len(state["sentences"]),
+            f"the model was given {len(tokens)} tokens for {len(state['sentences'])} sentences",
+            whole,
+        )
         self.read.append([int(token) for token in tokens])
         logits = torch.zeros(len(tokens), 12)
         for row, sentence in enumerate(state["sentences"]):
