@@ -12,6 +12,22 @@ class my_context:
         weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
         return weights[:, None] @ memory, weights
 
+    def masks_after_the_softmax(query, keys, memory, mask, w):
+        """What the padding had got is lost."""
+        weights = ((query[:, None] + keys).tanh() @ w).softmax(dim=-1) * mask
+        return (weights[:, None] @ memory)[:, 0], weights
+
+    def a_column_of_weights(query, keys, memory, mask, w):
+        """A matrix product with w as a column."""
+        scores = (query[:, None] + keys).tanh() @ w[:, None]
+        weights = scores.masked_fill(~mask[..., None], -math.inf).softmax(dim=1)
+        return (weights * memory).sum(dim=1), weights
+
+    def mixes_the_batch(query, keys, memory, mask, w):
+        """Each sentence's weights meet the memory of all."""
+        weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+        return weights @ memory, weights
+
     def softmax_over_the_batch(query, keys, memory, mask, w):
         """Right for a single sentence only in shape: normalizes down the columns."""
         scores = (query[:, None] + keys).tanh() @ w
@@ -102,5 +118,9 @@ ON_PAPER = {
 
 
 ANSWERS = {
+    "keeps_the_axis": ("expected shape (3, 8)", "a 1 left over"),
+    "masks_after_the_softmax": ("sums of the rows", "before the softmax"),
+    "a_column_of_weights": ("expected shape (3, 5)", "axis is too many"),
+    "mixes_the_batch": ("expected shape (3, 8)", "its own memory"),
     "forbids_the_real_tokens": ("are NaN", "True at real tokens"),
 }

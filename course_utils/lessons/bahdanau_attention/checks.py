@@ -39,6 +39,9 @@ def _two(answer) -> tuple[Tensor, Tensor]:
     return answer[0], answer[1]
 
 
+_AVERAGED = "The weights (m,) of a sentence average its own memory (m, 2d). Which axis is summed? Is a 1 left over?"
+
+
 @my_context.must(
     "it gives a context (batch, 2d) and weights (batch, tokens)",
     hint=(
@@ -48,8 +51,13 @@ def _two(answer) -> tuple[Tensor, Tensor]:
 )
 def _(candidate):
     context, weights = _two(candidate(*_drawn()))
-    expect_shape(weights, (3, 5))
-    expect_shape(context, (3, 8))
+    for answer, shape, hint in (
+        (weights, (3, 5), "A token has one weight, a number. Which axis is too many?"),
+        (context, (3, 8), _AVERAGED),
+    ):
+        found = tuple(getattr(answer, "shape", shape))
+        expect(found == shape, f"shape {found}; expected shape {shape}", hint)
+        expect_shape(answer, shape)
 
 
 @my_context.must(
@@ -60,6 +68,12 @@ def _(candidate):
     _, weights = _two(candidate(*_drawn()))
     hint = "The mask is True at real tokens. Which scores did you overwrite?"
     expect(not expect_shape(weights, (3, 5)).isnan().any(), "some weights are NaN", hint)
+    sums = weights.detach().sum(dim=-1)
+    late = bool((sums[0] - 1).abs() < 1e-5) and bool((sums[1:] < 0.999).all())
+    hint = "Only sentences with padding lack a part of the 1. Do you mask before the softmax, or after it?"
+    expect(
+        not late, "sums of the rows: {:.3g}, {:.3g}, {:.3g}; expected 1, 1, 1".format(*sums), hint
+    )
     expect_sums_to_one(weights, (3, 5))
 
 
