@@ -73,3 +73,31 @@ class fixed_without_head:
         layer = copy.deepcopy(layer)
         layer.out_proj.weight.data[:, 4 * head : 4 * head + 4] = 0
         return layer
+
+    def rows_for_columns(layer, head):
+        """Clears rows of the last weight: features of the output."""
+        layer = copy.deepcopy(layer)
+        layer.out_proj.weight.data.unflatten(0, (layer.num_heads, -1))[head] = 0
+        return layer
+
+    def the_bias_of_all(layer, head):
+        """Clears the columns, and a part of the bias that belongs to no head."""
+        layer = copy.deepcopy(layer)
+        layer.out_proj.weight.data.unflatten(1, (layer.num_heads, -1))[:, head] = 0
+        layer.out_proj.bias.data.unflatten(0, (layer.num_heads, -1))[head] = 0
+        return layer
+
+    def asks_for_gradients(layer, head):
+        """Changes a parameter in place, without `torch.no_grad()`."""
+        layer = copy.deepcopy(layer)
+        width = layer.out_proj.in_features // layer.num_heads
+        layer.out_proj.weight[:, head * width : (head + 1) * width] = 0
+        return layer
+
+
+ANSWERS = {
+    "asks_for_gradients": ("a layer that can be called", "torch.no_grad()"),
+    "rows_for_columns": ("that of the other heads", "do its rows belong"),
+    "the_bias_of_all": ("that of the other heads", "belongs to no head"),
+    "value_weights_only": ("that of the other heads", "belongs to no head"),
+}

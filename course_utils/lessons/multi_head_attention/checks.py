@@ -7,7 +7,14 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from course_utils.attention import MultiHeadAttention, merge_heads, split_heads
-from course_utils.kit.check import Check, expect, expect_close, expect_equal, expect_shape
+from course_utils.kit.check import (
+    Check,
+    Unmet,
+    expect,
+    expect_close,
+    expect_equal,
+    expect_shape,
+)
 
 # Joining the heads ----------------------------------------------------------------------------------
 
@@ -78,6 +85,12 @@ def _(candidate):
 
 fixed_without_head = Check("fixed_without_head")
 
+_NO_GRAD = "Weights are changed inside `with torch.no_grad():`, as in the lines above. Why is that?"
+_ROWS = "`weight` of a linear layer is transposed: do its rows belong to what goes in, or to what comes out?"
+_CONSTANT = (
+    "A bias of the whole layer belongs to no head, and a bias of the values to one. Which stays?"
+)
+
 
 def _layer(embed_dim: int = 12, num_heads: int = 3):
     return MultiHeadAttention(embed_dim, num_heads), torch.randn(2, 5, embed_dim)
@@ -87,12 +100,17 @@ def _layer(embed_dim: int = 12, num_heads: int = 3):
     "the result is a layer that can be called",
     hint=(
         "What does your function return? Are all sizes of the layer the same as before?",
-        "Weights are changed inside `with torch.no_grad():`, as in the lines above. Why is that?",
+        _NO_GRAD,
     ),
 )
 def _(candidate):
     layer, x = _layer()
-    fewer = candidate(layer, 1)
+    try:
+        fewer = candidate(layer, 1)
+    except RuntimeError as error:
+        if "leaf Variable" not in str(error):
+            raise
+        raise Unmet(str(error), _NO_GRAD) from error
     expect(isinstance(fewer, nn.Module), f"the result is a {type(fewer).__name__}, not a layer")
     expect_shape(fewer(x, x, x), (2, 5, 12))
 
@@ -137,5 +155,17 @@ def _(candidate):
             heads = scaled_dot_product_attention(q, k, v)
             heads[:, head] = 0
             expected = layer.out_proj(merge_heads(heads)).detach()
+            answer = expect_shape(candidate(layer, head)(x, x, x), tuple(expected.shape)).detach()
             said = f"head {head} of {layer.num_heads} at zero"
-            expect_close(candidate(layer, head)(x, x, x), expected, said)
+            expect_close(
+                answer, expected, said, hint=_what_remains(answer, expected, head, len(heads[0]))
+            )
+
+
+def _what_remains(answer: Tensor, expected: Tensor, head: int, num_heads: int) -> str:
+    """A hint for what differs: one vector for all tokens, or the output in the head's own features."""
+    over = answer - expected
+    own = answer.unflatten(-1, (num_heads, -1))[..., head, :]
+    if torch.allclose(over, over[:1, :1].expand_as(over), atol=1e-6):
+        return _CONSTANT
+    return _ROWS if (own == own[:1, :1]).all() else ""

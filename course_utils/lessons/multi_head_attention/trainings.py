@@ -34,6 +34,6 @@ def show_paid(cabinet: Sequence[StoredRun], verbs: Sequence[StoredRun]) -> Pictu
             )  # fmt: skip
         ax.set_xticks(range(len(counts)), counts)
         ax.set(title=task, xlabel="heads", xlim=(-0.5, len(counts) - 0.5), ylim=(0, 1.05))
-        ax.legend(title="rate", loc="lower right", fontsize=8, title_fontsize=8, frameon=False)
+        ax.legend(title="rate", loc="center right", fontsize=8, title_fontsize=8, frameon=False)
     axes[0].set_ylabel("both answers right")
     return picture
