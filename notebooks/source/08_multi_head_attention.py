@@ -53,7 +53,7 @@ cu.explore.dissection()
 
 # %% [markdown]
 # Without head 0.0 it says the same word again and again, and without 0.1 it does not find its end.
-# Each head is named by what it attends to: to the [token](C_glossary.ipynb#token) that asks (*same token*), to the one before, or to the first.
+# Each head is named by what it attends to: to the [token](C_glossary.ipynb#token) that asks (*same token*), to the one before, or to the first (*mixed*: to none of them).
 # The number is its mean weight there, over 400 sentences; a head that shares its weight evenly would have 0.20.
 # The bars show how much the loss rises, if the head is taken away **by zero** or **by its mean**; [below](#Taking-heads-away) we see which question each answers.
 # (This is one network, and it has read these sentences; another training has other heads.)
@@ -81,22 +81,12 @@ cu.predict(
 task = lookups.two_lookups()  # 8 · 7 requests, 2⁸ ways to fill the drawers
 alpha = 0.7  # try 0.0 … 1.0
 signs = torch.cartesian_prod(*[torch.tensor([1.0, -1.0])] * 2)  # (4, 2): balls in C, F
-
-
-def most_right(averages):
-    """(4,) → in how many cases both answers are right, with the best linear rules."""
-    cuts = torch.cat([averages - 1e-4, averages.max()[None] + 1])[:, None]
-    above = averages > cuts  # (5, 4): u > 0
-    said = torch.cat([above, ~above])  # and u < 0
-    right_c, right_f = (said == (signs[:, ball] > 0) for ball in (0, 1))
-    return (right_c[:, None] & right_f).sum(dim=-1).max().item()
-
-
 tried = {a: signs @ torch.tensor([a, 1 - a]) for a in (1.0, alpha, 0.5, 0.3, 0.0)}
 averages_of = pd.DataFrame(
     tried, index=["white, white", "white, black", "black, white", "black, black"]
 ).T
-averages_of["both right, at best"] = [most_right(m) for m in tried.values()]
+right_of_4 = [lookups.most_right(averages, signs) for averages in tried.values()]
+averages_of["both right, at best"] = right_of_4
 averages_of.rename_axis("α").round(2)
 
 # %% [markdown]
@@ -191,7 +181,7 @@ cu.Drawing(
 # | one head, all columns | 5 | 4 | 0.62 | 0.38 |
 #
 # One head with all columns adds the scores, and here its weights lie between theirs.
-# That is no law: if both had the scores 1 and 0, each would give 0.67, and one head 0.73; sums grow with $h$, divisors with $\sqrt h$.
+# That is no law: with the scores 1 and 0 each head gives 0.67 to token 0, and one head for all columns 0.73; sums grow with $h$, divisors with $\sqrt h$.
 #
 # ### First as a loop
 #
@@ -305,7 +295,7 @@ cu.checks.join_heads(join_heads_solution)
 # %% [markdown]
 # ## Then as one product and two transposes
 #
-# Four linear maps, and between them the steps that you know; then compared with the loop, with PyTorch's layer and with the package's.
+# Four linear maps, and between them the steps that you know; compared with the loop, PyTorch's layer and the package's.
 # (`nn.Linear` keeps $W$ transposed; `as_functions` lets us compare the gradients of weights, too.)
 
 # %%
@@ -367,11 +357,11 @@ cu.equal(mine, package, *qkv, mask)
 # No parameters: the matrices stay $d\times d$.
 # They cost *width*.
 # A head scores with $W_Q^{(i)}W_K^{(i)\top}$, often called $W_{QK}$, and writes with $W_V^{(i)}W_O^{(i)}$, called $W_{OV}$.
-# Both are $d\times d$ and have **low rank**, at most $d/h$: a head of width 1 can prefer [only two of its keys](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).
+# Both are $d\times d$ and have **low rank**, at most $d/h$: a head of width 1 can prefer [only its largest or smallest key](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).
 #
 # While a model writes, it keeps the keys and values of all heads.
 # **Grouped-query attention** lets several heads share one $W_K$ and one $W_V$ ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)): with 8 heads in 2 groups a quarter is kept.
-# With a single group for all heads it is called *multi-query attention*.
+# A single group is called *multi-query attention*.
 #
 # ## Two heads for two look-ups
 #
@@ -420,7 +410,7 @@ table.rename_axis("heads").round(2)
 # A colleague wants the first way, and sets the head's part of the query projection to zero.
 # There are two mistakes.
 # A network that knows one ball has both right in half of the cases: why is the last line lower?
-# Write `fixed_without_head`.
+# Write `fixed_without_head`, and try it in the loop.
 # The layer has `num_heads` and the four linear layers of the class above; `copy.deepcopy(layer)` is a copy.
 
 
@@ -489,7 +479,7 @@ cu.predict(
         "for neither": "Half the weight on girl and half on boat: how many people are in the average?",
     },
     why="The average of girl and boat holds one person and one thing, and the readout has a score for each person as subject and each thing "
-    "as object. Of girl and king equal weights lose which was the subject. With unequal ones a linear score finds the noun that has more "
+    "as object. Equal weights on girl and king do not say which is the subject. With unequal ones a linear score finds the noun that has more "
     "weight, and not the other one. Weights that are different for each pair of words would be a way out, and a hard one to find.",
 )
 
@@ -540,7 +530,7 @@ trainings.show_paid(
 # With *people* two heads find both nouns, and one head in one training of nine.
 # With *things* one head is enough, unless the rate is too large.
 #
-# So one head *can*: a drawer does not show its ball, but here key and value come from the same *word*, and the weights may depend on which two words they are.
+# So one head *can*: a drawer does not show its ball, but here key and value come from the same *word*, and weights may differ for each pair of words.
 # With two heads each has one simple question, and training finds both.
 #
 # ### Exercise 3 · A head for adjectives?
@@ -562,7 +552,7 @@ trainings.show_paid(
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("In one feature one head is right in at most 3 of 4 cases, in two features always."):
     assert (averages_of["both right, at best"] <= 3).all()
-    assert most_right(tried[0.3]) == 3 and most_right(tried[1.0]) == 2
+    assert averages_of["both right, at best"][[0.3, 1.0]].tolist() == [3, 2]
     assert right.all()
 
 with cu.guard("A split keeps all tokens in each head; a reshape alone gives head 0 three of six."):
