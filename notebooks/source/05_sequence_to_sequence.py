@@ -241,7 +241,7 @@ cu.show_curves(
 # The **decoder** begins with a state made from $c$, and at each step reads the token before, and $c$ again.
 # Its output layer gives a **logit** for each French token; their softmax is the probability of the next token.
 #
-# In the class, `pack_padded_sequence` tells the encoder where each sentence ends: its forward state is taken at the last *real* token, not at the last `<pad>`.
+# `pack_padded_sequence` tells the encoder where each sentence ends: its forward state is taken at the last *real* token, not at the last `<pad>`.
 # What the decoder carries from step to step, the context and its hidden state, is a dictionary, `state`.
 # `room` squeezes the context, as for the strings above; the translator has none.
 
@@ -567,7 +567,7 @@ shown
 #
 # The first factor punishes what is too short.
 # By hand: *il est mouillé .* for *il est calme .* has $p_1 = 3/4$ and $p_2 = 1/3$, so with $n\le 2$ BLEU is $\sqrt{1/4} = 0.5$.
-# (It is meant for many sentences at once; the further page writes it out.)
+# (It is meant for many sentences; the further page writes it out.)
 # One in five test sentences came out exactly; BLEU also counts what is right in the others.
 
 # %% jupyter={"source_hidden": true}
