@@ -85,6 +85,14 @@ def transfer(*, beginning: str, seed: int) -> dict:
     return {"result": result, "curves": curves}
 
 
+@stored(cases=[{"steps": 3 * pretraining.STEPS, "seed": seed} for seed in SEEDS], data=DATA)
+def pretrained_longer(*, steps: int, seed: int) -> dict:
+    """The BERT with three times the steps of pretraining: its loss at hidden tokens of unread sentences."""
+    body, curve = pretraining.pretrain("BERT", seed, steps=steps)
+    result = {"hidden": round(counting.hidden_loss(body), 4)}
+    return {"result": result, "curves": {"pretraining": curve}}
+
+
 @stored(
     cases=[{"method": method, "seed": seed} for seed in SEEDS for method in ("LoRA", "output")],
     data=DATA,
