@@ -148,6 +148,64 @@ with cu.guard("The counts follow the formulas of the table."):
     assert all(k ** (paths[m][1] - 1) < m <= k ** paths[m][1] for m in paths)
 
 # %% [markdown]
+# ## Does the order count?
+#
+# ### Exercise · Find the bug
+#
+# *bug · 7 minutes*
+#
+# This test shall say whether a layer (batch, n, d) → (batch, n, d) ignores the order of its words.
+# It says False for plain attention over 60 words, and True for a convolution whose ends are joined to a ring.
+# Both are wrong.
+# Find the two reasons, and repair the test, so that it also catches a layer that ignores about every second order.
+
+
+# %%
+def buggy_order_test(layer, x):
+    order = torch.arange(x.shape[1]).flip(0)
+    return torch.equal(layer(x[:, order]), layer(x)[:, order])
+
+
+def plain(x):
+    return (x @ x.mT / math.sqrt(x.shape[-1])).softmax(dim=-1) @ x
+
+
+def ring(x):
+    return x.roll(1, dims=1) + 2 * x + x.roll(-1, dims=1)
+
+
+print("plain attention:", buggy_order_test(plain, torch.randn(2, 60, 48)))
+print("ring:", buggy_order_test(ring, torch.randint(9, (2, 9, 4)).float()))
+
+
+# %% tags=["exercise", "bug"]
+def fixed_order_test(layer, x):
+    """True if permuting the words of x (batch, n, d) only permutes the outputs."""
+    ...
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.fixed_order_test(fixed_order_test)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def fixed_order_test_solution(layer, x):
+    """A sum in another order differs in its last digits; and one order, also a random one, may be harmless."""
+    for _ in range(20):
+        order = torch.randperm(x.shape[1])
+        if not torch.allclose(layer(x[:, order]), layer(x)[:, order], rtol=1e-3, atol=1e-3):
+            return False
+    return True
+
+
+cu.checks.fixed_order_test(fixed_order_test_solution)
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("The test refuses plain attention, and passes a ring."):
+    assert not buggy_order_test(plain, torch.randn(2, 60, 48))
+    assert buggy_order_test(ring, torch.randint(9, (2, 9, 4)).float())
+
+# %% [markdown]
 # ## It and its adjective
 #
 # *The cat saw the apple near the desk and the coat, and it was ripe.*
@@ -172,5 +230,10 @@ with cu.guard(
 # Two attentions find both.
 # So does an average with a hidden layer: four genders and the adjective tell the answer, without any word asking another.
 # Which of the two is ahead turns with the rate: [A control is a tuned control](G_controls.ipynb).
+#
+# ## Older than the Transformer
+#
+# Words of a sentence that attend to each other are older than the Transformer ([Cheng et al., 2016](https://arxiv.org/abs/1601.06733); [Parikh et al., 2016](https://arxiv.org/abs/1606.01933)).
+# The name *self-attention* stands in [Lin et al. (2017)](https://arxiv.org/abs/1703.03130), for something else: there the queries are learned vectors, and no word asks another.
 #
 # Next: [Multi-head attention](08_multi_head_attention.ipynb).

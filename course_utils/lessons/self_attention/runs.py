@@ -52,6 +52,21 @@ def recalled(chapter, *, kind: str, pairs: int, rate: float, seed: int) -> dict:
 
 
 @stored(
+    cases=[{"kind": "average, 256 wide"}],
+    rates=RATES,
+    seeds=range(3),
+    chapter=["kinds", "train", "share_right"],
+    small=True,
+)
+def twice_as_long(chapter, *, kind: str, rate: float, seed: int) -> dict:
+    """Twelve cars and twice the steps: the share of right answers."""
+    seed_everything(seed)
+    model, draw = chapter.kinds[kind](), partial(owners, pairs=12)
+    chapter.train(model, draw, seed, steps=1600, rate=rate)
+    return _shares(chapter, model, draw)
+
+
+@stored(
     cases=[{"kind": kind} for kind in ("two attentions", "one attention, hidden layer")],
     rates=RATES,
     seeds=range(3),
