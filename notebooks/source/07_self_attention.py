@@ -268,21 +268,14 @@ with cu.guard(
     "Each word prefers itself by its embedding, and others by its query; another order only permutes the answers.",
     given=(edible, alive) == (10.0, 8.0),
 ):
-    assert torch.allclose(raw_scores, raw_scores.T) and abs(raw_scores[1, 3] - 0.38) < 1e-6
     assert raw_scores.argmax(dim=-1).tolist() == [0, 1, 2, 3]
-    assert torch.allclose(q, torch.tensor([8, 0, 0, 0, 10, 0.8, 1.6]))
-    assert abs(drinks_scores[3] - 3.78) < 0.005
-    assert torch.allclose(Z[1], z, atol=1e-6)
-    assert abs(Z[3, 6] - 0.87) < 0.005 and abs(weights[3, 2] - 0.87) < 0.005
-    assert weights.argmax(dim=-1).tolist() == [1, 3, 3, 2]
-    assert scores[3, 1].abs() < 1e-6
-    assert weights[2, 3] * weights[3, 2] > weights[2, 2] * weights[3, 3]
+    assert torch.allclose(q, torch.tensor([8, 0, 0, 0, 10, 0.8, 1.6])) and torch.allclose(Z[1], z)
+    assert weights.argmax(dim=-1).tolist() == [1, 3, 3, 2] and abs(weights[3, 2] - 0.87) < 0.005
     qkv = layer.W_Q(batch), layer.W_K(batch), layer.W_V(batch)
     by_pytorch = F.scaled_dot_product_attention(*qkv, cu.causal_mask(4))
     assert torch.allclose(layer(batch, cu.causal_mask(4)), by_pytorch, atol=1e-6)
-    assert torch.allclose(Z_turned, Z[order], atol=1e-5)
+    assert torch.allclose(Z_turned, Z[order], atol=1e-5) and apart.abs().max() > 0.01
     assert torch.allclose(layer(batch[:, shuffle]), layer(batch)[:, shuffle], atol=1e-5)
-    assert apart.abs().max() > 0.01
 
 # %% [markdown]
 # Nothing, up to rounding: the rows are those of $Z$, in the new order, and the *milk* is still cold.
@@ -382,7 +375,7 @@ twelve = partial(owners, pairs=12)
 cu.seed_everything(0)
 reader = kinds["one attention"]()
 train(reader, twelve, seed=0)
-print(f"right: {share_right(reader, twelve):.2f}, by counting colors: {counting(12):.2f}")
+print(f"right: {share_right(reader, twelve):.2f}, counting colors: {counting(12):.2f}")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 recalled = cu.stored_runs("self_attention", "recalled", highest="validation")
@@ -400,7 +393,7 @@ pd.DataFrame(compared.fillna("")).rename_axis(None, axis=1)
 
 # %% [markdown]
 # Each side has its own best rate of three, chosen on other questions.
-# Among twelve cars the averages are, at *every* rate, about as good as one who says the most frequent color, and little better after twice the steps.
+# Among twelve cars the averages are, at *every* rate, about as good as one who says the most frequent color; twice the steps bring the wider one from 0.30 to 0.37.
 # An average adds up all cars before anybody asks, and one vector has to hold them all.
 # Attention asks first: the question's query fits one key, and the rest is multiplied by weights near zero.
 #
@@ -453,8 +446,8 @@ with cu.guard(
     assert behind.min() > 0.5 and every["one attention"].max() > 0.95
     best = by_rate(hops, "right").groupby("kind")["right"].max()
     assert best["two attentions"] > 0.95 and best["one attention, hidden layer"] < 0.75
-    longer = by_rate(cu.stored_runs("self_attention", "twice_as_long"), "right")
-    assert longer["right"].max() < 0.45
+    twice = by_rate(cu.stored_runs("self_attention", "twice_as_long"), "right")
+    assert twice["right"].max() < 0.45
     assert share_right(reader, twelve) > 0.9
 
 # %% [markdown]
@@ -481,8 +474,8 @@ query = torch.tensor([[8.0, 8.0, 8.0]])  # what runs, and what is it?
 cross = (query @ E.T / math.sqrt(3)).softmax(dim=-1)  # (1, 4): Spanish, English
 spanish = {"funcionando": [1.0, 1, 0], "corriendo": [1.0, 0, 1]}
 chances = (4 * cross @ E @ torch.tensor(list(spanish.values())).T).softmax(dim=-1)
-shown = torch.cat([cross, chances], 1).tolist()
-pd.DataFrame(shown, ["running"], [*english, *spanish]).round(2)
+both = torch.cat([cross, chances], 1).tolist()
+pd.DataFrame(both, ["running"], [*english, *spanish]).round(2)
 
 # %% [markdown]
 # The verb takes half of its answer from *running* and half from its subject, and the subject decides.
@@ -531,14 +524,15 @@ text = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-100)
 
 def next_word(count, generator):
     chosen = text[torch.randint(len(text), (count,), generator=generator)]
-    return chosen[:, :-1].clamp(min=0), chosen[:, 1:]  # −100, past the end, is not asked
+    return chosen[:, :-1].clamp(min=0), chosen[:, 1:]  # −100: not asked
 
 
 def write(model, generator, most=12):
     words = [BOS]
     while words[-1] != EOS and len(words) < most:
         logits = model(torch.tensor([words]), cu.causal_mask(len(words)))[0, -1]
-        words.append(torch.multinomial(logits.softmax(-1), 1, generator=generator).item())
+        chance = logits.softmax(-1)
+        words.append(torch.multinomial(chance, 1, generator=generator).item())
     return " ".join(vocabulary.decode(words))
 
 
