@@ -134,6 +134,7 @@ print(f"the nearest other two: {others.min():.3f}")
 # Shaw's scores need a vector for each pair of positions, picked from a table by the offset.
 # T5 gives each of the first eight distances a number of its own; a distance $o$ from 8 on has the bucket $8 + \lfloor 8\ln(o/8)/\ln 16\rfloor$, and from 91 on all share number 15.
 # By hand for 16: $8 + 8\ln 2/\ln 16 = 10$.
+# (T5 does not divide its scores by $\sqrt d$; smaller first weights do the same.)
 
 
 # %%
