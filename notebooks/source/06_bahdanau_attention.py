@@ -14,7 +14,7 @@
 # **Can it find out, from the translations alone?**
 #
 # Move the slider from 0 to 18.
-# Dark cells are large weights; framed are the **gold links**, which a linguist would draw.
+# Cells that stand out are large weights; framed are the **gold links**, which a linguist would draw.
 
 # %%
 import copy
