@@ -308,7 +308,7 @@ compared = means.rename(columns=named).assign(seeds=table.groupby("kind", sort=F
 compared.map(lambda x: f"{x:,.0f}" if x >= 2 else f"{x:.3g}")
 
 # %% [markdown]
-# Stored, with more passes: attention, two seeds, and a wider decoder without it, once ([a control is a tuned control](G_controls.ipynb): of its two rates the better is shown).
+# Stored, with more passes, two seeds each: attention, and a wider decoder without it ([a control is a tuned control](G_controls.ipynb): of its two rates the better is shown).
 # With attention more than four in five are exactly right, without it fewer than two in three.
 # The wider one has more parameters, and has learned its training data by heart; neither has dropout.
 # Attention helps most where sentences are long: the question of the last chapter.
@@ -343,12 +343,7 @@ cu.live.alignment(mine_too)
 # *predict · 7 minutes*
 #
 # Three French words over four English words, with the weights below.
-# Gold are the links 0-0, 1-0, 2-1 and 3-2 (English-French).
-# (a) How many links does the first rule give, the largest weight of each French word?
-# (b) What is AER with them?
-# (c) How many links are there with the second rule, too?
-# (d) What is AER now?
-# (e) And AER with both rules, if all weights are equal, and the first of several equal ones counts as the largest?
+# Gold are the links 0-0, 1-0, 2-1 and 3-2 (English-French). (a) How many links does the first rule give, the largest weight of each French word? (b) What is AER with them? (c) How many links are there with the second rule, too? (d) What is AER now? (e) And AER with both rules, if all weights are equal, and the first of several equal ones counts as the largest?
 # Two decimals.
 #
 # | | English 0 | 1 | 2 | 3 |
@@ -456,6 +451,7 @@ with torch.no_grad():
         blind.keys = torch.zeros_like(state.keys)
         p = [model.step(token[None], s).softmax(-1)[0, right] for s in (state, blind)]
         print(f"{word:10} {p[0]:.2f}   all keys zero {p[1]:.2f}")
+
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 def needed(order):
