@@ -220,7 +220,10 @@ def test_a_small_run_drawn_by_day_comes_out_as_stored_and_calls_only_what_its_di
         sys.setprofile(None)
     assert again.result.keys() == kept.result.keys()
     for name, value in again.result.items():
-        assert value == pytest.approx(kept.result[name], abs=declaration.tolerance), (name, case)
+        assert value == pytest.approx(kept.result[name], abs=declaration.allowed(case)), (
+            name,
+            case,
+        )
     seen = {
         (path, line)
         for path, index in declaration.nodes(SOURCES)

@@ -157,7 +157,7 @@ class Runs:
     chapter: tuple[str, ...]
     data: tuple[str, ...]
     small: bool
-    tolerance: float
+    tolerance: float | Callable[..., float]
     minutes: float
     quick: dict
 
@@ -170,6 +170,10 @@ class Runs:
     def slug(self) -> str:
         """The chapter that declares it."""
         return self.function.__module__.split(".")[-2]
+
+    def allowed(self, case: Mapping) -> float:
+        """The tolerance of one case."""
+        return self.tolerance(**case) if callable(self.tolerance) else self.tolerance
 
     def digest(self) -> str:
         """Of the function, the code of chapter and package that it uses, and the files that it reads."""
@@ -210,7 +214,7 @@ def stored(
     chapter: Sequence[str] = (),
     data: Sequence[str] = (),
     small: bool = False,
-    tolerance: float = 0.1,
+    tolerance: float | Callable[..., float] = 0.1,
     minutes: float = 0,
     quick: Mapping | None = None,
 ) -> Callable[[Callable[..., Mapping]], Runs]:
@@ -222,7 +226,8 @@ def stored(
         chapter: names that the chapter defines; the function's first argument has them as attributes.
         data: the files of the folder data/ that it reads.
         small: a run takes some seconds; the tests make one of them again and compare.
-        tolerance: how far each number of its result may lie from the stored one on another machine.
+        tolerance: how far each number of its result may lie from the stored one on another machine; a function
+            of a case's arguments where the cases differ.
         minutes: a run takes about so many on a GPU, and is made there alone, by `make gpu`; 0 for those of `make runs`.
         quick: of such a run the arguments that make it small, so that the tests can try it on a CPU.
 

@@ -52,11 +52,11 @@ cu.recall("self_attention", "scoring_functions")
 cu.explore.dissection()
 
 # %% [markdown]
-# Without head 0.0 it says the same word again and again, and without 0.1 it does not find its end.
-# Each head is named by what it attends to: to the [token](C_glossary.ipynb#token) that asks (*same token*), to the one before, or to the first (*mixed*: to none of them).
+# In the first sentence it repeats a word without head 0.0, and without 0.1 it does not find the end.
+# Each head is named by what it attends to: to the [token](C_glossary.ipynb#token) that asks (*same token*), to the one before, or to the first (*mixed*: to none clearly).
 # The number is its mean weight there, over 400 sentences; a head that shares its weight evenly would have 0.20.
 # The bars show how much the loss rises, if the head is taken away **by zero** or **by its mean**; [below](#Taking-heads-away) we see which question each answers.
-# (This is one network, and it has read these sentences; another training has other heads.)
+# (This is one network, and it has read these sentences; another training may have other heads.)
 
 # %% [markdown]
 # ## Two questions, one average
@@ -357,10 +357,10 @@ cu.equal(mine, package, *qkv, mask)
 # No parameters: the matrices stay $d\times d$.
 # They cost *width*.
 # A head scores with $W_Q^{(i)}W_K^{(i)\top}$, often called $W_{QK}$, and writes with $W_V^{(i)}W_O^{(i)}$, called $W_{OV}$.
-# Both are $d\times d$ and have **low rank**, at most $d/h$: a head of width 1 can prefer [only its largest or smallest key](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).
+# Both are $d\times d$ and have **[low rank](C_glossary.ipynb#low-rank)**, at most $d/h$: a head of width 1 can prefer [only its largest or smallest key](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).
 #
 # While a model writes, it keeps the keys and values of all heads.
-# **Grouped-query attention** lets several heads share one $W_K$ and one $W_V$ ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)): with 8 heads in 2 groups a quarter is kept.
+# **[Grouped-query attention](C_glossary.ipynb#grouped-query-attention)** lets several heads share one $W_K$ and one $W_V$ ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)): with 8 heads in 2 groups a quarter is kept.
 # A single group is called *multi-query attention*.
 #
 # ## Two heads for two look-ups
@@ -378,7 +378,7 @@ def new_network(heads, seed):
     return lookups.LookupNetwork(16, heads, attention=MultiHeadAttention(16, heads))
 
 
-steps = 100  # try 50 … 200
+steps = 100  # try 100 … 300
 networks, shares = {}, {}
 for h in (1, 2):
     networks[h] = lookups.train_lookups(new_network(h, 0), steps=steps)
@@ -392,14 +392,14 @@ table.rename_axis("heads").round(2)
 # ## Taking heads away
 #
 # What is a head worth?
-# The name for taking a part away is **ablation**, and one has to say what stands in its place:
+# The name for taking a part away is **[ablation](C_glossary.ipynb#ablation)**, and one has to say what stands in its place:
 #
 # - **by zero**: the head adds nothing.
 #   What does the network lose if nothing comes from there?
 # - **by its mean**, over many sentences: the head says always the same.
 #   What does it lose if it no longer hears what is different in *this* sentence?
 #
-# Zero may be a value that the network has never met, which alone can cost; so many papers take the mean.
+# Zero may be a value that the network has never met, which alone can cost; [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) therefore take the mean.
 # In the translator head 0.1 costs more by zero, and head 0.0 more by its mean.
 # (`cu.intervene(model)` does both.)
 #
@@ -480,7 +480,7 @@ cu.predict(
     },
     why="The average of girl and boat holds one person and one thing, and the readout has a score for each person as subject and each thing "
     "as object. Equal weights on girl and king do not say which is the subject. With unequal ones a linear score finds the noun that has more "
-    "weight, and not the other one. Weights that are different for each pair of words would be a way out, and a hard one to find.",
+    "weight, and not the other one. Weights that depend on the two words are a way out, which training rarely finds.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -527,11 +527,11 @@ trainings.show_paid(
 # %% [markdown]
 # Each point is a training: three learning rates, three seeds.
 # In the cabinet two heads know both balls at every rate, and one head never does.
-# With *people* two heads find both nouns, and one head in one training of nine.
+# With *people* two heads find both nouns in eight trainings of nine, and one head in one (900 steps each).
 # With *things* one head is enough, unless the rate is too large.
 #
-# So one head *can*: a drawer does not show its ball, but here key and value come from the same *word*, and weights may differ for each pair of words.
-# With two heads each has one simple question, and training finds both.
+# So one head *can*, if its weights depend on which two words they are: here key and value come from the same *word*, and a drawer does not show its ball.
+# With two heads each can have one question.
 #
 # ### Exercise 3 · A head for adjectives?
 #
@@ -543,7 +543,7 @@ trainings.show_paid(
 #
 # <details><summary>To compare</summary>
 #
-# Its weight beside that of a head for neighbors: refuted if they explain it.
+# Its weight on neighbors that are no adjectives: refuted if it is as large.
 # Errors without it: refuted if adjectives suffer no more than other words.
 # Other seeds: refuted, as a statement about such models, if no other has it.
 #
@@ -584,8 +584,9 @@ with cu.guard(
     found = pd.DataFrame([run.config | run.result for run in runs]).fillna({"objects": "cabinet"})
     share = found.set_index(["objects", "num_heads", "rate"])["both"].sort_index()
     assert min(share["cabinet", 2].min(), share["cabinet", 4].min()) > 0.95
-    assert share["cabinet", 1].max() < 0.6 and share["people", 2].min() > 0.8
-    assert (share["people", 1] > 0.9).sum() <= 3 and len(share["people", 1]) == 9
+    assert share["cabinet", 1].max() < 0.6
+    in_all = [((share["people", h] > 0.95).sum(), len(share["people", h])) for h in (1, 2)]
+    assert in_all == [(1, 9), (8, 9)]
     assert share["things", 1].loc[:0.01].min() > 0.95 > share["things", 1].loc[0.03:].max()
 
 # %% [markdown]
@@ -618,3 +619,6 @@ cu.quiz("multi_head_attention")
 # - Michel, P., Levy, O. and Neubig, G. (2019).
 #   [Are sixteen heads really better than one?](https://arxiv.org/abs/1905.10650).
 #   NeurIPS.
+# - Wang, K. et al. (2023).
+#   [Interpretability in the wild: a circuit for indirect object identification in GPT-2 small](https://arxiv.org/abs/2211.00593).
+#   ICLR.

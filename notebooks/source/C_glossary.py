@@ -15,6 +15,11 @@
 # %% [markdown]
 # ## A
 #
+# ### <a id="ablation"></a>ablation
+#
+# A part of a trained network is taken away, and what it adds is replaced by zero or by its mean, to see what is lost.
+# *Taught in* [Taking heads away](08_multi_head_attention.ipynb#Taking-heads-away).
+#
 # ### <a id="adam"></a>Adam
 #
 # Gradient descent that gives each parameter a step size of its own: it divides the mean of recent gradients by their usual size.
@@ -252,7 +257,7 @@
 # ### <a id="grouped-query-attention"></a>grouped-query attention
 #
 # Several query heads share one head of keys and values, which makes the cache smaller.
-# *Taught in* [What came after](14_bert_and_transfer_further.ipynb#What-came-after).
+# *Taught in* [What do more heads cost?](08_multi_head_attention.ipynb#What-do-more-heads-cost?), [What came after](14_bert_and_transfer_further.ipynb#What-came-after).
 
 # %% [markdown]
 # ## H
@@ -324,6 +329,12 @@
 #
 # Low-rank adaptation: a linear layer is frozen, and a product of two narrow matrices beside it is trained.
 # *Taught in* [A little is enough: LoRA](14_bert_and_transfer.ipynb#A-little-is-enough:-LoRA).
+#
+# ### <a id="low-rank"></a>low rank
+#
+# A matrix has rank r if it is a product of two matrices with r columns and r rows, and none narrower.
+# Low rank: r is small beside its own sizes.
+# *Taught in* [What do more heads cost?](08_multi_head_attention.ipynb#What-do-more-heads-cost?).
 #
 # ### <a id="lstm"></a>LSTM
 #

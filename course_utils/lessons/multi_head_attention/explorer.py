@@ -71,7 +71,7 @@ class Dissected:
             )
             heatmap(
                 ax, torch.tensor(example["maps"][place]), queries=words, keys=words, xlabel=None,
-                ylabel="said last, asks" if column == 0 else None,
+                ylabel="query: said last" if column == 0 else None,
             )  # fmt: skip
             ax.tick_params(labelsize=6.5, length=0, pad=1)
             ax.tick_params(axis="x", labelrotation=90)
@@ -81,7 +81,7 @@ class Dissected:
             if row == 0:
                 ax.set_xticks([])
             else:
-                ax.set_xlabel("looked at", fontsize=8)
+                ax.set_xlabel("key", fontsize=8)
             kind, weight = named(self.run.result, head)
             told = kind if kind == MIXED else f"{kind} {weight:.2f}"
             ax.set_title(f"{head}  {told}", fontsize=8.5, pad=3)

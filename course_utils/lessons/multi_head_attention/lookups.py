@@ -100,7 +100,7 @@ class LookupNetwork(nn.Module):
 
 
 def train_lookups(
-    network: LookupNetwork, *, steps: int = 300, lr: float = 0.03, batch: int = 16, seed: int = 0
+    network: LookupNetwork, *, steps: int = 300, lr: float = 0.01, batch: int = 16, seed: int = 0
 ) -> LookupNetwork:
     """Train on random cabinets, all requests each, by cross-entropy on the two signs.
 
