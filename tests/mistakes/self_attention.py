@@ -26,6 +26,14 @@ class self_attention:
         """dim=1 counts from the front: wrong as soon as there is a batch."""
         return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(1) @ (X @ W_v)
 
+    def lets_pytorch_attend(X, W_q, W_k, W_v):
+        """Calls the operator that it should write."""
+        return torch.nn.functional.scaled_dot_product_attention(X @ W_q, X @ W_k, X @ W_v)
+
+    def not_scaled(X, W_q, W_k, W_v):
+        """Forgets √d."""
+        return ((X @ W_q) @ (X @ W_k).mT).softmax(-1) @ (X @ W_v)
+
 
 class fixed_order_test:
     def to_the_last_bit(layer, x):
@@ -42,6 +50,11 @@ class fixed_order_test:
         """One random order of many."""
         order = torch.randperm(x.shape[1])
         return torch.allclose(layer(x[:, order]), layer(x)[:, order], rtol=1e-3, atol=1e-3)
+
+    def sentences_for_words(layer, x):
+        """Permutes axis 0, the sentences."""
+        order = torch.arange(len(x)).flip(0)
+        return torch.allclose(layer(x[order]), layer(x)[order], atol=1e-3)
 
     def reverses_only(layer, x):
         """Tries one order, the reverse."""
@@ -92,5 +105,8 @@ ON_PAPER = {
 }
 
 ANSWERS = {
+    "lets_pytorch_attend": ("it calls scaled_dot_product_attention", "step by step"),
+    "not_scaled": ("divided by √d", "By what do you divide"),
+    "sentences_for_words": ("positions in the input", "axis 1"),
     "one_order_at_random": ("every second order", "One order drawn at random"),
 }

@@ -21,7 +21,7 @@ from course_utils.positions import sinusoidal_table
 
 # Self-attention ---------------------------------------------------------------------------------
 
-self_attention = Check("self_attention")
+self_attention = Check("self_attention", forbids=["scaled_dot_product_attention"])
 
 
 def _matrices(M: int = 6, d: int = 4, d_v: int = 3) -> tuple[Tensor, Tensor, Tensor]:
@@ -69,7 +69,7 @@ def _(candidate):
 
 @self_attention.must(
     "the scores are divided by √d, where d is the size of a query",
-    hint="Which tensor has d as its last axis? Does the division come before the softmax?",
+    hint="By what do you divide: which tensor has d as its last axis? And does it happen before the softmax?",
 )
 def _(candidate):
     X, matrices = torch.randn(5, 6), _matrices(d=2)
@@ -129,7 +129,7 @@ def _(candidate):
 
 @fixed_order_test.must(
     "positions in the input are noticed",
-    hint="Does the layer see another order, or the same input twice? And how far apart may two outputs be?",
+    hint="Does the layer see another order of words (axis 1), or the same input twice? And how far apart may two outputs be?",
 )
 def _(candidate):
     def layer(x):
