@@ -129,7 +129,8 @@ def _(candidate):
 
 @fixed_order_test.must(
     "positions in the input are noticed",
-    hint="Does the layer see another order of words (axis 1), or the same input twice? And how far apart may two outputs be?",
+    hint="Does the layer see another order of words (axis 1), or the same input twice? "
+    "And how far apart may two outputs be?",
 )
 def _(candidate):
     def layer(x):

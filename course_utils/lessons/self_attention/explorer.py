@@ -129,8 +129,8 @@ class Cars:
         self.picture, (left, right) = subplots(
             1, 2, alt="Cars", width=8.2, height=3.4, width_ratios=[1, 1.35]
         )
-        left.axis("off")
-        left.set(xlim=(0, 1), ylim=(14, -0.7))
+        left.set(xlim=(0, 1), ylim=(14, -0.7), xticks=[], yticks=[])
+        left.spines[:].set_visible(False)
         self.lines = [left.text(0, row, "", va="center", fontsize=9) for row in range(14)]
         runs = stored_runs("self_attention", "recalled", highest="validation")
         self.shares = {
@@ -149,7 +149,7 @@ class Cars:
         right.plot(PAIRS, self.counted, "--", color="0.5", label="counting colors")
         self.here = right.axvline(2, color="0.85", linewidth=8, zorder=0)
         right.set(xlabel="cars", ylabel="share of right answers", xticks=PAIRS, ylim=(0, 1.05))
-        right.legend(loc="lower left", fontsize=8)
+        right.legend(loc="lower center", fontsize=8)
 
     def draw(self, pairs: int) -> str:
         """Show a question about `pairs` cars."""
@@ -161,7 +161,7 @@ class Cars:
         told = [*cars, f"Which color is {question[:-1]}?"]
         for row, line in enumerate(self.lines):
             line.set_text(told[row] if row < len(told) else "")
-            line.set_color(COLORS["query"] if row == len(cars) else "black")
+            line.set_color(COLORS["query" if row == len(cars) else "ink"])
         self.here.set_xdata([pairs])
         place = PAIRS.index(pairs)
         means = {kind: sum(s[place]) / len(s[place]) for kind, s in self.shares.items()}
