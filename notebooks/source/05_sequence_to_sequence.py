@@ -576,7 +576,7 @@ cu.quiz("sequence_to_sequence", "loss_near_zero", "clipped")
 # %% [markdown]
 # ## Is the vector too small?
 #
-# For the strings 4 numbers were too few; beyond 16 more room hardly helped, but more training did.
+# For the strings 4 numbers were; beyond 16 more training helped, more room hardly.
 # For French the obvious control is a wider network, twice as wide in all its parts.
 # Both were trained for 24 passes at two rates (stored runs).
 # If room is what is missing, it must help most where sentences are long.
@@ -604,7 +604,7 @@ ax.legend()
 fig
 
 # %% [markdown]
-# At the rate 0.004 twice the width helps at each length, and most where sentences are long (one seed, 55 such sentences); at 0.009 it helps nowhere (three seeds).
+# At the rate 0.004 twice the width helps at each length, and most where sentences are long (two seeds, 55 such sentences); at 0.009 it helps nowhere (three).
 # Who compares at 0.009 alone concludes that room is not what is missing.
 # Each side gets its own rate, by the held-out loss: [A control is a tuned control](G_controls.ipynb).
 #

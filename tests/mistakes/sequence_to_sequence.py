@@ -17,6 +17,12 @@ class my_masked_loss:
         real = torch.arange(logits.shape[1]) < lens[:, None]
         return ((losses * real).sum(dim=1) / lens).mean()
 
+    def divided_by_the_longest(logits, targets, lens):
+        """Padding up to the longest sentence stays in the divisor."""
+        losses = F.cross_entropy(logits.mT, targets, reduction="none")
+        real = torch.arange(logits.shape[1]) < lens[:, None]
+        return (losses * real).sum() / (len(lens) * lens.max())
+
     def one_token_too_many(logits, targets, lens):
         """Step `lens` counts as real."""
         real = torch.arange(logits.shape[1]) <= lens[:, None]
@@ -149,6 +155,7 @@ class fixed_decoding:
 
 ANSWERS = {
     "any_became_all": ("gets no more tokens", "Who remembers"),
+    "divided_by_the_longest": ("every real token", "longest"),
     "one_token_too_many": ("logits at padding", "number 0"),
     "as_long_as_the_longest": ("gets no more tokens", "Who remembers"),
     "drops_the_finished": ("short sentence", "a row for each sentence"),

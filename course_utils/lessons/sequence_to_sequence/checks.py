@@ -81,7 +81,8 @@ def _(candidate):
 
 @my_masked_loss.must(
     "every real token counts the same, in short and in long sentences",
-    hint="Do you take a mean of means? How much does a word of a short sentence count then?",
+    hint="Do you divide by the longest sentence, or take a mean of means? "
+    "How much does a word of a short sentence count then?",
 )
 def _(candidate):
     logits, targets, lens, padding = _drawn((1, 5))

@@ -62,7 +62,7 @@ def copier(chapter, *, room: int, rate: float, seed: int, passes: int = 4) -> di
 @stored(
     cases=[
         *({**BLIND, "seed": seed} for seed in SEEDS),
-        *crossed(WIDTHS, (0.004,), (0,)),
+        *crossed(WIDTHS, (0.004,), (0, 1)),
         *crossed(WIDTHS, (0.009,), SEEDS),
     ],
     chapter=["Translator", "masked_loss", "train", "world"],
