@@ -56,7 +56,7 @@ cu.explore.dissection()
 # Each head is named by what it attends to: to the [token](C_glossary.ipynb#token) that asks (*same token*), to the one before, or to the first (*mixed*: to none clearly).
 # The number is its mean weight there, over 400 sentences; a head that shares its weight evenly would have 0.20.
 # The bars show how much the loss rises, if the head is taken away **by zero** or **by its mean**; [below](#Taking-heads-away) we see which question each answers.
-# (This is one network, and it has read these sentences; another training may have other heads.)
+# (One network, which has read these sentences; another training may have other heads.)
 
 # %% [markdown]
 # ## Two questions, one average
@@ -392,7 +392,7 @@ table.rename_axis("heads").round(2)
 # ## Taking heads away
 #
 # What is a head worth?
-# The name for taking a part away is **[ablation](C_glossary.ipynb#ablation)**, and one has to say what stands in its place:
+# Taking a part away is called **[ablation](C_glossary.ipynb#ablation)**, and something stands in its place:
 #
 # - **by zero**: the head adds nothing.
 #   What does the network lose if nothing comes from there?
