@@ -18,15 +18,15 @@ RATES = (0.001, 0.003, 0.01)
 LENGTHS = (16, 64, 256, 1024, 4096)
 LINK, OTHER_LINK, CAR, OTHER_CAR, QUESTION = 0, 1, 5, 3, 6
 """Positions: Anna's friend, another's friend, the car of Anna's friend, that of the other's friend, the question."""
-LOOKS = {
-    "layer 1: Anna's friend → the friend's car": (0, LINK, CAR),
-    "layer 1: another's friend → that friend's car": (0, OTHER_LINK, OTHER_CAR),
-    "layer 1: question → Anna's friend": (0, QUESTION, LINK),
-    "layer 2: question → Anna's friend": (1, QUESTION, LINK),
-    "layer 2: question → the friend's car": (1, QUESTION, CAR),
-    "layer 2: question → another car": (1, QUESTION, OTHER_CAR),
+LINKS = {
+    "layer 1: Anna's friend → the friend's car": [(0, LINK, CAR)],
+    "layer 1: another's friend → that friend's car": [(0, OTHER_LINK, OTHER_CAR)],
+    "layer 1: question → Anna's friend": [(0, QUESTION, LINK)],
+    "layer 2: question → Anna's friend": [(1, QUESTION, LINK)],
+    "layer 2: question → the friend's car": [(1, QUESTION, CAR)],
+    "both links to the friend's car": [(0, LINK, CAR), (1, QUESTION, CAR)],
 }
-"""What is knocked out → (layer, the word that asks, the word that it may not look at)."""
+"""What is knocked out → (layer, the word that asks, the word that it may not attend to), of each link."""
 
 
 @stored(
@@ -67,32 +67,53 @@ def twice_as_long(chapter, *, kind: str, rate: float, seed: int) -> dict:
 
 
 @stored(
-    cases=[{"kind": kind} for kind in ("two attentions", "one attention, hidden layer")],
-    rates=RATES,
-    seeds=range(3),
+    cases=[{"kind": "average, 256 wide", "pairs": 12, "steps": 4000, "rate": 0.003, "seed": 0}],
+    chapter=["kinds", "train", "share_right"],
+)
+def recalled_later(chapter, *, kind: str, pairs: int, steps: int, rate: float, seed: int) -> dict:
+    """As `recalled`, after so many steps."""
+    seed_everything(seed)
+    model, draw = chapter.kinds[kind](), partial(owners, pairs=pairs)
+    chapter.train(model, draw, seed, steps=steps, rate=rate)
+    return _shares(chapter, model, draw)
+
+
+@stored(
+    cases=[
+        {"kind": kind, "steps": steps, "rate": rate, "seed": seed}
+        for kind, steps, rates in (
+            ("one attention", 1500, RATES),
+            ("one attention, hidden layer", 1500, RATES),
+            ("one attention, hidden layer", 3000, (0.003,)),  # its best rate of three
+            ("two attentions", 1500, RATES),
+        )
+        for rate in rates
+        for seed in range(3)
+    ],
     chapter=["kinds", "train", "share_right"],
     small=True,
 )
-def of_a_friend(chapter, *, kind: str, rate: float, seed: int) -> dict:
+def of_a_friend(chapter, *, kind: str, steps: int, rate: float, seed: int) -> dict:
     """Which color has the car of somebody's friend: the share of right answers."""
     seed_everything(seed)
     model = chapter.kinds[kind]()
-    chapter.train(model, friends, seed, steps=1500, rate=rate)
+    chapter.train(model, friends, seed, steps=steps, rate=rate)
     return _shares(chapter, model, friends)
 
 
 @stored(cases=[{"seed": seed} for seed in range(3)], chapter=["kinds", "train", "share_right"])
 def forbidden(chapter, *, seed: int) -> dict:
-    """Two attentions, then with one link knocked out: its mean weight, and the share right without it."""
+    """Two attentions, then with some links knocked out: their mean weights, summed, and the share right without them."""
     seed_everything(seed)
     model = chapter.kinds["two attentions"]()
     chapter.train(model, friends, seed, steps=1500)
     result = {"right, nothing": chapter.share_right(model, friends)}
     weights = [mix.weights.mean(0) for mix in model.mixers]
-    for name, (layer, word, other) in LOOKS.items():
-        result[f"weight, {name}"] = weights[layer][word, other].item()
+    for name, links in LINKS.items():
+        result[f"weight, {name}"] = sum(weights[at][word, other].item() for at, word, other in links)
         with intervene(model) as acts:
-            acts.knock_out(layers=layer, queries=word, keys=other)
+            for layer, word, other in links:
+                acts.knock_out(layers=layer, queries=word, keys=other)
             result[f"right, {name}"] = chapter.share_right(model, friends)
     return {"result": {name: round(value, 4) for name, value in result.items()}}
 
