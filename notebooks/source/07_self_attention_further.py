@@ -135,7 +135,7 @@ timed.rename_axis("n").round(2)
 #
 # The times are the processor's, on one thread, the best of 25 rounds.
 # At 256 words attention does 5.5 times as many multiply-adds as the recurrence, in a third of its time; and this is not Python's loop alone, as `nn.RNN` shows, which loops in C++.
-# At 4,096 words attention takes five times as long.
+# At 4,096 words attention takes more than five times as long.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The counts follow the formulas of the table."):
@@ -214,7 +214,7 @@ with cu.guard("The test refuses plain attention, and passes a ring."):
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 tuned = cu.stored_runs("self_attention", "reader", highest="it, training")
 shares = table(tuned, "it", "adjective")
-shares.round(2)
+shares.round({"it": 2, "adjective": 2})
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -225,7 +225,7 @@ with cu.guard(
     assert of_it[["average", "one attention"]].max() < 0.8
 
 # %% [markdown]
-# Each at the best of three rates, the mean of three seeds; a guess has one half.
+# Each at the best of three rates on training sentences, the mean of three seeds; a guess has one half.
 # One attention finds the adjective's noun; but *it* asks the same in every sentence, and its answer is a vote of the four nouns, right in $11/16$ at best.
 # Two attentions find both.
 # So does an average with a hidden layer: four genders and the adjective tell the answer, without any word asking another.

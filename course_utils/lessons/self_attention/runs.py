@@ -103,14 +103,16 @@ def of_a_friend(chapter, *, kind: str, steps: int, rate: float, seed: int) -> di
 
 @stored(cases=[{"seed": seed} for seed in range(3)], chapter=["kinds", "train", "share_right"])
 def forbidden(chapter, *, seed: int) -> dict:
-    """Two attentions, then with some links knocked out: their mean weights, summed, and the share right without them."""
+    """Two attentions, then with some links knocked out: their weights, and the share right without them."""
     seed_everything(seed)
     model = chapter.kinds["two attentions"]()
     chapter.train(model, friends, seed, steps=1500)
     result = {"right, nothing": chapter.share_right(model, friends)}
     weights = [mix.weights.mean(0) for mix in model.mixers]
     for name, links in LINKS.items():
-        result[f"weight, {name}"] = sum(weights[at][word, other].item() for at, word, other in links)
+        result[f"weight, {name}"] = sum(
+            weights[at][word, other].item() for at, word, other in links
+        )
         with intervene(model) as acts:
             for layer, word, other in links:
                 acts.knock_out(layers=layer, queries=word, keys=other)
