@@ -14,7 +14,7 @@
 # Clara's car is red. …
 # Which color is Ben's?*
 # Somebody who averages over all these sentences hears a lot of red.
-# Move the slider: the more cars, the less an average knows, at each width and rate that we tried.
+# Move the slider: the more cars, the less an average knows.
 # One layer of **attention**, with fewer parameters and as many steps, is right with two cars and with twelve.
 # **How does a word find, among all the others, the one that it needs?**
 #
@@ -398,7 +398,7 @@ pd.DataFrame(compared.fillna("")).rename_axis(None, axis=1)
 
 # %% [markdown]
 # Each side has its own best rate of three, chosen on other questions.
-# Among twelve cars the averages are, at *every* rate, about as good as one who says the most frequent color; twice the steps bring the wider one from 0.30 to 0.37, five times to 0.51.
+# Among twelve cars the averages are, at *every* rate, about as good as counting colors; twice the steps bring the wider one from 0.30 to 0.37, five times to 0.51.
 # An average adds up all cars before anybody asks, and learns late to tell them apart.
 # Attention asks first: the question's query fits one key, and the rest is multiplied by weights near zero.
 #
@@ -432,7 +432,7 @@ shares.round(2).astype(object).fillna("")
 #
 # *By which way do two attentions find it?*
 # Two come to mind: the question finds *Ben* in layer 1 and asks for his car in layer 2; or *Anna's friend is Ben* collects the color in layer 1, and the question reads it there in layer 2.
-# A map of weights shows where a layer looks, not what it needs, so we **forbid** links, by a mask in the trained network.
+# A map of weights shows where a layer looks, not what it needs: so we **forbid** links, by a mask in the trained network.
 # The control is nearly as heavy a link in the same layer that does not matter here: the same between two other people.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -554,13 +554,13 @@ layers = [SelfAttention(32, 32, 32) for _ in range(2)]
 writer = Reader(len(vocabulary), len(vocabulary), *layers)
 causal = cu.causal_mask(text.shape[1] - 1)
 last_loss = train(writer, next_word, 0, steps=400, rate=1e-2, attn_mask=causal)
-print(f"loss {last_loss:.1f}, the last word alone {from_the_last_word(text):.1f} at best")
+print(f"loss {last_loss:.1f}, last word alone {from_the_last_word(text):.1f} at best")
 generator = torch.Generator().manual_seed(0)
 for _ in range(8):
     print(write(writer, generator))
 
 # %% [markdown]
-# Four hundred steps, and most of it has the shape of English: more than the last word goes into the next.
+# Four hundred steps, and most of it has the shape of English: it uses more than the last word.
 # [GPT](13_gpt.ipynb) is this with several heads, positions, and a network behind each layer.
 #
 # ## What it costs
