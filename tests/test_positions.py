@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from course_utils.lessons.positions import offsets
 from course_utils.positions import (
     LearnedPositions,
     RelativeBias,
@@ -155,3 +156,12 @@ def test_a_relative_bias_is_its_table_by_bucket_and_is_trained():
     torch.nn.init.normal_(near.table)
     expected = near.table[offset_buckets(torch.tensor(-25), farthest=20), 0]
     assert near(40)[0, 30, 5] == expected != near.table[offset_buckets(torch.tensor(-25)), 0]
+
+
+def test_every_mean_score_lies_in_its_picture():
+    scene = offsets.Offsets()
+    for cure in offsets.CURES:
+        scene.draw(1024, cure)
+        low, high = scene.left.get_ylim()
+        scores = scene.line.get_ydata()
+        assert low < min(scores) < max(scores) < high

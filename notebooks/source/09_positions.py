@@ -39,8 +39,8 @@ cu.explore.offsets()
 
 # %% [markdown]
 # The curve is the mean score of a key over its **offset** from the query: −3 is three to the left.
-# Training made −3 the highest of the offsets that it saw (shaded); nothing holds the others down.
-# Move the slider: more and more of them come near, and the answers go wrong.
+# Training made −3 the highest of the offsets that it saw (shaded), far above the next (dashed); nothing holds the others down.
+# Move the slider: more and more of them rise above that line, and the answers go wrong.
 #
 # After this chapter you can
 #

@@ -22,7 +22,11 @@ predicted_products = on_paper(
     "predicted_products",
     __name__,
     {
-        "a": (2, "the sum of the entries of p₀", "What are the sine and the cosine of 0?"),
+        "a": (
+            2,
+            "the sum of the entries of p₀",
+            "What are the sine and the cosine of 0? How many pairs are there?",
+        ),
         "b": (
             2,
             "the product of p₇ with itself",

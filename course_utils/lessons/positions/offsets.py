@@ -66,7 +66,9 @@ class Offsets:
         (self.rivals,) = ax.plot([], [], "o", color=COLORS["wrong"], markersize=4)
         self.level = ax.axhline(0, color="0.4", linestyle="--", linewidth=1)
         (self.mark,) = ax.plot([], [], "s", color=COLORS["query"], markersize=7)
-        ax.set(ylim=(-13, 13), xlabel="offset of the key (shaded: trained)", ylabel="mean score")
+        reach = 1.1 * max(self._scores(name).abs().max().item() for name in CURES.values())
+        ax.set(ylim=(-reach, reach))
+        ax.set(xlabel="offset of the key (shaded: trained)", ylabel="mean score")
 
     def draw(self, tokens: int, cure: str = "none") -> str:
         """Show the offsets 0 … −(tokens − 1) under one of `CURES`."""
