@@ -39,9 +39,6 @@ from course_utils.lessons.multi_head_attention import adapters, lookups, trainin
 
 cu.seed_everything(0)
 
-# %% jupyter={"source_hidden": true}
-cu.recall("self_attention", "scoring_functions")
-
 # %% [markdown]
 # ## Eight heads of a translator
 #
@@ -57,6 +54,9 @@ cu.explore.dissection()
 # The number is its mean weight there, over 400 sentences; a head that shares its weight evenly would have 0.20.
 # The bars show how much the loss rises, if the head is taken away **by zero** or **by its mean**; [below](#Taking-heads-away) we see which question each answers.
 # (One network, which has read these sentences; another training may have other heads.)
+
+# %% jupyter={"source_hidden": true}
+cu.recall("self_attention", "scoring_functions")
 
 # %% [markdown]
 # ## Two questions, one average
@@ -184,8 +184,6 @@ cu.Drawing(
 # That is no law: with the scores 1 and 0 each head gives 0.67 to token 0, and one head for all columns 0.73; sums grow with $h$, divisors with $\sqrt h$.
 #
 # ### First as a loop
-#
-# The formula:
 
 
 # %%
@@ -457,7 +455,7 @@ def fixed_without_head_solution(layer, head):
 cu.checks.fixed_without_head(fixed_without_head_solution)
 
 # %% [markdown]
-# From large translators and from BERT most single heads could be taken with little loss ([Michel et al., 2019](https://arxiv.org/abs/1905.10650)).
+# From large translators and BERT most single heads could be taken with little loss ([Michel et al., 2019](https://arxiv.org/abs/1905.10650)).
 #
 # ## Who, and to whom?
 #
