@@ -39,7 +39,8 @@ cu.seed_everything(0)
 # %%
 lectures = cu.stored_runs("bahdanau_attention", "lecture")
 for run in lectures:
-    print("\n{pairs} pairs, {width} wide, {passes} passes, seed {seed}".format(**run.config))
+    size = "\n{pairs} pairs, {width} wide, {passes} passes, seed {seed}"
+    print(size.format(**run.config))
     for one in run.examples:
         read = " | ".join(one["read with"]) or "never read"
         print(f"  {one['English']:12} {one['said']:28} {read}")
