@@ -299,7 +299,7 @@ with cu.guard(
 # Each sentence about a car is one [token](C_glossary.ipynb#token), an owner with a color, and so is the question.
 # The model is as small as can be: embeddings, one or more layers that *mix*, and a layer that scores the eight colors.
 # What was mixed is *added* to the word.
-# Its rivals hear each token through a network of their own, take the mean, and have a second network behind it.
+# Its rivals send each token through a network, take the mean, and have a second network behind it.
 
 
 # %%
@@ -491,7 +491,7 @@ both = torch.cat([cross, chances], 1).tolist()
 pd.DataFrame(both, ["running"], [*english, *spanish]).round(2)
 
 # %% [markdown]
-# The verb takes half of its answer from *running* and half from its subject, and the subject decides.
+# The verb takes half of its answer from *running* and half from its subject, and the subject decides (the factor 4 makes the choice clear).
 # With `"boy"` it is *corriendo*.
 #
 # ### Exercise 2 · Whose old car?
