@@ -576,7 +576,7 @@ cu.quiz("sequence_to_sequence", "loss_near_zero", "clipped")
 # %% [markdown]
 # ## Is the vector too small?
 #
-# For the strings 4 numbers were; beyond 16 more training helped, more room hardly.
+# For the strings one of 4 numbers was; beyond 16 more training helped, more room hardly.
 # For French the obvious control is a wider network, twice as wide in all its parts.
 # Both were trained for 24 passes at two rates (stored runs).
 # If room is what is missing, it must help most where sentences are long.
