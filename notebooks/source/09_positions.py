@@ -513,7 +513,7 @@ cu.predict(
         "they stay right": "Three to the left is now turned by the angle of how many positions?",
         "they stay right where the answer is near": "The answer is always three to the left. Which angle has it now?",
     },
-    why="Three to the left is now 3/64 of a position to the left, which the model has never seen. Its authors train it anew for a while.",
+    why="Three to the left is now 3/64 of a position to the left, which the model has never seen. Chen et al. train the model a little more.",
 )
 
 # %% jupyter={"source_hidden": true}

@@ -62,7 +62,7 @@ class Offsets:
 
     def _set_curve(self, ax: Axes) -> None:
         ax.axvspan(-(SEEN - 0.5), 0.5, color=COLORS["wash"])
-        (self.line,) = ax.plot([], [], color=COLORS["key"], linewidth=1.2)
+        (self.line,) = ax.plot([], [], "-o", color=COLORS["key"], markersize=2)
         (self.rivals,) = ax.plot([], [], "o", color=COLORS["wrong"], markersize=4)
         self.level = ax.axhline(0, color="0.4", linestyle="--", linewidth=1)
         (self.mark,) = ax.plot([], [], "s", color=COLORS["query"], markersize=7)
@@ -79,6 +79,7 @@ class Offsets:
         rivals = (scores > best) & (back >= SEEN)
         weight = scores.softmax(dim=0)[ASKED].item()
         self.line.set_data(-back, scores)
+        self.line.set_linewidth(min(1.2, 40 / tokens))  # so that 1,024 are no block
         self.rivals.set_data(-back[rivals], scores[rivals])
         self.level.set_ydata([best, best])
         self.mark.set_data([-ASKED], [scores[ASKED]])
