@@ -491,7 +491,7 @@ both = torch.cat([cross, chances], 1).tolist()
 pd.DataFrame(both, ["running"], [*english, *spanish]).round(2)
 
 # %% [markdown]
-# The verb takes half of its answer from *running* and half from its subject, and the subject decides (the factor 4 makes the choice clear).
+# The verb takes half of its answer from *running* and half from its subject, and the subject decides (the 4 sharpens it).
 # With `"boy"` it is *corriendo*.
 #
 # ### Exercise 2 · Whose old car?
