@@ -495,8 +495,8 @@ cu.quiz("positions", "without_order", "seen_positions")
 # Is it the many keys, or the untrained offsets?
 # Two tests on the trained models.
 # Keys at untrained offsets get the mean score of those at trained ones: as many keys, and all is right again.
-# Or −3 meets only 15 keys, all at untrained offsets: most is right again.
-# Neither does it alone: among *many* keys at *untrained* offsets some come near −3.
+# Or −3 has only about 15 rivals, all at untrained offsets: most is right again.
+# It takes both: of *many* keys at *untrained* offsets some come near −3.
 #
 # Cures change the frequencies of a trained model, here for 64 times the length:
 #
