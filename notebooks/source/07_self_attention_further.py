@@ -70,7 +70,7 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# ### Exercise · Three costs on paper
+# ### Exercise 1 · Three costs on paper
 #
 # *predict · 6 minutes*
 #
@@ -150,7 +150,7 @@ with cu.guard("The counts follow the formulas of the table."):
 # %% [markdown]
 # ## Does the order count?
 #
-# ### Exercise · Find the bug
+# ### Exercise 2 · Find the bug
 #
 # *bug · 7 minutes*
 #
@@ -211,7 +211,7 @@ with cu.guard("The test refuses plain attention, and passes a ring."):
 # *The cat saw the apple near the desk and the coat, and it was ripe.*
 # Four nouns, one of each kind, in any order; the adjective fits one of them, and *it* and the adjective take this noun's French gender.
 
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
+# %%
 tuned = cu.stored_runs("self_attention", "reader", highest="it, training")
 shares = table(tuned, "it", "adjective")
 shares.round({"it": 2, "adjective": 2})
@@ -237,3 +237,16 @@ with cu.guard(
 # The name *self-attention* stands in [Lin et al. (2017)](https://arxiv.org/abs/1703.03130), for something else: there the queries are learned vectors, and no word asks another.
 #
 # Next: [Multi-head attention](08_multi_head_attention.ipynb).
+
+# %% [markdown]
+# ## References
+#
+# - Cheng, J., Dong, L. and Lapata, M. (2016).
+#   [Long short-term memory-networks for machine reading](https://arxiv.org/abs/1601.06733).
+#   EMNLP.
+# - Lin, Z. et al. (2017).
+#   [A structured self-attentive sentence embedding](https://arxiv.org/abs/1703.03130).
+#   ICLR.
+# - Parikh, A., Täckström, O., Das, D. and Uszkoreit, J. (2016).
+#   [A decomposable attention model for natural language inference](https://arxiv.org/abs/1606.01933).
+#   EMNLP.
