@@ -526,7 +526,6 @@ with cu.guard("The leaking model has the lower loss; four numbers tell the six m
     A, B = ([r.result for r in rates if r.config["mistake"] == m] for m in ("right", "off by one"))
     assert len(A) == len(B) == 9 and max(r["loss"] for r in B) < 0.5 < min(r["loss"] for r in A)
     assert min(r["follows the rule"] for r in A) > 0.6 > max(r["follows the rule"] for r in B)
-    assert two.loc["model A"].max() < 1e-5 < 0.05 < two.loc["model B", "leak"]
     shown = found > 1e-5
     assert not shown.loc["right"].any() and len(shown.drop_duplicates()) == len(shown)
     for one, other in zip(stored["right"], stored["upper left"], strict=True):

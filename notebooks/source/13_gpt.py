@@ -231,7 +231,7 @@ marks = pd.DataFrame({"loss": [math.log(len(subwords)), *counted]})
 marks["perplexity"] = marks["loss"].map(math.exp)
 marks.index = ["nothing", *(f"{n}-grams" for n in range(1, order + 1))]
 better = cu.stored_runs("gpt", "counted_better")[0].result
-marks["loss, Kneser–Ney"] = pd.Series({f"{n}-grams": loss for n, loss in better.items()})
+marks["Kneser–Ney"] = pd.Series({f"{n}-grams": loss for n, loss in better.items()})
 marks.T.round(2)
 
 # %% [markdown]

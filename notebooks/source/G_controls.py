@@ -78,9 +78,9 @@ room.round(dict.fromkeys(room.columns.difference(["rate"]), 2))
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Twice the width is behind at 0.009, ahead at 0.004, and 0.004 is chosen."):
     means = room.set_index(["rate", "hidden_dim"])
-    ahead = means.xs(192, level=1) - means.xs(96, level=1)
-    assert (ahead.loc[0.009, [short, long]] < 0).all() and ahead.loc[0.009, "val_loss"] > 0
-    assert 0 < ahead.loc[0.004, short] < ahead.loc[0.004, long] and ahead.loc[0.004, "val_loss"] < 0
+    gain = means.xs(192, level=1) - means.xs(96, level=1)
+    assert (gain.loc[0.009, [short, long]] < 0).all() and gain.loc[0.009, "val_loss"] > 0
+    assert 0 < gain.loc[0.004, short] < gain.loc[0.004, long] and gain.loc[0.004, "val_loss"] < 0
     assert (means["val_loss"].groupby("hidden_dim").idxmin().str[0] == 0.004).all()
 
 # %% [markdown]
