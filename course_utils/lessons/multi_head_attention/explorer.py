@@ -1,6 +1,7 @@
 """Heads of a translator: what each attends to, and what is lost without it."""
 
 from collections.abc import Mapping
+from textwrap import fill
 
 import torch
 from matplotlib.axes import Axes
@@ -44,30 +45,31 @@ class Dissected:
         """Maps are drawn for each sentence; those of one are visible."""
         self.run, result = run, run.result
         self.examples = {example["source"]: example for example in run.examples}
-        self.picture, bars = subplots(alt="Heads of a translator", width=7.6, height=6.3)
+        self.picture, bars = subplots(alt="Heads of a translator", width=8.2, height=6.4)
         self.picture.set_layout_engine("none")
-        bars.set_position((0.1, 0.07, 0.86, 0.17))
+        bars.set_position((0.6, 0.1, 0.38, 0.76))
         self.bars = {}
         for by, shift, hatch in (("zero", -0.2, ""), ("mean", 0.2, "///")):
             more = [result[f"{head}, {by}"] - result["loss"] for head in NAMES]
             places = [place + shift for place in range(len(NAMES))]
-            self.bars[by] = bars.bar(
+            self.bars[by] = bars.barh(
                 places, more, 0.38, color=COLORS["key"], hatch=hatch, edgecolor="white",
                 label=f"by {by}",
             )  # fmt: skip
-        bars.set_xticks(range(len(NAMES)), NAMES)
-        bars.set(ylabel="loss rises by, nats", xlabel="without head (layer.head)")
-        bars.legend(loc="upper right", fontsize=8, frameon=False)
-        self.said = self.picture.text(0.03, 0.285, "", fontsize=11, va="bottom")
+        bars.set_yticks(range(len(NAMES)), NAMES)
+        bars.invert_yaxis()
+        bars.set(xlabel="loss rises by, nats", ylabel="without head (layer.head)")
+        bars.legend(loc="lower right", fontsize=8, frameon=False)
+        self.said = bars.set_title("", loc="left", fontsize=10)
         self.grids = {source: self._grid(one, type(bars)) for source, one in self.examples.items()}
 
     def _grid(self, example: dict, kind_of_axes: type[Axes]) -> list[Axes]:
         made = []
         words = [piece.rstrip("␣") for piece in example["pieces"]]
         for place, head in enumerate(NAMES):
-            row, column = divmod(place, HEADS)
+            row, column = divmod(place, 2)
             ax = self.picture.add_axes(
-                (0.13 + 0.217 * column, 0.69 - 0.295 * row, 0.195, 0.235), axes_class=kind_of_axes
+                (0.08 + 0.22 * column, 0.78 - 0.23 * row, 0.2, 0.19), axes_class=kind_of_axes
             )
             heatmap(
                 ax, torch.tensor(example["maps"][place]), queries=words, keys=words, xlabel=None,
@@ -78,7 +80,7 @@ class Dissected:
             ax.yaxis.label.set_size(8)
             if column:
                 ax.set_yticks([])
-            if row == 0:
+            if row < 3:
                 ax.set_xticks([])
             else:
                 ax.set_xlabel("key", fontsize=8)
@@ -89,7 +91,7 @@ class Dissected:
         return made
 
     def draw(self, head: str, by: str, sentence: str) -> str:
-        """Gray out the head, and show what the translator says without it."""
+        """Gray out the head and the bars of the other way, and show what the translator says without it."""
         for source, grid in self.grids.items():
             for name, ax in zip(NAMES, grid, strict=True):
                 ax.set_visible(source == sentence)
@@ -99,15 +101,17 @@ class Dissected:
             for name, bar in zip(NAMES, bars, strict=True):
                 chosen = name == head and way == by
                 bar.set_facecolor(COLORS["wrong" if chosen else "key"])
+                bar.set_alpha(1.0 if way == by else 0.35)
         example, result = self.examples[sentence], self.run.result
         if head == NOBODY:
             said, about = example["whole"], "All heads"
         else:
             said, about = example[f"{head}, {by}"], f"Without {head}, by {by}"
-        self.said.set_text(f"{about}:  {said}")
+        self.said.set_text(f"{about}:\n{fill(said, 36)}")
         listed = "; ".join(f"{name} {named(result, name)[0]}" for name in NAMES)
         return (
             f"Eight heads of a translator: {listed}. {about}, “{sentence}” becomes “{said}”. "
+            f"The bars by {by} are dark. "
             + (
                 ""
                 if head == NOBODY
