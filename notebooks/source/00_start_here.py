@@ -57,7 +57,6 @@ cu.predict(
         "neither": "From where would it then know that the red thing is a car?",
     },
     why="Which thing she has stands in “car” alone. Its gender does not, as the next table shows.",
-    shows={"sentence": "She has a red car.", "forbid": 4},
 )
 
 # %% [markdown]

@@ -201,7 +201,7 @@ cu.predict(
         11.6: "The lead in units of T grows ten times; the factor does not. It is the exponential of the lead.",
     },
     why="0.015 / 0.01 = 1.5, and e to the 1.5 is 4.48.",
-    shows={"size": kitten_size, "home": kitten_home, "temperature": 3, "kind": "softmax"},
+    shows={"size": 0.2, "home": 0.9, "temperature": 3, "kind": "softmax"},
 )
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}

@@ -46,7 +46,7 @@ _AVERAGED = "The weights (m,) of a sentence average its own memory (m, 2d). Whic
     "it gives a context (batch, 2d) and weights (batch, tokens)",
     hint=(
         "A query (b, d) meets keys (b, m, d): which axis does it lack?",
-        "query[:, None] is (b, 1, d), and the sum is (b, m, d). The weights are (b, m), the context (b, 2d).",
+        "The query[:, None] is (b, 1, d), and the sum is (b, m, d). The weights are (b, m), the context (b, 2d).",
     ),
 )
 def _(candidate):
