@@ -209,8 +209,7 @@ def test_a_small_run_drawn_by_day_comes_out_as_stored_and_calls_only_what_its_di
 
     def record(frame, event, arg):
         code, caller = frame.f_code, frame.f_back.f_code.co_filename
-        importing = code.co_name in ("<module>", "__getattr__")
-        ours = code.co_filename.startswith(library) and not importing
+        ours = code.co_filename.startswith(library) and code.co_name != "<module>"
         storing = code.co_filename.startswith(kit) or caller.startswith(kit)
         importing = code.co_name == "__getattr__" and code.co_filename == package
         if event == "call" and ours and not storing and not importing:
