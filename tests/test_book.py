@@ -278,12 +278,33 @@ def test_the_contents_show_the_parts_the_appendices_and_the_back_pages():
     course = manifest.load(files=False)
     toc = yaml.safe_load(pages.contents(course))
     assert toc["root"] == "index"
-    assert [part["caption"] for part in toc["parts"]] == [*course.parts, "Appendices", "At the end"]
+    captions = [part["caption"] for part in toc["parts"]]
+    assert captions == [*course.parts, "Appendices", "For teachers", "At the end"]
     files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
     assert files == [
         *(chapter.notebook for chapter in (*course.chapters, *course.appendices)),
+        *(name for name in pages.DOCS if name in pages.texts(course)),
         *("moved", "bibliography"),
     ]
+
+
+def test_pages_for_teachers_link_as_files_do_and_lead_to_pages(small):
+    docs = small.parent / "docs"
+    (docs / "chapters").mkdir(parents=True)
+    (docs / "teaching.md").write_text(
+        "[a](chapters/one.md#b) [b](../notebooks/01_one.ipynb#c) [c](../README.md) [d](#e) [f](https://g.h)"
+    )
+    (docs / "chapters" / "one.md").write_text("# One")
+    course = load(small)
+    assert pages.text(course, "teaching") == (
+        "[a](teaching_one.md#b) [b](01_one.ipynb#c) [c](../README.md) [d](#e) [f](https://g.h)"
+    )
+    (part,) = [
+        part
+        for part in yaml.safe_load(pages.contents(course))["parts"]
+        if part.get("caption") == "For teachers"
+    ]
+    assert part["chapters"] == [{"file": "teaching", "sections": [{"file": "teaching_one"}]}]
 
 
 def test_nothing_is_executed_or_fetched_by_jupyter_book_itself(small):

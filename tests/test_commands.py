@@ -158,7 +158,15 @@ def test_help_names_every_target(clone):
 
 def test_every_command_that_a_text_names_is_there():
     texts = [ROOT / "Makefile", ROOT / ".ci" / "run", *ROOT.glob("*.*")]
-    for folder in ("benchmarks", "course_utils", "data", "notebooks/source", "tests", "tools"):
+    for folder in (
+        "benchmarks",
+        "course_utils",
+        "data",
+        "docs",
+        "notebooks/source",
+        "tests",
+        "tools",
+    ):
         texts += [
             path for end in ("md", "toml", "py") for path in (ROOT / folder).rglob(f"*.{end}")
         ]

@@ -18,14 +18,14 @@ BUILT = {"bibliography.md"}  # pages that only the book has
 
 
 def markdown(name: str) -> list[str]:
-    """The Markdown of a notebook or of a page beside it."""
-    path = FOLDER / name
-    if path.suffix == ".ipynb":
-        return texts(nbformat.read(path, as_version=4))
-    return [path.read_text(encoding="utf-8")]
+    """The Markdown of a notebook, or of a page of the book that is written as such."""
+    if name.removesuffix(".md") in WRITTEN:
+        return [pages.text(COURSE, name.removesuffix(".md"))]
+    return texts(nbformat.read(FOLDER / name, as_version=4))
 
 
-PAGES = [*(page.ipynb.name for page in COURSE.notebooks), *(f"{name}.md" for name in pages.TEXTS)]
+WRITTEN = pages.texts(COURSE)
+PAGES = [*(page.ipynb.name for page in COURSE.notebooks), *(f"{name}.md" for name in WRITTEN)]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -34,7 +34,8 @@ def test_every_link_leads_to_a_file_and_to_a_place_in_it(name):
         if re.match(r"[a-z]+:", target):
             continue
         file, _, place = target.partition("#")
-        assert not file or file in BUILT or (FOLDER / file).is_file(), f"{target}: no such file"
+        known = not file or file in BUILT or file.removesuffix(".md") in WRITTEN
+        assert known or (FOLDER / file).is_file(), f"{target}: no such file"
         if place:
             assert place.isascii(), f"{target}: Lab does not find a place with such letters"
             assert place in places(markdown(file or name)), f"{target}: no such place"

@@ -10,6 +10,7 @@ from course_utils.studio.ways import ways_table
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+TEACHING = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
@@ -38,6 +39,14 @@ def test_the_commands_without_make_are_those_of_the_makefile():
     assert commands
     for command in commands:
         assert command in recipes.splitlines()
+
+
+def test_a_teacher_without_make_runs_what_make_runs():
+    rows = re.findall(r"^\|[^|]*\| `make ([a-z]+)[^`]*` \| `([^` ]+(?: [a-z]+)*)", TEACHING, re.M)
+    assert rows
+    for target, command in rows:
+        recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)[1]
+        assert f"-m {command}" in recipe, target
 
 
 @pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])

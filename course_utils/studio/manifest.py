@@ -166,6 +166,11 @@ class Manifest:
     path: Path = ROOT / "book.toml"
 
     @property
+    def root(self) -> Path:
+        """The folder of the manifest, which holds ``notebooks/`` and ``docs/``."""
+        return self.path.resolve().parent
+
+    @property
     def notebooks(self) -> tuple[Chapter, ...]:
         """Every notebook in the book's order: chapters, each before its further page; appendices."""
         pages = [page for chapter in self.chapters for page in chapter.pages()]

@@ -57,7 +57,7 @@ def _build(course: Manifest, out: Path) -> Path:
         f"{name}.md": lead(
             pages.text(course, name), places, course.repository, places[f"{name}.md"]
         )
-        for name in pages.TEXTS
+        for name in pages.texts(course)
     }
     texts |= {
         chapter.ipynb.name: nbformat.writes(_chapter(course, chapter, places, out / "explorers"))
@@ -94,7 +94,7 @@ def _build(course: Manifest, out: Path) -> Path:
 def _places(course: Manifest) -> Places:
     """The places of all pages that a notebook may link to, by file name."""
     found = {f"{pages.BIBLIOGRAPHY}.md": links.places([pages.BIBLIOGRAPHY_PAGE])}
-    for name in pages.TEXTS:
+    for name in pages.texts(course):
         found[f"{name}.md"] = links.places([pages.text(course, name)])
     for chapter in course.notebooks:
         if chapter.ipynb.is_file():

@@ -1,9 +1,12 @@
 """The sources of the book beside its chapters: configuration, contents and bibliography, each as text."""
 
+import posixpath
+import re
 from pathlib import Path
 
 import yaml
 
+from course_utils.studio.book.links import LINK
 from course_utils.studio.manifest import Chapter, Manifest
 
 STATIC = Path(__file__).with_name("static")
@@ -18,9 +21,9 @@ EXTENSIONS = [  # Jupyter Book's own, less those that can talk to other hosts (t
     "sphinx-mathjax-offline",
     "sphinxcontrib.bibtex",
 ]
-COVER, BIBLIOGRAPHY = "index", "bibliography"
-TEXTS = ("moved",)  # pages after the notebooks that stand beside them, as Markdown
-BACK = (*TEXTS, BIBLIOGRAPHY)
+COVER, BIBLIOGRAPHY, MOVED = "index", "bibliography", "moved"
+DOCS = ("teaching", "administrators", "accessibility", "privacy")
+"""The pages for teachers, in their order: those of `docs` that are there. After the first come those on a chapter."""
 REFERENCES = "references.bib"
 BIBLIOGRAPHY_PAGE = """# Bibliography
 
@@ -32,7 +35,18 @@ BIBLIOGRAPHY_PAGE = """# Bibliography
 
 def names(course: Manifest) -> list[str]:
     """The pages of the book, in order."""
-    return [COVER, *(notebook.notebook for notebook in course.notebooks), *BACK]
+    stems = [notebook.notebook for notebook in course.notebooks]
+    return [COVER, *stems, *texts(course), BIBLIOGRAPHY]
+
+
+def texts(course: Manifest) -> dict[str, Path]:
+    """The pages that are written as Markdown: name → file."""
+    docs = course.root / "docs"
+    found = {name: docs / f"{name}.md" for name in DOCS}
+    about = {f"{DOCS[0]}_{c.slug}": docs / "chapters" / f"{c.slug}.md" for c in course.chapters}
+    listed = {DOCS[0]: found.pop(DOCS[0])} | about | found
+    listed[MOVED] = course.root / "notebooks" / f"{MOVED}.md"
+    return {name: file for name, file in listed.items() if file.is_file()}
 
 
 def contents(course: Manifest) -> str:
@@ -42,12 +56,23 @@ def contents(course: Manifest) -> str:
         parts.setdefault(chapter.part, []).append(_entry(chapter))
     if course.appendices:
         parts["Appendices"] = [_entry(appendix) for appendix in course.appendices]
-    parts["At the end"] = [{"file": name} for name in BACK]
+    if entries := _for_teachers(course):
+        parts["For teachers"] = entries
+    back = [name for name in texts(course) if name == MOVED]
+    parts["At the end"] = [{"file": name} for name in (*back, BIBLIOGRAPHY)]
     tables = [
         {"caption": title, "chapters": files} if title else {"chapters": files}
         for title, files in parts.items()
     ]
     return _yaml({"format": "jb-book", "root": COVER, "parts": tables})
+
+
+def _for_teachers(course: Manifest) -> list[dict]:
+    """The pages of `docs`; those on a chapter stand under the first."""
+    first, *rest = [name for name in texts(course) if name != MOVED] or [""]
+    below = [name for name in rest if name not in DOCS]
+    entry = {"file": first} | ({"sections": [{"file": name} for name in below]} if below else {})
+    return [entry, *({"file": name} for name in rest if name in DOCS)] if first else []
 
 
 def _entry(chapter: Chapter) -> dict:
@@ -127,12 +152,24 @@ def _yaml(value: dict) -> str:
 
 
 def text(course: Manifest, name: str) -> str:
-    """A page of `TEXTS`; its title alone where a course has none."""
-    path = course.chapters[0].ipynb.parent / f"{name}.md"
-    return path.read_text(encoding="utf-8") if path.is_file() else f"# {name.capitalize()}\n"
+    """A page of `texts`, its links written as a notebook's: from the folder of the notebooks."""
+    there = texts(course)
+    file = there[name]
+    shown = {path.relative_to(course.root).as_posix(): stem for stem, path in there.items()}
+
+    def one(match: re.Match) -> str:
+        target, hash_, place = match["target"].partition("#")
+        if not target or re.match(r"[a-z]+:", target):
+            return match[0]
+        folder = file.parent.relative_to(course.root).as_posix()
+        path = posixpath.normpath(posixpath.join(folder, target))
+        to = f"{shown[path]}.md" if path in shown else posixpath.relpath(path, "notebooks")
+        return f"[{match['text']}]({to}{hash_}{place})"
+
+    return LINK.sub(one, file.read_text(encoding="utf-8"))
 
 
 def references(course: Manifest) -> str:
     """The references of all chapters, in BibTeX."""
-    path = course.chapters[0].ipynb.parent / REFERENCES
+    path = course.root / "notebooks" / REFERENCES
     return path.read_text(encoding="utf-8") if path.is_file() else ""
