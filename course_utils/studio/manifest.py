@@ -5,23 +5,19 @@ Chapters are counted from 0, as their file names are: ``chapter[2].part`` is a l
 ``[[chapter]]``.
 """
 
-import difflib
 import graphlib
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from course_utils.files import ROOT
-from course_utils.studio import StudioError
+from course_utils.studio.schema import ManifestError, check_shape, fail, parse, suggest
 
 if TYPE_CHECKING:
-    from jsonschema.exceptions import ValidationError
-
     from course_utils.studio.page import Page
 
 
@@ -33,10 +29,6 @@ def asked(text: str) -> str:
     """What a chapter's first text asks, in Markdown; empty if it asks nothing."""
     found = QUESTION.search(text)
     return " ".join(found[1].split()) if found else ""
-
-
-class ManifestError(StudioError):
-    """A mistake in ``book.toml``: which file, which key, and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -212,8 +204,8 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
         ManifestError: naming file, key and remedy.
     """
     path = Path(path)
-    table = _parse(path)
-    _check_shape(path, table)
+    table = parse(path)
+    check_shape(path, table)
     root = path.resolve().parent
     course = Manifest(
         **table["course"] | {"authors": tuple(table["course"]["authors"])},
@@ -246,130 +238,7 @@ def _way(entry: dict) -> Way:
     )
 
 
-# What each key may hold; a description is what an error asks for ---------------
-
-
-def _tables(keys: dict, required: tuple[str, ...], description: str) -> dict:
-    table = _table(keys, required, description)
-    return {"type": "array", "minItems": 1, "items": table, "description": description}
-
-
-def _table(keys: dict, required: tuple[str, ...], description: str) -> dict:
-    return {
-        "type": "object",
-        "properties": keys,
-        "required": list(required),
-        "additionalProperties": False,
-        "description": description,
-    }
-
-
-TEXT = {"type": "string", "pattern": r"\S", "description": "text in quotes that is not empty"}
-TEXTS = {"type": "array", "items": TEXT, "description": "a list of texts in quotes"}
-COURSE = {
-    "title": TEXT,
-    "authors": TEXTS,
-    "license": TEXT,
-    "repository": {
-        "type": "string",
-        "pattern": r"^(https://\S+)?$",
-        "description": 'an address that begins with "https://", or "" for none',
-    },
-}
-CHAPTER = {
-    "notebook": {
-        "type": "string",
-        "pattern": r"^\d\d_[a-z0-9_]+$",
-        "description": 'a name without folder and suffix, such as "02_pooling"',
-    },
-    "title": TEXT,
-    "part": TEXT | {"description": "the title of a [[part]]"},
-    "prerequisites": TEXTS | {"description": "a list of notebooks"},
-    "gpu": {"type": "boolean", "description": "true or false"},
-    "further": TEXT | {"description": "the title of the chapter's further page"},
-    "full": {"type": "boolean", "description": "true or false"},
-}
-APPENDIX = {
-    "notebook": {
-        "type": "string",
-        "pattern": r"^[A-Z]_[a-z0-9_]+$",
-        "description": 'a name without folder and suffix, such as "A_names"',
-    },
-    "title": TEXT,
-}
-STOP = {
-    "anyOf": [
-        TEXT,
-        _table({"chapter": TEXT, "sections": TEXTS | {"minItems": 1}}, ("chapter",), ""),
-    ],
-    "description": 'a notebook, or { chapter = "02_pooling", sections = ["A heading"] }',
-}
-WAY = {
-    "title": TEXT,
-    "chapters": {
-        "type": "array",
-        "minItems": 1,
-        "items": STOP,
-        "description": "a list of notebooks",
-    },
-}
-SCHEMA = _table(
-    {
-        "course": _table(COURSE, tuple(COURSE), "one table [course]"),
-        "part": _tables({"title": TEXT}, ("title",), "one table [[part]] or more"),
-        "way": _tables(WAY, ("title", "chapters"), "one table [[way]] or more"),
-        "chapter": _tables(CHAPTER, ("notebook", "title"), "one table [[chapter]] or more"),
-        "appendix": _tables(APPENDIX, ("notebook", "title"), "one table [[appendix]] or more"),
-    },
-    ("course", "chapter"),
-    "the manifest",
-)
-
-
 # The checks --------------------------------------------------------------------
-
-
-def _fail(path: Path, key: str, problem: str, remedy: str) -> NoReturn:
-    raise ManifestError(f"{path.name}: {key}: {problem}. {remedy}.")
-
-
-def _parse(path: Path) -> dict:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        problem = f"there is no such file in {path.resolve().parent}. Restore it from git."
-    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError alike
-        problem = f"not valid TOML: {error}. Correct that place; text stands in double quotes."
-    raise ManifestError(f"{path.name}: {problem}")
-
-
-def _check_shape(path: Path, table: dict) -> None:
-    from jsonschema import Draft202012Validator  # slow to import
-
-    errors = list(Draft202012Validator(SCHEMA).iter_errors(table))
-    unknown = [error for error in errors if error.validator == "additionalProperties"]
-    for error in unknown or errors:  # a misspelled key is missing, too: first say that
-        _report(path, error)
-
-
-def _report(path: Path, error: "ValidationError") -> NoReturn:
-    """Say what is wrong in the words of the schema's description."""
-    place = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path]
-    key = "".join(place).lstrip(".")
-    known = error.schema.get("properties", {})
-    prefix = f"{key}." if key else ""
-    if error.validator == "additionalProperties":
-        name = next(name for name in error.instance if name not in known)
-        _fail(path, prefix + name, "unknown key", _suggest(name, known))
-    if error.validator == "required":
-        name = next(name for name in error.validator_value if name not in error.instance)
-        _fail(path, prefix + name, "missing", f"Add it: {known[name]['description']}")
-    _fail(path, key, f"is {error.instance!r}", f"Write {error.schema['description']}")
-
-
-def _suggest(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"Did you mean {near[0]!r}" if near else f"Remove it; known here: {', '.join(known)}"
 
 
 def _check_names(path: Path, course: Manifest) -> None:
@@ -381,7 +250,7 @@ def _check_names(path: Path, course: Manifest) -> None:
             for page in chapter.pages():
                 if page.slug in first:
                     problem = f"{page.slug!r}, without its number, is {first[page.slug]} already"
-                    _fail(path, f"{table}[{place}].notebook", problem, "Remove or rename one")
+                    fail(path, f"{table}[{place}].notebook", problem, "Remove or rename one")
                 first[page.slug] = f"{table}[{place}]"
 
 
@@ -390,11 +259,11 @@ def _check_parts(path: Path, course: Manifest) -> None:
     for place, chapter in enumerate(course.chapters):
         key = f"chapter[{place}].part"
         if chapter.part and chapter.part not in course.parts:
-            remedy = _suggest(chapter.part, course.parts) if course.parts else "Add a [[part]]"
-            _fail(path, key, f"no part is called {chapter.part!r}", remedy)
+            remedy = suggest(chapter.part, course.parts) if course.parts else "Add a [[part]]"
+            fail(path, key, f"no part is called {chapter.part!r}", remedy)
         if chapter.part in order[:-1]:
             problem = f"{chapter.part!r} has ended above"
-            _fail(path, key, problem, "Move the chapter to the others of its part")
+            fail(path, key, problem, "Move the chapter to the others of its part")
         if chapter.part not in order:
             order.append(chapter.part)
 
@@ -405,20 +274,20 @@ def _check_prerequisites(path: Path, chapters: tuple[Chapter, ...]) -> None:
         for stem in chapter.prerequisites:
             if stem not in order:
                 key = f"chapter[{order[chapter.notebook]}].prerequisites"
-                _fail(path, key, f"no chapter is called {stem!r}", _suggest(stem, order))
+                fail(path, key, f"no chapter is called {stem!r}", suggest(stem, order))
     needs = {chapter.notebook: chapter.prerequisites for chapter in chapters}
     try:
         graphlib.TopologicalSorter(needs).prepare()
     except graphlib.CycleError as error:
         cycle = error.args[1]
         key = f"chapter[{max(order[stem] for stem in cycle)}].prerequisites"
-        _fail(path, key, f"a cycle, {' → '.join(cycle)}", "Remove one of these prerequisites")
+        fail(path, key, f"a cycle, {' → '.join(cycle)}", "Remove one of these prerequisites")
     for name, stems in needs.items():
         for stem in stems:
             if order[stem] > order[name]:
                 key = f"chapter[{order[name]}].prerequisites"
                 remedy = "Move that chapter up, or remove it here"
-                _fail(path, key, f"{stem!r} comes later in the course", remedy)
+                fail(path, key, f"{stem!r} comes later in the course", remedy)
 
 
 def _check_ways(path: Path, course: Manifest) -> None:
@@ -429,10 +298,10 @@ def _check_ways(path: Path, course: Manifest) -> None:
             key = f"way[{place}].chapters[{turn}]"
             if stop.chapter not in order:
                 problem = f"no chapter is called {stop.chapter!r}"
-                _fail(path, key, problem, _suggest(stop.chapter, order))
+                fail(path, key, problem, suggest(stop.chapter, order))
             if turn and order[stop.chapter] <= order[way.stops[turn - 1].chapter]:
                 problem = f"{stop.chapter!r} does not come after {way.stops[turn - 1].chapter!r}"
-                _fail(path, key, problem, "Write the chapters in their order")
+                fail(path, key, problem, "Write the chapters in their order")
 
 
 def _check_files(path: Path, course: Manifest) -> None:
@@ -445,10 +314,10 @@ def _check_files(path: Path, course: Manifest) -> None:
         for file, remedy in remedies.items():
             if not file.is_file():
                 key = f"{'appendix' if chapter.kind == 'appendix' else 'chapter'} {chapter.notebook!r}"
-                _fail(path, key, f"{file.relative_to(root)} is not on disk", remedy)
+                fail(path, key, f"{file.relative_to(root)} is not on disk", remedy)
     named = {file for chapter in course.notebooks for file in (chapter.ipynb, chapter.source)}
     folder = root / "notebooks"
     for file in sorted([*folder.glob("*.ipynb"), *folder.glob("source/*.py")]):
         if file not in named and not file.name.startswith("."):
             problem = f"no chapter names {file.relative_to(root)}"
-            _fail(path, "chapter", problem, "Add a [[chapter]] for it, or move the file away")
+            fail(path, "chapter", problem, "Add a [[chapter]] for it, or move the file away")
