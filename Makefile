@@ -32,7 +32,7 @@ lab: $(ENV) ## open the course in JupyterLab
 # In order: notebooks last, for they are many and short, and no worker waits long for the other at the end.
 test: export OMP_NUM_THREADS = 1
 test: lint ## run every test: unit, property, notebook and browser
-	$(BIN)/python -m pytest tests notebooks --nbval --nbval-current-env --nbval-cell-timeout=900 -n $(WORKERS) --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest tests notebooks $(wildcard own) --nbval --nbval-current-env --nbval-cell-timeout=900 -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 portable: $(ENV) ## run the notebooks with a processor's plainest instructions: what comes out otherwise depends on the machine; CHAPTER=02 for one
 	ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE ONEDNN_MAX_CPU_ISA=SSE41 OMP_NUM_THREADS=1 \
@@ -51,6 +51,10 @@ book: $(ENV) ## build the book into _build/html
 
 serve: $(ENV) ## show the built book on a local address
 	$(BIN)/python -m course_utils.studio.book serve
+
+.PHONY: chapter
+chapter: $(ENV) ## begin a chapter of your own in own/, which no update touches: NAME=my_sensors TITLE="My sensors"
+	@$(BIN)/python -m course_utils.studio chapter $(NAME) $(if $(TITLE),--title "$(TITLE)")
 
 handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout/
 	$(BIN)/python -m course_utils.studio handout

@@ -26,7 +26,7 @@ from course_utils.studio.course_map import course_map
 from course_utils.studio.manifest import Chapter
 
 COURSE = manifest.load(files=False)
-CHAPTERS = COURSE.notebooks
+CHAPTERS = COURSE.everything
 
 TINY = """\
 # ---

@@ -7,6 +7,7 @@ check               hold the committed notebooks against their sources and the r
 measures, claims    how long each notebook is and what its form lacks; what its guards claim
 try                 change each number marked "# try", one at a time, and run the notebook
 handout [--to DIR]  write the course without solutions and outputs
+chapter NAME        begin a chapter of one's own, in own/
 lab                 open JupyterLab on the start page
 doctor              look at what the course runs on
 runs                make the stored runs that are missing or stale
@@ -30,6 +31,7 @@ FURTHER = {
     "measures": "course_utils.studio.sheet",
     "claims": "course_utils.studio.claims",
     "try": "course_utils.studio.vary",
+    "chapter": "course_utils.studio.own",
 }
 
 
@@ -128,7 +130,7 @@ def _check(options: argparse.Namespace) -> int:
     from course_utils.studio import manifest, notebooks
 
     course = manifest.load(options.book)
-    pages = course.notebooks
+    pages = course.everything
     found = [
         f"{page.notebook}: {wrong}" for page in pages for wrong in notebooks.check(course, page)
     ]

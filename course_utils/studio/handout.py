@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from course_utils.studio import StudioError
 from course_utils.studio.manifest import Manifest
 from course_utils.studio.pairs import UnreadableError, bare, is_edited, read, read_source, write
+from course_utils.studio.schema import OWN, OWN_LIST
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -70,9 +71,12 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
     if (root / "Makefile").is_file():
         makefile = (root / "Makefile").read_text(encoding="utf-8")
         (to / "Makefile").write_text(_fewer_targets(makefile), encoding="utf-8")
-    for chapter in course.notebooks:
+    if course.own:
+        (to / OWN).mkdir()
+        shutil.copy(root / OWN_LIST, to / OWN_LIST)
+    for chapter in course.everything:
         notebook = bare(without_solutions(read_source(chapter.source)))
-        write(notebook, to / "notebooks" / chapter.ipynb.name)
+        write(notebook, to / chapter.folder / chapter.ipynb.name)
 
 
 def _make_room(to: Path, force: bool) -> None:
@@ -80,7 +84,7 @@ def _make_room(to: Path, force: bool) -> None:
     earlier = readme.is_file() and readme.read_text(encoding="utf-8").startswith(HEAD)
     if to.exists() and not earlier and (to.is_file() or any(to.iterdir())):
         raise HandoutError(f"{to} holds something else; name a new folder with --to, or empty it.")
-    if earlier and not force and (edited := _edited(to / "notebooks")):
+    if earlier and not force and (edited := _edited(to)):
         raise HandoutError(
             f"Somebody has worked in {to}: {', '.join(edited)}. Move that folder away, name another "
             "with --to, or replace it with --force."
@@ -90,7 +94,8 @@ def _make_room(to: Path, force: bool) -> None:
 
 def _edited(folder: Path) -> list[str]:
     """The notebooks of a handout with a cell that was not handed out."""
-    return sorted(file.name for file in folder.glob("*.ipynb") if _is_edited(file))
+    files = [*folder.glob("notebooks/*.ipynb"), *folder.glob(f"{OWN}/*.ipynb")]
+    return sorted(file.name for file in files if _is_edited(file))
 
 
 def _is_edited(file: Path) -> bool:

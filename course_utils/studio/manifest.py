@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_utils.files import ROOT
-from course_utils.studio.schema import ManifestError, check_shape, fail, parse, suggest
+from course_utils.studio.schema import (
+    OWN,
+    OWN_LIST,
+    OWN_SCHEMA,
+    ManifestError,
+    check_shape,
+    fail,
+    parse,
+    suggest,
+)
 
 if TYPE_CHECKING:
     from course_utils.studio.page import Page
@@ -43,7 +52,7 @@ class Chapter:
         gpu: whether it has runs at full size, for `make gpu`.
         further: the title of its further page; empty if it has none.
         full: whether it has not been cut to the limits of a chapter yet; then it may not grow.
-        kind: "chapter", "further" or "appendix".
+        kind: "chapter", "further", "appendix", or "own": one that the course itself does not have.
     """
 
     notebook: str
@@ -58,23 +67,28 @@ class Chapter:
 
     @property
     def number(self) -> str:
-        """What stands before the first underscore: ``"02"``, or ``"A"`` for an appendix."""
-        return self.notebook.partition("_")[0]
+        """What stands before the first underscore: ``"02"``, or ``"A"`` for an appendix; an own one has none."""
+        return "" if self.kind == "own" else self.notebook.partition("_")[0]
 
     @property
     def slug(self) -> str:
         """What the chapter is called wherever its number may change: ``"kernel_regression"``."""
-        return self.notebook.partition("_")[2]
+        return self.notebook if self.kind == "own" else self.notebook.partition("_")[2]
+
+    @property
+    def folder(self) -> str:
+        """Where it lies below the root: ``"notebooks"``, or ``"own"``."""
+        return OWN if self.kind == "own" else "notebooks"
 
     @property
     def ipynb(self) -> Path:
         """The executed notebook that students open."""
-        return self.root / "notebooks" / f"{self.notebook}.ipynb"
+        return self.root / self.folder / f"{self.notebook}.ipynb"
 
     @property
     def source(self) -> Path:
         """The text that is edited and reviewed."""
-        return self.root / "notebooks" / "source" / f"{self.notebook}.py"
+        return self.root / self.folder / "source" / f"{self.notebook}.py"
 
     @property
     def first(self) -> bool:
@@ -153,6 +167,7 @@ class Manifest:
     repository: str
     chapters: tuple[Chapter, ...]
     appendices: tuple[Chapter, ...] = ()
+    own: tuple[Chapter, ...] = ()
     parts: tuple[str, ...] = ()
     ways: tuple[Way, ...] = ()
     path: Path = ROOT / "book.toml"
@@ -168,6 +183,11 @@ class Manifest:
         pages = [page for chapter in self.chapters for page in chapter.pages()]
         return (*pages, *self.appendices)
 
+    @property
+    def everything(self) -> tuple[Chapter, ...]:
+        """The notebooks of the course, and the own ones after them."""
+        return (*self.notebooks, *self.own)
+
     def chosen(self, names: Iterable[str]) -> list[Chapter]:
         """The notebooks whose names begin so, in the book's order; all if no name is given.
 
@@ -177,13 +197,13 @@ class Manifest:
             ManifestError: no chapter begins so.
         """
         names = tuple(names)
-        known = [page.notebook for page in self.notebooks]
+        known = [page.notebook for page in self.everything]
         for name in names:
             if not any(stem.startswith(name) for stem in known):
                 raise ManifestError(
                     f"no chapter begins with {name!r}; there are {', '.join(known)}."
                 )
-        return [page for page in self.notebooks if page.notebook.startswith(names or "")]
+        return [page for page in self.everything if page.notebook.startswith(names or "")]
 
     def links(self, chapter: Chapter) -> tuple[str, ...]:
         """The stems to which the end of a chapter leads: its further page, and the next chapter."""
@@ -213,13 +233,14 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
         appendices=tuple(
             Chapter(**entry, kind="appendix", root=root) for entry in table.get("appendix", ())
         ),
+        own=_own(root),
         parts=tuple(part["title"] for part in table.get("part", ())),
         ways=tuple(_way(way) for way in table.get("way", ())),
         path=path,
     )
     _check_names(path, course)
     _check_parts(path, course)
-    _check_prerequisites(path, course.chapters)
+    _check_prerequisites(path, course.chapters, course.own)
     _check_ways(path, course)
     if files:
         _check_files(path, course)
@@ -228,6 +249,20 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
 
 def _chapter(entry: dict, root: Path) -> Chapter:
     return Chapter(**entry | {"prerequisites": tuple(entry.get("prerequisites", ()))}, root=root)
+
+
+def _own(root: Path) -> tuple[Chapter, ...]:
+    """The own chapters of a course, in order; none where it has no list of them."""
+    path = root / OWN_LIST
+    if not path.is_file():
+        return ()
+    table = parse(path)
+    check_shape(path, table, OWN_SCHEMA)
+    entries = (
+        entry | {"prerequisites": tuple(entry.get("prerequisites", ()))}
+        for entry in table["chapter"]
+    )
+    return tuple(Chapter(**entry, kind="own", root=root) for entry in entries)
 
 
 def _way(entry: dict) -> Way:
@@ -244,7 +279,11 @@ def _way(entry: dict) -> Way:
 def _check_names(path: Path, course: Manifest) -> None:
     """No two notebooks share a slug: folders, links and runs are named by it."""
     first: dict[str, str] = {}
-    tables = [("chapter", course.chapters), ("appendix", course.appendices)]
+    tables = [
+        ("chapter", course.chapters),
+        ("appendix", course.appendices),
+        (f"{OWN_LIST}: chapter", course.own),
+    ]
     for table, chapters in tables:
         for place, chapter in enumerate(chapters):
             for page in chapter.pages():
@@ -268,12 +307,16 @@ def _check_parts(path: Path, course: Manifest) -> None:
             order.append(chapter.part)
 
 
-def _check_prerequisites(path: Path, chapters: tuple[Chapter, ...]) -> None:
+def _check_prerequisites(
+    path: Path, chapters: tuple[Chapter, ...], own: tuple[Chapter, ...]
+) -> None:
     order = {chapter.notebook: place for place, chapter in enumerate(chapters)}
-    for chapter in chapters:
+    lists = {"": chapters, f"{OWN_LIST}: ": own}
+    named = ((where, place, one) for where, all_ in lists.items() for place, one in enumerate(all_))
+    for where, place, chapter in named:
         for stem in chapter.prerequisites:
             if stem not in order:
-                key = f"chapter[{order[chapter.notebook]}].prerequisites"
+                key = f"{where}chapter[{place}].prerequisites"
                 fail(path, key, f"no chapter is called {stem!r}", suggest(stem, order))
     needs = {chapter.notebook: chapter.prerequisites for chapter in chapters}
     try:
@@ -306,18 +349,20 @@ def _check_ways(path: Path, course: Manifest) -> None:
 
 def _check_files(path: Path, course: Manifest) -> None:
     root = path.resolve().parent
-    for chapter in course.notebooks:
+    for chapter in course.everything:
         remedies = {
             chapter.source: "Write that file, or remove the entry",
-            chapter.ipynb: f"Make it with 'make notebooks CHAPTER={chapter.number}'",
+            chapter.ipynb: f"Make it with 'make notebooks CHAPTER={chapter.number or chapter.notebook}'",
         }
         for file, remedy in remedies.items():
             if not file.is_file():
                 key = f"{'appendix' if chapter.kind == 'appendix' else 'chapter'} {chapter.notebook!r}"
                 fail(path, key, f"{file.relative_to(root)} is not on disk", remedy)
-    named = {file for chapter in course.notebooks for file in (chapter.ipynb, chapter.source)}
-    folder = root / "notebooks"
-    for file in sorted([*folder.glob("*.ipynb"), *folder.glob("source/*.py")]):
-        if file not in named and not file.name.startswith("."):
-            problem = f"no chapter names {file.relative_to(root)}"
-            fail(path, "chapter", problem, "Add a [[chapter]] for it, or move the file away")
+    named = {file for chapter in course.everything for file in (chapter.ipynb, chapter.source)}
+    for folder, listed in (("notebooks", path.name), (OWN, OWN_LIST)):
+        files = [*(root / folder).glob("*.ipynb"), *(root / folder).glob("source/*.py")]
+        for file in sorted(files):
+            if file not in named and not file.name.startswith("."):
+                problem = f"no chapter names {file.relative_to(root)}"
+                remedy = f"Add a [[chapter]] for it in {listed}, or move the file away"
+                fail(path, "chapter", problem, remedy)

@@ -32,9 +32,10 @@ def complaints(notebook: NotebookNode, kind: str = "chapter") -> list[str]:
 
     Args:
         notebook: an executed one.
-        kind: "chapter", "further" or "appendix"; an appendix needs no references.
+        kind: "chapter", "further", "appendix" or "own"; the latter two need no references.
     """
-    rules = [rule for rule in RULES if kind != "appendix" or rule is not has_references]
+    free = kind in ("appendix", "own")
+    rules = [rule for rule in RULES if not (free and rule is has_references)]
     return [text for rule in rules for text in rule(notebook)]
 
 

@@ -95,6 +95,24 @@ SCHEMA = _table(
     "the manifest",
 )
 
+OWN, OWN_NAME = "own", "[a-z][a-z0-9_]*"
+"""The folder of chapters that the course itself does not have, and how they may be called."""
+OWN_LIST = f"{OWN}/own.toml"
+OWN_CHAPTER = {
+    "notebook": {
+        "type": "string",
+        "pattern": f"^{OWN_NAME}$",
+        "description": 'a name without folder and suffix, such as "my_sensors"',
+    },
+    "title": TEXT,
+    "prerequisites": CHAPTER["prerequisites"],
+}
+OWN_SCHEMA = _table(
+    {"chapter": _tables(OWN_CHAPTER, ("notebook", "title"), "one table [[chapter]] or more")},
+    ("chapter",),
+    "the list of own chapters",
+)
+
 
 # What is wrong ------------------------------------------------------------------
 
@@ -115,11 +133,11 @@ def parse(path: Path) -> dict:
     raise ManifestError(f"{path.name}: {problem}")
 
 
-def check_shape(path: Path, table: dict) -> None:
+def check_shape(path: Path, table: dict, schema: dict = SCHEMA) -> None:
     """Each key is known, and holds what it may."""
     from jsonschema import Draft202012Validator  # slow to import
 
-    errors = list(Draft202012Validator(SCHEMA).iter_errors(table))
+    errors = list(Draft202012Validator(schema).iter_errors(table))
     unknown = [error for error in errors if error.validator == "additionalProperties"]
     for error in unknown or errors:  # a misspelled key is missing, too: first say that
         _report(path, error)

@@ -61,7 +61,7 @@ def _build(course: Manifest, out: Path) -> Path:
     }
     texts |= {
         chapter.ipynb.name: nbformat.writes(_chapter(course, chapter, places, out / "explorers"))
-        for chapter in course.notebooks
+        for chapter in course.everything
     }
     texts |= {
         f"_static/{file.name}": file.read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def _places(course: Manifest) -> Places:
     found = {f"{pages.BIBLIOGRAPHY}.md": links.places([pages.BIBLIOGRAPHY_PAGE])}
     for name in pages.texts(course):
         found[f"{name}.md"] = links.places([pages.text(course, name)])
-    for chapter in course.notebooks:
+    for chapter in course.everything:
         if chapter.ipynb.is_file():
             found[chapter.ipynb.name] = links.places(
                 links.texts(nbformat.read(chapter.ipynb, as_version=4))

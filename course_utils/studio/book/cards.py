@@ -155,13 +155,14 @@ def _sorted(text: str) -> tuple[str, str, str]:
 
 def _eyebrow(chapter: Chapter) -> str:
     """``02 · From averages to attention · about 60 minutes · needs 01``."""
-    kind = {"further": "further page", "appendix": "appendix"}.get(chapter.kind, chapter.part)
+    kinds = {"further": "further page", "appendix": "appendix", "own": "own chapter"}
+    kind = kinds.get(chapter.kind, chapter.part)
     minutes = f"about {chapter.minutes} minutes" if chapter.minutes else ""
     needs = ", ".join(
         f'<a href="{stem}.html">{stem.partition("_")[0]}</a>' for stem in chapter.prerequisites
     )
     facts = [chapter.number, html.escape(kind)]
-    if chapter.kind == "chapter":
+    if chapter.kind in ("chapter", "own"):
         facts += [minutes, f"needs {needs}" if needs else ""]
     return " · ".join(filter(None, facts))
 

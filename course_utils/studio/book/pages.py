@@ -35,7 +35,7 @@ BIBLIOGRAPHY_PAGE = """# Bibliography
 
 def names(course: Manifest) -> list[str]:
     """The pages of the book, in order."""
-    stems = [notebook.notebook for notebook in course.notebooks]
+    stems = [notebook.notebook for notebook in course.everything]
     return [COVER, *stems, *texts(course), BIBLIOGRAPHY]
 
 
@@ -56,6 +56,8 @@ def contents(course: Manifest) -> str:
         parts.setdefault(chapter.part, []).append(_entry(chapter))
     if course.appendices:
         parts["Appendices"] = [_entry(appendix) for appendix in course.appendices]
+    if course.own:
+        parts["Own chapters"] = [_entry(chapter) for chapter in course.own]
     if entries := _for_teachers(course):
         parts["For teachers"] = entries
     back = [name for name in texts(course) if name == MOVED]
@@ -77,7 +79,7 @@ def _for_teachers(course: Manifest) -> list[dict]:
 
 def _entry(chapter: Chapter) -> dict:
     page, *further = chapter.pages()
-    entry = {"file": page.notebook, "title": f"{page.number} · {page.title}"}
+    entry = {"file": page.notebook, "title": " · ".join(filter(None, (page.number, page.title)))}
     sections = [{"file": other.notebook, "title": other.title} for other in further]
     return entry | {"sections": sections} if sections else entry
 

@@ -12,6 +12,7 @@ from course_utils.studio.book.links import ANCHOR, LINK, places, texts
 from course_utils.studio.book.pictures import settle_pictures
 from course_utils.studio.manifest import Chapter
 
+OTHER_FOLDER = re.compile(r"^\.\./(notebooks|own)/")
 Places = Mapping[str, Mapping[str, str]]
 SHOWN_AS_IMAGE = ("image/png", "image/jpeg", "image/svg+xml", "image/gif")
 
@@ -95,11 +96,16 @@ def lead(text: str, pages: Places, repository: str, here: Mapping[str, str]) -> 
     def one(match: re.Match) -> str:
         words, target = match["text"], match["target"]
         file, _, place = target.partition("#")
+        if (
+            page := OTHER_FOLDER.sub("", file)
+        ) in pages:  # of the course, linked to from an own chapter
+            file = page
         if re.match(r"[a-z]+:", target):
             return match[0]
         if file in pages or not file:
             known = pages[file] if file else here
-            return f"[{words}]({file}#{known.get(place, place)})" if place else match[0]
+            to = f"{file}#{known.get(place, place)}" if place else file
+            return f"[{words}]({to})"
         return f"[{words}]({repository}/blob/main/{_from_root(target)})" if repository else words
 
     return LINK.sub(one, ANCHOR.sub("", text))
