@@ -109,15 +109,20 @@ def test_a_chapter_begins_with_its_question_and_one_thing_to_look_at(lesson):
     assert 'href="#opening"' in "".join(texts(lesson[len(head) :]))
 
 
-def test_without_a_tag_a_chapter_opens_with_what_moves_first(small):
-    chapter = load(small).chapters[0]
-    toy = code("toy()", html('<form class="cu-live"></form>'))
-    given = new_notebook(cells=[*copy.deepcopy(LESSON[:2]), new_markdown_cell("## Later"), toy])
-    head, later = "\n".join(texts(transforms.for_the_book(given, {}, "", chapter).cells)).split(
-        "## Later"
-    )
-    assert head.index("opening") < head.index("toy()") < head.index("cu-fold")
-    assert "toy()" in later and later.index("toy()") < later.index("#opening")
+def test_each_chapter_has_one_opening():
+    for chapter in manifest.load(files=False).chapters:
+        text = chapter.source.read_text(encoding="utf-8")
+        assert len(re.findall('^# %% tags=.*"opening"', text, re.M)) == 1, chapter.notebook
+
+
+def test_goals_and_needs_are_folded_wherever_they_stand_before_the_sections(small):
+    later = new_markdown_cell("A lead.\nAfter this chapter you can\n\n- add.\n\nIt needs paper.")
+    cells = [new_markdown_cell("# One\n**Why?**"), code("import math"), later]
+    given = new_notebook(cells=[*cells, new_markdown_cell("## A section\n\nAfter this chapter.")])
+    found = texts(transforms.for_the_book(given, {}, "", load(small).chapters[0]).cells)
+    fold = next(place for place, text in enumerate(found) if "Goals · needs · set-up" in text)
+    assert found[fold + 1 : fold + 3] == ["After this chapter you can\n\n- add.", "It needs paper."]
+    assert found[fold + 5 :] == ["A lead.", "## A section\n\nAfter this chapter."]
 
 
 def test_a_chapter_ends_with_the_next_one_and_folded_references(lesson):

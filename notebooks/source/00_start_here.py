@@ -23,7 +23,7 @@ from course_utils.studio.course_map import course_map
 
 cu.seed_everything(0)
 
-# %% jupyter={"source_hidden": true}
+# %% tags=["opening"] jupyter={"source_hidden": true}
 cu.live.translator("She has a red car.")
 
 # %% [markdown]

@@ -28,7 +28,7 @@ import course_utils as cu
 
 cu.seed_everything(0)
 
-# %%
+# %% tags=["opening"]
 animals = {  # name: (size, home, years); add some, and run all cells again
     "mouse": (0.1, 0.1, 2),
     "cat": (0.3, 0.8, 15),

@@ -681,7 +681,7 @@ cu.predict(
     },
     why="The mask hides keys. A row of padding still asks, and reads the real tokens. Nobody reads such a row, and so it does not matter.",
 )
-# %% jupyter={"source_hidden": true}
+# %% tags=["opening"] jupyter={"source_hidden": true}
 cu.explore.ripple(mine)
 
 # %%

@@ -754,7 +754,7 @@ cu.show_heatmaps(
     width=8.8, height=5.6, alt="Eight different maps of French over English words",
 )  # fmt: skip
 
-# %% jupyter={"source_hidden": true}
+# %% tags=["opening"] jupyter={"source_hidden": true}
 cu.live.translator("i'm home .", True)
 
 # %% [markdown]

@@ -650,7 +650,7 @@ compared.round(2)
 # Each setting of the explorer was trained once.
 # Begin without a warm-up at 0.006, move the warm-up to the right, then look at the other rates.
 
-# %% jupyter={"source_hidden": true}
+# %% tags=["opening"] jupyter={"source_hidden": true}
 cu.explore.warmup()
 
 # %% [markdown]

@@ -52,7 +52,7 @@ from course_utils.lessons.gpt import real, repeats, training, writing
 
 cu.seed_everything(0)
 
-# %%
+# %% tags=["opening"]
 plays = real.real_run()
 measured = dict(plays.curves["val_loss"])  # every 500 steps
 for one in plays.examples:

@@ -47,7 +47,7 @@ from course_utils.train.losses import classification_loss
 
 cu.seed_everything(0)
 
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
+# %% tags=["hide-input", "opening"] jupyter={"source_hidden": true}
 images, validation, test = training.parts()
 boots = (images.labels == 9).nonzero().flatten()
 boot = images.images[boots[3]].float()[None] / 127.5 - 1  # (1, 1, 28, 28), from -1 to 1

@@ -42,7 +42,7 @@ from course_utils.lessons.attention_between_pixels import far_colors, pixels
 
 cu.seed_everything(0)
 
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
+# %% tags=["hide-input", "opening"] jupyter={"source_hidden": true}
 examples = far_colors.far_pictures(3, seed=5)
 fig, axes = cu.subplots(
     1, 3, width=7.2, height=2.5,

@@ -42,7 +42,7 @@ from course_utils.models.noise import Diffusion, cosine_schedule
 
 cu.seed_everything(0)
 
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
+# %% tags=["hide-input", "opening"] jupyter={"source_hidden": true}
 stored = cu.load_model("clothes_unet")
 painter = cu.UNet(**stored.config)  # this chapter's network, trained beforehand
 painter.load_state_dict(stored.state)

@@ -97,9 +97,14 @@ def with_head(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
     notebook = copy.deepcopy(notebook)
     first, *rest = notebook.cells
     title, _, text = first.source.partition("\n")
-    goals, needs, told = _sorted(QUESTION.sub("", text, count=1))
     asks = asked(first.source)
     opening, rest = _opening(rest)
+    goals, needs, told = _sorted(QUESTION.sub("", text, count=1))
+    for cell in _before_sections(rest):
+        if cell.cell_type == "markdown":
+            more, other, cell.source = _sorted(cell.source)
+            goals, needs = goals or more, needs or other
+    rest = [cell for cell in rest if cell.source]
     prepare = {"goals": goals, "needs": needs}
     folded = [new_markdown_cell(part) for part in prepare.values() if part]
     named = [name for name, part in prepare.items() if part]
@@ -120,6 +125,10 @@ def with_head(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
     return notebook
 
 
+def _before_sections(cells: list[NotebookNode]) -> list[NotebookNode]:
+    return cells[: next((place for place, cell in enumerate(cells) if level(cell)), len(cells))]
+
+
 def _fold(summary: str, *cells: NotebookNode) -> list[NotebookNode]:
     """Cells behind one line."""
     opened = f'<details class="cu-fold"><summary>{html.escape(summary)}</summary>'
@@ -138,10 +147,10 @@ def _preparing(cells: list[NotebookNode]) -> list[tuple[str, NotebookNode]]:
 
 
 def _sorted(text: str) -> tuple[str, str, str]:
-    """The goals, the needs, and what else is told, of a chapter's first text."""
+    """The goals, the needs, and what else is told, of a text before the sections."""
     parts: list[list[str]] = [[], [], []]
     before = 2
-    for paragraph in re.split(r"\n{2,}", text.strip()):
+    for paragraph in re.split(r"\n{2,}|\n(?=After this chapter)", text.strip()):
         if paragraph.startswith("After this chapter"):
             before = 0
         elif paragraph.startswith("It needs"):
@@ -167,39 +176,17 @@ def _eyebrow(chapter: Chapter) -> str:
     return " · ".join(filter(None, facts))
 
 
-MOVES = '<form class="cu-(live|explorer)'
-SEEN = "<(img|svg)"
-
-
 def _opening(cells: list[NotebookNode]) -> tuple[list[NotebookNode], list[NotebookNode]]:
-    """What a chapter opens with, its code folded; and all cells, a link in its place.
-
-    That is what a cell tagged `opening` shows, else what is seen, or else printed, before the first section, else
-    what moves first, else the first picture. A prediction stays where what it asks for follows.
-    """
-    shows = [
-        "".join(o.get("data", {}).get("text/html", "") for o in cell.get("outputs", []))
-        for cell in cells
-    ]
-    first = next((place for place, cell in enumerate(cells) if level(cell)), len(cells))
-    printed = [bool(c.get("outputs")) and "remove-input" not in tags(c) for c in cells[:first]]
-    places = [place for place, cell in enumerate(cells) if "opening" in tags(cell)]
-    places += [place for place in range(first) if re.search(f"{SEEN}|{MOVES}", shows[place])]
-    places += [place for place in range(first) if printed[place]]
-    places += [place for place, shown in enumerate(shows) if re.search(MOVES, shown)]
-    places += [place for place, shown in enumerate(shows) if re.search(SEEN, shown)]
-    if not places:
+    """The cell tagged `opening`, its code folded; and the others, a link in its place where that is below a heading."""
+    place = next((place for place, cell in enumerate(cells) if "opening" in tags(cell)), None)
+    if place is None:
         return [], cells
-    place, cell = places[0], cells[places[0]]
+    shown = cells[place]
+    if not {"hide-input", "remove-input"} & set(tags(shown)):
+        tags(shown).append("hide-input")
     there = [raw('<p class="cu-moved"><a href="#opening">↑ at the top of this page</a></p>')]
-    shown = copy.deepcopy(cell)
-    folded = {"hide-input", "remove-input"} & set(tags(cell))
-    if place < first:
+    if place < len(_before_sections(cells)):
         there = []
-        tags(shown).extend([] if folded else ["hide-input"])
-    elif not folded:
-        tags(shown).append("remove-input")
-        cell.outputs, there = [], [cell, *there]
     anchored = [raw('<div id="opening">'), shown, raw("</div>")]
     return anchored, [*cells[:place], *there, *cells[place + 1 :]]
 
