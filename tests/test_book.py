@@ -192,15 +192,15 @@ def test_a_picture_without_alt_text_is_an_error_that_names_the_cell(alt):
         (
             "[code](../course_utils/pooling.py)",
             "code",
-            "[code](R/blob/main/course_utils/pooling.py)",
+            "[code](R/course_utils/pooling.py)",
         ),
-        ("[later](09_c.ipynb)", "later", "[later](R/blob/main/notebooks/09_c.ipynb)"),
+        ("[later](09_c.ipynb)", "later", "[later](R/notebooks/09_c.ipynb)"),
     ],
 )
 def test_links_to_what_is_no_page_lead_to_the_repository_or_nowhere(text, without, with_repository):
     known = {"02_b.ipynb": {"kv-cache": "the-kv-cache", "Two:-Widths?": "two-widths"}}
-    for repository, wanted in (("", without), ("R", with_repository)):
-        found = prose(text, lambda nb: transforms.keep_links_inside(nb, known, repository))  # noqa: B023
+    for files, wanted in (("", without), ("R", with_repository)):
+        found = prose(text, lambda nb: transforms.keep_links_inside(nb, known, files))  # noqa: B023
         assert found == (wanted or text)
 
 

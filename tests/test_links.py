@@ -9,7 +9,7 @@ from nbformat.v4 import new_markdown_cell, new_notebook
 from course_utils.files import ROOT
 from course_utils.studio import manifest
 from course_utils.studio.book import pages, transforms
-from course_utils.studio.book.links import LINK, places, targets, texts
+from course_utils.studio.links import LINK, places, targets, texts
 
 COURSE = manifest.load(files=False)
 FOLDER = ROOT / "notebooks"

@@ -3,14 +3,14 @@
 import contextlib
 import html
 import json
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from course_utils.files import ROOT, atomic_write
+from course_utils.files import atomic_write
 from course_utils.kit.collection import checks
+from course_utils.kit.contents import titles
 from course_utils.kit.guard import strict
 from course_utils.kit.passed import Entry, recorded
 
@@ -94,18 +94,17 @@ def _chapters(entries: dict[str, Entry]) -> Iterator[Chapter]:
         slug, _, title = check.exercise.partition("/")
         known.setdefault(slug, {})[title] = entries.get(check.exercise, {}).get("day", "")
     for slug, title in _titles().items():
-        if slug in known:
-            yield Chapter(title, known.pop(slug))
+        exercises = known.pop(slug, {})
+        if title and exercises:
+            yield Chapter(title, exercises)
     for slug, exercises in known.items():
         yield Chapter(slug.replace("_", " ").capitalize(), exercises)
 
 
 def _titles() -> dict[str, str]:
-    """Slug → title, in the order of book.toml; the studio reads it whole, and is not imported here."""
+    """Slug → title, in the order of book.toml; empty for a chapter that is left out."""
     with contextlib.suppress(OSError, ValueError):
-        book = tomllib.loads((ROOT / "book.toml").read_text(encoding="utf-8"))
-        listed = [*book["chapter"], *book.get("appendix", ())]
-        return {one["notebook"].partition("_")[2]: one["title"] for one in listed}
+        return {notebook.partition("_")[2]: title for notebook, title in titles().items()}
     return {}
 
 

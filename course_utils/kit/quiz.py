@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from course_utils.files import LESSONS, ROOT
+from course_utils.kit.contents import titles
 from course_utils.kit.page import asset
 from course_utils.kit.words import UNSEAL, marked, sealed
 
@@ -289,11 +290,8 @@ def _field(number: int, question: Question, sources: dict[str, str] | None) -> s
 
 def _sources(book: Path = ROOT / "book.toml") -> dict[str, str]:
     """The slug of each chapter of the course → its title, linked to its notebook."""
-    if not book.is_file():  # the package alone
-        return {}
-    chapters = tomllib.loads(book.read_text(encoding="utf-8"))["chapter"]
     return {
-        chapter["notebook"].partition("_")[2]: f'<a href="{chapter["notebook"]}.ipynb">'
-        f"{html.escape(chapter['title'])}</a>"
-        for chapter in chapters
+        notebook.partition("_")[2]: f'<a href="{notebook}.ipynb">{html.escape(title)}</a>'
+        for notebook, title in titles(book).items()
+        if title
     }

@@ -118,7 +118,7 @@ def _format(options: argparse.Namespace) -> int:
         for page in course.chosen(options.chapters)
         if page.source.is_file()
         and prose.format_pair(
-            page.source, page.ipynb, ways.told(course, page.notebook), check=options.check
+            page.source, page.ipynb, ways.told(course.whole, page.notebook), check=options.check
         )
     ]
     if options.check and found:
@@ -139,13 +139,14 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _handout(options: argparse.Namespace) -> int:
-    from course_utils.studio import handout, manifest
+    from course_utils.studio import handout, manifest, tables
 
     root = options.book.resolve().parent
     to = options.to or root / "_build" / "handout"
     course = manifest.load(options.book, files=False)
     handout.build(course, root, to, force=options.force)
-    print(f"The handout is in {to}")
+    tables.write_tables(course)
+    print("\n".join(filter(None, [course.lacking, f"The handout is in {to}"])))
     return 0
 
 

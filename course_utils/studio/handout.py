@@ -59,6 +59,8 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
     Raises:
         HandoutError: the folder holds something else, or somebody's work.
     """
+    from course_utils.studio.choice import fit  # slow to import
+
     _make_room(to, force)
     (to / "notebooks").mkdir(parents=True)
     (to / "README.md").write_text(README, encoding="utf-8")
@@ -75,7 +77,7 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
         (to / OWN).mkdir()
         shutil.copy(root / OWN_LIST, to / OWN_LIST)
     for chapter in course.everything:
-        notebook = bare(without_solutions(read_source(chapter.source)))
+        notebook = bare(without_solutions(fit(read_source(chapter.source), course, chapter)))
         write(notebook, to / chapter.folder / chapter.ipynb.name)
 
 

@@ -8,13 +8,15 @@ Chapters are counted from 0, as their file names are: ``chapter[2].part`` is a l
 import graphlib
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from course_utils.files import ROOT
+from course_utils.kit.contents import is_called
 from course_utils.studio.schema import (
     OWN,
     OWN_LIST,
@@ -151,15 +153,30 @@ class Stop:
 
 @dataclass(frozen=True)
 class Way:
-    """A way through the course: what the reader is after, and the chapters in order."""
+    """A way through the course: what the reader is after, and the chapters in order.
+
+    Attributes:
+        goal: the chapter without which the title would not be true; the last, if no other is named.
+    """
 
     title: str
     stops: tuple[Stop, ...]
+    goal: str = ""
+
+
+SHOWS = {"github": "blob", "gitlab": "-/blob", "codeberg": "src/branch"}
+"""Host → what stands between a repository and a branch in the address of a file."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The course: what ``[course]`` says, its parts, ways and its notebooks in order."""
+    """The course: what ``[course]`` says, its parts, ways and its notebooks in order.
+
+    Attributes:
+        url: where the book is published; empty if that is not said.
+        full_course: where a book of all chapters is; empty for none.
+        complete: the course with all chapters, where some are left out.
+    """
 
     title: str
     authors: tuple[str, ...]
@@ -171,6 +188,45 @@ class Manifest:
     parts: tuple[str, ...] = ()
     ways: tuple[Way, ...] = ()
     path: Path = ROOT / "book.toml"
+    branch: str = "main"
+    host: str = ""
+    url: str = ""
+    full_course: str = ""
+    complete: "Manifest | None" = field(default=None, repr=False)
+
+    @property
+    def whole(self) -> "Manifest":
+        """The course with all chapters that the manifest lists, chosen or not."""
+        return self.complete or self
+
+    @cached_property
+    def left_out(self) -> dict[str, Chapter]:
+        """File name → page, of the chapters that are not chosen, and their further pages."""
+        here = {page.notebook for page in self.notebooks}
+        return {p.ipynb.name: p for p in self.whole.notebooks if p.notebook not in here}
+
+    @property
+    def lacking(self) -> str:
+        """Which chapters that are left out the chosen ones need, as a sentence; empty if none."""
+        needed: dict[str, list[str]] = {}
+        for chapter in self.whole.chapters:
+            for stem in chapter.prerequisites:
+                if (
+                    f"{chapter.notebook}.ipynb" not in self.left_out
+                    and f"{stem}.ipynb" in self.left_out
+                ):
+                    needed.setdefault(stem[:2], []).append(chapter.number)
+        said = ", ".join(f"{stem} (by {', '.join(by)})" for stem, by in sorted(needed.items()))
+        return f"Needed, and left out: {said}." if said else ""
+
+    @property
+    def files(self) -> str:
+        """Where the repository shows its files; empty without a repository."""
+        if not self.repository:
+            return ""
+        name = urlsplit(self.repository).netloc
+        host = self.host or next((host for host in SHOWS if host in name), "github")
+        return f"{self.repository.rstrip('/')}/{SHOWS[host]}/{self.branch}"
 
     @property
     def root(self) -> Path:
@@ -209,8 +265,16 @@ class Manifest:
         """The stems to which the end of a chapter leads: its further page, and the next chapter."""
         if chapter.kind != "chapter":
             return ()
-        after = self.chapters[self.chapters.index(chapter) + 1 :][:1]
-        return tuple(page.notebook for page in [*list(chapter.pages())[1:], *after])
+        after = self.after(chapter)
+        pages = [*list(chapter.pages())[1:], *([after] if after else [])]
+        return tuple(page.notebook for page in pages)
+
+    def after(self, page: Chapter) -> Chapter | None:
+        """The chapter that comes after a chapter or its further page; None after the last, and for appendices."""
+        stems = [chapter.notebook for chapter in self.whole.chapters]
+        stem = page.notebook.removesuffix("_further") if page.kind == "further" else page.notebook
+        place = stems.index(stem) + 1 if stem in stems else len(stems)
+        return next((c for c in self.chapters if c.notebook in stems[place:]), None)
 
 
 def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manifest:
@@ -227,8 +291,10 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
     table = parse(path)
     check_shape(path, table)
     root = path.resolve().parent
+    said = dict(table["course"])
+    names = said.pop("chapters", ())
     course = Manifest(
-        **table["course"] | {"authors": tuple(table["course"]["authors"])},
+        **said | {"authors": tuple(said["authors"])},
         chapters=tuple(_chapter(entry, root) for entry in table["chapter"]),
         appendices=tuple(
             Chapter(**entry, kind="appendix", root=root) for entry in table.get("appendix", ())
@@ -242,9 +308,61 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
     _check_parts(path, course)
     _check_prerequisites(path, course.chapters, course.own)
     _check_ways(path, course)
+    course = _choose(path, course, names)
     if files:
         _check_files(path, course)
     return course
+
+
+def _choose(path: Path, course: Manifest, names: Sequence[str]) -> Manifest:
+    """The course of the chapters that go by these names, and all that follows from the choice; all without a name."""
+    stems: list[str] = []
+    for place, name in enumerate(names):
+        key = f"course.chapters[{place}]"
+        found = [c.notebook for c in course.chapters if is_called(c.notebook, name)]
+        if not found:
+            numbers = ", ".join(chapter.number for chapter in course.chapters)
+            known = [] if name.isdigit() else [chapter.slug for chapter in course.chapters]
+            remedy = suggest(name, known) if known else f"There are {numbers}"
+            fail(path, key, f"no chapter is called {name!r}", remedy)
+        if found[0] in stems:
+            fail(
+                path, key, f"{name!r} is {found[0]}, which is chosen already", "Remove one of them"
+            )
+        stems += found[:1]
+    if len(stems) in (0, len(course.chapters)):
+        return course
+    needs = {one.notebook: one.prerequisites for one in (*course.chapters, *course.own)}
+    stems += [one.notebook for one in course.own]
+    chapters, own = (
+        tuple(
+            replace(one, prerequisites=_needed(one.notebook, needs, stems))
+            for one in listed
+            if one.notebook in stems
+        )
+        for listed in (course.chapters, course.own)
+    )
+    ways = [
+        replace(way, stops=tuple(stop for stop in way.stops if stop.chapter in stems))
+        for way in course.ways
+        if way.goal in stems
+    ]
+    return replace(
+        course,
+        chapters=chapters,
+        own=own,
+        parts=tuple(part for part in course.parts if any(c.part == part for c in chapters)),
+        ways=tuple(way for way in ways if len(way.stops) > 1),
+        complete=course,
+    )
+
+
+def _needed(stem: str, needs: Mapping[str, Iterable[str]], stems: list[str]) -> tuple[str, ...]:
+    """What a chapter needs, of the chosen ones: in place of one that is left out, what that one needs."""
+    found: set[str] = set()
+    for one in needs[stem]:
+        found |= {one} if one in stems else set(_needed(one, needs, stems))
+    return tuple(sorted(found))
 
 
 def _chapter(entry: dict, root: Path) -> Chapter:
@@ -270,6 +388,7 @@ def _way(entry: dict) -> Way:
     return Way(
         entry["title"],
         tuple(Stop(one["chapter"], tuple(one.get("sections", ()))) for one in stops),
+        entry.get("goal", stops[-1]["chapter"]),
     )
 
 
@@ -345,6 +464,9 @@ def _check_ways(path: Path, course: Manifest) -> None:
             if turn and order[stop.chapter] <= order[way.stops[turn - 1].chapter]:
                 problem = f"{stop.chapter!r} does not come after {way.stops[turn - 1].chapter!r}"
                 fail(path, key, problem, "Write the chapters in their order")
+        if way.goal not in {stop.chapter for stop in way.stops}:
+            problem = f"{way.goal!r} is no chapter of this way"
+            fail(path, f"way[{place}].goal", problem, "Name one of its chapters")
 
 
 def _check_files(path: Path, course: Manifest) -> None:
@@ -358,7 +480,9 @@ def _check_files(path: Path, course: Manifest) -> None:
             if not file.is_file():
                 key = f"{'appendix' if chapter.kind == 'appendix' else 'chapter'} {chapter.notebook!r}"
                 fail(path, key, f"{file.relative_to(root)} is not on disk", remedy)
-    named = {file for chapter in course.everything for file in (chapter.ipynb, chapter.source)}
+    named = {
+        file for chapter in course.whole.everything for file in (chapter.ipynb, chapter.source)
+    }
     for folder, listed in (("notebooks", path.name), (OWN, OWN_LIST)):
         files = [*(root / folder).glob("*.ipynb"), *(root / folder).glob("source/*.py")]
         for file in sorted(files):

@@ -297,6 +297,6 @@ def broken_rules(course: Manifest, chapter: Chapter) -> list[str]:
     """The rules that a committed notebook breaks, by its kind and place in the course."""
     notebook = read(chapter.ipynb)
     own = chapter.kind == "own"
-    page, links = Page(notebook, chapter.kind), course.links(chapter)
+    page, links = Page(notebook, chapter.kind), course.whole.links(chapter)
     in_form = form.complaints(page, full=chapter.full, links=links, sizes=not own)
     return rules.complaints(notebook, chapter.kind) + in_form

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from course_utils.files import atomic_write
 from course_utils.studio import pairs
 from course_utils.studio.page import is_own
+from course_utils.studio.ways import tell
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -131,17 +132,6 @@ def fold(notebook: "NotebookNode") -> bool:
             folded = {"source_hidden": True} | cell.metadata.get("jupyter", {})
             changed |= folded != cell.metadata.get("jupyter")
             cell.metadata["jupyter"] = folded
-    return changed
-
-
-ON_THE_WAY = re.compile(r"\n\nOn the way .*\Z", re.DOTALL)
-
-
-def tell(notebook: "NotebookNode", told: str) -> bool:
-    """End the first text, in place, with what is told of the ways; whether it was other."""
-    first = notebook.cells[0]
-    text = ON_THE_WAY.sub("", first.source) + (f"\n\n{told}" if told else "")
-    changed, first.source = text != first.source, text
     return changed
 
 

@@ -36,15 +36,24 @@ def _table(keys: dict, required: tuple[str, ...], description: str) -> dict:
 
 TEXT = {"type": "string", "pattern": r"\S", "description": "text in quotes that is not empty"}
 TEXTS = {"type": "array", "items": TEXT, "description": "a list of texts in quotes"}
+ADDRESS = {
+    "type": "string",
+    "pattern": r"^(https://\S+)?$",
+    "description": 'an address that begins with "https://", or "" for none',
+}
 COURSE = {
     "title": TEXT,
     "authors": TEXTS,
     "license": TEXT,
-    "repository": {
-        "type": "string",
-        "pattern": r"^(https://\S+)?$",
-        "description": 'an address that begins with "https://", or "" for none',
-    },
+    "repository": ADDRESS,
+}
+OPTIONAL = {
+    "branch": TEXT | {"description": 'the name of a branch, such as "main"'},
+    "host": {"enum": ["github", "gitlab", "codeberg"]}
+    | {"description": '"github", "gitlab" or "codeberg": how the repository\'s links are made'},
+    "url": ADDRESS,
+    "full_course": ADDRESS,
+    "chapters": TEXTS | {"description": 'a list of chapters, such as ["00", "01", "masks"]'},
 }
 CHAPTER = {
     "notebook": {
@@ -82,10 +91,11 @@ WAY = {
         "items": STOP,
         "description": "a list of notebooks",
     },
+    "goal": TEXT | {"description": "one of its notebooks"},
 }
 SCHEMA = _table(
     {
-        "course": _table(COURSE, tuple(COURSE), "one table [course]"),
+        "course": _table(COURSE | OPTIONAL, tuple(COURSE), "one table [course]"),
         "part": _tables({"title": TEXT}, ("title",), "one table [[part]] or more"),
         "way": _tables(WAY, ("title", "chapters"), "one table [[way]] or more"),
         "chapter": _tables(CHAPTER, ("notebook", "title"), "one table [[chapter]] or more"),

@@ -1,8 +1,12 @@
 """The ways through the course, from `book.toml`: what each takes of which chapter, and how long that takes."""
 
-from typing import NamedTuple
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
 from course_utils.studio.manifest import Chapter, Manifest
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 
 class Part(NamedTuple):
@@ -96,3 +100,14 @@ def told(course: Manifest, stem: str) -> str:
 def _linked(title: str) -> str:
     """JupyterLab finds no place with letters beyond ASCII."""
     return f"[{title}](#{title.replace(' ', '-')})" if title.isascii() else f"*{title}*"
+
+
+ON_THE_WAY = re.compile(r"\n\nOn the way .*\Z", re.DOTALL)
+
+
+def tell(notebook: "NotebookNode", told: str) -> bool:
+    """End the first text, in place, with what is told of the ways; whether it was other."""
+    first = notebook.cells[0]
+    text = ON_THE_WAY.sub("", first.source) + (f"\n\n{told}" if told else "")
+    changed, first.source = text != first.source, text
+    return changed

@@ -43,14 +43,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
+    from course_utils.studio import tables
     from course_utils.studio.book.build import build  # slow to import
 
-    print(
-        build(
-            manifest.load(options.manifest, files=False),
-            options.manifest.resolve().parent / "_build",
-        )
-    )
+    course = manifest.load(options.manifest, files=False)
+    print(build(course, course.root / "_build"))
+    tables.write_tables(course)
+    if course.lacking:
+        print(course.lacking)
     return 0
 
 

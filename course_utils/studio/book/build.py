@@ -14,13 +14,14 @@ from filelock import FileLock
 from nbformat import NotebookNode
 
 from course_utils.figures.style import fonts_css, tokens_css
-from course_utils.studio import StudioError
-from course_utils.studio.book import links, pages
+from course_utils.studio import StudioError, links
+from course_utils.studio.book import pages
 from course_utils.studio.book.check import check
 from course_utils.studio.book.cover import cover, toys
 from course_utils.studio.book.explorers import with_pages
 from course_utils.studio.book.live import scripts, with_widgets
 from course_utils.studio.book.transforms import PictureError, Places, for_the_book, lead
+from course_utils.studio.choice import fit
 from course_utils.studio.manifest import Chapter, Manifest
 
 
@@ -54,9 +55,7 @@ def _build(course: Manifest, out: Path) -> Path:
         pages.REFERENCES: pages.references(course),
     }
     texts |= {
-        f"{name}.md": lead(
-            pages.text(course, name), places, course.repository, places[f"{name}.md"]
-        )
+        f"{name}.md": lead(pages.text(course, name), places, course.files, places[f"{name}.md"])
         for name in pages.texts(course)
     }
     texts |= {
@@ -71,7 +70,7 @@ def _build(course: Manifest, out: Path) -> Path:
     texts["_static/course_fonts.css"] = fonts_css()
     # A course that shows live models shows one on its cover, too.
     alive = any("cu-live" in text for text in texts.values())
-    texts[f"{pages.COVER}.md"] = cover(course, toys(out / "explorers") if alive else {})
+    texts[f"{pages.COVER}.md"] = cover(course, toys(course, out / "explorers") if alive else {})
     if any(_differs(source / name, texts[name]) for name in texts if name[0] == "_"):
         _forget(out)  # other pages, another look: nothing of the last book is right
     for name, text in texts.items():
@@ -105,7 +104,7 @@ def _places(course: Manifest) -> Places:
 
 
 def _chapter(course: Manifest, chapter: Chapter, places: Places, folder: Path) -> NotebookNode:
-    notebook = nbformat.read(chapter.ipynb, as_version=4)
+    notebook = fit(nbformat.read(chapter.ipynb, as_version=4), course, chapter)
     never = [
         place for place, cell in enumerate(notebook.cells) if cell.get("execution_count", 1) is None
     ]
@@ -117,7 +116,7 @@ def _chapter(course: Manifest, chapter: Chapter, places: Places, folder: Path) -
     asks = following.question if following else ""
     try:
         shown = with_widgets(with_pages(notebook, folder))
-        return for_the_book(shown, places, course.repository, chapter, following, asks)
+        return for_the_book(shown, places, course.files, chapter, following, asks)
     except PictureError as error:
         raise BookError(f"{chapter.notebook}: {error}.") from None
 

@@ -19,19 +19,22 @@ TILES = {  # slug of the chapter that tells about it → what stands over the ti
 }
 
 
-def toys(explorers: Path) -> dict[str, str]:
+def toys(course: Manifest, explorers: Path) -> dict[str, str]:
     """The live models of the cover, as HTML: slug → the tile's; "" → what answers the question.
 
     Args:
+        course: its chapters have tiles.
         explorers: the folder in which pages of explorers are kept.
     """
-    return {
-        "": live.translator(compact=True, everyday=True).page(FOLDER),
-        "queries_keys_values": live.look_up().page(FOLDER),
-        "gpt": live.gpt().page(FOLDER),
-        "vision_transformers": live.vit().page(FOLDER),
-        "diffusion": page("from_noise", {}, explorers),
+    made = {
+        "queries_keys_values": lambda: live.look_up().page(FOLDER),
+        "gpt": lambda: live.gpt().page(FOLDER),
+        "vision_transformers": lambda: live.vit().page(FOLDER),
+        "diffusion": lambda: page("from_noise", {}, explorers),
     }
+    question = live.translator(compact=True, everyday=True).page(FOLDER)
+    slugs = [chapter.slug for chapter in course.chapters if chapter.slug in made]
+    return {"": question} | {slug: made[slug]() for slug in slugs}
 
 
 def cover(course: Manifest, toys: Mapping[str, str]) -> str:
@@ -46,6 +49,9 @@ def cover(course: Manifest, toys: Mapping[str, str]) -> str:
     count = len(course.chapters)
     head = f"# {course.title}\n"
     if toys:
+        number = {1: "One", 2: "Two", 3: "Three", 4: "Four"}.get(len(toys) - 1)
+        tiles = f"## {number} more to play with\n\n{HTML.format(_tiles(course, toys))}"
+        more = tiles if number else ""
         head = f"""# When it says a word, where does it look?
 
 A small translator runs in this page.
@@ -57,9 +63,7 @@ Cross out a word that it looks at, and it says something else.
 **{course.title}**: {count} chapters, each built from a few lines of code that you run, change and take apart.
 No account, no server: what answers here is computed by your browser.
 
-## Four more to play with
-
-{HTML.format(_tiles(course, toys))}"""
+{more}"""
     return f"""{head}
 ## The map
 

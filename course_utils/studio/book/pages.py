@@ -6,7 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from course_utils.studio.book.links import LINK
+from course_utils.studio.choice import fit_text
+from course_utils.studio.links import LINK
 from course_utils.studio.manifest import Chapter, Manifest
 
 STATIC = Path(__file__).with_name("static")
@@ -45,7 +46,8 @@ def texts(course: Manifest) -> dict[str, Path]:
     found = {name: docs / f"{name}.md" for name in DOCS}
     about = {f"{DOCS[0]}_{c.slug}": docs / "chapters" / f"{c.slug}.md" for c in course.chapters}
     listed = {DOCS[0]: found.pop(DOCS[0])} | about | found
-    listed[MOVED] = course.root / "notebooks" / f"{MOVED}.md"
+    if not course.left_out:  # it tells where all chapters are
+        listed[MOVED] = course.root / "notebooks" / f"{MOVED}.md"
     return {name: file for name, file in listed.items() if file.is_file()}
 
 
@@ -98,7 +100,11 @@ def configuration(course: Manifest) -> str:
             "logo": "_static/logo.svg",
             "only_build_toc_files": True,
             "execute": {"execute_notebooks": "off"},
-            "repository": {"url": course.repository, "path_to_book": "notebooks", "branch": "main"},
+            "repository": {
+                "url": course.repository,
+                "path_to_book": "notebooks",
+                "branch": course.branch,
+            },
             "launch_buttons": {
                 "notebook_interface": "jupyterlab",
                 "binderhub_url": "https://mybinder.org" if there else "",
@@ -168,7 +174,7 @@ def text(course: Manifest, name: str) -> str:
         to = f"{shown[path]}.md" if path in shown else posixpath.relpath(path, "notebooks")
         return f"[{match['text']}]({to}{hash_}{place})"
 
-    return LINK.sub(one, file.read_text(encoding="utf-8"))
+    return fit_text(LINK.sub(one, file.read_text(encoding="utf-8")), course)
 
 
 def references(course: Manifest) -> str:

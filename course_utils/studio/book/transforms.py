@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 from nbformat import NotebookNode
 
 from course_utils.studio.book import calm, cards
-from course_utils.studio.book.links import ANCHOR, LINK, places, texts
 from course_utils.studio.book.pictures import settle_pictures
+from course_utils.studio.links import ANCHOR, LINK, places, texts, with_texts
 from course_utils.studio.manifest import Chapter
 
 OTHER_FOLDER = re.compile(r"^\.\./(notebooks|own)/")
@@ -78,19 +78,19 @@ def _mystnb(cell: NotebookNode) -> dict:
     return cell.metadata.setdefault("mystnb", {})
 
 
-def keep_links_inside(notebook: NotebookNode, pages: Places, repository: str) -> NotebookNode:
+def keep_links_inside(notebook: NotebookNode, pages: Places, files: str) -> NotebookNode:
     """Links lead to the book's own places; those to files that are no pages of it lead to the repository.
 
     Args:
         notebook: a chapter; its links start at ``notebooks/``.
         pages: file name (``01_queries_keys_values.ipynb``) → its `places`.
-        repository: the address of the repository, or ""; then only the text of such links stays.
+        files: where the repository shows its files, or ""; then only the text of such links stays.
     """
     here = places(texts(notebook))
-    return _markdown(notebook, lambda text: lead(text, pages, repository, here))
+    return with_texts(notebook, lambda text: lead(text, pages, files, here))
 
 
-def lead(text: str, pages: Places, repository: str, here: Mapping[str, str]) -> str:
+def lead(text: str, pages: Places, files: str, here: Mapping[str, str]) -> str:
     """The links of one text as `keep_links_inside` says; `here` are the places of its own page."""
 
     def one(match: re.Match) -> str:
@@ -106,7 +106,7 @@ def lead(text: str, pages: Places, repository: str, here: Mapping[str, str]) -> 
             known = pages[file] if file else here
             to = f"{file}#{known.get(place, place)}" if place else file
             return f"[{words}]({to})"
-        return f"[{words}]({repository}/blob/main/{_from_root(target)})" if repository else words
+        return f"[{words}]({files}/{_from_root(target)})" if files else words
 
     return LINK.sub(one, ANCHOR.sub("", text))
 
@@ -138,22 +138,10 @@ def _from_root(target: str) -> str:
     return "/".join(parts)
 
 
-def _markdown(notebook: NotebookNode, change) -> NotebookNode:
-    """Change the text of Markdown cells, outside code and formulas."""
-    notebook = copy.deepcopy(notebook)
-    code = re.compile(r"(^```.*?^```|`[^`\n]+`|\$\$.*?\$\$|\$[^$\n]+\$)", re.MULTILINE | re.DOTALL)
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            parts = code.split(cell.source)  # text, code, text, …
-            parts[::2] = map(change, parts[::2])
-            cell.source = "".join(parts)
-    return notebook
-
-
 def for_the_book(
     notebook: NotebookNode,
     pages: Places,
-    repository: str,
+    files: str,
     chapter: Chapter,
     following: Chapter | None = None,
     asks: str = "",
@@ -161,13 +149,13 @@ def for_the_book(
     """All that the book changes.
 
     Args:
-        notebook, pages, repository: as `keep_links_inside` has them.
+        notebook, pages, files: as `keep_links_inside` has them.
         chapter: what the notebook is.
         following: the next chapter, and what it asks.
         asks: the question of the next chapter.
     """
     further = next((page for page in [*chapter.pages()][1:]), None)
-    notebook = keep_links_inside(lead_outputs_to_pages(notebook, pages), pages, repository)
+    notebook = keep_links_inside(lead_outputs_to_pages(notebook, pages), pages, files)
     for transform in (
         without_missing_runs,
         carry_alt_texts,

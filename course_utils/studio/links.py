@@ -6,8 +6,9 @@ gives both. A shorter one, for the book and Lab alike, is an anchor within the h
 ``### <a id="kv-cache"></a>KV cache``.
 """
 
+import copy
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from markdown_it import MarkdownIt
@@ -23,6 +24,25 @@ DEEPEST = 3  # the level of headings that the book gives a place to
 def texts(notebook: NotebookNode) -> list[str]:
     """The Markdown cells of a notebook."""
     return [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+
+
+CODE = re.compile(r"(^```.*?^```|`[^`\n]+`|\$\$.*?\$\$|\$[^$\n]+\$)", re.MULTILINE | re.DOTALL)
+
+
+def outside_code(text: str, change: Callable[[str], str]) -> str:
+    """A text of Markdown, changed where it is neither code nor formula."""
+    parts = CODE.split(text)  # text, code, text, …
+    parts[::2] = map(change, parts[::2])
+    return "".join(parts)
+
+
+def with_texts(notebook: NotebookNode, change: Callable[[str], str]) -> NotebookNode:
+    """A copy of a notebook, its Markdown changed outside code and formulas."""
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = outside_code(cell.source, change)
+    return notebook
 
 
 def places(markdown: Iterable[str]) -> dict[str, str]:
