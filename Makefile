@@ -59,6 +59,10 @@ chapter: $(ENV) ## begin a chapter of your own in own/, which no update touches:
 handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout/
 	$(BIN)/python -m course_utils.studio handout
 
+.PHONY: update
+update: $(ENV) ## in a handout: take a new one over it, with every answer carried over; FROM=release.zip, a folder, or a git revision
+	@$(if $(FROM),,echo "Name the release: make update FROM=release.zip" >&2; exit 1;) $(BIN)/python -m course_utils.studio update "$(FROM)"
+
 notebooks: $(ENV) ## execute notebooks/source into notebooks; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.studio run $(CHAPTER)
 

@@ -88,6 +88,30 @@ def locked(path: str | os.PathLike, timeout: float = -1) -> Iterator[None]:
         yield
 
 
+def home() -> Path:
+    """The reader's own folder: what has passed, and answers that were checked. It need not exist yet.
+
+    `.attention-course` in the reader's home, or what the variable COURSE_HOME names, such as a folder of a drive
+    that outlives a hosted notebook.
+
+    Raises:
+        RuntimeError: the system knows no home.
+    """
+    named = os.environ.get("COURSE_HOME")
+    return Path(named) if named else Path.home() / ".attention-course"
+
+
+@contextlib.contextmanager
+def private_write(path: str | os.PathLike) -> Iterator[Path]:
+    """As `atomic_write`, for a file in the reader's own folder: nobody else may read file and folders."""
+    path = Path(path)
+    for folder in reversed([one for one in path.parents if one.is_relative_to(home())]):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with atomic_write(path) as part:
+        part.chmod(0o600)
+        yield part
+
+
 def leads() -> bool:
     """Whether this process writes: the first one of those that `torchrun` started, or the only one."""
     return os.environ.get("RANK", "0") == "0"

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from course_utils.studio.book.__main__ import listen
 from course_utils.studio.book.build import build
 
 os.environ["COURSE_STRICT"] = "1"  # a claim that does not hold is an error here
+os.environ["COURSE_HOME"] = str(Path(tempfile.gettempdir(), f"course-home-{os.getpid()}"))
 
 settings.register_profile("course", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("course")

@@ -338,7 +338,12 @@ def test_a_handout_in_which_somebody_has_worked_is_replaced_only_by_force(
 def test_a_handout_can_be_started_and_promises_no_target_that_it_lacks(tmp_path):
     handout.build(manifest.Manifest("T", (), "", "", ()), ROOT, tmp_path / "out")
     makefile = (tmp_path / "out" / "Makefile").read_text()
-    assert re.findall(r"^([a-z]+):.*## ", makefile, re.MULTILINE) == ["help", "lab", "clean"]
+    assert re.findall(r"^([a-z]+):.*## ", makefile, re.MULTILINE) == [
+        "help",
+        "lab",
+        "update",
+        "clean",
+    ]
     assert (tmp_path / "out" / "tools" / "bootstrap.py").is_file()
 
 

@@ -18,10 +18,10 @@ EXERCISE = "kernel_regression/loo_residuals"
 def reader(monkeypatch, tmp_path):
     """A reader with an empty record; the file is yielded."""
     monkeypatch.delenv("COURSE_STRICT", raising=False)
-    monkeypatch.setattr(passed, "FILE", tmp_path / ".progress.json")
+    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
     monkeypatch.setattr(passed, "_session", {})
     monkeypatch.chdir(tmp_path)
-    return passed.FILE
+    return tmp_path / passed.FILE
 
 
 def restart(monkeypatch):
@@ -83,7 +83,7 @@ def test_a_file_that_is_no_record_counts_as_empty_and_is_replaced(reader, monkey
 
 def test_where_nothing_can_be_written_the_session_remembers(reader, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(passed, "FILE", tmp_path / "file" / ".progress.json")
+    monkeypatch.setenv("COURSE_HOME", str(tmp_path / "file" / "home"))
     passed.note(EXERCISE, cell("def mine(): return 1"))
     assert list(passed.recorded()) == [EXERCISE]
     assert cu.progress().headline.startswith("1 of ")
@@ -92,14 +92,14 @@ def test_where_nothing_can_be_written_the_session_remembers(reader, monkeypatch,
 @pytest.mark.slow
 def test_kernels_that_write_at_the_same_time_lose_nothing(reader):
     script = """
-import sys, pathlib
+import sys
 from course_utils.kit import passed
-passed.FILE, passed.PATIENCE = pathlib.Path(sys.argv[1]), 600
+passed.PATIENCE = 600
 def mine(): pass
-for i in range(20): passed.note(f'kernel_regression/{sys.argv[2]}{i}', mine)
+for i in range(20): passed.note(f'kernel_regression/{sys.argv[1]}{i}', mine)
 """
     environ = {key: value for key, value in os.environ.items() if key != "COURSE_STRICT"}
-    command = [sys.executable, "-c", script, str(reader)]
+    command = [sys.executable, "-c", script]
     kernels = [subprocess.Popen([*command, name], env=environ) for name in "ab"]
     assert [kernel.wait() for kernel in kernels] == [0, 0]
     assert len(json.loads(reader.read_text())["passed"]) == 40

@@ -12,13 +12,14 @@ sentence that does not hold ends the check with a reason and a hint.
 
     softmax(my_softmax)   # a Report, displayed at the end of a cell
     softmax.hint()        # one hint more for what did not hold, below those before it
+    softmax.answers()     # the answers that were checked so far
+    softmax.start_over()  # the cell becomes the stub again
 
-What passes is noted in the reader's progress (`passed`).
+What passes is noted in the reader's progress (`passed`), and every answer that is tried is kept (`kept`).
 """
 
 import copy
 import dis
-import inspect
 import math
 import signal
 import sys
@@ -27,13 +28,13 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from course_utils.kit import passed
+from course_utils.kit import kept, passed
 from course_utils.kit.calls import counted
 from course_utils.runtime import own_random_numbers
 
@@ -42,6 +43,7 @@ SHORT_ROW = 6  # numbers; a reason shows such a row whole
 TIME_LIMIT = 10.0
 """Seconds that the candidate may compute in one test: of this thread's own time, so that a busy machine
 fails no right code. The tests of the chapters need less than one."""
+STUB = "not done yet. Fill in the cell above and run it, then this one."
 TICK = 0.1  # seconds of computing between two looks at the time
 
 
@@ -153,7 +155,7 @@ class Report:
 
     def __repr__(self) -> str:
         if not self.done:
-            why = self.reason or "not done yet. Fill in the cell above and run it, then this one."
+            why = self.reason or STUB
             head = f"{self.name}: {why}"
             return "\n".join([head, "It will test:", *(f"  · {s}" for s in self.sentences)])
         counted = f"{self.held} of {len(self.sentences)}"
@@ -230,6 +232,18 @@ class Check:
         """
         if not self.properties:
             raise ValueError(f"check {self.name!r} has no properties, so it cannot fail")
+        report = self._judged(candidate)
+        if not self.exercise:
+            return report
+        if report.done and not report.ours:
+            kept.keep(self.exercise, kept.cell_of(candidate), passed=report.passed)
+        elif not report.done and not report.reason and (before := kept.answers(self.exercise)):
+            said = f"An answer of yours from {before[0].when:%Y-%m-%d} is kept."
+            how = f"To see it, in a new cell: cu.checks.{self.name}.answers()"
+            return replace(report, reason=f"{STUB}\n{said} {how}")
+        return report
+
+    def _judged(self, candidate: Any) -> Report:
         sentences = tuple(prop.sentence for prop in self.properties)
         if passed.is_ours(candidate):
             why = "this is the course's own; write yours in the cell above, and hand that in."
@@ -288,6 +302,17 @@ class Check:
         prop = self.properties[self._at]
         self._shown = min(self._shown + 1, len(prop.hints))
         return Hints(prop.sentence, prop.hints[: self._shown], len(prop.hints))
+
+    def answers(self) -> kept.Answers:
+        """The reader's answers that this check has tried, the newest first, and where they are kept."""
+        return kept.Answers(self.name, kept.answers(self.exercise))
+
+    def start_over(self) -> None:
+        """In a notebook: the cell that calls this becomes the stub as it was handed out; the answer is kept."""
+        try:
+            print(kept.start_over(self.exercise))
+        except LookupError as error:
+            print(error.args[0])
 
     def __repr__(self) -> str:
         return f"Check({self.name!r}, {len(self.properties)} properties)"
@@ -396,7 +421,7 @@ def _in_words(error: BaseException, candidate: Any) -> str:
         return _shortened(str(error))
     kind = "" if isinstance(error, TookTooLong) else f"{type(error).__name__}: "
     text = _shortened(f"{kind}{error}")
-    cell = _cell_of(candidate)
+    cell = kept.cell_file(candidate)
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename == cell]
     if own:
@@ -404,13 +429,6 @@ def _in_words(error: BaseException, candidate: Any) -> str:
         return f"{text}\nin line {own[-1].lineno} of your cell{source}"
     called = isinstance(candidate, type) or "watched" in [frame.name for frame in frames]
     return text if called else f"the result cannot be used: {text}"
-
-
-def _cell_of(candidate: Any) -> str | None:
-    """The file name of the cell in which the learner's function, or a method of the class, stands."""
-    written = vars(candidate).values() if isinstance(candidate, type) else [candidate]
-    codes = (getattr(inspect.unwrap(one), "__code__", None) for one in written if callable(one))
-    return next((code.co_filename for code in codes if code), None)
 
 
 def _shortened(text: str) -> str:

@@ -1,8 +1,8 @@
-"""What the reader has passed: remembered on this machine, and used from then on.
+"""What the reader has passed: remembered in the reader's home, and used from then on.
 
 A check that passes is noted under its exercise with the day and a digest of the reader's code, never the
-code, in notebooks/.progress.json. Where that file cannot be written, the session remembers. With
-COURSE_STRICT=1 nothing is read, written or remembered, so that every run gives the same.
+code, in progress.json of `course_utils.files.home`. Where that file cannot be written, the session remembers.
+With COURSE_STRICT=1 nothing is read, written or remembered, so that every run gives the same.
 """
 
 import contextlib
@@ -14,10 +14,10 @@ from datetime import date
 from types import CodeType, FunctionType
 from typing import Any
 
-from course_utils.files import ROOT, atomic_write, locked
+from course_utils.files import home, locked, private_write
 from course_utils.kit.guard import strict
 
-FILE = ROOT / "notebooks" / ".progress.json"
+FILE = "progress.json"
 
 PATIENCE = 5
 """Seconds to wait for another kernel that writes; afterwards only the session remembers."""
@@ -46,10 +46,12 @@ def note(exercise: str, candidate: Any) -> None:
         "name": name,
         "code": _digest(candidate),
     }
-    unwritable = contextlib.suppress(OSError)  # or another kernel that hangs
-    with unwritable, locked(FILE, PATIENCE), atomic_write(FILE) as part:
-        entries = json.dumps({"passed": _read() | _session}, indent=1, sort_keys=True)
-        part.write_text(entries, encoding="utf-8")
+    with contextlib.suppress(OSError, RuntimeError):  # no home, or another kernel that hangs
+        file = home() / FILE
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with locked(file, PATIENCE), private_write(file) as part:
+            entries = json.dumps({"passed": _read() | _session}, indent=1, sort_keys=True)
+            part.write_text(entries, encoding="utf-8")
 
 
 def recorded() -> dict[str, Entry]:
@@ -60,8 +62,9 @@ def recorded() -> dict[str, Entry]:
 def _read() -> dict[str, Entry]:
     """What the file holds; nothing if there is none, or if it is no record."""
     try:
-        entries = json.loads(FILE.read_text(encoding="utf-8"))["passed"].items()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        text = (home() / FILE).read_text(encoding="utf-8")
+        entries = json.loads(text)["passed"].items()
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
         return {}
     return {exercise: entry for exercise, entry in entries if _is_entry(entry)}
 

@@ -1,4 +1,4 @@
-"""The table of exercises: which have passed on this machine, by chapter, and a file of it that a reader may send."""
+"""The table of exercises: which the reader has passed, by chapter, and a file of it that a reader may send."""
 
 import contextlib
 import html
@@ -74,7 +74,7 @@ def _cell(name: str, day: str) -> str:
 
 
 def progress(*, export: bool = False) -> Progress:
-    """Which exercises have passed on this machine, as a table.
+    """Which exercises the reader has passed, as a table.
 
     Args:
         export: write `my_progress.json` into the current folder, too: names and days of what has

@@ -8,6 +8,7 @@ measures, claims    how long each notebook is and what its form lacks; what its 
 try                 change each number marked "# try", one at a time, and run the notebook
 handout [--to DIR]  write the course without solutions and outputs
 chapter NAME        begin a chapter of one's own, in own/
+update RELEASE      take a new handout over the one in use, with every answer carried over
 lab                 open JupyterLab on the start page
 doctor              look at what the course runs on
 runs                make the stored runs that are missing or stale
@@ -79,6 +80,11 @@ def _parser() -> argparse.ArgumentParser:
     hand.set_defaults(run=_handout)
     hand.add_argument("--to", type=Path, metavar="DIR", help="default: _build/handout")
     hand.add_argument("--force", action="store_true", help="replace a handout that was worked in")
+    new = commands.add_parser("update", help="take a new handout over the one in use")
+    new.set_defaults(run=_update)
+    new.add_argument(
+        "release", metavar="RELEASE", help="a folder, a zip file, or a revision such as origin/main"
+    )
     look = commands.add_parser("doctor", help="look at what the course runs on")
     look.set_defaults(run=_doctor)
     return parser
@@ -147,6 +153,13 @@ def _handout(options: argparse.Namespace) -> int:
     handout.build(course, root, to, force=options.force)
     tables.write_tables(course)
     print("\n".join(filter(None, [course.lacking, f"The handout is in {to}"])))
+    return 0
+
+
+def _update(options: argparse.Namespace) -> int:
+    from course_utils.studio.update import update
+
+    print("\n".join(update(options.book.resolve().parent, options.release)))
     return 0
 
 

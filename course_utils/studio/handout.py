@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_utils.studio import StudioError
+from course_utils.studio.carry import remember
+from course_utils.studio.handed import record
 from course_utils.studio.manifest import Manifest
 from course_utils.studio.pairs import UnreadableError, bare, is_edited, read, read_source, write
 from course_utils.studio.schema import OWN, OWN_LIST
@@ -21,6 +23,36 @@ Windows: `py` for `python3`, and `.venv\\Scripts\\python` for `.venv/bin/python`
 
     python3 tools/bootstrap.py
     .venv/bin/python -m course_utils.studio lab
+
+## A new release
+
+Save your notebooks and close them. Then, with the zip file that you were given or its folder:
+
+    make update FROM=release.zip
+    .venv/bin/python -m course_utils.studio update release.zip
+
+Every answer stands in the new notebooks, under the name of its exercise; where the exercise's stub has changed, the
+new one stands in a cell below. Cells of your own stay where they are, and your old notebook is beside the new one, with
+`kept` and the day in its name. A zip file unpacked over this folder would replace your notebooks.
+
+With git (also on a hub, where a link pulls), a pull leaves a notebook that you have changed as it is. Its new cells
+come with `update origin/main` in the place of `update release.zip`; where a pull has stopped, with `update MERGE_HEAD`.
+
+## Your answers
+
+When a check runs, the answer is kept in your home, in the folder `.attention-course` (in what `COURSE_HOME` names, if
+you set it), with the list of what has passed. Only you can read it, and nothing is sent: of each exercise the last
+five answers, and the last that passed. If a notebook shows the stub where you had an answer, its check says so.
+In a new cell,
+
+    cu.checks.fixed_loss.answers()     # shows what is kept of this exercise
+    cu.checks.fixed_loss.start_over()  # the cell becomes the stub; your answer is kept
+
+To delete all of it, delete the folder. An answer whose check has never run stands in its notebook alone.
+"""
+ATTRIBUTES = """\
+# A merge never mixes lines of two notebooks: the reader's stays as it is, and `update` brings the new cells.
+*.ipynb -merge
 """
 PARTS = (
     ".gitignore",
@@ -33,7 +65,7 @@ PARTS = (
     "notebooks/references.bib",
     "tools",
 )
-TARGETS = ("help", "lab", "clean")  # of the Makefile, those that make sense in a handout
+TARGETS = ("help", "lab", "update", "clean")  # of the Makefile, those that make sense in a handout
 UNWANTED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
@@ -78,7 +110,18 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
         shutil.copy(root / OWN_LIST, to / OWN_LIST)
     for chapter in course.everything:
         notebook = bare(without_solutions(fit(read_source(chapter.source), course, chapter)))
-        write(notebook, to / chapter.folder / chapter.ipynb.name)
+        write(remember(notebook), to / chapter.folder / chapter.ipynb.name)
+    (to / ".gitattributes").write_text(ATTRIBUTES, encoding="utf-8")
+    _without_tools(to / "pyproject.toml")
+    record(to)
+
+
+def _without_tools(project: Path) -> None:
+    """Leave what makes the environment; settings of the authors' tools are of no use to a reader."""
+    if project.is_file():
+        text = project.read_text(encoding="utf-8")
+        fewer = re.sub(r"^\[tool\.(?!setuptools)[^\n]*\n.*?(?=^\[|\Z)", "", text, flags=re.M | re.S)
+        project.write_text(fewer.rstrip("\n") + "\n", encoding="utf-8")
 
 
 def _make_room(to: Path, force: bool) -> None:
@@ -114,4 +157,5 @@ def _fewer_targets(makefile: str) -> str:
         named = set(re.findall(r"^([a-z]+):", paragraph, re.MULTILINE))
         if named <= set(TARGETS):
             kept.append(paragraph)
-    return re.sub(r"^\.PHONY: .*$", f".PHONY: {' '.join(TARGETS)}", "\n\n".join(kept), flags=re.M)
+    first = r"\A(.*?^\.PHONY: )[^\n]*"  # a later one stands with its target
+    return re.sub(first, rf"\1{' '.join(TARGETS)}", "\n\n".join(kept), flags=re.M | re.S)
