@@ -16,6 +16,7 @@ from typing import Any
 
 from course_utils.files import home, locked, private_write
 from course_utils.kit.guard import strict
+from course_utils.kit.language import word
 
 FILE = "progress.json"
 
@@ -166,16 +167,17 @@ def choose(mine: Any, theirs: Callable[..., Any]) -> Any:
     name = getattr(mine, "__name__", "")
     entries = recorded().values()
     if name and not is_ours(mine) and _digest(mine) in {entry["code"] for entry in entries}:
-        print(f"{part}: yours, {name}")
+        print(f"{part}: {word('yours')}, {name}")
         return mine
     reason = ""
     if name and not strict() and not is_ours(mine):
         changed = name in {entry["name"] for entry in entries}
         state = (
-            "was changed since it passed: run its check again"
+            word("was changed since it passed: run its check again")
             if changed
-            else "has not passed its check yet"
+            else word("has not passed its check yet")
         )
         reason = f"; {name} {state}"
-    print(f"{part}: the course's{reason}")
+    ours = word("the course's")
+    print(f"{part}: {ours}{reason}")
     return theirs

@@ -12,6 +12,7 @@ from course_utils.files import atomic_write
 from course_utils.kit.collection import checks
 from course_utils.kit.contents import titles
 from course_utils.kit.guard import strict
+from course_utils.kit.language import word
 from course_utils.kit.passed import Entry, recorded
 
 EXPORTED = "my_progress.json"
@@ -45,7 +46,8 @@ class Progress:
     def headline(self) -> str:
         """How many of all exercises have passed."""
         total = sum(len(chapter.exercises) for chapter in self.chapters)
-        return f"{sum(chapter.passed for chapter in self.chapters)} of {total} exercises passed"
+        held = sum(chapter.passed for chapter in self.chapters)
+        return word("{held} of {total} exercises passed").format(held=held, total=total)
 
     def __repr__(self) -> str:
         lines = [self.headline]

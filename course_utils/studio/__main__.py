@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course_utils.files import ROOT
+from course_utils.kit.language import of, spoken
 from course_utils.studio import StudioError
 
 # These read the rest of the line themselves. Each command imports what it needs, when it is asked for.
@@ -43,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return importlib.import_module(FURTHER[argv[0]]).main(argv[1:])
     options = _parser().parse_args(argv)
     try:
-        return options.run(options)
+        with spoken(of(options.book)):
+            return options.run(options)
     except StudioError as error:
         print(error, file=sys.stderr)
         return 1

@@ -11,6 +11,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from course_utils.kit.language import pattern, word
 from course_utils.studio.course_map import CourseMap
 from course_utils.studio.links import LINK, outside_code, places, texts, with_texts
 from course_utils.studio.manifest import Chapter, Manifest
@@ -20,8 +21,8 @@ ABSENT = "(not in this course)"
 MAP = re.compile(r"^course_map\(\)$", re.MULTILINE)
 RECALL = re.compile(r"\bcu\.recall\(([^)]*)\)")
 TAUGHT = re.compile(r"(?<=^\*Taught in\* ).*(?=\.$)", re.MULTILINE)
-NEXT = re.compile(r"^Next: .*\n?", re.MULTILINE)
-WAY = re.compile(r"^On the way (?:to )?(\w[^:\n]*): .*\n?", re.MULTILINE)
+NEXT = re.compile(rf"^{pattern('Next')}: .*\n?", re.MULTILINE)
+WAY = re.compile(rf"^{pattern('On the way')} (?:to )?(\w[^:\n]*): .*\n?", re.MULTILINE)
 
 
 def fit(notebook: NotebookNode, course: Manifest, chapter: Chapter) -> NotebookNode:
@@ -93,7 +94,7 @@ def _led_on(text: str, course: Manifest, chapter: Chapter) -> str:
         )
 
     after = course.after(chapter)
-    following = f"Next: [{after.title}]({after.ipynb.name}).\n" if after else ""
+    following = f"{word('Next')}: [{after.title}]({after.ipynb.name}).\n" if after else ""
     text = NEXT.sub(lambda line: following if absent(line[0]) else line[0], text)
     goals = {re.sub("^to ", "", way.title.lower()) for way in course.ways}
     return WAY.sub(

@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable, Iterator
 
 from course_utils.kit.guard import MAX_CONDITIONS
+from course_utils.kit.language import pattern
 from course_utils.studio import tries
 from course_utils.studio.measures import measures
-from course_utils.studio.page import KINDS, UNCOUNTED, Cell, Page
+from course_utils.studio.page import KINDS, Cell, Page
 
 ORDER = ("exercise", "check", "solution")
 HANDLES = {"fig", "ax", "axes", "_"}  # names that any cell may bind again
@@ -169,7 +170,7 @@ def numbers_can_be_tried(page: Page) -> Iterator[str]:
 def leads_on(page: Page, links: tuple[str, ...]) -> Iterator[str]:
     """One of the last texts links to the next chapter, and to the further page."""
     texts = [cell.source for cell in page.notebook.cells if cell.cell_type == "markdown"]
-    texts = [text for text in texts if not text.startswith(f"## {UNCOUNTED[-1]}")]
+    texts = [text for text in texts if not re.match(f"## {pattern('References')}", text)]
     for stem in links:
         if not any(f"]({stem}.ipynb" in text for text in texts[-3:]):
             yield f"none of the last three texts before the references links to {stem}.ipynb; add it"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from course_utils.files import LESSONS
 from course_utils.kit.guard import Guarded, guards_in
+from course_utils.kit.language import meant, pattern
 from course_utils.studio import pairs, tries
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ SECONDS_A_LINE = 9
 MINUTES = {"question": 1, "prediction": 2, "widget": 3}
 EXERCISES_TAKE = 1.5  # times what they say
 KINDS = ("build", "predict", "bug", "open")  # of exercises
-UNCOUNTED = ("Take-aways", "Quiz", "References")  # headings that are no sections
+UNCOUNTED = ("Take-aways", "Quiz", "References")  # headings that are no sections, in any language
 UNTAUGHT = {"guard", "exercise", "check", "solution", "gpu"}
 FOLDED = {"hide-input", "guard", "solution"}
 
@@ -29,8 +30,8 @@ OWN = {"quiz", "recall", "predict", "live", "explore", "checks", "stored_run", "
 """Calls of the course whose code tells a reader nothing: a cell of these alone shows what they show."""
 
 HEADING = re.compile(r"^(#{1,6})\s+(.*\S)\s*$")
-EXERCISE = re.compile(r"Exercise (\d+)\b")
-EFFORT = re.compile(r"^\*(?:(\w+) · )?(\d+) minutes?(?: · [★☆]+)?\*$")
+EXERCISE = re.compile(rf"{pattern('Exercise')} (\d+)\b")
+EFFORT = re.compile(rf"^\*(?:(\w+) · )?(\d+) {pattern('minutes', 'minute')}(?: · [★☆]+)?\*$")
 
 
 # A notebook, read -------------------------------------------------------------
@@ -218,7 +219,7 @@ class Page:
                         fresh = exercise
                     if level == 2:
                         under = (title, place)
-                        if title not in UNCOUNTED:
+                        if not meant(title, UNCOUNTED):
                             self.sections.append(fresh := Section(place, title))
                 elif line.strip() and fresh:
                     _read_first_line(fresh, line.strip())
@@ -256,7 +257,9 @@ class Page:
     def prose(self) -> list[str]:
         """Its texts; of quiz and references none."""
         texts = [cell.source for cell in self.notebook.cells if cell.cell_type == "markdown"]
-        return [text for text in texts if not re.match(r"#+ (Quiz|References)\b", text)]
+        return [
+            text for text in texts if not re.match(rf"#+ {pattern('Quiz', 'References')}\b", text)
+        ]
 
     @property
     def words(self) -> int:
@@ -378,7 +381,8 @@ def _read_first_line(what: Exercise | Section, line: str) -> None:
     if isinstance(what, Section):
         what.first_line = line
     elif effort := EFFORT.match(line):
-        what.kind, what.minutes = effort[1] or "", int(effort[2])
+        said = effort[1] or ""
+        what.kind, what.minutes = meant(said, KINDS) or said, int(effort[2])
 
 
 def _is_guard(item: ast.withitem) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_utils.files import atomic_write
+from course_utils.kit.language import pattern
 from course_utils.studio import pairs
 from course_utils.studio.page import is_own
 from course_utils.studio.ways import tell
@@ -110,7 +111,7 @@ def _joined(content: str) -> list[str]:
     return lines[:labels] + ([" ".join(lines[labels:])] if lines[labels:] else [])
 
 
-COUNTER = re.compile(r"^\*Section \d+ of \d+\*\n+", re.MULTILINE)
+COUNTER = re.compile(rf"^\*{pattern('Section')} \d+ \w+ \d+\*\n+", re.MULTILINE)
 
 
 def break_lines(notebook: "NotebookNode") -> bool:

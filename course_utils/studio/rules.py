@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 import nbformat
 from nbformat import NotebookNode
 
+from course_utils.kit.language import pattern
+
 IGNORE = "nbval-ignore-output"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 MAX_BYTES = 2_000_000
@@ -190,7 +192,7 @@ def no_idle_comparisons(notebook: NotebookNode) -> Iterator[str]:
 def has_references(notebook: NotebookNode) -> Iterator[str]:
     """The last text is the list of references."""
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
-    if not texts or not texts[-1].startswith("## References"):
+    if not texts or not re.match(f"## {pattern('References')}", texts[-1]):
         yield "the last text cell does not begin with '## References'; add it, or move it down"
 
 

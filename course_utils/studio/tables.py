@@ -4,6 +4,7 @@ import re
 from typing import TYPE_CHECKING
 
 from course_utils.files import atomic_write
+from course_utils.kit.language import word
 from course_utils.studio.ways import ways_table
 
 if TYPE_CHECKING:
@@ -12,13 +13,14 @@ if TYPE_CHECKING:
 
 def chapter_table(manifest: "Manifest") -> str:
     """The notebooks as a Markdown table, with links that start at the repository's root."""
-    rows = ["| | Chapter | Minutes | Needs | GPU |", "|---|---|---|---|---|"]
+    heads = " | ".join(map(word, ("Chapter", "Minutes", "Needs")))
+    rows = [f"| | {heads} | GPU |", "|---|---|---|---|---|"]
     part = ""
     for chapter in manifest.notebooks:
         if chapter.part != part and chapter.part:
             rows.append(f"| | **{_escape(chapter.part)}** | | | |")
         if chapter.kind == "appendix" and chapter == manifest.appendices[0]:
-            rows.append("| | **Appendices** | | | |")
+            rows.append(f"| | **{word('Appendices')}** | | | |")
         part = chapter.part
         rows.append(_table_row(chapter))
     return "\n".join(rows)
@@ -29,7 +31,7 @@ def _table_row(chapter: "Chapter") -> str:
     if chapter.kind == "further":
         return f"| | {link} | {chapter.minutes or '–'} | | |"
     needs = ", ".join(stem.partition("_")[0] for stem in chapter.prerequisites) or "–"
-    gpu = "optional" if chapter.gpu else "–"
+    gpu = word("optional") if chapter.gpu else "–"
     minutes = (
         chapter.minutes if chapter.kind == "chapter" else 0
     )  # an appendix is looked up, not read

@@ -8,6 +8,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from course_utils.kit.collection import checks
+from course_utils.kit.language import pattern, word
 from course_utils.kit.words import marked
 from course_utils.studio.book.calm import level, raw, tags
 from course_utils.studio.book.pictures import first_picture
@@ -74,9 +75,10 @@ def _piece(cell: NotebookNode) -> list[NotebookNode]:
         listed = "".join(f"<li>{marked(hint)}</li>" for hint in hints)
         return [
             raw(
-                '<div class="cu-links"><details class="cu-hints"><summary>Hints</summary>'
+                '<div class="cu-links"><details class="cu-hints">'
+                f"<summary>{word('Hints')}</summary>"
                 f"<ul>{listed}</ul></details>"
-                '<details class="cu-solution"><summary>Solution</summary>'
+                f'<details class="cu-solution"><summary>{word("Solution")}</summary>'
             ),
             cell,
             raw("</details></div>"),
@@ -86,7 +88,7 @@ def _piece(cell: NotebookNode) -> list[NotebookNode]:
 
 def _passes(name: str) -> str:
     listed = "".join(f"<li>{marked(one.sentence)}</li>" for one in getattr(checks, name).properties)
-    return f'<div class="cu-passes"><p>A solution passes when</p><ul>{listed}</ul></div>'
+    return f'<div class="cu-passes"><p>{word("A solution passes when")}</p><ul>{listed}</ul></div>'
 
 
 # The head --------------------------------------------------------------------------------------
@@ -105,7 +107,7 @@ def with_head(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
             more, other, cell.source = _sorted(cell.source)
             goals, needs = goals or more, needs or other
     rest = [cell for cell in rest if cell.source]
-    prepare = {"goals": goals, "needs": needs}
+    prepare = {word("goals"): goals, word("needs"): needs}
     folded = [new_markdown_cell(part) for part in prepare.values() if part]
     named = [name for name, part in prepare.items() if part]
     for what, cell in _preparing(rest):
@@ -114,11 +116,11 @@ def with_head(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
         rest.remove(cell)
     head = [raw(f'<p class="cu-eyebrow">{_eyebrow(chapter)}</p>'), new_markdown_cell(title)]
     head += [new_markdown_cell(f"{{.cu-lede}}\n{asks}")] if asks else []
-    told, _, ways = told.partition("On the way ")
+    told, *ways = re.split(rf"{pattern('On the way')} ", told, maxsplit=1)
     head += [new_markdown_cell(told.strip())] if told.strip() else []
     head += [
         *opening,
-        *([new_markdown_cell(f"{{.cu-further}}\nOn the way {ways}")] if ways else []),
+        *(new_markdown_cell(f"{{.cu-further}}\n{word('On the way')} {one}") for one in ways),
     ]
     head += _fold(" · ".join(named).capitalize(), *folded) if folded else []
     notebook.cells = [*head, *rest]
@@ -138,11 +140,12 @@ def _fold(summary: str, *cells: NotebookNode) -> list[NotebookNode]:
 def _preparing(cells: list[NotebookNode]) -> list[tuple[str, NotebookNode]]:
     """The imports, which are the first code, and the questions from earlier chapters."""
     code = [cell for cell in cells if cell.cell_type == "code"]
-    found = [(f"set-up, {len(cell.source.splitlines())} lines", cell) for cell in code[:1]]
+    said = word("set-up, {count} lines")
+    found = [(said.format(count=len(cell.source.splitlines())), cell) for cell in code[:1]]
     for cell in code[1:3]:
         shown = " ".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
         if asked := re.match(r"Recall .*: (\d+) questions", shown):
-            found.append((f"{asked[1]} questions to warm up", cell))
+            found.append((word("{count} questions to warm up").format(count=asked[1]), cell))
     return found
 
 
@@ -150,10 +153,10 @@ def _sorted(text: str) -> tuple[str, str, str]:
     """The goals, the needs, and what else is told, of a text before the sections."""
     parts: list[list[str]] = [[], [], []]
     before = 2
-    for paragraph in re.split(r"\n{2,}|\n(?=After this chapter)", text.strip()):
-        if paragraph.startswith("After this chapter"):
+    for paragraph in re.split(rf"\n{{2,}}|\n(?={pattern('After this chapter')})", text.strip()):
+        if re.match(pattern("After this chapter"), paragraph):
             before = 0
-        elif paragraph.startswith("It needs"):
+        elif re.match(pattern("It needs"), paragraph):
             before = 1
         elif before != 0 or not paragraph.startswith("- "):
             before = 2
@@ -165,14 +168,15 @@ def _sorted(text: str) -> tuple[str, str, str]:
 def _eyebrow(chapter: Chapter) -> str:
     """``02 · From averages to attention · about 60 minutes · needs 01``."""
     kinds = {"further": "further page", "appendix": "appendix", "own": "own chapter"}
-    kind = kinds.get(chapter.kind, chapter.part)
-    minutes = f"about {chapter.minutes} minutes" if chapter.minutes else ""
+    kind = word(kinds[chapter.kind]) if chapter.kind in kinds else chapter.part
+    about = word("about {minutes} minutes").format(minutes=chapter.minutes)
+    minutes = about if chapter.minutes else ""
     needs = ", ".join(
         f'<a href="{stem}.html">{stem.partition("_")[0]}</a>' for stem in chapter.prerequisites
     )
     facts = [chapter.number, html.escape(kind)]
     if chapter.kind in ("chapter", "own"):
-        facts += [minutes, f"needs {needs}" if needs else ""]
+        facts += [minutes, f"{word('needs')} {needs}" if needs else ""]
     return " · ".join(filter(None, facts))
 
 
@@ -184,7 +188,9 @@ def _opening(cells: list[NotebookNode]) -> tuple[list[NotebookNode], list[Notebo
     shown = cells[place]
     if not {"hide-input", "remove-input"} & set(tags(shown)):
         tags(shown).append("hide-input")
-    there = [raw('<p class="cu-moved"><a href="#opening">↑ at the top of this page</a></p>')]
+    there = [
+        raw(f'<p class="cu-moved"><a href="#opening">↑ {word("at the top of this page")}</a></p>')
+    ]
     if place < len(_before_sections(cells)):
         there = []
     anchored = [raw('<div id="opening">'), shown, raw("</div>")]
@@ -202,14 +208,15 @@ def with_foot(
     kept: list[NotebookNode] = []
     aside = ""
     for cell in notebook.cells:
-        if level(cell) == 2 and cell.source.startswith("## Take-aways"):
+        if level(cell) == 2 and re.match(f"## {pattern('Take-aways')}", cell.source):
             cell.source, aside = _without_links(cell.source, following, further)
-        if level(cell) == 2 and cell.source.startswith("## References"):
+        if level(cell) == 2 and re.match(f"## {pattern('References')}", cell.source):
             works = cell.source.partition("\n")[2].strip()
             count = len(re.findall(r"^- ", works, re.MULTILINE))
             kept += [raw(_next(following, asks))] if following else []
             kept += [new_markdown_cell(f"{{.cu-further}}\n{aside}")] if aside else []
-            kept += _fold(f"References, {count} works", new_markdown_cell(works))
+            said = f"{word('References')}, {word('{count} works').format(count=count)}"
+            kept += _fold(said, new_markdown_cell(works))
             continue
         kept.append(cell)
     notebook.cells = kept
@@ -235,7 +242,7 @@ def _without_links(
 
 def _next(chapter: Chapter, asks: str) -> str:
     return (
-        f'<div><a class="cu-card cu-next" href="{chapter.notebook}.html"><small>Next: {chapter.number}'
+        f'<div><a class="cu-card cu-next" href="{chapter.notebook}.html"><small>{word("Next")}: {chapter.number}'
         f"</small><b>{html.escape(chapter.title)}</b><span>{marked(asks)}</span>"
         f"{first_picture(chapter.ipynb)}</a></div>"
     )

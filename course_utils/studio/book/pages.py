@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from course_utils.kit.language import word
 from course_utils.studio.choice import fit_text
 from course_utils.studio.links import LINK
 from course_utils.studio.manifest import Chapter, Manifest
@@ -57,13 +58,13 @@ def contents(course: Manifest) -> str:
     for chapter in course.chapters:
         parts.setdefault(chapter.part, []).append(_entry(chapter))
     if course.appendices:
-        parts["Appendices"] = [_entry(appendix) for appendix in course.appendices]
+        parts[word("Appendices")] = [_entry(appendix) for appendix in course.appendices]
     if course.own:
-        parts["Own chapters"] = [_entry(chapter) for chapter in course.own]
+        parts[word("Own chapters")] = [_entry(chapter) for chapter in course.own]
     if entries := _for_teachers(course):
-        parts["For teachers"] = entries
+        parts[word("For teachers")] = entries
     back = [name for name in texts(course) if name == MOVED]
-    parts["At the end"] = [{"file": name} for name in (*back, BIBLIOGRAPHY)]
+    parts[word("At the end")] = [{"file": name} for name in (*back, BIBLIOGRAPHY)]
     tables = [
         {"caption": title, "chapters": files} if title else {"chapters": files}
         for title, files in parts.items()
@@ -139,11 +140,11 @@ def configuration(course: Manifest) -> str:
                     "html_show_copyright": False,
                     "html_sidebars": {COVER: []},
                     "html_theme_options": {
-                        "logo": {"text": course.title, "alt_text": "Home"},
+                        "logo": {"text": course.title, "alt_text": word("Home")},
                         "navbar_persistent": [],  # the sidebar has the search already
                         "show_toc_level": 2,
                     },
-                    "language": "en",
+                    "language": course.language,
                     "myst_heading_anchors": 3,
                     # Explorers and quizzes carry HTML that runs without a kernel; it goes before a live widget.
                     "nb_mime_priority_overrides": [["html", "text/html", 0]],
