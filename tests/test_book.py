@@ -143,6 +143,11 @@ def test_an_exercise_is_a_card_that_lists_what_its_check_tests(lesson):
     assert card[5:] == ["def s():\n    return 2", "</details></div>", "</div>"]
 
 
+@pytest.mark.parametrize(("tag", "link"), [("hide-input", "code"), ("hide-output", "result")])
+def test_what_is_folded_opens_with_a_word(tag, link):
+    assert one(code(tags=(tag,)), calm.with_code_links).metadata.mystnb["code_prompt_show"] == link
+
+
 def test_what_only_calls_the_course_has_no_code_and_a_guard_is_its_sentence(lesson):
     page = "\n".join(texts(lesson))
     assert not re.search(r"cu\.(recall|checks|predict|guard)|A reason", page)

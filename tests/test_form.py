@@ -183,7 +183,8 @@ BREACHES = {
         (swap(f'tags=["hide-input"] {FOLD}', 'tags=["hide-input"]'), "folded in the book only; add"),
         (swap(f'# %% {FOLD}\ncu.quiz("title")', '# %%\ncu.quiz("title")'), "format does so for calls"),
         (swap('tags=["hide-input"] ', ""), "folded in Lab only; add the tag hide-input"),
-        (swap(HIDE, FOLD), "outputs_hidden and the tag solution go together"),
+        (swap(HIDE, FOLD), "a solution or hide-output has"),
+        (add('# %% tags=["hide-output"]\nwidth'), "a solution or hide-output has"),
     ],
     form.only_plumbing_folded: [
         (add(f'# %% tags=["hide-input"] {FOLD}\nprint(width)'), "folded, and neither plot nor table"),

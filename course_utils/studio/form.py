@@ -78,11 +78,10 @@ def folded_alike(page: Page) -> Iterator[str]:
         if not cell.plumbing and cell.jupyter.get("source_hidden", False):
             remedy = "add the tag hide-input, or remove source_hidden"
             yield f"cell {cell.place}: folded in Lab only; {remedy}"
-        if ("solution" in cell.tags) != cell.jupyter.get("outputs_hidden", False):
-            remedy = (
-                'a solution has jupyter={"source_hidden": true, "outputs_hidden": true}, no other'
-            )
-            yield f"cell {cell.place}: outputs_hidden and the tag solution go together; {remedy}"
+        hides = bool(cell.tags & {"solution", "hide-output"})
+        if hides != cell.jupyter.get("outputs_hidden", False):
+            remedy = 'a solution or hide-output has jupyter={…, "outputs_hidden": true}, no other'
+            yield f"cell {cell.place}: outputs_hidden and these tags go together; {remedy}"
 
 
 def only_plumbing_folded(page: Page) -> Iterator[str]:

@@ -56,24 +56,21 @@ cu.predict(
         "both": "Half right. Is “car” the only place where the network keeps the gender of the car?",
         "neither": "From where would it then know that the red thing is a car?",
     },
-    why="Which thing she has stands in “car” alone. Its gender does not, as the next table shows.",
+    why="“Voiture” loses all: she has a red “actrice”, an actress. “Une” keeps 0.99: the gender does not stand in “car” alone.",
 )
 
 # %% [markdown]
 # Press *car*, and read the bars of *une* and of the word after it.
-# In numbers: first the weight on *car* in that head, then the probability of each French word.
+# Then run the next cell for the numbers: first the weight on *car* in that head, then the probability of each French word.
 
-# %%
+# %% tags=["hide-output"] jupyter={"outputs_hidden": true}
 sentence = "She has a red car."  # try "She has a red car." | "my mother is tired"
 word = "car"  # try "car" | "a" | "dress"
 table = forbid(sentence, word)
 table
 
 # %% [markdown]
-# *Une* keeps 0.99.
-# *Voiture* loses all: she has a red *actrice*, an actress.
-#
-# From where does *une* know, then?
+# Not only French words attend to *car*.
 # Before any French is written, the English words attend to each other, in the encoder: *a* has read *car*.
 # Forbid that, too, by the box below the sentence: *un* and *une* are almost even.
 # If *a* alone may read *car* there, *une* has 0.97.

@@ -68,11 +68,12 @@ def without_own_calls(notebook: NotebookNode) -> NotebookNode:
 
 
 def with_code_links(notebook: NotebookNode) -> NotebookNode:
-    """The code of pictures and tables opens with a small link at the right."""
+    """The code of pictures and tables, and a result that was predicted, open with a small link at the right."""
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
-        if "hide-input" in tags(cell):
-            cell.metadata["mystnb"] = {"code_prompt_show": "code", "code_prompt_hide": "code"}
+        for tag, link in (("hide-input", "code"), ("hide-output", "result")):
+            if tag in tags(cell):
+                cell.metadata["mystnb"] = {"code_prompt_show": link, "code_prompt_hide": link}
     return notebook
 
 
