@@ -16,6 +16,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # What kernels run first: their first optimizer does not wait for PyTorch's compiler.
 export PYTHONSTARTUP ?= $(CURDIR)/course_utils/studio/kernel_startup.py
 
+export TORCH
+
 BIN := .venv/bin
 ENV := .venv/.stamp
 

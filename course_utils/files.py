@@ -7,10 +7,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-"""The folder that holds `book.toml`, `notebooks/` and `data/`."""
+PACKAGE = Path(__file__).resolve().parent
 
-LESSONS = ROOT / "course_utils" / "lessons"
+ROOT = PACKAGE / "_course" if (PACKAGE / "_course").is_dir() else PACKAGE.parent
+"""The folder that holds `book.toml`, `notebooks/` and `data/`: the repository's, or inside the package of a wheel."""
+
+LESSONS = PACKAGE / "lessons"
 
 ABANDONED = 3600
 """Seconds after which an unfinished file belongs to no process any more."""

@@ -95,6 +95,45 @@ def test_too_little_space_is_found_before_anything_is_written(clone):
     assert not (clone / ".venv").exists()
 
 
+@pytest.mark.parametrize(
+    ("system", "machine", "parts"),
+    [
+        ("Darwin", "x86_64", ("Macs with Intel processors", "read the book")),
+        ("Windows", "ARM64", ("Windows on ARM", "wsl --install")),
+    ],
+)
+def test_a_system_without_pytorch_is_told_so_before_anything_is_fetched(
+    clone, system, machine, parts
+):
+    lie = f"platform.system = lambda: {system!r}; platform.machine = lambda: {machine!r}"
+    assert_one_sentence(bootstrap(clone, f"import platform; {lie}"), *parts)
+    assert not (clone / ".venv").exists()
+
+
+def test_a_path_too_long_for_windows_is_told_so_before_anything_is_fetched(clone):
+    long = clone / ("a_folder_with_a_long_name_" * 3)
+    shutil.copytree(clone, long)
+    run = bootstrap(long, "import platform; platform.system = lambda: 'Windows'")
+    assert_one_sentence(run, f"has {len(str(long))} characters", "67", "move it")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere PyTorch brings no CUDA along")
+def test_linux_is_told_how_to_get_pytorch_without_cuda(clone):
+    stopped = bootstrap(clone, "import subprocess; subprocess.Popen = None")
+    assert "make lab TORCH=cpu" in stopped.stdout
+    assert_one_sentence(bootstrap(clone, TORCH="tpu"), "TORCH=tpu is neither cpu nor cuda")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
+def test_the_cpu_build_of_pytorch_comes_first_and_a_handout_installs_no_tests(clone):
+    give_environment(clone, 'echo "$@" >> installed')
+    run = bootstrap(clone, TORCH="cpu")
+    assert not run.returncode, run.stderr
+    torch, course = (clone / "installed").read_text().splitlines()
+    assert "torch==" in torch and "/whl/cpu" in torch
+    assert course.endswith("--editable .")
+
+
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
 @pytest.mark.parametrize(
     ("words", "sentence"),
@@ -116,6 +155,7 @@ def test_an_installation_that_fails_is_one_sentence(clone, words, sentence):
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
 def test_make_installs_once_and_again_after_a_change_of_what_is_needed(clone):
     give_environment(clone, 'echo "$@" >> installed')
+    (clone / "tests").mkdir()  # of those who write the course
     for tool in ("ruff", "lint-imports", "mypy"):
         (clone / ".venv/bin" / tool).write_text("#!/bin/sh\n")
         (clone / ".venv/bin" / tool).chmod(0o755)

@@ -6,6 +6,7 @@ gets a sentence and no traceback. .venv/.stamp says that the environment is comp
 """
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -24,6 +25,10 @@ PYTHON = (
     if os.name == "nt"
     else os.path.join(VENV, "bin", "python")
 )
+# Those who write the course need what builds and tests it; a handout has no tests.
+COURSE = ".[book,test]" if os.path.isdir(os.path.join(ROOT, "tests")) else "."
+CPU_BUILD = "https://download.pytorch.org/whl/cpu"  # as pytorch.org names it
+PATH_ON_WINDOWS = 67  # PyTorch's longest name takes the rest of 260
 # What is imported is compiled then; to compile everything now would take a third longer.
 PIP = "-m pip install --no-input --disable-pip-version-check --no-compile --constraint constraints.txt --editable"
 
@@ -45,8 +50,29 @@ CAUSES = {
 }
 
 
+# Systems for which PyTorch is not made; there no other Python helps.
+NOT_HERE = {
+    ("Darwin", "x86_64"): (
+        "PyTorch 2.13 is not made for Macs with Intel processors: read the book, or open the notebooks on a hosted"
+        " service (README). On a Mac with an Apple chip this Python is the one for Intel: install the one for arm64."
+    ),
+    ("Windows", "ARM64"): (
+        "PyTorch 2.13 is not made for Windows on ARM: install the Linux subsystem (wsl --install), for which it is,"
+        " and make the course's environment there."
+    ),
+}
+
+
 def check():
     """Stop with a sentence if the environment cannot be made here."""
+    system, machine = platform.system(), platform.machine()
+    if (system, machine) in NOT_HERE:
+        sys.exit(NOT_HERE[system, machine])
+    if system == "Windows" and len(ROOT) > PATH_ON_WINDOWS and not long_paths():
+        sys.exit(
+            f"{ROOT} has {len(ROOT)} characters, and Windows allows the course's folder {PATH_ON_WINDOWS}:"
+            " move it, to C:\\course for instance, or turn long paths on."
+        )
     version = "{}.{}".format(*OLDEST)
     if sys.version_info[:2] < OLDEST:
         found = "{}.{}".format(*sys.version_info)
@@ -62,6 +88,37 @@ def check():
             f"{sys.executable} comes without its module {error.name}: install it (on Debian and Ubuntu:"
             " sudo apt install python3-venv), and run this again."
         )
+
+
+def long_paths():
+    """Whether this Windows takes paths of more than 260 characters."""
+    try:
+        import winreg
+
+        key = winreg.OpenKey(
+            winreg.HKEY_LOCAL_MACHINE, r"SYSTEM\CurrentControlSet\Control\FileSystem"
+        )
+        return bool(winreg.QueryValueEx(key, "LongPathsEnabled")[0])
+    except (ImportError, OSError):
+        return False
+
+
+def pytorch():
+    """What installs PyTorch before the rest: with TORCH=cpu its build for the CPU; else nothing, and pip chooses."""
+    wanted = os.environ.get("TORCH", "")
+    if wanted not in ("", "cpu", "cuda"):
+        sys.exit(f"TORCH={wanted} is neither cpu nor cuda.")
+    if wanted == "cpu":
+        with open(os.path.join(ROOT, "constraints.txt"), encoding="utf-8") as file:
+            version = re.search(r"^torch==(\S+)", file.read(), re.MULTILINE).group()
+        return [[PYTHON, "-m", "pip", "install", "--no-input", version, "--index-url", CPU_BUILD]]
+    if not wanted and platform.system() == "Linux" and not os.path.exists(PYTHON):
+        print(
+            "PyTorch for Linux brings CUDA along, about 10 GB in all. For the CPU alone, about 2 GB:"
+            " Ctrl + C, and make lab TORCH=cpu (without make: TORCH=cpu python3 tools/bootstrap.py).",
+            flush=True,
+        )
+    return []
 
 
 def run(command):
@@ -91,6 +148,7 @@ def run(command):
 def main():
     """Make the environment, or bring a complete one up to date."""
     check()
+    torch = pytorch()
     started = time.time()
     print(
         "Making the environment in .venv: one minute, or several where the network is slow.",
@@ -107,7 +165,7 @@ def main():
     if os.path.exists(STAMP):
         os.remove(STAMP)
     commands = [] if os.path.exists(PYTHON) else [[sys.executable, "-m", "venv", VENV]]
-    for command in [*commands, [PYTHON, *PIP.split(), ".[book,test]"]]:
+    for command in [*commands, *torch, [PYTHON, *PIP.split(), COURSE]]:
         failure = run(command)
         if failure:
             sys.exit(failure)

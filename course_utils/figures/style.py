@@ -103,10 +103,7 @@ def fonts_css() -> str:
 @cache
 def _faces() -> list[ft2font.FT2Font]:
     paths = (FONTS / "Inter-Regular.ttf", font_manager.findfont("DejaVu Sans"))
-    faces = [ft2font.FT2Font(str(path)) for path in paths]
-    for face in faces:
-        face.set_size(1000, 72)
-    return faces
+    return [ft2font.FT2Font(str(path)) for path in paths]
 
 
 @cache
@@ -115,5 +112,7 @@ def width_of(text: str) -> float:
     width = 0.0
     for letter in (ord(letter) for letter in text if not combining(letter)):
         face = next((face for face in _faces() if face.get_char_index(letter)), _faces()[-1])
-        width += face.load_char(letter, flags=ft2font.LoadFlags.NO_HINTING).horiAdvance
-    return width / 64_000
+        # In the font's own units: what matplotlib makes of a size and of hints depends on its version.
+        advance = face.load_char(letter, flags=ft2font.LoadFlags.NO_SCALE).horiAdvance
+        width += advance / face.units_per_EM
+    return width

@@ -30,6 +30,7 @@ from course_utils.figures import Picture, image_tag
 from course_utils.kit.controls import Choice, Control, IntRange, Slider, Text, Toggle
 from course_utils.kit.page import form, page, shared_colors
 from course_utils.kit.painting import Layers, cuts, least_scale
+from course_utils.kit.release import asleep
 
 __all__ = [
     "Choice",
@@ -228,7 +229,7 @@ class Explorer:
         try:
             live = self.panel()._repr_mimebundle_()
         except (ImportError, AttributeError):  # no widgets, or ipywidgets 7 in a hosted notebook
-            return data, {}
+            return data | {"text/html": asleep("This picture") + data["text/html"]}, {}
         live, about = live if isinstance(live, tuple) else (live, {})
         return data | {VIEW: live[VIEW]}, about
 

@@ -11,6 +11,7 @@ from course_utils.studio.handed import record
 from course_utils.studio.manifest import Manifest
 from course_utils.studio.pairs import UnreadableError, bare, is_edited, read, read_source, write
 from course_utils.studio.schema import OWN, OWN_LIST
+from course_utils.studio.setup_cell import setup_cell
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -56,10 +57,14 @@ ATTRIBUTES = """\
 """
 PARTS = (
     ".gitignore",
+    ".devcontainer",
+    ".dockerignore",
+    "Dockerfile",
     "LICENSE",
     "constraints.txt",
     "environment.yml",
     "pyproject.toml",
+    "setup.py",
     "course_utils",
     "data",
     "notebooks/references.bib",
@@ -109,10 +114,12 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
         (to / OWN).mkdir()
         shutil.copy(root / OWN_LIST, to / OWN_LIST)
     for chapter in course.everything:
-        notebook = bare(without_solutions(fit(read_source(chapter.source), course, chapter)))
-        write(remember(notebook), to / chapter.folder / chapter.ipynb.name)
+        notebook = without_solutions(fit(read_source(chapter.source), course, chapter))
+        notebook.cells.insert(1, setup_cell(course))
+        write(remember(bare(notebook)), to / chapter.folder / chapter.ipynb.name)
     (to / ".gitattributes").write_text(ATTRIBUTES, encoding="utf-8")
     _without_tools(to / "pyproject.toml")
+    _for_readers(to / "environment.yml")
     record(to)
 
 
@@ -122,6 +129,13 @@ def _without_tools(project: Path) -> None:
         text = project.read_text(encoding="utf-8")
         fewer = re.sub(r"^\[tool\.(?!setuptools)[^\n]*\n.*?(?=^\[|\Z)", "", text, flags=re.M | re.S)
         project.write_text(fewer.rstrip("\n") + "\n", encoding="utf-8")
+
+
+def _for_readers(environment: Path) -> None:
+    """A reader builds no book and runs no tests."""
+    if environment.is_file():
+        text = environment.read_text(encoding="utf-8")
+        environment.write_text(text.replace(".[book,test]", "."), encoding="utf-8")
 
 
 def _make_room(to: Path, force: bool) -> None:

@@ -12,6 +12,7 @@ from course_utils.kit.explorer import VIEW
 from course_utils.kit.live.bundles import bundle
 from course_utils.kit.live.host import first_state
 from course_utils.kit.page import asset
+from course_utils.kit.release import asleep
 
 ONCE = """live_ran["{name}"] ??= (() => {{
 {text}
@@ -104,6 +105,6 @@ class Live:
                 self._panel = Panel(self.kind, self.form(), self.script(), self.models, bundles)
             live = self._panel._repr_mimebundle_()
         except (ImportError, AttributeError):  # no widgets, or ipywidgets 7 in a hosted notebook
-            return data, {}
+            return data | {"text/html": self.form(asleep("This model"))}, {}
         live, about = live if isinstance(live, tuple) else (live, {})
         return data | {VIEW: live[VIEW]}, about

@@ -1,0 +1,46 @@
+"""Where a notebook and the package meet: the release of each, and the book that both belong to."""
+
+import contextlib
+import html
+import tomllib
+from functools import cache
+
+from course_utils.files import ROOT
+
+
+@cache
+def release() -> str:
+    """The release of the package, such as "3.0.0", as pyproject.toml has it."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return str(tomllib.loads(text)["project"]["version"])
+
+
+def meet(made_with: str) -> None:
+    """Say so where the package is of another release than the notebook, and let Colab show widgets.
+
+    Args:
+        made_with: the release that the notebook was handed out with.
+    """
+    with contextlib.suppress(ImportError):
+        from google.colab import output  # type: ignore[import-not-found]
+
+        output.enable_custom_widget_manager()
+    if made_with != release():
+        print(
+            f"This notebook is of release {made_with}, the package course_utils of {release()}: what a cell "
+            "shows may differ from what the text says. Take notebook and package of the same release."
+        )
+
+
+def asleep(what: str) -> str:
+    """HTML that says why something does not move where a notebook has no widgets, and where it does.
+
+    Args:
+        what: what it is, "This picture" for instance.
+    """
+    book = tomllib.loads((ROOT / "book.toml").read_text(encoding="utf-8"))["course"].get("url", "")
+    name = f'<a href="{html.escape(book)}">book</a>' if book else "book"
+    return (
+        f'<p class="cu-live-note">{what} stands still: it needs the packages <code>anywidget</code> and '
+        f"<code>ipywidgets</code> 8 in JupyterLab, and it moves in the {name}, with no installation.</p>"
+    )

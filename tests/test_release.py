@@ -1,0 +1,88 @@
+"""A course that is carried elsewhere: its wheel, the set-up cell of a notebook, and what is said where widgets lack."""
+
+import dataclasses
+import re
+import subprocess
+import sys
+import types
+
+import pytest
+from IPython.core.inputtransformer2 import TransformerManager
+
+import course_utils as cu
+from course_utils.files import ROOT
+from course_utils.kit import release
+from course_utils.studio import manifest
+from course_utils.studio.setup_cell import setup_cell
+
+CARRIED = """
+from course_utils import files
+from course_utils.kit.release import release
+from course_utils.kit.runs import read
+from course_utils.lessons.self_attention.words import load_words
+from course_utils.studio.course_map import course_map
+
+print(files.ROOT)
+assert release() and len(load_words().words) == 24 and read("masks")
+assert " About 0 minutes" not in course_map()._repr_html_(), "the notebooks are there, to count them"
+"""
+
+
+@pytest.mark.slow
+def test_a_wheel_carries_the_course_and_finds_it_inside(tmp_path):
+    build = [sys.executable, "setup.py", "-q", "build", "--build-base", str(tmp_path / "base")]
+    lib = tmp_path / "lib"
+    subprocess.run([*build, "--build-lib", str(lib)], cwd=ROOT, check=True, capture_output=True)
+    assert not list(lib.rglob("source")), "a wheel has no sources of notebooks"
+    run = subprocess.run(
+        [sys.executable, "-c", CARRIED],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(lib), "PATH": "", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert not run.returncode, run.stderr
+    assert run.stdout.splitlines()[0] == str(lib / "course_utils" / "_course")
+
+
+@pytest.fixture
+def course():
+    return manifest.load(files=False)
+
+
+def test_the_set_up_cell_fetches_this_release_where_there_is_a_repository(course):
+    address = "https://host.example/someone/course"
+    text = setup_cell(dataclasses.replace(course, repository=address)).source
+    wheel = re.search(r"https://\S+\.whl", text)
+    assert wheel and wheel[0].startswith(f"{address}/") and f"-{release.release()}-" in wheel[0]
+    compile(TransformerManager().transform_cell(text), "cell", "exec")
+
+
+def test_without_a_repository_it_only_compares_releases(course, capsys):
+    text = setup_cell(dataclasses.replace(course, repository="")).source
+    assert "pip" not in text
+    exec(text, {})
+    assert not capsys.readouterr().out, "the releases are the same"
+
+
+def test_a_notebook_of_another_release_says_so(capsys):
+    release.meet("0.0.1")
+    said = capsys.readouterr().out
+    assert "release 0.0.1" in said and release.release() in said
+
+
+def test_on_colab_widgets_are_switched_on(monkeypatch):
+    asked = []
+    output = types.SimpleNamespace(enable_custom_widget_manager=lambda: asked.append(True))
+    monkeypatch.setitem(sys.modules, "google.colab", types.SimpleNamespace(output=output))
+    release.meet(release.release())
+    assert asked == [True]
+
+
+@pytest.mark.parametrize("panel", ["course_utils.kit.live.panel", "course_utils.kit.panel"])
+def test_what_stands_still_says_why_and_where_it_moves(monkeypatch, panel):
+    monkeypatch.setitem(sys.modules, panel, None)
+    shown = cu.live.kernel_regression() if ".live." in panel else cu.explore.first_slider()
+    data, _ = shown._repr_mimebundle_()
+    assert set(data) == {"text/plain", "text/html"}
+    assert "anywidget" in data["text/html"] and "book" in data["text/html"]
