@@ -281,7 +281,8 @@ def test_the_handout_has_neither_solutions_nor_outputs_nor_sources(course, tmp_p
     handed = manifest.load(to / "book.toml", files=False).chapters
     assert len(handed) == 2
     cells = _read(handed[0]).cells
-    assert len(cells) == 6 and not any(cell.get("outputs") for cell in cells)
+    assert len(cells) == 7 and not any(cell.get("outputs") for cell in cells)
+    assert "release.meet" in cells[1].source
     assert not any("solution" in rules.tags(cell) for cell in cells)
     assert (to / "book.toml").read_text() == BOOK and "make lab" in (to / "README.md").read_text()
     assert (to / "LICENSE").is_file() and (to / "course_utils" / "a.py").is_file()
@@ -386,7 +387,7 @@ def test_a_handout_in_the_form_runs_through_with_open_stubs(tmp_path):
     assert "_solution" not in handed.ipynb.read_text() and handed.minutes >= 8
     notebook = _read(handed)
     notebooks.execute(notebook, cwd=handed.ipynb.parent, env={"COURSE_STRICT": "0"})
-    stub, check, choice = notebook.cells[2:]
+    stub, check, choice = notebook.cells[-3:]
     assert rules.tags(stub) == ["exercise", "build"] and "def mine" in stub.source
     said = check.outputs[0].data["text/plain"]
     assert said.startswith(f"{name}: not done yet") and "It will test:\n  · " in said
