@@ -36,8 +36,13 @@ def pytest_ignore_collect(collection_path: Path, config) -> bool | None:
     return True if unchanged else None
 
 
-def pytest_collection_modifyitems(items):
-    """Mark what opens a browser or is a notebook's cell, and put the quick tests first."""
+def pytest_collection_modifyitems(config, items):
+    """Mark what opens a browser or is a notebook's cell, put the quick tests first, and run no notebook left out."""
+    left_out = manifest.load(files=False).left_out
+    gone = [item for item in items if item.path.name in left_out]
+    if gone:
+        config.hook.pytest_deselected(items=gone)
+        items[:] = [item for item in items if item.path.name not in left_out]
     for item in items:
         if not BROWSERS.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("browser")

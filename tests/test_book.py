@@ -336,7 +336,7 @@ def cited() -> set[str]:
     """The links of all References cells."""
     cells = [
         cell.source
-        for chapter in manifest.load(files=False).notebooks
+        for chapter in manifest.load(files=False).whole.notebooks
         if chapter.source.is_file()
         for cell in notebooks.read_source(chapter.source).cells
         if cell.cell_type == "markdown" and cell.source.startswith("## References")

@@ -43,7 +43,7 @@ def chapter(request, browser, address):
 
 def test_the_book_is_whole_and_has_the_pages_of_the_manifest(book):
     assert check(book, COURSE) == []
-    found = {file.stem for file in book.glob("*.html")} - {"search", "genindex"}
+    found = {file.stem for file in book.glob("*.html")} - {"search", "404"}
     assert found == set(NAMES)
     for name in CHAPTERS:
         assert ("mybinder.org" in (book / f"{name}.html").read_text()) == bool(COURSE.repository)

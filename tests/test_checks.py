@@ -40,7 +40,7 @@ from course_utils.kit.collection import Collection
 from course_utils.pooling import leave_one_out
 from course_utils.studio import manifest
 
-COURSE = manifest.load(files=False)
+COURSE = manifest.load(files=False).whole
 CHAPTERS = (*COURSE.chapters, *(one for one in COURSE.appendices if one.slug == "pytorch"))
 
 

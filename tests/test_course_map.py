@@ -6,10 +6,11 @@ import pytest
 from playwright.sync_api import expect
 
 from course_utils.studio.book.pages import STATIC
-from course_utils.studio.course_map import course_map
+from course_utils.studio.course_map import CourseMap
 from course_utils.studio.manifest import load
 from course_utils.studio.ways import spans, ways
 
+WHOLE = CourseMap(load(files=False).whole)
 BOOK = """
 [course]
 title = "T"
@@ -45,7 +46,7 @@ def test_numbers_of_sections_are_said_in_spans(numbers, said):
 
 
 def test_each_chapter_is_a_link_with_its_question_and_minutes():
-    course, shown = load(files=False), course_map()._repr_html_()
+    course, shown = WHOLE.course, WHOLE._repr_html_()
     for chapter in course.chapters:
         assert chapter.question.endswith("?")
         link = re.search(rf'<a href="{chapter.notebook}.ipynb">(.*?)</a>', shown)[1]
@@ -61,7 +62,7 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     file = tmp_path / "01_queries_keys_values.html"
     file.write_text(
         "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<body>{course_map()._repr_html_()}<div style='height: 3000px'></div><h2 id=take-aways>End</h2>"
+        f"<body>{WHOLE._repr_html_()}<div style='height: 3000px'></div><h2 id=take-aways>End</h2>"
         f"<script>{script}</script>"
     )
     page = browser.new_page(viewport={"width": width, "height": 800})

@@ -316,7 +316,7 @@ def test_a_page_shows_nothing_of_its_author_s_machine(monkeypatch):
     monkeypatch.setenv("COURSE_NEUTRAL", "1")
     report = cu.doctor()
     assert set(report.findings.values()) == {doctor.UNSEEN} and "✓" not in repr(report)
-    notebooks = manifest.load(files=False).notebooks
+    notebooks = manifest.load(files=False).whole.notebooks
     made = [cell for notebook in notebooks for cell in pairs.read(notebook.ipynb).cells]
     (shown,) = [cell for cell in made if cell.source == "cu.doctor()"]
     assert shown.outputs[0].data["text/plain"] == repr(report)

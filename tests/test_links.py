@@ -11,7 +11,7 @@ from course_utils.studio import manifest
 from course_utils.studio.book import pages, transforms
 from course_utils.studio.links import LINK, places, targets, texts
 
-COURSE = manifest.load(files=False)
+COURSE = manifest.load(files=False).whole
 FOLDER = ROOT / "notebooks"
 GLOSSARY = next(page for page in COURSE.appendices if page.slug == "glossary")
 BUILT = {"bibliography.md"}  # pages that only the book has

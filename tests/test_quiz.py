@@ -27,7 +27,7 @@ from course_utils.kit.quiz import QuizError, quiz, recall
 from course_utils.kit.words import MASK
 from course_utils.studio import manifest
 
-CHAPTERS = manifest.load(files=False).chapters
+CHAPTERS = manifest.load(files=False).whole.chapters
 
 GOOD = """
 [[question]]

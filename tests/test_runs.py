@@ -22,7 +22,7 @@ from course_utils.kit.runs import StoredRun, stored, stored_run, stored_runs, wr
 from course_utils.studio import manifest
 from course_utils.studio.runs import main, show, stamp
 
-COURSE = manifest.load()
+COURSE = manifest.load().whole
 DECLARED = {c.slug: found for c in COURSE.chapters if (found := runs.declared(c.slug))}
 RUN = StoredRun(
     "train", {"seed": 0}, {"accuracy": 0.93456}, {}, "2026-11-21", "Some GPU", 2, 61.4, "ab12"

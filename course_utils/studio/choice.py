@@ -20,7 +20,7 @@ from course_utils.studio.ways import tell, told
 ABSENT = "(not in this course)"
 MAP = re.compile(r"^course_map\(\)$", re.MULTILINE)
 RECALL = re.compile(r"\bcu\.recall\(([^)]*)\)")
-TAUGHT = re.compile(r"(?<=^\*Taught in\* ).*(?=\.$)", re.MULTILINE)
+TAUGHT = re.compile(r"\*Taught in\* (.*)\.$", re.MULTILINE)
 NEXT = re.compile(rf"^{pattern('Next')}: .*\n?", re.MULTILINE)
 WAY = re.compile(rf"^{pattern('On the way')} (?:to )?(\w[^:\n]*): .*\n?", re.MULTILINE)
 
@@ -106,8 +106,8 @@ def _linked(text: str, course: Manifest) -> str:
     """Links to chapters that are left out lead to the full course, or say that they are not here."""
 
     def one(match: re.Match) -> str:
-        file, _, place = match["target"].partition("#")
-        page = course.left_out.get(file.removeprefix("../notebooks/"))  # from an own chapter
+        place = match["target"].partition("#")[2]
+        page = course.left_out.get(_file(match))
         if page is None:
             return match[0]
         if not course.full_course:
@@ -118,15 +118,15 @@ def _linked(text: str, course: Manifest) -> str:
 
     def taught(match: re.Match) -> str:
         """A term is taught where it is taught in this course, if it is."""
-        links = [link[0] for link in LINK.finditer(match[0])]
-        here = [
-            link
-            for link in links
-            if LINK.match(link)["target"].split("#")[0] not in course.left_out
-        ]
-        return ", ".join(here or links)
+        here = [link[0] for link in LINK.finditer(match[0]) if _file(link) not in course.left_out]
+        return f"*Taught in* {', '.join(here)}." if here else "Not taught in this course."
 
     return LINK.sub(one, text if course.full_course else TAUGHT.sub(taught, text))
+
+
+def _file(link: re.Match) -> str:
+    """The notebook that a link leads to, from one beside it or from an own chapter."""
+    return link["target"].partition("#")[0].removeprefix("../notebooks/")
 
 
 @cache

@@ -225,9 +225,13 @@ class Manifest:
         """Where the repository shows its files; empty without a repository."""
         if not self.repository:
             return ""
+        return f"{self.repository.rstrip('/')}/{SHOWS[self.hosted_like]}/{self.branch}"
+
+    @property
+    def hosted_like(self) -> str:
+        """The host whose forms of links the repository has: as `host` says, else by its address."""
         name = urlsplit(self.repository).netloc
-        host = self.host or next((host for host in SHOWS if host in name), "github")
-        return f"{self.repository.rstrip('/')}/{SHOWS[host]}/{self.branch}"
+        return self.host or next((host for host in SHOWS if host in name), "github")
 
     @property
     def root(self) -> Path:

@@ -1,7 +1,6 @@
 """From the manifest to ``_build/html``."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from course_utils.studio.book.check import check
 from course_utils.studio.book.cover import cover, toys
 from course_utils.studio.book.explorers import with_pages
 from course_utils.studio.book.live import scripts, with_widgets
+from course_utils.studio.book.publish import finish
 from course_utils.studio.book.transforms import PictureError, Places, for_the_book, lead
 from course_utils.studio.choice import fit
 from course_utils.studio.manifest import Chapter, Manifest
@@ -80,7 +80,7 @@ def _build(course: Manifest, out: Path) -> Path:
         if file.is_file() and file.name not in texts:
             file.unlink()
     _render(source, out)
-    _name_parts(html)
+    finish(html, course)
     if alive:
         # Beside the pages: Sphinx puts what is in _static into all of them.
         for name, text in scripts().items():
@@ -131,17 +131,6 @@ def _write(path: Path, text: str) -> None:
     if _differs(path, text):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-
-
-TOGGLE = re.compile(r"(<a [^>]*>([^<]*)</a><details[^>]*><summary)>")
-"""A chapter in the side bar, and the arrow that shows its further page: the theme gives that no name."""
-
-
-def _name_parts(html: Path) -> None:
-    """What a screen reader needs: names of arrows, and entries of the bibliography as those of a list."""
-    for page in html.glob("*.html"):
-        text = page.read_text(encoding="utf-8").replace("doc-biblioentry", "listitem")
-        _write(page, TOGGLE.sub(r'\1 aria-label="Pages below \2">', text))
 
 
 def _forget(out: Path) -> None:

@@ -11,11 +11,13 @@ from bs4 import BeautifulSoup
 
 from course_utils.kit.page import MAX_BYTES
 from course_utils.studio.book import pages
+from course_utils.studio.book.local_links import dead
+from course_utils.studio.book.publish import ABSENT
 from course_utils.studio.manifest import Manifest
 
 BEGINNING = 40
 """As many letters of a reason are looked for: a line of code may end behind them."""
-OF_SPHINX = {"search", "genindex"}
+BESIDE = {"search", ABSENT}  # pages that no chapter makes
 FAR = re.compile(r"^(https?:)?//")
 FAR_IN_CSS = re.compile(r"(@import\s+|url\()\s*[\"']?(https?:)?//[^)\"']+")
 LIVE = re.compile(r'"(live/[\w/]+\.js)"')  # what boot.js of a live model loads
@@ -23,7 +25,7 @@ LIVE = re.compile(r'"(live/[\w/]+\.js)"')  # what boot.js of a live model loads
 
 def check(html: Path, course: Manifest) -> list[str]:
     """What is wrong with a built book, one line each; none when it is whole."""
-    found = {file.stem for file in html.glob("*.html")} - OF_SPHINX
+    found = {file.stem for file in html.glob("*.html")} - BESIDE
     wanted = set(pages.names(course))
     problems = [f"{name}.html is missing: make book" for name in sorted(wanted - found)]
     problems += [
@@ -37,6 +39,7 @@ def check(html: Path, course: Manifest) -> list[str]:
                 problems.append(
                     f"{name}.html: {script} is missing, a live model needs it: make book"
                 )
+    problems += [] if problems else [f"a dead link: {one}" for one in dead(html)]
     problems += told_too_early(html, course)
     for sheet in sorted((html / "_static").rglob("*.css")):
         if far := FAR_IN_CSS.search(sheet.read_text(encoding="utf-8")):

@@ -138,9 +138,14 @@ def configuration(course: Manifest) -> str:
                     "extensions": EXTENSIONS,
                     "html_context": {"default_mode": "auto"},
                     "html_show_copyright": False,
+                    "html_use_index": False,
                     "html_sidebars": {COVER: []},
                     "html_theme_options": {
                         "logo": {"text": course.title, "alt_text": word("Home")},
+                        # Codeberg's pages have GitHub's addresses, and the theme does not know it.
+                        "repository_provider": "gitlab"
+                        if course.hosted_like == "gitlab"
+                        else "github",
                         "navbar_persistent": [],  # the sidebar has the search already
                         "show_toc_level": 2,
                     },

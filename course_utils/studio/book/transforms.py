@@ -112,7 +112,10 @@ def lead(text: str, pages: Places, files: str, here: Mapping[str, str]) -> str:
 
 
 def lead_outputs_to_pages(notebook: NotebookNode, pages: Places) -> NotebookNode:
-    """Links in HTML outputs, to notebooks in Lab, lead to the book's pages; to one it lacks, only their text stays."""
+    """Links in HTML outputs, to notebooks in Lab, lead to the book's pages; to one it lacks, only their text stays.
+
+    A link that holds more than a text, as in the map, stays where it leads to no page.
+    """
     link = re.compile(r'<a href="(?P<stem>\w+)\.ipynb(?P<place>#[^"]*)?">(?P<text>[^<]*)</a>')
 
     def lead(match: re.Match) -> str:
@@ -123,11 +126,16 @@ def lead_outputs_to_pages(notebook: NotebookNode, pages: Places) -> NotebookNode
         to = f"#{known.get(place, place)}" if place else ""
         return f'<a href="{match["stem"]}.html{to}">{match["text"]}</a>'
 
+    around = re.compile(r'(?<= href=")(\w+)\.ipynb(?=")')
+
+    def led(match: re.Match) -> str:
+        return f"{match[1]}.html" if f"{match[1]}.ipynb" in pages else match[0]
+
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             if shown := output.get("data", {}).get("text/html"):
-                output.data["text/html"] = link.sub(lead, shown)
+                output.data["text/html"] = around.sub(led, link.sub(lead, shown))
     return notebook
 
 

@@ -1,0 +1,161 @@
+"""A course of chosen chapters: what follows from one line of book.toml, and what the line may not say."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+import course_utils as cu
+from course_utils.files import ROOT
+from course_utils.kit import contents, progress
+from course_utils.studio import choice, handout, manifest, tables
+from course_utils.studio.course_map import CourseMap
+from course_utils.studio.links import places, targets, texts
+from course_utils.studio.manifest import Manifest, ManifestError
+from course_utils.studio.ways import ways_table
+
+SIX = ["00", "01", "scoring_functions", "07_self_attention", "10", "15"]
+
+
+@pytest.fixture
+def choose(tmp_path):
+    """Makes the manifest of this course beside its own notebooks, with these chapters chosen."""
+
+    def write(*names: str, **said: str) -> Path:
+        text = (ROOT / "book.toml").read_text(encoding="utf-8")
+        for key, value in {"chapters": list(names), **said}.items():
+            text, count = re.subn(rf"^{key} = .*$", f"{key} = {value!r}", text, count=1, flags=re.M)
+            assert count
+        (tmp_path / "book.toml").write_text(text, encoding="utf-8")
+        return tmp_path / "book.toml"
+
+    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
+    return write
+
+
+@pytest.fixture
+def six(choose) -> Manifest:
+    return manifest.load(choose(*SIX))
+
+
+def test_a_chapter_needs_what_the_chapters_left_out_between_need(six):
+    assert {chapter.number: chapter.prerequisites for chapter in six.chapters} == {
+        "00": (),
+        "01": ("00_start_here",),
+        "03": ("01_queries_keys_values",),
+        "07": ("03_scoring_functions",),
+        "10": ("03_scoring_functions", "07_self_attention"),
+        "15": ("10_transformer",),
+    }
+    assert six.lacking == "Needed, and left out: 04 (by 07, 10), 08 (by 10), 09 (by 10)."
+    assert six.links(six.chapters[1])[-1] == "03_scoring_functions"
+
+
+def test_a_way_keeps_what_is_chosen_and_goes_where_its_goal_is_left_out(six):
+    assert [(way.title, [stop.chapter[:2] for stop in way.stops]) for way in six.ways] == [
+        ("To images", ["00", "01", "03", "07", "10", "15"])
+    ]
+    shown = CourseMap(six)._repr_html_()
+    assert re.findall(r'data-number="(\w+)"', shown) == ["00", "01", "03", "07", "10", "15"]
+    assert not re.search(r'href="(0[245689]|1[1-46-9])_', shown)
+    for table in (tables.chapter_table(six), ways_table(six)):
+        assert not re.search(r"\b(0[24]|13)\b[ _]", table)
+
+
+def test_all_chapters_named_are_the_whole_course(choose):
+    course = manifest.load(choose(*(f"{number:02}" for number in range(18))))
+    assert course.whole is course and not course.left_out and not course.lacking
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["00", "99"], "course.chapters[1]: no chapter is called '99'. There are 00, 01, "),
+        (["maskes"], "course.chapters[0]: no chapter is called 'maskes'. Did you mean 'masks'."),
+        (["04", "masks"], "course.chapters[1]: 'masks' is 04_masks, which is chosen already."),
+        ([4], "course.chapters[0]: is 4. Write text in quotes"),
+        (["A_names"], "course.chapters[0]: no chapter is called 'A_names'."),
+    ],
+)
+def test_a_choice_that_cannot_be_made_is_named(choose, names, says):
+    with pytest.raises(ManifestError) as caught:
+        manifest.load(choose(*names))
+    assert str(caught.value).startswith(f"book.toml: {says}")
+
+
+TEXT = """\
+Masks come [in their chapter](04_masks.ipynb#Padding-gets-weight), `[code](04_masks.ipynb)` not.
+It needs [Queries](01_queries_keys_values.ipynb).
+*Taught in* [a](04_masks.ipynb), [b](00_start_here.ipynb).
+*Taught in* [a](04_masks.ipynb).
+
+Next: [Masks](04_masks.ipynb), which say much.
+On the way to images: [Masks](04_masks.ipynb).
+On the way to GPT: [Start](00_start_here.ipynb)."""
+
+
+def fitted(course: Manifest, *cells) -> list:
+    one = next(chapter for chapter in course.chapters if chapter.number == "03")
+    first = new_markdown_cell("# Title\n\nText.\n\nOn the way to GPT: [A](#A).")
+    return choice.fit(new_notebook(cells=[first, *cells]), course, one).cells
+
+
+def test_links_to_chapters_left_out_become_text_and_what_leads_on_leads_further(six):
+    first, text = fitted(six, new_markdown_cell(TEXT))
+    assert first.source.startswith("# Title\n\nText.\n\nOn the way to images: [One divisor]")
+    assert "GPT" not in first.source
+    assert text.source.splitlines() == [
+        "Masks come in their chapter (not in this course), `[code](04_masks.ipynb)` not.",
+        "It needs [Queries](01_queries_keys_values.ipynb).",
+        "*Taught in* [b](00_start_here.ipynb).",
+        "Not taught in this course.",
+        "",
+        "Next: [Self-attention](07_self_attention.ipynb).",
+    ]
+
+
+def test_links_to_chapters_left_out_lead_to_the_full_course_where_there_is_one(choose):
+    course = manifest.load(choose(*SIX, full_course="https://a.org/course/"))
+    text = fitted(course, new_markdown_cell(TEXT))[1].source
+    assert "[in their chapter](https://a.org/course/04_masks.html#padding-gets-weight)" in text
+    assert "*Taught in* [a](https://a.org/course/04_masks.html)." in text
+
+
+def test_the_map_and_recalls_show_chosen_chapters_and_nothing_else(six):
+    def shown(source, text):
+        return new_code_cell(source, outputs=[new_output("display_data", data={"text/html": text})])
+
+    cells = [
+        shown("course_map()", "old"),
+        shown('cu.recall("masks", "start_here")', "old"),
+        shown('cu.recall("masks")', "old"),
+    ]
+    _, drawn, recalled = fitted(six, *cells)
+    assert 'data-number="07"' in drawn.outputs[0].data["text/html"]
+    assert recalled.source == 'cu.recall("start_here")'
+    assert recalled.outputs[0].data["text/plain"] == repr(cu.recall("start_here"))
+    assert cells[1].source == 'cu.recall("masks", "start_here")', "what is given stays"
+
+
+def test_progress_lists_the_exercises_of_chosen_chapters(choose, monkeypatch):
+    path = choose(*SIX)
+    monkeypatch.setattr(progress, "titles", lambda: contents.titles(path))
+    listed = [chapter.title for chapter in progress.progress().chapters]
+    assert "Self-attention" in listed and "PyTorch in an hour" in listed and "Masks" not in listed
+
+
+@pytest.mark.slow
+def test_a_handout_of_chosen_chapters_has_no_dead_link(six, tmp_path):
+    handout.build(six, ROOT, tmp_path / "out")
+    folder = tmp_path / "out" / "notebooks"
+    pages = {file.name: texts(nbformat.read(file, as_version=4)) for file in folder.glob("*.ipynb")}
+    assert set(pages) == {page.ipynb.name for page in six.notebooks}
+    for name, told in pages.items():
+        for target in (target for text in told for target in targets(text)):
+            file, _, place = target.partition("#")
+            if not re.match(r"[a-z]+:", target) and file != "bibliography.md":
+                assert not file or file in pages or (folder / file).is_file(), f"{name}: {target}"
+                assert not place or place in places(pages[file or name]), f"{name}: {target}"
+    assert manifest.load(tmp_path / "out" / "book.toml", files=False).chapters[2].number == "03"

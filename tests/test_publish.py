@@ -1,0 +1,173 @@
+"""What a published book needs: heads, files for a host, links that lead somewhere; and what a service runs."""
+
+import importlib.util
+import re
+import tomllib
+
+import pytest
+import yaml
+
+from course_utils.files import ROOT
+from course_utils.studio import manifest
+from course_utils.studio.book import publish
+from course_utils.studio.book.local_links import dead
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+# The book ---------------------------------------------------------------------------------------
+
+PAGE = """<html><head><title>One &#8212; Small</title></head><body><p class="cu-lede">What <em>is</em> "it"?</p>
+<li><a href="_sources/" title="Download"
+>.ipynb</a></li><li><a href="https://mybinder.org/v2/git/https%3A//codeberg.org/a/b/main?urlpath=lab"></a></li>
+</body></html>"""
+TOML = """[course]
+title = "Small & fine"
+authors = []
+license = "MIT"
+repository = ""
+[[chapter]]
+notebook = "01_one"
+title = "One"
+"""
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A small course and its folder of pages; called with lines for `[course]`."""
+    html = tmp_path / "html"
+    html.mkdir()
+    for name in ("index", "01_one", "bibliography"):
+        (html / f"{name}.html").write_text(PAGE, encoding="utf-8")
+
+    def load(line=""):
+        text = TOML.replace("[[chapter]]", f"{line}\n[[chapter]]", 1)
+        if line.startswith("repository"):
+            text = text.replace('repository = ""\n', "", 1)
+        (tmp_path / "book.toml").write_text(text, encoding="utf-8")
+        return manifest.load(tmp_path / "book.toml", files=False), html
+
+    return load
+
+
+def test_a_page_says_what_it_asks_and_where_it_is_and_done_again_nothing_changes(small):
+    course, html = small('url = "https://a.org/course/"')
+    publish.finish(html, course)
+    first = (html / "01_one.html").read_text()
+    sentence = "What is &quot;it&quot;? (Small &amp; fine)"
+    assert f'<meta name="description" content="{sentence}">' in first
+    assert f'<meta property="og:description" content="{sentence}">' in first
+    assert '<meta property="og:title" content="One">' in first
+    assert '<link rel="canonical" href="https://a.org/course/01_one.html">' in first
+    assert "_sources/" not in first and "/v2/git/https%3A%2F%2Fcodeberg.org%2Fa%2Fb/main?" in first
+    publish.finish(html, course)
+    assert (html / "01_one.html").read_text() == first
+    found = re.findall(r"<loc>(.*?)</loc>", (html / "sitemap.xml").read_text())
+    assert found[0] == "https://a.org/course/" and "https://a.org/course/01_one.html" in found
+    assert '<base href="/course/">' in (html / "404.html").read_text()
+    assert (html / ".nojekyll").is_file()
+
+
+def test_without_an_address_a_book_names_none(small):
+    course, html = small('url = "https://a.org"')
+    publish.finish(html, course)
+    course, html = small()
+    publish.finish(html, course)
+    told = "".join(file.read_text() for file in html.glob("*.html"))
+    assert "canonical" not in told and "og:url" not in told and "a.org" not in told
+    assert not (html / "sitemap.xml").exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "files"),
+    [
+        ('repository = "https://github.com/a/b"', "https://github.com/a/b/blob/main"),
+        ('repository = "https://gitlab.com/a/b/"', "https://gitlab.com/a/b/-/blob/main"),
+        ('repository = "https://codeberg.org/a/b"', "https://codeberg.org/a/b/src/branch/main"),
+        (
+            'repository = "https://git.a.edu/b/c"\nhost = "gitlab"\nbranch = "spring"',
+            "https://git.a.edu/b/c/-/blob/spring",
+        ),
+        ("", ""),
+    ],
+)
+def test_links_to_files_have_the_form_of_their_host(small, lines, files):
+    assert small(lines)[0].files == files
+
+
+@pytest.mark.parametrize(
+    ("link", "why"),
+    [
+        ('<a href="b.html#two">', ""),
+        ('<a class="x" href="#one">', ""),
+        ('<a href="b.html?q=1#live=gpt.0&amp;words=two">', ""),
+        ('<a href="https://a.org/none">', ""),
+        ("<script>link = '<a href=\"none.html\">'</script>", ""),
+        ('<a href="folder/">', ""),
+        ('<img src="data:image/png;base64,AA">', ""),
+        ('<a href="none.html">', "a.html: none.html: no such file"),
+        ('<a href="b.html#one">', "a.html: b.html#one: no such place in it"),
+        ("<a\n href='#two'>", "a.html: #two: no such place in it"),
+        ('<script src="none.js"></script>', "a.html: none.js: no such file"),
+    ],
+)
+def test_a_link_to_nothing_is_found(tmp_path, link, why):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "index.html").touch()
+    (tmp_path / "b.html").write_text('<h2 id="two">Two</h2>')
+    (tmp_path / "a.html").write_text(f'<h1 id="one">One</h1>{link}')
+    assert dead(tmp_path) == ([why] if why else [])
+
+
+# What a service runs ----------------------------------------------------------------------------
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+
+
+def steps(path) -> list[dict]:
+    flow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert flow["permissions"] and flow[True] and all("runs-on" in j for j in flow["jobs"].values())
+    return [step for job in flow["jobs"].values() for step in job["steps"]]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_runs_only_what_is_there(path):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    commands = "\n".join(step.get("run", "") for step in steps(path))
+    for target in re.findall(r"\bmake ([a-z]+)", commands):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    for module in re.findall(r"-m (course_utils[\w.]*)", commands):
+        assert importlib.util.find_spec(module), module
+    for file in re.findall(
+        r"(?:^|[ =])((?:\.ci|tools|tests)/[\w./]+|[A-Z]+\.md|\w+\.toml)", commands
+    ):
+        assert (ROOT / file).exists(), file
+    assert "|| true" not in commands
+    for step in steps(path):
+        assert ("run" in step) != ("uses" in step)
+        assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step.get("uses", "a/b@v1"))
+
+
+def test_a_form_for_problems_asks_for_the_doctor_s_report():
+    fields = {}
+    for path in FORMS:
+        form = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert form["name"] and form["description"] and form["body"]
+        assert len({field["id"] for field in form["body"]}) == len(form["body"])
+        fields |= {field["id"]: field["attributes"] for field in form["body"]}
+    assert "-m course_utils.studio doctor" in fields["doctor"]["description"]
+
+
+# Releases ---------------------------------------------------------------------------------------
+
+
+def test_one_version_stands_in_pyproject_and_elsewhere_only_as_there():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    course = manifest.load(files=False)
+    assert citation["version"] == PROJECT["version"]
+    assert (citation["title"], [one["name"] for one in citation["authors"]]) == (
+        course.title,
+        list(course.authors),
+    )
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(r"^## (\S+)", changes, re.MULTILINE)[1] == PROJECT["version"]
