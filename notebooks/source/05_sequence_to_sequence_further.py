@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Sequence to sequence: BLEU, fixed lengths and the papers' models
 #
-# What a first reader of [Sequence to sequence](05_sequence_to_sequence.ipynb) may skip: BLEU in twenty lines, and why two texts give one translation two scores; what a fixed number of places costs; where the papers' models differ from the one that we built; and two larger translators on real sentences.
+# What a first reader of [Sequence to sequence](05_sequence_to_sequence.ipynb) may skip: BLEU in twenty lines; what a fixed number of places costs; where the papers' models differ from ours; and two larger translators on real sentences.
 
 # %%
 import math
@@ -75,9 +75,9 @@ pd.DataFrame({"by hand": by_hand, "this page": found}, index=list(pairs)).round(
 
 # %% [markdown]
 # The last row is why single sentences are not scored with BLEU: no triple agrees, so $p_3 = 0$, and the product is 0.
-# Does our function agree with sacrebleu, the program that papers use so that their numbers can be compared ([Post, 2018](https://aclanthology.org/W18-6319/))?
+# Does our function agree with sacrebleu, the program that papers use ([Post, 2018](https://aclanthology.org/W18-6319/))?
 # `cu.bleu` calls it without its own tokenizer.
-# Random corpora of one to six sentences of one to nine tokens, out of five words:
+# On random corpora:
 
 # %%
 draw = random.Random(0)
@@ -142,12 +142,9 @@ for num_steps in (6, 8, 10, 12, 16):
 pd.DataFrame(costs).T.astype(float).round(3)
 
 # %% [markdown]
-# Few places cut off many ends, and a sentence whose `<eos>` is cut off teaches a beginning without an end.
-# Many places are filled with padding.
-# Ten places cut off 1 sentence in 100, and are still padding to a third.
+# Few places cut off many ends, and a sentence whose `<eos>` is cut off teaches a beginning without an end; many are filled with padding.
 # What is gained is one shape for all batches, which some compilers and accelerators need.
-# And if batches are padded to their longest sentence?
-# It depends on who shares a batch:
+# If batches are padded to their longest sentence, it depends on who shares a batch:
 
 # %%
 batch_size = 48  # try 8 … 128
@@ -169,8 +166,7 @@ paddings = share_of_padding(drawn), share_of_padding(similar)
 print("padding: drawn at random {:.0%}, of similar length {:.0%}".format(*paddings))
 
 # %% [markdown]
-# Drawn at random, about a third of the places are padding.
-# Our loader sorts large groups of pairs by length, cuts batches, and shuffles these: then it is 1 in 100, and no token is lost.
+# Our loader sorts large groups of pairs by length, cuts batches, and shuffles these: then 1 place in 100 is padding, and no token is lost.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -217,7 +213,6 @@ pd.DataFrame(moved, index=["forwards", "backwards"]).T.round(3)
 # With lengths nothing moves.
 # Without them both halves do, although the embedding of `<pad>` is the zero vector: the biases and $hU$ change the state at every step.
 # The forward half is the state after the last `<pad>`; the backward half began in the padding.
-# The same sentence would then be translated in one way or another, depending on its neighbors.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Only with lengths is a context its sentence's own."):
@@ -256,8 +251,7 @@ compared.T.add_prefix("feature ").round(3)
 
 # %% [markdown]
 # With $r = (1, 0)$ PyTorch's form closes feature 1 of the *result*, the paper's feature 1 of the *old state*, before it is mixed into both.
-# PyTorch's has one product for all three $U$.
-# Either is called a GRU, and the weights of one do not fit the other.
+# The weights of one do not fit the other.
 #
 # And what does the update gate keep?
 # A single feature over ten steps, with the same gates at each:
@@ -273,11 +267,9 @@ with cu.guard("The two forms of the reset gate differ in both features."):
 # %% [markdown]
 # ## On real sentences
 #
-# The grammar's sentences are easy.
 # Two larger translators, with two GRU layers of 256 features, were trained beforehand on 25,000 English–French pairs that volunteers wrote ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR), of at most ten tokens on either side; words that occur fewer than three times are `<unk>`.
 # One is this chapter's model, with a **fixed context**; the other has **attention**, and is the subject of [the next chapter](06_bahdanau_attention.ipynb).
-# They differ in the class of the model, and the second has more parameters.
-# The training is small: four epochs, one seed each.
+# The second has more parameters; the training is small, four epochs, one seed each.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 show_real_curves()
@@ -300,7 +292,7 @@ real.set_axis(["loss, validation", "BLEU, validation", "BLEU, test"], axis=1).ro
 # It is halfway between the two: after four epochs, of a schedule of six, neither network is at its end.
 # BLEU here takes each French translation that the data have as a reference.
 #
-# The first four test sentences of at least eight tokens whose words are all known, whatever became of them:
+# The first four test sentences of at least eight tokens whose words are all known:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 shown = zip(*(real_run(attention=look).examples for look in (False, True)), strict=True)

@@ -50,10 +50,9 @@ cu.explore.dissection()
 
 # %% [markdown]
 # In the first sentence it repeats a word without head 0.0, and without 0.1 it does not find the end.
-# Each head is named by what it attends to: to the [token](C_glossary.ipynb#token) that asks (*same token*), to the one before, or to the first (*mixed*: to none clearly).
-# The number is its mean weight there, over 400 sentences; a head that shares its weight evenly would have 0.20.
+# Each head is named by what it attends to: to the [token](C_glossary.ipynb#token) that asks (*same token*), to the one before, or to the first (*mixed*: to none clearly), with its mean weight there; one that shares its weight evenly would have 0.20.
 # The bars show how much the loss rises, if the head is taken away **by zero** or **by its mean**; [below](#Taking-heads-away) we see which question each answers.
-# (One network, which has read these sentences; another training may have other heads.)
+# (One network; another training may have other heads.)
 
 # %% jupyter={"source_hidden": true}
 cu.recall("self_attention", "scoring_functions")
@@ -107,7 +106,7 @@ print(f"one head, two features: both right in {right.sum()} of {right.numel()}")
 
 # %% [markdown]
 # One head, always right: an average of *vectors* keeps in each direction what is there.
-# So "$k$ look-ups take $k$ heads" is true for look-ups of the *same* feature ([proof](08_multi_head_attention_further.ipynb#Why-k-look-ups-take-k-heads)), and wrong without this condition.
+# So "$k$ look-ups take $k$ heads" is true for look-ups of the *same* feature ([proof](08_multi_head_attention_further.ipynb#Why-k-look-ups-take-k-heads)).
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("multi_head_attention", "same_feature")
@@ -181,7 +180,7 @@ cu.Drawing(
 # | one head, all columns | 5 | 4 | 0.62 | 0.38 |
 #
 # One head with all columns adds the scores, and here its weights lie between theirs.
-# That is no law: with the scores 1 and 0 each head gives 0.67 to token 0, and one head for all columns 0.73; sums grow with $h$, divisors with $\sqrt h$.
+# That is no law: where each head has the scores 1 and 0 and gives 0.67 to token 0, one head gives 0.73; sums grow with $h$, divisors with $\sqrt h$.
 #
 # ### First as a loop
 
@@ -200,7 +199,6 @@ def multi_head_loop(queries, keys, values, W_Q, W_K, W_V, W_O, attn_mask=None):
 # ### Split, then join
 #
 # All heads can attend at once if the head becomes an axis *before* the length.
-# What moves where?
 # We number the entries of six tokens with 14 features, and cut them into two heads:
 #
 # 1. `unflatten` cuts the last axis: (batch, 6, 14) → (batch, 6, 2, 7);
@@ -294,7 +292,6 @@ cu.checks.join_heads(join_heads_solution)
 # ## Then as one product and two transposes
 #
 # Four linear maps, and between them the steps that you know; compared with the loop, PyTorch's layer and the package's.
-# (`nn.Linear` keeps $W$ transposed; `as_functions` lets us compare the gradients of weights, too.)
 
 # %%
 join = cu.choose(join_heads, cu.merge_heads)
@@ -339,8 +336,6 @@ package.load_state_dict(mine.state_dict())
 cu.equal(mine, package, *qkv, mask)
 
 # %% [markdown]
-# A mask (batch, 1, 1, keys) has an axis for the heads, and so each head gets the same.
-#
 # ### Joined means added
 #
 # Cut $W_O$ into $h$ blocks of *rows*, one for each head, and multiply out:
@@ -365,9 +360,8 @@ cu.equal(mine, package, *qkv, mask)
 #
 # Back to the cabinet.
 # A request has the labels of both drawers, one in each half of its features; a drawer has its label once, in the first half.
-# ([By hand](08_multi_head_attention_further.ipynb#Weights-for-two-look-ups,-by-hand) two heads are right in every case.)
-# Does [Adam](C_glossary.ipynb#adam) find such weights?
-# Both networks have equally many parameters.
+# [By hand](08_multi_head_attention_further.ipynb#Weights-for-two-look-ups,-by-hand) two heads are right in every case.
+# Does [Adam](C_glossary.ipynb#adam) find such weights, with as many parameters?
 
 
 # %%
@@ -399,7 +393,6 @@ table.rename_axis("heads").round(2)
 #
 # Zero may be a value that the network has never met, which alone can cost; [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) therefore take the mean.
 # In the translator head 0.1 costs more by zero, and head 0.0 more by its mean.
-# (`cu.intervene(model)` does both.)
 #
 # ### Exercise 2 · Find the bug
 #
@@ -408,8 +401,7 @@ table.rename_axis("heads").round(2)
 # A colleague wants the first way, and sets the head's part of the query projection to zero.
 # There are two mistakes.
 # A network that knows one ball has both right in half of the cases: why is the last line lower?
-# Write `fixed_without_head`, and try it in the loop.
-# The layer has `num_heads` and the four linear layers of the class above; `copy.deepcopy(layer)` is a copy.
+# Write `fixed_without_head`; `copy.deepcopy(layer)` is a copy.
 
 
 # %%
@@ -460,8 +452,7 @@ cu.checks.fixed_without_head(fixed_without_head_solution)
 # ## Who, and to whom?
 #
 # In "yesterday the young doctor followed the queen ." the verb has two questions: who, and to whom or what?
-# The network adds the vectors of each word and of its [place](09_positions.ipynb), attends **once**, with the verb as the only query, and reads two nouns off the answer linearly.
-# There are two kinds of sentences:
+# The network adds the vectors of each word and of its [place](09_positions.ipynb), attends **once**, with the verb as the only query, and reads two nouns off the answer linearly:
 #
 # - **things**, with a thing as object: "the girl saw the small boat .";
 # - **people**, where each noun may be either: "the girl saw the small king ."
@@ -513,7 +504,7 @@ cu.heatmap(ax, torch.stack(list(looks.values())), queries=list(looks), keys=word
 fig
 
 # %% [markdown]
-# Of two heads one attends to the subject and the other to the object.
+# One of two heads attends to the subject, the other to the object.
 # The last row is what `nn.MultiheadAttention` returns as "the weights" unless told `average_attn_weights=False`: it resembles one undecided head.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -525,11 +516,10 @@ trainings.show_paid(
 # %% [markdown]
 # Each point is a training: three learning rates, three seeds.
 # In the cabinet two heads know both balls at every rate, and one head never does.
-# With *people* two heads find both nouns in eight trainings of nine, and one head in one (900 steps each).
+# With *people* two heads find both nouns in eight trainings of nine, and one head in one.
 # With *things* one head is enough, unless the rate is too large.
 #
 # So one head *can*, if its weights depend on which two words they are: here key and value come from the same *word*, and a drawer does not show its ball.
-# With two heads each can have one question.
 #
 # ### Exercise 3 · A head for adjectives?
 #

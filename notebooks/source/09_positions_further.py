@@ -9,11 +9,7 @@
 # %% [markdown]
 # # Positions: decay, twins and caches
 #
-# What a first reader of [Positions](09_positions.ipynb) may skip, and what a second reader will ask: how can a sum of a word and a place be taken apart?
-# Does the dot product of two positions always fall with the distance?
-# Are two positions ever confused?
-# Why do checkpoints of rotary models come with reordered matrices, and what goes into a cache?
-# How much order is in a causal mask?
+# What a first reader of [Positions](09_positions.ipynb) may skip.
 # Each section stands on its own.
 
 # %%
@@ -48,7 +44,6 @@ for part in (0.9, 0.99, 0.999):
 
 # %% [markdown]
 # A matrix can read the 39 directions that hold 99 % and leave the others to the words.
-# Concatenation would give the places columns of their own, at the price of a wider model.
 #
 # ## Kinds of decay
 #
@@ -58,7 +53,6 @@ for part in (0.9, 0.99, 0.999):
 # $$p_i\cdot p_{i+k} \approx \frac d2\Big(1 - \frac{\ln k + \gamma}{\ln 10000}\Big),\qquad \gamma = 0.577\dots$$
 #
 # By hand for $d = 512$, $k = 100$: $256\,(1 - (4.605 + 0.577)/9.210) = 112$.
-# ALiBi's weight falls otherwise, as $e^{-mk}$.
 # And what does a layer see of the logarithm before training, through two random matrices?
 
 # %%
@@ -91,8 +85,8 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# With 512 columns the law is close (112.0 at $k = 100$), though the curve climbs here and there, by 0.19 in all; with 16 it climbs again and again.
-# ALiBi forgets what is far, and the logarithm does not.
+# With 512 columns the law is close, though the curve climbs here and there; with 16 it climbs again and again.
+# ALiBi, $e^{-mk}$, forgets what is far, and the logarithm does not.
 # Through random matrices nothing of it is left on average: the mean gap is 0.00, and single pairs of matrices deviate by 0.48 to either side.
 # [Yan et al. (2019)](https://arxiv.org/abs/1911.04474) show both.
 # What sinusoids give is not a preference for near tokens but the possibility to learn one.
@@ -106,8 +100,7 @@ with cu.guard("At 512 columns the product follows the law; random matrices see n
 # ## Twins
 #
 # One pair repeats: 44 is close to $7\cdot 2\pi = 43.98$, so that positions 0 and 44 are nearly the same to the fastest pair.
-# Are there twins for all pairs together?
-# And how far apart are neighbors, compared with any other two of 2,000 positions?
+# Are there twins for all pairs together, among 2,000 positions?
 
 # %%
 rows = sinusoidal_table(2000, 32).double()
@@ -120,13 +113,10 @@ others = apart.fill_diagonal_(math.inf).triu(2) + torch.ones(2000, 2000).tril(1)
 print(f"the nearest other two: {others.min():.3f}")
 
 # %% [markdown]
-# For one pair 0 and 44 are twins, 0.018 apart; for all pairs they are 3.51 apart.
-# Every step has the same length, 1.172, and no other two of the 2,000 positions are nearer than 2.131.
+# None: every step has the same length, 1.172, and no other two of the 2,000 positions are nearer than 2.131.
 # *Dive into Deep Learning* (Zhang et al., 2023, section 11.6) calls sinusoids more space-efficient than binary numbers, as they are floats.
 # They are not: 2,000 positions fit into 11 bits, and here each has 32 floats.
 # What the floats give is smoothness, and rotation.
-#
-# Kak (2025) writes the divisor as $100^{\,2\cdot 2j/M}$, where we have $10000^{2j/d}$: the same number, since $100^{2a} = (100^2)^a$.
 
 # %% [markdown]
 # ## Shaw's vectors and T5's buckets
@@ -401,9 +391,6 @@ with cu.guard("Embeddings of deviation 1 are 32 positions long; bfloat16 has 641
 # - Haviv, A., Ram, O., Press, O., Izsak, P. and Levy, O. (2022).
 #   [Transformer language models without positional encodings still learn positional information](https://arxiv.org/abs/2203.16634).
 #   Findings of EMNLP.
-# - Kak, A. (2025).
-#   [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/).
-#   Lecture slides, Purdue University.
 # - Kazemnejad, A., Padhi, I., Natesan Ramamurthy, K., Das, P. and Reddy, S. (2023).
 #   [The impact of positional encoding on length generalization in transformers](https://arxiv.org/abs/2305.19466).
 #   NeurIPS.
