@@ -58,6 +58,10 @@ serve: $(ENV) ## show the built book on a local address
 chapter: $(ENV) ## begin a chapter of your own in own/, which no update touches: NAME=my_sensors TITLE="My sensors"
 	@$(BIN)/python -m course_utils.studio chapter $(NAME) $(if $(TITLE),--title "$(TITLE)")
 
+.PHONY: slides
+slides: $(ENV) ## write a deck to project into _build/slides, which asks no other host; CHAPTER=02 for one
+	@$(BIN)/python -m course_utils.studio slides $(CHAPTER)
+
 handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout/
 	$(BIN)/python -m course_utils.studio handout
 

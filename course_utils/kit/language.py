@@ -93,6 +93,7 @@ GERMAN = {
     "The answer, and why": "Die Antwort, und warum",
     "See it move": "Sieh es dir an",
     # Cards, head and foot of the book's pages; its contents
+    "Recall": "Wiederholung",
     "A solution passes when": "Eine Lösung besteht, wenn",
     "Hints": "Hinweise",
     "Solution": "Lösung",

@@ -8,6 +8,7 @@ measures, claims    how long each notebook is and what its form lacks; what its 
 try                 change each number marked "# try", one at a time, and run the notebook
 handout [--to DIR]  write the course without solutions and outputs
 chapter NAME        begin a chapter of one's own, in own/
+slides CHAPTER      a deck of a chapter, to project
 update RELEASE      take a new handout over the one in use, with every answer carried over
 lab                 open JupyterLab on the start page
 doctor              look at what the course runs on
@@ -34,6 +35,7 @@ FURTHER = {
     "claims": "course_utils.studio.claims",
     "try": "course_utils.studio.vary",
     "chapter": "course_utils.studio.own",
+    "slides": "course_utils.studio.teaching.slides",
 }
 
 
