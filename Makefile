@@ -69,6 +69,10 @@ handout: $(ENV) ## write the notebooks without solutions and outputs into _build
 update: $(ENV) ## in a handout: take a new one over it, with every answer carried over; FROM=release.zip, a folder, or a git revision
 	@$(if $(FROM),,echo "Name the release: make update FROM=release.zip" >&2; exit 1;) $(BIN)/python -m course_utils.studio update "$(FROM)"
 
+.PHONY: grade
+grade: $(ENV) ## grade SUBMISSIONS=dir into _build/grades: marks.csv, and a page for each student; CHAPTER=02 for one
+	$(BIN)/python -m course_utils.studio grade "$(SUBMISSIONS)" $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(POINTS),--points "$(POINTS)")
+
 notebooks: $(ENV) ## execute notebooks/source into notebooks; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.studio run $(CHAPTER)
 

@@ -5,13 +5,29 @@ A loop over rows shows, and so does what a task forbids.
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+
+_COUNTING: list[Counter[str]] = []
+_LOOKING: list[set[tuple[int, ...]]] = []
+
+
+def watched() -> bool:
+    """Whether calls or shapes are being noted."""
+    return bool(_COUNTING or _LOOKING)
+
+
+def tell(found: Mapping[str, int], made: Iterable[tuple[int, ...]]) -> None:
+    """Note calls and shapes of another process, which answered for a function here, as if they were made here."""
+    for counter in _COUNTING:
+        counter.update(found)
+    for shapes in _LOOKING:
+        shapes.update(made)
 
 
 def calls(function: Callable, *inputs: torch.Tensor) -> Counter[str]:
@@ -23,7 +39,7 @@ def calls(function: Callable, *inputs: torch.Tensor) -> Counter[str]:
 
 @contextmanager
 def counted() -> Iterator[Counter[str]]:
-    """The calls in the block, by name, however a function is imported; those of the kit are left out.
+    """The calls in the block, by name, however a function is imported; those of the kit and studio are left out.
 
     A method's name holds that of its class: `DecoderLayer.forward`.
     """
@@ -31,15 +47,18 @@ def counted() -> Iterator[Counter[str]]:
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         module = frame.f_globals.get("__name__", "")
-        if event == "call" and module.startswith("course_utils.") and ".kit." not in module:
+        _, _, inner = module.partition("course_utils.")
+        if event == "call" and inner and not inner.startswith(("kit.", "studio.")):
             found[frame.f_code.co_qualname] += 1
 
     before = sys.getprofile()
     sys.setprofile(note)
+    _COUNTING.append(found)
     try:
         with _Counted(found):
             yield found
     finally:
+        del _COUNTING[[one is found for one in _COUNTING].index(True)]
         sys.setprofile(before)
 
 
@@ -65,6 +84,15 @@ class Shapes(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.made: set[tuple[int, ...]] = set()
+
+    def __enter__(self) -> "Shapes":
+        _LOOKING.append(self.made)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        del _LOOKING[[one is self.made for one in _LOOKING].index(True)]
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         answer = func(*args, **(kwargs or {}))

@@ -34,14 +34,19 @@ def needed(path: Path, names: Sequence[str]) -> ast.Module:
     Raises:
         ValueError: the file does not bind one of these names.
     """
-    file = _File(path)
+    file = _File(path.name, _parsed(path))
     file.must_bind(names)
-    asked, chosen = list(names), set()
-    while asked:
-        for index in set(file.binding.get(asked.pop(), ())) - chosen:
-            chosen.add(index)
-            asked += file.reads(index)
-    return ast.Module([file.statements[index] for index in sorted(chosen)], type_ignores=[])
+    chosen = file.behind(names)
+    return ast.Module([file.statements[index] for index in chosen], type_ignores=[])
+
+
+def behind(statements: list[ast.stmt], names: Sequence[str]) -> list[int]:
+    """The places of those statements, one after the other in a file or in a notebook, that these names depend on."""
+    return _File("", statements).behind(names)
+
+
+def _parsed(path: Path) -> list[ast.stmt]:
+    return ast.parse(path.read_text(encoding="utf-8")).body
 
 
 def digest_of(statements: Iterable[tuple[str, str]]) -> str:
@@ -59,7 +64,7 @@ class Sources:
 
     def __init__(self, root: Path = ROOT):
         self.root = root
-        self._file = cache(_File)
+        self._file = cache(lambda path: _File(path.name, _parsed(path)))
         self._needs = cache(self._needed_by)
         self.sha256 = cache(self._sha256)
 
@@ -162,14 +167,22 @@ class Sources:
 class _File:
     """The top-level statements of a file, by their places, and their names."""
 
-    def __init__(self, path: Path):
-        self.name = path.name
-        self.statements = ast.parse(path.read_text(encoding="utf-8")).body
+    def __init__(self, name: str, statements: list[ast.stmt]):
+        self.name, self.statements = name, statements
         self.reads, self.text = cache(self._reads), cache(self._text)
 
     def must_bind(self, names: Iterable[str]) -> None:
         if missing := [name for name in names if name not in self.binding]:
             raise ValueError(f"{self.name} does not define {missing[0]}")
+
+    def behind(self, names: Iterable[str]) -> list[int]:
+        """The places of the statements that these names depend on, in this file alone."""
+        asked, chosen = list(names), set[int]()
+        while asked:
+            for index in set(self.binding.get(asked.pop(), ())) - chosen:
+                chosen.add(index)
+                asked += self.reads(index)
+        return sorted(chosen)
 
     @cached_property
     def binding(self) -> dict[str, list[int]]:

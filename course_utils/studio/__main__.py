@@ -10,6 +10,7 @@ handout [--to DIR]  write the course without solutions and outputs
 chapter NAME        begin a chapter of one's own, in own/
 slides CHAPTER      a deck of a chapter, to project
 update RELEASE      take a new handout over the one in use, with every answer carried over
+grade DIR           check a folder of submissions, each in a sandbox: marks.csv and pages
 lab                 open JupyterLab on the start page
 doctor              look at what the course runs on
 runs                make the stored runs that are missing or stale
@@ -29,6 +30,7 @@ from course_utils.studio import StudioError
 # These read the rest of the line themselves. Each command imports what it needs, when it is asked for.
 FURTHER = {
     "lab": "course_utils.studio.lab",
+    "grade": "course_utils.studio.grading.command",
     "book": "course_utils.studio.book.__main__",
     "runs": "course_utils.studio.runs",
     "measures": "course_utils.studio.sheet",

@@ -1,0 +1,154 @@
+"""The exercises of the course, as its notebooks have them: what is graded, by which check, for how many points."""
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from course_utils.kit.check import Check
+from course_utils.kit.collection import checks
+from course_utils.studio import StudioError
+from course_utils.studio.grading.submissions import Notebook
+from course_utils.studio.manifest import Chapter
+from course_utils.studio.pairs import read as read_notebook
+from course_utils.studio.pairs import read_source
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+SHORT = 40  # characters; such texts stand in several notebooks
+_HEADING = re.compile(r"^### (Exercise (\d+) · .+)$", re.MULTILINE)
+_KIND = re.compile(r"^\*(build|bug|predict|open) · ", re.MULTILINE)
+
+
+class PointsError(StudioError):
+    """A file of points that names what is no exercise, or gives no number."""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise.
+
+    Attributes:
+        notebook: the stem of the notebook in which it stands.
+        title: "Exercise 1 · All points at once".
+        kind: build, bug, predict or open.
+        check: the name of its check; empty for an open one.
+        function: what the check is called with.
+    """
+
+    notebook: str
+    title: str
+    kind: str
+    check: str = ""
+    function: str = ""
+
+    @property
+    def name(self) -> str:
+        """How marks.csv calls it."""
+        return self.check or self.title.partition(" · ")[0]
+
+    def judge(self) -> Check:
+        """Its check."""
+        return getattr(checks, self.check)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The exercises of one notebook, and the texts of its cells, which are not a student's."""
+
+    notebook: str
+    title: str
+    exercises: tuple[Exercise, ...]
+    texts: frozenset[str]
+
+    def likeness(self, submitted: Notebook) -> int:
+        """How much a submitted notebook has of it: names of exercises that it binds count ten, longer texts one."""
+        texts = {text.strip() for kind, text in submitted.cells if kind == "markdown"}
+        bound = sum(bool(submitted.binds(one.function)) for one in self.exercises if one.check)
+        return 10 * bound + sum(len(text) > SHORT for text in texts & self.texts)
+
+
+def sheets(chapters: Sequence[Chapter]) -> list[Sheet]:
+    """Those notebooks that have exercises."""
+    found = [_sheet(chapter) for chapter in chapters]
+    return [sheet for sheet in found if sheet.exercises]
+
+
+def _sheet(chapter: Chapter) -> Sheet:
+    source = chapter.source.is_file()
+    notebook = read_source(chapter.source) if source else read_notebook(chapter.ipynb)
+    exercises = tuple(_exercises(chapter.notebook, notebook))
+    texts = frozenset(cell.source.strip() for cell in notebook.cells)
+    return Sheet(chapter.notebook, chapter.title, exercises, texts)
+
+
+def _exercises(stem: str, notebook: "NotebookNode") -> Iterator[Exercise]:
+    """In their order; a check belongs to the heading before it."""
+    waiting: tuple[str, str] | None = None
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            for part in re.split(r"(?=^#{1,3} )", cell.source, flags=re.MULTILINE):
+                if part.startswith("#") and waiting and waiting[1] == "open":
+                    yield Exercise(stem, *waiting)
+                    waiting = None
+                if heading := _HEADING.search(part):
+                    kind = _KIND.search(part)
+                    waiting = heading[1], kind[1] if kind else "build"
+        elif waiting and "check" in cell.metadata.get("tags", []):
+            yield Exercise(stem, *waiting, *_called(cell.source))
+            waiting = None
+    if waiting and waiting[1] == "open":
+        yield Exercise(stem, *waiting)
+
+
+def _called(source: str) -> tuple[str, str]:
+    """("name", "function") for `cu.checks.name(function)`."""
+    match ast.parse(source).body[-1]:
+        case ast.Expr(ast.Call(ast.Attribute(_, name), [ast.Name(function)])):
+            return name, function
+    raise StudioError(f"{source!r} is no cell of a check: cu.checks.<name>(<function>)")
+
+
+def written(exercise: Exercise, sheet: Sheet, submitted: Notebook) -> str:
+    """What a student has written about an open exercise: below its heading, and not the course's."""
+    found, inside = [], False
+    for kind, text in submitted.cells:
+        heading = re.search(r"^#{1,3} .*$", text, re.MULTILINE) if kind == "markdown" else None
+        here = kind == "markdown" and exercise.title in text
+        if here or inside:
+            if text.strip() not in sheet.texts:
+                found.append(_own_lines(text, sheet) if here or kind == "markdown" else text)
+            inside = here or heading is None
+    return "\n\n".join(part for part in found if part.strip()).strip()
+
+
+def _own_lines(text: str, sheet: Sheet) -> str:
+    known = {line.strip() for one in sheet.texts for line in one.splitlines()}
+    return "\n".join(line for line in text.splitlines() if line.strip() not in known).strip()
+
+
+def points(file: Path | None, found: Sequence[Exercise]) -> dict[str, float]:
+    """How many points each check's exercise gives: 1, or what a file says under [points].
+
+    Raises:
+        PointsError: the file cannot be read, names no exercise, or gives no number.
+    """
+    worth = {one.check: 1.0 for one in found if one.check}
+    if file is None:
+        return worth
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))["points"]
+        given = {str(name): float(value) for name, value in table.items()}
+    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise PointsError(
+            f'{file}: a table is expected, such as "[points]", and below it "my_mask = 2" ({error}).'
+        ) from error
+    if unknown := sorted(given.keys() - worth.keys()):
+        raise PointsError(
+            f"{file}: no exercise is called {', '.join(unknown)}; there are {', '.join(worth)}."
+        )
+    return worth | given
