@@ -97,6 +97,10 @@ gpu: $(ENV) ## train the runs at full size on a GPU, and store what they give; C
 bench: $(ENV) ## time the package side by side with its peers, which get an environment of their own; ONLY=translation for a part, THREADS=1
 	$(BIN)/python -m benchmarks.run $(if $(ONLY),--only $(ONLY)) $(if $(THREADS),--threads $(THREADS))
 
+.PHONY: audit
+audit: $(ENV) ## look at every page of the book with axe-core, and at what it asks and keeps; writes docs/accessibility.md and docs/privacy.md
+	$(BIN)/python tests/audit.py
+
 mutants: $(ENV) ## change the library line by line, and list the changes that no test notices; ONLY=cache for one module
 	$(BIN)/python tools/mutants.py $(ONLY)
 

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from course_utils.kit.release import release
 from course_utils.studio import StudioError
 from course_utils.studio.carry import remember
 from course_utils.studio.handed import record
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 HEAD = "# The course, without its solutions\n"
 README = f"""{HEAD}
+Release {{release}}.
+
 Exercises are open, outputs are empty, and a check after each exercise tells you whether you are
 right. `make lab` makes an environment and opens JupyterLab on its start page. Without make (on
 Windows: `py` for `python3`, and `.venv\\Scripts\\python` for `.venv/bin/python`):
@@ -59,6 +62,7 @@ PARTS = (
     ".gitignore",
     ".devcontainer",
     ".dockerignore",
+    "CITATION.cff",
     "Dockerfile",
     "LICENSE",
     "constraints.txt",
@@ -100,7 +104,8 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
 
     _make_room(to, force)
     (to / "notebooks").mkdir(parents=True)
-    (to / "README.md").write_text(README, encoding="utf-8")
+    readme = README.format(release=release())
+    (to / "README.md").write_text(readme, encoding="utf-8")
     for part in PARTS:
         if (root / part).is_dir():
             shutil.copytree(root / part, to / part, ignore=UNWANTED)

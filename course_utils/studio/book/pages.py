@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from course_utils.kit.language import word
+from course_utils.kit.release import release
 from course_utils.studio.choice import fit_text
 from course_utils.studio.links import LINK
 from course_utils.studio.manifest import Chapter, Manifest
@@ -116,7 +117,7 @@ def configuration(course: Manifest) -> str:
                 "home_page_in_navbar": False,  # the title above the list leads there
                 "use_repository_button": there,
                 "use_issues_button": there,
-                "extra_footer": course.license,
+                "extra_footer": f"{course.license} Release {release()}.",
             },
             "parse": {
                 "myst_enable_extensions": [

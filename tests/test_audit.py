@@ -1,0 +1,59 @@
+"""The pages on accessibility and privacy are true: some pages are looked at every day, all of them by `make audit`."""
+
+import os
+import random
+import re
+from datetime import date
+
+import pytest
+from audit import Found, look, sentences, write
+from browsing import opened
+
+from course_utils.files import ROOT
+from course_utils.studio import manifest
+from course_utils.studio.book import pages
+
+NAMES = pages.names(manifest.load(files=False))
+DAY = os.environ.get("COURSE_DAY") or date.today().isoformat()
+TODAY = ["index", *random.Random(DAY).sample([name for name in NAMES if name != "index"], 2)]
+PRIVACY = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
+KEPT = [
+    re.escape(name).replace("…", ".*")
+    for name in re.findall(r"`([\w/…-]+)`[^|]*\|.*\|.*\|$", PRIVACY, re.M)
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TODAY)
+def test_a_page_is_for_everyone_asks_nobody_and_keeps_nothing(browser, address, name):
+    assert look(browser, address, name) == Found(name, (), (), ())
+
+
+@pytest.mark.slow
+def test_what_a_page_keeps_when_it_is_used_is_what_the_page_on_privacy_names(browser, address):
+    with opened(browser, address) as page:
+        page.goto("/01_queries_keys_values.html")
+        wrong = page.locator(".course-quiz label")
+        for place in range(wrong.count()):
+            wrong.nth(place).dispatch_event("click")
+        page.locator("#take-aways").scroll_into_view_if_needed()
+        page.wait_for_function("localStorage.getItem('cu-read')")
+        page.locator(".theme-switch-button").first.click()
+        page.goto("/search.html?q=softmax")
+        page.locator("#search-results a").first.click()
+        page.goto("/index.html")
+        kept = page.evaluate("() => [...Object.keys(localStorage), ...Object.keys(sessionStorage)]")
+        assert not page.context.cookies()
+    assert {"cu-read", "mode"} <= set(kept) and any(
+        name.startswith("course-quiz/") for name in kept
+    )
+    assert [name for name in kept if not any(re.fullmatch(known, name) for known in KEPT)] == []
+
+
+def test_what_is_wrong_is_counted_and_written_into_the_pages(tmp_path):
+    for name in ("accessibility", "privacy"):
+        (tmp_path / f"{name}.md").write_text("a\n<!-- measured -->\nold\n<!-- /measured -->\nb\n")
+    write(sentences([Found("a", ("x", "y"), ("c",), ()), Found("b", (), (), ("k",))]), tmp_path)
+    assert "looked at 2 pages" in (tmp_path / "accessibility.md").read_text()
+    assert "AA: 2.\n<!-- /measured -->\nb" in (tmp_path / "accessibility.md").read_text()
+    assert "done anything: 2." in (tmp_path / "privacy.md").read_text()
