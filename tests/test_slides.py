@@ -55,7 +55,7 @@ def test_what_is_seen_becomes_a_slide_and_what_is_said_its_notes():
     assert "Text alone." in code and "width" in code
     assert "build · 8 minutes" in exercise and "mine" in exercise and "solution" not in exercise
     assert "A point." in points
-    assert "This comes first." in made[1].notes[0] and "More is said." in "".join(made[3].notes)
+    assert "This comes first." in made[1].notes[0] and "More is said." in "".join(made[2].notes)
 
 
 def test_where_cells_are_tagged_they_alone_begin_slides():

@@ -92,7 +92,7 @@ def quiz(slug: str, *ids: str, folder: Path = LESSONS) -> Quiz:
     Raises:
         QuizError: naming the file, the question and what to write instead.
     """
-    questions = _questions(Path(folder), slug)
+    questions = all_questions(slug, folder)
     if not ids:
         end = tuple(question for question in questions if not question.section)
         return Quiz(f"Quiz {slug}: {len(end)} questions", "quiz", end)
@@ -132,7 +132,7 @@ def recall(*slugs: str, count: int = RECALLED, folder: Path = LESSONS) -> Quiz:
         """By the question alone: another one written or deleted changes no draw but its own."""
         return random.Random(f"{' '.join(slugs)} {question.key}").random()
 
-    by_slug = [sorted(_questions(Path(folder), slug), key=lot) for slug in slugs]
+    by_slug = [sorted(all_questions(slug, folder), key=lot) for slug in slugs]
     first = sorted((questions[0] for questions in by_slug), key=lot)
     rest = sorted((one for questions in by_slug for one in questions[1:]), key=lot)
     drawn = (*first, *rest)
@@ -140,14 +140,14 @@ def recall(*slugs: str, count: int = RECALLED, folder: Path = LESSONS) -> Quiz:
     return Quiz(title, "recall", drawn[:count], drawn[count:])
 
 
-def _questions(folder: Path, slug: str) -> tuple[Question, ...]:
-    """All questions of a chapter.
+def all_questions(slug: str, folder: Path = LESSONS) -> tuple[Question, ...]:
+    """All questions of a chapter, those after sections among them.
 
     Raises:
         QuizError: the file is not as it should be.
     """
     found: dict[str, Question] = {}
-    for number, entry in enumerate(_read(folder, slug)["question"], start=1):
+    for number, entry in enumerate(_read(Path(folder), slug)["question"], start=1):
         answers = tuple(Answer(**answer) for answer in entry.pop("answer"))
         question = Question(slug, answers=answers, **entry)
         if question.key in found:

@@ -9,6 +9,7 @@ try                 change each number marked "# try", one at a time, and run th
 handout [--to DIR]  write the course without solutions and outputs
 chapter NAME        begin a chapter of one's own, in own/
 slides CHAPTER      a deck of a chapter, to project
+pool [CHAPTER …]    the questions of the quizzes as GIFT and QTI, for a learning platform
 update RELEASE      take a new handout over the one in use, with every answer carried over
 grade DIR           check a folder of submissions, each in a sandbox: marks.csv and pages
 lab                 open JupyterLab on the start page
@@ -38,6 +39,7 @@ FURTHER = {
     "try": "course_utils.studio.vary",
     "chapter": "course_utils.studio.own",
     "slides": "course_utils.studio.teaching.slides",
+    "pool": "course_utils.studio.teaching.pool",
 }
 
 

@@ -174,7 +174,7 @@ class _Made:
         self.task = title
 
     def code(self, cell: NotebookNode) -> None:
-        """What a code cell shows, and its code if a reader sees it and it is short."""
+        """Questions, an exercise's stub, or what else a code cell shows."""
         if "solution" in tags(cell):
             self.task = ""
         if set(tags(cell)) & QUIET or not self.slides:
@@ -183,16 +183,21 @@ class _Made:
             self.slides[-1].body += code(cell.source)
             return
         outputs = [_html(output) for output in cell.get("outputs", [])]
-        asked = [one for shown in outputs for one in questions(shown)]
-        recalled = word("Recall") if "cu.recall(" in cell.source else ""
-        for one in asked:
-            self.put(question(one), "question", title=recalled, lead=False)
-        if asked:
-            return
+        if asked := [one for shown in outputs for one in questions(shown)]:
+            recalled = word("Recall") if "cu.recall(" in cell.source else ""
+            for one in asked:
+                self.put(question(one), "question", title=recalled, lead=False)
+        else:
+            self.show(cell, outputs)
+
+    def show(self, cell: NotebookNode, outputs: list[str]) -> None:
+        """A cell's code if a reader sees it and it is short, and what comes of it."""
         seen = not (is_own(cell.source) or "hide-input" in tags(cell))
         length = len(cell.source.strip().splitlines())
         imports = cell.source.lstrip().startswith(("import ", "from "))
-        small = [one for one in outputs if _height(one) and length + _height(one) <= LINES]
+        small = [one for one in outputs if _height(one)]
+        if length + sum(map(_height, small)) > LINES:
+            small = []
         if seen and length <= LINES and not imports:
             self.after = self.put(code(cell.source) + "".join(map(_short, small)), "code")
         else:

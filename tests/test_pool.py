@@ -1,0 +1,142 @@
+"""The pools of questions: GIFT is read by a strict reader, QTI by its elements, and both hold every question."""
+
+import re
+import zipfile
+from xml.etree import ElementTree as xml
+
+import pytest
+
+from course_utils.kit.quiz import Answer, Question, all_questions
+from course_utils.studio import manifest
+from course_utils.studio.__main__ import main
+from course_utils.studio.teaching import pool
+
+COURSE = manifest.load(files=False)
+ALL = [question for one in COURSE.chapters for question in all_questions(one.slug)]
+TRICKY = Question(
+    "a", "Is $a_{1} \\le b = 2$: {yes} ~ *no* # `x = {1: 2}`?",
+    (Answer("*a* < b: a=1", True, "It's so."), Answer("{}", True, "#~"), Answer("\\frac", False, "$c$")),
+    id="tricky",
+)  # fmt: skip
+NAMES = {"q": f"{{{pool.QTI}}}", "p": f"{{{pool.PACKAGE}}}"}
+
+
+class Wrong(ValueError):
+    """Text that is no GIFT."""
+
+
+def pieces(text, signs):
+    """The text in pieces, each after one of the signs that begins it; escaped signs are text."""
+    found, at = [["", ""]], 0
+    while at < len(text):
+        if text[at] == "\\":
+            if at + 1 == len(text) or text[at + 1] not in "\\~=#{}:":
+                raise Wrong(f"a backslash before {text[at + 1 : at + 2]!r}")
+            found[-1][1] += text[at + 1]
+            at += 2
+        elif text[at] in signs:
+            found.append([text[at], ""])
+            at += 1
+        elif text[at] in "~=#{}":
+            raise Wrong(f"a bare {text[at]!r} in {text!r}")
+        else:
+            found[-1][1] += text[at]
+            at += 1
+    return found
+
+
+def read_gift(text):
+    """Each question: title, text, and its answers as (percent, text, feedback).
+
+    Raises:
+        Wrong: something is not as the format asks.
+    """
+    found = []
+    for block in re.split(r"\n\s*\n", text.strip()):
+        if re.fullmatch(r"\$CATEGORY: \S.*", block):
+            continue
+        parsed = re.fullmatch(r"::((?:\\.|[^:\\])+)::\[html\](.+?)(?<!\\)\{\n(.*)\n\}", block, re.S)
+        if not parsed:
+            raise Wrong(block)
+        answers = []
+        ((_, before), *rest) = pieces(parsed[3], "=~#")
+        if before.strip() or len(rest) % 2:
+            raise Wrong(parsed[3])
+        for (mark, said), (sign, why) in zip(rest[::2], rest[1::2], strict=True):
+            if mark not in "=~" or sign != "#" or not said.strip() or not why.strip():
+                raise Wrong(said)
+            share = re.match(r"%(-?\d+(?:\.\d{1,5})?)%", said)
+            percent = float(share[1]) if share else 100.0 * (mark == "=")
+            answers.append((percent, said[share.end() if share else 0 :].strip(), why.strip()))
+        (_, title), (_, asked) = pieces(parsed[1], "")[0], pieces(parsed[2], "")[0]
+        found.append((title, asked.strip(), answers))
+    return found
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    out = tmp_path_factory.mktemp("pool")
+    return {file.name: file for file in pool.write(COURSE.chapters, out)}
+
+
+def test_gift_of_all_questions_parses_and_holds_each_answer_with_its_reason(made):
+    found = read_gift(made["all.gift"].read_text(encoding="utf-8"))
+    assert len(found) == len(ALL) > 100
+    for question, (title, asked, answers) in zip(ALL, found, strict=True):
+        assert (title, asked) == (question.key, pool.page(question.text))
+        expected = [(pool.page(one.text), pool.page(one.why)) for one in question.answers]
+        assert [(text, why) for _, text, why in answers] == expected
+        right = [percent for percent, *_ in answers if percent > 0]
+        assert sum(right) == pytest.approx(100, abs=1e-3)
+        assert [percent > 0 for percent, *_ in answers] == [one.correct for one in question.answers]
+
+
+def test_signs_of_the_formats_and_formulas_are_kept(made):
+    text = pool.gift({COURSE.chapters[0]: (TRICKY,)})
+    ((title, asked, answers),) = read_gift(text)
+    assert title == "a/tricky"
+    assert asked == r"Is \(a_{1} \le b = 2\): {yes} ~ <em>no</em> # <code>x = {1: 2}</code>?"
+    assert [percent for percent, *_ in answers] == [50, 50, -100]
+    assert answers[0][1:] == ("<em>a</em> &lt; b: a=1", "It's so.") and answers[2][2] == r"\(c\)"
+    item = xml.fromstring(pool.qti({COURSE.chapters[0]: (TRICKY,)})["items/a_tricky.xml"])
+    prompt = item.find(".//q:prompt".replace("q:", NAMES["q"]))
+    assert "".join(prompt.itertext()).startswith(r"Is \(a_{1} \le b = 2\): {yes}")
+    assert [child.tag.removeprefix(NAMES["q"]) for child in prompt] == ["em", "code"]
+
+
+@pytest.mark.parametrize(
+    "broken", ["::a::[html]b {\n\t=c\n}", "::a::b {\n\t=c#d\n}", "::a::[html]x=y {\n\t=c#d\n}"]
+)
+def test_the_reader_refuses_what_is_no_gift(broken):
+    with pytest.raises(Wrong):
+        read_gift(broken)
+
+
+def test_the_package_lists_every_item_and_each_has_what_a_platform_needs(made):
+    with zipfile.ZipFile(made["all.zip"]) as archive:
+        names = set(archive.namelist())
+        listed = xml.fromstring(archive.read("imsmanifest.xml")).iter(f"{NAMES['p']}resource")
+        hrefs = [one.get("href") for one in listed]
+        assert len(hrefs) == len(ALL) and {*hrefs, "imsmanifest.xml"} == names
+        for question, href in zip(ALL, hrefs, strict=True):
+            item = xml.fromstring(archive.read(href))
+            assert item.tag == f"{NAMES['q']}assessmentItem"
+            find = lambda path, item=item: item.findall(path.replace("q:", NAMES["q"]))  # noqa: E731
+            choices = [one.get("identifier") for one in find(".//q:simpleChoice")]
+            assert len(choices) == len(question.answers) == len(find(".//q:feedbackInline"))
+            right = [c for c, one in zip(choices, question.answers, strict=True) if one.correct]
+            assert [
+                one.text for one in find("q:responseDeclaration/q:correctResponse/q:value")
+            ] == right
+            kind = "multiple" if len(right) > 1 else "single"
+            assert find("q:responseDeclaration")[0].get("cardinality") == kind
+            assert find("q:responseProcessing/q:setOutcomeValue/q:mapResponse")
+
+
+def test_a_pool_of_one_chapter_and_one_without_a_quiz(capsys, tmp_path):
+    assert [file.name for file in pool.write(COURSE.chapters[2:3], tmp_path)] == [
+        "02_kernel_regression.gift",
+        "02_kernel_regression.zip",
+    ]
+    assert main(["pool", "A_"]) == 1
+    assert capsys.readouterr().err == "None of these chapters has a quiz.\n"
