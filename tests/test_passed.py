@@ -1,16 +1,22 @@
-"""What has passed is remembered on this machine, whatever happens to its file; nobody's code is written down."""
+"""What has passed is remembered in the reader's home, whatever happens to its file, and answers are kept there."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
+from handouts import ANSWER, CHECK, STUB, kernel
 from torch import nn
 
 import course_utils as cu
-from course_utils.kit import passed, progress
+from course_utils.files import ROOT, home
+from course_utils.kit import kept, passed, progress, stubs
+from course_utils.studio import handed
 
+WRONG = ANSWER.replace("values -", "values +")
 EXERCISE = "kernel_regression/loo_residuals"
 
 
@@ -111,6 +117,128 @@ def test_solutions_and_the_courses_own_are_not_the_readers(reader):
     passed.note(EXERCISE, cu.MultiHeadAttention)
     assert passed.recorded() == {}
     assert not reader.exists()
+
+
+# Answers ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    """Runs cells as a notebook does."""
+    with kernel(monkeypatch, tmp_path / "home") as run:
+        yield run
+
+
+def test_an_answer_is_kept_when_its_check_runs_and_named_where_the_stub_is_back(run):
+    assert "is kept" not in repr(run(STUB, CHECK))
+    run(f"import torch\n{WRONG}", CHECK)
+    assert run(ANSWER, CHECK).passed
+    said = repr(run(STUB, CHECK))
+    assert said.startswith("loo_residuals: not done yet. Fill in the cell above")
+    assert "An answer of yours from 20" in said and "cu.checks.loo_residuals.answers()" in said
+    first, second = run("cu.checks.loo_residuals.answers()").all
+    assert (first.text, first.passed) == (ANSWER, True)
+    assert (second.text, second.passed) == (f"import torch\n{WRONG}", False)
+    shown = repr(run("cu.checks.loo_residuals.answers()"))
+    assert ANSWER in shown and str(first.file.parent) in shown
+
+
+def test_what_is_kept_is_the_readers_alone(run, tmp_path):
+    home = tmp_path / "home"
+    run(ANSWER, CHECK)
+    found = [path for path in home.rglob("*") if "ipython" not in path.parts]
+    modes = {path.stat().st_mode & 0o777 for path in found if path.suffix in (".py", ".json")}
+    assert modes == {0o600} and {p.stat().st_mode & 0o777 for p in found if p.is_dir()} == {0o700}
+
+
+def test_of_an_exercise_the_newest_answers_and_the_newest_that_passed_are_kept(run):
+    run(ANSWER, CHECK)
+    for number in range(2 * kept.MOST):
+        run(f"{WRONG}  # {number}", CHECK)
+    all_ = kept.answers(EXERCISE)
+    assert [one.text[-1] for one in all_[:-1]] == list("98765") and all_[-1].text == ANSWER
+    run(f"{WRONG}  # 7", CHECK, CHECK)
+    assert [one.text[-1] for one in kept.answers(EXERCISE)[:-1]] == list("79865")
+    run(f"{WRONG}  # {'long' * kept.LONGEST}", CHECK)
+    assert [one.text[-1] for one in kept.answers(EXERCISE)[:-1]] == list("79865")
+
+
+def test_solutions_the_courses_own_and_strict_runs_keep_nothing(run, monkeypatch, tmp_path):
+    run(ANSWER.replace("residuals(", "residuals_solution("))
+    run(
+        "cu.checks.loo_residuals(loo_residuals_solution)",
+        "cu.checks.loo_residuals(cu.kernel_weights)",
+    )
+    with monkeypatch.context() as strictly:
+        strictly.setenv("COURSE_STRICT", "1")
+        run(ANSWER, CHECK)
+        assert kept.answers(EXERCISE) == ()
+    assert not (tmp_path / "home" / "answers").exists()
+
+
+@pytest.mark.parametrize("cell", ["{call}", "{call}\n{answer}", "# mine\n{answer}\n{call}"])
+def test_starting_over_makes_the_cell_the_stub_and_keeps_the_answer(run, monkeypatch, cell):
+    became = []
+    monkeypatch.setattr(
+        type(run.shell),
+        "set_next_input",
+        lambda self, text, replace=False: became.append((text, replace)),
+    )
+    run(ANSWER, cell.format(call="cu.checks.loo_residuals.start_over()", answer=ANSWER))
+    ((stub, replaced),) = became
+    assert stub == stubs.stub("loo_residuals") and replaced
+    assert stub.startswith("def loo_residuals(") and stub.endswith("...")
+    texts = {one.text for one in kept.answers(EXERCISE)}
+    assert texts and texts <= {ANSWER, f"# mine\n{ANSWER}"}
+
+
+def test_every_exercise_has_its_stub_in_the_repository_and_in_a_handout(monkeypatch, tmp_path):
+    names = {check.name for check in (getattr(cu.checks, name) for name in dir(cu.checks))}
+    assert {name for name in names if name.isidentifier()} <= set(stubs._of_the_repository())
+    shutil.copytree(
+        ROOT / "notebooks", tmp_path / "notebooks", ignore=shutil.ignore_patterns("images")
+    )
+    handed.record(tmp_path)
+    assert handed.read(tmp_path).stubs == stubs._of_the_repository()
+
+
+@contextmanager
+def read_only(folder):
+    """Whatever this process would write into a folder is an error."""
+    active = True
+
+    def look(event, given):
+        writes = event == "open" and given[1] and set(str(given[1])) & set("wax+")
+        if active and (writes or event in ("os.mkdir", "os.rename", "os.remove")):
+            assert not str(given[0]).startswith(str(folder)), (event, given[0])
+
+    sys.addaudithook(look)
+    try:
+        yield
+    finally:
+        active = False
+
+
+def test_two_readers_of_one_read_only_installation_have_each_their_own_progress(
+    monkeypatch, tmp_path
+):
+    with read_only(ROOT):
+        with kernel(monkeypatch, tmp_path / "a") as run:
+            assert run(ANSWER, CHECK).passed
+        with kernel(monkeypatch, tmp_path / "b") as run:
+            assert run("cu.progress()").headline.startswith("0 of ")
+            assert run("cu.checks.loo_residuals.answers()").all == ()
+        with kernel(monkeypatch, tmp_path / "a") as run:
+            assert run("cu.progress()").headline.startswith("1 of ")
+            run(ANSWER)
+            assert run("cu.choose(loo_residuals, cu.kernel_weights) is loo_residuals")
+
+
+def test_the_readers_home_is_where_the_system_or_a_variable_says(monkeypatch, tmp_path):
+    monkeypatch.delenv("COURSE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert home() == tmp_path / ".attention-course"
 
 
 # Whose part -------------------------------------------------------------------------------------

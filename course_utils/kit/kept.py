@@ -151,14 +151,11 @@ def start_over(exercise: str) -> str:
     if shell is None:
         return stub
     function = stubs.defined(stub)
-    running = [
-        line
-        for line in shell.history_manager.input_hist_raw[-1].splitlines()
-        if f".{name}.start_over(" not in line
-    ]
-    for text in (cell_of(shell.user_ns.get(function)), "\n".join(running).strip("\n")):
-        if text != stub and stubs.defines(text, function):
-            keep(exercise, text)
+    for text in (cell_of(shell.user_ns.get(function)), shell.history_manager.input_hist_raw[-1]):
+        lines = [line for line in text.splitlines() if f".{name}.start_over(" not in line]
+        answer = "\n".join(lines).strip("\n")
+        if answer != stub and stubs.defines(answer, function):
+            keep(exercise, answer)
     shell.set_next_input(stub, replace=True)
     kept = f" Your answers are kept: cu.checks.{name}.answers()" if answers(exercise) else ""
     return f"{name}: the stub, as it was handed out.{kept}"

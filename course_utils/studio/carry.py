@@ -94,8 +94,11 @@ def carry(
     below: dict[str, list[NotebookNode]] = {}
     done = Carried(new, [], [], 0)
     at, own, before = "", 0, stubs or {}
+    following = dict(zip(["", *theirs], theirs, strict=False))
     for place, cell in enumerate(mine.cells):
         if place not in matched:
+            if id_of(cell) in handed and following.get(at, at) not in matched.values():
+                at = following.get(at, at)  # what the release has in its place
             if _is_edited(cell):
                 below.setdefault(at, []).append(_own(cell, handed))
                 own += not id_of(cell).startswith(NOTE)

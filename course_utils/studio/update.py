@@ -140,13 +140,22 @@ def _archived(root: Path, revision: str, place: str) -> Path:
 # Notebooks --------------------------------------------------------------------------------------
 
 
-def _pages(root: Path, folder: Path) -> Iterator[Page]:
-    names, mine = ([name for name in files(one) if _is_page(name)] for one in (folder, root))
-    renamed = {_slug(name): name for name in mine if name not in names}
-    for name in names:
-        old = name if name in mine else renamed.get(_slug(name))
-        notebook = _readers(root / old) if old else None
-        yield Page(root / name, root / old if old else None, notebook, read_notebook(folder / name))
+def _pages(root: Path, folder: Path, before: Handed) -> Iterator[Page]:
+    renamed = _renamed(root, folder, before)
+    for name in filter(_is_page, files(folder)):
+        old = root / name if (root / name).is_file() else None
+        if name in renamed and not old:
+            old = root / renamed[name]
+        yield Page(root / name, old, _readers(old) if old else None, read_notebook(folder / name))
+
+
+def _renamed(root: Path, folder: Path, before: Handed) -> dict[str, str]:
+    """The notebooks that the release has under another number: its name → the name here."""
+    new = {_slug(name): name for name in files(folder) if _is_page(name)}
+    pages = [name for name in before.files if _is_page(name) and name not in new.values()]
+    return {
+        new[_slug(name)]: name for name in pages if _slug(name) in new and (root / name).is_file()
+    }
 
 
 def _is_page(name: str) -> bool:
@@ -223,12 +232,17 @@ class Stage:
                 break
         return copy.relative_to(self.root).as_posix()
 
-    def replace(self) -> None:
-        """Put all in place, each file in one step."""
+    def replace(self, gone: list[Path]) -> None:
+        """Put all in place, each file in one step, and delete what is `gone`; the list of files comes last."""
         if hasattr(os, "sync"):
             os.sync()
-        for part, target in self.ready:
+        listing = [one for one in self.ready if one[1].name == HANDED_OUT]
+        for part, target in (one for one in self.ready if one not in listing):
             target.parent.mkdir(parents=True, exist_ok=True)
+            part.replace(target)
+        for path in gone:
+            path.unlink(missing_ok=True)
+        for part, target in listing:
             part.replace(target)
 
 
@@ -239,24 +253,22 @@ def _take_over(root: Path, folder: Path, before: Handed, whole: bool) -> list[st
         if whole:
             others = _stage_files(stage, folder, before)
             said, gone = said + others[0], gone + others[1]
-        stage.replace()
-        for path in gone:
-            path.unlink(missing_ok=True)
+        stage.replace(gone)
     finally:
         shutil.rmtree(stage.folder, ignore_errors=True)
     if any(target.name in NEEDED and target.parent == root for _, target in stage.ready):
         said.append(
-            "What the course needs has changed: `make lab` installs it, or tools/bootstrap.py."
+            "What the course needs has changed: `make lab` installs it, or tools/bootstrap.py"
         )
-    return said
+    return [*said, "Close a notebook that is open, and open it again"] if stage.ready else said
 
 
 def _stage_notebooks(stage: Stage, folder: Path, before: Handed) -> tuple[list[str], list[Path]]:
     """Make the notebooks ready, copies first; what to say of each with a reader's work in it, and old names."""
     from nbformat.v4 import new_notebook
 
-    pages = list(_pages(stage.root, folder))
-    moved, said, ready, gone = _moved(pages, before.stubs), [], [], []
+    pages = list(_pages(stage.root, folder, before))
+    moved, said, ready = _moved(pages, before.stubs), [], []
     for page in pages:
         done = carry(page.mine or new_notebook(), page.new, before.stubs, moved)
         if page.mine and page.old == page.path and _is_same(page.mine, done.notebook):
@@ -266,12 +278,10 @@ def _stage_notebooks(stage: Stage, folder: Path, before: Handed) -> tuple[list[s
             said.append(
                 f"{page.path.stem}: {_told(page, done)}\n  as it was: {stage.keep(page.old)}"
             )
-        if page.old and page.old != page.path:
-            gone.append(page.old)
     for notebook, path in ready:
         write(notebook, stage.path(path))
     said.append(f"New from the release: {len(ready)} of {len(pages)} notebooks")
-    return said, gone
+    return said, [stage.root / old for old in _renamed(stage.root, folder, before).values()]
 
 
 def _told(page: Page, done: Carried) -> str:
