@@ -62,7 +62,7 @@ def run(root, release):
 def test_an_answer_wins_a_changed_stub_stands_below_and_an_own_cell_stays(mine, tmp_path, capsys):
     before = (mine / CHAPTER).read_bytes()
     assert run(mine, second(tmp_path)) == 0
-    prose, imports, answer, note, own, check, *_ = cells(mine / CHAPTER)
+    prose, _, imports, answer, note, own, check, *_ = cells(mine / CHAPTER)
     assert "better prose" in prose and imports == "import course_utils as cu"
     assert (answer, own, check) == (ANSWER, "print('my own')", CHECK)
     assert "has changed the stub of `loo_residuals`" in note and CHANGED_STUB in note
@@ -80,7 +80,7 @@ def test_the_newest_of_two_changed_stubs_is_shown_and_a_second_copy_has_its_own_
     run(mine, second(tmp_path))
     third = CHANGED_STUB.replace("values", "heights")
     run(mine, second(tmp_path, SECOND.replace(CHANGED_STUB, third)))
-    _, _, answer, note, own, *_ = shown = cells(mine / CHAPTER)
+    _, _, _, answer, note, own, *_ = shown = cells(mine / CHAPTER)
     assert answer == ANSWER and third in note and own == "print('my own')"
     assert "".join(shown).count("has changed the stub") == 1 and len(kept(mine)) == 2
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from course_utils.files import home, private_write
 from course_utils.kit import stubs
 from course_utils.kit.guard import strict
+from course_utils.kit.language import word
 
 MOST = 5
 LONGEST = 100_000
@@ -54,11 +55,12 @@ class Answers:
 
     def __repr__(self) -> str:
         if not self.all:
-            return f"{self.name}: no answer is kept; one is when its check has run."
-        count = "1 answer is" if len(self.all) == 1 else f"{len(self.all)} answers are"
-        lines = [f"{self.name}: {count} kept in {self.all[0].file.parent}"]
+            return f"{self.name}: {word('no answer is kept; one is when its check has run.')}"
+        said = word("answers kept in {folder}: {count}")
+        lines = [f"{self.name}: {said.format(folder=self.all[0].file.parent, count=len(self.all))}"]
         for one in self.all:
-            lines.append(f"\n# {one.when:%Y-%m-%d %H:%M}{', passed' * one.passed}\n{one.text}")
+            passed = f", {word('passed')}" if one.passed else ""
+            lines.append(f"\n# {one.when:%Y-%m-%d %H:%M}{passed}\n{one.text}")
         return "\n".join(lines)
 
 
@@ -157,5 +159,6 @@ def start_over(exercise: str) -> str:
         if answer != stub and stubs.defines(answer, function):
             keep(exercise, answer)
     shell.set_next_input(stub, replace=True)
-    kept = f" Your answers are kept: cu.checks.{name}.answers()" if answers(exercise) else ""
-    return f"{name}: the stub, as it was handed out.{kept}"
+    said = f"{name}: {word('the stub, as it was handed out.')}"
+    kept = f" {word('Your answers are kept:')} cu.checks.{name}.answers()"
+    return said + (kept if answers(exercise) else "")

@@ -44,6 +44,12 @@ GERMAN = {
     "darüber aus und führe sie aus, dann diese.",
     "An answer of yours from {day} is kept.": "Eine Antwort von dir vom {day} ist aufgehoben.",
     "To see it, in a new cell:": "Zu sehen in einer neuen Zelle mit:",
+    "no answer is kept; one is when its check has run.": "keine Antwort ist aufgehoben; sie wird es, wenn ihre "
+    "Prüfung gelaufen ist.",
+    "answers kept in {folder}: {count}": "aufgehobene Antworten in {folder}: {count}",
+    "passed": "bestanden",
+    "the stub, as it was handed out.": "der leere Anfang, wie er ausgegeben wurde.",
+    "Your answers are kept:": "Deine Antworten sind aufgehoben:",
     "It will test:": "Geprüft wird:",
     "{held} of {total}": "{held} von {total}",
     "the course's solution passes, {counted}.": "die Lösung des Kurses besteht, {counted}.",

@@ -28,7 +28,8 @@ def meet(made_with: str) -> None:
     if made_with != release():
         print(
             f"This notebook is of release {made_with}, the package course_utils of {release()}: what a cell "
-            "shows may differ from what the text says. Take notebook and package of the same release."
+            "shows may differ from what the text says. An update of the handout brings both together, with your "
+            "answers; its README tells how."
         )
 
 
