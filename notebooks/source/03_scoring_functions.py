@@ -57,7 +57,7 @@ trainings.show_best(chosen)
 # Each point is the mean of three trainings at the best of three [learning rates](C_glossary.ipynb#learning-rate), the small number (chosen on other lists, for each side alone).
 # With the divisor every digit is right within 500 steps.
 # Without it short lists are fine; but with 64 words of 64 numbers or more the head hardly does better than a guess.
-# Four times as many steps (diamonds) help where the words have 64 numbers, and it is still learning; for 64 words of 256 numbers they do not.
+# Four times as many steps (diamonds) help where the words have 64 numbers, sixteen times as many (star) more, to 0.61, 0.75 and 0.89 in the three trainings; for 64 words of 256 numbers four times as many do not.
 #
 # What does $\sqrt d$ have to do with the *length of the list*?
 #
@@ -432,6 +432,7 @@ trainings.show_learning(learned)
 # %% [markdown]
 # With the divisor the head is done at once; without it, it crawls.
 # Try 64 words, and other rates.
+# (It is not Adam: by plain gradient descent, at the best of four rates, three heads get all of 64 words of 64 numbers with the divisor, and 0.23 to 0.43 of them without.)
 #
 # What counts is the size of the scores when training begins: with $W_Q$ and $W_K$ smaller by $d^{1/4}$ each, and no divisor, the head learns lists of 64, too (the triangles above).
 # But these only at the smallest of the three rates, where with the divisor two will do.
@@ -508,7 +509,8 @@ with cu.guard(
     share = chosen.set_index(["divided_by", "d", "keys", "steps"])["test"]
     assert share["√d"].min() > 0.97
     assert share["nothing", 16, 4, 500] > 0.97
-    assert share["nothing", 64, 64, 500] < 0.3 < share["nothing", 64, 64, 2000] < 0.6
+    longer_trained = [share["nothing", 64, 64, steps] for steps in (500, 2000, 8000)]
+    assert longer_trained[0] < 0.3 < longer_trained[1] < 0.6 < longer_trained[2] < 0.95
     assert share["nothing", 256, 64].max() < 0.3
     assert share["nothing", 256, 16, 500] < 0.95
     assert share["nothing, small start"].min() > 0.97
@@ -538,6 +540,10 @@ with cu.guard("Without √d the right key of a long list is silent."):
     assert min(alive["√d", m, 64] for m in (4, 16, 64)) > 0.9
     assert alive["nothing", 64, 64] < 0.2 < alive["nothing", 4, 64]
     assert learned["√d"][-1][1] > learned["nothing"][-1][1]
+    by_descent = cu.stored_runs("scoring_functions", "by_gradient_descent", highest="validation")
+    by_descent = [(run.config["divided_by"], run.result["test"]) for run in by_descent]
+    assert min(right for divisor, right in by_descent if divisor == "√d") > 0.97
+    assert max(right for divisor, right in by_descent if divisor == "nothing") < 0.6
 
 with cu.guard("D, which no dot product prefers, is preferred by an additive score."):
     preferred = additive_won["additive, four units"][1].bincount(minlength=5)

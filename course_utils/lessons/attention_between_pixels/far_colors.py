@@ -129,12 +129,12 @@ class Pixelwise(nn.Module):
 
 
 class Dilated(nn.Module):
-    """x + relu(conv(x)) three times, the nine inputs of the convolutions 2, 4 and 8 pixels apart."""
+    """x + relu(conv(x)) three times, the nine inputs of the convolutions 1, 2 and 4 pixels apart."""
 
     def __init__(self, channels: int):
         super().__init__()
         self.convs = nn.ModuleList(
-            nn.Conv2d(channels, channels, 3, padding=apart, dilation=apart) for apart in (2, 4, 8)
+            nn.Conv2d(channels, channels, 3, padding=apart, dilation=apart) for apart in (1, 2, 4)
         )
 
     def forward(self, x: Tensor) -> Tensor:

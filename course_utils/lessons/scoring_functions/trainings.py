@@ -21,6 +21,8 @@ NAMES = {
 }
 SIDE = ["divided_by", "d", "keys", "steps"]
 GUESS, SHORT = 0.1, 500
+LONGER = {2000: "D", 8000: "*"}
+"""Steps → marker."""
 
 
 def best(runs: Sequence[StoredRun]) -> pd.DataFrame:
@@ -45,7 +47,7 @@ def show_best(chosen: pd.DataFrame) -> Picture:
             color, line = LOOK[divisor]
             style = {"label": NAMES[divisor]}
             if steps > SHORT:
-                line = "D"
+                line = LONGER[steps]
                 style = {"markerfacecolor": "white", "label": f"not divided, {steps:,} steps"}
             if divisor == SMALL:  # behind the others, and around them
                 style |= {"markersize": 13, "markerfacecolor": "none", "zorder": 1}
