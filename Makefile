@@ -48,8 +48,8 @@ data: $(ENV) ## check the sentences of data/translation, and note it: the other 
 	$(BIN)/python -m pytest tests/builders -n $(WORKERS)
 	$(BIN)/python -m tests.builders.checked
 
-book: $(ENV) ## build the book into _build/html
-	$(BIN)/python -m course_utils.studio.book build
+book: $(ENV) ## build the book into _build/html; WITHOUT=solutions for one without them
+	$(BIN)/python -m course_utils.studio.book build $(if $(WITHOUT),--without $(WITHOUT))
 
 serve: $(ENV) ## show the built book on a local address
 	$(BIN)/python -m course_utils.studio.book serve

@@ -3,6 +3,9 @@
 The questions of a chapter stand in `lessons/<slug>/quiz.toml`, each answer with its reason, and are answered
 by clicking (or with Tab, the arrow keys and Space) in Lab and in the book. The browser remembers which were
 missed, and `recall` asks these first. Where no script runs, questions and answers can be read.
+
+A handout has each file sealed, as `quiz.sealed`. So nobody reads there which answer is right; who tries all
+answers, or runs `words.unsealed`, knows. The questions are for learning, and no marks hang on them.
 """
 
 import hashlib
@@ -17,7 +20,7 @@ from course_utils.files import LESSONS, ROOT
 from course_utils.kit.contents import titles
 from course_utils.kit.language import QUIZ, in_language
 from course_utils.kit.page import asset
-from course_utils.kit.words import UNSEAL, marked, sealed
+from course_utils.kit.words import UNSEAL, marked, sealed, unsealed
 
 RECALLED = 2
 """So many questions a recall asks."""
@@ -207,12 +210,23 @@ SCHEMA = _object(question=_tables(QUESTION))
 """What a quiz file holds; each `description` says what to write."""
 
 
+def file_text(slug: str, folder: Path = LESSONS) -> str:
+    """What a chapter's quiz file says, in TOML, sealed or not.
+
+    Raises:
+        FileNotFoundError: the chapter has none.
+    """
+    hidden = Path(folder) / slug / "quiz.sealed"
+    if hidden.is_file():
+        return unsealed(hidden.read_text(encoding="ascii"))
+    return hidden.with_suffix(".toml").read_text(encoding="utf-8")
+
+
 def _read(folder: Path, slug: str) -> dict:
-    path = folder / slug / "quiz.toml"
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(file_text(slug, folder))
     except FileNotFoundError:
-        known = ", ".join(sorted(file.parent.name for file in folder.glob("*/quiz.toml")))
+        known = ", ".join(sorted({file.parent.name for file in folder.glob("*/quiz.*")}))
         raise QuizError(
             f"{slug}: there is no such quiz; there are: {known or 'none yet'}."
         ) from None

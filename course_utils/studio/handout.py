@@ -3,19 +3,16 @@
 import re
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from course_utils.kit.release import release
 from course_utils.studio import StudioError
 from course_utils.studio.carry import remember
 from course_utils.studio.handed import record
+from course_utils.studio.keys import seal, without_solutions
 from course_utils.studio.manifest import Manifest
 from course_utils.studio.pairs import UnreadableError, bare, is_edited, read, read_source, write
 from course_utils.studio.schema import OWN, OWN_LIST
 from course_utils.studio.setup_cell import setup_cell
-
-if TYPE_CHECKING:
-    from nbformat import NotebookNode
 
 HEAD = "# The course, without its solutions\n"
 README = f"""{HEAD}
@@ -82,14 +79,8 @@ class HandoutError(StudioError):
     """The handout has no place to go."""
 
 
-def without_solutions(notebook: "NotebookNode") -> "NotebookNode":
-    """Take out, in place, the cells tagged ``solution``."""
-    notebook.cells = [c for c in notebook.cells if "solution" not in c.metadata.get("tags", [])]
-    return notebook
-
-
 def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> None:
-    """Write the notebooks without solutions and sources, and all that they need to run.
+    """Write the notebooks without solutions, keys and sources, and all that they need to run.
 
     Args:
         course: the notebooks to hand out.
@@ -111,6 +102,7 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
             shutil.copytree(root / part, to / part, ignore=UNWANTED)
         elif (root / part).is_file():
             shutil.copy(root / part, to / part)
+    seal(to / "course_utils" / "lessons")
     shutil.copy(course.path, to / "book.toml")
     if (root / "Makefile").is_file():
         makefile = (root / "Makefile").read_text(encoding="utf-8")

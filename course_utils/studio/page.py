@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_utils.files import LESSONS
+from course_utils.kit import quiz
 from course_utils.kit.guard import Guarded, guards_in
 from course_utils.kit.language import meant, pattern
 from course_utils.studio import pairs, tries
@@ -347,8 +347,10 @@ def _asked(cell: Cell) -> int:
 @cache
 def _at_the_end(slug: str) -> int:
     """How many questions a chapter's quiz has; of one that is not there, none."""
-    file = LESSONS / slug / "quiz.toml"
-    table = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    try:
+        table = tomllib.loads(quiz.file_text(slug))
+    except FileNotFoundError:
+        return 0
     return sum(not question.get("section") for question in table.get("question", ()))
 
 

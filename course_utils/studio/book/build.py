@@ -30,11 +30,11 @@ class BookError(StudioError):
     """The book could not be made: where, and why."""
 
 
-def build(course: Manifest, out: Path) -> Path:
+def build(course: Manifest, out: Path, *, solutions: bool = True) -> Path:
     """Make the book in ``out/html`` and return the path of its first page.
 
     Nothing is executed: the book shows the outputs that the notebooks hold. What has not changed since
-    the last time is not rendered again.
+    the last time is not rendered again. Without `solutions`, an exercise ends with its hints.
 
     Raises:
         BookError: a notebook is not executed, a picture has no alt text, Jupyter Book warned, or the
@@ -42,10 +42,10 @@ def build(course: Manifest, out: Path) -> Path:
     """
     out.mkdir(parents=True, exist_ok=True)
     with FileLock(out / ".book.lock"), spoken(course.language):
-        return _build(course, out)
+        return _build(course, out, solutions)
 
 
-def _build(course: Manifest, out: Path) -> Path:
+def _build(course: Manifest, out: Path, solutions: bool) -> Path:
     start = time.perf_counter()
     source, html = out / "source", out / "html"
     places = _places(course)
@@ -60,7 +60,9 @@ def _build(course: Manifest, out: Path) -> Path:
         for name in pages.texts(course)
     }
     texts |= {
-        chapter.ipynb.name: nbformat.writes(_chapter(course, chapter, places, out / "explorers"))
+        chapter.ipynb.name: nbformat.writes(
+            _chapter(course, chapter, places, out / "explorers", solutions)
+        )
         for chapter in course.everything
     }
     texts |= {
@@ -104,7 +106,9 @@ def _places(course: Manifest) -> Places:
     return found
 
 
-def _chapter(course: Manifest, chapter: Chapter, places: Places, folder: Path) -> NotebookNode:
+def _chapter(
+    course: Manifest, chapter: Chapter, places: Places, folder: Path, solutions: bool
+) -> NotebookNode:
     notebook = fit(nbformat.read(chapter.ipynb, as_version=4), course, chapter)
     never = [
         place for place, cell in enumerate(notebook.cells) if cell.get("execution_count", 1) is None
@@ -117,7 +121,9 @@ def _chapter(course: Manifest, chapter: Chapter, places: Places, folder: Path) -
     asks = following.question if following else ""
     try:
         shown = with_widgets(with_pages(notebook, folder))
-        return for_the_book(shown, places, course.files, chapter, following, asks)
+        return for_the_book(
+            shown, places, course.files, chapter, following, asks, solutions=solutions
+        )
     except PictureError as error:
         raise BookError(f"{chapter.notebook}: {error}.") from None
 

@@ -20,8 +20,13 @@ from course_utils.studio.page import EFFORT, EXERCISE
 CHECKED = re.compile(r"\n*^cu\.checks\.(\w+)\(.*\)\s*$", re.MULTILINE)
 
 
-def with_exercises(notebook: NotebookNode) -> NotebookNode:
-    """Each exercise is a card: label and title, task, stub, what a solution has to pass, hints and solution."""
+def with_exercises(notebook: NotebookNode, *, solutions: bool = True) -> NotebookNode:
+    """Each exercise is a card: label and title, task, stub, what a solution has to pass, hints and solution.
+
+    Args:
+        notebook: of a chapter.
+        solutions: whether the solution is shown, too.
+    """
     notebook = copy.deepcopy(notebook)
     kept: list[NotebookNode] = []
     cells = notebook.cells
@@ -33,7 +38,7 @@ def with_exercises(notebook: NotebookNode) -> NotebookNode:
             at += 1
             continue
         end = _end(cells, at)
-        kept += _card(found[0], cells[at], cells[at + 1 : end])
+        kept += _card(found[0], cells[at], cells[at + 1 : end], solutions)
         at = end
     notebook.cells = kept
     return notebook
@@ -49,7 +54,9 @@ def _end(cells: list[NotebookNode], start: int) -> int:
     return start + 1
 
 
-def _card(name: str, task: NotebookNode, cells: list[NotebookNode]) -> list[NotebookNode]:
+def _card(
+    name: str, task: NotebookNode, cells: list[NotebookNode], solutions: bool
+) -> list[NotebookNode]:
     title, _, text = task.source.partition("\n")
     title = title[4:].removeprefix(name).removeprefix(" · ")
     first, _, rest = text.strip().partition("\n")
@@ -61,11 +68,11 @@ def _card(name: str, task: NotebookNode, cells: list[NotebookNode]) -> list[Note
         new_markdown_cell(rest.strip() if effort else text.strip()),
     ]
     for cell in cells:
-        body += _piece(cell)
+        body += _piece(cell, solutions)
     return [*body, raw("</div>")]
 
 
-def _piece(cell: NotebookNode) -> list[NotebookNode]:
+def _piece(cell: NotebookNode, solutions: bool) -> list[NotebookNode]:
     called = CHECKED.search(cell.source)
     if "check" in tags(cell) and called:
         return [raw(_passes(called[1]))]
@@ -73,16 +80,15 @@ def _piece(cell: NotebookNode) -> list[NotebookNode]:
         cell.source = CHECKED.sub("", cell.source)
         hints = dict.fromkeys(one.hints[0] for one in getattr(checks, called[1]).properties)
         listed = "".join(f"<li>{marked(hint)}</li>" for hint in hints)
-        return [
-            raw(
-                '<div class="cu-links"><details class="cu-hints">'
-                f"<summary>{word('Hints')}</summary>"
-                f"<ul>{listed}</ul></details>"
-                f'<details class="cu-solution"><summary>{word("Solution")}</summary>'
-            ),
-            cell,
-            raw("</details></div>"),
-        ]
+        folded = (
+            '<div class="cu-links"><details class="cu-hints">'
+            f"<summary>{word('Hints')}</summary>"
+            f"<ul>{listed}</ul></details>"
+        )
+        if not solutions:
+            return [raw(f"{folded}</div>")]
+        solution = f'<details class="cu-solution"><summary>{word("Solution")}</summary>'
+        return [raw(f"{folded}{solution}"), cell, raw("</details></div>")]
     return [] if cell.source.endswith(".hint()") else [cell]
 
 

@@ -9,6 +9,7 @@ from nbformat import NotebookNode
 
 from course_utils.studio.book import calm, cards
 from course_utils.studio.book.pictures import settle_pictures
+from course_utils.studio.keys import without_solutions
 from course_utils.studio.links import ANCHOR, LINK, places, texts, with_texts
 from course_utils.studio.manifest import Chapter
 
@@ -153,6 +154,8 @@ def for_the_book(
     chapter: Chapter,
     following: Chapter | None = None,
     asks: str = "",
+    *,
+    solutions: bool = True,
 ) -> NotebookNode:
     """All that the book changes.
 
@@ -161,6 +164,7 @@ def for_the_book(
         chapter: what the notebook is.
         following: the next chapter, and what it asks.
         asks: the question of the next chapter.
+        solutions: whether the page has them.
     """
     further = next((page for page in [*chapter.pages()][1:]), None)
     notebook = keep_links_inside(lead_outputs_to_pages(notebook, pages), pages, files)
@@ -169,7 +173,8 @@ def for_the_book(
         carry_alt_texts,
         settle_pictures,
         calm.cut_at_headings,
-        cards.with_exercises,
+        lambda notebook: cards.with_exercises(notebook, solutions=solutions),
+        lambda notebook: notebook if solutions else without_solutions(notebook),
         calm.without_own_calls,
         calm.with_claims,
         calm.with_plain_tables,
