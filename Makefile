@@ -66,8 +66,8 @@ slides: $(ENV) ## write a deck to project into _build/slides, which asks no othe
 pool: $(ENV) ## write the questions of the quizzes into _build/pool, as GIFT and QTI 2.1 for a learning platform; CHAPTER=02 for one
 	@$(BIN)/python -m course_utils.studio pool $(CHAPTER)
 
-handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout/
-	$(BIN)/python -m course_utils.studio handout
+handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout/; FOR=nbgrader or FOR=otter for these graders
+	$(BIN)/python -m course_utils.studio handout $(if $(FOR),--for $(FOR))
 
 .PHONY: update
 update: $(ENV) ## in a handout: take a new one over it, with every answer carried over; FROM=release.zip, a folder, or a git revision

@@ -6,7 +6,7 @@ format [CHAPTER …]  one sentence a line, the course's own calls folded; --chec
 check               hold the committed notebooks against their sources and the rules
 measures, claims    how long each notebook is and what its form lacks; what its guards claim
 try                 change each number marked "# try", one at a time, and run the notebook
-handout [--to DIR]  write the course without solutions and outputs
+handout [--to DIR]  write the course without solutions and outputs; --for nbgrader or otter
 chapter NAME        begin a chapter of one's own, in own/
 slides CHAPTER      a deck of a chapter, to project
 pool [CHAPTER …]    the questions of the quizzes as GIFT and QTI, for a learning platform
@@ -88,6 +88,12 @@ def _parser() -> argparse.ArgumentParser:
     hand.set_defaults(run=_handout)
     hand.add_argument("--to", type=Path, metavar="DIR", help="default: _build/handout")
     hand.add_argument("--force", action="store_true", help="replace a handout that was worked in")
+    hand.add_argument(
+        "--for",
+        dest="grader",
+        choices=["nbgrader", "otter"],
+        help="with solutions, as this grader reads it; default of --to: _build/nbgrader, _build/otter",
+    )
     new = commands.add_parser("update", help="take a new handout over the one in use")
     new.set_defaults(run=_update)
     new.add_argument(
@@ -153,11 +159,15 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _handout(options: argparse.Namespace) -> int:
-    from course_utils.studio import handout, manifest, tables
+    from course_utils.studio import graders, handout, manifest, tables
 
     root = options.book.resolve().parent
-    to = options.to or root / "_build" / "handout"
+    to = options.to or root / "_build" / (options.grader or "handout")
     course = manifest.load(options.book, files=False)
+    if options.grader:
+        graders.build(course, to, options.grader)
+        print(f"What {options.grader} reads is in {to}")
+        return 0
     handout.build(course, root, to, force=options.force)
     tables.write_tables(course)
     print("\n".join(filter(None, [course.lacking, f"The handout is in {to}"])))
