@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from course_utils.studio import StudioError
 from course_utils.studio.keys import untold
-from course_utils.studio.manifest import Manifest
+from course_utils.studio.manifest import Chapter, Manifest
 from course_utils.studio.pairs import bare, read_source
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def build(course: Manifest, to: Path, grader: str) -> None:
     elif to.exists() and any(to.iterdir()):
         raise GraderError(f"{to} holds something else; name a new folder with --to, or empty it.")
     folder = to / "source" if grader == "nbgrader" else to
-    made = [_write(page, folder, grader) for chapter in course.chapters for page in chapter.pages()]
+    made = [_write(course, page, folder, grader) for page in course.everything]
     name = next(filter(None, made), "02_kernel_regression")
     to.mkdir(parents=True, exist_ok=True)
     told = f"{HEAD} {grader}, with its solutions\n\nIn this folder, in an environment with {grader}"
@@ -146,11 +146,13 @@ def build(course: Manifest, to: Path, grader: str) -> None:
         (to / "nbgrader_config.py").write_text(config, encoding="utf-8")
 
 
-def _write(page, folder: Path, grader: str) -> str:
+def _write(course: Manifest, page: Chapter, folder: Path, grader: str) -> str:
     """The folder of a page that has an exercise; empty for one without."""
     import nbformat
 
-    notebook = bare(read_source(page.source))
+    from course_utils.studio.choice import fit
+
+    notebook = bare(fit(read_source(page.source), course, page))
     try:
         found = exercises(notebook)
     except GraderError as error:

@@ -80,7 +80,8 @@ def hidden(source: str, file: Path) -> str:
     module = f"course_utils.lessons.{file.parent.name}.checks"
     found = [each for call in _calls(ast.parse(source)) for each in _answers(call, module, file)]
     lines = [line.encode() for line in source.splitlines(keepends=True)]  # places count bytes
-    for node, text in sorted(found, key=lambda each: -each[0].lineno):
+    last_first = sorted(found, key=lambda each: (each[0].lineno, each[0].col_offset), reverse=True)
+    for node, text in last_first:
         first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
         rest = lines[last][node.end_col_offset :]
         lines[first : last + 1] = [lines[first][: node.col_offset] + text.encode() + rest]
