@@ -128,7 +128,9 @@ def titles(notebook) -> list[str]:
 
 
 CELLS = [
-    nbformat.v4.new_markdown_cell("# One\n\n## A section\n\n### Exercise 1 · Weights\n\n*build · 5 minutes*\n\nWrite it."),
+    nbformat.v4.new_markdown_cell(
+        "# One\n\n## A section\n\n### Exercise 1 · Weights\n\n*build · 5 minutes*\n\nWrite it."
+    ),
     nbformat.v4.new_code_cell("def mine(): ...", metadata={"tags": ["exercise", "build"]}),
     nbformat.v4.new_code_cell("cu.checks.average_weights(mine)", metadata={"tags": ["check"]}),
     nbformat.v4.new_code_cell(

@@ -20,7 +20,7 @@ from course_utils.files import LESSONS, ROOT
 from course_utils.kit.contents import titles
 from course_utils.kit.language import QUIZ, in_language
 from course_utils.kit.page import asset
-from course_utils.kit.words import UNSEAL, marked, sealed, unsealed
+from course_utils.kit.words import UNSEAL, marked, quiz_file, sealed
 
 RECALLED = 2
 """So many questions a recall asks."""
@@ -210,21 +210,9 @@ SCHEMA = _object(question=_tables(QUESTION))
 """What a quiz file holds; each `description` says what to write."""
 
 
-def file_text(slug: str, folder: Path = LESSONS) -> str:
-    """What a chapter's quiz file says, in TOML, sealed or not.
-
-    Raises:
-        FileNotFoundError: the chapter has none.
-    """
-    hidden = Path(folder) / slug / "quiz.sealed"
-    if hidden.is_file():
-        return unsealed(hidden.read_text(encoding="ascii"))
-    return hidden.with_suffix(".toml").read_text(encoding="utf-8")
-
-
 def _read(folder: Path, slug: str) -> dict:
     try:
-        table = tomllib.loads(file_text(slug, folder))
+        table = tomllib.loads(quiz_file(slug, folder))
     except FileNotFoundError:
         known = ", ".join(sorted({file.parent.name for file in folder.glob("*/quiz.*")}))
         raise QuizError(

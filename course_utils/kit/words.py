@@ -9,7 +9,10 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+from course_utils.files import LESSONS
 
 SALT = 4  # bytes in front of what is sealed
 
@@ -67,3 +70,15 @@ UNSEAL = (
     f"const told = bytes.slice({SALT}).map((byte) => byte ^ next()); "
     "return JSON.parse(new TextDecoder().decode(told)); };"
 )
+
+
+def quiz_file(slug: str, folder: Path = LESSONS) -> str:
+    """What a chapter's quiz file says, in TOML; a handout has it sealed.
+
+    Raises:
+        FileNotFoundError: the chapter has none.
+    """
+    hidden = Path(folder) / slug / "quiz.sealed"
+    if hidden.is_file():
+        return unsealed(hidden.read_text(encoding="ascii"))
+    return hidden.with_suffix(".toml").read_text(encoding="utf-8")

@@ -9,9 +9,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_utils.kit import quiz
 from course_utils.kit.guard import Guarded, guards_in
 from course_utils.kit.language import meant, pattern
+from course_utils.kit.words import quiz_file
 from course_utils.studio import pairs, tries
 
 if TYPE_CHECKING:
@@ -348,7 +348,7 @@ def _asked(cell: Cell) -> int:
 def _at_the_end(slug: str) -> int:
     """How many questions a chapter's quiz has; of one that is not there, none."""
     try:
-        table = tomllib.loads(quiz.file_text(slug))
+        table = tomllib.loads(quiz_file(slug))
     except FileNotFoundError:
         return 0
     return sum(not question.get("section") for question in table.get("question", ()))
