@@ -20,7 +20,7 @@ from course_utils.files import LESSONS, ROOT
 from course_utils.kit import words
 from course_utils.kit.answers import Hidden, hide
 from course_utils.kit.quiz import quiz
-from course_utils.studio import graders, handout, keys, manifest
+from course_utils.studio import handout, keys, manifest, other_graders
 from course_utils.studio.__main__ import main
 from course_utils.studio.book.build import build as build_book
 from course_utils.studio.book.transforms import for_the_book
@@ -306,8 +306,8 @@ def test_a_folder_with_marks_or_other_things_is_not_replaced(for_nbgrader, tmp_p
 
 def test_an_exercise_without_its_solution_is_named():
     lacking = nbformat.v4.new_notebook(cells=CELLS[:3])
-    with pytest.raises(graders.GraderError, match="0 tagged 'solution'"):
-        graders.exercises(lacking)
+    with pytest.raises(other_graders.GraderError, match="0 tagged 'solution'"):
+        other_graders.exercises(lacking)
 
 
 @pytest.mark.slow

@@ -159,13 +159,13 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _handout(options: argparse.Namespace) -> int:
-    from course_utils.studio import graders, handout, manifest, tables
+    from course_utils.studio import handout, manifest, other_graders, tables
 
     root = options.book.resolve().parent
     to = options.to or root / "_build" / (options.grader or "handout")
     course = manifest.load(options.book, files=False)
     if options.grader:
-        graders.build(course, to, options.grader)
+        other_graders.build(course, to, options.grader)
         print(f"What {options.grader} reads is in {to}")
         return 0
     handout.build(course, root, to, force=options.force)
