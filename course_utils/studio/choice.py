@@ -17,10 +17,9 @@ from course_utils.studio.links import LINK, outside_code, places, texts, with_te
 from course_utils.studio.manifest import Chapter, Manifest
 from course_utils.studio.ways import tell, told
 
-ABSENT = "(not in this course)"
 MAP = re.compile(r"^course_map\(\)$", re.MULTILINE)
 RECALL = re.compile(r"\bcu\.recall\(([^)]*)\)")
-TAUGHT = re.compile(r"\*Taught in\* (.*)\.$", re.MULTILINE)
+TAUGHT = re.compile(rf"\*{pattern('Taught in')}\* (.*)\.$", re.MULTILINE)
 NEXT = re.compile(rf"^{pattern('Next')}: .*\n?", re.MULTILINE)
 WAY = re.compile(rf"^{pattern('On the way')} (?:to )?(\w[^:\n]*): .*\n?", re.MULTILINE)
 
@@ -111,7 +110,7 @@ def _linked(text: str, course: Manifest) -> str:
         if page is None:
             return match[0]
         if not course.full_course:
-            return f"{match['text']} {ABSENT}"
+            return f"{match['text']} {word('(not in this course)')}"
         anchor = f"#{_places(page.ipynb).get(place, place)}" if place else ""
         address = f"{course.full_course.rstrip('/')}/{page.notebook}.html{anchor}"
         return f"[{match['text']}]({address})"
@@ -119,7 +118,9 @@ def _linked(text: str, course: Manifest) -> str:
     def taught(match: re.Match) -> str:
         """A term is taught where it is taught in this course, if it is."""
         here = [link[0] for link in LINK.finditer(match[0]) if _file(link) not in course.left_out]
-        return f"*Taught in* {', '.join(here)}." if here else "Not taught in this course."
+        if not here:
+            return word("Not taught in this course.")
+        return f"*{word('Taught in')}* {', '.join(here)}."
 
     return LINK.sub(one, text if course.full_course else TAUGHT.sub(taught, text))
 
