@@ -62,6 +62,10 @@ chapter: $(ENV) ## begin a chapter of your own in own/, which no update touches:
 slides: $(ENV) ## write a deck to project into _build/slides, which asks no other host; CHAPTER=02 for one
 	@$(BIN)/python -m course_utils.studio slides $(CHAPTER)
 
+.PHONY: plan
+plan: $(ENV) ## share the course among the weeks of a semester: WEEKS=12 MINUTES=135, WAY="To GPT" for a part
+	@$(BIN)/python -m course_utils.studio plan $(if $(WEEKS),--weeks $(WEEKS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WAY),--way "$(WAY)")
+
 .PHONY: pool
 pool: $(ENV) ## write the questions of the quizzes into _build/pool, as GIFT and QTI 2.1 for a learning platform; CHAPTER=02 for one
 	@$(BIN)/python -m course_utils.studio pool $(CHAPTER)

@@ -10,6 +10,7 @@ handout [--to DIR]  write the course without solutions and outputs; --for nbgrad
 chapter NAME        begin a chapter of one's own, in own/
 slides CHAPTER      a deck of a chapter, to project
 pool [CHAPTER …]    the questions of the quizzes as GIFT and QTI, for a learning platform
+plan                share the course among the weeks of a semester
 update RELEASE      take a new handout over the one in use, with every answer carried over
 grade DIR           check a folder of submissions, each in a sandbox: marks.csv and pages
 lab                 open JupyterLab on the start page
@@ -39,6 +40,7 @@ FURTHER = {
     "try": "course_utils.studio.vary",
     "chapter": "course_utils.studio.own",
     "slides": "course_utils.studio.teaching.slides",
+    "plan": "course_utils.studio.teaching.plan",
     "pool": "course_utils.studio.teaching.pool",
 }
 

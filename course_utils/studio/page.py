@@ -313,10 +313,20 @@ class Page:
         return sum(exercise.minutes for exercise in self.exercises)
 
     @property
+    def class_minutes(self) -> float:
+        """Minutes of a beginner for all but the exercises."""
+        answering = MINUTES["question"] * self.questions + MINUTES["prediction"] * self.predictions
+        return self._reading + answering
+
+    @property
+    def home_minutes(self) -> float:
+        """Minutes of a beginner for the exercises."""
+        return EXERCISES_TAKE * self.exercise_minutes
+
+    @property
     def minutes(self) -> int:
         """Minutes of a beginner who does everything: an estimate, rounded to five."""
-        answering = MINUTES["question"] * self.questions + MINUTES["prediction"] * self.predictions
-        return _to_five(self._reading + answering + EXERCISES_TAKE * self.exercise_minutes)
+        return _to_five(self.class_minutes + self.home_minutes)
 
     @property
     def practised_minutes(self) -> int:

@@ -1,9 +1,9 @@
 r"""``make pool``: the questions of the quizzes for a learning platform, as GIFT and as QTI 2.1.
 
 `_build/pool/02_kernel_regression.gift` goes into Moodle (Question bank, Import, GIFT), the `.zip` of this name into
-what reads QTI 2.1; `all.gift` and `all.zip` hold the chapters together. Each answer brings its reason as feedback. Where
-several answers are right, each counts its share, and wrong ones take as much away. Formulas stand between ``\(`` and
-``\)``.
+what reads QTI 2.1; `all.gift` and `all.zip` hold the chapters together. Each answer brings its reason as feedback.
+Where several answers are right, each counts its share, and wrong ones take as much away. Formulas stand between
+``\(`` and ``\)``.
 """
 
 import argparse
