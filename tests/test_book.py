@@ -489,6 +489,7 @@ def test_a_reason_that_is_told_before_the_prediction_is_found(small, tmp_path, w
             "asks another host: https://cdn.example/x.js",
         ),
         ('<link rel="stylesheet" href="//cdn.example/x.css">', "asks another host"),
+        ('<link rel="canonical" href="https://a.example/x.html">', None),
         ("<details><summary><i></i></summary>More</details>", "a fold has no name: More"),
         ('<summary aria-label="More"><i></i></summary><summary>Code</summary>', None),
         ("<pre>Traceback (most recent call last)</pre>", "shows a traceback"),

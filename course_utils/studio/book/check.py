@@ -89,7 +89,8 @@ def page_problems(text: str) -> list[str]:
         for fold in page.find_all("summary")
         if not (fold.get("aria-label") or fold.get_text(strip=True))
     ]
-    loaded = [*page.find_all(src=FAR), *page.find_all("link", href=FAR)]
+    links = [link for link in page.find_all("link", href=FAR) if link.get("rel") != ["canonical"]]
+    loaded = [*page.find_all(src=FAR), *links]
     problems += [f"asks another host: {tag.get('src') or tag['href']}" for tag in loaded]
     for explorer in page.select(".cu-explorer"):
         if (size := len(str(explorer).encode())) > MAX_BYTES:
