@@ -62,6 +62,10 @@ chapter: $(ENV) ## begin a chapter of your own in own/, which no update touches:
 slides: $(ENV) ## write a deck to project into _build/slides, which asks no other host; CHAPTER=02 for one
 	@$(BIN)/python -m course_utils.studio slides $(CHAPTER)
 
+.PHONY: figures
+figures: $(ENV) ## write the pictures into _build/figures, as SVG with title and description and as PNG; CHAPTER=02 for one
+	@$(BIN)/python -m course_utils.studio figures $(CHAPTER)
+
 .PHONY: plan
 plan: $(ENV) ## share the course among the weeks of a semester: WEEKS=12 MINUTES=135, WAY="To GPT" for a part
 	@$(BIN)/python -m course_utils.studio plan $(if $(WEEKS),--weeks $(WEEKS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WAY),--way "$(WAY)")

@@ -10,6 +10,7 @@ handout [--to DIR]  write the course without solutions and outputs; --for nbgrad
 chapter NAME        begin a chapter of one's own, in own/
 slides CHAPTER      a deck of a chapter, to project
 pool [CHAPTER …]    the questions of the quizzes as GIFT and QTI, for a learning platform
+figures [CHAPTER …] the pictures as SVG with title and description, and as PNG
 plan                share the course among the weeks of a semester
 update RELEASE      take a new handout over the one in use, with every answer carried over
 grade DIR           check a folder of submissions, each in a sandbox: marks.csv and pages
@@ -41,6 +42,7 @@ FURTHER = {
     "chapter": "course_utils.studio.own",
     "slides": "course_utils.studio.teaching.slides",
     "plan": "course_utils.studio.teaching.plan",
+    "figures": "course_utils.studio.teaching.figures",
     "pool": "course_utils.studio.teaching.pool",
 }
 
