@@ -103,6 +103,7 @@ def test_links_to_files_have_the_form_of_their_host(small, lines, files):
         ('<a href="https://a.org/none">', ""),
         ("<script>link = '<a href=\"none.html\">'</script>", ""),
         ('<a href="folder/">', ""),
+        ('<base href="/far/"><a href="none.html">', ""),
         ('<img src="data:image/png;base64,AA">', ""),
         ('<a href="none.html">', "a.html: none.html: no such file"),
         ('<a href="b.html#one">', "a.html: b.html#one: no such place in it"),
