@@ -172,8 +172,7 @@ cu.checks.my_context(my_context_solution)
 # And the whole translator.
 # The decoder begins with three things: the memory, the encoder's last states, and which tokens are real.
 # New is the loop: a query is the state that the step before has left, and so the steps wait for each other.
-# Below it is held against `cu.AttentionTranslator`, whose stored trainings this chapter shows.
-# The first row of a map is printed, too: untrained, it attends everywhere nearly alike, and nowhere in the padding.
+# Below it is held against `cu.AttentionTranslator`.
 
 
 # %%
@@ -254,18 +253,13 @@ batch = encoded([world.test[0], max(world.test, key=lambda pair: len(pair.source
 mine = Bahdanau(*sizes, embed_dim=12, hidden_dim=16)
 theirs = cu.AttentionTranslator(*sizes, embed_dim=12, hidden_dim=16, dropout=0.0)
 theirs.load_state_dict(mine.state_dict())
-inputs = batch.source, batch.source_lens, batch.target_in
-with cu.record_attention(mine) as recorded:
-    print("logits", tuple(mine(*inputs).shape))
-print("first row:", " ".join(f"{x:.2f}" for x in recorded["attention"][0, 0]))
-cu.equal(mine, theirs, *inputs)
+cu.equal(mine, theirs, batch.source, batch.source_lens, batch.target_in)
 
 # %% [markdown]
 # ## Training it
 #
 # The data are the last chapter's small world, in usual French, and the loss is that chapter's.
 # The loop is the package's `cu.Trainer`: what you wrote there, with a rate that rises over 50 steps and then falls to zero.
-# By hand, attention has $d\cdot d + 2d\cdot d + d$ parameters, and all the rest is as it was without it.
 
 # %%
 hidden_dim = 64  # try 8 … 96
@@ -308,16 +302,16 @@ compared = means.rename(columns=named).assign(seeds=table.groupby("kind", sort=F
 compared.map(lambda x: f"{x:,.0f}" if x >= 2 else f"{x:.3g}")
 
 # %% [markdown]
-# Stored, with more passes, two seeds each: attention, and a wider decoder without it ([a control is a tuned control](G_controls.ipynb): of its two rates the better is shown).
+# Stored, with more passes, two seeds each: attention at one rate, and a wider decoder without it at the better of two ([a control is a tuned control](G_controls.ipynb)).
 # With attention more than four in five are exactly right, without it fewer than two in three.
 # The wider one has more parameters, and has learned its training data by heart; neither has dropout.
 # Attention helps most where sentences are long: the question of the last chapter.
-
-# %% [markdown]
+#
 # ## Where does it attend?
 #
 # First any sentence.
 # Two stored translators answer, one like this chapter's and, beside it, the Transformer of [Start here](00_start_here.ipynb).
+# A *perplexity* of 1.1 says that at each word a model hesitates as among 1.1 [equally likely ones](C_glossary.ipynb#perplexity).
 # Where will *mange* attend, where *s'il te plaît*?
 # Decide, then read; known gold links are framed.
 
@@ -328,7 +322,7 @@ cu.live.alignment(mine_too)
 # %% [markdown]
 # ### Alignment error rate
 #
-# One map proves little, so we count.
+# Now we count.
 # Each French word is linked to the English word with its largest weight.
 # With the links found, $A$, and the gold links, $S$, the **alignment error rate** is
 #
@@ -377,14 +371,14 @@ cu.checks.predicted_rates(predicted_rates_solution)
 # %% [markdown]
 # ### Against guesses
 #
-# What would we get without learning?
+# Three guesses have learned nothing.
 # **Diagonal**: the French word at one third of its sentence goes to the English word at one third of its own.
 # **Turned**: to the one at two thirds; whoever guesses so knows the order.
 # **Uniform**: all weights equal.
 # All go through the first rule, as the network's maps do.
 
 
-# %%
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 def rate(found, pairs):
     gold = [pair.alignment for pair in pairs]
     return alignment_error_rate([links_of(words) for words in found], gold)
@@ -416,10 +410,9 @@ alignments = pd.DataFrame({order: tested(order) for order in ("French", "backwar
 alignments.round(3)
 
 # %% [markdown]
-# The network is ahead of the diagonal in both orders.
-# In usual French the diagonal is a strong guess, and only a number lower than *its* number is evidence.
-# Backwards it is useless.
-# Turned it beats the network, but somebody who knows the order has turned it, and nobody has told the network.
+# The network (the worse of two seeds in French, one backwards) is ahead of the diagonal in both orders.
+# In usual French the diagonal is a strong guess, and only a lower number is evidence; backwards it is useless.
+# Turned it beats the network, but somebody who knows the order has turned it.
 
 # %% [markdown]
 # ## Was the attention needed?
@@ -440,17 +433,19 @@ cu.predict(
     why="After ne and the verb a plain average will do.",
 )
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 pair = next(p for p in world.test if {"ne", "pas"} <= set(p.target))
 one = encoded([pair])
 with torch.no_grad():
     state = model.eval().start(one.source, one.source_lens)
-    heard, wanted = one.target_in[0], one.target_out[0]
-    for word, token, right in zip(pair.target, heard, wanted, strict=False):
+    chances = []
+    for token, right in zip(one.target_in[0], one.target_out[0], strict=True):
         blind = copy.copy(state)
         blind.keys = torch.zeros_like(state.keys)
-        p = [model.step(token[None], s).softmax(-1)[0, right] for s in (state, blind)]
-        print(f"{word:10} {p[0]:.2f}   all keys zero {p[1]:.2f}")
+        p = [model.step(token[None], s).softmax(-1)[0, right].item() for s in (state, blind)]
+        chances.append(p)
+of_right = pd.DataFrame(chances, [*pair.target, "<eos>"], ["p, attention", "p, all keys zero"])
+of_right.T.round(2)
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
