@@ -159,6 +159,7 @@ def start_over(exercise: str) -> str:
         if answer != stub and stubs.defines(answer, function):
             keep(exercise, answer)
     shell.set_next_input(stub, replace=True)
+    shell.ex(stub)  # so that the check that follows sees what the cell shows
     said = f"{name}: {word('the stub, as it was handed out.')}"
     kept = f" {word('Your answers are kept:')} cu.checks.{name}.answers()"
     return said + (kept if answers(exercise) else "")
