@@ -241,8 +241,11 @@ def zipped(tmp_path):
     return Path(shutil.make_archive(str(tmp_path / "release"), "zip", tmp_path, "second"))
 
 
-def test_a_zip_file_is_a_release(mine, zipped):
-    assert run(mine, zipped) == 0 and "better" in cells(mine / CHAPTER)[0]
+def test_a_zip_file_is_a_release_and_the_folder_in_which_one_works_the_handout(
+    mine, zipped, monkeypatch
+):
+    monkeypatch.chdir(mine / "notebooks")
+    assert main(["update", str(zipped)]) == 0 and "better" in cells(mine / CHAPTER)[0]
 
 
 class Stop(BaseException):

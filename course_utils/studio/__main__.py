@@ -179,9 +179,11 @@ def _handout(options: argparse.Namespace) -> int:
 
 
 def _update(options: argparse.Namespace) -> int:
-    from course_utils.studio.update import update
+    from course_utils.studio.update import here, update
 
-    print("\n".join(update(options.book.resolve().parent, options.release)))
+    installed = options.book == ROOT / "book.toml"  # perhaps for all students of a server
+    root = here() if installed else None
+    print("\n".join(update(root or options.book.resolve().parent, options.release)))
     return 0
 
 

@@ -86,6 +86,12 @@ def update(root: Path, source: str) -> list[str]:
         raise UpdateError(f"{said}. Make that right, and give the command again.") from None
 
 
+def here() -> Path | None:
+    """The handout in which this process works, if it does; the course may be installed elsewhere."""
+    folders = (Path.cwd(), *Path.cwd().parents)
+    return next((folder for folder in folders if (folder / HANDED_OUT).is_file()), None)
+
+
 # The release ------------------------------------------------------------------------------------
 
 

@@ -60,7 +60,9 @@ len(runs)
 # A folded cell with `cu.guard` holds a sentence that the page claims, and tests it.
 # In an **exercise** you replace the three dots and run the cell; the next one **checks** it, as often as you like.
 # `cu.checks.average_weights.hint()`, in a cell of your own, gives one hint more; the **solution** is folded.
-# What you have solved is noted on this machine, by date and without your code: `cu.progress()` lists it.
+# What you have solved, and your last answers, are kept in your home, in the folder `.attention-course`, and sent to nobody.
+# `cu.progress()` lists what is solved.
+# `cu.checks.average_weights.answers()` shows your answers to one exercise, `cu.checks.average_weights.start_over()` gives its stub back.
 #
 # Is your machine ready? ✓ is fine, ○ could be better, ✗ has to be fixed, and then the last column says how.
 
