@@ -85,6 +85,10 @@ update: $(ENV) ## in a handout: take a new one over it, with every answer carrie
 grade: $(ENV) ## grade SUBMISSIONS=dir into _build/grades: marks.csv, and a page for each student; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.studio grade "$(SUBMISSIONS)" $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(POINTS),--points "$(POINTS)")
 
+.PHONY: hub
+hub: $(ENV) ## links that open the chapters on a JupyterHub: HUB=https://hub.example.edu REPOSITORY=https://example.com/someone/handout
+	@$(BIN)/python -m course_utils.studio hub "$(HUB)" "$(REPOSITORY)"
+
 notebooks: $(ENV) ## execute notebooks/source into notebooks; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.studio run $(CHAPTER)
 

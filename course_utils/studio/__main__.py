@@ -14,6 +14,7 @@ figures [CHAPTER …] the pictures as SVG with title and description, and as PNG
 plan                share the course among the weeks of a semester
 update RELEASE      take a new handout over the one in use, with every answer carried over
 grade DIR           check a folder of submissions, each in a sandbox: marks.csv and pages
+hub HUB REPOSITORY  links that open the chapters on a JupyterHub
 lab                 open JupyterLab on the start page
 doctor              look at what the course runs on
 runs                make the stored runs that are missing or stale
@@ -44,6 +45,7 @@ FURTHER = {
     "plan": "course_utils.studio.teaching.plan",
     "figures": "course_utils.studio.teaching.figures",
     "pool": "course_utils.studio.teaching.pool",
+    "hub": "course_utils.studio.hub",
 }
 
 
