@@ -51,11 +51,12 @@ def course():
     return manifest.load(files=False)
 
 
-def test_the_set_up_cell_fetches_this_release_where_there_is_a_repository(course):
-    address = "https://host.example/someone/course"
+@pytest.mark.parametrize("address", ["https://github.com/a/course", "https://gitlab.com/a/course"])
+def test_the_set_up_cell_fetches_this_release_where_there_is_a_repository(course, address):
     text = setup_cell(dataclasses.replace(course, repository=address)).source
     wheel = re.search(r"https://\S+\.whl", text)
     assert wheel and wheel[0].startswith(f"{address}/") and f"-{release.release()}-" in wheel[0]
+    assert ("/-/releases/" in wheel[0]) is ("gitlab" in address)
     compile(TransformerManager().transform_cell(text), "cell", "exec")
 
 

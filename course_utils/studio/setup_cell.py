@@ -27,8 +27,11 @@ if importlib.util.find_spec("course_utils") is None:
 
 def wheel(course: Manifest) -> str:
     """The address of this release's wheel at the course's repository; empty without a repository."""
+    if not course.repository:
+        return ""
     name = f"attention_course-{release()}-py3-none-any.whl"
-    return course.repository and f"{course.repository}/releases/download/v{release()}/{name}"
+    at = "-/releases/v{}/downloads" if course.hosted_like == "gitlab" else "releases/download/v{}"
+    return f"{course.repository}/{at.format(release())}/{name}"
 
 
 def setup_cell(course: Manifest) -> "NotebookNode":
