@@ -7,7 +7,7 @@ import pytest
 import yaml
 from tiny_book import book
 
-from course_utils.studio import lab, manifest, notebooks
+from course_utils.studio import handout, lab, manifest, notebooks, own, update
 from course_utils.studio.__main__ import main
 from course_utils.studio.book import pages, transforms
 
@@ -49,26 +49,39 @@ def test_the_skeleton_is_three_files_of_its_own_and_passes_in_book_handout_and_c
     assert after.keys() - before.keys() == made
     assert {name: after[name] for name in before} == before
     read = manifest.load(course)
-    (own,) = read.own
-    assert (own.title, own.slug, own.number) == (TITLE, "my_sensors", "")
-    assert len(nbformat.read(own.ipynb, as_version=4).cells) == 5
-    assert notebooks.check(read, own) == []
-    assert read.chosen(["my_"]) == [own]
+    (mine,) = read.own
+    assert (mine.title, mine.slug, mine.number) == (TITLE, "my_sensors", "")
+    assert len(nbformat.read(mine.ipynb, as_version=4).cells) == 5
+    assert notebooks.check(read, mine) == []
+    assert read.chosen(["my_"]) == [mine]
 
     entry = {"caption": "Own chapters", "chapters": [{"file": "my_sensors", "title": TITLE}]}
     assert entry in yaml.safe_load(pages.contents(read))["parts"]
     assert "](../own/my_sensors.ipynb)" in lab.start_page(read)
-    text = transforms.lead(own.source.read_text(), {"00_tiny.ipynb": {}}, "", {})
+    text = transforms.lead(mine.source.read_text(), {"00_tiny.ipynb": {}}, "", {})
     assert "[Tiny](00_tiny.ipynb)" in text
     to = root / "_build" / "handout"
     assert main(["--book", str(course), "handout", "--to", str(to)]) == 0
     (handed,) = manifest.load(to / "book.toml", files=False).own
     assert handed.ipynb.is_file() and not handed.source.exists()
 
-    shutil.copy(own.ipynb, root / "own" / "stray.ipynb")
+    shutil.copy(mine.ipynb, root / "own" / "stray.ipynb")
     capsys.readouterr()
     assert main(["--book", str(course), "check"]) == 1
     assert "own/stray.ipynb. Add a [[chapter]] for it in own/own.toml" in capsys.readouterr().err
+
+
+def test_a_release_without_own_chapters_leaves_theirs_as_they_are(course, tmp_path):
+    root = course.parent
+    handout.build(manifest.load(course), root, tmp_path / "release")
+    chapter = own.begin("my_sensors", "", root)
+    notebooks.write(notebooks.read_source(chapter.source), chapter.ipynb)
+    handout.build(manifest.load(course), root, tmp_path / "used")
+    mine = tmp_path / "used" / "own" / "my_sensors.ipynb"
+    mine.write_text(mine.read_text().replace("width = 0.5", "width = 0.7"))
+    before = files(tmp_path / "used" / "own")
+    update.update(tmp_path / "used", str(tmp_path / "release"))
+    assert files(tmp_path / "used" / "own") == before and len(before) == 2
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_each_chapter_has_its_page_with_goal_slips_questions_and_a_board_plan(ch
 def test_no_page_is_about_a_chapter_that_is_not_there_and_all_stand_in_the_book():
     named = {chapter.slug for chapter in manifest.load(files=False).chapters}
     assert COURSE.left_out or {file.stem for file in FOLDER.glob("*.md")} == named
-    shown = {file for file in pages.texts(COURSE).values()}
+    shown = set(pages.texts(COURSE).values())
     assert {FOLDER / f"{slug}.md" for slug in named} <= shown
 
 

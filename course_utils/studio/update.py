@@ -25,6 +25,7 @@ from course_utils.studio.carry import CELLS, Carried, answered, carry
 from course_utils.studio.handed import Handed, digest_of, files, read
 from course_utils.studio.pairs import UnreadableError, is_edited, write
 from course_utils.studio.pairs import read as read_notebook
+from course_utils.studio.schema import OWN
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -319,7 +320,7 @@ def _stage_files(stage: Stage, folder: Path, before: Handed) -> tuple[list[str],
     gone = [
         root / name
         for name, digest in before.files.items()
-        if name not in names and not _is_page(name)
+        if name not in names and not _is_page(name) and not name.startswith(f"{OWN}/")
         if (root / name).is_file() and digest_of(root / name) == digest
     ]
     said = [f"Other files that were not as handed out are kept: {', '.join(kept)}"] if kept else []
