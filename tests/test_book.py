@@ -84,10 +84,12 @@ def lesson(small) -> list:
     image = (
         f'<img alt="A box" src="data:image/svg+xml;base64,{data}" width="10" height="5" style="">'
     )
-    nbformat.write(new_notebook(cells=[code("draw()", html(image))]), two.ipynb)
+    asks = new_markdown_cell("# Two\n\n**Why `two`?**")
+    nbformat.write(new_notebook(cells=[asks, code("draw()", html(image))]), two.ipynb)
+    three = dataclasses.replace(one, notebook="03_three", title="Three")
     pages = {"02_two.ipynb": {}, "01_one_further.ipynb": {}}
     given = new_notebook(cells=copy.deepcopy(LESSON))
-    return transforms.for_the_book(given, pages, "", one, two, "Why *two*?").cells
+    return transforms.for_the_book(given, pages, "", one, {two: [], three: ["To B"]}).cells
 
 
 def texts(cells) -> list[str]:
@@ -127,8 +129,10 @@ def test_goals_and_needs_are_folded_wherever_they_stand_before_the_sections(smal
 
 def test_a_chapter_ends_with_the_next_one_and_folded_references(lesson):
     after = texts(lesson)[texts(lesson).index("## Take-aways\n\n- Add.\n") :]
-    assert 'href="02_two.html"' in after[1] and "Why <em>two</em>?" in after[1]
-    assert '<svg aria-hidden="true" xmlns="x"><rect/></svg>' in after[1]
+    two, three = BeautifulSoup(after[1], "html.parser").select("a.cu-next")
+    assert two["href"] == "02_two.html" and "<span>Why <code>two</code>?</span>" in str(two)
+    assert '<svg aria-hidden="true" xmlns="x"><rect></rect></svg>' in str(two)
+    assert (three["data-ways"], three.has_attr("hidden")) == ("To B", True)
     assert after[2] == "{.cu-further}\nMore: [one](01_one_further.ipynb)."
     assert "References, 2 works" in after[3] and after[4] == "- A book.\n- A paper."
 
@@ -235,7 +239,7 @@ def test_a_picture_becomes_part_of_its_page_and_is_scrolled_where_it_is_narrow()
         html = one(given, settle_pictures).outputs[0].data["text/html"]
         (found,) = BeautifulSoup(html, "html.parser").select(f".cu-figure > div > {tag}")
         assert found.get("aria-label", found.get("alt")) == 'A > "B"'
-        assert found.parent["style"] == "min-width:614px;max-width:768px"
+        assert found.parent["style"] == "min-width:704px;max-width:768px"
         assert "--cu-ink:" not in html, "the page has the colors"
 
 
@@ -372,7 +376,7 @@ def test_a_notebook_that_was_never_executed_is_refused(small):
     with pytest.raises(
         BookError, match="01_one: cell 1 was never executed; make notebooks CHAPTER=01"
     ):
-        builder._chapter(load(small), chapter, {}, small.parent)
+        builder._chapter(load(small), chapter, {}, small.parent, True)
 
 
 @pytest.mark.slow

@@ -5,12 +5,14 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from course_utils.studio.book.cards import next_cards
 from course_utils.studio.book.pages import STATIC
 from course_utils.studio.course_map import CourseMap
 from course_utils.studio.manifest import load
-from course_utils.studio.ways import spans, ways
+from course_utils.studio.ways import onward, spans, ways
 
-WHOLE = CourseMap(load(files=False).whole)
+COURSE = load(files=False).whole
+WHOLE = CourseMap(COURSE)
 BOOK = """
 [course]
 title = "T"
@@ -63,7 +65,7 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     file.write_text(
         "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<body>{WHOLE._repr_html_()}<div style='height: 3000px'></div><h2 id=take-aways>End</h2>"
-        f"<script>{script}</script>"
+        f"<style>svg {{ width: 100% }}</style>{next_cards(onward(COURSE, COURSE.chapters[1]))}<script>{script}</script>"
     )
     page = browser.new_page(viewport={"width": width, "height": 800})
     page.goto(file.as_uri())
@@ -82,6 +84,9 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     expect(page.locator(".cu-map-said")).to_have_text("00 → 01 → 02 → 03")
     way.click()
     expect(off).to_have_count(0)
+    onwards = page.locator(".cu-next:visible small")
+    expect(onwards).to_have_text("Next: 02")
+    page.get_by_role("button", name="To GPT").click()
     if width > 736:
         page.locator("[data-number='13'] a").first.focus()
         expect(page.locator(".cu-map-said")).to_contain_text("It needs 10.")
@@ -96,4 +101,6 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
             break
         page.locator("#take-aways").scroll_into_view_if_needed()
     assert page.locator("[data-read]").get_attribute("data-number") == "01"
+    expect(page.get_by_role("button", name="To GPT")).to_have_attribute("aria-pressed", "true")
+    expect(onwards).to_have_text("Next: 03 · To GPT")
     page.close()

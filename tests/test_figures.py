@@ -127,6 +127,15 @@ def test_what_is_drawn_has_the_page_s_colors_and_words_as_words():
         assert f"--cu-{role}:light-dark({','.join(ROLES[role])})" in svg
 
 
+def test_no_word_of_a_picture_has_less_than_eleven_pixels():
+    picture, ax = cu.subplots(alt="A line")
+    ax.plot([0, 9])
+    ax.text(4, 4, "in small", fontsize=6)
+    ax.tick_params(labelsize=5)
+    sizes = [float(size) for size in re.findall(r'font-size="([\d.]+)"', picture.svg())]
+    assert min(sizes) == 11
+
+
 def test_cells_of_a_map_are_as_opaque_as_their_weights():
     weights = torch.tensor([[0.0, 0.25], [0.5, 1.0]])
     svg = drawn(cu.show_heatmaps(weights, alt="Four cells", annotate=True))

@@ -17,8 +17,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 # The book ---------------------------------------------------------------------------------------
 
 PAGE = """<html><head><title>One &#8212; Small</title></head><body><p class="cu-lede">What <em>is</em> "it"?</p>
-<li><a href="_sources/" title="Download"
->.ipynb</a></li><li><a href="https://mybinder.org/v2/git/https%3A//codeberg.org/a/b/main?urlpath=lab"></a></li>
+<div class="bd-sidebar-primary bd-sidebar"></div><button title="Toggle primary sidebar"></button>
+<li><a href="https://mybinder.org/v2/git/https%3A//codeberg.org/a/b/main?urlpath=lab"></a></li>
 </body></html>"""
 TOML = """[course]
 title = "Small & fine"
@@ -58,7 +58,8 @@ def test_a_page_says_what_it_asks_and_where_it_is_and_done_again_nothing_changes
     assert f'<meta property="og:description" content="{sentence}">' in first
     assert '<meta property="og:title" content="One">' in first
     assert '<link rel="canonical" href="https://a.org/course/01_one.html">' in first
-    assert "_sources/" not in first and "/v2/git/https%3A%2F%2Fcodeberg.org%2Fa%2Fb/main?" in first
+    assert "/v2/git/https%3A%2F%2Fcodeberg.org%2Fa%2Fb/main?" in first
+    assert "bd-sidebar pst-sidebar-hidden" in first and 'title="All chapters"' in first
     publish.finish(html, course)
     assert (html / "01_one.html").read_text() == first
     found = re.findall(r"<loc>(.*?)</loc>", (html / "sitemap.xml").read_text())

@@ -23,6 +23,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
@@ -31,6 +32,9 @@ from course_utils.figures.svg import standalone, svg
 
 MAX_WIDTH = 9.0
 """Inches; at 96 dots per inch 864 pixels, which fit the text column of Lab and of the book."""
+
+SMALLEST = 8.25
+"""Points: no word of a picture has less than eleven pixels, whatever size it was given."""
 
 SHARPNESS = 2
 """Pixels of a displayed picture in each direction, for one of the page: what a fine screen can show."""
@@ -62,6 +66,12 @@ class PictureAxes(Axes):
         self.tick_params(labelsize=STYLE["xtick.labelsize"])  # also of ticks that come later
         for axis in (self.xaxis, self.yaxis):  # `locator_params` would move the limits, too
             axis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
+
+    def tick_params(self, axis: Any = "both", **options: Any) -> None:
+        """As matplotlib's, with labels of at least `SMALLEST`."""
+        if "labelsize" in options:
+            options["labelsize"] = max(SMALLEST, options["labelsize"])
+        super().tick_params(axis, **options)
 
 
 for _name in (
@@ -96,7 +106,14 @@ class Picture(Figure):
         FigureCanvasAgg(self)
         self.alt = alt
 
-    colorbar, draw = _styled(Figure.colorbar), _styled(Figure.draw)
+    colorbar = _styled(Figure.colorbar)
+
+    @_styled
+    def draw(self, renderer: Any) -> None:
+        """As matplotlib's, with words of at least `SMALLEST`."""
+        for words in self.findobj(Text):
+            words.set_fontsize(max(SMALLEST, words.get_fontsize()))
+        super().draw(renderer)
 
     def pixels(self, *, dpi: float | None = None) -> Image.Image:
         """The picture as RGB pixels, at 96 dots per inch unless told otherwise."""

@@ -1,6 +1,7 @@
 """The ways through the course, from `book.toml`: what each takes of which chapter, and how long that takes."""
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from course_utils.kit.language import pattern, word
@@ -48,6 +49,20 @@ def ways(course: Manifest) -> dict[str, list[Part]]:
         way.title: [_part(stems[stop.chapter], stop.sections) for stop in way.stops]
         for way in course.ways
     }
+
+
+def onward(course: Manifest, chapter: Chapter) -> dict[Chapter, list[str]]:
+    """What comes after a chapter: the next one, then those next on a way; each with the titles of these ways."""
+    found: dict[Chapter, list[str]] = {}
+    for before, after in pairwise(course.chapters):
+        if before == chapter:
+            found[after] = []
+    stems = {each.notebook: each for each in course.chapters}
+    for way in course.ways:
+        for stop, following in pairwise(way.stops):
+            if stop.chapter == chapter.notebook:
+                found.setdefault(stems[following.chapter], []).append(way.title)
+    return found
 
 
 def _part(chapter: Chapter, titles: tuple[str, ...]) -> Part:

@@ -95,7 +95,9 @@ globalThis.live_address = (() => {
         field.select();
       }
     });
-    form.querySelector("fieldset").append(line);
+    const closer = form.querySelector(".cu-live-closer");
+    if (closer) closer.before(line);
+    else form.querySelector("fieldset").append(line);
   }
 
   // Gives the form its button, and its state when the address asks for one: then true.

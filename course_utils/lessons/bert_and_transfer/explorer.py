@@ -42,7 +42,7 @@ class Masks:
         """An empty map and an empty table."""
         n = len(SENTENCE)
         self.picture, (ax, side) = subplots(
-            1, 2, alt="Masks", width=8.5, height=3.2, width_ratios=[1, 1.25]
+            1, 2, alt="Masks", width=8.5, height=4.0, width_ratios=[1, 1.25]
         )
         self.map = heatmap(ax, torch.zeros(n, n), queries=SENTENCE, keys=SENTENCE)
         sides = [-0.5, n - 0.5, n - 0.5, -0.5, -0.5]

@@ -49,17 +49,15 @@ class Dissected:
         self.picture.set_layout_engine("none")
         bars.set_position((0.6, 0.1, 0.38, 0.76))
         self.bars = {}
-        for by, shift, hatch in (("zero", -0.2, ""), ("mean", 0.2, "///")):
+        for by, shift in (("zero", -0.2), ("mean", 0.2)):
             more = [result[f"{head}, {by}"] - result["loss"] for head in NAMES]
             places = [place + shift for place in range(len(NAMES))]
-            self.bars[by] = bars.barh(
-                places, more, 0.38, color=COLORS["key"], hatch=hatch, edgecolor="white",
-                label=f"by {by}",
-            )  # fmt: skip
+            self.bars[by] = bars.barh(places, more, 0.38, color=COLORS["key"], edgecolor="white")
+            bars.text(more[0] + 0.01, shift, f"by {by}", va="center")
         bars.set_yticks(range(len(NAMES)), NAMES)
         bars.invert_yaxis()
         bars.set(xlabel="loss rises by, nats", ylabel="without head (layer.head)")
-        bars.legend(loc="lower right", fontsize=8, frameon=False)
+        bars.margins(x=0.2)
         self.said = bars.set_title("", loc="left", fontsize=10)
         self.grids = {source: self._grid(one, type(bars)) for source, one in self.examples.items()}
 
@@ -75,7 +73,7 @@ class Dissected:
                 ax, torch.tensor(example["maps"][place]), queries=words, keys=words, xlabel=None,
                 ylabel="query: said last" if column == 0 else None,
             )  # fmt: skip
-            ax.tick_params(labelsize=6.5, length=0, pad=1)
+            ax.tick_params(labelsize=8, length=0, pad=1)
             ax.tick_params(axis="x", labelrotation=90)
             ax.yaxis.label.set_size(8)
             if column:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import torch
+from matplotlib.colors import to_rgba_array
 from torch import Tensor
 
 from course_utils.figures import COLORS, Picture, subplots
@@ -32,13 +33,9 @@ def show_winners(planes: Mapping[str, tuple[Tensor, Tensor]]) -> Picture:
     extent = (-HALF, HALF, -HALF, HALF)
     for ax, (rule, (keys, winner)) in zip(axes, planes.items(), strict=True):
         side = round(len(winner) ** 0.5)
-        colors = winner.view(side, side)
-        levels = [number - 0.5 for number in range(len(NAMES) + 1)]
-        ax.contourf(colors, levels=levels, colors=PALETTE, alpha=0.45, extent=extent)
-        for number in winner.unique():
-            border = {"levels": [0.5], "colors": "black", "linewidths": 0.8}
-            ax.contour(colors == number, **border, extent=extent)
-        ax.plot(*keys.T, "o", color="black", markersize=4)
+        shown = torch.tensor(to_rgba_array(PALETTE, 0.45))[winner.view(side, side)]
+        ax.imshow(shown.numpy(), origin="lower", extent=extent)
+        ax.plot(*keys.T, "o", color=COLORS["ink"], markersize=4)
         for name, (x, y) in zip(NAMES, keys.tolist(), strict=True):
             ax.text(x + 0.12, y + 0.12, name, fontsize=11, weight="bold", clip_on=True)
         ax.set(title=f"{rule}\n{told[rule]}", xlabel="first coordinate", aspect="equal")

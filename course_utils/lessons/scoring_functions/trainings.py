@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 from course_utils.figures import COLORS, Picture, label_lines, subplots
 from course_utils.kit.runs import StoredRun
@@ -39,37 +40,42 @@ def show_best(chosen: pd.DataFrame) -> Picture:
         for (d, divisor, steps), part in chosen.groupby(["d", "divided_by", "steps"])
     )
     picture, axes = subplots(
-        1, 3, width=9, height=3.2, sharey=True,
+        1, 3, width=9, height=3.4, sharey=True,
         alt=f"Share of right digits for lists of 4, 16 and 64 words. {told}.",
     )  # fmt: skip
     for ax, (d, of_size) in zip(axes, chosen.groupby("d"), strict=True):
         for (divisor, steps), part in of_size.groupby(["divided_by", "steps"]):
             color, line = LOOK[divisor]
-            style = {"label": NAMES[divisor]}
+            style = {}
             if steps > SHORT:
-                line = LONGER[steps]
-                style = {"markerfacecolor": "white", "label": f"not divided, {steps:,} steps"}
+                line, style = LONGER[steps], {"markerfacecolor": "white"}
             if divisor == SMALL:  # behind the others, and around them
-                style |= {"markersize": 13, "markerfacecolor": "none", "zorder": 1}
+                style = {"markersize": 13, "markerfacecolor": "none", "zorder": 1}
             ax.semilogx(part["keys"], part["test"], line, base=2, color=COLORS[color], **style)
             for _, point in part.iterrows() if divisor != SMALL else ():
                 above = ((0, 5), "center") if divisor == "√d" else ((-5, -12), "right")
                 place, side = above if steps == SHORT else ((7, -3), "left")
-                ax.annotate(
-                    f"{point['rate']:g}", (point["keys"], point["test"]), place, ha=side,
-                    textcoords="offset points", color=COLORS[color],
-                )  # fmt: skip
+                _say(ax, f"{point['rate']:g}", divisor, (point["keys"], point["test"]), place, side)
         ax.axhline(GUESS, color="0.6", linewidth=1, linestyle=":")
-        ax.set(title=f"d = {d}", xlabel="words on the list", ylim=(0, 1.12), xlim=(1.5, 170))
+        ax.set(title=f"d = {d}", xlabel="words on the list", ylim=(0, 1.22), xlim=(1.5, 170))
         ax.set_xticks([4, 16, 64], ["4", "16", "64"])
+    axes[0].set_yticks([0, 0.5, 1])
     axes[0].set_ylabel("right digits (dotted: a guess)")
-    lines = {
-        label: line
-        for ax in axes
-        for line, label in zip(*ax.get_legend_handles_labels(), strict=True)
-    }
-    axes[0].legend(lines.values(), lines, loc="lower left", bbox_to_anchor=(0, 0.12))
+    of = chosen.set_index(["d", "divided_by", "steps", "keys"])["test"]
+    falls = (of[64, "nothing", SHORT, 16] + of[64, "nothing", SHORT, 64]) / 2
+    _say(axes[1], NAMES["√d"], "√d", (16, 1), (0, 17), "center")
+    _say(axes[1], NAMES["nothing"], "nothing", (32, falls), (-7, -7), "right")
+    for steps in LONGER:
+        end = (64, of[64, "nothing", steps, 64])
+        _say(axes[1], f"{steps:,} steps", "nothing", end, (13, 8), "center")
+    _say(axes[2], "small start", SMALL, (64, 1), (13, -21), "center")
     return picture
+
+
+def _say(ax: Axes, words: str, divisor: str, point: tuple, offset: tuple, side: str) -> None:
+    """Words beside a point, so many points away, in the color of a side."""
+    color = COLORS[LOOK[divisor][0]]
+    ax.annotate(words, point, offset, textcoords="offset points", ha=side, color=color)
 
 
 def show_ratio(times: pd.Series) -> Picture:

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import time
-from itertools import pairwise
 from pathlib import Path
 
 import nbformat
@@ -24,6 +23,7 @@ from course_utils.studio.book.publish import finish
 from course_utils.studio.book.transforms import PictureError, Places, for_the_book, lead
 from course_utils.studio.choice import fit
 from course_utils.studio.manifest import Chapter, Manifest
+from course_utils.studio.ways import onward
 
 
 class BookError(StudioError):
@@ -117,12 +117,10 @@ def _chapter(
         raise BookError(
             f"{chapter.notebook}: cell {never[0]} was never executed; make notebooks CHAPTER={chapter.number}"
         )
-    following = dict(pairwise(course.chapters)).get(chapter)
-    asks = following.question if following else ""
     try:
         shown = with_widgets(with_pages(notebook, folder))
         return for_the_book(
-            shown, places, course.files, chapter, following, asks, solutions=solutions
+            shown, places, course.files, chapter, onward(course, chapter), solutions=solutions
         )
     except PictureError as error:
         raise BookError(f"{chapter.notebook}: {error}.") from None

@@ -14,6 +14,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from course_utils.kit.guard import guards_in
+from course_utils.kit.language import word
 from course_utils.studio.page import HEADING, is_own, prose_lines
 
 
@@ -78,26 +79,35 @@ def with_code_links(notebook: NotebookNode) -> NotebookNode:
 
 
 def with_claims(notebook: NotebookNode) -> NotebookNode:
-    """A guard becomes its sentence behind a ✓, which opens what was computed."""
+    """A guard becomes its sentence behind a ✓, which opens what was computed; several become one line."""
     notebook = copy.deepcopy(notebook)
     notebook.cells = [
-        raw("\n".join(_claims(cell.source))) if "guard" in tags(cell) else cell
-        for cell in notebook.cells
+        raw(_claims(cell.source)) if "guard" in tags(cell) else cell for cell in notebook.cells
     ]
     return notebook
 
 
-def _claims(source: str) -> Iterator[str]:
+def _claims(source: str) -> str:
     tree = ast.parse(source)
+    claims, computed = [], []
     for guarded in guards_in(tree):
         block = next(node for node in ast.walk(tree) if getattr(node, "lineno", 0) == guarded.line)
         asserted = [node.test for node in ast.walk(block) if isinstance(node, ast.Assert)]
         conditions = [ast.get_source_segment(source, test) or "" for test in asserted]
-        tested = html.escape("\n".join(" ".join(one.split()) for one in conditions))
-        yield (
-            f'<details class="cu-claim"><summary title="{tested}"><span>✓</span> '
-            f"{html.escape(guarded.claim)}</summary><pre>{tested}</pre></details>"
-        )
+        claims.append(html.escape(guarded.claim))
+        computed.append(html.escape("\n".join(" ".join(one.split()) for one in conditions)))
+    one = len(claims) == 1
+    several = word("{count} statements of this section are computed").format(count=len(claims))
+    said = claims[0] if one else several
+    opened = "".join(
+        f"{'' if one else f'<p>{claim}</p>'}<pre>{tested}</pre>"
+        for claim, tested in zip(claims, computed, strict=True)
+    )
+    title = "\n".join(computed)
+    return (
+        f'<details class="cu-claim"><summary title="{title}"><span>✓</span> {said}</summary>'
+        f"{opened}</details>"
+    )
 
 
 # Text and tables -------------------------------------------------------------------------------

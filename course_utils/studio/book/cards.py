@@ -1,8 +1,9 @@
 """Exercises as cards, and a chapter's head and foot: cells with HTML between them, from notebook to new notebook."""
 
 import copy
-import html
 import re
+from collections.abc import Mapping, Sequence
+from html import escape
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
@@ -64,7 +65,7 @@ def _card(
     label = first.strip("*") if effort else ""
     body = [
         new_markdown_cell(f"### [{name}]{{.cu-label}}[ · ]{{.cu-dot}}{title}"),
-        raw(f'<div class="cu-card cu-exercise"><p class="cu-effort">{html.escape(label)}</p>'),
+        raw(f'<div class="cu-card cu-exercise"><p class="cu-effort">{escape(label)}</p>'),
         new_markdown_cell(rest.strip() if effort else text.strip()),
     ]
     for cell in cells:
@@ -139,7 +140,7 @@ def _before_sections(cells: list[NotebookNode]) -> list[NotebookNode]:
 
 def _fold(summary: str, *cells: NotebookNode) -> list[NotebookNode]:
     """Cells behind one line."""
-    opened = f'<details class="cu-fold"><summary>{html.escape(summary)}</summary>'
+    opened = f'<details class="cu-fold"><summary>{escape(summary)}</summary>'
     return [raw(opened), *cells, raw("</details>")]
 
 
@@ -180,7 +181,7 @@ def _eyebrow(chapter: Chapter) -> str:
     needs = ", ".join(
         f'<a href="{stem}.html">{stem.partition("_")[0]}</a>' for stem in chapter.prerequisites
     )
-    facts = [chapter.number, html.escape(kind)]
+    facts = [chapter.number, escape(kind)]
     if chapter.kind in ("chapter", "own"):
         facts += [minutes, f"{word('needs')} {needs}" if needs else ""]
     return " · ".join(filter(None, facts))
@@ -206,11 +207,14 @@ def _opening(cells: list[NotebookNode]) -> tuple[list[NotebookNode], list[Notebo
 # The foot --------------------------------------------------------------------------------------
 
 
-def with_foot(
-    notebook: NotebookNode, following: Chapter | None, further: Chapter | None, asks: str
-) -> NotebookNode:
-    """The next chapter is a card: its question, `asks`, and first picture; the further page; references, folded."""
+Onward = Mapping[Chapter, Sequence[str]]
+"""The next chapter; and those that come next on a way, each with the titles of these ways."""
+
+
+def with_foot(notebook: NotebookNode, onward: Onward, further: Chapter | None) -> NotebookNode:
+    """What comes next is a card: its question and first picture; the further page; references, folded."""
     notebook = copy.deepcopy(notebook)
+    following = next(iter(onward), None)
     kept: list[NotebookNode] = []
     aside = ""
     for cell in notebook.cells:
@@ -219,7 +223,7 @@ def with_foot(
         if level(cell) == 2 and re.match(f"## {pattern('References')}", cell.source):
             works = cell.source.partition("\n")[2].strip()
             count = len(re.findall(r"^- ", works, re.MULTILINE))
-            kept += [raw(_next(following, asks))] if following else []
+            kept += [raw(next_cards(onward))] if onward else []
             kept += [new_markdown_cell(f"{{.cu-further}}\n{aside}")] if aside else []
             said = f"{word('References')}, {word('{count} works').format(count=count)}"
             kept += _fold(said, new_markdown_cell(works))
@@ -246,9 +250,13 @@ def _without_links(
     return "\n".join(kept), "\n".join(aside)
 
 
-def _next(chapter: Chapter, asks: str) -> str:
-    return (
-        f'<div><a class="cu-card cu-next" href="{chapter.notebook}.html"><small>{word("Next")}: {chapter.number}'
-        f"</small><b>{html.escape(chapter.title)}</b><span>{marked(asks)}</span>"
-        f"{first_picture(chapter.ipynb)}</a></div>"
+def next_cards(onward: Onward) -> str:
+    """A card for each chapter that may come next; seen is the first, until the map's script knows the reader's way."""
+    cards = "".join(
+        f'<a class="cu-card cu-next" href="{chapter.notebook}.html" data-ways="{escape("|".join(ways))}"'
+        f"{' hidden' if place else ''}><small>{word('Next')}: {chapter.number}</small>"
+        f"<b>{escape(chapter.title)}</b><span>{marked(chapter.question)}</span>"
+        f"{first_picture(chapter.ipynb)}</a>"
+        for place, (chapter, ways) in enumerate(onward.items())
     )
+    return f"<div>{cards}</div>"

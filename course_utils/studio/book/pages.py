@@ -147,8 +147,10 @@ def configuration(course: Manifest) -> str:
                         "repository_provider": "gitlab"
                         if course.hosted_like == "gitlab"
                         else "github",
-                        "navbar_persistent": [],  # the sidebar has the search already
-                        "show_toc_level": 2,
+                        "article_header_start": ["toggle-primary-sidebar", "navbar-logo"],
+                        "navbar_persistent": [],  # the head of the page has the search already
+                        "use_download_button": False,
+                        "use_fullscreen_button": False,
                     },
                     "language": course.language,
                     "myst_heading_anchors": 3,

@@ -9,8 +9,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-LEAST = 0.8
-"""Of a picture's width: a narrow page makes it smaller down to this part, then it can be scrolled."""
+LEAST = 11 / 12
+"""Of a picture's width: a narrow page makes it smaller until twelve pixels are eleven, then it can be scrolled."""
 
 IMAGE = re.compile(
     r'<img alt="(?P<alt>[^"]*)" src="(?P<source>[^"]*)" width="(?P<width>\d+)" height="\d+" style="[^"]*">'

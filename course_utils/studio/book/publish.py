@@ -5,14 +5,20 @@ from html import escape
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from course_utils.kit.language import word
 from course_utils.studio.book import pages
 from course_utils.studio.manifest import Manifest
 
 ABSENT = "404"  # the page that a host shows for an address that it does not know
 TOGGLE = re.compile(r"(<a [^>]*>([^<]*)</a><details[^>]*><summary)>")
 """A chapter in the side bar, and the arrow that shows its further page: the theme gives that no name."""
-SOURCE = re.compile(r'<li><a href="_sources/"(?:(?!</li>).)*</li>', re.DOTALL)
-"""The theme's button for a file that the book does not publish: it holds the answers of predictions."""
+THEIRS = {
+    "doc-biblioentry": "listitem",
+    'class="bd-sidebar-primary bd-sidebar"': 'class="bd-sidebar-primary bd-sidebar pst-sidebar-hidden"',
+}
+"""What the theme writes → what a page has: entries are those of a list, and the list of chapters is closed."""
+BUTTONS = {"Toggle primary sidebar": "All chapters", "Toggle secondary sidebar": "On this page"}
+"""The theme's names → what the buttons show."""
 BINDER = re.compile(r"(?<=/v2/git/)(https%3A//[^?\"]+)(?=/[^/?\"]+\?)")
 """A repository elsewhere than on GitHub and GitLab, which Binder wants quoted whole."""
 HEAD = re.compile(r"<!-- head -->.*?<!-- /head -->\n?", re.DOTALL)
@@ -32,8 +38,11 @@ def finish(html: Path, course: Manifest) -> None:
     names = pages.names(course)
     for file in sorted(html.glob("*.html")):
         old = file.read_text(encoding="utf-8")
-        new = old.replace("doc-biblioentry", "listitem")
-        new = TOGGLE.sub(r'\1 aria-label="Pages below \2">', SOURCE.sub("", new))
+        new = TOGGLE.sub(r'\1 aria-label="Pages below \2">', old)
+        for theirs, ours in THEIRS.items():
+            new = new.replace(theirs, ours)
+        for theirs, name in BUTTONS.items():
+            new = new.replace(theirs, word(name))
         new = BINDER.sub(lambda match: match[0].replace("/", "%2F"), new)
         if file.stem in names:
             new = HEAD.sub("", new).replace("</head>", f"{head(new, file.stem, course)}</head>", 1)

@@ -4,6 +4,7 @@ import copy
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
 from nbformat import NotebookNode
 
@@ -152,8 +153,7 @@ def for_the_book(
     pages: Places,
     files: str,
     chapter: Chapter,
-    following: Chapter | None = None,
-    asks: str = "",
+    onward: cards.Onward = MappingProxyType({}),
     *,
     solutions: bool = True,
 ) -> NotebookNode:
@@ -162,8 +162,7 @@ def for_the_book(
     Args:
         notebook, pages, files: as `keep_links_inside` has them.
         chapter: what the notebook is.
-        following: the next chapter, and what it asks.
-        asks: the question of the next chapter.
+        onward: what comes next, by default and on each way.
         solutions: whether the page has them.
     """
     further = next((page for page in [*chapter.pages()][1:]), None)
@@ -180,7 +179,7 @@ def for_the_book(
         calm.with_plain_tables,
         lambda notebook: cards.with_head(notebook, chapter),
         calm.with_code_links,
-        lambda notebook: cards.with_foot(notebook, following, further, asks),
+        lambda notebook: cards.with_foot(notebook, onward, further),
     ):
         notebook = transform(notebook)
     for place, cell in enumerate(notebook.cells):

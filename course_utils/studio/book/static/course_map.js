@@ -1,12 +1,19 @@
 // The map of the course: a way that is chosen, what a chapter needs, and which chapters were read to their end.
+// What comes next at a chapter's end follows the way.
 (() => {
   "use strict";
-  const KEY = "cu-read";
-  const read = () => {
+  const READ = "cu-read", WAY = "cu-way";
+  const recall = (key, otherwise) => {
     try {
-      return new Set(JSON.parse(localStorage.getItem(KEY) ?? "[]"));
+      return JSON.parse(localStorage.getItem(key)) ?? otherwise;
     } catch { // nothing is kept here
-      return new Set();
+      return otherwise;
+    }
+  };
+  const keep = (key, value) => {
+    try {
+      localStorage.setItem(key, JSON.stringify(value));
+    } catch { // nor there
     }
   };
 
@@ -18,17 +25,22 @@
     new IntersectionObserver(([{ isIntersecting }], observer) => {
       if (!isIntersecting) return;
       observer.disconnect();
-      try {
-        localStorage.setItem(KEY, JSON.stringify([...read().add(page)]));
-      } catch { // nor there
-      }
+      keep(READ, [...new Set([...recall(READ, []), page])]);
     }).observe(end);
+  }
+
+  function followTheWay() {
+    const way = recall(WAY, ""), cards = [...document.querySelectorAll(".cu-next")];
+    const chosen = cards.find(({ dataset }) => dataset.ways.split("|").includes(way));
+    if (!chosen) return;
+    for (const card of cards) card.hidden = card !== chosen;
+    chosen.querySelector("small").append(` · ${way}`);
   }
 
   function enliven(map) {
     const stations = [...map.querySelectorAll("[data-page]")];
     const said = map.querySelector(".cu-map-said");
-    const seen = read();
+    const seen = new Set(recall(READ, []));
     for (const station of stations.filter(({ dataset }) => seen.has(dataset.page))) {
       station.dataset.read = "";
       station.querySelector("a").title = "read";
@@ -51,22 +63,32 @@
       button.type = "button";
       button.innerHTML = item.innerHTML;
       item.replaceChildren(button);
-      button.addEventListener("click", () => {
-        const chosen = button.getAttribute("aria-pressed") === "true" ? null : item.dataset.way;
-        for (const each of buttons) each.setAttribute("aria-pressed", each === button && chosen !== null);
-        way = chosen === null ? "" : button.querySelector("i").textContent;
-        explain(null);
-        for (const station of stations) {
-          station.toggleAttribute("data-off", chosen !== null && !station.dataset.ways.split(" ").includes(chosen));
-        }
-      });
-      button.setAttribute("aria-pressed", "false");
       return button;
     });
+    const title = (button) => button.querySelector("span").textContent;
+    const choose = (chosen) => {
+      for (const each of buttons) each.setAttribute("aria-pressed", each === chosen);
+      way = chosen?.querySelector("i").textContent ?? "";
+      explain(null);
+      const number = chosen?.parentElement.dataset.way;
+      for (const { dataset } of stations) {
+        if (chosen && !dataset.ways.split(" ").includes(number)) dataset.off = "";
+        else delete dataset.off;
+      }
+    };
+    for (const button of buttons) {
+      button.addEventListener("click", () => {
+        const chosen = button.getAttribute("aria-pressed") === "true" ? undefined : button;
+        choose(chosen);
+        keep(WAY, chosen ? title(chosen) : "");
+      });
+    }
+    choose(buttons.find((button) => title(button) === recall(WAY, "")));
   }
 
   addEventListener("DOMContentLoaded", () => {
     noteTheEnd();
+    followTheWay();
     document.querySelectorAll(".cu-map").forEach(enliven);
   });
 })();
