@@ -64,6 +64,11 @@ def test_a_way_keeps_what_is_chosen_and_goes_where_its_goal_is_left_out(six):
         assert not re.search(r"\b(0[24]|13)\b[ _]", table)
 
 
+def test_a_chapter_left_out_is_still_there_for_who_names_it(six):
+    assert [page.notebook for page in six.chosen(["04"])] == ["04_masks", "04_masks_further"]
+    assert len(six.chosen([])) == len(six.notebooks)
+
+
 def test_all_chapters_named_are_the_whole_course(choose):
     course = manifest.load(choose(*(f"{number:02}" for number in range(18))))
     assert course.whole is course and not course.left_out and not course.lacking
@@ -141,7 +146,7 @@ def test_the_map_and_recalls_show_chosen_chapters_and_nothing_else(six):
 
 def test_progress_lists_the_exercises_of_chosen_chapters(choose, monkeypatch):
     path = choose(*SIX)
-    monkeypatch.setattr(progress, "titles", lambda: contents.titles(path))
+    monkeypatch.setattr(progress, "left_out", lambda: contents.left_out(path))
     listed = [chapter.title for chapter in progress.progress().chapters]
     assert "Self-attention" in listed and "PyTorch in an hour" in listed and "Masks" not in listed
 

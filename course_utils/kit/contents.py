@@ -4,7 +4,6 @@ The studio reads the manifest whole and says what is wrong with it; a chapter th
 """
 
 import tomllib
-from collections.abc import Iterable
 from pathlib import Path
 
 from course_utils.files import ROOT
@@ -16,26 +15,28 @@ def is_called(notebook: str, name: str) -> bool:
     return name in (number, slug, notebook)
 
 
-def is_chosen(notebook: str, names: Iterable[str]) -> bool:
-    """Whether a chapter goes by one of these names, or none is given."""
-    names = tuple(names)
-    return not names or any(is_called(notebook, name) for name in names)
-
-
 def titles(book: Path = ROOT / "book.toml") -> dict[str, str]:
-    """Notebook → title: the chapters of this course, then its appendices; none where the package is alone.
-
-    A chapter that is left out has an empty title.
+    """Notebook → title: all chapters, then the appendices, in order; none where the package is alone.
 
     Raises:
         ValueError: the file is not TOML.
     """
-    if not book.is_file():
-        return {}
-    table = tomllib.loads(book.read_text(encoding="utf-8"))
-    names = table["course"].get("chapters", ())
-    found = {
-        one["notebook"]: one["title"] if is_chosen(one["notebook"], names) else ""
-        for one in table["chapter"]
-    }
-    return found | {one["notebook"]: one["title"] for one in table.get("appendix", ())}
+    table = _table(book)
+    listed = [*table.get("chapter", ()), *table.get("appendix", ())]
+    return {one["notebook"]: one["title"] for one in listed}
+
+
+def left_out(book: Path = ROOT / "book.toml") -> set[str]:
+    """The notebooks of the chapters that the course does not choose.
+
+    Raises:
+        ValueError: the file is not TOML.
+    """
+    table = _table(book)
+    names = table.get("course", {}).get("chapters", ())
+    stems = {one["notebook"] for one in table.get("chapter", ())} if names else set()
+    return {stem for stem in stems if not any(is_called(stem, name) for name in names)}
+
+
+def _table(book: Path) -> dict:
+    return tomllib.loads(book.read_text(encoding="utf-8")) if book.is_file() else {}

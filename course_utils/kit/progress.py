@@ -10,7 +10,7 @@ from pathlib import Path
 
 from course_utils.files import atomic_write
 from course_utils.kit.collection import checks
-from course_utils.kit.contents import titles
+from course_utils.kit.contents import left_out, titles
 from course_utils.kit.guard import strict
 from course_utils.kit.language import word
 from course_utils.kit.passed import Entry, recorded
@@ -95,19 +95,31 @@ def _chapters(entries: dict[str, Entry]) -> Iterator[Chapter]:
         check = getattr(checks, name)
         slug, _, title = check.exercise.partition("/")
         known.setdefault(slug, {})[title] = entries.get(check.exercise, {}).get("day", "")
+    for slug in _left_out():
+        known.pop(slug, None)
     for slug, title in _titles().items():
-        exercises = known.pop(slug, {})
-        if title and exercises:
-            yield Chapter(title, exercises)
+        if slug in known:
+            yield Chapter(title, known.pop(slug))
     for slug, exercises in known.items():
         yield Chapter(slug.replace("_", " ").capitalize(), exercises)
 
 
 def _titles() -> dict[str, str]:
-    """Slug → title, in the order of book.toml; empty for a chapter that is left out."""
+    """Slug → title, in the order of book.toml."""
     with contextlib.suppress(OSError, ValueError):
-        return {notebook.partition("_")[2]: title for notebook, title in titles().items()}
+        return {_slug(notebook): title for notebook, title in titles().items()}
     return {}
+
+
+def _left_out() -> set[str]:
+    """The slugs of the chapters that the course does not choose."""
+    with contextlib.suppress(OSError, ValueError):
+        return {_slug(notebook) for notebook in left_out()}
+    return set()
+
+
+def _slug(notebook: str) -> str:
+    return notebook.partition("_")[2]
 
 
 def _export(found: Progress) -> None:

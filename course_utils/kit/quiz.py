@@ -296,5 +296,4 @@ def _sources(book: Path = ROOT / "book.toml") -> dict[str, str]:
     return {
         notebook.partition("_")[2]: f'<a href="{notebook}.ipynb">{html.escape(title)}</a>'
         for notebook, title in titles(book).items()
-        if title
     }

@@ -250,21 +250,20 @@ class Manifest:
         return (*self.notebooks, *self.own)
 
     def chosen(self, names: Iterable[str]) -> list[Chapter]:
-        """The notebooks whose names begin so, in the book's order; all if no name is given.
+        """The notebooks whose names begin so, in the book's order; those of the course if no name is given.
 
-        ``02`` is a chapter and its further page.
+        ``02`` is a chapter and its further page. Who names a chapter that is left out means it.
 
         Raises:
             ManifestError: no chapter begins so.
         """
         names = tuple(names)
-        known = [page.notebook for page in self.everything]
+        pages = self.whole.everything if names else self.everything
         for name in names:
-            if not any(stem.startswith(name) for stem in known):
-                raise ManifestError(
-                    f"no chapter begins with {name!r}; there are {', '.join(known)}."
-                )
-        return [page for page in self.everything if page.notebook.startswith(names or "")]
+            if not any(page.notebook.startswith(name) for page in pages):
+                known = ", ".join(page.notebook for page in pages)
+                raise ManifestError(f"no chapter begins with {name!r}; there are {known}.")
+        return [page for page in pages if page.notebook.startswith(names or "")]
 
     def links(self, chapter: Chapter) -> tuple[str, ...]:
         """The stems to which the end of a chapter leads: its further page, and the next chapter."""
