@@ -81,9 +81,13 @@ handout: $(ENV) ## write the notebooks without solutions and outputs into _build
 update: $(ENV) ## in a handout: take a new one over it, with every answer carried over; FROM=release.zip, a folder, or a git revision
 	@$(if $(FROM),,echo "Name the release: make update FROM=release.zip" >&2; exit 1;) $(BIN)/python -m course_utils.studio update "$(FROM)"
 
+.PHONY: homework
+homework: $(ENV) ## write exercises with other numbers for each student into _build/homework: SEED=7, STUDENTS=list.csv, CHAPTER=02 for one
+	@$(if $(SEED),,echo "Name a seed: make homework SEED=7" >&2; exit 1;) $(BIN)/python -m course_utils.studio homework --seed $(SEED) $(if $(STUDENTS),--students "$(STUDENTS)") $(CHAPTER)
+
 .PHONY: grade
 grade: $(ENV) ## grade SUBMISSIONS=dir into _build/grades: marks.csv, and a page for each student; CHAPTER=02 for one
-	$(BIN)/python -m course_utils.studio grade "$(SUBMISSIONS)" $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(POINTS),--points "$(POINTS)")
+	$(BIN)/python -m course_utils.studio grade "$(SUBMISSIONS)" $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(POINTS),--points "$(POINTS)") $(if $(HOMEWORK),--homework "$(HOMEWORK)")
 
 .PHONY: hub
 hub: $(ENV) ## links that open the chapters on a JupyterHub: HUB=https://hub.example.edu REPOSITORY=https://example.com/someone/handout

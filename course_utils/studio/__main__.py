@@ -13,6 +13,7 @@ pool [CHAPTER …]    the questions of the quizzes as GIFT and QTI, for a learni
 figures [CHAPTER …] the pictures as SVG with title and description, and as PNG
 plan                share the course among the weeks of a semester
 update RELEASE      take a new handout over the one in use, with every answer carried over
+homework --seed N   exercises with other numbers for each student; the solutions stay here
 grade DIR           check a folder of submissions, each in a sandbox: marks.csv and pages
 hub HUB REPOSITORY  links that open the chapters on a JupyterHub
 lab                 open JupyterLab on the start page
@@ -35,6 +36,7 @@ from course_utils.studio import StudioError
 FURTHER = {
     "lab": "course_utils.studio.lab",
     "grade": "course_utils.studio.grading.command",
+    "homework": "course_utils.studio.homework",
     "book": "course_utils.studio.book.__main__",
     "runs": "course_utils.studio.runs",
     "measures": "course_utils.studio.sheet",

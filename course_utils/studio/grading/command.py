@@ -14,9 +14,10 @@ from tqdm import tqdm
 from course_utils.files import ROOT
 from course_utils.studio import StudioError, manifest
 from course_utils.studio.grading import report, sandbox
-from course_utils.studio.grading.exercises import Sheet, points, sheets
+from course_utils.studio.grading.exercises import Sheet, homework_sheets, points, sheets
 from course_utils.studio.grading.judge import Mark, chosen, judged
 from course_utils.studio.grading.submissions import Submission, collect
+from course_utils.studio.homework import read_key
 
 SECONDS, MEMORY = 10, 2048
 
@@ -50,6 +51,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--points", type=Path, metavar="FILE", help="a toml; default: 1 an exercise"
     )
+    parser.add_argument(
+        "--homework", type=Path, metavar="DIR", help="the folder `instructor` of make homework"
+    )
     parser.add_argument("--limit", type=int, default=SECONDS, help="seconds of an exercise (10)")
     parser.add_argument("--memory", type=int, default=MEMORY, help="MB of an exercise (2048)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="at a time")
@@ -70,8 +74,10 @@ def grade(options: argparse.Namespace) -> str:
     course = manifest.load(options.book, files=False)
     asked = course.chosen(options.chapter or [])
     stems = sorted((page.notebook for page in course.notebooks), key=len, reverse=True)
+    own = homework_sheets(read_key(options.homework)) if options.homework else []
+    stems = [*(sheet.notebook for sheet in own), *stems]
     submissions, others = collect(options.folder, stems)
-    known = sheets(asked)
+    known = own or sheets(asked)
     came = {stem for one in submissions for stem in chosen(one, known)[0]}
     known = [sheet for sheet in known if sheet.notebook in came]
     if not known:

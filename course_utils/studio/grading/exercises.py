@@ -4,14 +4,16 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_utils.kit.check import Check
+from course_utils.kit import homework
+from course_utils.kit.check import Check, Unmet
 from course_utils.kit.collection import checks
 from course_utils.studio import StudioError
 from course_utils.studio.grading.submissions import Notebook
+from course_utils.studio.homework import EVERYBODY, Key
 from course_utils.studio.manifest import Chapter
 from course_utils.studio.pairs import read as read_notebook
 from course_utils.studio.pairs import read_source
@@ -57,19 +59,82 @@ class Exercise:
 
 
 @dataclass(frozen=True)
+class Homework(Exercise):
+    """An exercise with one student's numbers.
+
+    Attributes:
+        place: "kernel_regression/pooled".
+        seed: of the class.
+        student: whose numbers; None if nobody on the list is known by the submission's name.
+    """
+
+    place: str = ""
+    seed: int = 0
+    student: str | None = None
+
+    def judge(self) -> Check:
+        """The check with these numbers."""
+        if self.student is not None:
+            return homework.check(self.place, self.seed, self.student)
+        nobody = Check(self.check)
+        nobody.must("whose homework it is, is known", hint="Is this name on the list?")(_unknown)
+        return nobody
+
+
+def _unknown(candidate: object) -> None:
+    raise Unmet("no homework was made for a student of this name")
+
+
+@dataclass(frozen=True)
 class Sheet:
-    """The exercises of one notebook, and the texts of its cells, which are not a student's."""
+    """The exercises of one notebook, and the texts of its cells, which are not a student's.
+
+    The `note` is for whoever reads the marks of one student.
+    """
 
     notebook: str
     title: str
     exercises: tuple[Exercise, ...]
     texts: frozenset[str]
+    note: str = ""
+
+    def of(self, student: str, submitted: Notebook | None) -> "Sheet":
+        """The sheet with one student's exercises: those of all, unless it is homework."""
+        return self
 
     def likeness(self, submitted: Notebook) -> int:
         """How much a submitted notebook has of it: names of exercises that it binds count ten, longer texts one."""
         texts = {text.strip() for kind, text in submitted.cells if kind == "markdown"}
         bound = sum(bool(submitted.binds(one.function)) for one in self.exercises if one.check)
         return 10 * bound + sum(len(text) > SHORT for text in texts & self.texts)
+
+
+@dataclass(frozen=True)
+class HomeworkSheet(Sheet):
+    """A notebook of homework, whose numbers are each student's own."""
+
+    key: Key | None = None
+
+    def of(self, student: str, submitted: Notebook | None) -> Sheet:
+        """With the numbers of the student of this name, or else of the one for whom the notebook was made."""
+        text = "\n".join(source for _, source in submitted.cells) if submitted else ""
+        owner = self.key.owner(student, text) if self.key else None
+        own = tuple(replace(one, student=owner) for one in self.exercises)  # type: ignore[call-arg]
+        same = owner in (None, EVERYBODY, student)
+        return replace(self, exercises=own, note="" if same else f"with the numbers of {owner}")
+
+
+def homework_sheets(key: Key) -> list[Sheet]:
+    """The notebooks of homework that an instructor's folder knows."""
+    found: list[Sheet] = []
+    for stem, places in key.notebooks.items():
+        one = [(place, homework.assignment(place, key.seed, key.students[0])) for place in places]
+        exercises = tuple(
+            Homework(stem, f"Exercise {n} · {a.title}", "build", a.name, a.name, place, key.seed)
+            for n, (place, a) in enumerate(one, 1)
+        )
+        found.append(HomeworkSheet(stem, stem, exercises, frozenset(), key=key))
+    return found
 
 
 def sheets(chapters: Sequence[Chapter]) -> list[Sheet]:

@@ -51,7 +51,8 @@ def judged(
         notebook, note = found.get(sheet.notebook, (None, ""))
         if notebook is None:
             note = "; ".join(wrong[:3]) or "no notebook was handed in"
-        note = "; ".join([*([note] if note else []), *late])
+        sheet = sheet.of(submission.student, notebook)
+        note = "; ".join([*filter(None, (note, sheet.note)), *late])
         for exercise in sheet.exercises:
             mark = _mark(submission.student, exercise, sheet, notebook, worth, sandbox)
             marks.append(replace(mark, reason="; ".join(filter(None, (mark.reason, note)))))
