@@ -54,23 +54,28 @@ FAR = """\
 def far_from_itself(keys, values):
     d = keys[:, None] - keys
     scores = (-d.square() / (2 * {width} ** 2)).masked_fill(d.abs() <= {radius}, -math.inf)
-    weights = scores.softmax(dim=1).nan_to_num(0.0)
-    return weights @ values
+    alone = scores.isneginf().all(dim=1)
+    return (scores.softmax(dim=1).nan_to_num(0.0) @ values).masked_fill(alone, {default})
 """
 
 
 def far_from_itself(draw: random.Random) -> Assignment:
     """Leave-one-out with a radius: a point is predicted from those that are farther away."""
-    width, radius = draw.choice([0.5, 0.8, 1.2]), draw.choice([0.25, 0.35, 0.55])
+    width, radius = (
+        draw.choice([0.4, 0.5, 0.6, 0.8, 1.0, 1.2]),
+        draw.choice([0.15, 0.25, 0.35, 0.55]),
+    )
+    default = draw.choice([-2.0, 0.0, 3.0, 6.0])
     text = (
         "Neighbors in time are alike, so leaving out the point alone is too easy. Predict each value from the "
         f"points whose key is **more than {radius}** away, with a Gaussian kernel of width {width} (weights "
-        rf"proportional to $e^{{-d^2/(2\cdot{width}^2)}}$). Where there is no such point, the prediction is 0."
+        rf"proportional to $e^{{-d^2/(2\cdot{width}^2)}}$). Where there is no such point, the "
+        f"prediction is {default:g}."
     )
     stub = 'def far_from_itself(keys, values):\n    """(n,), (n,) → (n,)."""\n    ...'
     return Assignment(
         "far_from_itself", "Leave out a neighborhood", 12, text, stub,
-        FAR.format(width=width, radius=radius),
+        FAR.format(width=width, radius=radius, default=default),
         shown=[
             "torch.tensor([0.0, 0.3, 0.5, 1.5]), torch.tensor([1.0, 2.0, 3.0, 4.0])",
             "torch.tensor([0.0, 0.1]), torch.tensor([5.0, 7.0])",

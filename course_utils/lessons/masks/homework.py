@@ -40,7 +40,7 @@ def window_mask(draw: random.Random) -> Assignment:
 PREFIX = """\
 def prefix_mask(lengths, n):
     q, k = torch.arange(n)[:, None], torch.arange(n)
-    seen = (k <= q{ahead}) | ((q < {prefix}) & (k < {prefix}))
+    seen = (k <= q{ahead}) & (k >= q - {back}) | ((q < {prefix}) & (k < {prefix}))
     there = torch.arange(n) < lengths[:, None]
     return seen & there[:, None, :]
 """
@@ -48,11 +48,12 @@ def prefix_mask(lengths, n):
 
 def prefix_mask(draw: random.Random) -> Assignment:
     """The first tokens see each other, the others look back; padding is seen by nobody."""
-    prefix, ahead = draw.choice([2, 3, 4]), draw.choice([0, 1, -1])
+    prefix, ahead, back = draw.choice([2, 3, 4, 5]), draw.choice([0, 1, -1]), draw.randint(1, 5)
+    before = "the token before it" if back == 1 else f"the {back} tokens before it"
     late = {
-        0: "itself and all tokens before it",
-        1: "all tokens before it, itself, and the one right after it",
-        -1: "all tokens before it, but not itself",
+        0: f"{before} and itself",
+        1: f"{before}, itself, and the one right after it",
+        -1: f"{before}, but not itself",
     }[ahead]
     text = (
         f"The first {prefix} tokens of each sentence are a question: they all see each other, whatever else holds. "
@@ -62,9 +63,9 @@ def prefix_mask(draw: random.Random) -> Assignment:
     stub = 'def prefix_mask(lengths, n):\n    """(batch,), a number → (batch, n, n), boolean."""\n    ...'
     return Assignment(
         "prefix_mask", "A question that sees itself", 12, text, stub,
-        PREFIX.format(prefix=prefix, ahead=f" + {ahead}" if ahead > 0 else f" - {-ahead}" if ahead else ""),
+        PREFIX.format(prefix=prefix, back=back, ahead=f" + {ahead}" if ahead > 0 else f" - {-ahead}" if ahead else ""),
         shown=["torch.tensor([4, 2]), 4", "torch.tensor([5]), 6"],
-        tried=lambda: (torch.randint(1, 9, (3,)), 8),
+        tried=lambda: (torch.randint(1, 12, (3,)), 11),
         hint="Which of the conditions are joined by “or”, and which one holds for all of them?",
         gradient=False,
     )  # fmt: skip

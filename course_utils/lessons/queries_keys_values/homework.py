@@ -12,21 +12,24 @@ BEST = """\
 def best_weights(scores):
     best = scores.topk({k}, dim=-1)
     weights = torch.zeros_like(scores)
-    return weights.scatter(-1, best.indices, (best.values * math.log({base})).softmax(dim=-1))
+    shares = {total} * (best.values * math.log({base})).softmax(dim=-1)
+    return weights.scatter(-1, best.indices, shares)
 """
 
 
 def best_weights(draw: random.Random) -> Assignment:
     """Weights in another base than e, for the k best scores alone."""
-    base, k = draw.choice([2, 3, 5, 10]), draw.choice([2, 3, 4])
+    base, k = draw.choice([2, 3, 4, 5, 6, 8, 10]), draw.choice([2, 3, 4])
+    total = draw.choice([1, 2, 5, 10])
     text = (
         f"A score that is higher by 1 shall count **{base} times** as much: the weights are proportional to "
-        f"${base}^{{a}}$ for a score $a$. Only the **{k} highest scores** of each row get a weight; they sum to 1, and "
-        "all others are exactly 0. It has to survive scores of ±1000. Any number of axes may stand in front."
+        f"${base}^{{a}}$ for a score $a$. Only the **{k} highest scores** of each row get a weight; they sum to "
+        f"**{total}**, and all others are exactly 0. It has to survive scores of ±1000. Any number "
+        "of axes may stand in front."
     )
     stub = 'def best_weights(scores):\n    """(…, keys) → (…, keys)."""\n    ...'
     return Assignment(
-        "best_weights", "Another base", 10, text, stub, BEST.format(base=base, k=k),
+        "best_weights", "Another base", 10, text, stub, BEST.format(base=base, k=k, total=total),
         shown=[
             "torch.tensor([[0.0, 1.0, 2.0, -1.0, 0.5]])",
             "torch.tensor([1000.0, 999.0, 998.0, 997.5, 997.0])",
@@ -46,8 +49,8 @@ def with_default(scores, values):
 
 def with_default(draw: random.Random) -> Assignment:
     """One more pair, with a score and a value of its own, at a temperature."""
-    score, value = draw.choice([-1.0, 0.0, 1.5]), draw.choice([-4.0, 3.0, 7.0])
-    temperature = draw.choice([0.5, 2.0, 4.0])
+    score, value = draw.choice([-2.0, -1.0, 0.5, 1.0, 1.5]), draw.choice([-4.0, -1.0, 3.0, 7.0])
+    temperature = draw.choice([0.5, 2.0, 3.0, 4.0, 5.0])
     text = (
         f"Beside the stored pairs there is one more, with the score {score:g} for every query, and a value "
         f"whose entries are all {value:g}. Give the answer of each query at the temperature $T = {temperature:g}$: the "

@@ -52,25 +52,33 @@ def ask_the_other(x):
     queries = x.roll({shift}, dims=-2)
     scores = queries @ x.transpose(-2, -1) / {divisor}
     scores = scores.masked_fill(torch.eye(x.shape[-2], dtype=torch.bool), -math.inf)
-    return scores.softmax(dim=-1) @ x
+    return {kept}scores.softmax(dim=-1) @ x
 """
+
+
+KEPT = {
+    "": "The answer takes the place of the word",
+    "x + ": "The answer is added to the word",
+    "x - ": "The answer is subtracted from the word",
+}
 
 
 def ask_the_other(draw: random.Random) -> Assignment:
     """Each word asks with another word's vector, and does not hear itself."""
-    steps, divisor = draw.choice([-2, -1, 1, 2]), draw.choice([0.5, 1.5, 3.0])
+    steps, divisor = draw.choice([-3, -2, -1, 1, 2, 3]), draw.choice([0.5, 1.5, 2.0, 2.5, 3.0])
+    kept, told = draw.choice(list(KEPT.items()))
     word = "word" if abs(steps) == 1 else "words"
     text = (
         f"In a circle of $n$ words, each word asks with the vector of the word **{abs(steps)} {word} "
         f"{'before' if steps > 0 else 'after'} it**, so that "
         f"{'the first one asks with one of the last' if steps > 0 else 'the last one asks with one of the first'}. "
         f"Keys and values are the words as they are. Scores are dot products divided by {divisor:g}, and no word "
-        "attends to itself. A batch may stand in front; there are at least three words."
+        f"attends to itself. {told}. A batch may stand in front; there are at least four words."
     )
     stub = 'def ask_the_other(x):\n    """(…, n, d) → (…, n, d)."""\n    ...'
     return Assignment(
         "ask_the_other", "Asking for somebody else", 10, text, stub,
-        OTHER.format(shift=steps, divisor=divisor),
+        OTHER.format(shift=steps, divisor=divisor, kept=kept),
         shown=[
             "torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 2.0]])",
             "torch.tensor([[2.0], [1.0], [-1.0], [0.5], [3.0]])",
