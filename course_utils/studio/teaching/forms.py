@@ -1,14 +1,11 @@
 """What the questions of a page ask and say, read from the forms that a notebook shows."""
 
-import base64
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 
-from course_utils.kit.words import MASK
+from course_utils.kit.words import unsealed
 
 
 @dataclass(frozen=True)
@@ -24,11 +21,6 @@ class Asked:
     text: str
     answers: tuple[tuple[str, bool, str], ...]
     why: str = ""
-
-
-def unsealed(text: str) -> Any:
-    """What `kit.words.sealed` has sealed."""
-    return json.loads(bytes(byte ^ MASK for byte in base64.b64decode(text)))
 
 
 def questions(shown: str) -> Iterator[Asked]:
