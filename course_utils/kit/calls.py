@@ -17,11 +17,6 @@ _COUNTING: list[Counter[str]] = []
 _LOOKING: list[set[tuple[int, ...]]] = []
 
 
-def watched() -> bool:
-    """Whether calls or shapes are being noted."""
-    return bool(_COUNTING or _LOOKING)
-
-
 def tell(found: Mapping[str, int], made: Iterable[tuple[int, ...]]) -> None:
     """Note calls and shapes of another process, which answered for a function here, as if they were made here."""
     for counter in _COUNTING:

@@ -2,11 +2,12 @@
 
 import ast
 import re
+import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FunctionType, ModuleType
 
 from course_utils.kit import homework
 from course_utils.kit.check import Check, Unmet
@@ -15,15 +16,11 @@ from course_utils.studio import StudioError
 from course_utils.studio.grading.submissions import Notebook
 from course_utils.studio.homework import EVERYBODY, Key
 from course_utils.studio.manifest import Chapter
+from course_utils.studio.page import Page
 from course_utils.studio.pairs import read as read_notebook
 from course_utils.studio.pairs import read_source
 
-if TYPE_CHECKING:
-    from nbformat import NotebookNode
-
 SHORT = 40  # characters; such texts stand in several notebooks
-_HEADING = re.compile(r"^### (Exercise (\d+) · .+)$", re.MULTILINE)
-_KIND = re.compile(r"^\*(build|bug|predict|open) · ", re.MULTILINE)
 
 
 class PointsError(StudioError):
@@ -57,6 +54,21 @@ class Exercise:
         """Its check."""
         return getattr(checks, self.check)
 
+    def compared(self) -> frozenset[str]:
+        """Functions of the course that its check uses: who calls one may have wrapped what was asked for."""
+        module = sys.modules[self.judge().properties[0].test.__module__]
+        things = [one for one in vars(module).values() if _is_course(one)]
+        inner = [vars(one).values() for one in things if isinstance(one, ModuleType)]
+        functions = [*things, *(f for all_of in inner for f in all_of if _is_course(f))]
+        return frozenset(one.__qualname__ for one in functions if isinstance(one, FunctionType))
+
+
+def _is_course(thing: object) -> bool:
+    """Whether it is a module or a function of the library or of a lesson, and not of the checks themselves."""
+    name = thing.__name__ if isinstance(thing, ModuleType) else getattr(thing, "__module__", "")
+    ours = str(name).startswith("course_utils.")
+    return ours and not name.endswith(".checks") and ".kit." not in name
+
 
 @dataclass(frozen=True)
 class Homework(Exercise):
@@ -87,7 +99,7 @@ def _unknown(candidate: object) -> None:
 
 @dataclass(frozen=True)
 class Sheet:
-    """The exercises of one notebook, and the texts of its cells, which are not a student's.
+    """The exercises of one notebook; the texts of its cells, which are not a student's; and its code, with solutions.
 
     The `note` is for whoever reads the marks of one student.
     """
@@ -96,6 +108,7 @@ class Sheet:
     title: str
     exercises: tuple[Exercise, ...]
     texts: frozenset[str]
+    code: tuple[str, ...] = ()
     note: str = ""
 
     def of(self, student: str, submitted: Notebook | None) -> "Sheet":
@@ -145,29 +158,20 @@ def sheets(chapters: Sequence[Chapter]) -> list[Sheet]:
 
 def _sheet(chapter: Chapter) -> Sheet:
     source = chapter.source.is_file()
-    notebook = read_source(chapter.source) if source else read_notebook(chapter.ipynb)
-    exercises = tuple(_exercises(chapter.notebook, notebook))
-    texts = frozenset(cell.source.strip() for cell in notebook.cells)
-    return Sheet(chapter.notebook, chapter.title, exercises, texts)
+    page = Page(read_source(chapter.source) if source else read_notebook(chapter.ipynb))
+    exercises = tuple(_exercises(chapter.notebook, page))
+    texts = frozenset(cell.source.strip() for cell in page.notebook.cells)
+    code = tuple(cell.source for cell in page.code)
+    return Sheet(chapter.notebook, chapter.title, exercises, texts, code)
 
 
-def _exercises(stem: str, notebook: "NotebookNode") -> Iterator[Exercise]:
+def _exercises(stem: str, page: Page) -> Iterator[Exercise]:
     """In their order; a check belongs to the heading before it."""
-    waiting: tuple[str, str] | None = None
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            for part in re.split(r"(?=^#{1,3} )", cell.source, flags=re.MULTILINE):
-                if part.startswith("#") and waiting and waiting[1] == "open":
-                    yield Exercise(stem, *waiting)
-                    waiting = None
-                if heading := _HEADING.search(part):
-                    kind = _KIND.search(part)
-                    waiting = heading[1], kind[1] if kind else "build"
-        elif waiting and "check" in cell.metadata.get("tags", []):
-            yield Exercise(stem, *waiting, *_called(cell.source))
-            waiting = None
-    if waiting and waiting[1] == "open":
-        yield Exercise(stem, *waiting)
+    for one in page.exercises:
+        own = [cell for cell in page.code if cell.exercise is one]
+        asked = [_called(cell.source) for cell in own if "check" in cell.tags]
+        for name, function in asked or [("", "")]:
+            yield Exercise(stem, one.title, one.kind, name, function)
 
 
 def _called(source: str) -> tuple[str, str]:

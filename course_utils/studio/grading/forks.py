@@ -67,7 +67,7 @@ def child(connection: socket.socket, job: dict[str, Any], user: int) -> None:
 def main(control_number: int, alone: bool, user: int) -> None:
     """Fork a process for each exercise that the judge sends."""
     torch.set_num_threads(1)
-    warm()
+    _warm_without_a_disk()
     _prctl(4, 0)  # PR_SET_DUMPABLE: no process here reads this one's memory
     _prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: what outlives its parent becomes ours
     control = socket.socket(fileno=control_number)
@@ -93,11 +93,27 @@ def main(control_number: int, alone: bool, user: int) -> None:
 
 
 def warm() -> None:
-    """Import what a first gradient and a first optimizer import."""
+    """Import what a first gradient, a first optimizer and a first lesson import."""
     spare_the_compiler()
     import torch.fx.experimental.symbolic_shapes
 
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])
+    import pandas  # noqa: F401
+
+    import course_utils.figures  # noqa: F401
+
+
+def _warm_without_a_disk() -> None:
+    """Matplotlib wants a folder to write to before it is imported, and needs none; there is none here."""
+    may, os.access = os.access, lambda *_, **__: True
+    try:
+        import matplotlib
+
+        matplotlib.get_configdir()
+        matplotlib.get_cachedir()
+    finally:
+        os.access = may
+    warm()
 
 
 def _end(forked: int, alone: bool, patience: int) -> list[float]:

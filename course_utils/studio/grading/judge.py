@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from course_utils.kit.check import Report, TookTooLong
+from course_utils.studio import StudioError
 from course_utils.studio.grading.exercises import Exercise, Sheet, written
 from course_utils.studio.grading.remote import Candidate, Gone
 from course_utils.studio.grading.sandbox import Sandbox
@@ -108,7 +109,9 @@ def _mark(
     code = notebook.binds(exercise.function)
     text = "\n\n".join(code)
     try:
-        report = _report(exercise, notebook, sandbox)
+        report, called = _report(exercise.function, notebook.code, exercise, sandbox)
+    except StudioError:  # no sandbox
+        raise
     except Exception as error:  # of ours: it costs this row, and says so
         return Mark(**about, **none, text=text, reason=f"the grader failed: {error!r}")
     if isinstance(report, str):
@@ -117,29 +120,43 @@ def _mark(
     gained = round(worth[exercise.check] * held / total, 2)
     missed = report.sentences[report.held] if report.done and not report.passed else ""
     reason = f"{missed}: {report.reason}" if missed else "" if report.done else NOT_DONE
-    shown = (
-        repr(report).partition(" (More, in a new cell")[0] if not report.passed else repr(report)
-    )
+    wrapped = exercise.compared() & called if report.passed and sheet.code else set()
+    unusual = wrapped - _usual(exercise, sheet, sandbox) if wrapped else set()
+    if unusual:
+        reason = f"it calls {', '.join(sorted(unusual))}, as its check does: look at it"
     return Mark(
-        **about, held=held, total=total, points=gained,
-        reason=" ".join(reason.split()), report=shown, missed=missed, text=text,
+        **about, held=held, total=total, points=gained, reason=" ".join(reason.split()),
+        report=repr(replace(report, more=False)), missed=missed, text=text,
     )  # fmt: skip
 
 
-def _report(exercise: Exercise, notebook: Notebook, sandbox: Sandbox) -> Report | str:
-    """What the check says; or, where there is nothing to check, why."""
-    if not any(exercise.function in source for source in notebook.code):
-        return f"nothing is called {exercise.function}"
+_USUAL: dict[str, set[str]] = {}
+
+
+def _usual(exercise: Exercise, sheet: Sheet, sandbox: Sandbox) -> set[str]:
+    """The functions that the course's own solution calls; found when it is first asked for."""
+    if exercise.check not in _USUAL:
+        solution = f"{exercise.function}_solution"
+        _USUAL[exercise.check] = _report(solution, list(sheet.code), exercise, sandbox)[1]
+    return _USUAL[exercise.check]
+
+
+def _report(
+    function: str, code: list[str], exercise: Exercise, sandbox: Sandbox
+) -> tuple[Report | str, set[str]]:
+    """What the check says, or why there is nothing to check; and the functions that the answer has called."""
+    if not any(function in source for source in code):
+        return f"nothing is called {function}", set()
     with sandbox.session() as session:
         try:
-            kind, why = session.load(notebook.code, exercise.function)
+            kind, why = session.load(code, function)
         except (Gone, TookTooLong) as error:
-            return str(error)
+            return str(error), set()
         told = {
             "stub": NOT_DONE,
-            "ours": f"{exercise.function} is the course's own",
-            "wrong": f"{exercise.function} is no function, but of type {why}",
+            "ours": f"{function} is the course's own",
+            "wrong": f"{function} is no function, but of type {why}",
         }
         if kind != "function":
-            return told.get(kind, why)
-        return exercise.judge()(Candidate(session))
+            return told.get(kind, why), set()
+        return exercise.judge()(Candidate(session)), session.called

@@ -35,7 +35,7 @@ class Gone(Unmet):
 
 
 class Session:
-    """The judge's end of one worker, for one exercise.
+    """The judge's end of one worker, for one exercise; `called` are the functions that it has called, by name.
 
     Args:
         connection: to the worker, with a time limit.
@@ -46,6 +46,7 @@ class Session:
         self.connection, self._why_gone = connection, why_gone
         self.kept = Kept()
         self.modules: list[Module] = []
+        self.called: set[str] = set()
         self._raised: BaseException | None = None
         self._over: BaseException | None = None
 
@@ -100,7 +101,7 @@ class Session:
                 "target": target.number if target is not None else None,
                 "seed": int(torch.randint(2**31, ())),
                 "grad": torch.is_grad_enabled(),
-                "watch": calls.watched(),
+                "watch": True,
                 "keep": bool(inputs),
             }
             if target is not None:
@@ -111,6 +112,7 @@ class Session:
                 shapes = {tuple(int(n) for n in shape) for shape in said["shapes"]}
                 called = {str(name): int(count) for name, count in said["called"].items()}
         calls.tell(called, shapes)
+        self.called |= called.keys()
         for kind, text in said["warned"]:
             warnings.warn(str(text), getattr(builtins, str(kind), UserWarning), stacklevel=2)
         if said["stub"]:

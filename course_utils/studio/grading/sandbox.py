@@ -23,6 +23,8 @@ from course_utils.studio.grading.remote import NO_ANSWER, Session
 
 PACKAGE = Path(course_utils.__file__).parent
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/nix", "/etc/ld.so.cache", "/etc/alternatives")
+SECRET = ("checks.py", "homework.py", "quiz.toml", "quiz.sealed")
+"""Files of a lesson that no submission may read."""
 NOBODY = 65534
 START = 300  # seconds that a warm process may take to start, on a busy machine
 MB = 2**20
@@ -85,7 +87,7 @@ def _walls() -> list[str]:
         call += ["--perms", "0755", "--dir", str(folder)]
     for one in found:
         call += ["--ro-bind", str(one), str(one)]
-    for secret in [*PACKAGE.glob("lessons/*/checks.py"), *PACKAGE.glob("lessons/*/quiz.toml")]:
+    for secret in (file for name in SECRET for file in PACKAGE.glob(f"lessons/*/{name}")):
         call += ["--ro-bind", os.devnull, str(secret)]
     for secret in PACKAGE.glob("lessons/*/__pycache__"):
         call += ["--tmpfs", str(secret), "--remount-ro", str(secret)]
@@ -128,7 +130,7 @@ class Sandbox:
             "COURSE_OFFLINE": "1",
             "COURSE_STRICT": "1",
             "MPLBACKEND": "agg",
-            "MPLCONFIGDIR": "/nowhere",
+            "MPLCONFIGDIR": "/usr" if self.walls else self._home.name,
             "CUDA_VISIBLE_DEVICES": "",
             "LC_ALL": "C.UTF-8",
         }
