@@ -30,12 +30,13 @@ START = 300  # seconds that a warm process may take to start, on a busy machine
 MB = 2**20
 
 CONTAINER = (
-    "docker run --rm --network none -v COURSE:/course:ro -v SUBMISSIONS:/in:ro -v MARKS:/out IMAGE "
-    "python -m course_utils.studio grade /in --to /out"
+    'docker run --rm --network none --user "$(id -u)" -v "$PWD/SUBMISSIONS:/in:ro" -v "$PWD/MARKS:/out" course '
+    "python -m course_utils.studio grade /in --to /out --contained"
 )
 OPEN = (
     "Submissions run under limits of time, memory, files and processes, but they see your network and files: "
-    "{}. For submissions that you do not trust, use a container (docker, or podman with the same words):\n"
+    "{}. For submissions that you do not trust, use a container (docker, or podman with the same words), after "
+    "docker build --tag course .\n"
     f"    {CONTAINER}"
 )
 
