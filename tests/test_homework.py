@@ -8,7 +8,6 @@ import nbformat
 import pytest
 import torch
 
-from course_utils.files import LESSONS
 from course_utils.kit.homework import HomeworkError, assignment, check, examples, exercises
 from course_utils.studio import homework
 from course_utils.studio.__main__ import main
@@ -200,9 +199,3 @@ def test_each_is_graded_with_their_own_numbers_found_by_name_or_by_the_notebook(
         sheet.of("Dora", bens).note == "with the numbers of Ben"
         and sheet.of("Ben", bens).note == ""
     )
-
-
-def test_the_private_files_are_those_that_a_handout_leaves_out():
-    from course_utils.studio.keys import PRIVATE
-
-    assert {path.name for path in LESSONS.glob("*/homework.py")} == set(PRIVATE)

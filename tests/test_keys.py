@@ -2,6 +2,7 @@
 
 import html
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -91,11 +92,23 @@ TEXTS = {
 
 def test_no_solution_and_no_key_is_found_in_the_handout(handed):
     files = [path for path in handed.rglob("*") if path.suffix in TEXTS]
-    assert len(files) > 200 and not list(handed.rglob("homework.py"))
+    assert len(files) > 200
     assert {path.name: told(path.read_text(encoding="utf-8")) for path in files} == {
         path.name: set() for path in files
     }
     assert not [path for path in files if "solution is folded" in path.read_text(encoding="utf-8")]
+
+
+def test_what_is_the_instructors_is_not_handed_out_and_its_commands_say_so(handed):
+    assert all(list((ROOT / "course_utils").glob(name)) for name in keys.PRIVATE)
+    assert not [path for name in keys.PRIVATE for path in (handed / "course_utils").glob(name)]
+    for command in ("pool", "grade", "homework"):
+        done = subprocess.run(
+            [sys.executable, "-m", "course_utils.studio", command], cwd=handed,
+            env=os.environ | {"PYTHONPATH": str(handed)}, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert done.stderr == f"{command}: this command stays with the instructor.\n"
 
 
 def test_what_finds_solutions_and_keys_finds_them():

@@ -55,7 +55,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Do one command; 0 if all went well, 1 with the reason on stderr, 130 after an interrupt."""
     argv = list(sys.argv[1:] if argv is None else argv)
     if argv and argv[0] in FURTHER:
-        return importlib.import_module(FURTHER[argv[0]]).main(argv[1:])
+        try:
+            command = importlib.import_module(FURTHER[argv[0]])
+        except ModuleNotFoundError as error:
+            if not FURTHER[argv[0]].startswith(error.name or "-"):
+                raise
+            print(f"{argv[0]}: this command stays with the instructor.", file=sys.stderr)
+            return 1
+        return command.main(argv[1:])
     options = _parser().parse_args(argv)
     try:
         with spoken(of(options.book)):
@@ -167,12 +174,14 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _handout(options: argparse.Namespace) -> int:
-    from course_utils.studio import handout, manifest, other_graders, tables
+    from course_utils.studio import handout, manifest, tables
 
     root = options.book.resolve().parent
     to = options.to or root / "_build" / (options.grader or "handout")
     course = manifest.load(options.book, files=False)
     if options.grader:
+        from course_utils.studio import other_graders
+
         other_graders.build(course, to, options.grader)
         print(f"What {options.grader} reads is in {to}")
         return 0

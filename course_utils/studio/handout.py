@@ -102,7 +102,7 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
             shutil.copytree(root / part, to / part, ignore=UNWANTED)
         elif (root / part).is_file():
             shutil.copy(root / part, to / part)
-    seal(to / "course_utils" / "lessons")
+    seal(to / "course_utils")
     shutil.copy(course.path, to / "book.toml")
     if (root / "Makefile").is_file():
         makefile = (root / "Makefile").read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ counts for marks is graded with the instructor's own copy.
 import ast
 import math
 import re
+import shutil
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -22,8 +23,14 @@ if TYPE_CHECKING:
 SAID = re.compile(r";\s+the \**solution\** is folded(?=\.)|\s+The \**solution\** is folded\.")
 """Where a text tells where the solution is."""
 
-PRIVATE = ("homework.py",)
-"""Files of a lesson that stay with the instructor."""
+PRIVATE = (
+    "lessons/*/homework.py",
+    "studio/homework.py",
+    "studio/other_graders.py",
+    "studio/grading",
+    "studio/teaching",
+)
+"""What stays with the instructor, of the package: exercises by seed, and tools that would print what is sealed."""
 
 
 class KeysError(StudioError):
@@ -50,21 +57,24 @@ def untold(text: str) -> str:
 # Quizzes and answers on paper -------------------------------------------------------------------
 
 
-def seal(lessons: Path) -> None:
-    """Seal, in a copy of the lessons, the quizzes and the answers on paper; take out what is the instructor's.
+def seal(package: Path) -> None:
+    """Seal, in a copy of the package, the quizzes and the answers on paper; take out what is the instructor's.
 
     Raises:
         KeysError: an answer is no plain value.
     """
+    lessons = package / "lessons"
     for file in sorted(lessons.glob("*/quiz.toml")):
         letters = sealed(file.read_text(encoding="utf-8"))
         file.with_suffix(".sealed").write_text(letters, encoding="ascii")
         file.unlink()
     for file in sorted(lessons.glob("*/checks.py")):
         file.write_text(hidden(file.read_text(encoding="utf-8"), file), encoding="utf-8")
-    for name in PRIVATE:
-        for file in lessons.glob(f"*/{name}"):
-            file.unlink()
+    for path in [path for name in PRIVATE for path in package.glob(name)]:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def hidden(source: str, file: Path) -> str:
