@@ -39,8 +39,8 @@ cu.explore.offsets()
 
 # %% [markdown]
 # The curve is the mean score of a key over its **offset** from the query: −3 is three to the left.
-# Training made −3 the highest of the offsets that it saw (shaded), far above the next (dashed); nothing holds the others down.
-# Move the slider: more and more of them rise above that line, and the answers go wrong.
+# Training made −3 the highest of the offsets that it saw (shaded); nothing holds the others down.
+# Move the slider: more and more of them rise above the second highest (dashed), and the answers go wrong.
 #
 # After this chapter you can
 #
@@ -48,7 +48,7 @@ cu.explore.offsets()
 # - move one position to another by a rotation of the right sign;
 # - say why a model fails on longer texts, and what people do about it.
 #
-# It needs [Self-attention](07_self_attention.ipynb): queries, keys and values by three matrices, and equivariance.
+# It needs [Self-attention](07_self_attention.ipynb).
 
 # %% jupyter={"source_hidden": true}
 cu.recall("self_attention", "masks")
@@ -57,8 +57,7 @@ cu.recall("self_attention", "masks")
 # ## Waves
 #
 # Self-attention alone gives *dog* the same vector in *dog bites man* and in *man bites dog*.
-# The first idea: add to the embedding $x_i$ a vector $p_i$ that says "I am number $i$".
-# Which vectors?
+# The first idea: add to the embedding $x_i$ a vector $p_i$ that says "I am number $i$":
 #
 # | idea | what is wrong with it |
 # |---|---|
@@ -67,10 +66,9 @@ cu.recall("self_attention", "masks")
 # | $i$ in binary, a bit a column | bounded and unique, but neighbors differ wildly: $7 = 0111$, $8 = 1000$ |
 #
 # In binary, each column alternates with a period of its own.
-# **Make these steps smooth waves**, and neighbors become similar.
+# **Make these steps smooth waves**.
 #
-# A table $P$ has a row for each position $i$ and $d$ columns in pairs $j = 0, \dots, d/2 - 1$.
-# Each pair holds a sine and a cosine of one frequency $\omega_j$.
+# A table $P$ has a row for each position $i$ and $d$ columns in pairs $j = 0, \dots, d/2 - 1$, each a sine and a cosine of one frequency $\omega_j$.
 # These are **sinusoidal positions** ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.5):
 #
 # $$p_{i,\,2j} = \sin(i\,\omega_j),\qquad p_{i,\,2j+1} = \cos(i\,\omega_j),\qquad \omega_j = \theta^{-2j/d},\qquad \theta = 10000 .$$
@@ -127,8 +125,7 @@ right.legend(frameon=False, ncols=2, fontsize=8, loc="upper center")
 fig
 
 # %% [markdown]
-# Stripes on the left, waves in the middle, both slower from column to column.
-# The slowest pair hardly moves here: its period is $2\pi/\omega_{15} = 35{,}333$.
+# Stripes and waves, both slower from column to column; the slowest pair has the period $2\pi/\omega_{15} = 35{,}333$.
 #
 # ### Exercise 1 · Five numbers on paper
 #
@@ -159,7 +156,6 @@ cu.checks.predicted_products(predicted_products_solution)
 # ## Moving is turning
 #
 # Why sine *and* cosine?
-# Because a pair can be turned.
 # Take a pair as a point on a circle, with the sine to the right and the cosine up.
 # Each step to the next position turns it by the angle $\omega$:
 
@@ -175,11 +171,8 @@ cu.explore.positions()
 # **Mind the sign**, with a pencil: at $i = 0$ the pair is $(0, 1)$, which picks the lower row of the matrix, $(\sin k\omega, \cos k\omega)$.
 # With the minus in the other corner it would be position $-k$.
 #
-# The right picture adds all pairs up, with the dot product of two positions:
-#
-# $$p_i \cdot p_{i+k} = \sum_{j=0}^{d/2-1} \cos(k\,\omega_j) .$$
-#
-# On the whole it falls with the distance, and it is the same to the left and to the right: the direction is for $W_Q$ and $W_K$ to find.
+# The right picture adds all pairs up: the dot product $p_i \cdot p_{i+k} = \sum_j \cos(k\,\omega_j)$.
+# On the whole it falls with the distance, to the left as to the right.
 
 
 # %%
@@ -218,12 +211,10 @@ misfits = pd.DataFrame(
 misfits.round(2)
 
 # %% [markdown]
-# The sinusoids have such a matrix for any number of rows.
-# A random table has one as well, as long as there are more unknowns than equations.
+# The sinusoids have such a matrix for any number of rows, a random table as long as there are more unknowns than equations.
 #
 # ## Rotary: turn queries and keys
 #
-# Sinusoids are *added*, and the layer has to find the rotation by itself.
 # **Rotary positions**, called **RoPE** ([Su et al., 2021](https://arxiv.org/abs/2104.09864), section 3.2), leave the embeddings alone and turn queries and keys, pair by pair, by an angle proportional to their position.
 # Let $R_i$ turn each pair counterclockwise by $i\,\omega$, and let $j$ be the position of a key:
 #
@@ -233,9 +224,7 @@ misfits.round(2)
 # The score contains the offset and nothing else about positions.
 # By hand, $d = 2$ and $\omega = 1$: $q = k = (1, 0)$ at positions $i$ and $j$ have the product $\cos(i - j)$.
 #
-# Values are *not* turned.
-# In a score two turned vectors meet, and only the difference of their angles is left.
-# A value meets no second one: it would arrive turned by its *absolute* position, and say something else at each place.
+# Values are *not* turned: a value meets no second one, and would arrive turned by its *absolute* position.
 #
 # ### Exercise 2 · Turn the pairs
 #
@@ -288,33 +277,23 @@ cu.show_heatmaps(
 )  # fmt: skip
 
 # %% [markdown]
-# One query and one key stand at all positions; the maps show their scores.
-# With RoPE each diagonal has one color: "two to the left" has the same score everywhere.
+# One query and one key stand at all positions; with RoPE "two to the left" has the same score everywhere.
 #
-# The files of Llama and its relatives pair column $j$ with column $j + d/2$ instead, the halves of a vector; the [further page](09_positions_further.ipynb#Two-rotary-pairings) turns one into the other.
+# The files of Llama and its relatives pair column $j$ with column $j + d/2$ instead; the [further page](09_positions_further.ipynb#Two-rotary-pairings) turns one into the other.
 #
 # ## Learned and relative positions
 #
 # **Learned**: BERT, GPT-2 and the [vision transformer](C_glossary.ipynb#vision-transformer) make $P$ a parameter.
-
+# Of a table with 20 rows, three sentences of 12 tokens train:
 
 # %%
-class Learned(nn.Module):
-    def __init__(self, dim, max_len):
-        super().__init__()
-        self.table = nn.Parameter(0.02 * torch.randn(max_len, dim))
-
-    def forward(self, x):
-        return x + self.table[: x.shape[-2]]
-
-
-learned = Learned(16, max_len=20)
-learned(torch.randn(3, 12, 16)).sin().sum().backward()  # three sentences of 12 tokens
+learned = cu.LearnedPositions(16, max_len=20)
+learned(torch.randn(3, 12, 16)).sin().sum().backward()
 row_gradients = learned.table.grad.norm(dim=1)
 print("rows with a gradient:", row_gradients.nonzero().flatten().tolist())
 
 # %% [markdown]
-# The others get none: **a row that is never visited is never trained.**
+# **A row that is never visited is never trained.**
 #
 # **[Relative positions](C_glossary.ipynb#relative-positions)** are the third place where positions can enter.
 # They add to the *score* of query $i$ and key $j$ something that depends on the offset $j - i$:
@@ -354,7 +333,6 @@ cu.Drawing(
 # ## A task where order decides
 #
 # Here is the network of the first picture.
-# Each kind of positions has its own line.
 
 
 # %%
@@ -445,8 +423,7 @@ print(f"rotary, trained here: {share:.2f} right among 16 tokens")
 # %% [markdown]
 # ## Four lengths
 #
-# All kinds, trained on 16 tokens and asked about more: share right, the mean of three seeds, at the best of four rates (by the loss on other rows of 16).
-# T5's numbers get ten times that rate: a single number has to move farther than those of a vector.
+# All kinds, trained on 16 tokens and asked about more: share right, the mean of three seeds, at the best of four rates (by the loss on other rows of 16; T5's single numbers get ten times that rate).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 lengths = ["16", "64", "256", "1024"]
@@ -455,9 +432,12 @@ rotary_runs = cu.stored_runs("positions", "cured", lowest="val_loss")
 uncured = table(rotary_runs, *(f"trained {n}" for n in lengths))
 uncured.columns = uncured.columns.str.removeprefix("trained ")
 uncured = uncured.assign(task="three before", kind="RoPE", base=1e4, farthest_start=0)
-found = pd.concat([table(best, *lengths), uncured])
+longer = table(cu.stored_runs("positions", "visited_longer", lowest="val_loss"), *lengths)
+longer = longer.assign(task="three before", base=1e4, farthest_start=1009)  # below the others
+found = pd.concat([table(best, *lengths), uncured, longer])
 found = found.sort_values(["task", "farthest_start"], ascending=[False, True], kind="stable")
-extra = found["farthest_start"].map({0: "", 1008: ", random starts"})
+extra = {0: "", 1008: ", random starts", 1009: ", random starts, 4 × the steps"}
+extra = found["farthest_start"].map(extra)
 based = found["base"].map({1e4: "", 10.0: ", base 10"})
 found.index = [found["task"], found["kind"] + extra + based]
 found = pd.DataFrame(found, columns=["rate", *lengths]).rename_axis(["task", "positions"])
@@ -472,16 +452,13 @@ found.round({"rate": 3} | dict.fromkeys(lengths, 2))
 # - **Shaw's** vectors hold: all that is far shares one vector, and that one was trained.
 #   **T5's** far buckets were not: their numbers stay at 0, and so many keys drown −3.
 # - **Random starts** begin each training row at any position ([Kiyono et al., 2021](https://arxiv.org/abs/2109.05644)).
-#   The formula gains; the learned table loses nearly all, also at the trained length: each of its rows is visited too seldom.
-#   With four times the steps, once, it gained, too.
+#   The formula gains; the learned table loses nearly all, also at the trained length: each of its rows is visited too seldom (four times the steps help).
 #   A rotary score knows the offset alone, so that a start means nothing to it.
 #
 # (ALiBi is not here: it prefers near tokens, and singles out no third.)
-#
 # At each rate Shaw's vectors hold best and the tables fall at once; T5's and rotary positions change places.
 #
-# In the last two rows the task is another: name the *first* token, whose distance grows with the place.
-# The order is reversed.
+# In the last two rows the task is another, to name the *first* token, and the order is reversed.
 # **Learned** positions look for row 0 and find it; the rows that were never trained do little harm because they begin small.
 # **Rotary** positions cannot look for a place: "as far to the left as possible" was learned as an offset.
 # Each kind continues *something*, and the task decides whether it is right.
@@ -493,7 +470,6 @@ cu.quiz("positions", "without_order", "seen_positions")
 # ## Cures
 #
 # Is it the many keys, or the untrained offsets?
-# Two tests on the trained models.
 # Keys at untrained offsets get the mean score of those at trained ones: as many keys, and all is right again.
 # Or −3 has only about 15 rivals, all at untrained offsets: most is right again.
 # It takes both: of *many* keys at *untrained* offsets some come near −3.
@@ -520,7 +496,6 @@ cu.predict(
 cu.explore.cures()
 
 # %% [markdown]
-# Choose a change, then the length.
 # **Interpolation** costs everything here, also at 16; its authors train the model a little more after it.
 # A **larger base** costs next to nothing and helps little here.
 # Slowing the **slow pairs** costs nothing and helps most: the fast ones, which tell near offsets apart, stay as they were.

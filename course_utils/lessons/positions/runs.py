@@ -33,6 +33,21 @@ def reading(chapter, *, task, kind, base, farthest_start, rate, seed) -> dict:
     return {"result": {"val_loss": round(loss, 5)} | right}
 
 
+@stored(
+    cases=[{"kind": "learned", "farthest_start": 1008, "steps": 1600}],
+    rates=RATES[1:],
+    seeds=range(3),
+    chapter=["train", "tested"],
+)
+def visited_longer(chapter, *, kind, farthest_start, steps, rate, seed) -> dict:
+    """Random starts with so many steps, 400 in `reading`: the loss on other rows, and what is right at four lengths."""
+    task = "three before"
+    model = chapter.train(kind, task, rate, seed, farthest_start=farthest_start, steps=steps)
+    _, loss = chapter.tested(model, task, 16, seed=99)
+    right = {str(n): round(chapter.tested(model, task, n)[0], 4) for n in LENGTHS}
+    return {"result": {"val_loss": round(loss, 5)} | right}
+
+
 @stored(rates=RATES, seeds=range(3), chapter=["train", "tested"])
 def cured(chapter, *, rate, seed) -> dict:
     """Trained with rotary positions on 16 tokens, then changed without training: what is right at four lengths.

@@ -105,40 +105,52 @@ def squeezed_context() -> Explorer:
 
 
 class Copies:
-    """The share of whole strings right over their length: one size, the others in gray, attention dashed."""
+    """The share of whole strings right over their length, means of seeds: one size, others gray, attention dashed."""
 
     def __init__(self, runs: Sequence[StoredRun]):
-        """A gray line for each size, dotted for those trained longer; one line moves."""
+        """A gray line for each size, dotted for that trained longer; one line moves, with a dot for each seed."""
         self.picture, ax = subplots(alt="Copied strings", width=6.4, height=3.4)
-        self.shares: dict[int, list[float]] = {}
-        for run in runs:
-            right = {name: share for name, share in run.result.items() if name != "val_loss"}
-            self.lengths = [int(name.split(", ")[1]) for name in right]
-            shares, room = list(right.values()), run.config["room"]
-            style = {"color": COLORS["value"], "linestyle": "--"} if room == 0 else {"color": "0.8"}
-            if "passes" in run.config:
-                ax.plot(self.lengths, shares, ":", color="0.4")
-                ax.text(self.lengths[3], shares[3], f" {room}, three times as long", color="0.4")
+        names = [name for name in runs[0].result if name != "val_loss"]
+        self.lengths = [int(name.split(", ")[1]) for name in names]
+        self.shares: dict[int, np.ndarray] = {}  # a row for each seed
+        for room, passes in {(r.config["room"], r.config.get("passes", 0)): None for r in runs}:
+            same = [
+                r for r in runs if (r.config["room"], r.config.get("passes", 0)) == (room, passes)
+            ]
+            seeds = np.array([[run.result[name] for name in names] for run in same])
+            style: dict[str, str] = {"color": "0.8"}
+            if passes:
+                style = {
+                    "color": "0.4",
+                    "linestyle": ":",
+                    "label": f"C = {room}, three times as long",
+                }
+            elif room == 0:
+                style = {"color": COLORS["value"], "linestyle": "--", "label": "may look back"}
             else:
-                ax.plot(self.lengths, shares, **style)
-                self.shares[room] = shares
-        ax.text(self.lengths[-1], 0.9, "may look back", ha="right", color=COLORS["value"])
-        (self.line,) = ax.plot(
-            self.lengths, np.zeros(len(self.lengths)), "-o", color=COLORS["key"]
-        )  # fmt: skip
+                self.shares[room] = seeds
+            ax.plot(self.lengths, seeds.mean(axis=0), **style)
+        ax.lines[0].set_label("other sizes")
+        (self.line,) = ax.plot([], [], "-", color=COLORS["key"])
+        (self.dots,) = ax.plot([], [], "o", color=COLORS["key"], markersize=3.5)
         ax.set(
             xlabel="letters in the string", ylabel="whole strings right",
             xticks=self.lengths, ylim=(-0.03, 1.05),
         )  # fmt: skip
+        ax.legend(loc="lower left", fontsize=8)
         self.title = ax.set_title("All that is kept of a string: 128 numbers")
 
     def draw(self, room: int) -> str:
         """The line of one size."""
-        shares = self.shares[room]
-        self.line.set_ydata(shares)
+        seeds = self.shares[room]
+        shares = seeds.mean(axis=0)
+        self.line.set_data(self.lengths, shares)
+        self.dots.set_data(self.lengths * len(seeds), seeds.flatten())
         self.title.set_text(f"All that is kept of a string: {room} numbers")
         told = ", ".join(f"{n}: {share:.2f}" for n, share in zip(self.lengths, shares, strict=True))
+        spread = seeds.max(axis=0) - seeds.min(axis=0)
         return (
-            f"A vector of {room} numbers; share of whole strings right by letters: {told}. A dashed line "
-            "stays near 1: a decoder that may look back at the string."
+            f"A vector of {room} numbers; share of whole strings right by letters, mean of {len(seeds)} seeds that lie "
+            f"{spread.max():.2f} apart at most: {told}. A dashed line stays near 1: a decoder that may look back at "
+            "the string."
         )
