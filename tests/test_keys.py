@@ -2,6 +2,7 @@
 
 import html
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -323,18 +324,36 @@ def test_an_exercise_without_its_solution_is_named():
         other_graders.exercises(lacking)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(
-    importlib.util.find_spec("nbgrader") is None, reason="nbgrader is not installed"
-)
-def test_nbgraders_own_commands_give_all_points_and_none(for_nbgrader):
-    name = "01_queries_keys_values"
-    page = for_nbgrader / "source" / name / f"{name}.ipynb"
+def brief(page: Path) -> tuple[Path, int]:
+    """A page with its first code cell and its exercises alone; and all points."""
     notebook = nbformat.read(page, as_version=4)
-    graded = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
-    (page.parent / f"{name}_further.ipynb").unlink()
-    notebook.cells = [next(c for c in notebook.cells if c.cell_type == "code"), *graded]
+    first = next(cell for cell in notebook.cells if cell.cell_type == "code")
+    tagged = {"exercise", "check"}
+    notebook.cells = [
+        cell
+        for cell in notebook.cells
+        if cell is first
+        or cell.cell_type == "raw"
+        or "# HIDDEN" in cell.source
+        or tagged & set(cell.metadata.get("tags", []))
+    ]
     nbformat.write(notebook, page)
+    points = re.findall(r"^points: (\d+)", "\n".join(c.source for c in notebook.cells), re.M)
+    entries = [cell.metadata.get("nbgrader", {}) for cell in notebook.cells]
+    return page, sum(map(int, points)) + sum(entry.get("points", 0) for entry in entries)
+
+
+def needs(tool: str):
+    there = importlib.util.find_spec(tool) is not None
+    return pytest.mark.skipif(not there, reason=f"{tool} is not installed")
+
+
+@pytest.mark.slow
+@needs("nbgrader")
+def test_nbgraders_own_commands_give_all_points_and_none(for_nbgrader):
+    name = "02_kernel_regression"
+    page, points = brief(for_nbgrader / "source" / name / f"{name}.ipynb")
+    (page.parent / f"{name}_further.ipynb").unlink()
 
     def run(*command: str) -> None:
         subprocess.run([sys.executable, "-m", "nbgrader", *command], cwd=for_nbgrader, check=True)
@@ -346,5 +365,27 @@ def test_nbgraders_own_commands_give_all_points_and_none(for_nbgrader):
     run("export")
     marks = (for_nbgrader / "grades.csv").read_text().splitlines()
     rows = [dict(zip(marks[0].split(","), row.split(","), strict=True)) for row in marks[1:]]
-    full = str(float(sum(cell.metadata.nbgrader.get("points", 0) for cell in graded)))
-    assert {row["student_id"]: row["score"] for row in rows} == {"right": full, "stub": "0.0"}
+    assert {row["student_id"]: float(row["score"]) for row in rows} == {"right": points, "stub": 0}
+
+
+@pytest.mark.slow
+@needs("otter")
+def test_otters_own_commands_give_all_points_and_none(tmp_path):
+    assert main(["handout", "--for", "otter", "--to", str(tmp_path / "out")]) == 0
+    name = "02_kernel_regression"
+    page, points = brief(tmp_path / "out" / name / f"{name}.ipynb")
+
+    def run(*command: str) -> None:
+        code = "from otter.cli import cli; cli()"
+        subprocess.run([sys.executable, "-c", code, *command], cwd=page.parent, check=True)
+
+    run("assign", page.name, "dist")
+    (archive,) = page.parent.glob("dist/autograder/*.zip")
+    scores = []
+    for which in ("autograder", "student"):
+        shutil.copy(page.parent / "dist" / which / page.name, page.parent / "mine.ipynb")
+        (to := page.parent / f"of-{which}").mkdir()
+        run("run", "-a", str(archive), "-o", to.name, "mine.ipynb")
+        told = json.loads((to / "results.json").read_text())
+        scores.append(sum(test.get("score", 0) for test in told["tests"]))
+    assert scores == [points, 0]

@@ -42,15 +42,20 @@ generate:
 """
 STEPS = {
     "nbgrader": """\
-    nbgrader generate_assignment {name}        source/ → release/, which students get
-    nbgrader autograde {name}                  submitted/<student>/{name}/ → autograded/
-    nbgrader export                            the marks, in grades.csv
+    nbgrader generate_assignment {name}
+    nbgrader autograde {name}
+    nbgrader export
+
+The first makes `release/` from `source/`: what students get. The second reads `submitted/<student>/{name}/` and writes
+`autograded/`; the third writes the marks into `grades.csv`.
 """,
     "otter": """\
     cd {name}
-    otter assign {name}.ipynb dist             dist/student is what students get
+    otter assign {name}.ipynb dist
     otter run -a dist/autograder/*.zip submission.ipynb
-    otter grade -n {name} -a dist/autograder/*.zip submissions    in containers, which need the course, too
+
+The first makes `dist/student`, what students get, and the grader; the second grades one submission here. `otter grade`
+grades many, each in a container, in which the course has to be installed, too.
 """,
 }
 
