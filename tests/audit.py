@@ -28,7 +28,11 @@ ONLY_WRONG = {"preload": False, "resultTypes": ["violations"]}
 WCAG = ONLY_WRONG | {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 CONTRAST = ONLY_WRONG | {"runOnly": ["color-contrast"]}
 STORED = "() => [...Object.keys(localStorage), ...Object.keys(sessionStorage)]"
-SET = "window.MathJax?.startup?.promise"
+THEME = ("mode", "theme")
+SET = """async () => {
+    await window.MathJax?.startup?.promise;
+    for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame);  // sizes are looked at then
+}"""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Found:
         page: its name.
         broken: the rules of axe-core that it breaks, each with the first place, in light and in dark.
         cookies: the names of those that it has set.
-        stored: the names of what it keeps in the browser before a reader does anything.
+        stored: the names of what it keeps in the browser before a reader does anything; the theme keeps `THEME`.
     """
 
     page: str
@@ -58,7 +62,8 @@ def look(browser: Browser, address: str, name: str) -> Found:
         expect(page.locator("html")).to_have_attribute("data-theme", "dark")
         broken += [f"in the dark: {one}" for one in told_by_axe(page, CONTRAST)]
         cookies = tuple(cookie["name"] for cookie in page.context.cookies())
-        return Found(name, tuple(broken), cookies, tuple(page.evaluate(STORED)))
+        stored = (one for one in page.evaluate(STORED) if one not in THEME)
+        return Found(name, tuple(broken), cookies, tuple(stored))
 
 
 def told_by_axe(page, rules: dict, context: str | None = None) -> list[str]:
@@ -96,7 +101,7 @@ def sentences(found: list[Found]) -> dict[str, str]:
         "accessibility": f"axe-core {axe_core()} has looked at {len(found)} pages, in light and in dark. "
         f"Breaches of WCAG 2.1, levels A and AA: {broken}.",
         "privacy": f"{len(found)} pages were opened in Chromium. Requests to other hosts: 0. Cookies, and entries in "
-        f"the browser's storage, before a reader had done anything: {kept}.",
+        f"the browser's storage beside `mode` and `theme`, before a reader had done anything: {kept}.",
     }
 
 
