@@ -7,8 +7,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from playwright.sync_api import expect
 
 from course_utils.files import ROOT
-from course_utils.studio import manifest, pairs
-from course_utils.studio.teaching import beats, slides
+from course_utils.studio import StudioError, manifest, pairs
+from course_utils.studio.teaching import beats, forms, slides
 
 COURSE = manifest.load(files=False)
 PICTURE = '<img alt="A line that rises from one to two" src="data:image/png;base64,aGVsbG8=">'
@@ -104,3 +104,9 @@ def test_a_deck_asks_no_other_host_and_nothing_leaves_its_slide(tmp_path, browse
     expect(page.locator("section.present form.cu-live")).to_have_attribute("data-ready", "true")
     assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
     assert not errors
+
+
+def test_a_question_sealed_by_another_release_is_said_with_the_remedy():
+    shown = '<form class="cu-predict" data-sealed="AAAA/////w=="><legend>Which?</legend></form>'
+    with pytest.raises(StudioError, match="of another release; make the notebook anew"):
+        list(forms.questions(shown))

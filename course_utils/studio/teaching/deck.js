@@ -6,14 +6,17 @@ window.MathJax = {
   startup: { pageReady: () => MathJax.startup.defaultPageReady().then(begin) },
 };
 
-const SMALLEST = 0.55;
+const SMALLEST = 0.5;
 
 function fit(section) {
   const body = section?.querySelector(".body");
-  if (!body || body.dataset.fitted) return;
+  if (!body) return;
   const over = () => body.scrollHeight > body.clientHeight + 1 || body.scrollWidth > body.clientWidth + 1;
-  for (let size = 1; over() && size > SMALLEST; size -= 0.05) body.style.zoom = size;
+  for (let size = Number(body.style.zoom || 1); over() && size > SMALLEST; ) body.style.zoom = size -= 0.05;
+  if (body.dataset.fitted) return;
   body.dataset.fitted = "true";
+  const toy = body.querySelector("form"); // it grows when its model has come
+  if (toy) new ResizeObserver(() => fit(section)).observe(toy);
 }
 
 function begin() {

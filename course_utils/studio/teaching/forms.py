@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 
 from course_utils.kit.words import unsealed
+from course_utils.studio import StudioError
 
 
 @dataclass(frozen=True)
@@ -24,15 +26,19 @@ class Asked:
 
 
 def questions(shown: str) -> Iterator[Asked]:
-    """The questions of an output in HTML: those of a quiz, or a prediction; of a recall those that it draws."""
+    """The questions of an output in HTML: those of a quiz, or a prediction; of a recall those that it draws.
+
+    Raises:
+        StudioError: a notebook was made by another release, whose answers cannot be opened.
+    """
     page = BeautifulSoup(shown, "html.parser")
     for field in page.select(".course-quiz > fieldset"):
-        key = unsealed(str(field["data-sealed"]))
+        key = _opened(field)
         texts = [_inner(label.select_one("span")) for label in field.select("label")]
         answers = tuple((text, *said) for text, said in zip(texts, key, strict=True))
         yield Asked(_inner(field.legend), answers)
     for form in page.select(".cu-predict"):
-        told = unsealed(str(form["data-sealed"]))
+        told = _opened(form)
         choices = [_inner(button) for button in form.select("button[value]")]
         asked, why = _inner(form.legend), told["why"]
         if choices:
@@ -41,6 +47,13 @@ def questions(shown: str) -> Iterator[Asked]:
             yield Asked(asked, answers, why)
         else:
             yield Asked(asked, ((f"{told['answer']:g}", True, ""),), why)
+
+
+def _opened(tag: Tag) -> Any:
+    try:
+        return unsealed(str(tag["data-sealed"]))
+    except ValueError:
+        raise StudioError("its questions are of another release; make the notebook anew") from None
 
 
 def _inner(tag: Tag | None) -> str:

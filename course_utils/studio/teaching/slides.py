@@ -57,7 +57,10 @@ def deck(chapter: Chapter, course: Manifest) -> str:
     from course_utils.studio.book.live import with_widgets
     from course_utils.studio.pairs import read
 
-    shown = slides(with_plain_tables(with_widgets(read(chapter.ipynb))))
+    try:
+        shown = slides(with_plain_tables(with_widgets(read(chapter.ipynb))))
+    except StudioError as error:
+        raise StudioError(f"{chapter.notebook}: {error}.") from None
     credit = f"{course.title} · {course.license}"
     return PAGE.format(
         language=course.language,
