@@ -87,7 +87,7 @@ homework: $(ENV) ## write exercises with other numbers for each student into _bu
 
 .PHONY: grade
 grade: $(ENV) ## grade SUBMISSIONS=dir into _build/grades: marks.csv, and a page for each student; CHAPTER=02 for one
-	$(BIN)/python -m course_utils.studio grade "$(SUBMISSIONS)" $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(POINTS),--points "$(POINTS)") $(if $(HOMEWORK),--homework "$(HOMEWORK)")
+	@$(if $(SUBMISSIONS),,echo "Name the folder: make grade SUBMISSIONS=dir" >&2; exit 1;) $(BIN)/python -m course_utils.studio grade "$(SUBMISSIONS)" $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(POINTS),--points "$(POINTS)") $(if $(HOMEWORK),--homework "$(HOMEWORK)")
 
 .PHONY: hub
 hub: $(ENV) ## links that open the chapters on a JupyterHub: HUB=https://hub.example.edu REPOSITORY=https://example.com/someone/handout

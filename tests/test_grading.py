@@ -98,6 +98,10 @@ HOSTILE = {
     ),
     "bomb": (_loss("import os", "while True:", "    os.fork()"), "temporarily unavailable"),
     "exit": (_loss("import os", "os._exit(0)"), "its process has ended"),
+    "kills": (
+        _loss("import os", "os.kill(os.getppid(), 9)", "return keys.sum()"),
+        "has killed the process that grades it|not permitted|expected",
+    ),
     "pickle": (
         _loss(
             "class Bomb:",
@@ -157,7 +161,7 @@ def graded(tmp_path_factory) -> dict[tuple[str, str], dict[str, str]]:
     (moodle / f"{TWO}.ipynb").write_text(_notebook(START, LOSS), encoding="utf-8")
     (folder / "essay.pdf").write_text("")
     home = os.stat(Path.home())
-    said = [str(folder), "--to", str(to), "--chapter", TWO, "--limit", "2", "--jobs", "2"]
+    said = [str(folder), "--to", str(to), "--chapter", TWO, "--limit", "2", "--jobs", "1"]
     assert command.main(said) == 0
     assert os.stat(Path.home()).st_ino == home.st_ino
     with (to / "marks.csv").open(encoding="utf-8-sig") as file:
@@ -206,7 +210,7 @@ def test_without_walls_the_limits_hold_and_home_is_an_empty_folder(tmp_path):
             found[name] = judged(Submission(name, files=[file]), two, worth, box)[1]
     finally:
         box.close()
-    assert [found[name].points for name in ("home", "endless", "right")] == [1, 0, 1], found
+    assert [one.points for one in found.values()] == [1, 0, 1], found
     assert box.started == 1
 
 
@@ -277,6 +281,17 @@ def test_folders_archives_and_notebooks_are_found_and_the_newest_counts(tmp_path
     notebook, note = chosen(found[0], sheets(COURSE.chosen([TWO])))[0][TWO]
     assert "new.ipynb" in notebook.code[0]
     assert note.startswith("the newest of 2, of 1970-01-24")
+
+
+def test_another_notebook_that_shares_a_name_is_not_taken_for_the_newest():
+    of_the_chapter = File(
+        "10.ipynb", datetime(2026, 1, 1), _handed_out("10_transformer", solved=False).encode()
+    )
+    another = File("F.ipynb", datetime(2026, 2, 2), _notebook("counted = 3").encode())
+    ana = Submission("ana", files=[of_the_chapter, another])
+    notebook, note = chosen(ana, sheets(COURSE.chosen(["10"])))[0]["10_transformer"]
+    assert len(notebook.cells) > 5
+    assert note == ""
 
 
 def test_two_students_of_one_name_have_two_rows(tmp_path):

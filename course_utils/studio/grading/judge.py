@@ -68,7 +68,7 @@ def chosen(
     Returns:
         The course's notebook → what was handed in and the note; and what could not be read, in words.
     """
-    candidates: dict[str, list[tuple[File, Notebook]]] = {}
+    candidates: dict[str, list[tuple[int, File, Notebook]]] = {}
     wrong = []
     for file in submission.files:
         try:
@@ -79,11 +79,13 @@ def chosen(
         likeness = {sheet.notebook: sheet.likeness(notebook) for sheet in sheets}
         best = max(likeness, key=lambda one: (likeness[one], one in file.name))
         if likeness[best]:
-            candidates.setdefault(best, []).append((file, notebook))
+            candidates.setdefault(best, []).append((likeness[best], file, notebook))
     found = {}
     for stem, several in candidates.items():
-        file, notebook = max(several, key=lambda one: one[0].order)
-        count = len(several)
+        most = max(like for like, _, _ in several)
+        alike = [(file, notebook) for like, file, notebook in several if 2 * like >= most]
+        file, notebook = max(alike, key=lambda one: one[0].order)
+        count = len(alike)
         note = f"the newest of {count}, of {file.when:%Y-%m-%d %H:%M}" if count > 1 else ""
         found[stem] = (notebook, note)
     return found, wrong

@@ -34,10 +34,16 @@ CONTAINER = (
     "python -m course_utils.studio grade /in --to /out --contained"
 )
 OPEN = (
-    "Submissions run under limits of time, memory, files and processes, but they see your network and files: "
+    "Submissions run under limits of time, memory, files and processes, but they see your network, files and processes: "
     "{}. For submissions that you do not trust, use a container (docker, or podman with the same words), after "
     "docker build --tag course .\n"
     f"    {CONTAINER}"
+)
+
+
+AS_ROOT = (
+    "As root without bubblewrap, a submission could end any process of this machine: grade as an ordinary user, "
+    "or in a container, with --contained ({})."
 )
 
 
@@ -67,7 +73,7 @@ def _apart() -> list[str]:
     return [*rooms, "--cap-drop", "ALL", *kept]
 
 
-def _someone(walls: bool) -> int:
+def someone(walls: bool) -> int:
     """The user that a worker becomes; 0 if it stays who it is."""
     folders = {parent for path in (PACKAGE, Path(sys.base_prefix)) for parent in path.parents}
     open_to_all = all(folder.stat().st_mode & 1 for folder in folders)
@@ -135,13 +141,13 @@ class Sandbox:
             "CUDA_VISIBLE_DEVICES": "",
             "LC_ALL": "C.UTF-8",
         }
-        someone = _someone(self.walls)
-        if someone:
+        user = someone(self.walls)
+        if user:
             os.chmod(self._home.name, 0o777)
         command = [*(_walls() if self.walls else [])]
         command += [sys.executable, "-m", "course_utils.studio.grading.forks"]
         self._process = subprocess.Popen(
-            [*command, str(theirs.fileno()), str(int(self.walls)), str(someone)],
+            [*command, str(theirs.fileno()), str(int(self.walls)), str(user)],
             pass_fds=[theirs.fileno()],
             env=environment,
             cwd="/" if self.walls else self._home.name,
@@ -175,12 +181,13 @@ class Sandbox:
                 with suppress(OSError, ValueError):
                     control.sendall(json.dumps({"gone": gone}).encode())
                     ended[:] = json.loads(control.recv(1 << 16))
+                if not ended:
+                    self.close()  # the next one gets a new process
             return ended
 
         def why_gone(said: str) -> tuple[bool, str]:
             known = end(gone=True)
             if not known:
-                self.close()
                 return False, "it has killed the process that grades it"
             number, spent = int(known[0]), known[1]
             if spent >= self.seconds - 0.5:
