@@ -552,7 +552,7 @@ alone.round(2)
 # Scaling behind the softmax costs a tenth.
 # Zeroed padding costs next to nothing here.
 # And without the residual around cross-attention nothing is translated after these 280 steps, though the loss falls to 2.5 or 2.6.
-# At a third of the rate, with three times the steps, one of two such trainings translated most sentences: the part makes learning faster and surer, and is not shown to be necessary.
+# That is one rate and few steps: they do not show that the part is necessary.
 #
 # ### What twenty sentences show
 #

@@ -171,6 +171,16 @@ def looked_inside(chapter, *, warmup: int, seed: int) -> dict:
     return {"result": result | {"loss": last(losses)}, "curves": curves}
 
 
+@stored(seeds=SEEDS, chapter=["new_model", "train", "world"], data=DATA, tolerance=0.7)
+def four_times_as_long(chapter, *, seed: int) -> dict:
+    """The training that fails, with 1,120 steps."""
+    world, model = chapter.world, chapter.new_model(False, seed)
+    batches = world.batches(4 * STEPS, seed=seed)
+    losses = chapter.train(model, batches, lambda step: RATE * rate(step, 0))
+    result = {"bleu": round(world.bleu(model, world.val), 4), "loss": last(losses)}
+    return {"result": result, "curves": {"loss": points(losses)}}
+
+
 @stored(
     cases=[
         {"fresh": fresh, "seed": seed}
@@ -207,6 +217,18 @@ def other_adam(chapter, *, adam: str, seed: int) -> dict:
     losses = chapter.train(model, batches, lambda step: RATE * rate(step, 0), optimizer)
     result = {"bleu": round(world.bleu(model, world.val), 4), "loss": last(losses)}
     return {"result": result, "curves": {"loss": points(losses)}}
+
+
+@stored(seeds=SEEDS, chapter=["new_model", "train", "world"], data=DATA, small=True)
+def first_step_filled(chapter, *, seed: int) -> dict:
+    """With averages filled by 50 batches: how far the first step moves a weight on average, in rates."""
+    world, model = chapter.world, chapter.new_model(False, seed)
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
+    chapter.train(model, world.batches(WARMUP, seed=seed), lambda step: 0.0, optimizer)
+    before = torch.nn.utils.parameters_to_vector(model.parameters()).detach()
+    chapter.train(model, world.batches(1, seed=seed), lambda step: RATE, optimizer)
+    moved = torch.nn.utils.parameters_to_vector(model.parameters()).detach() - before
+    return {"result": {"moved": round(moved.abs().mean().item() / RATE, 3)}}
 
 
 @stored(

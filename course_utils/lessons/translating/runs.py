@@ -11,6 +11,7 @@ from course_utils.lessons.translating.checkpoints import (
     translator_checkpoints as translator_checkpoints,
 )
 from course_utils.lessons.translating.everyday import everyday as everyday
+from course_utils.lessons.translating.longer import recurrent_for_longer as recurrent_for_longer
 from course_utils.lessons.translating.real import real_transformer as real_transformer
 from course_utils.lessons.translating.real import translation_memory as translation_memory
 from course_utils.metrics import bleu
