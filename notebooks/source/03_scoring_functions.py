@@ -57,7 +57,7 @@ trainings.show_best(chosen)
 # Each point is the mean of three trainings at the best of three [learning rates](C_glossary.ipynb#learning-rate), the small number (chosen on other lists, for each side alone).
 # With the divisor every digit is right within 500 steps.
 # Without it short lists are fine; but with 64 words of 64 numbers or more the head hardly does better than a guess.
-# Four times as many steps (diamonds) help where the words have 64 numbers, sixteen times as many (star) more, to 0.61, 0.75 and 0.89 in the three trainings; for 64 words of 256 numbers four times as many do not.
+# More steps help where the words have 64 numbers (diamond, then star: three trainings have 0.61 to 0.89); for 64 words of 256 numbers (diamond) they do not.
 #
 # What does $\sqrt d$ have to do with the *length of the list*?
 #
@@ -336,7 +336,6 @@ cu.explore.dot_products()
 #
 # For a head that is to *learn*, this is bad news.
 # At the start that key is a random one, and mostly wrong.
-# Can the head notice?
 # If the score $a$ of the right key rises a little, its weight $\alpha$ rises with the slope $\alpha(1-\alpha)$.
 # For 0.3 this is 0.21, for a millionth it is a millionth: such a list teaches nothing about its right key.
 # In how many lists is the slope at least 0.001, before any training?
@@ -432,10 +431,9 @@ trainings.show_learning(learned)
 # %% [markdown]
 # With the divisor the head is done at once; without it, it crawls.
 # Try 64 words, and other rates.
-# (It is not Adam: by plain gradient descent, at the best of four rates, three heads get all of 64 words of 64 numbers with the divisor, and 0.23 to 0.43 of them without.)
+# So it is by plain gradient descent, without Adam: with 64 words of 64 numbers all are right, and without the divisor at most 0.43.
 #
 # What counts is the size of the scores when training begins: with $W_Q$ and $W_K$ smaller by $d^{1/4}$ each, and no divisor, the head learns lists of 64, too (the triangles above).
-# But these only at the smallest of the three rates, where with the divisor two will do.
 #
 # ## Additive scores
 #
