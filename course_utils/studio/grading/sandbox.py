@@ -34,8 +34,8 @@ CONTAINER = (
     "python -m course_utils.studio grade /in --to /out --contained"
 )
 OPEN = (
-    "Submissions run under limits of time, memory, files and processes, but they see your network, files and processes: "
-    "{}. For submissions that you do not trust, use a container (docker, or podman with the same words), after "
+    "Submissions run under limits of time, memory, files and processes, but they see your network, files and "
+    "processes: {}. For submissions that you do not trust, use a container (docker, or podman with the same words), after "
     "docker build --tag course .\n"
     f"    {CONTAINER}"
 )
