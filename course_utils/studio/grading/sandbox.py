@@ -35,8 +35,8 @@ CONTAINER = (
 )
 OPEN = (
     "Submissions run under limits of time, memory, files and processes, but they see your network, files and "
-    "processes: {}. For submissions that you do not trust, use a container (docker, or podman with the same words), after "
-    "docker build --tag course .\n"
+    "processes: {}. For submissions that you do not trust, use a container (docker, or podman with the same "
+    "words), after docker build --tag course .\n"
     f"    {CONTAINER}"
 )
 
