@@ -19,7 +19,14 @@ function fit(section) {
   if (toy) new ResizeObserver(() => fit(section)).observe(toy);
 }
 
+// A tour through a model is a section, and so would be a slide; on slides there is none.
+function withoutTours(toy) {
+  const drop = () => toy.querySelectorAll("section").forEach((tour) => tour.remove());
+  new MutationObserver(drop).observe(toy, { childList: true, subtree: true });
+}
+
 function begin() {
+  document.querySelectorAll(".cu-toy .seen").forEach(withoutTours);
   Reveal.on("ready", ({ currentSlide }) => fit(currentSlide));
   Reveal.on("slidechanged", ({ currentSlide }) => fit(currentSlide));
   return Reveal.initialize({
