@@ -198,4 +198,7 @@ def test_each_is_graded_with_their_own_numbers_found_by_name_or_by_the_notebook(
     assert (
         sheet.of("Dora", bens).note == "with the numbers of Ben"
         and sheet.of("Ben", bens).note == ""
+        and sheet.of("Ana Pérez", bens).note == "the notebook was made for Ben"
     )
+    judges = [sheet.of(name, None).exercises[0].judge() for name in ("Dora", "Ben")]
+    assert len({len(judge.properties) for judge in judges}) == 1

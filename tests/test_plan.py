@@ -7,7 +7,16 @@ import pytest
 
 from course_utils.studio import manifest
 from course_utils.studio.__main__ import main
-from course_utils.studio.teaching.plan import PlanError, Unit, plan, rows, share, units, write
+from course_utils.studio.teaching.plan import (
+    PlanError,
+    Unit,
+    plan,
+    rows,
+    share,
+    spare,
+    units,
+    write,
+)
 
 COURSE = manifest.load(files=False)
 
@@ -55,6 +64,12 @@ def test_weeks_are_even_and_a_chapter_is_divided_only_where_that_helps():
         [2, 1],
     )
     assert len(share(some(10, 10), 5, 60)) == 2
+
+
+def test_that_fewer_weeks_would_do_is_said():
+    even = share(some(50, 50, 50, 50), 4, 120)
+    assert "Of 480 minutes in class it takes 200: 2 weeks of 120 would do." in spare(even, 120)
+    assert spare(share(some(50, 50, 50, 50), 2, 120), 120) == ""
 
 
 def test_what_does_not_fit_is_said_with_what_does(capsys):

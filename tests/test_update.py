@@ -85,6 +85,17 @@ def test_the_newest_of_two_changed_stubs_is_shown_and_a_second_copy_has_its_own_
     assert "".join(shown).count("has changed the stub") == 1 and len(kept(mine)) == 2
 
 
+def test_a_handout_that_a_teacher_has_edited_is_a_release(mine, tmp_path):
+    edited = hand_out(tmp_path / "edited")
+    edit(edited / CHAPTER, "With prose.", "With a teacher's prose.")
+    edit(edited / CHAPTER, STUB, CHANGED_STUB)
+    assert run(mine, edited) == 0
+    prose, _, _, answer, note, own, *_ = cells(mine / CHAPTER)
+    assert "a teacher's prose" in prose and answer == ANSWER and own == "print('my own')"
+    assert CHANGED_STUB in note
+    assert run(mine, edited) == 0 and len(kept(mine)) == 1
+
+
 def test_what_nobody_has_answered_is_the_releases(tmp_path):
     mine = hand_out(tmp_path / "mine")
     run(mine, second(tmp_path))

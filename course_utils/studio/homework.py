@@ -71,6 +71,10 @@ class Key:
             return known[_plain(name)]
         if self.students == (EVERYBODY,):
             return EVERYBODY
+        return self.maker(text)
+
+    def maker(self, text: str) -> str | None:
+        """The student for whom a notebook with this text was made; None if its code is nobody's."""
         return next((one for one in self.students if f"`{self.code(one)}`" in text), None)
 
 

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from course_utils.files import locked
 from course_utils.kit.stubs import HANDED_OUT, exercises
 from course_utils.studio import StudioError
-from course_utils.studio.carry import CELLS, Carried, answered, carry
+from course_utils.studio.carry import CELLS, Carried, answered, carry, remember
 from course_utils.studio.handed import Handed, digest_of, files, read
-from course_utils.studio.pairs import UnreadableError, is_edited, write
+from course_utils.studio.pairs import UnreadableError, bare, is_edited, write
 from course_utils.studio.pairs import read as read_notebook
 from course_utils.studio.schema import OWN
 
@@ -153,7 +153,13 @@ def _pages(root: Path, folder: Path, before: Handed) -> Iterator[Page]:
         old = root / name if (root / name).is_file() else None
         if name in renamed and not old:
             old = root / renamed[name]
-        yield Page(root / name, old, _readers(old) if old else None, read_notebook(folder / name))
+        yield Page(root / name, old, _readers(old) if old else None, _releases(folder / name))
+
+
+def _releases(path: Path) -> "NotebookNode":
+    """A notebook of the release; where a teacher has edited the handout, its cells' ids tell the new text."""
+    notebook = read_notebook(path)
+    return remember(bare(notebook)) if is_edited(notebook) else notebook
 
 
 def _renamed(root: Path, folder: Path, before: Handed) -> dict[str, str]:

@@ -89,7 +89,10 @@ class Homework(Exercise):
         if self.student is not None:
             return homework.check(self.place, self.seed, self.student)
         nobody = Check(self.check)
-        nobody.must("whose homework it is, is known", hint="Is this name on the list?")(_unknown)
+        for _ in homework.check(self.place, self.seed, "").properties:  # as many as anybody's
+            nobody.must("whose homework it is, is known", hint="Is this name on the list?")(
+                _unknown
+            )
         return nobody
 
 
@@ -133,8 +136,11 @@ class HomeworkSheet(Sheet):
         text = "\n".join(source for _, source in submitted.cells) if submitted else ""
         owner = self.key.owner(student, text) if self.key else None
         own = tuple(replace(one, student=owner) for one in self.exercises)  # type: ignore[call-arg]
-        same = owner in (None, EVERYBODY, student)
-        return replace(self, exercises=own, note="" if same else f"with the numbers of {owner}")
+        maker = self.key.maker(text) if self.key else None
+        note = "" if owner in (None, EVERYBODY, student) else f"with the numbers of {owner}"
+        if maker not in (None, owner):
+            note = f"the notebook was made for {maker}"
+        return replace(self, exercises=own, note=note)
 
 
 def homework_sheets(key: Key) -> list[Sheet]:

@@ -175,6 +175,16 @@ def plan(course: Manifest, weeks: int, minutes: int, way: str = "") -> list[list
     raise PlanError(" ".join(said))
 
 
+def spare(weeks: Sequence[Sequence[Unit]], minutes: int) -> str:
+    """That fewer weeks would do, in a sentence; empty if they would not."""
+    found = [unit for week in weeks for unit in week]
+    takes, total = needed(found, minutes), sum(unit.in_class for unit in found)
+    if takes >= len(weeks):
+        return ""
+    there = len(weeks) * minutes
+    return f"Of {there:,} minutes in class it takes {total:,.0f}: {takes} weeks of {minutes} would do.\n"
+
+
 # The table -------------------------------------------------------------------------------------
 
 
@@ -264,5 +274,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     title = f"{options.way or course.title}: {len(weeks)} weeks of {options.minutes} minutes"
     files = write(title, weeks, out)
     print(markdown(title, rows(weeks)))
+    if said := spare(weeks, options.minutes):
+        print(said)
     print("\n".join(map(str, files)))
     return 0
