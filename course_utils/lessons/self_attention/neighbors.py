@@ -1,7 +1,18 @@
-"""What the last word alone tells about the next one: the bound that a language model has to beat."""
+"""A small text to write on, and what the last word alone tells about the next: the bound that a model has to beat."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from course_utils.data.text import BOS, EOS, Vocabulary
+from course_utils.data.translation import load_grammar
+
+
+def sentences() -> tuple[Tensor, Vocabulary]:
+    """The grammar's English sentences, (sentences, n) tokens, −100 behind `<eos>`; and their words."""
+    lines = sorted({pair.source for pair in load_grammar("fr")})
+    vocabulary = Vocabulary(lines)
+    rows = [torch.tensor([BOS, *vocabulary.encode(line), EOS]) for line in lines]
+    return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-100), vocabulary
 
 
 def from_the_last_word(text: Tensor) -> float:

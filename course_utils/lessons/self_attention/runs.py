@@ -16,13 +16,14 @@ from course_utils.runtime import seed_everything
 PAIRS = (2, 4, 12)
 RATES = (0.001, 0.003, 0.01)
 LENGTHS = (16, 64, 256, 1024, 4096)
-LINK, OTHER_LINK, CAR, OTHER_CAR, QUESTION = 0, 1, 5, 3, 6
-"""Positions: Anna's friend, another's friend, the car of Anna's friend, that of the other's friend, the question."""
+LINK, OTHER_LINK, THIRD_LINK, CAR, OTHER_CAR, QUESTION = 0, 1, 2, 5, 3, 6
+"""Positions: friends of Anna, of another, of Anna's friend; cars of Anna's and of the other's friend; the question."""
 LINKS = {
     "layer 1: Anna's friend → the friend's car": [(0, LINK, CAR)],
     "layer 1: another's friend → that friend's car": [(0, OTHER_LINK, OTHER_CAR)],
     "layer 1: question → Anna's friend": [(0, QUESTION, LINK)],
     "layer 2: question → Anna's friend": [(1, QUESTION, LINK)],
+    "layer 2: question → the friend's friend": [(1, QUESTION, THIRD_LINK)],
     "layer 2: question → the friend's car": [(1, QUESTION, CAR)],
     "both links to the friend's car": [(0, LINK, CAR), (1, QUESTION, CAR)],
 }
@@ -52,26 +53,13 @@ def recalled(chapter, *, kind: str, pairs: int, rate: float, seed: int) -> dict:
 
 
 @stored(
-    cases=[{"kind": "average, 256 wide"}],
+    cases=[{"kind": "average, 256 wide", "pairs": 12, "steps": steps} for steps in (1600, 4000)],
     rates=RATES,
     seeds=range(3),
     chapter=["kinds", "train", "share_right"],
-    small=True,
-)
-def twice_as_long(chapter, *, kind: str, rate: float, seed: int) -> dict:
-    """Twelve cars and twice the steps: the share of right answers."""
-    seed_everything(seed)
-    model, draw = chapter.kinds[kind](), partial(owners, pairs=12)
-    chapter.train(model, draw, seed, steps=1600, rate=rate)
-    return _shares(chapter, model, draw)
-
-
-@stored(
-    cases=[{"kind": "average, 256 wide", "pairs": 12, "steps": 4000, "rate": 0.003, "seed": 0}],
-    chapter=["kinds", "train", "share_right"],
 )
 def recalled_later(chapter, *, kind: str, pairs: int, steps: int, rate: float, seed: int) -> dict:
-    """As `recalled`, after so many steps."""
+    """As `recalled`, after so many steps: 800 there."""
     seed_everything(seed)
     model, draw = chapter.kinds[kind](), partial(owners, pairs=pairs)
     chapter.train(model, draw, seed, steps=steps, rate=rate)
