@@ -239,7 +239,7 @@ def test_a_picture_becomes_part_of_its_page_and_is_scrolled_where_it_is_narrow()
         html = one(given, settle_pictures).outputs[0].data["text/html"]
         (found,) = BeautifulSoup(html, "html.parser").select(f".cu-figure > div > {tag}")
         assert found.get("aria-label", found.get("alt")) == 'A > "B"'
-        assert found.parent["style"] == "min-width:704px;max-width:768px"
+        assert found.parent["style"] == "min-width:699px;max-width:768px"
         assert "--cu-ink:" not in html, "the page has the colors"
 
 

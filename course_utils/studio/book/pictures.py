@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-LEAST = 11 / 12
+LEAST = 0.91
 """Of a picture's width: a narrow page makes it smaller until twelve pixels are eleven, then it can be scrolled."""
 
 IMAGE = re.compile(
