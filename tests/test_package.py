@@ -12,7 +12,7 @@ import course_utils as cu
 from course_utils.files import ROOT
 
 SOURCES = ROOT / "notebooks" / "source"
-OF_ONE_CHAPTER = {"doctor", "progress"}  # a reader calls them anywhere
+OF_ONE_CHAPTER = {"doctor", "intervene", "progress"}  # a reader calls them anywhere
 
 
 def loaded(script: str) -> set[str]:
