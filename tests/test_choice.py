@@ -1,6 +1,7 @@
 """A course of chosen chapters: what follows from one line of book.toml, and what the line may not say."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -62,6 +63,15 @@ def test_a_way_keeps_what_is_chosen_and_goes_where_its_goal_is_left_out(six):
     assert not re.search(r'href="(0[245689]|1[1-46-9])_', shown)
     for table in (tables.chapter_table(six), ways_table(six)):
         assert not re.search(r"\b(0[24]|13)\b[ _]", table)
+
+
+def test_the_readme_shows_the_course_as_it_is_released_so_that_an_update_gives_no_conflict(
+    six, tmp_path
+):
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- chapters -->\n\n<!-- /chapters -->\n<!-- ways -->\n\n<!-- /ways -->\n")
+    tables.write_tables(replace(six, path=tmp_path / "book.toml"))
+    assert "04_masks" in readme.read_text() and "| To GPT | 00 → 01 → 03 " in readme.read_text()
 
 
 def test_a_chapter_left_out_is_still_there_for_who_names_it(six):

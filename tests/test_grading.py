@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import tempfile
 import zipfile
 from datetime import datetime
 from pathlib import Path
@@ -162,7 +163,10 @@ def graded(tmp_path_factory) -> dict[tuple[str, str], dict[str, str]]:
     (folder / "essay.pdf").write_text("")
     home = os.stat(Path.home())
     said = [str(folder), "--to", str(to), "--chapter", TWO, "--limit", "2", "--jobs", "1"]
-    assert command.main(said) == 0
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))
+        assert command.main(said) == 0
+        assert not [*Path(tempfile.gettempdir()).iterdir()]  # nothing is left behind
     assert os.stat(Path.home()).st_ino == home.st_ino
     with (to / "marks.csv").open(encoding="utf-8-sig") as file:
         rows = {(row["student"], row["exercise"]): row for row in csv.DictReader(file)}

@@ -43,7 +43,10 @@ def _escape(text: str) -> str:
 
 
 def write_tables(manifest: "Manifest") -> None:
-    """Bring the tables in the README beside the manifest up to date, if there is one."""
+    """Bring the tables in the README beside the manifest up to date, if there is one.
+
+    They show all chapters, chosen or not: a release writes there, too, and the two would meet in a conflict.
+    """
     path = manifest.path.resolve().parent / "README.md"
     if not path.is_file():
         return
@@ -52,7 +55,7 @@ def write_tables(manifest: "Manifest") -> None:
         before, start, rest = new.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition(f"\n<!-- /{name} -->")
         if start and end:
-            new = f"{before}{start}{table(manifest)}{end}{after}"
+            new = f"{before}{start}{table(manifest.whole)}{end}{after}"
     if new != text:
         with atomic_write(path) as part:
             part.write_text(new, encoding="utf-8")

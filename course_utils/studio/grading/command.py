@@ -2,6 +2,7 @@
 
 import argparse
 import multiprocessing
+import multiprocessing.util
 import os
 import sys
 from collections.abc import Sequence
@@ -151,7 +152,9 @@ def _begin(known: list[Sheet], worth: dict[str, float], limits: tuple[int, int, 
     torch.set_num_threads(1)
     os.environ["COURSE_STRICT"] = "1"  # nothing of a student's is the grader's own progress
     seconds, memory, walls = limits
-    _OWN["own"] = (known, worth, sandbox.Sandbox(seconds, memory, walls=walls))
+    box = sandbox.Sandbox(seconds, memory, walls=walls)
+    multiprocessing.util.Finalize(None, box.close, exitpriority=1)  # its folder goes with it
+    _OWN["own"] = (known, worth, box)
 
 
 def _judge(submission: Submission) -> list[Mark]:
