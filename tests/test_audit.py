@@ -17,9 +17,9 @@ NAMES = pages.names(manifest.load(files=False))
 DAY = os.environ.get("COURSE_DAY") or date.today().isoformat()
 TODAY = ["index", *random.Random(DAY).sample([name for name in NAMES if name != "index"], 2)]
 PRIVACY = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
+ENTRIES = re.findall(r"^\| (`[^|]*) \|", PRIVACY, re.MULTILINE)
 KEPT = [
-    re.escape(name).replace("…", ".*")
-    for name in re.findall(r"`([\w/…-]+)`[^|]*\|.*\|.*\|$", PRIVACY, re.M)
+    re.escape(name).replace("…", ".*") for entry in ENTRIES for name in re.findall("`(.*?)`", entry)
 ]
 
 
