@@ -117,9 +117,9 @@ def test_a_teachers_link_hides_controls_and_keeps_them_hidden(at):
     )
 
 
-def test_the_link_that_the_readme_gives_to_teachers_does_what_it_says(at):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (fragment,) = re.findall(r"^11_translating\.html(#\S+)$", readme, re.M)
+def test_the_link_that_is_given_to_teachers_does_what_it_says(at):
+    told = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
+    (fragment,) = re.findall(r"^11_translating\.html(#\S+)$", told, re.M)
     form = at(fragment).locator("form.cu-live").first
     expect(form.get_by_role("textbox", name="English")).to_have_value("she has a red car .")
     expect(form.locator("[data-word][aria-pressed=true]")).to_have_text("car")
