@@ -100,7 +100,7 @@ def _absent(course: Manifest) -> str:
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">{base}
 <title>No such page</title><meta name="robots" content="noindex">
-<style>:root {{ color-scheme: light dark }}
+<style>:root {{ background: Canvas; color-scheme: light dark }}
 body {{ font: 1.1rem/1.6 system-ui, sans-serif; max-width: 34rem; margin: 20vh auto; padding: 0 1rem }}</style>
 </head><body><main><h1>No such page</h1>
 <p>It may have moved, or be part of another edition. <a href="{start}">To the first page</a></p>
