@@ -354,6 +354,9 @@ def test_pages_show_what_was_handed_in_as_text_and_a_table_computes_nothing(tmp_
     assert len(pages) == 2
     assert not any("<script" in page for page in pages)
     assert "a sentence" in (tmp_path / "index.html").read_text()
+    assert report.total([marks[0]]) == 0.25 and any(
+        "0.25 points, and 1 to be read" in p for p in pages
+    )
     with (tmp_path / "marks.csv").open(encoding="utf-8-sig") as file:
         first, second = csv.DictReader(file)
     assert first["student"] == "'=cmd()"

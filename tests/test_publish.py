@@ -51,6 +51,8 @@ def small(tmp_path):
 
 def test_a_page_says_what_it_asks_and_where_it_is_and_done_again_nothing_changes(small):
     course, html = small('url = "https://a.org/course/"')
+    (html / "_static").mkdir()
+    (html / "_static" / "webpack-macros.html").write_text("<script src=\"{{ pathto('a.js') }}\">")
     publish.finish(html, course)
     first = (html / "01_one.html").read_text()
     sentence = "What is &quot;it&quot;? (Small &amp; fine)"
@@ -66,6 +68,7 @@ def test_a_page_says_what_it_asks_and_where_it_is_and_done_again_nothing_changes
     assert found[0] == "https://a.org/course/" and "https://a.org/course/01_one.html" in found
     assert '<base href="/course/">' in (html / "404.html").read_text()
     assert (html / ".nojekyll").is_file()
+    assert not [*(html / "_static").iterdir()]
 
 
 def test_without_an_address_a_book_names_none(small):

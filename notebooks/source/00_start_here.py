@@ -31,7 +31,7 @@ cu.live.translator("She has a red car.")
 # Now write a sentence of your own.
 #
 # The translator knows 833 English words.
-# You train one like it in [Translating](11_translating.ipynb); this one is trained by `make runs`.
+# You train one like it in [Translating](11_translating.ipynb); this one was trained beforehand.
 # Go on from cell to cell: half an hour, and some Python, are all that this chapter needs.
 #
 # ## Ask a translator

@@ -48,6 +48,8 @@ def finish(html: Path, course: Manifest) -> None:
             new = HEAD.sub("", new).replace("</head>", f"{head(new, file.stem, course)}</head>", 1)
         if new != old:
             file.write_text(new, encoding="utf-8")
+    for template in (html / "_static").glob("*macros.html"):
+        template.unlink()  # of the theme: no page, and its links lead nowhere
     (html / ".nojekyll").touch()  # GitHub Pages leaves out what begins with "_" otherwise
     (html / f"{ABSENT}.html").write_text(_absent(course), encoding="utf-8")
     (html / "sitemap.xml").unlink(missing_ok=True)

@@ -89,7 +89,7 @@ def _student(student: str, marks: Sequence[Mark]) -> str:
     parts = [
         '<p><a href="../index.html">All students</a></p>',
         f"<h1>{html.escape(student)}</h1>",
-        f"<p>{gained:g} points{left}.</p>",
+        f"<p>{_points(gained)}{left}.</p>",
     ]
     chapter = None
     for mark in marks:
@@ -100,7 +100,7 @@ def _student(student: str, marks: Sequence[Mark]) -> str:
         held = (
             ""
             if mark.total is None
-            else f"{mark.held} of {mark.total} hold, {mark.points:g} points"
+            else f"{mark.held} of {mark.total} hold, {_points(mark.points)}"
         )
         said = ". ".join(part for part in (held, mark.reason) if part)
         parts.append(f"<p>{html.escape(said)}</p>")
@@ -109,6 +109,10 @@ def _student(student: str, marks: Sequence[Mark]) -> str:
         if mark.report:
             parts.append(f"<pre>{html.escape(mark.report)}</pre>")
     return "\n".join(parts)
+
+
+def _points(number: float | None) -> str:
+    return f"{number:g} point{'' if number == 1 else 's'}"
 
 
 def total(marks: Iterable[Mark]) -> float:
