@@ -359,6 +359,24 @@ def test_answers_that_stand_alone_are_all_judged():
     assert check(lambda: [0, 1, 2]).passed
 
 
+def test_an_endless_loop_behind_a_first_miss_ends_the_check_and_not_the_grader(monkeypatch):
+    monkeypatch.setattr(check_module, "TIME_LIMIT", 0.3)
+    calls = iter([[7, 1], [7, 1], None])
+
+    def mine():
+        while (given := next(calls, None)) is None:
+            pass
+        return given
+
+    check = Check("answers", judge_all=True)
+    for place in range(3):
+        check.must(f"{place}", hint="count")(
+            lambda candidate, place=place: expect(candidate()[place] == place, "it is not")
+        )
+    report = check(mine)
+    assert (report.held, report.also) == (0, (1,))
+
+
 PAPER = on_paper(
     "paper",
     "course_utils.lessons.a_chapter.checks",

@@ -1,6 +1,7 @@
 """Grading: whose a submission is, what it gets, and what no submission may do to others."""
 
 import csv
+import itertools
 import json
 import os
 import re
@@ -15,7 +16,7 @@ import pytest
 
 from course_utils.files import ROOT
 from course_utils.studio import manifest
-from course_utils.studio.grading import command, report, sandbox
+from course_utils.studio.grading import command, report, sandbox, wire
 from course_utils.studio.grading.exercises import PointsError, points, sheets, written
 from course_utils.studio.grading.judge import Mark, chosen, judged
 from course_utils.studio.grading.submissions import File, Submission, collect, read, whose
@@ -97,6 +98,17 @@ HOSTILE = {
         ),
         "setprofile",
     ),
+    "hides_them_deeper": (
+        _loss(
+            "import types",
+            "f = pooling.leave_one_out_error",
+            "g = types.FunctionType(f.__code__, {**f.__globals__, '__name__': 'g'})",
+            "g.__kwdefaults__ = f.__kwdefaults__",
+            "return g(keys, values, width=width)",
+        ),
+        "it uses FunctionType, __code__, __globals__: look at it",
+    ),
+    "no_text": (_loss(r"raise ValueError('\ud800\x1b[31m')"), r"ValueError: \[31m"),
     "bomb": (_loss("import os", "while True:", "    os.fork()"), "temporarily unavailable"),
     "exit": (_loss("import os", "os._exit(0)"), "its process has ended"),
     "kills": (
@@ -149,6 +161,13 @@ WALLED = {
 }
 
 
+def _broken_archive(folder: Path) -> bytes:
+    with zipfile.ZipFile(folder / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.ipynb", _notebook("x = 1\n" * 500))
+    content = (folder / "x.zip").read_bytes()
+    return content[:45] + b"\xff" * 15 + content[60:]
+
+
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory) -> dict[tuple[str, str], dict[str, str]]:
     """The rows of marks.csv for a folder of all sorts, by student and exercise."""
@@ -161,6 +180,7 @@ def graded(tmp_path_factory) -> dict[tuple[str, str], dict[str, str]]:
     moodle.mkdir()
     (moodle / f"{TWO}.ipynb").write_text(_notebook(START, LOSS), encoding="utf-8")
     (folder / "essay.pdf").write_text("")
+    (folder / "no\x1bname\udcff.zip").write_bytes(_broken_archive(tmp_path_factory.mktemp("zip")))
     home = os.stat(Path.home())
     said = [str(folder), "--to", str(to), "--chapter", TWO, "--limit", "2", "--jobs", "1"]
     with pytest.MonkeyPatch.context() as patched:
@@ -181,7 +201,7 @@ def test_what_does_harm_costs_its_own_row_and_says_why(graded, name):
     if name in WALLED and OPEN_BECAUSE:
         pytest.skip(OPEN_BECAUSE)
     row = graded[name, "fixed_loss"]
-    assert float(row["points"]) < 1
+    assert float(row["points"]) < 1 or "look at it" in row["reason"]
     assert re.search((HOSTILE | WALLED)[name][1], row["reason"]), row["reason"]
 
 
@@ -296,6 +316,33 @@ def test_another_notebook_that_shares_a_name_is_not_taken_for_the_newest():
     notebook, note = chosen(ana, sheets(COURSE.chosen(["10"])))[0]["10_transformer"]
     assert len(notebook.cells) > 5
     assert note == ""
+
+
+def test_what_is_said_byte_by_byte_ends_with_the_time(monkeypatch):
+    class Drip:
+        def settimeout(self, seconds):
+            assert 0 < seconds <= 5
+
+        def recv_into(self, view):
+            view[0] = 0
+            return 1
+
+    monkeypatch.setattr(wire.time, "monotonic", itertools.count().__next__)
+    with pytest.raises(TimeoutError):
+        wire.receive(Drip(), seconds=5)
+
+
+def test_an_archive_of_zeros_is_read_up_to_a_limit_and_a_name_of_any_digits_sorts(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("course_utils.studio.grading.submissions.MOST_BYTES", 1000)
+    with zipfile.ZipFile(tmp_path / "ana.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("1²2.ipynb", "9" * 5000 + ".ipynb", "c.ipynb"):
+            archive.writestr(name, "0" * 600)
+    files = collect(tmp_path)[0][0].files
+    assert [len(file.content or "") for file in files] == [600, 0, 0]
+    assert "too large" in files[1].wrong
+    assert max(files, key=lambda file: file.order)
 
 
 def test_two_students_of_one_name_have_two_rows(tmp_path):

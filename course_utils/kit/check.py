@@ -292,9 +292,12 @@ class Check:
             return None
         right = []
         for place in range(miss + 1, len(self.properties)):
-            with suppress(Exception), own_random_numbers(), _time_limit(TIME_LIMIT):
-                self.properties[place].test(_watched(candidate, self.forbids))
-                right.append(place)
+            try:
+                with suppress(Exception), own_random_numbers(), _time_limit(TIME_LIMIT):
+                    self.properties[place].test(_watched(candidate, self.forbids))
+                    right.append(place)
+            except TookTooLong:
+                break
         return tuple(right)
 
     def _missed(self, place: int) -> None:

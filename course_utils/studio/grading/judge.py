@@ -1,5 +1,8 @@
 """One submission, exercise after exercise: each in a worker of its own, checked from here."""
 
+import re
+import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from course_utils.kit.check import Report, TookTooLong
@@ -9,6 +12,11 @@ from course_utils.studio.grading.remote import Candidate, Gone
 from course_utils.studio.grading.sandbox import Sandbox
 from course_utils.studio.grading.submissions import File, Notebook, Submission, read
 
+HIDES = re.compile(
+    r"__code__|__globals__|FunctionType|\bsetprofile\b|\bgetsource\w*|(?<!\.)\b(?:exec|eval)(?=\()"
+    r"|\bctypes\b|\bget_objects\b|\bcourse_utils\.studio\b"
+)
+"""Words by which an answer may call a function unseen: a person is asked to look."""
 OPEN = "to be read"
 NOT_DONE = "not done yet"
 
@@ -114,7 +122,7 @@ def _mark(
         report, called = _report(exercise.function, notebook.code, exercise, sandbox)
     except StudioError:  # no sandbox
         raise
-    except Exception as error:  # of ours: it costs this row, and says so
+    except (Exception, TookTooLong) as error:  # of ours: it costs this row, and says so
         return Mark(**about, **none, text=text, reason=f"the grader failed: {error!r}")
     if isinstance(report, str):
         return Mark(**about, **none, text=text, reason=report)
@@ -126,10 +134,16 @@ def _mark(
     unusual = wrapped - _usual(exercise, sheet, sandbox) if wrapped else set()
     if unusual:
         reason = f"it calls {', '.join(sorted(unusual))}, as its check does: look at it"
+    elif report.passed and (hidden := _words(notebook.code) - _words(sheet.code)):
+        reason = f"it uses {', '.join(sorted(hidden))}: look at it"
     return Mark(
         **about, held=held, total=total, points=gained, reason=" ".join(reason.split()),
         report=repr(replace(report, more=False)), missed=missed, text=text,
     )  # fmt: skip
+
+
+def _words(code: Iterable[str]) -> set[str]:
+    return {word for source in code for word in HIDES.findall(source)}
 
 
 _USUAL: dict[str, set[str]] = {}
@@ -149,7 +163,8 @@ def _report(
     """What the check says, or why there is nothing to check; and the functions that the answer has called."""
     if not any(function in source for source in code):
         return f"nothing is called {function}", set()
-    with sandbox.session() as session:
+    with sandbox.session() as session, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a submission writes nothing on the teacher's screen
         try:
             kind, why = session.load(code, function)
         except (Gone, TookTooLong) as error:

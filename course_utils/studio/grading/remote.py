@@ -7,6 +7,7 @@ are data. An answer with a gradient is a node of this process's graph whose way 
 import builtins
 import pickle
 import socket
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from course_utils.studio.grading.parcel import Kept, Parcel
 
 NO_ANSWER = "no answer in time"
 MOST_KEPT = 10**9  # numbers kept for the way back, as a worker may claim
+WhyGone = Callable[[str], tuple[bool, str]]
 KINDS = {
     name: kind
     for name, kind in vars(builtins).items()
@@ -38,12 +40,13 @@ class Session:
     """The judge's end of one worker, for one exercise; `called` are the functions that it has called, by name.
 
     Args:
-        connection: to the worker, with a time limit.
+        connection: to the worker.
         why_gone: asks the sandbox how the worker has ended: whether by the limit of time, and a reason.
+        patience: seconds to wait for all its answers together.
     """
 
-    def __init__(self, connection: socket.socket, why_gone: Callable[[str], tuple[bool, str]]):
-        self.connection, self._why_gone = connection, why_gone
+    def __init__(self, connection: socket.socket, why_gone: WhyGone, patience: float):
+        self.connection, self._why_gone, self._left = connection, why_gone, patience
         self.kept = Kept()
         self.modules: list[Module] = []
         self.called: set[str] = set()
@@ -61,12 +64,14 @@ class Session:
         """The worker's next message, and its tensors."""
         if self._over:
             raise self._over
+        began = time.monotonic()
         try:
+            self.connection.settimeout(max(1e-3, self._left))
             wire.send(self.connection, pickle.dumps(request))
-            head, blob = wire.receive(self.connection)
+            head, blob = wire.receive(self.connection, seconds=self._left)
+            self._left += began - time.monotonic()
             said = loads(head)
-            specs = said["tensors"]
-            return said, wire.tensors(specs, blob)
+            return said, wire.tensors(said["tensors"], blob)
         except TimeoutError:
             self._end(NO_ANSWER)
         except (wire.Lost, OSError) as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from course_utils.files import atomic_write
 from course_utils.studio.grading.judge import OPEN, Mark
+from course_utils.studio.grading.submissions import shown
 
 COLUMNS = ("student", "chapter", "exercise", "held", "total", "points", "reason")
 COMMONEST = 15  # mistakes on the overview
@@ -66,8 +67,8 @@ def _csv(marks: Sequence[Mark], path: Path) -> None:
 
 def _cell(value: object) -> str:
     """As a spreadsheet shows it, and does not compute it."""
-    text = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t") else text
+    text = "" if value is None else f"{value:g}" if isinstance(value, float) else shown(str(value))
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
 
 
 def _write(path: Path, title: str, body: str) -> None:

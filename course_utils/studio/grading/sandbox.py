@@ -119,8 +119,8 @@ class Sandbox:
 
     @property
     def patience(self) -> float:
-        """Seconds to wait for one answer: of a process that sleeps, or on a busy machine."""
-        return 3 * self.seconds + 20
+        """Seconds to wait for all answers of an exercise: of a process that sleeps, or on a busy machine."""
+        return 5 * self.seconds + 50
 
     def _start(self) -> socket.socket:
         """The control socket of a process that runs."""
@@ -193,7 +193,7 @@ class Sandbox:
             if spent >= self.seconds - 0.5:
                 return True, f"still running after {self.seconds:g} seconds of computing"
             if said == NO_ANSWER:
-                return True, f"no answer within {self.patience:g} seconds"
+                return True, f"its answers take more than {self.patience:g} seconds"
             if number:
                 return False, f"its process was ended by {signal.Signals(number).name}"
             return False, said
@@ -201,9 +201,8 @@ class Sandbox:
         with ours:
             with theirs:
                 socket.send_fds(control, [json.dumps(job).encode()], [theirs.fileno()])
-            ours.settimeout(self.patience)
             try:
-                yield Session(ours, why_gone)
+                yield Session(ours, why_gone, self.patience)
             finally:
                 end()
 

@@ -21,7 +21,9 @@ from course_utils.studio import StudioError
 
 LARGEST = 20 * 2**20
 """Bytes of a notebook."""
-MOST = 400  # notebooks of one student
+MOST = 400  # notebooks of one archive
+MOST_BYTES = 5 * LARGEST  # of all of these
+SIZES = f"a notebook may have {LARGEST // 2**20} MB, all of an archive {MOST_BYTES // 2**20}"
 
 _MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_[a-z]+(_(?P<file>.*))?")
 _CANVAS = re.compile(r"(?P<name>[^_]+)_(?P<late>LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)")
@@ -51,7 +53,9 @@ class File:
     def order(self) -> tuple:
         """What is later is greater: by time, then by the numbers in the name."""
         parts = re.split(r"(\d+)", self.name)
-        return self.when, [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+        return self.when, [
+            (int(part[:99]), "") if part.isdecimal() else (0, part) for part in parts
+        ]
 
 
 @dataclass
@@ -123,10 +127,10 @@ def collect(folder: Path, known: Sequence[str] = ()) -> tuple[list[Submission], 
             continue
         ending = path.suffix.lower() if path.is_file() else ""
         if path.is_file() and ending not in (".ipynb", ".zip"):
-            others.append(path.name)
+            others.append(shown(path.name))
             continue
         stem = path.name if path.is_dir() else path.name[: -len(path.suffix)]
-        student, number, late = whose(stem, known)
+        student, number, late = whose(shown(stem), known)
         one = found.setdefault((student, number), Submission(student, number))
         one.late |= late
         one.files += _files(path)
@@ -139,6 +143,12 @@ def collect(folder: Path, known: Sequence[str] = ()) -> tuple[list[Submission], 
         if names.count(student) > 1 and number:
             one.student = f"{student} ({number})"
     return sorted(found.values(), key=lambda one: one.student.casefold()), others
+
+
+def shown(text: str) -> str:
+    """A name or a reason in one line that any file and any terminal takes."""
+    text = "".join(one if one.isprintable() else " " for one in text)
+    return " ".join(text.split())
 
 
 def _files(path: Path) -> list[File]:
@@ -157,15 +167,16 @@ def _is_plain(path: Path | PurePosixPath) -> bool:
 def _one(path: Path, name: str) -> Iterator[File]:
     status = path.stat()
     when = datetime.fromtimestamp(status.st_mtime)
+    name = shown(name)
     if path.suffix.lower() == ".ipynb":
         if status.st_size > LARGEST:
-            yield File(name, when, wrong=f"{name} has more than {LARGEST // 2**20} MB")
+            yield File(name, when, wrong=f"{name} is too large: {SIZES}")
         else:
             yield File(name, when, path.read_bytes())
     elif path.suffix.lower() == ".zip":
         try:
             yield from _unzipped(path)
-        except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, ValueError):
+        except Exception:  # of each kind of compression its own
             yield File(name, when, wrong=f"{name} is no archive that can be read")
 
 
@@ -177,13 +188,16 @@ def _unzipped(path: Path) -> Iterator[File]:
             for one in archive.infolist()
             if one.filename.lower().endswith(".ipynb") and _is_plain(PurePosixPath(one.filename))
         ]
+        left = MOST_BYTES
         for entry in entries[:MOST]:
             with archive.open(entry) as file:
-                content = file.read(LARGEST + 1)
-            large = len(content) > LARGEST
-            wrong = f"{entry.filename} has more than {LARGEST // 2**20} MB" if large else ""
+                content = file.read(min(LARGEST, left) + 1)
+            large = len(content) > min(LARGEST, left)
+            left -= min(len(content), left)
+            name = shown(entry.filename)
+            wrong = f"{name} is too large: {SIZES}" if large else ""
             when = datetime(*entry.date_time)
-            yield File(entry.filename, when, None if large else content, wrong)
+            yield File(name, when, None if large else content, wrong)
 
 
 # What stands in them ----------------------------------------------------------------------------
@@ -200,7 +214,7 @@ def read(file: File) -> Notebook:
     try:
         cells = json.loads(file.content)["cells"]
         return Notebook(tuple(_cell(cell) for cell in cells))
-    except (ValueError, KeyError, TypeError, RecursionError, UnicodeError) as error:
+    except Exception as error:  # whatever was handed in instead
         raise ValueError(f"{file.name} is no notebook that can be read") from error
 
 

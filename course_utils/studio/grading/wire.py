@@ -13,6 +13,7 @@ From the worker come JSON and raw bytes of tensors, and nothing is unpickled. Wh
 import json
 import socket
 import struct
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -55,23 +56,31 @@ def send(connection: socket.socket, head: bytes, blob: bytes = b"") -> None:
         raise Lost(str(error)) from error
 
 
-def receive(connection: socket.socket, largest: int = LARGEST) -> tuple[bytes, bytes]:
-    """The next message: its head and its blob.
+def receive(
+    connection: socket.socket, largest: int = LARGEST, seconds: float | None = None
+) -> tuple[bytes, bytes]:
+    """The next message, its head and its blob, within so many seconds from the first byte to the last.
 
     Raises:
         Lost: the other side has closed, or sends more than is allowed.
-        TimeoutError: it says nothing within the connection's time.
+        TimeoutError: it does not say all of it in time.
     """
-    head, blob = _HEAD.unpack(_exactly(connection, _HEAD.size))
+    until = None if seconds is None else time.monotonic() + seconds
+    head, blob = _HEAD.unpack(_exactly(connection, _HEAD.size, until))
     if head + blob > largest:
         raise Lost(f"an answer of {(head + blob) / 2**20:,.0f} MB; {largest // 2**20} are allowed")
-    return _exactly(connection, head), _exactly(connection, blob)
+    return _exactly(connection, head, until), _exactly(connection, blob, until)
 
 
-def _exactly(connection: socket.socket, count: int) -> bytes:
+def _exactly(connection: socket.socket, count: int, until: float | None) -> bytes:
     found = bytearray(count)
     view = memoryview(found)
     while view:
+        if until is not None:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            connection.settimeout(left)
         try:
             got = connection.recv_into(view)
         except TimeoutError:
