@@ -160,6 +160,20 @@ def test_a_list_that_cannot_be_used_is_refused_in_a_sentence(tmp_path, capsys, t
     assert said in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ana Pérez\n\nBen Li\n",
+        "Name,Login\nAna Pérez,a1\nBen Li,b2\n",
+        '"First name","Last name","Email address"\r\nAna,Pérez,a@b.org\r\nBen,Li,b@b.org\r\n',
+        "Nachname;Vorname\nPérez;Ana\nLi;Ben\n",
+    ],
+)
+def test_names_are_found_in_a_list_as_a_platform_writes_it(tmp_path, text):
+    (tmp_path / "list.csv").write_text(text, encoding="utf-8-sig", newline="")
+    assert homework.students_in(tmp_path / "list.csv") == ("Ana Pérez", "Ben Li")
+
+
 def test_a_chapter_without_homework_and_a_folder_without_a_key_are_named(tmp_path, capsys):
     assert main(["homework", "--seed", "1", "--to", str(tmp_path / "out"), "17"]) == 1
     assert re.search("has homework; these have: .*masks", capsys.readouterr().err)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 KEY = "homework.json"
 EVERYBODY = "everybody"
 HEADS = {"name", "student", "students", "user", "username", "login", "email"}
+GIVEN = {"first name", "firstname", "given name", "vorname"}
+FAMILY = {"last name", "lastname", "surname", "family name", "nachname"}
 INTRO = """# Homework: {title}
 
 Homework `{code}` of **{student}**. The numbers are yours: another student has other ones.
@@ -102,7 +104,7 @@ def _plain(name: str) -> str:
 
 
 def students_in(file: Path | None) -> tuple[str, ...]:
-    """The names in a list: one a line, or the first column of a table.
+    """The names in a list: one a line, the first column of a table, or its columns of first and last names.
 
     Raises:
         HomeworkError: it cannot be read, is empty, or has a name twice or one that can be no folder.
@@ -110,11 +112,9 @@ def students_in(file: Path | None) -> tuple[str, ...]:
     if file is None:
         return (EVERYBODY,)
     try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            names = [row[0].strip() for row in csv.reader(lines) if row and row[0].strip()]
+        names = _names(file.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeError, csv.Error) as error:
         raise HomeworkError(f"{file} cannot be read as a list of students: {error}") from error
-    names = names[1:] if names and names[0].casefold() in HEADS else names
     if not names:
         raise HomeworkError(f"{file} names no student: write one name a line.")
     for name in names:
@@ -123,6 +123,18 @@ def students_in(file: Path | None) -> tuple[str, ...]:
         if [_plain(one) for one in names].count(_plain(name)) > 1:
             raise HomeworkError(f"{file}: {name!r} stands there twice; add a number or a login.")
     return tuple(names)
+
+
+def _names(text: str) -> list[str]:
+    top = text.partition("\n")[0]
+    delimiter = ";" if top.count(";") > top.count(",") else ","
+    rows = [row for row in csv.reader(text.splitlines(), delimiter=delimiter) if any(row)]
+    heads = [cell.strip().casefold() for cell in rows[0]] if rows else []
+    parts = [n for kind in (GIVEN, FAMILY) for n, cell in enumerate(heads) if cell in kind]
+    begun = bool(parts or HEADS.intersection(heads[:1]))
+    columns = parts or [0]
+    names = (" ".join(row[n].strip() for n in columns if n < len(row)) for row in rows[begun:])
+    return [name.strip() for name in names if name.strip()]
 
 
 def make(chapters: Sequence[Chapter], seed: int, students: tuple[str, ...], to: Path) -> Key:
