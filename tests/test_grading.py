@@ -133,6 +133,7 @@ HOSTILE = {
         ),
         "cannot be read",
     ),
+    "of_no_bytes": (_loss("return torch.empty(2**40, 0)"), "a tensor of shape"),
     "no_python": (_notebook(START, "def fixed_loss(keys values): ..."), "is no Python"),
     "no_json": ("<<<<<<< HEAD", "is no notebook that can be read"),
     "nothing": (_notebook(START), "no notebook was handed in"),

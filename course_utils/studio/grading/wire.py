@@ -120,11 +120,13 @@ def tensors(specs: list[Spec], blob: bytes) -> list[Tensor]:
     """
     found, at = [], 0
     for name, shape, _ in specs:
-        dtype, numbers = _DTYPES[name], 1
+        dtype, numbers, extent = _DTYPES[name], 1, 1
         for size in shape:
             if not isinstance(size, int) or size < 0:
                 raise Lost(f"a tensor of shape {shape}")
-            numbers *= size
+            numbers, extent = numbers * size, extent * max(1, size)
+        if extent > LARGEST:  # of no bytes, perhaps, and yet of as many lists
+            raise Lost(f"a tensor of shape {shape}")
         end = at + numbers * dtype.itemsize
         if end > len(blob):
             raise Lost("a tensor is cut off")
