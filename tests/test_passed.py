@@ -193,6 +193,18 @@ def test_starting_over_makes_the_cell_the_stub_and_keeps_the_answer(run, monkeyp
     assert texts and texts <= {ANSWER, f"# mine\n{ANSWER}"}
 
 
+@pytest.mark.parametrize("unkept", ["helper = 3", ANSWER])
+def test_starting_over_replaces_no_cell_that_is_not_kept(run, monkeypatch, unkept):
+    became = []
+    monkeypatch.setattr(
+        type(run.shell), "set_next_input", lambda self, _, replace=False: became.append(replace)
+    )
+    if unkept == ANSWER:  # as with a full disk
+        monkeypatch.setattr(kept, "private_write", lambda _: (_ for _ in ()).throw(OSError))
+    run(f"{unkept}\ncu.checks.loo_residuals.start_over()")
+    assert became == [False]
+
+
 def test_every_exercise_has_its_stub_in_the_repository_and_in_a_handout(monkeypatch, tmp_path):
     names = {check.name for check in (getattr(cu.checks, name) for name in dir(cu.checks))}
     assert {name for name in names if name.isidentifier()} <= set(stubs._of_the_repository())

@@ -140,7 +140,8 @@ def _superseded(known: tuple[Answer, ...]) -> Iterator[Answer]:
 def start_over(exercise: str) -> str:
     """Put the stub of an exercise in the place of the cell that runs, and keep the answer; what to say then.
 
-    The cell may be a new one, or the answer's own with the call in a line of it.
+    The cell may be a new one, or the answer's own with the call in a line of it. If it holds what is not kept, as
+    where the reader's home cannot be written, it stays, and the stub comes in a cell below.
 
     Raises:
         LookupError: the stub is not there.
@@ -153,12 +154,14 @@ def start_over(exercise: str) -> str:
     if shell is None:
         return stub
     function = stubs.defined(stub)
+    answer = ""
     for text in (cell_of(shell.user_ns.get(function)), shell.history_manager.input_hist_raw[-1]):
         lines = [line for line in text.splitlines() if f".{name}.start_over(" not in line]
         answer = "\n".join(lines).strip("\n")
         if answer != stub and stubs.defines(answer, function):
             keep(exercise, answer)
-    shell.set_next_input(stub, replace=True)
+    alone = answer in ("", stub) or answer in [one.text for one in answers(exercise)]
+    shell.set_next_input(stub, replace=alone)
     shell.ex(stub)  # so that the check that follows sees what the cell shows
     said = f"{name}: {word('the stub, as it was handed out.')}"
     kept = f" {word('Your answers are kept:')} cu.checks.{name}.answers()"
