@@ -134,6 +134,15 @@ HOSTILE = {
         "cannot be read",
     ),
     "of_no_bytes": (_loss("return torch.empty(2**40, 0)"), "a tensor of shape"),
+    "lists": (
+        _loss(
+            "import gc, socket",
+            "for one in gc.get_objects():",
+            "    if isinstance(one, socket.socket) and one.fileno() > 0:",
+            "        one.sendall(b'\\0' * 4 + b'\\3' + b'\\0' * 11)",
+        ),
+        "48 MB; 64 are allowed, 16 outside tensors",
+    ),
     "no_python": (_notebook(START, "def fixed_loss(keys values): ..."), "is no Python"),
     "no_json": ("<<<<<<< HEAD", "is no notebook that can be read"),
     "nothing": (_notebook(START), "no notebook was handed in"),

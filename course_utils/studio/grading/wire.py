@@ -23,6 +23,7 @@ from torch import Tensor
 
 LARGEST = 64 * 2**20
 """Bytes of a message from a worker."""
+HEAVIER = 4  # a list of JSON takes thirty times its text in memory, a tensor its bytes
 DEEPEST = 40  # lists in lists
 
 _HEAD = struct.Struct(">QQ")
@@ -67,8 +68,11 @@ def receive(
     """
     until = None if seconds is None else time.monotonic() + seconds
     head, blob = _HEAD.unpack(_exactly(connection, _HEAD.size, until))
-    if head + blob > largest:
-        raise Lost(f"an answer of {(head + blob) / 2**20:,.0f} MB; {largest // 2**20} are allowed")
+    if head > largest // HEAVIER or head + blob > largest:
+        most = largest // 2**20
+        raise Lost(
+            f"an answer of {(head + blob) / 2**20:,.0f} MB; {most} are allowed, {most // HEAVIER} outside tensors"
+        )
     return _exactly(connection, head, until), _exactly(connection, blob, until)
 
 
