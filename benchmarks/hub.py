@@ -51,12 +51,16 @@ c.JupyterHub.load_roles = [
 
 
 class Seen(NamedTuple):
-    """What one student saw: seconds to a server and to the first picture, MB of memory, and whether all was kept."""
+    """What one student saw: seconds to a server and to the first picture, MB of memory, whether all was kept.
+
+    `restarted`: how often the kernel had to be started again, for two kernels of one machine may choose the same port.
+    """
 
     server: float
     picture: float
     memory: float
     kept: bool
+    restarted: int
 
 
 class Hub:
@@ -84,7 +88,7 @@ class Hub:
                     return answer
             except OSError:
                 pass
-            time.sleep(0.2)
+            time.sleep(0.5)
         raise TimeoutError(path)
 
     def start(self, name: str) -> None:
@@ -123,6 +127,19 @@ def run_cell(kernel: websocket.WebSocket, code: str) -> list[dict]:
             return shown
 
 
+def connect(hub: Hub, name: str, session: dict) -> websocket.WebSocket | None:
+    """Start a kernel for a notebook, and connect to it; None if it does not answer in half a minute."""
+    made = hub.ask(f"/user/{name}/api/sessions", "POST", session)
+    address = hub.url.replace("http", "ws", 1)
+    address += f"/user/{name}/api/kernels/{made['kernel']['id']}/channels"
+    try:
+        header = [f"Authorization: token {hub.token}"]
+        return websocket.create_connection(address, header=header, timeout=30)
+    except (OSError, websocket.WebSocketException):
+        hub.ask(f"/user/{name}/api/sessions/{made['id']}", "DELETE")
+        return None
+
+
 def attends(hub: Hub, name: str) -> Seen:
     """What one student does and sees."""
     began = time.monotonic()
@@ -136,11 +153,11 @@ def attends(hub: Hub, name: str) -> Seen:
         "name": "",
         "kernel": {"name": "python3"},
     }
-    kernel = hub.ask(f"/user/{name}/api/sessions", "POST", session)["kernel"]["id"]
-    address = hub.url.replace("http", "ws", 1) + f"/user/{name}/api/kernels/{kernel}/channels"
-    channel = websocket.create_connection(
-        address, header=[f"Authorization: token {hub.token}"], timeout=900
-    )
+    channel, restarted = connect(hub, name, session), 0
+    while channel is None:
+        restarted += 1
+        channel = connect(hub, name, session)
+    channel.settimeout(900)
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     for cell in code:
         shown = run_cell(channel, cell["source"])
@@ -158,7 +175,7 @@ def attends(hub: Hub, name: str) -> Seen:
     again = hub.ask(path)["content"]["cells"]
     kept = any(cell["source"] == ANSWER.format(name=name) for cell in again)
     hub.stop(name)
-    return Seen(server, picture, memory, kept)
+    return Seen(server, picture, memory, kept, restarted)
 
 
 def used(name: str) -> float:
@@ -228,6 +245,7 @@ def main() -> None:
     for what in ("server", "picture", "memory"):
         values = sorted(getattr(one, what) for one in seen)
         print(f"{what}: median {statistics.median(values):.1f}, most {values[-1]:.1f}")
+    print(f"kernels started again: {sum(one.restarted for one in seen)}")
     print(f"answers kept: {sum(one.kept for one in seen)} of {len(seen)}")
 
 
