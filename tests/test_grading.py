@@ -71,6 +71,27 @@ def _handed_out(stem: str, *, solved: bool) -> str:
     return _notebook(*kept)
 
 
+def _ends_for_one(submission: Submission) -> list[Mark]:
+    """A judge that the system ends at one student, as it does where memory is short."""
+    if submission.student == "Eve":
+        os._exit(9)
+    return [Mark(submission.student, TWO, "fixed_loss", 1, 1, 1.0)]
+
+
+@needs_fork
+def test_a_judging_process_that_ends_costs_the_one_student_it_was_at(tmp_path, monkeypatch):
+    for name in ("Ann", "Ben", "Eve", "Kim"):
+        (tmp_path / f"{name}.ipynb").write_text(_handed_out(TWO, solved=True))
+    monkeypatch.setattr(command, "_judge", _ends_for_one)
+    to = tmp_path / "grades"
+    command.main([str(tmp_path), "--to", str(to), "--chapter", "02", "--jobs", "2", "--contained"])
+    with (to / "marks.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["student"] for row in rows if row["held"] == "1"} == {"Ann", "Ben", "Kim"}
+    lost = [row["reason"] for row in rows if row["student"] == "Eve"]
+    assert lost and all(reason.startswith("not graded") for reason in lost)
+
+
 # What nobody may do -----------------------------------------------------------------------------
 
 HOSTILE = {

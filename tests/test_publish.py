@@ -176,3 +176,11 @@ def test_one_version_stands_in_pyproject_and_elsewhere_only_as_there():
     )
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(r"^## (\S+)", changes, re.MULTILINE)[1] == PROJECT["version"]
+
+
+@pytest.mark.parametrize("page", ["accessibility", "privacy"])
+def test_the_two_papers_say_what_was_measured_and_that_nothing_was_found(page):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    measured = re.search(r"<!-- measured -->\n(.*)\n<!-- /measured -->", text, re.S)[1]
+    found = re.findall(r": (\d+)\.", measured)
+    assert found and set(found) == {"0"}, "mend it, then `make audit` again"

@@ -1,6 +1,7 @@
 """``make grade SUBMISSIONS=dir``: marks.csv, a page for each student and an overview, of a folder of submissions."""
 
 import argparse
+import contextlib
 import multiprocessing
 import multiprocessing.util
 import os
@@ -16,11 +17,12 @@ from course_utils.files import ROOT
 from course_utils.studio import StudioError, manifest
 from course_utils.studio.grading import report, sandbox
 from course_utils.studio.grading.exercises import Sheet, homework_sheets, points, sheets
-from course_utils.studio.grading.judge import Mark, chosen, judged
+from course_utils.studio.grading.judge import Mark, chosen, judged, unjudged
 from course_utils.studio.grading.submissions import Submission, collect
 from course_utils.studio.homework import read_key
 
 SECONDS, MEMORY = 10, 2048
+ENDED = "not graded: the system has ended the judging process, perhaps for want of memory; grade it again alone"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -125,25 +127,31 @@ def _all_marks(
     from course_utils.studio.grading.forks import warm
 
     warm()
-    found: dict[int, list[Mark]] = {}
-    jobs = max(1, min(options.jobs, len(submissions)))
     limits = (options.limit, options.memory, walls)
-    try:
-        with (
-            ProcessPoolExecutor(
-                jobs, multiprocessing.get_context("fork"), _begin, (known, worth, limits)
-            ) as pool,
-            tqdm(total=len(submissions), unit="student", disable=None) as bar,
-        ):
-            waiting = {pool.submit(_judge, one): n for n, one in enumerate(submissions)}
-            for done in as_completed(waiting):
-                found[waiting[done]] = done.result()
-                bar.update()
-    except BrokenProcessPool as error:
-        raise StudioError(
-            "A judging process has ended: is the memory full? Try --jobs 1."
-        ) from error
-    return [mark for n in sorted(found) for mark in found[n]]
+    found: dict[int, list[Mark]] = {}
+    with tqdm(total=len(submissions), unit="student", disable=None) as bar:
+
+        def judge(which: dict[int, Submission], jobs: int) -> None:
+            """Judge these, until the system ends a process; what is done by then stays."""
+            begun = (known, worth, limits)
+            fork = multiprocessing.get_context("fork")
+            with (
+                contextlib.suppress(BrokenProcessPool),
+                ProcessPoolExecutor(jobs, fork, _begin, begun) as pool,
+            ):
+                waiting = {pool.submit(_judge, one): n for n, one in which.items()}
+                for done in as_completed(waiting):
+                    found[waiting[done]] = done.result()
+                    bar.update()
+
+        everybody = dict(enumerate(submissions))
+        judge(everybody, max(1, min(options.jobs, len(submissions))))
+        for n, one in everybody.items():
+            if n not in found:
+                judge({n: one}, 1)
+    return [
+        mark for n, one in everybody.items() for mark in found.get(n) or unjudged(one, known, ENDED)
+    ]
 
 
 def _begin(known: list[Sheet], worth: dict[str, float], limits: tuple[int, int, bool]) -> None:

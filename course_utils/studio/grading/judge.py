@@ -68,6 +68,15 @@ def judged(
     return marks
 
 
+def unjudged(submission: Submission, sheets: list[Sheet], reason: str) -> list[Mark]:
+    """The rows of a student whom nothing could be said about: no points are given or refused."""
+    return [
+        Mark(submission.student, sheet.notebook, one.name, reason=reason, title=one.title)
+        for sheet in sheets
+        for one in sheet.exercises
+    ]
+
+
 def chosen(
     submission: Submission, sheets: list[Sheet]
 ) -> tuple[dict[str, tuple[Notebook, str]], list[str]]:
