@@ -88,7 +88,7 @@ show_real_maps()
 # %% [markdown]
 # Test BLEU is 0.116 with a fixed context and 0.166 with attention, once each; a look-up of the nearest training sentence has 0.141.
 # None of the eight translations is right, so neither is a translator yet.
-# The large weights run roughly along the diagonal, as a guess would. *mes parents* attends to *my parents*; the full stop attends to a word before the English one in all four.
+# The large weights (dark) run roughly along the diagonal, as a guess would; `<unk>` is a rare word. *mes parents* attends to *my parents*; the full stop attends to a word before the English one in all four.
 
 # %% [markdown]
 # ### At full size

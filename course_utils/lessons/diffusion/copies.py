@@ -136,7 +136,13 @@ def on_left(weights: Tensor) -> tuple[float, float]:
 
 def framed(maps: Picture, column: int) -> Picture:
     """The maps with a frame around the pixel in row 1 that asks, and around its mirror image."""
+    twin = WIDTH // 2 - 1 - column
     for ax in maps.axes[:4]:
-        for place, role in ((column, "query"), (WIDTH // 2 - 1 - column, "value")):
-            ax.plot(place, 1, "s", color=COLORS[role], markerfacecolor="none", markersize=14)
+        for place, role in ((column, "query"), (twin, "value")):
+            for color, thick in (("white", 4), (COLORS[role], 2)):
+                ax.plot(
+                    place, 1, "s", color=color, markerfacecolor="none", markersize=15, mew=thick
+                )
+    for place, name in ((column, "pixel"), (twin, "twin")):
+        maps.axes[0].annotate(name, (place, 1), (0, 12), textcoords="offset points", ha="center")
     return maps

@@ -35,7 +35,8 @@ def dissection() -> Explorer:
         "by": Choice(BYS, "zero", label="by"),
         "sentence": Choice(sources, sources[0], label="Sentence"),
     }
-    return Explorer("dissection", lambda: Dissected(run), controls)
+    caption = "Take a head away: which one does the sentence need?"
+    return Explorer("dissection", lambda: Dissected(run), controls, caption=caption)
 
 
 class Dissected:

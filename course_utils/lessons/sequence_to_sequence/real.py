@@ -232,9 +232,12 @@ def show_real_maps() -> Picture:
         2, 2, width=8, height=7,
         alt="Attention weights of four held-out sentences: French words said, English words read",
     )  # fmt: skip
+    tall, wide = (max(len(one[side]) for one in shown) for side in ("said", "source"))
     for ax, one in zip(axes.flat, shown, strict=True):
         heatmap(
             ax, one["weights"], queries=one["said"], keys=one["source"], xlabel=None, ylabel=None
         )
+        ax.set(xlim=(-0.5, wide - 0.5), ylim=(tall - 0.5, -0.5))  # cells of one size
         ax.tick_params(axis="x", rotation=45)
+    axes[0, 0].set(xlabel="read", ylabel="said")
     return picture
