@@ -512,7 +512,7 @@ norms.rename_axis("size of the gradient").round(4)
 
 # %%
 entry = 40.0  # try 10 … 60
-query, two_keys = torch.full((1, 64), entry), torch.full((2, 64), entry)
+query, two_keys = entry * torch.ones(1, 64), entry * torch.ones(2, 64)
 two_keys[1] *= 0.9625
 fourth = 64**-0.25
 scored = {
