@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
-from py_mini_racer import JSEvalException, MiniRacer
+from py_mini_racer import JSEvalException, MiniRacer, init_mini_racer
 
 from course_utils.kit.live.bundles import bundle
 from course_utils.kit.live.packing import script
@@ -37,6 +37,10 @@ def _engine() -> MiniRacer:
 
     It begins in a thread without an event loop: so it takes one of its own, not the kernel's.
     """
+    # V8 writes its code pages under a protection key that only the first thread's children have: elsewhere, and at
+    # the end of the process, that is a segmentation fault on processors with such keys.
+    flags = ("--single-threaded", "--no-memory-protection-keys")
+    init_mini_racer(flags=flags, ignore_duplicate_init=True)
     with ThreadPoolExecutor(1) as pool:
         engine = pool.submit(MiniRacer).result()
     atexit.register(engine.close)  # later its thread is gone, and nothing ends the wait for it
