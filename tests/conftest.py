@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,10 +15,6 @@ from hypothesis import settings
 from course_utils.files import ROOT
 from course_utils.studio import manifest
 from course_utils.studio.book.__main__ import listen
-from course_utils.studio.book.build import build
-
-os.environ["COURSE_STRICT"] = "1"  # a claim that does not hold is an error here
-os.environ["COURSE_HOME"] = str(Path(tempfile.gettempdir(), f"course-home-{os.getpid()}"))
 
 settings.register_profile("course", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("course")
@@ -27,6 +22,14 @@ settings.load_profile("course")
 
 BROWSERS = {"chromium", "firefox", "book"}
 MARKS = {"slow", "notebook", "browser"}  # what `make quick` leaves out
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--nightly",
+        action="store_true",
+        help="run the tests marked `nightly`, too: every page in every browser at every width",
+    )
 
 
 def pytest_ignore_collect(collection_path: Path, config) -> bool | None:
@@ -37,9 +40,11 @@ def pytest_ignore_collect(collection_path: Path, config) -> bool | None:
 
 
 def pytest_collection_modifyitems(config, items):
-    """Mark what opens a browser or is a notebook's cell, put the quick tests first, and run no notebook left out."""
+    """Mark what opens a browser or is a notebook's cell, put the heaviest first, and run nothing left out."""
     left_out = manifest.load(files=False).left_out
-    gone = [item for item in items if item.path.name in left_out]
+    if not config.getoption("nightly") and "nightly" not in config.getoption("markexpr"):
+        left_out = {*left_out, "nightly"}
+    gone = [item for item in items if item.path.name in left_out or left_out & item.keywords.keys()]
     if gone:
         config.hook.pytest_deselected(items=gone)
         items[:] = [item for item in items if item.path.name not in left_out]
@@ -83,8 +88,14 @@ def _none(browser: str):
 
 @pytest.fixture(scope="session")
 def book() -> Path:
-    """The folder of the book: what an earlier run has rendered is not done again."""
-    return build(manifest.load(files=False), ROOT / "_build").parent
+    """The folder of the book: what an earlier run has rendered is not done again.
+
+    A process of its own makes it, as `make book` does, and has to end well.
+    """
+    command = [sys.executable, "-m", "course_utils.studio.book", "build"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return ROOT / "_build" / "html"
 
 
 @pytest.fixture(scope="session")

@@ -269,7 +269,7 @@ def test_one_pytest_runs_everything_and_its_exit_status_counts(clone):
     lines = run_make(clone, "-n", "test", "WORKERS=2").stdout.splitlines()
     runs = [line for line in lines if "pytest" in line]
     assert len(runs) == 1
-    for part in ("tests notebooks", "--nbval ", "--nbval-current-env", "-n 2 --dist loadscope"):
+    for part in ("tests notebooks", "--nbval ", "-n 2 --dist loadscope"):
         assert part in runs[0]
     assert not re.search(r"\|\||;|^\s*-", runs[0])
     assert not any(re.search(r"\|\| *true", line) for line in lines)

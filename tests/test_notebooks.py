@@ -537,6 +537,7 @@ def test_committed_notebooks_keep_every_rule(chapter):
     assert notebooks.broken_rules(COURSE, chapter) == []
 
 
+@pytest.mark.nightly
 @pytest.mark.notebook
 @pytest.mark.parametrize("chapter", CHOSEN, ids=lambda chapter: chapter.notebook)
 def test_with_all_marked_numbers_changed_nothing_is_raised_and_every_guard_holds(chapter):
