@@ -7,7 +7,8 @@ import tomllib
 
 from course_utils.files import ROOT
 
-ADDOPTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]["ini_options"]["addopts"]  # fmt: skip
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+ADDOPTS = SETTINGS["tool"]["pytest"]["ini_options"]["addopts"]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
