@@ -82,6 +82,8 @@ GERMAN = {
     "was changed since it passed: run its check again": "wurde geändert, seit sie bestand: prüfe sie neu",
     "has not passed its check yet": "hat ihre Prüfung noch nicht bestanden",
     "{held} of {total} exercises passed": "{held} von {total} Aufgaben bestanden",
+    "What you pass is remembered until this session ends, and no longer:": "Was du bestehst, bleibt nur bis zum Ende "
+    "dieser Sitzung bekannt:",
     # Questions and predictions: in the page, then in its script
     "(More than one is right.)": "(Mehr als eine ist richtig.)",
     "Run this cell to answer.": "Führe diese Zelle aus, um zu antworten.",
