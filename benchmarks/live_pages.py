@@ -131,7 +131,7 @@ def main() -> None:
             print("empty page", slowed, found[f"empty page, slowed {slowed} times"], flush=True)
         for kind, (control, key) in KINDS.items():
             page = Path(folder) / f"{kind}.html"
-            form = getattr(cu.live, kind)().page(book.FOLDER)
+            form = book.page(getattr(cu.live, kind)())
             page.write_text(f"{head}<body><div>{form}</div>", encoding="utf-8")
             for slowed in (1, 6):
                 one = measure(browser, page.as_uri(), control, key, args, slowed)

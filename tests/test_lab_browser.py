@@ -198,9 +198,10 @@ def test_a_live_model_answers_as_one_writes_and_keys_are_the_readers(notebook):
     form.wait_for(timeout=WAIT)
     cells = notebook.locator(".jp-Notebook .jp-Cell").count()
     box = form.get_by_role("textbox", name="English")
+    says = form.locator("[data-part=said]")
+    expect(says).to_have_text("elle a une voiture rouge .")
     box.fill("")
     box.press_sequentially("He's calm.")  # a letter that is a command of Lab's would move cells
-    says = form.locator("[data-part=said]")
     expect(says).to_have_text("il est calme .")
     form.get_by_role("button", name="layer 0, head 1").press("d")
     form.get_by_role("button", name="layer 0, head 1").press("d")
