@@ -22,7 +22,7 @@ settings.register_profile("course", deadline=None, derandomize=True, max_example
 settings.load_profile("course")
 
 
-BROWSERS = {"chromium", "firefox", "book"}
+BROWSERS = {"chromium", "firefox"}
 MARKS = {"slow", "notebook", "browser"}  # what `make quick` leaves out
 
 
@@ -42,20 +42,39 @@ def pytest_ignore_collect(collection_path: Path, config) -> bool | None:
 
 
 def pytest_collection_modifyitems(config, items):
-    """Mark what opens a browser or is a notebook's cell, put the heaviest first, and run nothing left out."""
-    left_out = manifest.load(files=False).left_out
-    if not config.getoption("nightly") and "nightly" not in config.getoption("markexpr"):
-        left_out = {*left_out, "nightly"}
-    gone = [item for item in items if item.path.name in left_out or left_out & item.keywords.keys()]
-    if gone:
-        config.hook.pytest_deselected(items=gone)
-        items[:] = [item for item in items if item.path.name not in left_out]
+    """Mark what opens a browser or is a notebook's cell, leave out what is for the night, and order the rest."""
     for item in items:
-        if not BROWSERS.isdisjoint(getattr(item, "fixturenames", ())):
+        asked = set(getattr(item, "fixturenames", ()))
+        if asked & BROWSERS:
+            item.add_marker("browser")
+            if "smoke" not in item.keywords:
+                item.add_marker("nightly")
+        if "book" in asked:
             item.add_marker("browser")
         if item.path.suffix == ".ipynb":
             item.add_marker("notebook")
-    items.sort(key=lambda item: not MARKS.isdisjoint(mark.name for mark in item.iter_markers()))
+    left_out = manifest.load(files=False).left_out
+    tonight = config.getoption("nightly") or "nightly" in config.getoption("markexpr")
+    gone = [
+        item
+        for item in items
+        if item.path.name in left_out or ("nightly" in item.keywords and not tonight)
+    ]
+    if gone:
+        config.hook.pytest_deselected(items=gone)
+        left = set(items) - set(gone)
+        items[:] = [item for item in items if item in left]
+    items.sort(key=_turn)
+
+
+def _turn(item) -> tuple:
+    """The book is made first, and the notebooks run beside it, the later the longer; what waits for it comes last."""
+    if item.path.name == "test_book_browser.py":
+        return (0,)
+    if item.path.suffix == ".ipynb":
+        number, _, rest = item.path.stem.partition("_")
+        return 1, rest.endswith("further"), -int(number) if number.isdigit() else 0, item.path.name
+    return (3 if "book" in item.fixturenames else 2,)
 
 
 @pytest.fixture(autouse=True)

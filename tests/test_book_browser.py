@@ -18,8 +18,6 @@ from course_utils.studio import manifest
 from course_utils.studio.book import pages
 from course_utils.studio.book.check import check
 
-pytestmark = pytest.mark.browser
-
 COURSE = manifest.load(files=False)
 NAMES = pages.names(COURSE)
 CHAPTERS = [chapter.notebook for chapter in COURSE.chapters]
@@ -36,7 +34,7 @@ def page(browser, address):
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(name, marks=() if name in EVERY_PUSH else pytest.mark.nightly)
+        pytest.param(name, marks=pytest.mark.smoke if name in EVERY_PUSH else ())
         for name in CHAPTERS
     ],
 )
@@ -150,6 +148,7 @@ def test_what_moves_or_is_seen_first_stands_on_the_first_screen(chapter: Page):
     assert chapter.locator("#opening").evaluate(top) <= 900
 
 
+@pytest.mark.smoke
 def test_search_finds_softmax(page: Page):
     page.goto("/search.html?q=softmax")
     results = page.locator("#search-results a")
@@ -158,6 +157,7 @@ def test_search_finds_softmax(page: Page):
     assert any(name in target for name in CHAPTERS for target in targets)
 
 
+@pytest.mark.smoke
 def test_the_cover_leads_to_every_chapter_and_each_chapter_to_the_next(page: Page, book):
     page.goto("/")
     for chapter in COURSE.chapters:
@@ -184,7 +184,6 @@ OUTSIDE = """() => [...document.querySelectorAll(".cu-figure svg")].flatMap(svg 
 """The words of pictures and drawings that reach over their box or their picture; a line is higher than its letters."""
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("font", ["", "monospace", "serif"])
 def test_words_lie_in_their_boxes_and_pictures_with_and_without_the_fonts(browser, address, font):
     with opened(browser, address) as page:

@@ -17,7 +17,7 @@ from course_utils.kit.live.packing import MAX_BYTES, pack, script
 from course_utils.kit.page import asset
 from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.smoke]  # gold: all that the pages say rests on it
 
 NAMES = ("live/unpack.js", "live/engine.js", "live/others.js")
 CLOSE = 1e-4
