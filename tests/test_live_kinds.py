@@ -98,6 +98,7 @@ PARTS = """form => [...form.querySelectorAll('[data-part]')].map(part => {
 })"""
 
 
+@pytest.mark.smoke
 def test_a_page_that_comes_alive_shows_what_it_showed_before(browser, kind, file):
     context = browser.new_context(java_script_enabled=False)
     before = context.new_page()
