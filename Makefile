@@ -13,9 +13,6 @@ TAKE    ?=
 # Or every kernel and every worker would compile PyTorch, matplotlib and pandas anew: a start would take two and a half times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-# What kernels run first: their first optimizer does not wait for PyTorch's compiler.
-export PYTHONSTARTUP ?= $(CURDIR)/course_utils/studio/kernel_startup.py
-
 export TORCH
 
 BIN := .venv/bin
