@@ -42,7 +42,7 @@ def bootstrap(clone, before="", **environ):
     """
     script = f"{before}\nimport runpy; runpy.run_path('tools/bootstrap.py', run_name='__main__')"
     command, env = [sys.executable, "-c", script], os.environ | {"TORCH": "cuda"} | environ
-    return subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True)
+    return subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True, timeout=600)
 
 
 def lie(system, machine):

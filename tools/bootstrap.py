@@ -115,7 +115,7 @@ def long_paths():
 
 
 def answers(address):
-    """Whether an address answers within three seconds, asked once.
+    """Return whether an address answers within three seconds, asked once.
 
     A thread, because the time limit of a socket does not cover a name server that is silent.
     """
