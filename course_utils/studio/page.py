@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -149,11 +150,13 @@ class Cell:
 
     def calls(self, *names: str) -> int:
         """How often it calls ``cu.name``, for any of the names."""
-        return sum(
-            isinstance(node, ast.Call)
-            and ast.unparse(node.func) in {f"cu.{name}" for name in names}
-            for node in ast.walk(self.tree)
-        )
+        return sum(self._called[f"cu.{name}"] for name in names)
+
+    @cached_property
+    def _called(self) -> Counter[str]:
+        """What it calls, and how often."""
+        calls = (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
+        return Counter(ast.unparse(call.func) for call in calls)
 
     @property
     def shows_picture(self) -> bool:
@@ -323,7 +326,7 @@ class Page:
         """Minutes of a beginner for the exercises."""
         return EXERCISES_TAKE * self.exercise_minutes
 
-    @property
+    @cached_property
     def minutes(self) -> int:
         """Minutes of a beginner who does everything: an estimate, rounded to five."""
         return _to_five(self.class_minutes + self.home_minutes)
