@@ -22,7 +22,7 @@ BIN := .venv/bin
 ENV := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test portable quick data book serve handout notebooks sync measures claims try runs gpu bench mutants lint format constraints clean
+.PHONY: help lab test portable quick data book serve handout notebooks sync measures try runs gpu bench lint format constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -62,14 +62,6 @@ chapter: $(ENV) ## begin a chapter of your own in own/, which no update touches:
 slides: $(ENV) ## write a deck to project into _build/slides, which asks no other host; CHAPTER=02 for one
 	@$(BIN)/python -m course_utils.studio slides $(CHAPTER)
 
-.PHONY: figures
-figures: $(ENV) ## write the pictures into _build/figures, as SVG with title and description and as PNG; CHAPTER=02 for one
-	@$(BIN)/python -m course_utils.studio figures $(CHAPTER)
-
-.PHONY: plan
-plan: $(ENV) ## share the course among the weeks of a semester: WEEKS=12 MINUTES=135, WAY="To GPT" for a part
-	@$(BIN)/python -m course_utils.studio plan $(if $(WEEKS),--weeks $(WEEKS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WAY),--way "$(WAY)")
-
 .PHONY: pool
 pool: $(ENV) ## write the questions of the quizzes into _build/pool, as GIFT and QTI 2.1 for a learning platform; CHAPTER=02 for one
 	@$(BIN)/python -m course_utils.studio pool $(CHAPTER)
@@ -89,10 +81,6 @@ homework: $(ENV) ## write exercises with other numbers for each student into _bu
 grade: $(ENV) ## grade SUBMISSIONS=dir into _build/grades: marks.csv, and a page for each student; CHAPTER=02 for one
 	@$(if $(SUBMISSIONS),,echo "Name the folder: make grade SUBMISSIONS=dir" >&2; exit 1;) $(BIN)/python -m course_utils.studio grade "$(SUBMISSIONS)" $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(POINTS),--points "$(POINTS)") $(if $(HOMEWORK),--homework "$(HOMEWORK)")
 
-.PHONY: hub
-hub: $(ENV) ## links that open the chapters on a JupyterHub: HUB=https://hub.example.edu REPOSITORY=https://example.com/someone/handout
-	@$(BIN)/python -m course_utils.studio hub "$(HUB)" "$(REPOSITORY)"
-
 notebooks: $(ENV) ## execute notebooks/source into notebooks; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.studio run $(CHAPTER)
 
@@ -101,9 +89,6 @@ sync: $(ENV) ## after an edit in Lab or in a source: let the other half follow; 
 
 measures: $(ENV) ## how long each notebook is, beside the limits; CHAPTER=02 for all about one
 	@$(BIN)/python -m course_utils.studio measures $(CHAPTER)
-
-claims: $(ENV) ## list what the notebooks claim: sentence, notebook and cell of each guard
-	@$(BIN)/python -m course_utils.studio claims $(CHAPTER)
 
 try: $(ENV) ## change each number marked "# try", one at a time, and run its notebook; CHAPTER=02 for one
 	@$(BIN)/python -m course_utils.studio try $(CHAPTER)
@@ -120,9 +105,6 @@ bench: $(ENV) ## time the package side by side with its peers, which get an envi
 .PHONY: audit
 audit: $(ENV) ## look at every page of the book with axe-core, and at what it asks and keeps; writes docs/accessibility.md and docs/privacy.md
 	$(BIN)/python tests/audit.py
-
-mutants: $(ENV) ## change the library line by line, and list the changes that no test notices; ONLY=cache for one module
-	$(BIN)/python tools/mutants.py $(ONLY)
 
 lint: $(ENV) ## look for mistakes, unformatted code, wrong types, and imports against the order of the rooms
 	$(BIN)/ruff check --quiet

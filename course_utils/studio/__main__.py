@@ -4,18 +4,15 @@ run [CHAPTER …]     execute sources into clean notebooks; CHAPTER is the start
 sync [CHAPTER …]    let the half of a pair that was not edited follow the other
 format [CHAPTER …]  one sentence a line, the course's own calls folded; --check looks at the sentences
 check               hold the committed notebooks against their sources and the rules
-measures, claims    how long each notebook is and what its form lacks; what its guards claim
+measures            how long each notebook is and what its form lacks
 try                 change each number marked "# try", one at a time, and run the notebook
 handout [--to DIR]  write the course without solutions and outputs; --for nbgrader or otter
 chapter NAME        begin a chapter of one's own, in own/
 slides CHAPTER      a deck of a chapter, to project
 pool [CHAPTER …]    the questions of the quizzes as GIFT and QTI, for a learning platform
-figures [CHAPTER …] the pictures as SVG with title and description, and as PNG
-plan                share the course among the weeks of a semester
 update RELEASE      take a new handout over the one in use, with every answer carried over
 homework --seed N   exercises with other numbers for each student; the solutions stay here
 grade DIR           check a folder of submissions, each in a sandbox: marks.csv and pages
-hub HUB REPOSITORY  links that open the chapters on a JupyterHub
 lab                 open JupyterLab on the start page
 doctor              look at what the course runs on
 runs                make the stored runs that are missing or stale
@@ -40,14 +37,10 @@ FURTHER = {
     "book": "course_utils.studio.book.__main__",
     "runs": "course_utils.studio.runs",
     "measures": "course_utils.studio.sheet",
-    "claims": "course_utils.studio.claims",
     "try": "course_utils.studio.vary",
     "chapter": "course_utils.studio.own",
     "slides": "course_utils.studio.teaching.slides",
-    "plan": "course_utils.studio.teaching.plan",
-    "figures": "course_utils.studio.teaching.figures",
     "pool": "course_utils.studio.teaching.pool",
-    "hub": "course_utils.studio.hub",
 }
 
 
