@@ -34,7 +34,7 @@ lab: $(ENV) ## open the course in JupyterLab
 # In order: notebooks last, for they are many and short, and no worker waits long for the other at the end.
 test: export OMP_NUM_THREADS = 1
 test: lint ## run every test: unit, property, notebook and browser
-	$(BIN)/python -m pytest tests notebooks $(wildcard own) --nbval --nbval-current-env --nbval-cell-timeout=900 -n $(WORKERS) --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest tests notebooks --nbval --nbval-current-env --nbval-cell-timeout=900 -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 portable: $(ENV) ## run the notebooks with a processor's plainest instructions: what comes out otherwise depends on the machine; CHAPTER=02 for one
 	ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE ONEDNN_MAX_CPU_ISA=SSE41 OMP_NUM_THREADS=1 \
@@ -54,10 +54,6 @@ book: $(ENV) ## build the book into _build/html; WITHOUT=solutions for one witho
 serve: $(ENV) ## show the built book on a local address
 	$(BIN)/python -m course_utils.studio.book serve
 
-.PHONY: chapter
-chapter: $(ENV) ## begin a chapter of your own in own/, which no update touches: NAME=my_sensors TITLE="My sensors"
-	@$(BIN)/python -m course_utils.studio chapter $(NAME) $(if $(TITLE),--title "$(TITLE)")
-
 .PHONY: slides
 slides: $(ENV) ## write a deck to project into _build/slides, which asks no other host; CHAPTER=02 for one
 	@$(BIN)/python -m course_utils.studio slides $(CHAPTER)
@@ -68,10 +64,6 @@ pool: $(ENV) ## write the questions of the quizzes into _build/pool, as GIFT and
 
 handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout/; FOR=nbgrader or FOR=otter for these graders
 	$(BIN)/python -m course_utils.studio handout $(if $(FOR),--for $(FOR))
-
-.PHONY: update
-update: $(ENV) ## in a handout: take a new one over it, with every answer carried over; FROM=release.zip, a folder, or a git revision
-	@$(if $(FROM),,echo "Name the release: make update FROM=release.zip" >&2; exit 1;) $(BIN)/python -m course_utils.studio update "$(FROM)"
 
 .PHONY: homework
 homework: $(ENV) ## write exercises with other numbers for each student into _build/homework: SEED=7, STUDENTS=list.csv, CHAPTER=02 for one

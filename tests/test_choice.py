@@ -90,7 +90,7 @@ def test_all_chapters_named_are_the_whole_course(choose):
         (["00", "99"], "course.chapters[1]: no chapter is called '99'. There are 00, 01, "),
         (["maskes"], "course.chapters[0]: no chapter is called 'maskes'. Did you mean 'masks'."),
         (["04", "masks"], "course.chapters[1]: 'masks' is 04_masks, which is chosen already."),
-        ([4], "course.chapters[0]: is 4. Write text in quotes"),
+        ([4], "course.chapters[0]: 4 is not of type 'string'. Expected: text in quotes"),
         (["A_names"], "course.chapters[0]: no chapter is called 'A_names'."),
     ],
 )

@@ -38,7 +38,7 @@ def squeezed(text: str) -> str:
 def secrets() -> frozenset[str]:
     """Lines that stand in solutions alone, and the reasons of all answers of all quizzes."""
     inside, outside = set(), []
-    for chapter in COURSE.everything:
+    for chapter in COURSE.notebooks:
         for cell in jupytext.read(chapter.source, fmt="py:percent").cells:
             lines = squeezed(cell.source).splitlines()
             if "solution" in cell.metadata.get("tags", []):
@@ -129,7 +129,7 @@ def test_a_handouts_quizzes_ask_and_answer_as_before(handed):
         assert quiz(slug, folder=handed / "course_utils" / "lessons") == quiz(slug)
 
 
-@pytest.mark.parametrize("chapter", COURSE.everything, ids=lambda chapter: chapter.notebook)
+@pytest.mark.parametrize("chapter", COURSE.notebooks, ids=lambda chapter: chapter.notebook)
 def test_no_solution_and_no_key_is_found_in_a_page_of_the_book_without_them(chapter):
     shown = nbformat.read(chapter.ipynb, as_version=4)
     page = for_the_book(shown, {}, "", chapter, solutions=False)

@@ -5,6 +5,7 @@ A tiny chapter in a temporary folder serves for the machinery; the chapters of b
 
 import ast
 import copy
+import json
 import os
 import re
 import signal
@@ -26,7 +27,7 @@ from course_utils.studio.course_map import CourseMap
 from course_utils.studio.manifest import Chapter
 
 COURSE = manifest.load(files=False).whole
-CHAPTERS = COURSE.everything
+CHAPTERS = COURSE.notebooks
 CHOSEN = manifest.load(files=False).chapters
 
 TINY = """\
@@ -343,7 +344,6 @@ def test_a_handout_can_be_started_and_promises_no_target_that_it_lacks(tmp_path)
     assert re.findall(r"^([a-z]+):.*## ", makefile, re.MULTILINE) == [
         "help",
         "lab",
-        "update",
         "clean",
     ]
     assert (tmp_path / "out" / "tools" / "bootstrap.py").is_file()
@@ -386,6 +386,8 @@ def test_a_handout_in_the_form_runs_through_with_open_stubs(tmp_path):
     handout.build(course, tmp_path, tmp_path / "out")
     handed = Chapter("00_tiny", "Tiny", root=tmp_path / "out")
     assert "_solution" not in handed.ipynb.read_text() and handed.minutes >= 8
+    (stub,) = json.loads((tmp_path / "out" / "stubs.json").read_text()).items()
+    assert stub[0] == name and stub[1].startswith("def mine(")
     notebook = _read(handed)
     notebooks.execute(notebook, cwd=handed.ipynb.parent, env={"COURSE_STRICT": "0"})
     stub, check, choice = notebook.cells[-3:]

@@ -181,7 +181,7 @@ def test_what_is_no_notebook_is_said_and_left(course, capsys, broken):
 
 
 @pytest.mark.parametrize(
-    "chapter", manifest.load(files=False).whole.everything, ids=lambda one: one.notebook
+    "chapter", manifest.load(files=False).whole.notebooks, ids=lambda one: one.notebook
 )
 def test_the_source_of_each_chapter_is_written_back_to_the_byte(chapter):
     import jupytext

@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from course_utils.studio import form, manifest, pairs, prose
 from course_utils.studio.page import Page
 
-CHAPTERS = manifest.load(files=False).whole.everything
+CHAPTERS = manifest.load(files=False).whole.notebooks
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import Any
 
 from course_utils.files import ROOT
 
-HANDED_OUT = "handout.json"
-"""What a handout tells of itself: its files, and its stubs."""
+STUBS = "stubs.json"
+"""The file of a handout that holds its stubs, by the names of their checks."""
 
 
 def exercises(cells: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -60,8 +60,8 @@ def stub(name: str) -> str:
 
 @cache
 def _handed_out() -> dict[str, str]:
-    file = ROOT / HANDED_OUT
-    return json.loads(file.read_text(encoding="utf-8"))["stubs"] if file.is_file() else {}
+    file = ROOT / STUBS
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 @cache

@@ -7,10 +7,8 @@ check               hold the committed notebooks against their sources and the r
 measures            how long each notebook is and what its form lacks
 try                 change each number marked "# try", one at a time, and run the notebook
 handout [--to DIR]  write the course without solutions and outputs; --for nbgrader or otter
-chapter NAME        begin a chapter of one's own, in own/
 slides CHAPTER      a deck of a chapter, to project
 pool [CHAPTER …]    the questions of the quizzes as GIFT and QTI, for a learning platform
-update RELEASE      take a new handout over the one in use, with every answer carried over
 homework --seed N   exercises with other numbers for each student; the solutions stay here
 grade DIR           check a folder of submissions, each in a sandbox: marks.csv and pages
 lab                 open JupyterLab on the start page
@@ -38,7 +36,6 @@ FURTHER = {
     "runs": "course_utils.studio.runs",
     "measures": "course_utils.studio.sheet",
     "try": "course_utils.studio.vary",
-    "chapter": "course_utils.studio.own",
     "slides": "course_utils.studio.teaching.slides",
     "pool": "course_utils.studio.teaching.pool",
 }
@@ -102,11 +99,6 @@ def _parser() -> argparse.ArgumentParser:
         choices=["nbgrader", "otter"],
         help="with solutions, as this grader reads it; default of --to: _build/nbgrader, _build/otter",
     )
-    new = commands.add_parser("update", help="take a new handout over the one in use")
-    new.set_defaults(run=_update)
-    new.add_argument(
-        "release", metavar="RELEASE", help="a folder, a zip file, or a revision such as origin/main"
-    )
     look = commands.add_parser("doctor", help="look at what the course runs on")
     look.set_defaults(run=_doctor)
     return parser
@@ -158,7 +150,7 @@ def _check(options: argparse.Namespace) -> int:
     from course_utils.studio import manifest, notebooks
 
     course = manifest.load(options.book)
-    pages = course.everything
+    pages = course.notebooks
     found = [
         f"{page.notebook}: {wrong}" for page in pages for wrong in notebooks.check(course, page)
     ]
@@ -181,15 +173,6 @@ def _handout(options: argparse.Namespace) -> int:
     handout.build(course, root, to, force=options.force)
     tables.write_tables(course)
     print("\n".join(filter(None, [course.lacking, f"The handout is in {to}"])))
-    return 0
-
-
-def _update(options: argparse.Namespace) -> int:
-    from course_utils.studio.update import here, update
-
-    installed = options.book == ROOT / "book.toml"  # perhaps for all students of a server
-    root = here() if installed else None
-    print("\n".join(update(root or options.book.resolve().parent, options.release)))
     return 0
 
 

@@ -126,8 +126,8 @@ def _linked(text: str, course: Manifest) -> str:
 
 
 def _file(link: re.Match) -> str:
-    """The notebook that a link leads to, from one beside it or from an own chapter."""
-    return link["target"].partition("#")[0].removeprefix("../notebooks/")
+    """The notebook that a link leads to."""
+    return link["target"].partition("#")[0]
 
 
 @cache

@@ -298,7 +298,6 @@ def check(course: Manifest, chapter: Chapter) -> list[str]:
 def broken_rules(course: Manifest, chapter: Chapter) -> list[str]:
     """The rules that a committed notebook breaks, by its kind and place in the course."""
     notebook = read(chapter.ipynb)
-    own = chapter.kind == "own"
     page, links = Page(notebook, chapter.kind), course.whole.links(chapter)
-    in_form = form.complaints(page, full=chapter.full, links=links, sizes=not own)
+    in_form = form.complaints(page, full=chapter.full, links=links)
     return rules.complaints(notebook, chapter.kind) + in_form

@@ -140,7 +140,7 @@ def build(course: Manifest, to: Path, grader: str) -> None:
     elif to.exists() and any(to.iterdir()):
         raise GraderError(f"{to} holds something else; name a new folder with --to, or empty it.")
     folder = to / "source" if grader == "nbgrader" else to
-    made = [_write(course, page, folder, grader) for page in course.everything]
+    made = [_write(course, page, folder, grader) for page in course.notebooks]
     name = next(filter(None, made), "02_kernel_regression")
     to.mkdir(parents=True, exist_ok=True)
     told = f"{HEAD} {grader}, with its solutions\n\nIn this folder, in an environment with {grader}"

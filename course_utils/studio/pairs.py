@@ -147,11 +147,7 @@ def write(notebook: "NotebookNode", path: Path) -> None:
 
 def keep(path: Path) -> Path:
     """Copy a half into ``_build/kept/``, by the name of its content; where the copy is."""
-    folder = (
-        next(up for up in path.parents if up.name in ("notebooks", "own")).parent
-        / "_build"
-        / "kept"
-    )
+    folder = next(up for up in path.parents if up.name == "notebooks").parent / "_build" / "kept"
     folder.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
     return Path(shutil.copyfile(path, folder / f"{path.stem}-{name}{path.suffix}"))

@@ -34,9 +34,9 @@ def complaints(notebook: NotebookNode, kind: str = "chapter") -> list[str]:
 
     Args:
         notebook: an executed one.
-        kind: "chapter", "further", "appendix" or "own"; the latter two need no references.
+        kind: "chapter", "further" or "appendix", which needs no references.
     """
-    free = kind in ("appendix", "own")
+    free = kind == "appendix"
     rules = [rule for rule in RULES if not (free and rule is has_references)]
     return [text for rule in rules for text in rule(notebook)]
 

@@ -63,7 +63,7 @@ def _build(course: Manifest, out: Path, solutions: bool) -> Path:
         chapter.ipynb.name: nbformat.writes(
             _chapter(course, chapter, places, out / "explorers", solutions)
         )
-        for chapter in course.everything
+        for chapter in course.notebooks
     }
     texts |= {
         f"_static/{file.name}": file.read_text(encoding="utf-8")
@@ -98,7 +98,7 @@ def _places(course: Manifest) -> Places:
     found = {f"{pages.BIBLIOGRAPHY}.md": links.places([pages.BIBLIOGRAPHY_PAGE])}
     for name in pages.texts(course):
         found[f"{name}.md"] = links.places([pages.text(course, name)])
-    for chapter in course.everything:
+    for chapter in course.notebooks:
         if chapter.ipynb.is_file():
             found[chapter.ipynb.name] = links.places(
                 links.texts(nbformat.read(chapter.ipynb, as_version=4))

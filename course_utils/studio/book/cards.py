@@ -174,7 +174,7 @@ def _sorted(text: str) -> tuple[str, str, str]:
 
 def _eyebrow(chapter: Chapter) -> str:
     """``02 · From averages to attention · about 60 minutes · needs 01``."""
-    kinds = {"further": "further page", "appendix": "appendix", "own": "own chapter"}
+    kinds = {"further": "further page", "appendix": "appendix"}
     kind = word(kinds[chapter.kind]) if chapter.kind in kinds else chapter.part
     about = word("about {minutes} minutes").format(minutes=chapter.minutes)
     minutes = about if chapter.minutes else ""
@@ -182,7 +182,7 @@ def _eyebrow(chapter: Chapter) -> str:
         f'<a href="{stem}.html">{stem.partition("_")[0]}</a>' for stem in chapter.prerequisites
     )
     facts = [chapter.number, escape(kind)]
-    if chapter.kind in ("chapter", "own"):
+    if chapter.kind == "chapter":
         facts += [minutes, f"{word('needs')} {needs}" if needs else ""]
     return " · ".join(filter(None, facts))
 

@@ -52,7 +52,7 @@ def told_too_early(html: Path, course: Manifest) -> list[str]:
     index = html / "searchindex.js"
     found = index.read_text(encoding="utf-8") if index.is_file() else ""
     problems = ["_sources holds the code of predictions"] if (html / "_sources").exists() else []
-    for chapter in course.everything:
+    for chapter in course.notebooks:
         page = html / f"{chapter.notebook}.html"
         if not (page.is_file() and chapter.ipynb.is_file()):
             continue

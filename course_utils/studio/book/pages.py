@@ -38,7 +38,7 @@ BIBLIOGRAPHY_PAGE = """# Bibliography
 
 def names(course: Manifest) -> list[str]:
     """The pages of the book, in order."""
-    stems = [notebook.notebook for notebook in course.everything]
+    stems = [notebook.notebook for notebook in course.notebooks]
     return [COVER, *stems, *texts(course), BIBLIOGRAPHY]
 
 
@@ -60,8 +60,6 @@ def contents(course: Manifest) -> str:
         parts.setdefault(chapter.part, []).append(_entry(chapter))
     if course.appendices:
         parts[word("Appendices")] = [_entry(appendix) for appendix in course.appendices]
-    if course.own:
-        parts[word("Own chapters")] = [_entry(chapter) for chapter in course.own]
     if entries := _for_teachers(course):
         parts[word("For teachers")] = entries
     back = [name for name in texts(course) if name == MOVED]

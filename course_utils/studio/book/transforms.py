@@ -14,7 +14,6 @@ from course_utils.studio.keys import without_solutions
 from course_utils.studio.links import ANCHOR, LINK, places, texts, with_texts
 from course_utils.studio.manifest import Chapter
 
-OTHER_FOLDER = re.compile(r"^\.\./(notebooks|own)/")
 Places = Mapping[str, Mapping[str, str]]
 SHOWN_AS_IMAGE = ("image/png", "image/jpeg", "image/svg+xml", "image/gif")
 
@@ -98,10 +97,6 @@ def lead(text: str, pages: Places, files: str, here: Mapping[str, str]) -> str:
     def one(match: re.Match) -> str:
         words, target = match["text"], match["target"]
         file, _, place = target.partition("#")
-        if (
-            page := OTHER_FOLDER.sub("", file)
-        ) in pages:  # of the course, linked to from an own chapter
-            file = page
         if re.match(r"[a-z]+:", target):
             return match[0]
         if file in pages or not file:
