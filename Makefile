@@ -22,7 +22,7 @@ BIN := .venv/bin
 ENV := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test portable quick data book serve handout notebooks sync measures try runs gpu bench lint format constraints clean
+.PHONY: help lab test portable quick book serve handout notebooks sync measures try runs gpu bench lint format constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -43,10 +43,6 @@ portable: $(ENV) ## run the notebooks with a processor's plainest instructions: 
 quick: export OMP_NUM_THREADS = 1
 quick: lint ## run the tests that need no browser, execute no notebook, and take under a second
 	$(BIN)/python -m pytest tests -m "not browser and not notebook and not slow" -n $(WORKERS) --dist loadscope
-
-data: $(ENV) ## check the sentences of data/translation, and note it: the other commands check them after a change only
-	$(BIN)/python -m pytest tests/builders -n $(WORKERS)
-	$(BIN)/python -m tests.builders.checked
 
 book: $(ENV) ## build the book into _build/html; WITHOUT=solutions for one without them
 	$(BIN)/python -m course_utils.studio.book build $(if $(WITHOUT),--without $(WITHOUT))
