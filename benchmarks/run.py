@@ -23,7 +23,7 @@ import torch
 from benchmarks import peers
 from benchmarks.timing import Row, Settings, conditions, table
 
-TOPICS = ("translation", "decoding", "vision")
+TOPICS = ("translation", "vision")
 
 
 def chosen(names: list[str]) -> list[tuple[str, Callable[[Settings], Row]]]:
