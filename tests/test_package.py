@@ -67,7 +67,6 @@ def test_the_first_attention_waits_for_no_symbolic_mathematics():
 STARTS_FAST = [
     "__main__",
     "book.__main__",
-    "doctor",
     "handout",
     "lab",
     "runs",

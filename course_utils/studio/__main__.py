@@ -177,9 +177,9 @@ def _handout(options: argparse.Namespace) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from course_utils.studio import doctor
+    from course_utils.kit.doctor import doctor
 
-    report = doctor.doctor()
+    report = doctor()
     print(report)
     return 0 if report.ok else 1
 
