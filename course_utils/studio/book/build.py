@@ -81,8 +81,8 @@ def _build(course: Manifest, out: Path, solutions: bool) -> Path:
     for file in source.iterdir():
         if file.is_file() and file.name not in texts:
             file.unlink()
-    _render(source, out)
-    finish(html, course)
+    _render(source, out, whole=bool(course.url))  # a sitemap lists what is rendered
+    finish(html)
     if alive:
         # Beside the pages: Sphinx puts what is in _static into all of them.
         for name, text in scripts().items():
@@ -142,10 +142,10 @@ def _forget(out: Path) -> None:
         shutil.rmtree(out / name, ignore_errors=True)
 
 
-def _render(source: Path, out: Path) -> None:
+def _render(source: Path, out: Path, *, whole: bool) -> None:
     """Jupyter Book, its warnings fatal. It always builds into a folder `_build` of the path it is given."""
     jupyter_book = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
-    options = ["-n", "-W", "--keep-going", "-q"]
+    options = ["-n", "-W", "--keep-going", "-q", *["--all"] * whole]
     done = subprocess.run(
         [*jupyter_book, "build", str(source), "--path-output", str(out.parent), *options],
         env=os.environ | {"PYTHONWARNINGS": "ignore"},

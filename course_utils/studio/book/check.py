@@ -12,12 +12,11 @@ from bs4 import BeautifulSoup
 from course_utils.kit.page import MAX_BYTES
 from course_utils.studio.book import pages
 from course_utils.studio.book.local_links import dead
-from course_utils.studio.book.publish import ABSENT
 from course_utils.studio.manifest import Manifest
 
 BEGINNING = 40
 """As many letters of a reason are looked for: a line of code may end behind them."""
-BESIDE = {"search", ABSENT}  # pages that no chapter makes
+BESIDE = {"search", "404"}  # pages that no chapter makes
 FAR = re.compile(r"^(https?:)?//")
 FAR_IN_CSS = re.compile(r"(@import\s+|url\()\s*[\"']?(https?:)?//[^)\"']+")
 LIVE = re.compile(r'"(live/[\w/]+\.js)"')  # what boot.js of a live model loads

@@ -3,6 +3,7 @@
 import posixpath
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -23,7 +24,15 @@ EXTENSIONS = [  # Jupyter Book's own, less those that can talk to other hosts (t
     "sphinx_book_theme",
     "sphinx-mathjax-offline",
     "sphinxcontrib.bibtex",
+    # What a published book has: a file for GitHub Pages, a page for a missing address, heads for shared links.
+    "sphinx.ext.githubpages",
+    "notfound.extension",
+    "sphinxext.opengraph",
 ]
+SITEMAP = {"sitemap_excludes": ["404.html", "search.html"], "sitemap_url_scheme": "{link}"}
+"""For `sphinx_sitemap`, which warns where the book has no address."""
+NOT_FOUND = """<h1>No such page</h1>
+<p>It may have moved, or be part of another edition. <a href="{first}">To the first page</a></p>"""
 COVER, BIBLIOGRAPHY, MOVED = "index", "bibliography", "moved"
 DOCS = ("teaching", "administrators", "accessibility", "privacy")
 """The pages for teachers, in their order: those of `docs` that are there. After the first come those on a chapter."""
@@ -91,7 +100,8 @@ def configuration(course: Manifest) -> str:
 
     Buttons that lead to the repository and to Binder appear when the manifest names a repository.
     """
-    there = bool(course.repository)
+    there, url = bool(course.repository), course.url and f"{course.url.rstrip('/')}/"
+    path = urlsplit(url).path or "/"
     return _yaml(
         {
             "title": course.title,
@@ -134,7 +144,8 @@ def configuration(course: Manifest) -> str:
                     "html_copy_source": False,  # a prediction's answer is nowhere before it is given
                     "bibtex_bibfiles": [REFERENCES],
                     "bibtex_default_style": "plain",
-                    "extensions": EXTENSIONS,
+                    "extensions": [*EXTENSIONS, *["sphinx_sitemap"] * bool(url)],
+                    "html_baseurl": url,
                     "html_context": {"default_mode": "auto"},
                     "html_show_copyright": False,
                     "html_use_index": False,
@@ -156,6 +167,17 @@ def configuration(course: Manifest) -> str:
                     "nb_mime_priority_overrides": [["html", "text/html", 0]],
                     "nb_ipywidgets_js": {},
                     "nb_render_markdown_format": "gfm",
+                    "notfound_context": {
+                        "title": "No such page",
+                        "body": NOT_FOUND.format(first=path),
+                    },
+                    "notfound_urls_prefix": path,
+                    "ogp_site_name": course.title,
+                    "ogp_site_url": url,
+                    "ogp_social_cards": {
+                        "enable": False
+                    },  # they would be drawn, without an alt text
+                    **(SITEMAP if url else {}),
                 },
             },
         }
