@@ -1,12 +1,12 @@
 // A deck: reveal.js with formulas, and what would not fit its slide made smaller until it does.
 window.MathJax = {
-  tex: { inlineMath: [["\\(", "\\)"]], displayMath: [["\\[", "\\]"]] },
+  tex: { inlineMath: [["$", "$"], ["\\(", "\\)"]], displayMath: [["$$", "$$"], ["\\[", "\\]"]], processEscapes: true },
   svg: { fontCache: "local" },
   options: { enableMenu: false, skipHtmlTags: ["script", "style", "textarea", "pre", "code", "form"] },
   startup: { pageReady: () => MathJax.startup.defaultPageReady().then(begin) },
 };
 
-const SMALLEST = 0.5;
+const SMALLEST = 0.45;
 
 function fit(section) {
   const body = section?.querySelector(".body");
@@ -19,6 +19,14 @@ function fit(section) {
   if (toy) new ResizeObserver(() => fit(section)).observe(toy);
 }
 
+// The cells of a slide, without its notes, in one box.
+function boxed(section) {
+  const body = document.createElement("div");
+  body.className = "body";
+  body.append(...[...section.children].filter((child) => child.tagName !== "ASIDE"));
+  section.prepend(body);
+}
+
 // A tour through a model is a section, and so would be a slide; on slides there is none.
 function withoutTours(toy) {
   const drop = () => toy.querySelectorAll("section").forEach((tour) => tour.remove());
@@ -26,11 +34,12 @@ function withoutTours(toy) {
 }
 
 function begin() {
-  document.querySelectorAll(".cu-toy .seen").forEach(withoutTours);
+  document.querySelectorAll(".slides > section > section").forEach(boxed);
+  document.querySelectorAll("form.cu-live").forEach(withoutTours);
   Reveal.on("ready", ({ currentSlide }) => fit(currentSlide));
   Reveal.on("slidechanged", ({ currentSlide }) => fit(currentSlide));
   return Reveal.initialize({
-    width: 1280, height: 720, margin: 0, center: false, hash: true, slideNumber: "c/t", transition: "none",
+    width: 1280, height: 720, display: "flex", margin: 0, center: false, hash: true, slideNumber: "c/t", transition: "none",
     keyboardCondition: (event) => !event.target.closest("form"), pdfSeparateFragments: false, plugins: [RevealNotes],
   });
 }
