@@ -22,7 +22,7 @@ BIN := .venv/bin
 ENV := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test portable quick book serve handout notebooks sync measures try runs gpu bench lint format constraints clean
+.PHONY: help lab test portable quick book serve handout notebooks sync try runs gpu bench lint format constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -69,14 +69,11 @@ homework: $(ENV) ## write exercises with other numbers for each student into _bu
 grade: $(ENV) ## grade SUBMISSIONS=dir into _build/grades: marks.csv, and a page for each student; CHAPTER=02 for one
 	@$(if $(SUBMISSIONS),,echo "Name the folder: make grade SUBMISSIONS=dir" >&2; exit 1;) $(BIN)/python -m course_utils.studio grade "$(SUBMISSIONS)" $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(POINTS),--points "$(POINTS)") $(if $(HOMEWORK),--homework "$(HOMEWORK)")
 
-notebooks: $(ENV) ## execute notebooks/source into notebooks; CHAPTER=02 for one
+notebooks: $(ENV) ## execute notebooks/source into notebooks, and say how long each is; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.studio run $(CHAPTER)
 
 sync: $(ENV) ## after an edit in Lab or in a source: let the other half follow; CHAPTER=02 for one, TAKE=source if both were edited
 	@$(BIN)/python -m course_utils.studio sync $(if $(TAKE),--take $(TAKE)) $(CHAPTER)
-
-measures: $(ENV) ## how long each notebook is, beside the limits; CHAPTER=02 for all about one
-	@$(BIN)/python -m course_utils.studio measures $(CHAPTER)
 
 try: $(ENV) ## change each number marked "# try", one at a time, and run its notebook; CHAPTER=02 for one
 	@$(BIN)/python -m course_utils.studio try $(CHAPTER)
@@ -99,12 +96,10 @@ lint: $(ENV) ## look for mistakes, unformatted code, wrong types, and imports ag
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
 	$(BIN)/mypy --no-error-summary
-	$(BIN)/python -m course_utils.studio format --check
 
-format: $(ENV) ## format the code, and the prose one sentence a line
+format: $(ENV) ## format the code
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
-	$(BIN)/python -m course_utils.studio format
 
 constraints: $(ENV) ## pin what pyproject.toml asks for, on every system; a line deleted from constraints.txt first may move
 	$(BIN)/python -m pip install --quiet uv

@@ -51,7 +51,7 @@ def test_a_chapter_needs_what_the_chapters_left_out_between_need(six):
         "15": ("10_transformer",),
     }
     assert six.lacking == "Needed, and left out: 04 (by 07, 10), 08 (by 10), 09 (by 10)."
-    assert six.links(six.chapters[1])[-1] == "03_scoring_functions"
+    assert six.after(six.chapters[1]).notebook == "03_scoring_functions"
 
 
 def test_a_way_keeps_what_is_chosen_and_goes_where_its_goal_is_left_out(six):

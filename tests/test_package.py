@@ -70,7 +70,6 @@ STARTS_FAST = [
     "handout",
     "lab",
     "runs",
-    "sheet",
     "tables",
 ]
 SLOW = {

@@ -1,4 +1,4 @@
-"""Numbers to play with, put to the test, and the measures of a notebook."""
+"""Numbers to play with, put to the test."""
 
 import pytest
 from tiny_book import book
@@ -85,14 +85,3 @@ def test_the_values_of_one_run_follow_from_the_text(tiny):
         assert vary.all_at_once(notebook) == vary.all_at_once(notebook)
         drawn.add(tuple(change.value for change in vary.all_at_once(notebook)))
     assert {value for value, _ in drawn} == {0, 1, 2, 3, 4}
-
-
-def test_the_measures_of_the_course_are_printed(tiny, capsys):
-    book = tiny("0", GUARD)
-    assert main(["measures", "--book", book]) == 0
-    assert "00_tiny" in capsys.readouterr().out
-    assert main(["measures", "00", "--book", book]) == 0
-    said = capsys.readouterr().out
-    assert "numbers to try" in said and "width, kernel" in said
-    assert "  - cell 3: folded in the book only; add" in said
-    assert main(["measures", "07", "--book", book]) == 1

@@ -1,10 +1,8 @@
 """One command for those who maintain the course: ``python -m course_utils.studio COMMAND``.
 
-run [CHAPTER …]     execute sources into clean notebooks; CHAPTER is the start of a name: 02
+run [CHAPTER …]     execute sources into clean notebooks, and say how long they are; CHAPTER is the start of a name: 02
 sync [CHAPTER …]    let the half of a pair that was not edited follow the other
-format [CHAPTER …]  one sentence a line, the course's own calls folded; --check looks at the sentences
 check               hold the committed notebooks against their sources and the rules
-measures            how long each notebook is and what its form lacks
 try                 change each number marked "# try", one at a time, and run the notebook
 handout [--to DIR]  write the course without solutions and outputs; --for nbgrader or otter
 slides CHAPTER      a deck of a chapter, to project
@@ -34,7 +32,6 @@ FURTHER = {
     "homework": "course_utils.studio.homework",
     "book": "course_utils.studio.book.__main__",
     "runs": "course_utils.studio.runs",
-    "measures": "course_utils.studio.sheet",
     "try": "course_utils.studio.vary",
     "slides": "course_utils.studio.teaching.slides",
     "pool": "course_utils.studio.teaching.pool",
@@ -81,12 +78,6 @@ def _parser() -> argparse.ArgumentParser:
     both.set_defaults(run=_sync)
     both.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
     both.add_argument("--take", choices=("source", "notebook"), help="which one, if both were")
-    form = commands.add_parser("format", help="one sentence a line in the prose of both halves")
-    form.set_defaults(run=_format)
-    form.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
-    form.add_argument(
-        "--check", action="store_true", help="write nothing, and say where it is not so"
-    )
     check = commands.add_parser("check", help="hold notebooks against sources and rules")
     check.set_defaults(run=_check)
     hand = commands.add_parser("handout", help="write the course without solutions and outputs")
@@ -109,7 +100,9 @@ def _run(options: argparse.Namespace) -> int:
 
     course = manifest.load(options.book, files=False)
     for chapter in course.chosen(options.chapters):
-        print(notebooks.make(chapter, fresh=options.fresh), flush=True)
+        said = notebooks.make(chapter, fresh=options.fresh)
+        words = chapter.page.words if chapter.page else 0
+        print(f"{said}; {words:,} words, {chapter.minutes} minutes", flush=True)
     tables.write_tables(course)
     return 0
 
@@ -129,31 +122,12 @@ def _sync(options: argparse.Namespace) -> int:
     return stuck
 
 
-def _format(options: argparse.Namespace) -> int:
-    from course_utils.studio import manifest, prose, ways
-
-    course = manifest.load(options.book, files=False)
-    found = [
-        page.source.name
-        for page in course.chosen(options.chapters)
-        if page.source.is_file()
-        and prose.format_pair(
-            page.source, page.ipynb, ways.told(course.whole, page.notebook), check=options.check
-        )
-    ]
-    if options.check and found:
-        print(f"Not one sentence a line ('make format' does it): {', '.join(found)}")
-    return int(options.check and bool(found))
-
-
 def _check(options: argparse.Namespace) -> int:
     from course_utils.studio import manifest, notebooks
 
     course = manifest.load(options.book)
     pages = course.notebooks
-    found = [
-        f"{page.notebook}: {wrong}" for page in pages for wrong in notebooks.check(course, page)
-    ]
+    found = [f"{page.notebook}: {wrong}" for page in pages for wrong in notebooks.check(page)]
     print("\n".join(found) or f"{len(pages)} notebooks agree with their sources and the rules.")
     return 1 if found else 0
 

@@ -49,7 +49,6 @@ class Chapter:
         prerequisites: the stems of the chapters that it needs.
         gpu: whether it has runs at full size, for `make gpu`.
         further: the title of its further page; empty if it has none.
-        full: whether it has not been cut to the limits of a chapter yet; then it may not grow.
         kind: "chapter", "further" or "appendix".
     """
 
@@ -59,7 +58,6 @@ class Chapter:
     prerequisites: tuple[str, ...] = ()
     gpu: bool = False
     further: str = ""
-    full: bool = False
     kind: str = "chapter"
     root: Path = field(default=ROOT, repr=False)
 
@@ -94,9 +92,9 @@ class Chapter:
         from course_utils.studio import page, pairs  # slow to import
 
         if self.source.is_file():
-            return page.read(self.source, kind=self.kind)
+            return page.read(self.source)
         try:
-            return page.Page(pairs.read(self.ipynb), self.kind)
+            return page.Page(pairs.read(self.ipynb))
         except (OSError, pairs.UnreadableError):
             return None
 
@@ -123,7 +121,6 @@ class Chapter:
                 self.further,
                 part=self.part,
                 prerequisites=(self.notebook,),
-                full=self.full,
                 kind="further",
                 root=self.root,
             )
@@ -249,14 +246,6 @@ class Manifest:
                 known = ", ".join(page.notebook for page in pages)
                 raise ManifestError(f"no chapter begins with {name!r}; there are {known}.")
         return [page for page in pages if page.notebook.startswith(names or "")]
-
-    def links(self, chapter: Chapter) -> tuple[str, ...]:
-        """The stems to which the end of a chapter leads: its further page, and the next chapter."""
-        if chapter.kind != "chapter":
-            return ()
-        after = self.after(chapter)
-        pages = [*list(chapter.pages())[1:], *([after] if after else [])]
-        return tuple(page.notebook for page in pages)
 
     def after(self, page: Chapter) -> Chapter | None:
         """The chapter that comes after a chapter or its further page; None after the last, and for appendices."""

@@ -24,8 +24,8 @@ from tqdm import tqdm
 
 from course_utils.files import ROOT
 from course_utils.kit.language import current
-from course_utils.studio import StudioError, form, kernel, rules
-from course_utils.studio.manifest import Chapter, Manifest
+from course_utils.studio import StudioError, kernel, rules
+from course_utils.studio.manifest import Chapter
 from course_utils.studio.page import Page
 from course_utils.studio.pairs import (
     UnreadableError,
@@ -290,14 +290,11 @@ def pair_differences(chapter: Chapter) -> list[str]:
     return [f"{line}; 'make sync' lets one follow" for line in found]
 
 
-def check(course: Manifest, chapter: Chapter) -> list[str]:
+def check(chapter: Chapter) -> list[str]:
     """What is wrong with a committed notebook: it differs from its source, or breaks a rule."""
-    return pair_differences(chapter) + broken_rules(course, chapter)
+    return pair_differences(chapter) + broken_rules(chapter)
 
 
-def broken_rules(course: Manifest, chapter: Chapter) -> list[str]:
-    """The rules that a committed notebook breaks, by its kind and place in the course."""
-    notebook = read(chapter.ipynb)
-    page, links = Page(notebook, chapter.kind), course.whole.links(chapter)
-    in_form = form.complaints(page, full=chapter.full, links=links)
-    return rules.complaints(notebook, chapter.kind) + in_form
+def broken_rules(chapter: Chapter) -> list[str]:
+    """The rules that a committed notebook breaks."""
+    return rules.complaints(Page(read(chapter.ipynb)))

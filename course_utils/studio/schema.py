@@ -66,7 +66,6 @@ CHAPTER = {
     "prerequisites": TEXTS | {"description": "a list of notebooks"},
     "gpu": {"type": "boolean", "description": "true or false"},
     "further": TEXT | {"description": "the title of the chapter's further page"},
-    "full": {"type": "boolean", "description": "true or false"},
 }
 APPENDIX = {
     "notebook": {
