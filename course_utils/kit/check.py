@@ -36,7 +36,6 @@ from torch import Tensor
 
 from course_utils.kit import kept, passed
 from course_utils.kit.calls import counted
-from course_utils.kit.language import word
 from course_utils.runtime import own_random_numbers
 
 LONGEST_LINE = 200  # characters, in a reason
@@ -117,13 +116,11 @@ class Hints:
 
     def __repr__(self) -> str:
         if not self.texts:
-            return word("passed: nothing to hint at")
-        of = word("of {steps}").format(steps=self.steps)
-        about = [f" {word('for')} “{self.sentence}”", *[""] * (len(self.texts) - 1)]
+            return "passed: nothing to hint at"
+        of = f"of {self.steps}"
+        about = [f" for “{self.sentence}”", *[""] * (len(self.texts) - 1)]
         lines = (f"{of}{what}: {text}" for what, text in zip(about, self.texts, strict=True))
-        return "\n".join(
-            f"{word('Hint')} {step} {line}" for step, line in enumerate(lines, start=1)
-        )
+        return "\n".join(f"Hint {step} {line}" for step, line in enumerate(lines, start=1))
 
 
 @dataclass(frozen=True)
@@ -160,37 +157,37 @@ class Report:
 
     def __repr__(self) -> str:
         if not self.done:
-            why = self.reason or word(STUB)
+            why = self.reason or STUB
             head = f"{self.name}: {why}"
-            return "\n".join([head, word("It will test:"), *(f"  · {s}" for s in self.sentences)])
-        counted = word("{held} of {total}").format(held=self.held, total=len(self.sentences))
+            return "\n".join([head, "It will test:", *(f"  · {s}" for s in self.sentences)])
+        counted = f"{self.held} of {len(self.sentences)}"
         if self.passed and self.ours:
-            ours = word("the course's solution passes, {counted}.").format(counted=counted)
+            ours = f"the course's solution passes, {counted}."
             return f"{self.name}: {ours}"
         lines = [f"  ✓ {sentence}" for sentence in self.sentences[: self.held]]
         if self.passed:
-            good = word("passed, {counted}.").format(counted=counted)
+            good = f"passed, {counted}."
             return "\n".join([f"{self.name}: {good}", *lines])
         lines.append(f"  ✗ {self.sentences[self.held]}")
         call = f"cu.checks.{self.name}.hint()"
-        more = f" ({word('More, in a new cell:')} {call})" if self.more else ""
-        said = [*self.reason.splitlines(), f"{word('Hint')}: {self.hint}{more}"]
+        more = f" (More, in a new cell: {call})" if self.more else ""
+        said = [*self.reason.splitlines(), f"Hint: {self.hint}{more}"]
         lines += [f"    {line}" for line in said]
-        not_yet = word("not yet, {counted}.").format(counted=self._counted_so_far())
+        not_yet = f"not yet, {self._counted_so_far()}."
         return "\n".join([f"{self.name}: {not_yet}", *lines, *self._rest()])
 
     def _counted_so_far(self) -> str:
         total = len(self.sentences)
         if self.also is None:
-            return word("{held} of {total} so far").format(held=self.held, total=total)
+            return f"{self.held} of {total} so far"
         held = self.held + len(self.also)
-        return word("{held} of {total} right").format(held=held, total=total)
+        return f"{held} of {total} right"
 
     def _rest(self) -> list[str]:
         """A line for each sentence behind the first that does not hold."""
         rest = list(enumerate(self.sentences))[self.held + 1 :]
         if self.also is None:
-            return [f"  · {sentence} ({word('not tried yet')})" for _, sentence in rest]
+            return [f"  · {sentence} (not tried yet)" for _, sentence in rest]
         return [f"  {'✓' if place in self.also else '✗'} {sentence}" for place, sentence in rest]
 
 
@@ -248,15 +245,15 @@ class Check:
             kept.keep(self.exercise, kept.cell_of(candidate), passed=report.passed)
         elif not report.done and not report.reason and (before := kept.answers(self.exercise)):
             day = f"{before[0].when:%Y-%m-%d}"
-            said = word("An answer of yours from {day} is kept.").format(day=day)
-            how = f"{word('To see it, in a new cell:')} cu.checks.{self.name}.answers()"
-            return replace(report, reason=f"{word(STUB)}\n{said} {how}")
+            said = f"An answer of yours from {day} is kept."
+            how = f"To see it, in a new cell: cu.checks.{self.name}.answers()"
+            return replace(report, reason=f"{STUB}\n{said} {how}")
         return report
 
     def _judged(self, candidate: Any) -> Report:
         sentences = tuple(prop.sentence for prop in self.properties)
         if passed.is_ours(candidate):
-            why = word("this is the course's own; write yours in the cell above, and hand that in.")
+            why = "this is the course's own; write yours in the cell above, and hand that in."
             return Report(self.name, sentences, reason=why, done=False)
         for held, prop in enumerate(self.properties):
             try:
@@ -266,17 +263,17 @@ class Check:
                 return Report(self.name, sentences, done=False)
             except NothingReturned as error:
                 self._missed(held)
-                hint = word("Does each path through the function end with `return`?")
+                hint = "Does each path through the function end with `return`?"
                 return Report(self.name, sentences, held, str(error), hint)
             except TookTooLong as error:
                 self._missed(held)
                 reason = _in_words(error, candidate)
-                hint = word("Which condition ends the loop, and what in the loop changes it?")
+                hint = "Which condition ends the loop, and what in the loop changes it?"
                 return Report(self.name, sentences, held, reason, hint)
             except Exception as error:
                 self._missed(held)
                 reason, more = _in_words(error, candidate), len(prop.hints) > 1
-                slips = (word(text) for kind, text in SLIPS.items() if isinstance(error, kind))
+                slips = (text for kind, text in SLIPS.items() if isinstance(error, kind))
                 hint = next(slips, "") or getattr(error, "hint", "") or prop.hints[0]
                 also = self._right_behind(held, candidate)
                 return Report(self.name, sentences, held, reason, hint, more=more, also=also)
@@ -355,7 +352,7 @@ def _watched(candidate: Any, forbids: frozenset[str] = frozenset()) -> Any:
             raise NotDone
         if answer is None:
             raise NothingReturned(
-                word("the function returned None: a `return` is missing or not reached")
+                "the function returned None: a `return` is missing or not reached"
             )
         return answer
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from course_utils.kit.language import PREDICTION, in_language
 from course_utils.kit.page import asset
 from course_utils.kit.words import UNSEAL, marked, sealed
 
@@ -40,7 +39,7 @@ class Prediction:
         return f"Predict: {self.question} ({asked})"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": in_language(_page(self.task), PREDICTION)}
+        return {"text/plain": repr(self), "text/html": _page(self.task)}
 
 
 def predict(

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from course_utils.files import LESSONS, ROOT
 from course_utils.kit.contents import titles
-from course_utils.kit.language import QUIZ, in_language
 from course_utils.kit.page import asset
 from course_utils.kit.words import UNSEAL, marked, quiz_file, sealed
 
@@ -83,7 +82,7 @@ class Quiz:
         return self.title
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": in_language(_form(self), QUIZ)}
+        return {"text/plain": repr(self), "text/html": _form(self)}
 
 
 def quiz(slug: str, *ids: str, folder: Path = LESSONS) -> Quiz:

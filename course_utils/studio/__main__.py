@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course_utils.files import ROOT
-from course_utils.kit.language import of, spoken
 from course_utils.studio import StudioError
 
 # These read the rest of the line themselves. Each command imports what it needs, when it is asked for.
@@ -52,8 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return command.main(argv[1:])
     options = _parser().parse_args(argv)
     try:
-        with spoken(of(options.book)):
-            return options.run(options)
+        return options.run(options)
     except StudioError as error:
         print(error, file=sys.stderr)
         return 1

@@ -170,7 +170,6 @@ class Manifest:
     authors: tuple[str, ...]
     license: str
     repository: str
-    language: str = field(default="en", kw_only=True)
     chapters: tuple[Chapter, ...]
     appendices: tuple[Chapter, ...] = ()
     parts: tuple[str, ...] = ()

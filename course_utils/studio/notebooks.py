@@ -23,7 +23,6 @@ from nbformat import NotebookNode
 from tqdm import tqdm
 
 from course_utils.files import ROOT
-from course_utils.kit.language import current
 from course_utils.studio import StudioError, kernel, rules
 from course_utils.studio.manifest import Chapter
 from course_utils.studio.page import Page
@@ -138,7 +137,6 @@ def _environment() -> dict[str, str]:
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     return kernel.environment() | {
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "COURSE_LANGUAGE": current(),
         "COURSE_NEUTRAL": "1",  # nothing is shown of this machine
         "COURSE_STRICT": "1",  # a claim that does not hold is an error here
     }

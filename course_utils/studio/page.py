@@ -9,7 +9,6 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_utils.kit.language import meant, pattern
 from course_utils.kit.words import quiz_file
 from course_utils.studio import pairs, tries
 
@@ -28,8 +27,8 @@ OWN = {"quiz", "recall", "predict", "live", "explore", "checks", "stored_run", "
 """Calls of the course whose code tells a reader nothing: a cell of these alone shows what they show."""
 
 HEADING = re.compile(r"^(#{1,6})\s+(.*\S)\s*$")
-EXERCISE = re.compile(rf"{pattern('Exercise')} (\d+)\b")
-EFFORT = re.compile(rf"^\*(?:(\w+) · )?(\d+) {pattern('minutes', 'minute')}(?: · [★☆]+)?\*$")
+EXERCISE = re.compile(r"Exercise (\d+)\b")
+EFFORT = re.compile(r"^\*(?:(\w+) · )?(\d+) minutes?\*$")
 
 
 # A notebook, read -------------------------------------------------------------
@@ -178,7 +177,7 @@ class Page:
                         fresh = exercise
                     if level == 2:
                         under = (title, place)
-                        if not meant(title, UNCOUNTED):
+                        if title not in UNCOUNTED:
                             self.sections.append(fresh := Section(place, title))
                 elif line.strip() and fresh:
                     _read_first_line(fresh, line.strip())
@@ -211,9 +210,7 @@ class Page:
     def prose(self) -> list[str]:
         """Its texts; of quiz and references none."""
         texts = [cell.source for cell in self.notebook.cells if cell.cell_type == "markdown"]
-        return [
-            text for text in texts if not re.match(rf"#+ {pattern('Quiz', 'References')}\b", text)
-        ]
+        return [text for text in texts if not re.match(r"#+ (?:Quiz|References)\b", text)]
 
     @property
     def words(self) -> int:
@@ -316,7 +313,7 @@ def _read_first_line(what: Exercise | Section, line: str) -> None:
         what.first_line = line
     elif effort := EFFORT.match(line):
         said = effort[1] or ""
-        what.kind, what.minutes = meant(said, KINDS) or said, int(effort[2])
+        what.kind, what.minutes = said, int(effort[2])
 
 
 def read(source: Path) -> Page:

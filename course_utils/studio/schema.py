@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
-from course_utils.kit.language import WORDS
 from course_utils.studio import StudioError
 
 
@@ -52,8 +51,6 @@ OPTIONAL = {
     "url": ADDRESS,
     "full_course": ADDRESS,
     "chapters": TEXTS | {"description": 'a list of chapters, such as ["00", "01", "masks"]'},
-    "language": {"enum": list(WORDS)}
-    | {"description": f"a language of course_utils/kit/language.py: {', '.join(WORDS)}"},
 }
 CHAPTER = {
     "notebook": {

@@ -12,7 +12,6 @@ from filelock import FileLock
 from nbformat import NotebookNode
 
 from course_utils.figures.style import fonts_css, tokens_css
-from course_utils.kit.language import spoken
 from course_utils.studio import StudioError, links
 from course_utils.studio.book import pages
 from course_utils.studio.book.check import check
@@ -41,7 +40,7 @@ def build(course: Manifest, out: Path, *, solutions: bool = True) -> Path:
             result is not whole.
     """
     out.mkdir(parents=True, exist_ok=True)
-    with FileLock(out / ".book.lock"), spoken(course.language):
+    with FileLock(out / ".book.lock"):
         return _build(course, out, solutions)
 
 

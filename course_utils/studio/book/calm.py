@@ -14,7 +14,6 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from course_utils.kit.guard import guards_in
-from course_utils.kit.language import word
 from course_utils.studio.page import HEADING, is_own, prose_lines
 
 
@@ -97,7 +96,7 @@ def _claims(source: str) -> str:
         claims.append(html.escape(guarded.claim))
         computed.append(html.escape("\n".join(" ".join(one.split()) for one in conditions)))
     one = len(claims) == 1
-    several = word("{count} statements of this section are computed").format(count=len(claims))
+    several = f"{len(claims)} statements of this section are computed"
     said = claims[0] if one else several
     opened = "".join(
         f"{'' if one else f'<p>{claim}</p>'}<pre>{tested}</pre>"

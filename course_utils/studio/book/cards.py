@@ -9,7 +9,6 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from course_utils.kit.collection import checks
-from course_utils.kit.language import pattern, word
 from course_utils.kit.words import marked
 from course_utils.studio.book.calm import level, raw, tags
 from course_utils.studio.book.pictures import first_picture
@@ -83,19 +82,19 @@ def _piece(cell: NotebookNode, solutions: bool) -> list[NotebookNode]:
         listed = "".join(f"<li>{marked(hint)}</li>" for hint in hints)
         folded = (
             '<div class="cu-links"><details class="cu-hints">'
-            f"<summary>{word('Hints')}</summary>"
+            f"<summary>Hints</summary>"
             f"<ul>{listed}</ul></details>"
         )
         if not solutions:
             return [raw(f"{folded}</div>")]
-        solution = f'<details class="cu-solution"><summary>{word("Solution")}</summary>'
+        solution = '<details class="cu-solution"><summary>Solution</summary>'
         return [raw(f"{folded}{solution}"), cell, raw("</details></div>")]
     return [] if cell.source.endswith(".hint()") else [cell]
 
 
 def _passes(name: str) -> str:
     listed = "".join(f"<li>{marked(one.sentence)}</li>" for one in getattr(checks, name).properties)
-    return f'<div class="cu-passes"><p>{word("A solution passes when")}</p><ul>{listed}</ul></div>'
+    return f'<div class="cu-passes"><p>A solution passes when</p><ul>{listed}</ul></div>'
 
 
 # The head --------------------------------------------------------------------------------------
@@ -114,7 +113,7 @@ def with_head(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
             more, other, cell.source = _sorted(cell.source)
             goals, needs = goals or more, needs or other
     rest = [cell for cell in rest if cell.source]
-    prepare = {word("goals"): goals, word("needs"): needs}
+    prepare = {"goals": goals, "needs": needs}
     folded = [new_markdown_cell(part) for part in prepare.values() if part]
     named = [name for name, part in prepare.items() if part]
     for what, cell in _preparing(rest):
@@ -123,11 +122,11 @@ def with_head(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
         rest.remove(cell)
     head = [raw(f'<p class="cu-eyebrow">{_eyebrow(chapter)}</p>'), new_markdown_cell(title)]
     head += [new_markdown_cell(f"{{.cu-lede}}\n{asks}")] if asks else []
-    told, *ways = re.split(rf"{pattern('On the way')} ", told, maxsplit=1)
+    told, *ways = told.split("On the way ", 1)
     head += [new_markdown_cell(told.strip())] if told.strip() else []
     head += [
         *opening,
-        *(new_markdown_cell(f"{{.cu-further}}\n{word('On the way')} {one}") for one in ways),
+        *(new_markdown_cell(f"{{.cu-further}}\nOn the way {one}") for one in ways),
     ]
     head += _fold(" · ".join(named).capitalize(), *folded) if folded else []
     notebook.cells = [*head, *rest]
@@ -147,12 +146,11 @@ def _fold(summary: str, *cells: NotebookNode) -> list[NotebookNode]:
 def _preparing(cells: list[NotebookNode]) -> list[tuple[str, NotebookNode]]:
     """The imports, which are the first code, and the questions from earlier chapters."""
     code = [cell for cell in cells if cell.cell_type == "code"]
-    said = word("set-up, {count} lines")
-    found = [(said.format(count=len(cell.source.splitlines())), cell) for cell in code[:1]]
+    found = [(f"set-up, {len(cell.source.splitlines())} lines", cell) for cell in code[:1]]
     for cell in code[1:3]:
         shown = " ".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
         if asked := re.match(r"Recall .*: (\d+) questions", shown):
-            found.append((word("{count} questions to warm up").format(count=asked[1]), cell))
+            found.append((f"{asked[1]} questions to warm up", cell))
     return found
 
 
@@ -160,10 +158,10 @@ def _sorted(text: str) -> tuple[str, str, str]:
     """The goals, the needs, and what else is told, of a text before the sections."""
     parts: list[list[str]] = [[], [], []]
     before = 2
-    for paragraph in re.split(rf"\n{{2,}}|\n(?={pattern('After this chapter')})", text.strip()):
-        if re.match(pattern("After this chapter"), paragraph):
+    for paragraph in re.split(r"\n{2,}|\n(?=After this chapter)", text.strip()):
+        if re.match("After this chapter", paragraph):
             before = 0
-        elif re.match(pattern("It needs"), paragraph):
+        elif re.match("It needs", paragraph):
             before = 1
         elif before != 0 or not paragraph.startswith("- "):
             before = 2
@@ -175,15 +173,14 @@ def _sorted(text: str) -> tuple[str, str, str]:
 def _eyebrow(chapter: Chapter) -> str:
     """``02 · From averages to attention · about 60 minutes · needs 01``."""
     kinds = {"further": "further page", "appendix": "appendix"}
-    kind = word(kinds[chapter.kind]) if chapter.kind in kinds else chapter.part
-    about = word("about {minutes} minutes").format(minutes=chapter.minutes)
-    minutes = about if chapter.minutes else ""
+    kind = kinds.get(chapter.kind, chapter.part)
+    minutes = f"about {chapter.minutes} minutes" if chapter.minutes else ""
     needs = ", ".join(
         f'<a href="{stem}.html">{stem.partition("_")[0]}</a>' for stem in chapter.prerequisites
     )
     facts = [chapter.number, escape(kind)]
     if chapter.kind == "chapter":
-        facts += [minutes, f"{word('needs')} {needs}" if needs else ""]
+        facts += [minutes, f"needs {needs}" if needs else ""]
     return " · ".join(filter(None, facts))
 
 
@@ -195,9 +192,7 @@ def _opening(cells: list[NotebookNode]) -> tuple[list[NotebookNode], list[Notebo
     shown = cells[place]
     if not {"hide-input", "remove-input"} & set(tags(shown)):
         tags(shown).append("hide-input")
-    there = [
-        raw(f'<p class="cu-moved"><a href="#opening">↑ {word("at the top of this page")}</a></p>')
-    ]
+    there = [raw('<p class="cu-moved"><a href="#opening">↑ at the top of this page</a></p>')]
     if place < len(_before_sections(cells)):
         there = []
     anchored = [raw('<div id="opening">'), shown, raw("</div>")]
@@ -218,14 +213,14 @@ def with_foot(notebook: NotebookNode, onward: Onward, further: Chapter | None) -
     kept: list[NotebookNode] = []
     aside = ""
     for cell in notebook.cells:
-        if level(cell) == 2 and re.match(f"## {pattern('Take-aways')}", cell.source):
+        if level(cell) == 2 and re.match("## Take-aways", cell.source):
             cell.source, aside = _without_links(cell.source, following, further)
-        if level(cell) == 2 and re.match(f"## {pattern('References')}", cell.source):
+        if level(cell) == 2 and re.match("## References", cell.source):
             works = cell.source.partition("\n")[2].strip()
             count = len(re.findall(r"^- ", works, re.MULTILINE))
             kept += [raw(next_cards(onward))] if onward else []
             kept += [new_markdown_cell(f"{{.cu-further}}\n{aside}")] if aside else []
-            said = f"{word('References')}, {word('{count} works').format(count=count)}"
+            said = f"References, {count} works"
             kept += _fold(said, new_markdown_cell(works))
             continue
         kept.append(cell)
@@ -254,7 +249,7 @@ def next_cards(onward: Onward) -> str:
     """A card for each chapter that may come next; seen is the first, until the map's script knows the reader's way."""
     cards = "".join(
         f'<a class="cu-card cu-next" href="{chapter.notebook}.html" data-ways="{escape("|".join(ways))}"'
-        f"{' hidden' if place else ''}><small>{word('Next')}: {chapter.number}</small>"
+        f"{' hidden' if place else ''}><small>Next: {chapter.number}</small>"
         f"<b>{escape(chapter.title)}</b><span>{marked(chapter.question)}</span>"
         f"{first_picture(chapter.ipynb)}</a>"
         for place, (chapter, ways) in enumerate(onward.items())

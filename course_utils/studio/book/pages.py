@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from course_utils.kit.language import word
 from course_utils.kit.release import release
 from course_utils.studio.choice import fit_text
 from course_utils.studio.links import LINK
@@ -68,11 +67,11 @@ def contents(course: Manifest) -> str:
     for chapter in course.chapters:
         parts.setdefault(chapter.part, []).append(_entry(chapter))
     if course.appendices:
-        parts[word("Appendices")] = [_entry(appendix) for appendix in course.appendices]
+        parts["Appendices"] = [_entry(appendix) for appendix in course.appendices]
     if entries := _for_teachers(course):
-        parts[word("For teachers")] = entries
+        parts["For teachers"] = entries
     back = [name for name in texts(course) if name == MOVED]
-    parts[word("At the end")] = [{"file": name} for name in (*back, BIBLIOGRAPHY)]
+    parts["At the end"] = [{"file": name} for name in (*back, BIBLIOGRAPHY)]
     tables = [
         {"caption": title, "chapters": files} if title else {"chapters": files}
         for title, files in parts.items()
@@ -151,7 +150,7 @@ def configuration(course: Manifest) -> str:
                     "html_use_index": False,
                     "html_sidebars": {COVER: []},
                     "html_theme_options": {
-                        "logo": {"text": course.title, "alt_text": word("Home")},
+                        "logo": {"text": course.title, "alt_text": "Home"},
                         # Codeberg's pages have GitHub's addresses, and the theme does not know it.
                         "repository_provider": "gitlab"
                         if course.hosted_like == "gitlab"
@@ -161,7 +160,7 @@ def configuration(course: Manifest) -> str:
                         "use_download_button": False,
                         "use_fullscreen_button": False,
                     },
-                    "language": course.language,
+                    "language": "en",
                     "myst_heading_anchors": 3,
                     # Explorers and quizzes carry HTML that runs without a kernel; it goes before a live widget.
                     "nb_mime_priority_overrides": [["html", "text/html", 0]],

@@ -16,7 +16,6 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from course_utils.files import ROOT
-from course_utils.kit.language import of, spoken
 from course_utils.studio import StudioError
 from course_utils.studio.book.calm import cut_at_headings, level, tags, with_plain_tables
 from course_utils.studio.manifest import Chapter, Manifest, asked, load
@@ -146,14 +145,13 @@ def write(course: Manifest, chapters: Sequence[Chapter], out: Path) -> list[Path
     (assets / "dist" / "theme").mkdir(exist_ok=True)
     (assets / "dist" / "theme" / "deck.css").write_text(_style(), encoding="utf-8")
     made, live = [], scripts()
-    with spoken(course.language):
-        for chapter in chapters:
-            page = deck(chapter, course)
-            for name in sorted(set(LIVE.findall(page))):
-                (out / name).parent.mkdir(parents=True, exist_ok=True)
-                (out / name).write_text(live[name], encoding="utf-8")
-            made.append(out / f"{chapter.notebook}.html")
-            made[-1].write_text(page, encoding="utf-8")
+    for chapter in chapters:
+        page = deck(chapter, course)
+        for name in sorted(set(LIVE.findall(page))):
+            (out / name).parent.mkdir(parents=True, exist_ok=True)
+            (out / name).write_text(live[name], encoding="utf-8")
+        made.append(out / f"{chapter.notebook}.html")
+        made[-1].write_text(page, encoding="utf-8")
     return made
 
 
@@ -190,10 +188,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     out = options.book.resolve().parent / "_build" / "slides"
     try:
-        with spoken(of(options.book)):
-            course = load(options.book)
-            for file in write(course, course.chosen(options.chapters), out):
-                print(file)
+        course = load(options.book)
+        for file in write(course, course.chosen(options.chapters), out):
+            print(file)
     except StudioError as error:
         print(error, file=sys.stderr)
         return 1
