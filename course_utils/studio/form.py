@@ -8,11 +8,12 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
+from course_utils.kit.exercises import KINDS
 from course_utils.kit.guard import MAX_CONDITIONS
 from course_utils.kit.language import pattern
 from course_utils.studio import tries
 from course_utils.studio.measures import measures
-from course_utils.studio.page import KINDS, Cell, Page
+from course_utils.studio.page import Cell, Page
 
 ORDER = ("exercise", "check", "solution")
 HANDLES = {"fig", "ax", "axes", "_"}  # names that any cell may bind again
@@ -101,7 +102,7 @@ def only_plumbing_folded(page: Page) -> Iterator[str]:
 def exercises_whole(page: Page) -> Iterator[str]:
     """Each exercise has its number, kind and minutes, and the cells of its kind."""
     for count, exercise in enumerate(page.exercises, 1):
-        where = f"cell {exercise.place}: {exercise.title!r}"
+        where = f"cell {exercise.place}: {exercise.heading!r}"
         if exercise.number != count:
             yield f"{where} is number {count} of the notebook; count from 1"
         if exercise.kind not in KINDS or not exercise.minutes:
