@@ -44,8 +44,8 @@ quick: export OMP_NUM_THREADS = 1
 quick: lint ## run the tests that need no browser, execute no notebook, and take under a second
 	$(BIN)/python -m pytest tests -m "not browser and not notebook and not slow" -n $(WORKERS) --dist loadscope
 
-book: $(ENV) ## build the book into _build/html; WITHOUT=solutions for one without them
-	$(BIN)/python -m course_utils.studio.book build $(if $(WITHOUT),--without $(WITHOUT))
+book: $(ENV) ## build the book into _build/html
+	$(BIN)/python -m course_utils.studio.book build
 
 serve: $(ENV) ## show the built book on a local address
 	$(BIN)/python -m course_utils.studio.book serve
@@ -58,16 +58,12 @@ slides: $(ENV) ## write a deck to project into _build/slides, which asks no othe
 pool: $(ENV) ## write the questions of the quizzes into _build/pool, as GIFT and QTI 2.1 for a learning platform; CHAPTER=02 for one
 	@$(BIN)/python -m course_utils.studio pool $(CHAPTER)
 
-handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout/; FOR=nbgrader or FOR=otter for these graders
+handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout; FOR=nbgrader or FOR=otter for exercises that these tools grade
 	$(BIN)/python -m course_utils.studio handout $(if $(FOR),--for $(FOR))
 
-.PHONY: homework
-homework: $(ENV) ## write exercises with other numbers for each student into _build/homework: SEED=7, STUDENTS=list.csv, CHAPTER=02 for one
-	@$(if $(SEED),,echo "Name a seed: make homework SEED=7" >&2; exit 1;) $(BIN)/python -m course_utils.studio homework --seed $(SEED) $(if $(STUDENTS),--students "$(STUDENTS)") $(CHAPTER)
-
 .PHONY: grade
-grade: $(ENV) ## grade SUBMISSIONS=dir into _build/grades: marks.csv, and a page for each student; CHAPTER=02 for one
-	@$(if $(SUBMISSIONS),,echo "Name the folder: make grade SUBMISSIONS=dir" >&2; exit 1;) $(BIN)/python -m course_utils.studio grade "$(SUBMISSIONS)" $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(POINTS),--points "$(POINTS)") $(if $(HOMEWORK),--homework "$(HOMEWORK)")
+grade: $(ENV) ## see how far everybody got: SUBMISSIONS=dir gives _build/grades/marks.csv; CHAPTER=02 for one
+	@$(if $(SUBMISSIONS),,echo "Name the folder: make grade SUBMISSIONS=dir" >&2; exit 1;) $(BIN)/python -m course_utils.studio grade "$(SUBMISSIONS)" $(if $(CHAPTER),--chapter $(CHAPTER))
 
 notebooks: $(ENV) ## execute notebooks/source into notebooks, and say how long each is; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.studio run $(CHAPTER)

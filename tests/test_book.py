@@ -376,7 +376,7 @@ def test_a_notebook_that_was_never_executed_is_refused(small):
     with pytest.raises(
         BookError, match="01_one: cell 1 was never executed; make notebooks CHAPTER=01"
     ):
-        builder._chapter(load(small), chapter, {}, small.parent, True)
+        builder._chapter(load(small), chapter, {}, small.parent)
 
 
 @pytest.mark.slow

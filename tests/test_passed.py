@@ -12,7 +12,7 @@ from torch import nn
 
 import course_utils as cu
 from course_utils.files import ROOT, home
-from course_utils.kit import kept, passed, progress, stubs
+from course_utils.kit import exercises, kept, passed, progress
 from course_utils.studio import manifest
 
 STUB = 'def loo_residuals(weights, values):\n    """(n, n), (n,) → (n,)."""\n    ...'
@@ -218,7 +218,7 @@ def test_starting_over_makes_the_cell_the_stub_and_keeps_the_answer(run, monkeyp
     )
     run(ANSWER, cell.format(call="cu.checks.loo_residuals.start_over()", answer=ANSWER))
     ((stub, replaced),) = became
-    assert stub == stubs.stub("loo_residuals") and replaced
+    assert stub == exercises.stub("loo_residuals") and replaced
     assert stub.startswith("def loo_residuals(") and stub.endswith("...")
     texts = {one.text for one in kept.answers(EXERCISE)}
     assert texts and texts <= {ANSWER, f"# mine\n{ANSWER}"}
@@ -238,7 +238,7 @@ def test_starting_over_replaces_no_cell_that_is_not_kept(run, monkeypatch, unkep
 
 def test_every_exercise_has_its_stub_in_the_repository():
     names = {check.name for check in (getattr(cu.checks, name) for name in dir(cu.checks))}
-    assert {name for name in names if name.isidentifier()} <= set(stubs._of_the_repository())
+    assert {name for name in names if name.isidentifier()} <= set(exercises.of_the_repository())
 
 
 @contextmanager

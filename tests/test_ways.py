@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from course_utils.kit.exercises import HEADING, prose_lines
 from course_utils.studio import ways
 from course_utils.studio.manifest import load
-from course_utils.studio.page import HEADING, UNCOUNTED, Page, prose_lines
+from course_utils.studio.page import UNCOUNTED, Page
 from course_utils.studio.ways import Part
 
 COURSE = load(files=False).whole

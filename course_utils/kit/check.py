@@ -12,6 +12,7 @@ sentence that does not hold ends the check with a reason and a hint.
 
     softmax(my_softmax)   # a Report, displayed at the end of a cell
     softmax.hint()        # one hint more for what did not hold, below those before it
+    softmax.mark(f)       # for a grader: the Report, and nothing is kept or printed
     softmax.answers()     # the answers that were checked so far
     softmax.start_over()  # the cell becomes the stub again
 
@@ -21,13 +22,15 @@ What passes is noted in the reader's progress (`passed`), and every answer that 
 import copy
 import dis
 import math
+import os
 import signal
 import sys
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,7 +47,6 @@ TIME_LIMIT = 10.0
 """Seconds that the candidate may compute in one test: of this thread's own time, so that a busy machine
 fails no right code. The tests of the chapters need less than one."""
 STUB = "not done yet. Fill in the cell above and run it, then this one."
-STUDIO = "course_utils.studio."
 TICK = 0.1  # seconds of computing between two looks at the time
 
 
@@ -136,7 +138,7 @@ class Report:
         done: False while there is nothing of the learner's to test; then `reason` may say why.
         more: whether the check has more hints for what does not hold.
         ours: whether the course's own solution was checked.
-        also: for a check whose answers stand alone, the places of those that hold behind the first miss;
+        also: for a check whose answers stand alone, the places of those that hold after the first miss;
             None where nothing was tried there.
     """
 
@@ -154,6 +156,15 @@ class Report:
     def passed(self) -> bool:
         """Whether every property holds."""
         return self.done and self.held == len(self.sentences)
+
+    @property
+    def points(self) -> int:
+        """How many properties are known to hold: one point each, 0 for a stub."""
+        return self.held + len(self.also or ())
+
+    def holds(self, place: int) -> bool:
+        """Whether the property at this place, counted from 0, is known to hold."""
+        return place < self.held or place in (self.also or ())
 
     def __repr__(self) -> str:
         if not self.done:
@@ -180,8 +191,7 @@ class Report:
         total = len(self.sentences)
         if self.also is None:
             return f"{self.held} of {total} so far"
-        held = self.held + len(self.also)
-        return f"{held} of {total} right"
+        return f"{self.points} of {total} right"
 
     def _rest(self) -> list[str]:
         """A line for each sentence behind the first that does not hold."""
@@ -206,6 +216,7 @@ class Check:
         self.properties: list[Property] = []
         self._at: int | None = 0  # the property that did not hold last; None after passing
         self._shown = 0  # how many of its hints have been shown
+        self._marked: tuple[Any, Report] | None = None  # the last candidate of `mark`
 
     def must(self, sentence: str, *, hint: str | Sequence[str]) -> Callable[[Callable], Callable]:
         """Add the decorated test as a property. Properties are tried in the order in which they stand.
@@ -236,9 +247,14 @@ class Check:
         Raises:
             ValueError: if the check has no properties, so that it could not fail.
         """
-        if not self.properties:
-            raise ValueError(f"check {self.name!r} has no properties, so it cannot fail")
         report = self._judged(candidate)
+        if report.done and not report.passed:
+            self._shown = max(1, self._shown) if report.held == self._at else 1
+            self._at = report.held
+        elif report.passed:
+            self._at, self._shown = None, 0
+            if self.exercise:
+                passed.note(self.exercise, candidate)
         if not self.exercise:
             return report
         if report.done and not report.ours:
@@ -250,7 +266,24 @@ class Check:
             return replace(report, reason=f"{STUB}\n{said} {how}")
         return report
 
+    def mark(self, candidate: Any) -> Report:
+        """The report for a grader: nothing is noted or kept, and what the candidate prints or warns is dropped.
+
+        The same object is judged once, however often it is marked.
+
+        Raises:
+            ValueError: if the check has no properties, so that it could not fail.
+        """
+        if self._marked is None or self._marked[0] is not candidate:
+            with open(os.devnull, "w") as dropped, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                with redirect_stdout(dropped), redirect_stderr(dropped):
+                    self._marked = candidate, self._judged(candidate)
+        return self._marked[1]
+
     def _judged(self, candidate: Any) -> Report:
+        if not self.properties:
+            raise ValueError(f"check {self.name!r} has no properties, so it cannot fail")
         sentences = tuple(prop.sentence for prop in self.properties)
         if passed.is_ours(candidate):
             why = "this is the course's own; write yours in the cell above, and hand that in."
@@ -262,29 +295,23 @@ class Check:
             except NotDone:
                 return Report(self.name, sentences, done=False)
             except NothingReturned as error:
-                self._missed(held)
                 hint = "Does each path through the function end with `return`?"
                 return Report(self.name, sentences, held, str(error), hint)
             except TookTooLong as error:
-                self._missed(held)
                 reason = _in_words(error, candidate)
                 hint = "Which condition ends the loop, and what in the loop changes it?"
                 return Report(self.name, sentences, held, reason, hint)
             except Exception as error:
-                self._missed(held)
                 reason, more = _in_words(error, candidate), len(prop.hints) > 1
                 slips = (text for kind, text in SLIPS.items() if isinstance(error, kind))
                 hint = next(slips, "") or getattr(error, "hint", "") or prop.hints[0]
                 also = self._right_behind(held, candidate)
                 return Report(self.name, sentences, held, reason, hint, more=more, also=also)
-        self._at, self._shown = None, 0
-        if self.exercise:
-            passed.note(self.exercise, candidate)
         ours = getattr(candidate, "__name__", "").endswith("_solution")
         return Report(self.name, sentences, len(sentences), ours=ours)
 
     def _right_behind(self, miss: int, candidate: Any) -> tuple[int, ...] | None:
-        """The places behind the first miss of what holds; None where the properties build on each other."""
+        """The places after the first miss of what holds; None where the properties build on each other."""
         if not self.judge_all:
             return None
         right = []
@@ -296,11 +323,6 @@ class Check:
             except TookTooLong:
                 break
         return tuple(right)
-
-    def _missed(self, place: int) -> None:
-        """Hints are from now on about this property, whose first one the report shows."""
-        self._shown = max(1, self._shown) if place == self._at else 1
-        self._at = place
 
     def hint(self) -> Hints:
         """One hint more for what did not hold when the check was last called, below those before it.
@@ -375,10 +397,10 @@ def _without(forbids: frozenset[str]) -> Iterator[None]:
 
 
 def _is_on_purpose(error: NotImplementedError) -> bool:
-    """Whether a learner's line says `raise NotImplementedError`. PyTorch raises it, too; the grader hands it on."""
+    """Whether a learner's line says `raise NotImplementedError`. PyTorch raises it, too."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     raises = dis.opname[frame.f_code.co_code[frame.f_lasti]] == "RAISE_VARARGS"
-    return raises and not frame.f_globals.get("__name__", "").startswith(("torch", STUDIO))
+    return raises and not frame.f_globals.get("__name__", "").startswith("torch")
 
 
 def _is_empty(function: Callable) -> bool:

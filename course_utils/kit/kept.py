@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from course_utils.files import home, private_write
-from course_utils.kit import stubs
+from course_utils.kit import exercises
 from course_utils.kit.guard import strict
 
 MOST = 5
@@ -147,16 +147,16 @@ def start_over(exercise: str) -> str:
     from IPython.core.getipython import get_ipython
 
     name = exercise.partition("/")[2]
-    stub = stubs.stub(name)
+    stub = exercises.stub(name)
     shell = get_ipython()
     if shell is None:
         return stub
-    function = stubs.defined(stub)
+    function = exercises.defined(stub)
     answer = ""
     for text in (cell_of(shell.user_ns.get(function)), shell.history_manager.input_hist_raw[-1]):
         lines = [line for line in text.splitlines() if f".{name}.start_over(" not in line]
         answer = "\n".join(lines).strip("\n")
-        if answer != stub and stubs.defines(answer, function):
+        if answer != stub and exercises.defines(answer, function):
             keep(exercise, answer)
     alone = answer in ("", stub) or answer in [one.text for one in answers(exercise)]
     shell.set_next_input(stub, replace=alone)

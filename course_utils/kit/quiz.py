@@ -4,8 +4,7 @@ The questions of a chapter stand in `lessons/<slug>/quiz.toml`, each answer with
 by clicking (or with Tab, the arrow keys and Space) in Lab and in the book. The browser remembers which were
 missed, and `recall` asks these first. Where no script runs, questions and answers can be read.
 
-A handout has each file sealed, as `quiz.sealed`. So nobody reads there which answer is right; who tries all
-answers, or runs `words.unsealed`, knows. The questions are for learning, and no marks hang on them.
+The questions are for learning, and no marks depend on them: the file holds every answer.
 """
 
 import hashlib
@@ -213,7 +212,7 @@ def _read(folder: Path, slug: str) -> dict:
     try:
         table = tomllib.loads(quiz_file(slug, folder))
     except FileNotFoundError:
-        known = ", ".join(sorted({file.parent.name for file in folder.glob("*/quiz.*")}))
+        known = ", ".join(sorted({file.parent.name for file in folder.glob("*/quiz.toml")}))
         raise QuizError(
             f"{slug}: there is no such quiz; there are: {known or 'none yet'}."
         ) from None

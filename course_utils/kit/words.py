@@ -73,12 +73,9 @@ UNSEAL = (
 
 
 def quiz_file(slug: str, folder: Path = LESSONS) -> str:
-    """What a chapter's quiz file says, in TOML; a handout has it sealed.
+    """What a chapter's quiz file says, in TOML.
 
     Raises:
         FileNotFoundError: the chapter has none.
     """
-    hidden = Path(folder) / slug / "quiz.sealed"
-    if hidden.is_file():
-        return unsealed(hidden.read_text(encoding="ascii"))
-    return hidden.with_suffix(".toml").read_text(encoding="utf-8")
+    return (Path(folder) / slug / "quiz.toml").read_text(encoding="utf-8")

@@ -5,10 +5,9 @@ sync [CHAPTER …]    let the half of a pair that was not edited follow the othe
 check               hold the committed notebooks against their sources and the rules
 try                 change each number marked "# try", one at a time, and run the notebook
 handout [--to DIR]  write the course without solutions and outputs; --for nbgrader or otter
+grade DIR           how far everybody got, from a folder of submissions: marks.csv and texts
 slides CHAPTER      a deck of a chapter, to project
 pool [CHAPTER …]    the questions of the quizzes as GIFT and QTI, for a learning platform
-homework --seed N   exercises with other numbers for each student; the solutions stay here
-grade DIR           check a folder of submissions, each in a sandbox: marks.csv and pages
 lab                 open JupyterLab on the start page
 doctor              look at what the course runs on
 runs                make the stored runs that are missing or stale
@@ -27,8 +26,7 @@ from course_utils.studio import StudioError
 # These read the rest of the line themselves. Each command imports what it needs, when it is asked for.
 FURTHER = {
     "lab": "course_utils.studio.lab",
-    "grade": "course_utils.studio.grading.command",
-    "homework": "course_utils.studio.homework",
+    "grade": "course_utils.studio.grade",
     "book": "course_utils.studio.book.__main__",
     "runs": "course_utils.studio.runs",
     "try": "course_utils.studio.vary",
@@ -41,14 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Do one command; 0 if all went well, 1 with the reason on stderr, 130 after an interrupt."""
     argv = list(sys.argv[1:] if argv is None else argv)
     if argv and argv[0] in FURTHER:
-        try:
-            command = importlib.import_module(FURTHER[argv[0]])
-        except ModuleNotFoundError as error:
-            if not FURTHER[argv[0]].startswith(error.name or "-"):
-                raise
-            print(f"{argv[0]}: this command stays with the instructor.", file=sys.stderr)
-            return 1
-        return command.main(argv[1:])
+        return importlib.import_module(FURTHER[argv[0]]).main(argv[1:])
     options = _parser().parse_args(argv)
     try:
         return options.run(options)
@@ -86,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         "--for",
         dest="grader",
         choices=["nbgrader", "otter"],
-        help="with solutions, as this grader reads it; default of --to: _build/nbgrader, _build/otter",
+        help="instead, sheets of exercises with solutions for this tool, in _build/nbgrader or _build/otter",
     )
     look = commands.add_parser("doctor", help="look at what the course runs on")
     look.set_defaults(run=_doctor)
@@ -137,10 +128,10 @@ def _handout(options: argparse.Namespace) -> int:
     to = options.to or root / "_build" / (options.grader or "handout")
     course = manifest.load(options.book, files=False)
     if options.grader:
-        from course_utils.studio import other_graders
+        from course_utils.studio import graders
 
-        other_graders.build(course, to, options.grader)
-        print(f"What {options.grader} reads is in {to}")
+        graders.build(course, to, options.grader)
+        print(f"The exercises for {options.grader} are in {to}, with a README.md")
         return 0
     handout.build(course, root, to, force=options.force)
     tables.write_tables(course)

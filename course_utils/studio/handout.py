@@ -4,14 +4,17 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from course_utils.kit.exercises import STUBS, exercises, text_of
 from course_utils.kit.release import release
-from course_utils.kit.stubs import STUBS, exercises, text_of
 from course_utils.studio import StudioError
-from course_utils.studio.keys import seal, without_solutions
 from course_utils.studio.manifest import Manifest
 from course_utils.studio.pairs import UnreadableError, bare, is_edited, read, read_source, write
 from course_utils.studio.setup_cell import setup_cell
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 HEAD = "# The course, without its solutions\n"
 README = f"""{HEAD}
@@ -67,6 +70,8 @@ PARTS = (
     "tools",
 )
 TARGETS = ("help", "lab", "clean")  # of the Makefile, those that make sense in a handout
+FOLDED = re.compile(r";\s+the \**solution\** is folded(?=\.)|\s+The \**solution\** is folded\.")
+"""Where a text says where the solution is."""
 UNWANTED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
@@ -75,7 +80,7 @@ class HandoutError(StudioError):
 
 
 def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> None:
-    """Write the notebooks without solutions, keys and sources, and all that they need to run.
+    """Write the notebooks without solutions and sources, and all that they need to run.
 
     Args:
         course: the notebooks to hand out.
@@ -97,7 +102,6 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
             shutil.copytree(root / part, to / part, ignore=UNWANTED)
         elif (root / part).is_file():
             shutil.copy(root / part, to / part)
-    seal(to / "course_utils")
     shutil.copy(course.path, to / "book.toml")
     if (root / "Makefile").is_file():
         makefile = (root / "Makefile").read_text(encoding="utf-8")
@@ -107,12 +111,21 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
         notebook = without_solutions(fit(read_source(chapter.source), course, chapter))
         notebook.cells.insert(1, setup_cell(course))
         write(bare(notebook), to / "notebooks" / chapter.ipynb.name)
-        stubs |= {name: text_of(cell) for name, cell in exercises(notebook.cells)}
+        stubs |= {one.name: text_of(one.stub) for one in exercises(notebook.cells) if one.stub}
     text = json.dumps(stubs, indent=1, ensure_ascii=False) + "\n"
     (to / STUBS).write_text(text, encoding="utf-8")
     (to / ".gitattributes").write_text(ATTRIBUTES, encoding="utf-8")
     _without_tools(to / "pyproject.toml")
     _for_readers(to / "environment.yml")
+
+
+def without_solutions(notebook: "NotebookNode") -> "NotebookNode":
+    """Take out, in place, the cells tagged `solution`, and the words that say where they are."""
+    notebook.cells = [c for c in notebook.cells if "solution" not in c.metadata.get("tags", [])]
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = FOLDED.sub("", cell.source)
+    return notebook
 
 
 def _without_tools(project: Path) -> None:

@@ -3,12 +3,13 @@
 import ast
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from course_utils.kit.exercises import Exercise, exercises, sections
 from course_utils.kit.words import quiz_file
 from course_utils.studio import pairs, tries
 
@@ -19,47 +20,22 @@ WORDS_A_MINUTE = 90  # of one who meets all this for the first time
 SECONDS_A_LINE = 9
 MINUTES = {"question": 1, "prediction": 2, "widget": 3}
 EXERCISES_TAKE = 1.5  # times what they say
-KINDS = ("build", "predict", "bug", "open")  # of exercises
-UNCOUNTED = ("Take-aways", "Quiz", "References")  # headings that are no sections, in any language
+UNCOUNTED = ("Take-aways", "Quiz", "References")  # headings that are no sections
 FOLDED = {"hide-input", "guard", "solution"}
 
 OWN = {"quiz", "recall", "predict", "live", "explore", "checks", "stored_run", "course_map"}
 """Calls of the course whose code tells a reader nothing: a cell of these alone shows what they show."""
 
-HEADING = re.compile(r"^(#{1,6})\s+(.*\S)\s*$")
-EXERCISE = re.compile(r"Exercise (\d+)\b")
-EFFORT = re.compile(r"^\*(?:(\w+) · )?(\d+) minutes?\*$")
-
 
 # A notebook, read -------------------------------------------------------------
 
 
-@dataclass
-class Exercise:
-    """An exercise, by its heading and the line below.
-
-    Attributes:
-        place: of the cell with the heading.
-        title: the heading, ``"Exercise 2 · Widths"``.
-        number: as the heading says.
-        kind: one of KINDS; empty if the line does not say it.
-        minutes: 0 if the line does not say them.
-    """
-
-    place: int
-    title: str
-    number: int
-    kind: str = ""
-    minutes: int = 0
-
-
-@dataclass
+@dataclass(frozen=True)
 class Section:
-    """A section: the place of its heading, its title, and the first line below."""
+    """A section: the place of its heading, and its title."""
 
     place: int
     title: str
-    first_line: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,7 +46,7 @@ class Cell:
         place: in the notebook, from 0.
         node: the cell itself.
         section: the heading of level two that it stands under, with its place; ("", -1) before the first.
-        exercise: the exercise that it belongs to, if any.
+        exercise: the exercise that it belongs to or follows, up to the next heading.
     """
 
     place: int
@@ -164,24 +140,20 @@ class Page:
     exercises: list[Exercise] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        under, exercise, fresh = ("", -1), None, None
+        self.exercises = exercises(self.notebook.cells)
+        headed = {(one.place, one.heading): one for one in self.exercises}
+        under, exercise = ("", -1), None
         for place, node in enumerate(self.notebook.cells):
             if node.cell_type == "code":
                 self.code.append(Cell(place, node, under, exercise))
                 continue
-            for line in prose_lines(node.source):
-                if heading := HEADING.match(line):
-                    level, title = len(heading[1]), heading[2]
-                    if level <= 3:
-                        exercise = self._exercise(place, title) if level == 3 else None
-                        fresh = exercise
-                    if level == 2:
-                        under = (title, place)
-                        if title not in UNCOUNTED:
-                            self.sections.append(fresh := Section(place, title))
-                elif line.strip() and fresh:
-                    _read_first_line(fresh, line.strip())
-                    fresh = None
+            for level, title, _ in sections(node.source):
+                if level:
+                    exercise = headed.get((place, title))
+                if level == 2:
+                    under = (title, place)
+                    if title not in UNCOUNTED:
+                        self.sections.append(Section(place, title))
 
     def only(self, titles: Iterable[str]) -> "Page":
         """The page with the sections of these titles alone, and what belongs to no section."""
@@ -189,17 +161,11 @@ class Page:
         kept, under = [], ""
         for cell in self.notebook.cells:
             if cell.cell_type == "markdown":
-                found = [HEADING.match(line) for line in prose_lines(cell.source)]
-                under = next((one[2] for one in found if one and len(one[1]) == 2), under)
+                found = (title for level, title, _ in sections(cell.source) if level == 2)
+                under = next(found, under)
             if under not in out:
                 kept.append(cell)
         return Page(type(self.notebook)(self.notebook, cells=kept))
-
-    def _exercise(self, place: int, title: str) -> Exercise | None:
-        if not (found := EXERCISE.match(title)):
-            return None
-        self.exercises.append(Exercise(place, title, int(found[1])))
-        return self.exercises[-1]
 
     @property
     def seen(self) -> list[Cell]:
@@ -289,15 +255,6 @@ def _at_the_end(slug: str) -> int:
     return sum(not question.get("section") for question in table.get("question", ()))
 
 
-def prose_lines(text: str) -> Iterator[str]:
-    """The lines of a Markdown cell, those of fenced code blanked."""
-    fenced = False
-    for line in text.splitlines():
-        fence = line.lstrip().startswith("```")
-        fenced ^= fence
-        yield "" if fenced or fence else line
-
-
 def count_words(text: str) -> int:
     """Words of a text in Markdown: of a link its text; formulas, code and pictures are none."""
     return len(re.findall(r"[^\W\d_][^\W\d_'’]*", _plain(text)))
@@ -306,14 +263,6 @@ def count_words(text: str) -> int:
 def _plain(text: str) -> str:
     aside = r"!\[[^\]]*\]\([^)]*\)|<[^>]+>|\$+[^$]*\$+|```.*?```|\]\([^)]*\)|`[^`]*`"
     return re.sub(aside, " ", text, flags=re.DOTALL)
-
-
-def _read_first_line(what: Exercise | Section, line: str) -> None:
-    if isinstance(what, Section):
-        what.first_line = line
-    elif effort := EFFORT.match(line):
-        said = effort[1] or ""
-        what.kind, what.minutes = said, int(effort[2])
 
 
 def read(source: Path) -> Page:

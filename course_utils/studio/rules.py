@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 import nbformat
 from nbformat import NotebookNode
 
+from course_utils.kit.exercises import KINDS
 from course_utils.studio import tries
-from course_utils.studio.page import KINDS, Page
+from course_utils.studio.page import Page
 
 IGNORE = "nbval-ignore-output"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -113,7 +114,7 @@ def folded_in_lab(page: Page) -> Iterator[str]:
 def exercises_whole(page: Page) -> Iterator[str]:
     """Each exercise has its number, kind and minutes, and the cells of its kind."""
     for count, exercise in enumerate(page.exercises, 1):
-        where = f"cell {exercise.place}: {exercise.title!r}"
+        where = f"cell {exercise.place}: {exercise.heading!r}"
         if exercise.number != count:
             yield f"{where} is number {count} of the notebook; count from 1"
         if exercise.kind not in KINDS or not exercise.minutes:

@@ -29,11 +29,11 @@ class BookError(StudioError):
     """The book could not be made: where, and why."""
 
 
-def build(course: Manifest, out: Path, *, solutions: bool = True) -> Path:
+def build(course: Manifest, out: Path) -> Path:
     """Make the book in ``out/html`` and return the path of its first page.
 
     Nothing is executed: the book shows the outputs that the notebooks hold. What has not changed since
-    the last time is not rendered again. Without `solutions`, an exercise ends with its hints.
+    the last time is not rendered again.
 
     Raises:
         BookError: a notebook is not executed, a picture has no alt text, Jupyter Book warned, or the
@@ -41,10 +41,10 @@ def build(course: Manifest, out: Path, *, solutions: bool = True) -> Path:
     """
     out.mkdir(parents=True, exist_ok=True)
     with FileLock(out / ".book.lock"):
-        return _build(course, out, solutions)
+        return _build(course, out)
 
 
-def _build(course: Manifest, out: Path, solutions: bool) -> Path:
+def _build(course: Manifest, out: Path) -> Path:
     start = time.perf_counter()
     source, html = out / "source", out / "html"
     places = _places(course)
@@ -59,9 +59,7 @@ def _build(course: Manifest, out: Path, solutions: bool) -> Path:
         for name in pages.texts(course)
     }
     texts |= {
-        chapter.ipynb.name: nbformat.writes(
-            _chapter(course, chapter, places, out / "explorers", solutions)
-        )
+        chapter.ipynb.name: nbformat.writes(_chapter(course, chapter, places, out / "explorers"))
         for chapter in course.notebooks
     }
     texts |= {
@@ -105,9 +103,7 @@ def _places(course: Manifest) -> Places:
     return found
 
 
-def _chapter(
-    course: Manifest, chapter: Chapter, places: Places, folder: Path, solutions: bool
-) -> NotebookNode:
+def _chapter(course: Manifest, chapter: Chapter, places: Places, folder: Path) -> NotebookNode:
     notebook = fit(nbformat.read(chapter.ipynb, as_version=4), course, chapter)
     never = [
         place for place, cell in enumerate(notebook.cells) if cell.get("execution_count", 1) is None
@@ -118,9 +114,7 @@ def _chapter(
         )
     try:
         shown = with_widgets(with_pages(notebook, folder))
-        return for_the_book(
-            shown, places, course.files, chapter, onward(course, chapter), solutions=solutions
-        )
+        return for_the_book(shown, places, course.files, chapter, onward(course, chapter))
     except PictureError as error:
         raise BookError(f"{chapter.notebook}: {error}.") from None
 

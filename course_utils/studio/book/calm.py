@@ -13,8 +13,9 @@ from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
+from course_utils.kit.exercises import HEADING, prose_lines
 from course_utils.kit.guard import guards_in
-from course_utils.studio.page import HEADING, is_own, prose_lines
+from course_utils.studio.page import is_own
 
 
 def raw(text: str) -> NotebookNode:

@@ -2,94 +2,60 @@
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from course_utils.kit.collection import checks
+from course_utils.kit.exercises import Exercise, exercises
 from course_utils.kit.words import marked
 from course_utils.studio.book.calm import level, raw, tags
 from course_utils.studio.book.pictures import first_picture
 from course_utils.studio.manifest import QUESTION, Chapter, asked
-from course_utils.studio.page import EFFORT, EXERCISE
 
 # Exercises -------------------------------------------------------------------------------------
 
-CHECKED = re.compile(r"\n*^cu\.checks\.(\w+)\(.*\)\s*$", re.MULTILINE)
 
-
-def with_exercises(notebook: NotebookNode, *, solutions: bool = True) -> NotebookNode:
-    """Each exercise is a card: label and title, task, stub, what a solution has to pass, hints and solution.
-
-    Args:
-        notebook: of a chapter.
-        solutions: whether the solution is shown, too.
-    """
+def with_exercises(notebook: NotebookNode) -> NotebookNode:
+    """Each exercise is a card: label and title, task, stub, what a solution has to pass, hints and solution."""
     notebook = copy.deepcopy(notebook)
-    kept: list[NotebookNode] = []
-    cells = notebook.cells
-    at = 0
-    while at < len(cells):
-        found = level(cells[at]) == 3 and EXERCISE.match(cells[at].source[4:])
-        if not found:
-            kept.append(cells[at])
-            at += 1
-            continue
-        end = _end(cells, at)
-        kept += _card(found[0], cells[at], cells[at + 1 : end], solutions)
-        at = end
-    notebook.cells = kept
+    cells, kept, at = notebook.cells, list[NotebookNode](), 0
+    for exercise in exercises(cells):
+        kept += [*cells[at : exercise.place], *_card(exercise, cells)]
+        at = exercise.end + 1
+    notebook.cells = [*kept, *cells[at:]]
     return notebook
 
 
-def _end(cells: list[NotebookNode], start: int) -> int:
-    """The place behind an exercise: behind its solution, or behind its text where it has none."""
-    following = start + 1
-    while following < len(cells) and not level(cells[following]):
-        following += 1
-        if "solution" in tags(cells[following - 1]):
-            return following
-    return start + 1
+def _card(exercise: Exercise, cells: list[NotebookNode]) -> Iterator[NotebookNode]:
+    label = f"Exercise {exercise.number}"
+    yield new_markdown_cell(f"### [{label}]{{.cu-label}}[ · ]{{.cu-dot}}{exercise.title}")
+    yield raw(f'<div class="cu-card cu-exercise"><p class="cu-effort">{exercise.effort}</p>')
+    yield new_markdown_cell(exercise.task)
+    for cell in cells[exercise.place + 1 : exercise.end + 1]:
+        if cell is exercise.check:
+            yield raw(_passes(exercise.name))
+        elif cell is exercise.solution:
+            yield raw(_hints(exercise.name))
+            cell.source = exercise.solved
+            yield cell
+            yield raw("</details></div>")
+        elif not cell.source.endswith(".hint()"):
+            yield cell
+    yield raw("</div>")
 
 
-def _card(
-    name: str, task: NotebookNode, cells: list[NotebookNode], solutions: bool
-) -> list[NotebookNode]:
-    title, _, text = task.source.partition("\n")
-    title = title[4:].removeprefix(name).removeprefix(" · ")
-    first, _, rest = text.strip().partition("\n")
-    effort = EFFORT.match(first.strip())
-    label = first.strip("*") if effort else ""
-    body = [
-        new_markdown_cell(f"### [{name}]{{.cu-label}}[ · ]{{.cu-dot}}{title}"),
-        raw(f'<div class="cu-card cu-exercise"><p class="cu-effort">{escape(label)}</p>'),
-        new_markdown_cell(rest.strip() if effort else text.strip()),
-    ]
-    for cell in cells:
-        body += _piece(cell, solutions)
-    return [*body, raw("</div>")]
-
-
-def _piece(cell: NotebookNode, solutions: bool) -> list[NotebookNode]:
-    called = CHECKED.search(cell.source)
-    if "check" in tags(cell) and called:
-        return [raw(_passes(called[1]))]
-    if "solution" in tags(cell) and called:
-        cell.source = CHECKED.sub("", cell.source)
-        hints = dict.fromkeys(one.hints[0] for one in getattr(checks, called[1]).properties)
-        listed = "".join(f"<li>{marked(hint)}</li>" for hint in hints)
-        folded = (
-            '<div class="cu-links"><details class="cu-hints">'
-            f"<summary>Hints</summary>"
-            f"<ul>{listed}</ul></details>"
-        )
-        if not solutions:
-            return [raw(f"{folded}</div>")]
-        solution = '<details class="cu-solution"><summary>Solution</summary>'
-        return [raw(f"{folded}{solution}"), cell, raw("</details></div>")]
-    return [] if cell.source.endswith(".hint()") else [cell]
+def _hints(name: str) -> str:
+    """The first hint of each property, and the line that opens the solution."""
+    hints = dict.fromkeys(one.hints[0] for one in getattr(checks, name).properties)
+    listed = "".join(f"<li>{marked(hint)}</li>" for hint in hints)
+    return (
+        '<div class="cu-links"><details class="cu-hints">'
+        f"<summary>Hints</summary><ul>{listed}</ul></details>"
+        f'<details class="cu-solution"><summary>Solution</summary>'
+    )
 
 
 def _passes(name: str) -> str:

@@ -10,7 +10,6 @@ from nbformat import NotebookNode
 
 from course_utils.studio.book import calm, cards
 from course_utils.studio.book.pictures import settle_pictures
-from course_utils.studio.keys import without_solutions
 from course_utils.studio.links import ANCHOR, LINK, places, texts, with_texts
 from course_utils.studio.manifest import Chapter
 
@@ -149,8 +148,6 @@ def for_the_book(
     files: str,
     chapter: Chapter,
     onward: cards.Onward = MappingProxyType({}),
-    *,
-    solutions: bool = True,
 ) -> NotebookNode:
     """All that the book changes.
 
@@ -158,7 +155,6 @@ def for_the_book(
         notebook, pages, files: as `keep_links_inside` has them.
         chapter: what the notebook is.
         onward: what comes next, by default and on each way.
-        solutions: whether the page has them.
     """
     further = next((page for page in [*chapter.pages()][1:]), None)
     notebook = keep_links_inside(lead_outputs_to_pages(notebook, pages), pages, files)
@@ -167,8 +163,7 @@ def for_the_book(
         carry_alt_texts,
         settle_pictures,
         calm.cut_at_headings,
-        lambda notebook: cards.with_exercises(notebook, solutions=solutions),
-        lambda notebook: notebook if solutions else without_solutions(notebook),
+        cards.with_exercises,
         calm.without_own_calls,
         calm.with_claims,
         calm.with_plain_tables,
