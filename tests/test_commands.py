@@ -244,7 +244,7 @@ def test_every_dependency_is_pinned_and_listed_once():
         version = str(pins[name]).removeprefix("==")
         assert requirement.specifier.contains(version), requirement
     conda = (ROOT / "environment.yml").read_text()
-    assert "--constraint constraints.txt" in conda and "--editable .[book,test]" in conda
+    assert "--constraint constraints.txt" in conda and "--editable ." in conda
     for name in names:
         assert not re.search(rf"^ *- {name}\b", conda, re.MULTILINE)
 

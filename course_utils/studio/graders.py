@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from course_utils.kit.digest import behind
 from course_utils.kit.exercises import Exercise, exercises, text_of
 from course_utils.studio import StudioError
-from course_utils.studio.handout import FOLDED
 from course_utils.studio.links import LINK
 from course_utils.studio.manifest import Chapter, Manifest
 from course_utils.studio.pairs import KERNEL, LANGUAGE, read_source
@@ -159,7 +158,7 @@ def sheet(notebook: "NotebookNode", title: str, make: Make) -> "NotebookNode | N
         inside = notebook.cells[exercise.place + 1 : exercise.end]
         texts = [f"## {exercise.heading}", f"*{exercise.effort}*", exercise.task]
         texts += [cell.source for cell in inside if cell.cell_type == "markdown"]
-        text = FOLDED.sub("", LINK.sub(_without_link, "\n\n".join(texts)))
+        text = LINK.sub(_without_link, "\n\n".join(texts))
         cells.append(new_markdown_cell(text))
         cells += [new_code_cell(after)] if after else []
         cells += make(exercise)

@@ -1,10 +1,8 @@
 """The course to hand out: what a student needs to work through it, without solutions and outputs."""
 
 import json
-import re
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from course_utils.kit.exercises import STUBS, exercises, text_of
 from course_utils.kit.release import release
@@ -12,9 +10,6 @@ from course_utils.studio import StudioError
 from course_utils.studio.manifest import Manifest
 from course_utils.studio.pairs import UnreadableError, bare, is_edited, read, read_source, write
 from course_utils.studio.setup_cell import setup_cell
-
-if TYPE_CHECKING:
-    from nbformat import NotebookNode
 
 HEAD = "# The course, without its solutions\n"
 README = f"""{HEAD}
@@ -69,9 +64,15 @@ PARTS = (
     "notebooks/references.bib",
     "tools",
 )
-TARGETS = ("help", "lab", "clean")  # of the Makefile, those that make sense in a handout
-FOLDED = re.compile(r";\s+the \**solution\** is folded(?=\.)|\s+The \**solution\** is folded\.")
-"""Where a text says where the solution is."""
+MAKEFILE = """\
+lab: .venv/.stamp
+\t@.venv/bin/python -m course_utils.studio lab
+
+.venv/.stamp: pyproject.toml constraints.txt
+\t@python3 tools/bootstrap.py
+
+.PHONY: lab
+"""
 UNWANTED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
@@ -91,7 +92,9 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
     Raises:
         HandoutError: the folder holds something else, or somebody's work.
     """
-    from course_utils.studio.choice import fit  # slow to import
+    from nbconvert.preprocessors import TagRemovePreprocessor  # both are slow to import
+
+    from course_utils.studio.choice import fit
 
     _make_room(to, force)
     (to / "notebooks").mkdir(parents=True)
@@ -103,44 +106,17 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
         elif (root / part).is_file():
             shutil.copy(root / part, to / part)
     shutil.copy(course.path, to / "book.toml")
-    if (root / "Makefile").is_file():
-        makefile = (root / "Makefile").read_text(encoding="utf-8")
-        (to / "Makefile").write_text(_fewer_targets(makefile), encoding="utf-8")
+    (to / "Makefile").write_text(MAKEFILE, encoding="utf-8")
     stubs: dict[str, str] = {}
+    without = TagRemovePreprocessor(enabled=True, remove_cell_tags={"solution"})
     for chapter in course.notebooks:
-        notebook = without_solutions(fit(read_source(chapter.source), course, chapter))
+        notebook, _ = without(fit(read_source(chapter.source), course, chapter), {})
         notebook.cells.insert(1, setup_cell(course))
         write(bare(notebook), to / "notebooks" / chapter.ipynb.name)
         stubs |= {one.name: text_of(one.stub) for one in exercises(notebook.cells) if one.stub}
     text = json.dumps(stubs, indent=1, ensure_ascii=False) + "\n"
     (to / STUBS).write_text(text, encoding="utf-8")
     (to / ".gitattributes").write_text(ATTRIBUTES, encoding="utf-8")
-    _without_tools(to / "pyproject.toml")
-    _for_readers(to / "environment.yml")
-
-
-def without_solutions(notebook: "NotebookNode") -> "NotebookNode":
-    """Take out, in place, the cells tagged `solution`, and the words that say where they are."""
-    notebook.cells = [c for c in notebook.cells if "solution" not in c.metadata.get("tags", [])]
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            cell.source = FOLDED.sub("", cell.source)
-    return notebook
-
-
-def _without_tools(project: Path) -> None:
-    """Leave what makes the environment; settings of the authors' tools are of no use to a reader."""
-    if project.is_file():
-        text = project.read_text(encoding="utf-8")
-        fewer = re.sub(r"^\[tool\.(?!setuptools)[^\n]*\n.*?(?=^\[|\Z)", "", text, flags=re.M | re.S)
-        project.write_text(fewer.rstrip("\n") + "\n", encoding="utf-8")
-
-
-def _for_readers(environment: Path) -> None:
-    """A reader builds no book and runs no tests."""
-    if environment.is_file():
-        text = environment.read_text(encoding="utf-8")
-        environment.write_text(text.replace(".[book,test]", "."), encoding="utf-8")
 
 
 def _make_room(to: Path, force: bool) -> None:
@@ -166,14 +142,3 @@ def _is_edited(file: Path) -> bool:
         return is_edited(read(file))
     except UnreadableError:
         return True
-
-
-def _fewer_targets(makefile: str) -> str:
-    """The paragraphs of a Makefile without those of targets that a handout lacks."""
-    kept = []
-    for paragraph in makefile.split("\n\n"):
-        named = set(re.findall(r"^([a-z]+):", paragraph, re.MULTILINE))
-        if named <= set(TARGETS):
-            kept.append(paragraph)
-    first = r"\A(.*?^\.PHONY: )[^\n]*"  # a later one stands with its target
-    return re.sub(first, rf"\1{' '.join(TARGETS)}", "\n\n".join(kept), flags=re.M | re.S)
