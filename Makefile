@@ -55,7 +55,7 @@ slides: $(ENV) ## write a deck to project into _build/slides, which asks no othe
 	@$(BIN)/python -m course_utils.studio slides $(CHAPTER)
 
 .PHONY: pool
-pool: $(ENV) ## write the questions of the quizzes into _build/pool, as GIFT and QTI 2.1 for a learning platform; CHAPTER=02 for one
+pool: $(ENV) ## write the questions of the quizzes into _build/pool, as GIFT for a learning platform; CHAPTER=02 for one
 	@$(BIN)/python -m course_utils.studio pool $(CHAPTER)
 
 handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout; FOR=nbgrader or FOR=otter for exercises that these tools grade

@@ -7,7 +7,7 @@ try                 change each number marked "# try", one at a time, and run th
 handout [--to DIR]  write the course without solutions and outputs; --for nbgrader or otter
 grade DIR           how far everybody got, from a folder of submissions: marks.csv and texts
 slides CHAPTER      a deck of a chapter, to project
-pool [CHAPTER …]    the questions of the quizzes as GIFT and QTI, for a learning platform
+pool [CHAPTER …]    the questions of the quizzes as GIFT, for a learning platform
 lab                 open JupyterLab on the start page
 doctor              look at what the course runs on
 runs                make the stored runs that are missing or stale
