@@ -8,7 +8,6 @@ CORES    = n=$$(env -u OMP_NUM_THREADS nproc 2>/dev/null || getconf _NPROCESSORS
 WORKERS ?= $(shell $(CORES))
 CHAPTER ?=
 ONLY    ?=
-TAKE    ?=
 
 # Or every kernel and every worker would compile PyTorch, matplotlib and pandas anew: a start would take two and a half times as long.
 unexport PYTHONDONTWRITEBYTECODE
@@ -68,8 +67,8 @@ grade: $(ENV) ## see how far everybody got: SUBMISSIONS=dir gives _build/grades/
 notebooks: $(ENV) ## execute notebooks/source into notebooks, and say how long each is; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.studio run $(CHAPTER)
 
-sync: $(ENV) ## after an edit in Lab or in a source: let the other half follow; CHAPTER=02 for one, TAKE=source if both were edited
-	@$(BIN)/python -m course_utils.studio sync $(if $(TAKE),--take $(TAKE)) $(CHAPTER)
+sync: $(ENV) ## bring an edit made in Lab to its source, or of a source to its notebook; CHAPTER=02 for one
+	@$(BIN)/python -m course_utils.studio sync $(CHAPTER)
 
 try: $(ENV) ## change each number marked "# try", one at a time, and run its notebook; CHAPTER=02 for one
 	@$(BIN)/python -m course_utils.studio try $(CHAPTER)

@@ -1,7 +1,7 @@
 """One command for those who maintain the course: ``python -m course_utils.studio COMMAND``.
 
 run [CHAPTER …]     execute sources into clean notebooks, and say how long they are; CHAPTER is the start of a name: 02
-sync [CHAPTER …]    let the half of a pair that was not edited follow the other
+sync [CHAPTER …]    bring an edit made in Lab to its source, or of a source to its notebook
 check               hold the committed notebooks against their sources and the rules
 try                 change each number marked "# try", one at a time, and run the notebook
 handout [--to DIR]  write the course without solutions and outputs; --for nbgrader or otter
@@ -63,10 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(run=_run)
     run.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
     run.add_argument("--fresh", action="store_true", help="renew recorded measurements, too")
-    both = commands.add_parser("sync", help="let the half that was not edited follow the other")
+    both = commands.add_parser("sync", help="bring an edit to the other file of a pair")
     both.set_defaults(run=_sync)
     both.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
-    both.add_argument("--take", choices=("source", "notebook"), help="which one, if both were")
     check = commands.add_parser("check", help="hold notebooks against sources and rules")
     check.set_defaults(run=_check)
     hand = commands.add_parser("handout", help="write the course without solutions and outputs")
@@ -103,7 +102,7 @@ def _sync(options: argparse.Namespace) -> int:
     stuck = 0
     for chapter in course.chosen(options.chapters):
         try:
-            said = pairs.sync(chapter.source, chapter.ipynb, options.take)
+            said = pairs.sync(chapter.source, chapter.ipynb)
         except pairs.PairError as error:
             stuck, said = 1, str(error)
         if said:

@@ -30,8 +30,7 @@ from course_utils.studio.pairs import (
     UnreadableError,
     bare,
     differences,
-    edited,
-    keep,
+    is_edited,
     read,
     read_source,
     sync,
@@ -249,14 +248,10 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
 
 
 def _settle(chapter: Chapter) -> str:
-    """Carry what somebody has written into the old notebook alone to its source; what was done."""
-    if not chapter.ipynb.is_file():
-        return ""
-    try:
-        if edited(read_source(chapter.source), read(chapter.ipynb)).notebook:
+    """Bring what was written in Lab to the source first; what happened."""
+    with contextlib.suppress(OSError, UnreadableError):  # what is no notebook is made anew
+        if is_edited(read(chapter.ipynb)):
             return sync(chapter.source, chapter.ipynb)
-    except UnreadableError:
-        return f"{chapter.ipynb.name} was no notebook, and is kept as {keep(chapter.ipynb)}"
     return ""
 
 
@@ -283,9 +278,8 @@ def _first_error(notebook: NotebookNode) -> list[str]:
 
 
 def pair_differences(chapter: Chapter) -> list[str]:
-    """Where a notebook and its source disagree: a cell's kind, text or tags."""
-    found = differences(read_source(chapter.source), read(chapter.ipynb))
-    return [f"{line}; 'make sync' lets one follow" for line in found]
+    """The lines in which a notebook differs from its source."""
+    return differences(read_source(chapter.source), read(chapter.ipynb))
 
 
 def check(chapter: Chapter) -> list[str]:
