@@ -18,7 +18,7 @@ from course_utils.kit.exercises import Exercise, exercises, text_of
 from course_utils.studio import StudioError
 from course_utils.studio.links import LINK
 from course_utils.studio.manifest import Chapter, Manifest
-from course_utils.studio.pairs import KERNEL, LANGUAGE, read_source
+from course_utils.studio.pairs import KERNEL, LANGUAGE, name_cells, read_source
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -163,7 +163,7 @@ def sheet(notebook: "NotebookNode", title: str, make: Make) -> "NotebookNode | N
         cells += [new_code_cell(after)] if after else []
         cells += make(exercise)
     metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE}
-    return new_notebook(cells=cells, metadata=metadata)
+    return name_cells(new_notebook(cells=cells, metadata=metadata))
 
 
 def _without_link(link) -> str:
@@ -190,8 +190,8 @@ class _Code:
 
     def needed(self, exercise: Exercise) -> tuple[str, str]:
         """What stub and solution need and the sheet lacks: the code before the task, and the code that it shows."""
-        own = (exercise.stub, exercise.check, exercise.solution)
-        here = {n for n, (place, _) in enumerate(self.statements) if self.cells[place] in own}
+        own = {id(cell) for cell in (exercise.stub, exercise.check, exercise.solution)}
+        here = {n for n, (place, _) in enumerate(self.statements) if id(self.cells[place]) in own}
         shown = {
             n
             for n, (place, statement) in enumerate(self.statements)
