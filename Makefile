@@ -12,16 +12,13 @@ ONLY    ?=
 # Or every kernel and every worker would compile PyTorch, matplotlib and pandas anew: a start would take two and a half times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-# What kernels run first: their first optimizer does not wait for PyTorch's compiler.
-export PYTHONSTARTUP ?= $(CURDIR)/course_utils/studio/kernel_startup.py
-
 export TORCH
 
 BIN := .venv/bin
 ENV := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test portable quick book serve handout notebooks sync try runs gpu bench lint format constraints clean
+.PHONY: help lab test nightly quick book serve handout notebooks sync try runs gpu bench lint format constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -30,14 +27,18 @@ lab: $(ENV) ## open the course in JupyterLab
 	@$(BIN)/python -m course_utils.studio lab
 
 # One thread each: the workers share the cores, and threads that wait for one another only spin.
-# In order: notebooks last, for they are many and short, and no worker waits long for the other at the end.
-test: export OMP_NUM_THREADS = 1
-test: lint ## run every test: unit, property, notebook and browser
-	$(BIN)/python -m pytest tests notebooks --nbval --nbval-current-env --nbval-cell-timeout=900 -n $(WORKERS) --dist loadscope --no-loadscope-reorder
+# Three instruction sets that a processor may have; a training gives other digits with each.
+SETS = default avx2 avx512
 
-portable: $(ENV) ## run the notebooks with a processor's plainest instructions: what comes out otherwise depends on the machine; CHAPTER=02 for one
-	ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE ONEDNN_MAX_CPU_ISA=SSE41 OMP_NUM_THREADS=1 \
-	  $(BIN)/python -m pytest notebooks/$(CHAPTER)*.ipynb --nbval --nbval-current-env --nbval-cell-timeout=900 -n $(WORKERS) --dist loadscope
+test: export OMP_NUM_THREADS = 1
+test: lint ## run the tests that protect readers: unit, property, notebook and browser
+	$(BIN)/python -m pytest tests notebooks --nbval -n $(WORKERS) --dist loadscope
+
+nightly: export OMP_NUM_THREADS = 1
+nightly: lint ## run every test: all pages at all widths in two browsers, numbers to try, three instruction sets
+	$(BIN)/python -m pytest tests notebooks --nbval --nightly -n $(WORKERS) --dist loadscope
+	for set in $(SETS); do ATEN_CPU_CAPABILITY=$$set MKL_CBWR=COMPATIBLE ONEDNN_MAX_CPU_ISA=SSE41 \
+	  $(BIN)/python -m pytest notebooks/$(CHAPTER)*.ipynb --nbval -n $(WORKERS) --dist loadscope || exit 1; done
 
 quick: export OMP_NUM_THREADS = 1
 quick: lint ## run the tests that need no browser, execute no notebook, and take under a second

@@ -26,8 +26,15 @@ book and the handout.
 `cu` has the names that two chapters or more use. Each is imported when it is first asked for, so that
 `import course_utils.attention` loads the library's modules before it and nothing else. What one chapter needs, it
 imports from its own place.
+
+A terminal whose encoding lacks a letter (Windows' cp1252, for instance) gets the nearest one that it has, so that no
+report is lost to a check mark: "+" for ✓ and "x" for ✗.
 """
 
+import codecs as _codecs
+import io as _io
+import sys as _sys
+import unicodedata as _unicodedata
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
@@ -87,3 +94,28 @@ def __getattr__(name: str) -> _Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_NEAREST = {
+    "✓": "+", "✗": "x", "·": ".", "○": "o", "→": "->", "−": "-", "–": "-", "×": "x", "⁄": "/",
+    "“": '"', "”": '"', "‘": "'", "’": "'", "√": "sqrt ", "≤": "<=", "≥": ">=",
+}  # fmt: skip
+
+
+def _nearest(error: UnicodeError) -> tuple[str, int]:
+    """What to write for letters that an encoding lacks: ASCII that looks like them, or a question mark."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    said = ""
+    for letter in error.object[error.start : error.end]:
+        parts = [_NEAREST.get(part, part) for part in _unicodedata.normalize("NFKD", letter)]
+        said += "".join(part for part in parts if part.isascii()) or "?"
+    return said, error.end
+
+
+_codecs.register_error("nearest", _nearest)
+if isinstance(_sys.stdout, _io.TextIOWrapper) and _sys.stdout.errors in (
+    "strict",
+    "surrogateescape",
+):
+    _sys.stdout.reconfigure(errors="nearest")

@@ -1,6 +1,7 @@
 """The course's files: where they are, and how one is written whole or not at all. Nothing here waits for PyTorch."""
 
 import contextlib
+import errno
 import os
 import secrets
 import time
@@ -16,6 +17,9 @@ LESSONS = PACKAGE / "lessons"
 
 ABANDONED = 3600
 """Seconds after which an unfinished file belongs to no process any more."""
+
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
+"""The errors of a file system that has no locks."""
 
 
 def data_path(name: str) -> Path:
@@ -76,7 +80,8 @@ def locked(path: str | os.PathLike, timeout: float = -1) -> Iterator[None]:
     """No two processes are in such a block of the same file at a time: read it, change it, write it.
 
     Args:
-        path: the file that is to be changed. The lock is a hidden file beside it.
+        path: the file that is to be changed. The lock is a hidden file beside it. On a drive without locks, as
+            some network drives are, the block runs all the same: better a rare lost change than none written.
         timeout: seconds to wait for another process; without end by default.
 
     Raises:
@@ -86,21 +91,28 @@ def locked(path: str | os.PathLike, timeout: float = -1) -> Iterator[None]:
 
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f".{path.name}.lock"), timeout=timeout):
+    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=timeout)
+    try:
+        lock.acquire()
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def home() -> Path:
     """The reader's own folder: what has passed, and answers that were checked. It need not exist yet.
 
     `.attention-course` in the reader's home, or what the variable COURSE_HOME names, such as a folder of a drive
-    that outlives a hosted notebook.
+    that outlives a hosted notebook; a `~` at its beginning is the reader's home.
 
     Raises:
         RuntimeError: the system knows no home.
     """
-    named = os.environ.get("COURSE_HOME")
-    return Path(named) if named else Path.home() / ".attention-course"
+    return Path(os.environ.get("COURSE_HOME") or "~/.attention-course").expanduser()
 
 
 @contextlib.contextmanager

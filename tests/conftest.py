@@ -2,7 +2,8 @@
 
 import os
 import shutil
-import tempfile
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,32 +16,57 @@ from hypothesis import settings
 from course_utils.files import ROOT
 from course_utils.studio import manifest
 from course_utils.studio.book.__main__ import listen
-from course_utils.studio.book.build import build
-
-os.environ["COURSE_STRICT"] = "1"  # a claim that does not hold is an error here
-os.environ["COURSE_HOME"] = str(Path(tempfile.gettempdir(), f"course-home-{os.getpid()}"))
 
 settings.register_profile("course", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("course")
 
 
-BROWSERS = {"chromium", "firefox", "book"}
+BROWSERS = {"chromium", "firefox"}
 MARKS = {"slow", "notebook", "browser"}  # what `make quick` leaves out
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--nightly",
+        action="store_true",
+        help="run the tests marked `nightly`, too: every page in every browser at every width",
+    )
+
+
 def pytest_collection_modifyitems(config, items):
-    """Mark what opens a browser or is a notebook's cell, put the quick tests first, and run no notebook left out."""
-    left_out = manifest.load(files=False).left_out
-    gone = [item for item in items if item.path.name in left_out]
-    if gone:
-        config.hook.pytest_deselected(items=gone)
-        items[:] = [item for item in items if item.path.name not in left_out]
+    """Mark what opens a browser or is a notebook's cell, leave out what is for the night, and order the rest."""
     for item in items:
-        if not BROWSERS.isdisjoint(getattr(item, "fixturenames", ())):
+        asked = set(getattr(item, "fixturenames", ()))
+        if asked & BROWSERS:
+            item.add_marker("browser")
+            if "smoke" not in item.keywords:
+                item.add_marker("nightly")
+        if "book" in asked:
             item.add_marker("browser")
         if item.path.suffix == ".ipynb":
             item.add_marker("notebook")
-    items.sort(key=lambda item: not MARKS.isdisjoint(mark.name for mark in item.iter_markers()))
+    left_out = manifest.load(files=False).left_out
+    tonight = config.getoption("nightly") or "nightly" in config.getoption("markexpr")
+    gone = [
+        item
+        for item in items
+        if item.path.name in left_out or ("nightly" in item.keywords and not tonight)
+    ]
+    if gone:
+        config.hook.pytest_deselected(items=gone)
+        left = set(items) - set(gone)
+        items[:] = [item for item in items if item in left]
+    items.sort(key=_turn)
+
+
+def _turn(item) -> tuple:
+    """The book is made first, and the notebooks run beside it, the later the longer; what waits for it comes last."""
+    if item.path.name == "test_book_browser.py":
+        return (0,)
+    if item.path.suffix == ".ipynb":
+        number, _, rest = item.path.stem.partition("_")
+        return 1, rest.endswith("further"), -int(number) if number.isdigit() else 0, item.path.name
+    return (3 if "book" in item.fixturenames else 2,)
 
 
 @pytest.fixture(autouse=True)
@@ -75,8 +101,14 @@ def _none(browser: str):
 
 @pytest.fixture(scope="session")
 def book() -> Path:
-    """The folder of the book: what an earlier run has rendered is not done again."""
-    return build(manifest.load(files=False), ROOT / "_build").parent
+    """The folder of the book: what an earlier run has rendered is not done again.
+
+    A process of its own makes it, as `make book` does, and has to end well.
+    """
+    command = [sys.executable, "-m", "course_utils.studio.book", "build"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return ROOT / "_build" / "html"
 
 
 @pytest.fixture(scope="session")

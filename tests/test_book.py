@@ -486,6 +486,11 @@ def test_a_reason_that_is_told_before_the_prediction_is_found(small, tmp_path, w
     ("page", "problem"),
     [
         ('<img src="a.png" alt="A heatmap"><a href="https://example.org">x</a>', None),
+        ('<img src="b.png" alt="A heatmap">', "a picture is missing: b.png"),
+        ('<img src="data:image/png;base64,AA==" alt="A heatmap">', None),
+        ("<article><h1>One</h1><h1>Two</h1></article>", "it has 2 titles"),
+        ("<article><p>None</p></article>", "it has 0 titles"),
+        ('<p class="cu-figure"><svg><text>a</text></svg></p>', "a drawing has no alt text: a"),
         ('<img src="a.png">', "no alt text: a.png"),
         ('<img src="a.png" alt=" ">', "no alt text"),
         (
@@ -507,8 +512,9 @@ def test_a_reason_that_is_told_before_the_prediction_is_found(small, tmp_path, w
         ),
     ],
 )
-def test_a_page_is_refused_for_what_a_reader_would_miss(page, problem):
-    found = page_problems(page)
+def test_a_page_is_refused_for_what_a_reader_would_miss(page, problem, tmp_path):
+    (tmp_path / "a.png").touch()
+    found = page_problems(page, tmp_path)
     assert found == [] if problem is None else len(found) == 1 and problem in found[0]
 
 

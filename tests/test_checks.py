@@ -257,7 +257,11 @@ GARBAGE = {
 }
 
 
-@each_check
+FEW = ["my_leave_one_out", "fixed_masked_softmax", "join_heads"]
+"""The engine's own behavior is the same for all: a function of numbers, one of masks, one of shapes."""
+
+
+@pytest.mark.parametrize("name", FEW)
 def test_garbage_fails_and_never_raises(name):
     for kind, candidate in GARBAGE.items():
         report = getattr(cu.checks, name)(candidate)
@@ -265,13 +269,13 @@ def test_garbage_fails_and_never_raises(name):
         assert report.hint and report.reason and repr(report), kind
 
 
-@each_check
+@pytest.mark.parametrize("name", FEW)
 def test_each_kind_of_stub_is_not_done_yet(name):
     for stub in (None, ..., lambda *args, **kwargs: ..., lambda *args, **kwargs: None):
         assert not getattr(cu.checks, name)(stub).done
 
 
-@each_check
+@pytest.mark.parametrize("name", FEW)
 def test_the_state_of_the_random_numbers_is_kept(name):
     before = torch.get_rng_state()
     getattr(cu.checks, name)(lambda *args, **kwargs: torch.rand(3))

@@ -119,7 +119,7 @@ def test_a_picture_depends_on_the_values_and_on_nothing_drawn_before(name):
     np.testing.assert_array_equal(pixels(png), pixels(fresh.png(dpi=192)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # the book, made at every push, has these pages and refuses what is too large
 @every_explorer
 def test_the_page_is_small_and_alone_and_each_frame_shows_its_picture_and_says_so(name):
     explorer, html = make(name), page(name)

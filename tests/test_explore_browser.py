@@ -51,6 +51,7 @@ def page(browser, file):
     assert errors == []
 
 
+@pytest.mark.smoke
 def test_every_control_moves_picture_and_alt_text(page: Page):
     first, second = page.locator("form").all()
     image, caption = first.locator("img"), first.locator(".cu-caption")

@@ -103,6 +103,7 @@ def says(explorer, text: str) -> None:
     assert text in explorer.locator("img").get_attribute("alt")
 
 
+@pytest.mark.smoke
 def test_a_key_press_on_the_slider_moves_the_picture(notebook):
     explorer = notebook.locator(".cu-explorer").first
     slider = explorer.get_by_role("slider", name="Width σ")
@@ -176,6 +177,7 @@ def test_an_exception_is_shown_in_place_beside_the_last_good_picture(notebook, m
     assert made.get_by_role("alert").count() == 0
 
 
+@pytest.mark.smoke
 def test_a_quiz_is_answered_by_keyboard(notebook):
     question = notebook.locator(".course-quiz[data-ready] fieldset").first
     question.get_by_role("radio").first.focus()
@@ -193,14 +195,16 @@ def test_a_prediction_is_made_by_keyboard(notebook):
     expect(notebook.locator(".cu-predict .said")).to_contain_text("Is it squared?")
 
 
+@pytest.mark.smoke
 def test_a_live_model_answers_as_one_writes_and_keys_are_the_readers(notebook):
     form = notebook.locator("form.cu-live[data-ready]")
     form.wait_for(timeout=WAIT)
     cells = notebook.locator(".jp-Notebook .jp-Cell").count()
     box = form.get_by_role("textbox", name="English")
+    says = form.locator("[data-part=said]")
+    expect(says).to_have_text("elle a une voiture rouge .")
     box.fill("")
     box.press_sequentially("He's calm.")  # a letter that is a command of Lab's would move cells
-    says = form.locator("[data-part=said]")
     expect(says).to_have_text("il est calme .")
     form.get_by_role("button", name="layer 0, head 1").press("d")
     form.get_by_role("button", name="layer 0, head 1").press("d")
@@ -278,6 +282,7 @@ def idle(view):
     return front
 
 
+@pytest.mark.smoke
 def test_lab_starts_with_the_chapters_and_its_table_of_contents(started):
     view, title, _ = started
     view.get_by_role("heading", name="Small").wait_for(timeout=WAIT)
@@ -285,6 +290,7 @@ def test_lab_starts_with_the_chapters_and_its_table_of_contents(started):
     assert view.locator(".jp-RenderedMarkdown").get_by_role("link", name=title).count() == 2
 
 
+@pytest.mark.smoke
 def test_a_chapter_opens_from_there_and_its_quiz_answers_unrun(started):
     view, title, _ = started
     view.locator(".jp-RenderedMarkdown").get_by_role("link", name=title).first.click()

@@ -25,7 +25,7 @@ def file(tmp_path_factory):
     for name, text in book.scripts().items():
         (folder / name).parent.mkdir(exist_ok=True, parents=True)
         (folder / name).write_text(text, encoding="utf-8")
-    parts = [cu.live.translator(line).page(book.FOLDER) for line in ("i'm home .", "he's calm .")]
+    parts = [book.page(cu.live.translator(line)) for line in ("i'm home .", "he's calm .")]
     parts += [explorer(start).page() for start in (1, 2)]
     divs = "".join(f"<div>{part}</div>" for part in parts)
     text = f"<!doctype html><html lang=en><meta charset=utf-8><body>{divs}"

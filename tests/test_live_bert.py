@@ -13,6 +13,7 @@ import course_utils as cu
 from course_utils.data.text import BOS, EOS, MASK
 from course_utils.kit.live.widget import Live
 from course_utils.lessons.bert_and_transfer.tasks import texts
+from course_utils.studio.first_states import first_state
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +36,7 @@ def encoded(sentence: str) -> list[int]:
 def test_the_widget_says_how_it_is_made_again():
     made = cu.live.bert(SENTENCE)
     assert repr(made) == "live.bert('she wants to ___ a novel .')"
-    html = made.form()
+    html = first_state(made)
     assert html.count("<svg") == 2 * 4 + 1
     assert html.count("data-choice") == 8
 

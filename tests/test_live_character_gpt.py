@@ -12,7 +12,8 @@ from torch.nn import functional as F
 
 import course_utils as cu
 from course_utils.data.prose import story_text
-from course_utils.kit.live import host
+from course_utils.kit.live.widgets.character_gpt import CharacterGPT
+from course_utils.studio.first_states import engine
 
 pytestmark = pytest.mark.slow
 
@@ -22,10 +23,9 @@ SHAPES = {"embedDim": "embed_dim", "numHeads": "num_heads", "numLayers": "num_la
 @pytest.fixture(scope="module")
 def ask():
     """What the scripts of the widget give for an expression; `Training` is what a worker trains."""
-    cu.live.character_gpt()
-    engine = host._engine()
-    engine.eval("globalThis.Training = live_learning(live_engine.erf).Training")
-    return lambda expression: json.loads(engine.eval(f"JSON.stringify({expression})"))
+    page = engine(CharacterGPT.files())
+    page.eval("globalThis.Training = live_learning(live_engine.erf).Training")
+    return lambda expression: json.loads(page.eval(f"JSON.stringify({expression})"))
 
 
 @pytest.mark.parametrize(

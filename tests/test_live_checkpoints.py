@@ -15,6 +15,7 @@ from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import BOS, EOS
 from course_utils.decoding import sample
 from course_utils.lessons.gpt import runs
+from course_utils.studio.first_states import first_state
 
 pytestmark = pytest.mark.slow
 
@@ -160,7 +161,7 @@ def test_a_bad_map_with_a_checkpoint_is_taken_back_as_a_whole(browser, tmp_path,
 
 def test_a_translator_without_the_slider_loads_no_other_model():
     assert cu.live.translator("he's calm .").later == ()
-    assert 'name="checkpoint"' not in cu.live.translator("he's calm .").form()
+    assert 'name="checkpoint"' not in first_state(cu.live.translator("he's calm ."))
     assert repr(cu.live.translator("he's calm .", True)) == 'live.translator("he\'s calm .", True)'
 
 

@@ -17,7 +17,7 @@ from course_utils.kit.live.packing import MAX_BYTES, pack, script
 from course_utils.kit.page import asset
 from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.smoke]  # gold: all that the pages say rests on it
 
 NAMES = ("live/unpack.js", "live/engine.js", "live/others.js")
 CLOSE = 1e-4
@@ -242,7 +242,7 @@ def test_numbers_of_a_few_bits_come_back(page, bits):
 
 # Words ------------------------------------------------------------------------------------------
 
-LETTERS = "aZéÉßİσΣç'’.,!?;:…¿¡\"«»()-3"
+LETTERS = "aZéÉßİσΣç'’.,!?;:…¿¡\"«»()-3\u0301\u0327\u037e가각ᄀ"
 SPACES = "".join(
     map(chr, [*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200C)])
 )

@@ -6,7 +6,7 @@ import re
 
 import pytest
 import torch
-from browsing import live_page, load, part
+from browsing import html_page, live_page, load, part
 from playwright.sync_api import Page, expect
 from stored_models import network
 
@@ -17,6 +17,7 @@ from course_utils.decoding import next_token_probs, sample
 from course_utils.interventions import intervene
 from course_utils.kit.live.widget import Live
 from course_utils.lessons.gpt.training import evaluate
+from course_utils.studio.first_states import first_state
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +36,7 @@ def widget() -> Live:
 def test_the_widget_says_how_it_is_made_again():
     made = cu.live.gpt(PROMPT, TEMPERATURE, SEED)
     assert repr(made) == "live.gpt('she wants to', 0.7, 1)"
-    html = made.form()
+    html = first_state(made)
     assert html.count("<svg") == 1 + 2 * 4 + 1, (
         "arcs, and a small picture for each head and their mean"
     )
@@ -78,6 +79,13 @@ def test_the_loss_that_is_said_is_that_of_the_rounded_weights(learned):
     ids = [i for text in sentences[:1000] for i in [*subwords.encode(text), EOS]]
     loss = evaluate(network("gpt"), torch.tensor(ids), 32, read=16)
     assert abs(loss - cu.live.bundle("gpt")["loss"]) < 0.02
+
+
+def test_an_output_without_widgets_keeps_any_beginning_as_text(browser):
+    prompt = "</script><!--<script> <b>she"
+    with html_page(browser, cu.live.gpt(prompt).alone()) as page:
+        expect(page.get_by_role("textbox", name="Beginning")).to_have_value(prompt)
+        assert page.locator("b").count() == 0
 
 
 # In a page --------------------------------------------------------------------------------------

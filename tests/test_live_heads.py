@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 import course_utils as cu
 from course_utils.kit.live.widget import Live
 from course_utils.kit.live.widgets.heads import DRAWERS
+from course_utils.studio.first_states import first_state
 
 pytestmark = pytest.mark.slow
 
@@ -124,7 +125,7 @@ def test_as_many_heads_as_look_ups_are_always_right_and_fewer_never_beat_the_bou
 
 def test_the_widget_says_how_it_is_made_again_and_refuses_what_it_cannot_show():
     assert repr(cu.live.heads("GAB", 1)) == "live.heads('GAB', 1)"
-    html = cu.live.heads().form()
+    html = first_state(cu.live.heads())
     assert "all at once 100 %" in html
     for request in ("", "CC", "ABCDE", "cf"):
         with pytest.raises(ValueError, match="one to four different letters"):

@@ -4,11 +4,10 @@ import json
 
 import pytest
 import torch
-from py_mini_racer import MiniRacer
 
 import course_utils as cu
 from course_utils.interventions import intervene, record_activations
-from course_utils.kit.page import asset
+from course_utils.studio.first_states import engine
 
 SHAPE = {"embed_dim": 8, "num_heads": 4, "num_layers": 2, "ffn_dim": 12}
 LATER = {"rotary": True, "norm": "rms", "activation": "swiglu", "num_kv_heads": 2, "bias": False}
@@ -22,8 +21,10 @@ ASKED, OTHER = (
     ([7, 4, 12, 5, 5], [3, 15, 4, 11]),
 )  # source, target
 RUN = """(kind, config, tensors, verbs, asked, other) => {
+  const unpack = globalThis.live_unpack;
   globalThis.live_unpack = (x) => x;
   const model = new live_engine[kind]({ config, tensors });
+  globalThis.live_unpack = unpack;
   const read = ([source, parts]) => {
     const state = model.start(source);
     return parts.flatMap((ids) => model.step(ids, state)).map((row) => [...row]);
@@ -96,11 +97,9 @@ def test_the_pages_verbs_change_what_pytorchs_change_and_end(kind, parts):
         (source, [part.tolist() for part in torch.tensor(target).split(parts)])
         for source, target in (ASKED, OTHER)
     ]
-    with MiniRacer() as page:
-        for name in ("engine", "others", "interventions"):
-            page.eval(asset(f"live/{name}.js"))
-        page.eval(f"globalThis.run = {RUN}")
-        found = json.loads(page.call("run", kind, config, tensors, verbs(kind), *cut))
+    page = engine(["engine.js", "others.js", "interventions.js"])
+    page.eval(f"globalThis.run = {RUN}")
+    found = json.loads(page.call("run", kind, config, tensors, verbs(kind), *cut))
     torch.testing.assert_close(
         torch.tensor(found["logits"], dtype=torch.float64),
         by_pytorch(kind, model),

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 from browsing import CONTRAST, in_theme, live_page, part, write_page
-from nbformat.v4 import new_output
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 from playwright.sync_api import Page, expect
 
 from course_utils.kit import live
 from course_utils.studio.book import live as book
+from course_utils.studio.first_states import fill, first_state
 
 pytestmark = pytest.mark.slow
 
@@ -79,14 +80,15 @@ def filled(page: Page, kind: str) -> None:
 
 
 def test_what_a_notebook_keeps_makes_the_widget_again(kind):
-    made = getattr(live, kind)()
-    output = new_output("execute_result", data={"text/plain": repr(made)})
-    form = made.form()
-    assert book.widget_of(output).form() == form
-    assert "<fieldset disabled" in form and "<script" not in form
-    (kept, _), asleep = made._repr_mimebundle_(), "Run this cell"
-    assert asleep in kept["text/html"], "a saved form says why it does not answer"
-    assert asleep not in made._panel.form + made.page(book.FOLDER), "one that lives does not"
+    made, asleep = getattr(live, kind)(), "Run this cell"
+    data, _ = made._repr_mimebundle_()
+    assert asleep in data["text/html"], "a saved form says why it does not answer"
+    assert asleep not in made._panel.form + book.page(made), "one that lives does not"
+    output = new_output("execute_result", data=dict(data))
+    fill(new_notebook(cells=[new_code_cell(outputs=[output])]))
+    html = output.data["text/html"]
+    assert html == data["text/html"].replace("></fieldset>", f">{first_state(made)}</fieldset>")
+    assert '<fieldset disabled="">' in html and "<script" not in html
 
 
 PARTS = """form => [...form.querySelectorAll('[data-part]')].map(part => {
@@ -96,6 +98,7 @@ PARTS = """form => [...form.querySelectorAll('[data-part]')].map(part => {
 })"""
 
 
+@pytest.mark.smoke
 def test_a_page_that_comes_alive_shows_what_it_showed_before(browser, kind, file):
     context = browser.new_context(java_script_enabled=False)
     before = context.new_page()
@@ -107,6 +110,21 @@ def test_a_page_that_comes_alive_shows_what_it_showed_before(browser, kind, file
     for fragment in ("", f"#live={kind}.0"):  # the second makes the page draw all that it shows
         with live_page(browser, file, fragment, reduced_motion="reduce") as after:
             assert after.locator("form").evaluate(PARTS) == written
+
+
+def test_without_widgets_an_output_is_the_same_page_and_needs_no_other_file(
+    browser, kind, file, tmp_path
+):
+    alone = tmp_path / "output.html"
+    made = getattr(live, kind)()
+    alone.write_text(
+        f"<!doctype html><meta charset=utf-8><div>{made.alone()}</div>", encoding="utf-8"
+    )
+    with live_page(browser, file) as page:
+        written = page.locator("form").evaluate(PARTS)
+    with live_page(browser, alone) as page:
+        assert page.locator("form").evaluate(PARTS) == written
+        expect(page.get_by_text("Run this cell")).to_have_count(0)
 
 
 def test_an_address_that_holds_nonsense_does_no_harm(browser, kind, file):

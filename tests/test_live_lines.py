@@ -6,16 +6,15 @@ import pytest
 import torch
 from browsing import live_page, part, write_page
 from playwright.sync_api import Page, expect
-from py_mini_racer import MiniRacer
 from stored_models import network
 
 import course_utils as cu
 from course_utils.data.text import BOS, EOS
 from course_utils.interventions import intervene
-from course_utils.kit.live import host
 from course_utils.kit.live.packing import script
 from course_utils.kit.live.widgets.translator import Translator
 from course_utils.kit.page import asset
+from course_utils.studio.first_states import engine
 
 CASES = 200
 FORBID = """cases => JSON.stringify(cases.map(({ source, words, looks, deeper, watched }) => {
@@ -28,24 +27,13 @@ FORBID = """cases => JSON.stringify(cases.map(({ source, words, looks, deeper, w
 }))"""
 
 
-@pytest.fixture
-def page_of():
-    """A page's scripts without a page, `inside` within reach."""
-    engine = MiniRacer()
-
-    def loaded(inside: str) -> MiniRacer:
-        engine.eval(host.BEGIN)
-        for name in Translator.files():
-            text = asset(f"live/{name}")
-            if "translator" in name:
-                end = "return { state, html, mount };"
-                assert end in text
-                text = text.replace(end, f"globalThis.live_inside = {{ {inside} }};{end}")
-            engine.eval(text)
-        return engine
-
-    yield loaded
-    engine.close()
+def page_of(inside: str):
+    """The scripts of the translator's page without a page, `inside` within reach as `live_inside`."""
+    page, end = engine(Translator.files()), "return { state, html, mount };"
+    text = asset("live/widgets/translator.js")
+    assert end in text
+    page.eval(text.replace(end, f"globalThis.live_inside = {{ {inside} }};{end}"))
+    return page
 
 
 def drawn(at: torch.Generator) -> dict:
@@ -69,7 +57,7 @@ def drawn(at: torch.Generator) -> dict:
 
 
 @torch.no_grad()
-def test_forbidden_looks_are_those_of_pytorch_in_200_sentences(page_of):
+def test_forbidden_looks_are_those_of_pytorch_in_200_sentences():
     at, model = torch.Generator().manual_seed(0), network("translator_fr")
     cases = [drawn(at) for _ in range(CASES)]
     page = page_of("forbidden")
@@ -95,7 +83,7 @@ def test_forbidden_looks_are_those_of_pytorch_in_200_sentences(page_of):
     assert free > 1
 
 
-def test_what_an_address_forbids_leaves_a_look_at_every_step(page_of):
+def test_what_an_address_forbids_leaves_a_look_at_every_step():
     page = page_of("crossedOut")
     for forbid, line, words, looks in (
         ("4,1", "0.2", [4, 1], [[0, 2]]),
@@ -111,9 +99,10 @@ def test_what_an_address_forbids_leaves_a_look_at_every_step(page_of):
     ("now", "before", "other"),
     [("abcd", "abcd", []), ("abd", "abcd", []), ("axcd", "abcd", [1]), ("xabc", "abc", [0]), ("", "ab", [])],
 )  # fmt: skip
-def test_words_that_are_new_are_those_that_were_not_said(page_of, now, before, other):
-    page = page_of("")
-    found = page.eval(f"JSON.stringify(live_lines.fresh([...'{now}'], [...'{before}']))")
+def test_words_that_are_new_are_those_that_were_not_said(now, before, other):
+    found = engine(Translator.files()).eval(
+        f"JSON.stringify(live_lines.fresh([...'{now}'], [...'{before}']))"
+    )
     assert json.loads(found) == other
 
 

@@ -90,8 +90,15 @@ NAMES = [
 ]
 """The pages with a live model."""
 
+EVERY_PUSH = {"index", "11_translating"}
 
-@pytest.fixture(scope="module", params=NAMES)
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.smoke if name in EVERY_PUSH else ()) for name in NAMES
+    ],
+)
 def near(request, browser, address):
     """Each page with live models, opened once for all tests that ask for it; a reader came near to each model."""
     with opened(browser, address) as page:

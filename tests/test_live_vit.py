@@ -15,6 +15,7 @@ import course_utils as cu
 from course_utils.data.images import FASHION, load_fashion_mnist, scaled
 from course_utils.kit.live.widget import Live
 from course_utils.lessons.vision_transformers.looking import attention_rollout
+from course_utils.studio.first_states import first_state
 
 pytestmark = pytest.mark.slow
 
@@ -94,7 +95,7 @@ def test_each_mistake_is_found(page: Page):
 
 def test_the_widget_says_how_it_is_made_again_and_its_first_answer_is_there_without_scripts():
     assert repr(cu.live.vit()) == "live.vit()"
-    assert "Ankle boot, 99 %" in cu.live.vit().form()
+    assert "Ankle boot, 99 %" in first_state(cu.live.vit())
 
 
 def test_examples_are_two_right_and_one_wrong_that_is_called_so(page: Page):

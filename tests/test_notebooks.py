@@ -429,6 +429,7 @@ def test_committed_notebooks_keep_every_rule(chapter):
     assert notebooks.broken_rules(chapter) == []
 
 
+@pytest.mark.nightly
 @pytest.mark.notebook
 @pytest.mark.parametrize("chapter", CHOSEN, ids=lambda chapter: chapter.notebook)
 def test_with_all_marked_numbers_changed_nothing_is_raised_and_every_guard_holds(chapter):
@@ -474,3 +475,46 @@ def test_committed_questions_and_maps_are_those_of_today(chapter):
             assert {kind: kept.get(kind) for kind in today} == today, (
                 f"make notebooks CHAPTER={chapter.number}"
             )
+
+
+TYPED = """\
+# %%
+import os
+
+from course_utils.files import home
+from course_utils.kit.guard import strict
+
+1
+2
+
+# %%
+strict(), (home() / "progress.json").exists(), os.environ["MPLBACKEND"], "mine" in globals()
+"""
+
+AT_HOME = {
+    ".attention-course/progress.json": "{}",
+    ".ipython/profile_default/ipython_config.py": (
+        "get_config().InteractiveShell.ast_node_interactivity = 'all'"
+    ),
+    ".ipython/profile_default/startup/mine.py": "mine = 1",
+    "startup.py": "mine = 1",
+}
+
+
+@pytest.mark.notebook
+def test_a_notebook_is_green_as_it_is_typed_whatever_stands_in_the_home(tiny, tmp_path):
+    tiny.source.write_text(TYPED)
+    notebooks.make(tiny)
+    for part in ("conftest.py", "pyproject.toml", "course_utils", "tests"):
+        (tmp_path / part).symlink_to(ROOT / part)
+    for name, text in AT_HOME.items():
+        path = tmp_path / "home" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    ours = ("COURSE", "IPYTHON", "PYTEST", "JUPYTER")
+    environ = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+    environ |= {"HOME": str(tmp_path / "home"), "MPLBACKEND": "Agg"}
+    environ |= {"PYTHONSTARTUP": str(tmp_path / "home" / "startup.py")}
+    command = [sys.executable, "-m", "pytest", "--nbval", "notebooks/00_tiny.ipynb"]
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

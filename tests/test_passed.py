@@ -1,5 +1,6 @@
 """What has passed is remembered in the reader's home, whatever happens to its file, and answers are kept there."""
 
+import errno
 import json
 import os
 import subprocess
@@ -90,12 +91,29 @@ def test_a_file_that_is_no_record_counts_as_empty_and_is_replaced(reader, monkey
     assert list(passed.recorded()) == [EXERCISE]
 
 
-def test_where_nothing_can_be_written_the_session_remembers(reader, monkeypatch, tmp_path):
+def test_where_nothing_can_be_written_the_session_remembers_and_says_so_once(
+    reader, monkeypatch, tmp_path, capsys
+):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("COURSE_HOME", str(tmp_path / "file" / "home"))
-    passed.note(EXERCISE, cell("def mine(): return 1"))
+    for value in (1, 2):
+        passed.note(EXERCISE, cell(f"def mine(): return {value}"))
+    (said,) = capsys.readouterr().out.splitlines()
+    assert "until this session ends" in said and str(tmp_path / "file") in said
     assert list(passed.recorded()) == [EXERCISE]
     assert cu.progress().headline.startswith("1 of ")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows locks in another way")
+@pytest.mark.parametrize("error", ["ENOLCK", "EOPNOTSUPP", "ENOSYS"])
+def test_what_passed_is_kept_on_a_drive_without_locks(reader, monkeypatch, capsys, error):
+    def no_lock(*_):
+        raise OSError(getattr(errno, error), "no locks here")
+
+    monkeypatch.setattr("fcntl.flock", no_lock)
+    passed.note(EXERCISE, cell("def mine(): return 1"))
+    restart(monkeypatch)
+    assert list(passed.recorded()) == [EXERCISE] and not capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -282,6 +300,8 @@ def test_the_readers_home_is_where_the_system_or_a_variable_says(monkeypatch, tm
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     assert home() == tmp_path / ".attention-course"
+    monkeypatch.setenv("COURSE_HOME", "~/keep")
+    assert home() == tmp_path / "keep"
 
 
 # Whose part -------------------------------------------------------------------------------------

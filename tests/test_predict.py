@@ -76,6 +76,7 @@ def page(browser):
         yield page
 
 
+@pytest.mark.smoke
 def test_by_keyboard_a_choice_is_made_once_and_answered_where_it_was_made(page: Page):
     form, other, _ = page.locator("form").all()
     expect(form.get_by_role("group", name="Which width follows the noise & why?")).to_be_visible()

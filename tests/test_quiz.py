@@ -267,6 +267,7 @@ def page(browser, written):
         yield page
 
 
+@pytest.mark.smoke
 def test_a_click_on_an_answer_marks_it_and_opens_its_reason_below_it(page: Page):
     for part in ("main", "aside"):
         first = page.locator(f"{part} fieldset").first

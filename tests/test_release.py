@@ -80,10 +80,8 @@ def test_on_colab_widgets_are_switched_on(monkeypatch):
     assert asked == [True]
 
 
-@pytest.mark.parametrize("panel", ["course_utils.kit.live.panel", "course_utils.kit.panel"])
-def test_what_stands_still_says_why_and_where_it_moves(monkeypatch, panel):
-    monkeypatch.setitem(sys.modules, panel, None)
-    shown = cu.live.kernel_regression() if ".live." in panel else cu.explore.first_slider()
-    data, _ = shown._repr_mimebundle_()
+def test_what_stands_still_says_why_and_where_it_moves(monkeypatch):
+    monkeypatch.setitem(sys.modules, "course_utils.kit.panel", None)
+    data, _ = cu.explore.first_slider()._repr_mimebundle_()
     assert set(data) == {"text/plain", "text/html"}
     assert "anywidget" in data["text/html"] and "book" in data["text/html"]

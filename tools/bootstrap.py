@@ -11,7 +11,9 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
+import urllib.request
 
 OLDEST = (3, 11)
 GIGABYTES = 3  # the environment takes 1.7 with PyTorch for the CPU, and pip unpacks beside it
@@ -28,9 +30,18 @@ PYTHON = (
 # Those who write the course need what builds and tests it; a handout has no tests.
 COURSE = ".[book,test]" if os.path.isdir(os.path.join(ROOT, "tests")) else "."
 CPU_BUILD = "https://download.pytorch.org/whl/cpu"  # as pytorch.org names it
+PROBE_SECONDS = 3
+CPU_BUILD_COMES = (
+    "We install PyTorch's CPU build, about 2 GB in all. If you want its CUDA build (10 GB), remove .venv and set"
+    " TORCH=cuda."
+)
+NO_CPU_BUILD = (
+    "PyTorch's CPU build can't be downloaded here, so we take what pip's own index has (on Linux that may be the CUDA"
+    " build, about 10 GB in all)."
+)
 PATH_ON_WINDOWS = 67  # PyTorch's longest name takes the rest of 260
 # What is imported is compiled then; to compile everything now would take a third longer.
-PIP = "-m pip install --no-input --disable-pip-version-check --no-compile --constraint constraints.txt --editable"
+PIP = "-m pip install --no-input --disable-pip-version-check --no-compile"
 
 CAUSES = {
     r"No space left on device|Disk quota exceeded|Errno 28\b|WinError 112\b": (
@@ -103,22 +114,46 @@ def long_paths():
         return False
 
 
-def pytorch():
-    """What installs PyTorch before the rest: with TORCH=cpu its build for the CPU; else nothing, and pip chooses."""
+def answers(address):
+    """Return whether an address answers within three seconds, asked once.
+
+    A thread, because the time limit of a socket does not cover a name server that is silent.
+    """
+    answer = []
+
+    def ask():
+        try:
+            request = urllib.request.Request(address, headers={"User-Agent": "pip"})
+            urllib.request.urlopen(request, timeout=PROBE_SECONDS).close()
+        except Exception as error:
+            # pip has certificates of its own, so one that is unknown here is an answer.
+            if "CERTIFICATE_VERIFY_FAILED" not in str(error):
+                return
+        answer.append(True)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(PROBE_SECONDS)
+    return bool(answer)
+
+
+def cpu_build():
+    """Return the commands that install PyTorch's CPU build before the rest, or none where pip's own index is to choose.
+
+    Elsewhere than on Linux, the build on pip's own index is the CPU's already.
+    """
     wanted = os.environ.get("TORCH", "")
     if wanted not in ("", "cpu", "cuda"):
         sys.exit(f"TORCH={wanted} is neither cpu nor cuda.")
-    if wanted == "cpu":
-        with open(os.path.join(ROOT, "constraints.txt"), encoding="utf-8") as file:
-            version = re.search(r"^torch==(\S+)", file.read(), re.MULTILINE).group()
-        return [[PYTHON, "-m", "pip", "install", "--no-input", version, "--index-url", CPU_BUILD]]
-    if not wanted and platform.system() == "Linux" and not os.path.exists(PYTHON):
-        print(
-            "PyTorch for Linux brings CUDA along, about 10 GB in all. For the CPU alone, about 2 GB:"
-            " Ctrl + C, and make lab TORCH=cpu (without make: TORCH=cpu python3 tools/bootstrap.py).",
-            flush=True,
-        )
-    return []
+    if not wanted and platform.system() == "Linux" and not os.environ.get("PIP_NO_INDEX"):
+        there = answers(CPU_BUILD + "/torch/")
+        print(CPU_BUILD_COMES if there else NO_CPU_BUILD, flush=True)
+        wanted = "cpu" if there else "cuda"
+    if wanted != "cpu":
+        return []
+    with open(os.path.join(ROOT, "constraints.txt"), encoding="utf-8") as file:
+        version = re.search(r"^torch==(\S+)", file.read(), re.MULTILINE).group()
+    return [[PYTHON, *PIP.split(), "--no-deps", version, "--index-url", CPU_BUILD]]
 
 
 def run(command):
@@ -148,7 +183,7 @@ def run(command):
 def main():
     """Make the environment, or bring a complete one up to date."""
     check()
-    torch = pytorch()
+    torch = cpu_build()
     started = time.time()
     print(
         "Making the environment in .venv: one minute, or several where the network is slow.",
@@ -165,9 +200,12 @@ def main():
     if os.path.exists(STAMP):
         os.remove(STAMP)
     commands = [] if os.path.exists(PYTHON) else [[sys.executable, "-m", "venv", VENV]]
-    for command in [*commands, *torch, [PYTHON, *PIP.split(), COURSE]]:
+    course = [PYTHON, *PIP.split(), "--constraint", "constraints.txt", "--editable", COURSE]
+    for command in [*commands, *torch, course]:
         failure = run(command)
-        if failure:
+        if failure and command in torch and not os.environ.get("TORCH"):
+            print(NO_CPU_BUILD, flush=True)
+        elif failure:
             sys.exit(failure)
     os.remove(INCOMPLETE)
     open(STAMP, "w").close()

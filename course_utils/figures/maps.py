@@ -58,13 +58,13 @@ def heatmap(
     )
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
+    text: dict[str, Any] = {"parse_math": False}  # a token is no formula: "$5-$9" is a price
     if keys is not None:
-        slanted: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-        ax.set_xticks(
-            range(len(keys)), keys, **slanted if len("".join(map(str, keys))) > 30 else {}
-        )
+        slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+        look = slanted if len("".join(map(str, keys))) > 30 else {}
+        ax.set_xticks(range(len(keys)), keys, **text, **look)
     if queries is not None:
-        ax.set_yticks(range(len(queries)), queries)
+        ax.set_yticks(range(len(queries)), queries, **text)
     ax.set(xlabel=xlabel or "", ylabel=ylabel or "", title=title or "")
     if annotate:
         _write_values(ax, matrix, vmin, vmax)

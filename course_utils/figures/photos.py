@@ -81,7 +81,7 @@ def draw_image(ax: Axes, pixels: np.ndarray, *, title: str | None = None) -> Axe
     artist = ax.imshow(shown, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
-    ax.set_title(title or "", fontsize=9)
+    ax.set_title(title or "", fontsize=9, parse_math=False)
     return artist
 
 

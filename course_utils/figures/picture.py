@@ -13,7 +13,7 @@ import base64
 import contextlib
 import functools
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -21,14 +21,14 @@ import matplotlib as mpl
 import numpy as np
 import torch
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
-from course_utils.figures.style import STYLE
-from course_utils.figures.svg import standalone, svg
+from course_utils.figures.style import BOX, SETTINGS, STYLE, boxed, lacking
+from course_utils.figures.svg import Measuring, standalone, svg
 
 MAX_WIDTH = 9.0
 """Inches; at 96 dots per inch 864 pixels, which fit the text column of Lab and of the book."""
@@ -51,17 +51,32 @@ ArrayLike = torch.Tensor | np.ndarray | Sequence
 def _styled(method: Callable[..., Any]) -> Any:
     @functools.wraps(method)
     def call(*args: Any, **options: Any) -> Any:
-        with mpl.rc_context(STYLE):
+        with mpl.rc_context(SETTINGS):
             return method(*args, **options)
 
     return call
 
 
+class _Renderer(Measuring, RendererAgg):
+    """As matplotlib's, with a box for each letter that the fonts lack, and no warning."""
+
+    def draw_text(self, gc, x, y, s, prop, angle, ismath=False, mtext=None):
+        super().draw_text(gc, x, y, s if ismath else boxed(s), prop, angle, ismath, mtext)
+
+
+class _Canvas(FigureCanvasAgg):
+    def get_renderer(self) -> _Renderer:
+        size = (*self.get_width_height(physical=True), self.figure.dpi)
+        if self._lastKey != size:
+            self.renderer, self._lastKey = _Renderer(*size), size
+        return self.renderer
+
+
 class PictureAxes(Axes):
-    """Axes whose additions follow `STYLE`, whatever the settings of the session are."""
+    """Axes whose additions follow `SETTINGS`, whatever the settings of the session are."""
 
     def __init__(self, *args: Any, **options: Any):
-        with mpl.rc_context(STYLE):
+        with mpl.rc_context(SETTINGS):
             super().__init__(*args, **options)
         self.tick_params(labelsize=STYLE["xtick.labelsize"])  # also of ticks that come later
         for axis in (self.xaxis, self.yaxis):  # `locator_params` would move the limits, too
@@ -74,10 +89,16 @@ class PictureAxes(Axes):
         super().tick_params(axis, **options)
 
 
-for _name in (
-    "plot", "step", "errorbar", "axhline", "axvline", "hlines", "vlines", "contour", "scatter", "bar",
-    "imshow", "text", "annotate", "legend", "set_title",
-):  # fmt: skip
+def _adding() -> Iterator[str]:
+    """The methods of axes that read matplotlib's settings: all that draw, and some that make ticks or labels."""
+    for name, method in vars(Axes).items():
+        if callable(method) and name != "set" and not name.startswith(("_", "get_")):
+            yield name
+    yield from ("clear", "grid", "minorticks_on", "set_xscale", "set_yscale", "twinx", "twiny")
+    yield from ("set_xticks", "set_yticks", "set_xticklabels", "set_yticklabels")
+
+
+for _name in _adding():
     setattr(PictureAxes, _name, _styled(getattr(Axes, _name)))
 
 
@@ -101,12 +122,14 @@ class Picture(Figure):
             raise ValueError(
                 f"width={width}, height={height}: inches are needed, 0 < width <= {MAX_WIDTH:g}, height > 0"
             )
-        with mpl.rc_context(STYLE):
+        with mpl.rc_context(SETTINGS):
             super().__init__(figsize=(width, height), layout="constrained")
-        FigureCanvasAgg(self)
+        _Canvas(self)
         self.alt = alt
 
-    colorbar = _styled(Figure.colorbar)
+    colorbar, suptitle, legend, text = map(
+        _styled, (Figure.colorbar, Figure.suptitle, Figure.legend, Figure.text)
+    )
 
     @_styled
     def draw(self, renderer: Any) -> None:
@@ -116,7 +139,7 @@ class Picture(Figure):
         super().draw(renderer)
 
     def pixels(self, *, dpi: float | None = None) -> Image.Image:
-        """The picture as RGB pixels, at 96 dots per inch unless told otherwise."""
+        """The picture as RGB pixels, at 96 dots per inch unless told otherwise; □ for letters that our fonts lack."""
         usual = self.dpi
         try:
             self.set_dpi(dpi or usual)
@@ -133,18 +156,24 @@ class Picture(Figure):
 
     def svg(self) -> str:
         """The picture as SVG in the page's colors, for a page that has them."""
-        with mpl.rc_context(STYLE):
+        with mpl.rc_context(SETTINGS):
             return svg(self)
 
     def _repr_html_(self) -> str:
-        """As SVG with its colors, or, where that is large or cannot be, as PNG at `SHARPNESS` times the size."""
+        """As SVG with its colors, or, where that is large or cannot be, as PNG at `SHARPNESS` times the size.
+
+        With letters that our fonts lack it is SVG at any size, since the browser has fonts of its own.
+        """
+        missing = lacking("".join(words.get_text() for words in self.findobj(Text)))
         with contextlib.suppress(NotImplementedError):
             data = standalone(self.svg()).encode()
-            if len(data) <= MAX_SVG:
+            if len(data) <= MAX_SVG or missing:
                 return image_tag(data, self.alt, *self.canvas.get_width_height(), kind="svg+xml")
         buffer = io.BytesIO()
         fewer_colors(self.pixels(dpi=SHARPNESS * self.dpi)).save(buffer, "PNG", optimize=True)
-        return image_tag(buffer.getvalue(), self.alt, *self.canvas.get_width_height())
+        shown = image_tag(buffer.getvalue(), self.alt, *self.canvas.get_width_height())
+        boxes = f"Our fonts have no {' '.join(missing)}, so the picture shows {BOX} instead."
+        return f"{shown}<p>{escape(boxes)}</p>" if missing else shown
 
     def __repr__(self) -> str:
         return f"Picture(alt={self.alt!r})"

@@ -5,14 +5,18 @@ Pictures, drawings, live models and the book's pages read these and no others: w
 
 import base64
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from unicodedata import combining
+from unicodedata import category, combining, east_asian_width
 
 import numpy as np
 from cycler import cycler
-from matplotlib import colormaps, font_manager, ft2font
+from matplotlib import colormaps, font_manager, ft2font, rcParamsDefault
 from matplotlib.colors import ListedColormap, to_rgba
+
+BOX = "□"
+"""What is drawn for a letter that our fonts lack."""
 
 FONTS = Path(__file__).with_name("fonts")
 
@@ -79,7 +83,16 @@ STYLE: dict[Any, Any] = {
     "axes.prop_cycle": cycler(color=[COLORS[name] for name in CYCLE]),
     "legend.frameon": False, "legend.fontsize": 9, "lines.linewidth": 1.6, "image.cmap": "heat",
 }  # fmt: skip
-"""matplotlib's settings while something is added to a picture, and while it is drawn: nine points are twelve pixels."""
+"""What our pictures change of matplotlib's own defaults: nine points are twelve pixels."""
+
+SETTINGS: dict[Any, Any] = {
+    name: value for name, value in rcParamsDefault.items() if not name.startswith("backend")
+} | STYLE
+"""matplotlib's settings while something is added to a picture, and while it is drawn.
+
+They are complete, so that the reader's own, in a matplotlibrc or in the session, change no picture: with
+`image.origin: lower` in that file a map would be upside down, and with `text.usetex` each word would need LaTeX.
+"""
 
 
 def tokens_css() -> str:
@@ -107,12 +120,49 @@ def _faces() -> list[ft2font.FT2Font]:
 
 
 @cache
+def _face(letter: str) -> ft2font.FT2Font | None:
+    return next((face for face in _faces() if face.get_char_index(ord(letter))), None)
+
+
+@cache
+def lacking(text: str) -> str:
+    """The letters of a text that neither *Inter* nor DejaVu has, each once: Chinese, Hindi, emoji.
+
+    A browser has other fonts and writes them; in pixels they are boxes.
+    """
+    return "".join(dict.fromkeys(letter for letter in text if not _face(letter)))
+
+
+def boxed(text: str) -> str:
+    """The same text with `BOX` for what is lacking; what would join the letter before it is left out."""
+    return "".join(
+        letter if _face(letter) else BOX if _guessed_width(before, letter) else ""
+        for before, letter in pairwise(f" {text}")
+    )
+
+
+@cache
 def width_of(text: str) -> float:
-    """The width of a line in *Inter*, for a size of 1; a letter that it has not is as wide as DejaVu's."""
+    """The width of a line in *Inter*, for a size of 1; a letter that it lacks is as wide as in DejaVu.
+
+    Of a letter that both lack the width is a guess: the browser chooses the font.
+    """
     width = 0.0
-    for letter in (ord(letter) for letter in text if not combining(letter)):
-        face = next((face for face in _faces() if face.get_char_index(letter)), _faces()[-1])
+    for before, letter in pairwise(f" {text}"):
+        if combining(letter):
+            continue
+        face = _face(letter)
+        if face is None:
+            width += _guessed_width(before, letter)
+            continue
         # In the font's own units: what matplotlib makes of a size and of hints depends on its version.
-        advance = face.load_char(letter, flags=ft2font.LoadFlags.NO_SCALE).horiAdvance
+        advance = face.load_char(ord(letter), flags=ft2font.LoadFlags.NO_SCALE).horiAdvance
         width += advance / face.units_per_EM
     return width
+
+
+def _guessed_width(before: str, letter: str) -> float:
+    skin = "\U0001f3fb" <= letter <= "\U0001f3ff"
+    if skin or before == "\N{ZERO WIDTH JOINER}" or category(letter) in ("Mn", "Me", "Cf"):
+        return 0.0  # part of the letter before it
+    return 1.0 if east_asian_width(letter) in "WF" else 0.6

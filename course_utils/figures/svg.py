@@ -7,6 +7,7 @@ as words, as wide as the figure was laid out for, and maps as rectangles, equal 
 import base64
 import hashlib
 import io
+import re
 from collections.abc import Iterator
 from html import escape
 from typing import Any
@@ -20,13 +21,16 @@ from matplotlib.path import Path
 from matplotlib.transforms import Affine2D, Transform
 from PIL import Image
 
-from course_utils.figures.style import FAMILIES, ROLES
+from course_utils.figures.style import BOX, FAMILIES, ROLES, lacking, width_of
 
 MAX_CELLS = 2_000
 """Maps with more cells are written as pixels."""
 
 NAME = "\x00"
 """How an id begins, until it is known what the picture shows."""
+
+NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML may hold: a picture with one of them would not be shown at all."""
 
 ROLE_OF = {light: role for role, (light, _) in ROLES.items()}
 GRAYS = {0.2: "ink", 0.62: "muted", 0.97: "rule", 2: "paper"}
@@ -101,7 +105,18 @@ def _grouped(elements: list[tuple[str, str]]) -> Iterator[str]:
         start = end
 
 
-class _Pen(RendererBase):
+class Measuring(RendererBase):
+    """Measures words with letters that our fonts lack without asking them, for which matplotlib would warn."""
+
+    def get_text_width_height_descent(self, s, prop, ismath):
+        """The width of a line, its height and its part below the base line, in pixels."""
+        if ismath or not lacking(s):
+            return super().get_text_width_height_descent(s, prop, ismath)
+        size = self.points_to_pixels(prop.get_size_in_points())
+        return width_of(s) * size, *super().get_text_width_height_descent("lp", prop, False)[1:]
+
+
+class _Pen(Measuring):
     """What matplotlib draws with: it gathers (attributes, element)."""
 
     def __init__(self, width: int, height: int, dpi: float):
@@ -176,7 +191,8 @@ class _Pen(RendererBase):
             place += f' transform="rotate({number(-angle)} {number(x)} {number(y)})"'
         if len(s) > 1:
             place += f' textLength="{number(width)}" lengthAdjust="spacingAndGlyphs"'
-        self.elements.append((" ".join(look), f"<text {place}>{escape(s, quote=False)}</text>"))
+        said = escape(NO_XML.sub(BOX, s), quote=False)
+        self.elements.append((" ".join(look), f"<text {place}>{said}</text>"))
 
     def draw_image(self, gc, x, y, im, transform=None):
         pixels = np.asarray(im)

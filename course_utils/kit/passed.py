@@ -1,11 +1,11 @@
 """What the reader has passed: remembered in the reader's home, and used from then on.
 
 A check that passes is noted under its exercise with the day and a digest of the reader's code, never the
-code, in progress.json of `course_utils.files.home`. Where that file cannot be written, the session remembers.
-With COURSE_STRICT=1 nothing is read, written or remembered, so that every run gives the same.
+code, in progress.json of `course_utils.files.home`. Where that file cannot be written, the session remembers
+and says so. With COURSE_STRICT=1 nothing is read, written or remembered, so that every run gives the same.
 """
 
-import contextlib
+import functools
 import hashlib
 import inspect
 import json
@@ -46,12 +46,20 @@ def note(exercise: str, candidate: Any) -> None:
         "name": name,
         "code": _digest(candidate),
     }
-    with contextlib.suppress(OSError, RuntimeError):  # no home, or another kernel that hangs
+    try:
         file = home() / FILE
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with locked(file, PATIENCE), private_write(file) as part:
             entries = json.dumps({"passed": _read() | _session}, indent=1, sort_keys=True)
             part.write_text(entries, encoding="utf-8")
+    except (OSError, RuntimeError) as error:  # no home, or another kernel that hangs
+        _say_unkept(" ".join(str(error).split()))
+
+
+@functools.cache
+def _say_unkept(reason: str) -> None:
+    """Once for each reason: the next session will not know of it."""
+    print("What you pass is remembered until this session ends, and no longer:", reason)
 
 
 def recorded() -> dict[str, Entry]:

@@ -224,6 +224,8 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
     Raises:
         NotebookError: nothing was made, and the old notebook is as it was.
     """
+    from course_utils.studio.first_states import fill  # slow to import
+
     start = time.perf_counter()
     if not chapter.source.is_file():
         raise NotebookError(f"{chapter.notebook}: {chapter.source} is missing; write it first.")
@@ -238,7 +240,7 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
     except CellExecutionError:
         raise _failure(chapter, *_first_error(notebook)) from None
     peak = notebook.metadata.get("peak_mb")
-    clean(notebook)
+    fill(clean(notebook))
     with contextlib.suppress(OSError, UnreadableError):
         notebook = notebook if fresh else keep_measured(notebook, read(chapter.ipynb))
     write(notebook, chapter.ipynb)

@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -101,11 +102,13 @@ class Cell:
 
     def calls(self, *names: str) -> int:
         """How often it calls ``cu.name``, for any of the names."""
-        return sum(
-            isinstance(node, ast.Call)
-            and ast.unparse(node.func) in {f"cu.{name}" for name in names}
-            for node in ast.walk(self.tree)
-        )
+        return sum(self._called[f"cu.{name}"] for name in names)
+
+    @cached_property
+    def _called(self) -> Counter[str]:
+        """What it calls, and how often."""
+        calls = (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
+        return Counter(ast.unparse(call.func) for call in calls)
 
 
 def is_own(source: str) -> bool:

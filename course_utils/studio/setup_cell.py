@@ -8,7 +8,7 @@ from course_utils.studio.manifest import Manifest
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-LACKING = "anywidget filelock mini-racer pooch psutil sacrebleu tokenizers"
+LACKING = "anywidget filelock pooch psutil sacrebleu tokenizers"
 """What the course needs beside what hosted notebooks bring; pip leaves alone what is there."""
 
 MEET = """from course_utils.kit import release

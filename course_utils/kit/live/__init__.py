@@ -3,7 +3,7 @@
 `stored` keeps them in data/models. `packing` and `bundles` make a script of one, `engine.js` and `others.js` compute
 with it in a page, and each script in `widgets` is a widget that asks and shows: the Python file of its name says how it
 is called, `cu.live.translator()`, and what it loads. `widget` is what all have in common, `parts.js` what they are
-drawn with, `host` runs the scripts for the first state, `panel` is what Lab needs.
+drawn with, `begin.js` brings a form to life, `panel` is what Lab needs.
 """
 
 from course_utils.kit.live.bundles import bundle, bundled, packed

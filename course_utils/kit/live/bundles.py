@@ -2,6 +2,7 @@
 
 from functools import cache
 
+from course_utils.data.text import tokenize
 from course_utils.kit.live.packing import pack
 from course_utils.kit.live.stored import MODELS, load_model, told
 
@@ -33,3 +34,20 @@ def bundle(name: str) -> dict:
         known = ", ".join(bundled())
         raise ValueError(f"name={name!r} answers in no page yet; those that do: {known}")
     return weights | told(name)
+
+
+def refuse_unknown(sentence: str, name: str) -> None:
+    """Refuse a first sentence that a stored translator cannot read.
+
+    Raises:
+        ValueError: `sentence` has no word, or one that is not in the vocabulary.
+    """
+    known = bundle(name)["vocabularies"]["source"]
+    words = tokenize(sentence)
+    if not words:
+        raise ValueError(f"sentence={sentence!r} is empty; write at least one word")
+    if unknown := [word for word in words if word not in known]:
+        raise ValueError(
+            f"sentence={sentence!r} has words that the translator does not know: {', '.join(unknown)}; "
+            "write others in their place"
+        )

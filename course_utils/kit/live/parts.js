@@ -179,14 +179,6 @@ globalThis.live_parts = (() => {
     return `<span>It does not know <q>${safe(token)}</q>.${like}</span>`;
   }
 
-  // The tokens of a sentence with which a widget begins.
-  function knownTokens(sentence, vocabulary) {
-    const tokens = globalThis.live_engine.tokenize(sentence);
-    const unknown = tokens.filter((token) => !vocabulary.includes(token));
-    if (tokens.length && !unknown.length) return tokens;
-    throw new RangeError(`sentence='${sentence}': unknown are [${unknown}]; a known word is needed`);
-  }
-
   // The text with another word in place of an unknown one; "i'm" for "am" takes the place of "i am".
   function replaced(text, unknown, word) {
     const tokens = globalThis.live_engine.tokenize(text);
@@ -240,6 +232,6 @@ globalThis.live_parts = (() => {
 
   return {
     OURS, safe, radios, sentences, percent, range, fixed, dice, largest, svg, mean, named, mapAt, needMap, gallery, table, bars, choices,
-    weighted, suggestions, unknownWord, knownTokens, replaced, follow,
+    weighted, suggestions, unknownWord, replaced, follow,
   };
 })();

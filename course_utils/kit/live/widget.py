@@ -1,18 +1,17 @@
 """A live model or picture, written once, in JavaScript: `state(bundles, options)`, `html(state)`, `mount(form)`.
 
-When a cell runs, `host` asks the widget's script for its first state as HTML: that is seen in print and without
-scripts. In the book a script loads what the widget needs when a reader comes near, and mounts it on the form; in Lab
-the same JavaScript runs through anywidget. All that a reader chooses stands in named controls of the form, so an
-address can hold it.
+The reader's browser computes it, and a kernel runs none of its JavaScript: in Lab anywidget hands the script over, and
+where there are no widgets an output carries it along. A committed notebook and a page of the book also hold the first
+state as HTML, for print and for browsers without scripts; `course_utils.studio.first_states` writes it. All that a
+reader chooses stands in named controls of the form, so an address can hold it.
 """
 
 import json
 
 from course_utils.kit.explorer import VIEW
 from course_utils.kit.live.bundles import bundle
-from course_utils.kit.live.host import first_state
+from course_utils.kit.live.packing import script
 from course_utils.kit.page import asset
-from course_utils.kit.release import asleep
 
 ONCE = """live_ran["{name}"] ??= (() => {{
 {text}
@@ -51,10 +50,10 @@ class Live:
     def __init__(self, *given: object, **options: object):
         """`given`: what the function was called with; literals, for `repr` says how a widget is made again.
 
-        `options`: what its script is given beside the bundles.
+        `options`: what its script is given with the bundles, as JSON can hold it.
         """
         self.given = given
-        self._content = first_state(self.kind, self.files(), self.models, options)
+        self.options = options
         self._panel = None
 
     def __repr__(self) -> str:
@@ -71,28 +70,29 @@ class Live:
         once = (ONCE.format(name=name, text=bare(asset(f"live/{name}"))) for name in cls.files())
         return "globalThis.live_ran ??= {};\n" + "".join(once)
 
-    def form(self, told: str = "") -> str:
-        """The widget as HTML in its first state, its style before it, its controls disabled: a script enables them.
+    def bundles(self) -> dict[str, dict]:
+        """Name → bundle of each model that a page of its own has to hold."""
+        return {name: bundle(name) for name in (*self.models, *self.later)}
 
-        `told`: what stands above it.
+    def form(self, told: str = "", content: str = "") -> str:
+        """The widget as HTML with its style, its controls disabled until a script enables them.
+
+        Args:
+            told: what is said above it.
+            content: its first state; a script fills a form that has none.
         """
         return (
             f'<form class="cu-live" data-live="{self.kind}" aria-label="{self.label}" autocomplete="off">'
-            f'<style>{asset("live/live.css")}</style>{told}<fieldset disabled="">{self._content}</fieldset></form>'
+            f'<style>{asset("live/live.css")}</style>{told}<fieldset disabled="">{content}</fieldset></form>'
         )
 
-    def page(self, folder: str) -> str:
-        """The same for a page of the book, with a script that loads what it needs from a folder."""
-        names = [f"widgets/{self.kind}.js", *(f"{model}.js" for model in self.models)]
-        boot = asset("live/boot.js")
-        for name, value in {
-            "SOURCES": [f"{folder}/{name}" for name in names],
-            "KIND": self.kind,
-            "MODELS": list(self.models),
-            "FOLDER": folder,
-        }.items():
-            boot = boot.replace(name, json.dumps(value))
-        return f"{self.form()}<script>{boot}</script>"
+    def alone(self) -> str:
+        """The widget as HTML that needs no other file, no kernel and no network."""
+        bundles = (script(name, packed) for name, packed in self.bundles().items())
+        text = "".join([self.script(), *bundles, asset("live/begin.js")]).replace("</", r"<\/")
+        given = ", ".join(map(json.dumps, (self.models, self.options))).replace("<", r"\u003c")
+        empty = f"document.querySelector('[data-live={self.kind}] > :empty')"  # those before it are filled
+        return f"{self.form(ASLEEP)}<script>{text}live_begin({empty}.form, {given});</script>"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         data = {"text/plain": repr(self), "text/html": self.form(ASLEEP)}
@@ -101,10 +101,10 @@ class Live:
                 # Only here: where there are no widgets, nothing fails before.
                 from course_utils.kit.live.panel import Panel
 
-                bundles = {name: bundle(name) for name in (*self.models, *self.later)}
-                self._panel = Panel(self.kind, self.form(), self.script(), self.models, bundles)
+                given = self.models, self.options, self.bundles()
+                self._panel = Panel(self.form(), self.script(), *given)
             live = self._panel._repr_mimebundle_()
         except (ImportError, AttributeError):  # no widgets, or ipywidgets 7 in a hosted notebook
-            return data | {"text/html": self.form(asleep("This model"))}, {}
+            return data | {"text/html": self.alone()}, {}
         live, about = live if isinstance(live, tuple) else (live, {})
         return data | {VIEW: live[VIEW]}, about

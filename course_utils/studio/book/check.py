@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from urllib.parse import unquote
 
 import nbformat
 from bs4 import BeautifulSoup
@@ -18,6 +19,7 @@ BEGINNING = 40
 """As many letters of a reason are looked for: a line of code may end behind them."""
 BESIDE = {"search", "404"}  # pages that no chapter makes
 FAR = re.compile(r"^(https?:)?//")
+NEAR = re.compile(r"^(?!data:|(https?:)?//)")
 FAR_IN_CSS = re.compile(r"(@import\s+|url\()\s*[\"']?(https?:)?//[^)\"']+")
 LIVE = re.compile(r'"(live/[\w/]+\.js)"')  # what boot.js of a live model loads
 
@@ -32,7 +34,7 @@ def check(html: Path, course: Manifest) -> list[str]:
     ]
     for name in sorted(found):
         text = (html / f"{name}.html").read_text(encoding="utf-8")
-        problems += [f"{name}.html: {problem}" for problem in page_problems(text)]
+        problems += [f"{name}.html: {problem}" for problem in page_problems(text, html)]
         for script in sorted(set(LIVE.findall(text))):
             if not (html / script).is_file():
                 problems.append(
@@ -75,10 +77,22 @@ def _reasons(source: str) -> Iterator[str]:
                         yield node.value
 
 
-def page_problems(text: str) -> list[str]:
-    """What is wrong with one page: pictures or folds without a name, other hosts, heavy explorers, tracebacks."""
+def page_problems(text: str, folder: Path) -> list[str]:
+    """What is wrong with a page of a folder: what has no name or no file, other hosts, heavy explorers, tracebacks."""
     page = BeautifulSoup(text, "html.parser")
-    problems = [
+    titles = page.select("article h1")
+    problems = [] if len(titles) == 1 or not page.article else [f"it has {len(titles)} titles"]
+    problems += [
+        f"a picture is missing: {image['src'][:80]}"
+        for image in page.find_all("img", src=NEAR)
+        if not (folder / unquote(image["src"])).is_file()
+    ]
+    problems += [
+        f"a drawing has no alt text: {svg.get_text()[:80]}"
+        for svg in page.select(".cu-figure svg")
+        if not svg.get("aria-label", "").strip()
+    ]
+    problems += [
         f"a picture has no alt text: {image.get('src', '')[:80]}"
         for image in page.find_all("img")
         if not image.get("alt", "").strip()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from course_utils.kit import live
 from course_utils.studio.book.explorers import page
-from course_utils.studio.book.live import FOLDER
+from course_utils.studio.book.live import page as alive
 from course_utils.studio.course_map import CourseMap
 from course_utils.studio.manifest import Manifest
 
@@ -27,12 +27,12 @@ def toys(course: Manifest, explorers: Path) -> dict[str, str]:
         explorers: the folder in which pages of explorers are kept.
     """
     made = {
-        "queries_keys_values": lambda: live.look_up().page(FOLDER),
-        "gpt": lambda: live.gpt().page(FOLDER),
-        "vision_transformers": lambda: live.vit().page(FOLDER),
+        "queries_keys_values": lambda: alive(live.look_up()),
+        "gpt": lambda: alive(live.gpt()),
+        "vision_transformers": lambda: alive(live.vit()),
         "diffusion": lambda: page("from_noise", {}, explorers),
     }
-    question = live.translator(compact=True, everyday=True).page(FOLDER)
+    question = alive(live.translator(compact=True, everyday=True))
     slugs = [chapter.slug for chapter in course.chapters if chapter.slug in made]
     return {"": question} | {slug: made[slug]() for slug in slugs}
 

@@ -4,30 +4,32 @@
 widgets and the bundles. New weights do not make the pages new, and a page without a widget loads none of them.
 """
 
-import ast
 import copy
+import json
 
 from nbformat import NotebookNode
 
 from course_utils.kit import live
 from course_utils.kit.live.packing import script
 from course_utils.kit.live.widget import Live
+from course_utils.kit.page import asset
+from course_utils.studio.first_states import KINDS, first_state, widget_of
 
 FOLDER = "live"
-KINDS = {each.kind: each for each in Live.__subclasses__()}
 
 
-def widget_of(output: NotebookNode) -> Live | None:
-    """The widget that an output shows; None for any other output."""
-    text = "".join(output.get("data", {}).get("text/plain", ""))
-    if not text.startswith("live."):
-        return None
-    call = ast.parse(text, mode="eval").body
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-        return None
-    if call.func.attr not in KINDS:
-        return None
-    return getattr(live, call.func.attr)(*map(ast.literal_eval, call.args))
+def page(widget: Live) -> str:
+    """A widget in its first state, and the script by which a page of the book brings it to life."""
+    names = [f"widgets/{widget.kind}.js", *(f"{model}.js" for model in widget.models)]
+    boot = asset("live/boot.js")
+    for name, value in {
+        "SOURCES": [f"{FOLDER}/{name}" for name in names],
+        "KIND": widget.kind,
+        "MODELS": widget.models,
+        "FOLDER": FOLDER,
+    }.items():
+        boot = boot.replace(name, json.dumps(value))
+    return f"{widget.form(content=first_state(widget))}<script>{boot}</script>"
 
 
 def with_widgets(notebook: NotebookNode) -> NotebookNode:
@@ -36,7 +38,7 @@ def with_widgets(notebook: NotebookNode) -> NotebookNode:
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             if found := widget_of(output):
-                output.data = NotebookNode({"text/html": found.page(FOLDER)})
+                output.data = NotebookNode({"text/html": page(found)})
                 output.metadata = NotebookNode()
     return notebook
 

@@ -2,7 +2,7 @@
 (globalThis.live_widgets ??= {}).alignment = (() => {
   "use strict";
   const { OURS, safe, radios, sentences, named, mapAt, needMap, largest, gallery, table } = globalThis.live_parts;
-  const { unknownWord, knownTokens, replaced, follow } = globalThis.live_parts;
+  const { unknownWord, replaced, follow } = globalThis.live_parts;
   const LONGEST = 40; // tokens of a translation
   const NAMES = { attention: "Bahdanau", cross: "Transformer" };
   const FRENCH = [["own", "each its own"], ["corpus", "the corpus's"]]; // what stands at the rows of the maps
@@ -75,9 +75,9 @@
 
   // What is shown first, of a sentence whose words are known.
   function state([bahdanau, transformer], { sentence }) {
-    const { AttentionTranslator, Transformer, ids: { EOS } } = globalThis.live_engine;
+    const { AttentionTranslator, Transformer, ids: { EOS }, tokenize } = globalThis.live_engine;
     const { source, target } = bahdanau.vocabularies;
-    const tokens = knownTokens(sentence, source);
+    const tokens = tokenize(sentence);
     const english = [...tokens.map((token) => source.indexOf(token)), EOS];
     const looks = {
       attention: looked(new AttentionTranslator(bahdanau), english, target),

@@ -4,6 +4,7 @@ Both read the same English, and each says its own French. For sentences that the
 are framed.
 """
 
+from course_utils.kit.live.bundles import refuse_unknown
 from course_utils.kit.live.widget import Live
 
 
@@ -26,4 +27,5 @@ def alignment(sentence: str = "please eat a pizza .") -> Alignment:
     Raises:
         ValueError: a word of `sentence` is not in the vocabulary, or there is none.
     """
+    refuse_unknown(sentence, "bahdanau_fr")
     return Alignment(sentence, sentence=sentence)

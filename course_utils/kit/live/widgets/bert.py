@@ -1,5 +1,7 @@
 """A BERT as a widget: it fills the gaps of a reader's sentence, and shows what each gap looks at."""
 
+import re
+
 from course_utils.kit.live.widget import Live
 
 
@@ -21,4 +23,6 @@ def bert(sentence: str = "she wants to ___ a novel .") -> Filler:
     Raises:
         ValueError: `sentence` has no gap.
     """
+    if not re.search("_|<mask>", sentence):
+        raise ValueError(f"sentence={sentence!r} has no gap; write ___ where a word is missing")
     return Filler(sentence, sentence=sentence)

@@ -89,15 +89,11 @@
 
   // What is shown first: a beginning, and how it goes on.
   function state([bundle], { prompt, temperature, seed }) {
-    if (!(temperature >= 0 && temperature <= 2)) throw new RangeError(`temperature=${temperature}; 0 to 2 is needed`);
     const window = bundle.config.max_len;
     const model = new globalThis.live_engine.GPT(bundle);
     const subwords = new globalThis.live_subwords.Subwords(bundle.vocabularies);
     const reading = new globalThis.live_reading.Reading(model);
     const begun = [EOS, ...subwords.encode(prompt)];
-    if (begun.length > window) {
-      throw new RangeError(`prompt='${prompt}' has ${begun.length} tokens; at most ${window} are read`);
-    }
     let ids = begun;
     do ids = drawnOn(ids, reading, [temperature, 0], seed); while (!isEnd(ids, window));
     const squares = model.layers("layers").map((name) => reading.map(`${name}.attention`));

@@ -2,7 +2,7 @@
 (globalThis.live_widgets ??= {}).translator = (() => {
   "use strict";
   const { OURS, safe, radios, named, mapAt, needMap, largest, table } = globalThis.live_parts;
-  const { unknownWord, knownTokens, replaced, follow } = globalThis.live_parts;
+  const { unknownWord, replaced, follow } = globalThis.live_parts;
   const { rows, heads: glyphs, odds, fresh, become, listen: listenToLines, appear } = globalThis.live_lines;
   const { headsOf, explain, listen, place } = globalThis.live_explain;
   const SHOWN = 5; // candidates for the next word
@@ -185,7 +185,6 @@
 
   // What is shown first, of a sentence whose words it knows.
   function state([bundle], options) {
-    knownTokens(options.sentence, bundle.vocabularies.source);
     const who = answering(bundle);
     return { ...options, bundle, trace: translated(who, heard(who, options.sentence), 1) };
   }

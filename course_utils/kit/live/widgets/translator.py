@@ -1,5 +1,6 @@
 """The translator as a widget: any English sentence, its French translation, where it looks, and looks taken away."""
 
+from course_utils.kit.live.bundles import refuse_unknown
 from course_utils.kit.live.widget import Live
 
 
@@ -32,6 +33,7 @@ def translator(
     Raises:
         ValueError: a word of `sentence` is not in the vocabulary, or there is none.
     """
+    refuse_unknown(sentence, "translator_fr")
     options = {
         "sentence": sentence,
         "checkpoints": checkpoints,

@@ -1,0 +1,136 @@
+"""What live widgets show first, as HTML: written where notebooks and pages are made, by the widgets' own scripts in V8.
+
+Readers' browsers compute it themselves, so no kernel loads V8; it is the extra `author` of pyproject.toml.
+"""
+
+import ast
+import atexit
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TYPE_CHECKING
+
+from nbformat import NotebookNode
+
+from course_utils.kit import live
+from course_utils.kit.live.packing import script
+from course_utils.kit.live.widget import ASLEEP, Live
+from course_utils.kit.page import asset
+from course_utils.studio import StudioError
+
+if TYPE_CHECKING:
+    from py_mini_racer import MiniRacer
+
+KINDS = {each.kind: each for each in Live.__subclasses__()}
+
+BEGIN = """
+globalThis.atob = (text) => {
+  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const values = Object.fromEntries([...letters].map((letter, value) => [letter, value]));
+  let [bits, count, bytes] = [0, 0, ""];
+  for (const letter of text.replace(/=+$/, "")) {
+    bits = ((bits << 6) | values[letter]) & 0xfff;
+    count += 6;
+    if (count >= 8) bytes += String.fromCharCode((bits >> (count -= 8)) & 255);
+  }
+  return bytes;
+};
+globalThis.live_first = (kind, models, options) => {
+  const { state, html } = live_widgets[kind];
+  return html(state(models.map((name) => live_bundles[name]), options));
+};
+"""
+"""What the scripts need of a browser, and how they are asked."""
+
+_ONE_AT_A_TIME = threading.RLock()
+
+
+def engine(files: Iterable[str] = ()) -> "MiniRacer":
+    """The one V8 of this process; the main thread begins it, and any thread may ask it then.
+
+    Args:
+        files: scripts of `kit/live` that have to run in it first; each runs once.
+
+    Raises:
+        StudioError: V8 is not installed.
+        RuntimeError: another thread than the main one is the first to ask.
+    """
+    with _ONE_AT_A_TIME:
+        for file in files:
+            _run(file)
+        return _begun()
+
+
+@cache
+def _begun() -> "MiniRacer":
+    try:
+        from py_mini_racer import MiniRacer, init_mini_racer
+    except ImportError:
+        raise StudioError(
+            "mini-racer is missing; it writes what live models show first: "
+            "pip install -c constraints.txt -e .[author]"
+        ) from None
+    # V8 writes its code pages under a protection key that only the first thread's children have: elsewhere, and at
+    # the end of the process, that is a segmentation fault on processors with such keys.
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("V8 begins in the main thread; call first_states.engine() there first")
+    flags = ("--single-threaded", "--no-memory-protection-keys")
+    init_mini_racer(flags=flags, ignore_duplicate_init=True)
+    with ThreadPoolExecutor(1) as pool:  # a thread without an event loop: V8 takes one of its own
+        made = pool.submit(MiniRacer).result()
+    atexit.register(made.close)  # later its thread is gone, and nothing ends the wait for it
+    made.eval(BEGIN)
+    return made
+
+
+@cache
+def _run(file: str) -> None:
+    _begun().eval(asset(f"live/{file}"))
+
+
+@cache
+def _hand_over(model: str) -> None:
+    _begun().eval(script(model, live.bundle(model)))
+
+
+def first_state(widget: Live) -> str:
+    """The HTML inside a widget before a reader has changed anything.
+
+    Raises:
+        StudioError: V8 is not installed.
+    """
+    with _ONE_AT_A_TIME:
+        for model in widget.models:
+            _hand_over(model)
+        asked = widget.kind, widget.models, widget.options
+        return engine(widget.files()).call("live_first", *asked)
+
+
+# Notebooks ------------------------------------------------------------------------------------------------------------
+
+
+def widget_of(output: NotebookNode) -> Live | None:
+    """The widget that an output shows; None for any other output."""
+    text = "".join(output.get("data", {}).get("text/plain", ""))
+    if not text.startswith("live."):
+        return None
+    call = ast.parse(text, mode="eval").body
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    if call.func.attr not in KINDS:
+        return None
+    return getattr(live, call.func.attr)(*map(ast.literal_eval, call.args))
+
+
+def fill(notebook: NotebookNode) -> NotebookNode:
+    """Write into each live output, in place, what its widget shows first: the kernel has left the form empty.
+
+    Raises:
+        StudioError: V8 is not installed.
+    """
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if widget := widget_of(output):
+                output.data["text/html"] = widget.form(ASLEEP, first_state(widget))
+    return notebook
