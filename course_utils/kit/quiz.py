@@ -18,7 +18,7 @@ from pathlib import Path
 from course_utils.files import LESSONS, ROOT
 from course_utils.kit.contents import titles
 from course_utils.kit.page import asset
-from course_utils.kit.words import UNSEAL, marked, quiz_file, sealed
+from course_utils.kit.words import attribute, marked, quiz_file
 
 RECALLED = 2
 """So many questions a recall asks."""
@@ -264,7 +264,7 @@ def _form(shown: Quiz) -> str:
     return (
         f'<form class="course-quiz mathjax_ignore" data-kind="{shown.kind}" autocomplete="off">'
         f"<style>{asset('quiz.css')}</style>{''.join(asked)}{more if spare else ''}"
-        f'<p class="plain">Run this cell to answer.</p><script>{{{UNSEAL}{asset("quiz.js")}}}</script></form>'
+        f'<p class="plain">Run this cell to answer.</p><script>{{{asset("quiz.js")}}}</script></form>'
     )
 
 
@@ -282,9 +282,9 @@ def _field(number: int, question: Question, sources: dict[str, str] | None) -> s
     if sources is not None:
         chapter = sources.get(question.slug, question.slug.replace("_", " ").capitalize())
         source = f'<p class="source"><span>From</span> {chapter}.</p>'
-    key = sealed([[answer.correct, marked(answer.why)] for answer in answers])
+    key = attribute([[answer.correct, marked(answer.why)] for answer in answers])
     return (
-        f'<fieldset data-key="{question.key}" data-sealed="{key}">'
+        f'<fieldset data-key="{question.key}" data-answers="{key}">'
         f"<legend>{marked(question.text)}{hint}</legend>{source}{options}</fieldset>"
     )
 

@@ -21,6 +21,7 @@ BESIDE = {"search", "404"}  # pages that no chapter makes
 FAR = re.compile(r"^(https?:)?//")
 NEAR = re.compile(r"^(?!data:|(https?:)?//)")
 FAR_IN_CSS = re.compile(r"(@import\s+|url\()\s*[\"']?(https?:)?//[^)\"']+")
+TAG = re.compile(r"<[^>]*>")  # an attribute's own brackets are escaped
 LIVE = re.compile(r'"(live/[\w/]+\.js)"')  # what boot.js of a live model loads
 
 
@@ -57,7 +58,7 @@ def told_too_early(html: Path, course: Manifest) -> list[str]:
         page = html / f"{chapter.notebook}.html"
         if not (page.is_file() and chapter.ipynb.is_file()):
             continue
-        told = unescape(page.read_text(encoding="utf-8")) + found
+        told = unescape(TAG.sub(" ", page.read_text(encoding="utf-8"))) + found
         notebook = nbformat.read(chapter.ipynb, as_version=4)
         for cell in notebook.cells:
             for reason in _reasons(cell.source) if "cu.predict(" in cell.source else []:
