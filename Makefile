@@ -7,7 +7,6 @@ CORES    = n=$$(env -u OMP_NUM_THREADS nproc 2>/dev/null || getconf _NPROCESSORS
   cat /sys/fs/cgroup/cpu.max 2>/dev/null | awk -v n="$$n" '$$1 + 0 && $$1 < n * $$2 { n = int($$1 / $$2) } END { print (n > 1 ? n : 1) }'
 WORKERS ?= $(shell $(CORES))
 CHAPTER ?=
-ONLY    ?=
 
 # Or every kernel and every worker would compile PyTorch, matplotlib and pandas anew: a start would take two and a half times as long.
 unexport PYTHONDONTWRITEBYTECODE
@@ -18,9 +17,9 @@ BIN := .venv/bin
 ENV := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test nightly quick book serve handout notebooks sync try runs gpu bench lint format constraints clean
+.PHONY: help lab test nightly quick lint book serve handout grade notebooks runs gpu
 
-help: ## list these targets
+help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 lab: $(ENV) ## open the course in JupyterLab
@@ -50,29 +49,14 @@ book: $(ENV) ## build the book into _build/html
 serve: $(ENV) ## show the built book on a local address
 	$(BIN)/python -m course_utils.studio.book serve
 
-.PHONY: slides
-slides: $(ENV) ## write a deck to project into _build/slides, which asks no other host; CHAPTER=02 for one
-	@$(BIN)/python -m course_utils.studio slides $(CHAPTER)
-
-.PHONY: pool
-pool: $(ENV) ## write the questions of the quizzes into _build/pool, as GIFT for a learning platform; CHAPTER=02 for one
-	@$(BIN)/python -m course_utils.studio pool $(CHAPTER)
-
 handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout; FOR=nbgrader or FOR=otter for exercises that these tools grade
 	$(BIN)/python -m course_utils.studio handout $(if $(FOR),--for $(FOR))
 
-.PHONY: grade
 grade: $(ENV) ## see how far everybody got: SUBMISSIONS=dir gives _build/grades/marks.csv; CHAPTER=02 for one
 	@$(if $(SUBMISSIONS),,echo "Name the folder: make grade SUBMISSIONS=dir" >&2; exit 1;) $(BIN)/python -m course_utils.studio grade "$(SUBMISSIONS)" $(if $(CHAPTER),--chapter $(CHAPTER))
 
 notebooks: $(ENV) ## execute notebooks/source into notebooks, and say how long each is; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.studio run $(CHAPTER)
-
-sync: $(ENV) ## bring an edit made in Lab to its source, or of a source to its notebook; CHAPTER=02 for one
-	@$(BIN)/python -m course_utils.studio sync $(CHAPTER)
-
-try: $(ENV) ## change each number marked "# try", one at a time, and run its notebook; CHAPTER=02 for one
-	@$(BIN)/python -m course_utils.studio try $(CHAPTER)
 
 runs: $(ENV) ## make the stored runs that are missing or stale; CHAPTER=12 for one
 	$(BIN)/python -m course_utils.studio.runs $(CHAPTER)
@@ -80,31 +64,11 @@ runs: $(ENV) ## make the stored runs that are missing or stale; CHAPTER=12 for o
 gpu: $(ENV) ## train the runs at full size on a GPU, and store what they give; CHAPTER=13 for one
 	$(BIN)/python -m course_utils.studio.runs --gpu $(CHAPTER)
 
-bench: $(ENV) ## time the package side by side with its peers, which get an environment of their own; ONLY=translation for a part, THREADS=1
-	$(BIN)/python -m benchmarks.run $(if $(ONLY),--only $(ONLY)) $(if $(THREADS),--threads $(THREADS))
-
-.PHONY: audit
-audit: $(ENV) ## look at every page of the book with axe-core, and at what it asks and keeps; writes docs/accessibility.md and docs/privacy.md
-	$(BIN)/python tests/audit.py
-
 lint: $(ENV) ## look for mistakes, unformatted code, wrong types, and imports against the order of the rooms
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
 	$(BIN)/mypy --no-error-summary
-
-format: $(ENV) ## format the code
-	$(BIN)/ruff check --fix
-	$(BIN)/ruff format
-
-constraints: $(ENV) ## pin what pyproject.toml asks for, on every system; a line deleted from constraints.txt first may move
-	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --all-extras --no-annotate \
-	  --custom-compile-command "make constraints" pyproject.toml --output-file constraints.txt
-
-clean: ## remove the environment and everything that was built
-	rm -rf .venv _build .hypothesis .pytest_cache .ruff_cache .mypy_cache *.egg-info
-	find . -name .git -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
 $(ENV): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \

@@ -196,4 +196,4 @@ def test_the_two_papers_say_what_was_measured_and_that_nothing_was_found(page):
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     measured = re.search(r"<!-- measured -->\n(.*)\n<!-- /measured -->", text, re.S)[1]
     found = re.findall(r": (\d+)\.", measured)
-    assert found and set(found) == {"0"}, "mend it, then `make audit` again"
+    assert found and set(found) == {"0"}, "mend it, then `python tests/audit.py` again"

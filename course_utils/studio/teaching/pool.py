@@ -1,4 +1,4 @@
-r"""``make pool``: the questions of the quizzes for a learning platform, as GIFT.
+r"""``python -m course_utils.studio pool``: the questions of the quizzes for a learning platform, as GIFT.
 
 `_build/pool/02_kernel_regression.gift` goes into Moodle (Question bank, Import, GIFT) and most other platforms, and
 `all.gift` holds all chapters, a category for each. Each answer brings its reason as feedback. Where several answers are

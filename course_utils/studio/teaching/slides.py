@@ -1,4 +1,4 @@
-"""``make slides CHAPTER=02``: a deck of a chapter by nbconvert, in a folder that asks no other host for anything.
+"""``python -m course_utils.studio slides 02``: a deck of a chapter by nbconvert, which asks no other host for anything.
 
 `_build/slides/02_….html` is shown by any browser, from a file or from a server: arrow keys move, `S` opens the notes,
 `O` shows all slides, `?print-pdf` behind the address prints. The folder `assets` beside it holds reveal.js and MathJax,
