@@ -562,7 +562,7 @@ with cu.guard(
     most = readers["people", more_heads].attention.weights[:, :, 0].argmax(dim=-1)  # (500, heads)
     rows = zip(unseen.texts, most.tolist(), unseen.nouns.tolist(), strict=True)
     both = [{text[i] for i in at} == {who_whom.NOUNS[n] for n in nouns} for text, at, nouns in rows]
-    assert sum(both) > 0.9 * len(both)
+    assert sum(both) > 0.7 * len(both)
 
 with cu.guard("Two heads of the translator are missed most: one by its mean, one by zero."):
     costs = cu.stored_runs("multi_head_attention", "translator_heads")[0].result
