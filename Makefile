@@ -7,8 +7,6 @@ CORES    = n=$$(env -u OMP_NUM_THREADS nproc 2>/dev/null || getconf _NPROCESSORS
   cat /sys/fs/cgroup/cpu.max 2>/dev/null | awk -v n="$$n" '$$1 + 0 && $$1 < n * $$2 { n = int($$1 / $$2) } END { print (n > 1 ? n : 1) }'
 WORKERS ?= $(shell $(CORES))
 CHAPTER ?=
-ONLY    ?=
-TAKE    ?=
 
 # Or every kernel and every worker would compile PyTorch, matplotlib and pandas anew: a start would take two and a half times as long.
 unexport PYTHONDONTWRITEBYTECODE
@@ -19,9 +17,9 @@ BIN := .venv/bin
 ENV := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test nightly quick data book serve handout notebooks sync measures claims try runs gpu bench mutants lint format constraints clean
+.PHONY: help lab test nightly quick lint book serve handout grade notebooks runs gpu
 
-help: ## list these targets
+help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 lab: $(ENV) ## open the course in JupyterLab
@@ -45,69 +43,20 @@ quick: export OMP_NUM_THREADS = 1
 quick: lint ## run the tests that need no browser, execute no notebook, and take under a second
 	$(BIN)/python -m pytest tests -m "not browser and not notebook and not slow" -n $(WORKERS) --dist loadscope
 
-data: $(ENV) ## check the sentences of data/translation, and note it: the other commands check them after a change only
-	$(BIN)/python -m pytest tests/builders -n $(WORKERS)
-	$(BIN)/python -m tests.builders.checked
-
-book: $(ENV) ## build the book into _build/html; WITHOUT=solutions for one without them
-	$(BIN)/python -m course_utils.studio.book build $(if $(WITHOUT),--without $(WITHOUT))
+book: $(ENV) ## build the book into _build/html
+	$(BIN)/python -m course_utils.studio.book build
 
 serve: $(ENV) ## show the built book on a local address
 	$(BIN)/python -m course_utils.studio.book serve
 
-.PHONY: chapter
-chapter: $(ENV) ## begin a chapter of your own in own/, which no update touches: NAME=my_sensors TITLE="My sensors"
-	@$(BIN)/python -m course_utils.studio chapter $(NAME) $(if $(TITLE),--title "$(TITLE)")
-
-.PHONY: slides
-slides: $(ENV) ## write a deck to project into _build/slides, which asks no other host; CHAPTER=02 for one
-	@$(BIN)/python -m course_utils.studio slides $(CHAPTER)
-
-.PHONY: figures
-figures: $(ENV) ## write the pictures into _build/figures, as SVG with title and description and as PNG; CHAPTER=02 for one
-	@$(BIN)/python -m course_utils.studio figures $(CHAPTER)
-
-.PHONY: plan
-plan: $(ENV) ## share the course among the weeks of a semester: WEEKS=12 MINUTES=135, WAY="To GPT" for a part
-	@$(BIN)/python -m course_utils.studio plan $(if $(WEEKS),--weeks $(WEEKS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WAY),--way "$(WAY)")
-
-.PHONY: pool
-pool: $(ENV) ## write the questions of the quizzes into _build/pool, as GIFT and QTI 2.1 for a learning platform; CHAPTER=02 for one
-	@$(BIN)/python -m course_utils.studio pool $(CHAPTER)
-
-handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout/; FOR=nbgrader or FOR=otter for these graders
+handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout; FOR=nbgrader or FOR=otter for exercises that these tools grade
 	$(BIN)/python -m course_utils.studio handout $(if $(FOR),--for $(FOR))
 
-.PHONY: update
-update: $(ENV) ## in a handout: take a new one over it, with every answer carried over; FROM=release.zip, a folder, or a git revision
-	@$(if $(FROM),,echo "Name the release: make update FROM=release.zip" >&2; exit 1;) $(BIN)/python -m course_utils.studio update "$(FROM)"
+grade: $(ENV) ## see how far everybody got: SUBMISSIONS=dir gives _build/grades/marks.csv; CHAPTER=02 for one
+	@$(if $(SUBMISSIONS),,echo "Name the folder: make grade SUBMISSIONS=dir" >&2; exit 1;) $(BIN)/python -m course_utils.studio grade "$(SUBMISSIONS)" $(if $(CHAPTER),--chapter $(CHAPTER))
 
-.PHONY: homework
-homework: $(ENV) ## write exercises with other numbers for each student into _build/homework: SEED=7, STUDENTS=list.csv, CHAPTER=02 for one
-	@$(if $(SEED),,echo "Name a seed: make homework SEED=7" >&2; exit 1;) $(BIN)/python -m course_utils.studio homework --seed $(SEED) $(if $(STUDENTS),--students "$(STUDENTS)") $(CHAPTER)
-
-.PHONY: grade
-grade: $(ENV) ## grade SUBMISSIONS=dir into _build/grades: marks.csv, and a page for each student; CHAPTER=02 for one
-	@$(if $(SUBMISSIONS),,echo "Name the folder: make grade SUBMISSIONS=dir" >&2; exit 1;) $(BIN)/python -m course_utils.studio grade "$(SUBMISSIONS)" $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(POINTS),--points "$(POINTS)") $(if $(HOMEWORK),--homework "$(HOMEWORK)")
-
-.PHONY: hub
-hub: $(ENV) ## links that open the chapters on a JupyterHub: HUB=https://hub.example.edu REPOSITORY=https://example.com/someone/handout
-	@$(BIN)/python -m course_utils.studio hub "$(HUB)" "$(REPOSITORY)"
-
-notebooks: $(ENV) ## execute notebooks/source into notebooks; CHAPTER=02 for one
+notebooks: $(ENV) ## execute notebooks/source into notebooks, and say how long each is; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.studio run $(CHAPTER)
-
-sync: $(ENV) ## after an edit in Lab or in a source: let the other half follow; CHAPTER=02 for one, TAKE=source if both were edited
-	@$(BIN)/python -m course_utils.studio sync $(if $(TAKE),--take $(TAKE)) $(CHAPTER)
-
-measures: $(ENV) ## how long each notebook is, beside the limits; CHAPTER=02 for all about one
-	@$(BIN)/python -m course_utils.studio measures $(CHAPTER)
-
-claims: $(ENV) ## list what the notebooks claim: sentence, notebook and cell of each guard
-	@$(BIN)/python -m course_utils.studio claims $(CHAPTER)
-
-try: $(ENV) ## change each number marked "# try", one at a time, and run its notebook; CHAPTER=02 for one
-	@$(BIN)/python -m course_utils.studio try $(CHAPTER)
 
 runs: $(ENV) ## make the stored runs that are missing or stale; CHAPTER=12 for one
 	$(BIN)/python -m course_utils.studio.runs $(CHAPTER)
@@ -115,36 +64,11 @@ runs: $(ENV) ## make the stored runs that are missing or stale; CHAPTER=12 for o
 gpu: $(ENV) ## train the runs at full size on a GPU, and store what they give; CHAPTER=13 for one
 	$(BIN)/python -m course_utils.studio.runs --gpu $(CHAPTER)
 
-bench: $(ENV) ## time the package side by side with its peers, which get an environment of their own; ONLY=translation for a part, THREADS=1
-	$(BIN)/python -m benchmarks.run $(if $(ONLY),--only $(ONLY)) $(if $(THREADS),--threads $(THREADS))
-
-.PHONY: audit
-audit: $(ENV) ## look at every page of the book with axe-core, and at what it asks and keeps; writes docs/accessibility.md and docs/privacy.md
-	$(BIN)/python tests/audit.py
-
-mutants: $(ENV) ## change the library line by line, and list the changes that no test notices; ONLY=cache for one module
-	$(BIN)/python tools/mutants.py $(ONLY)
-
 lint: $(ENV) ## look for mistakes, unformatted code, wrong types, and imports against the order of the rooms
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
 	$(BIN)/mypy --no-error-summary
-	$(BIN)/python -m course_utils.studio format --check
-
-format: $(ENV) ## format the code, and the prose one sentence a line
-	$(BIN)/ruff check --fix
-	$(BIN)/ruff format
-	$(BIN)/python -m course_utils.studio format
-
-constraints: $(ENV) ## pin what pyproject.toml asks for, on every system; a line deleted from constraints.txt first may move
-	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --all-extras --no-annotate \
-	  --custom-compile-command "make constraints" pyproject.toml --output-file constraints.txt
-
-clean: ## remove the environment and everything that was built
-	rm -rf .venv _build .hypothesis .pytest_cache .ruff_cache .mypy_cache *.egg-info
-	find . -name .git -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
 $(ENV): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \

@@ -9,7 +9,7 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-COURSE = ("book.toml", "constraints.txt", "data", "notebooks", "own", "own.toml", "pyproject.toml")
+COURSE = ("book.toml", "constraints.txt", "data", "notebooks", "pyproject.toml")
 UNWANTED = shutil.ignore_patterns("__pycache__", "source", "images", ".*")
 
 

@@ -1,6 +1,5 @@
 """Times the package side by side with its peers, and says whether the targets are met.
 
-    make bench [ONLY="translation"] [THREADS=1]
     python -m benchmarks.run [--only NAME …] [--threads N] [--rounds N]
 
 NAME is a topic or a part of a row's name. Prints a table of ratios and writes it, with N threads, into
@@ -23,7 +22,7 @@ import torch
 from benchmarks import peers
 from benchmarks.timing import Row, Settings, conditions, table
 
-TOPICS = ("translation", "decoding", "vision")
+TOPICS = ("translation", "vision")
 
 
 def chosen(names: list[str]) -> list[tuple[str, Callable[[Settings], Row]]]:

@@ -4,22 +4,16 @@ The data are d2l's case in ours: 512 pairs of at most 9 tokens with `<eos>`, bat
 first lines of a file sorted by length, the shortest of our sentences are taken; the rows named `longer` take
 any sentences. Every side takes the same steps (`timing.training`): forward, mean loss over the real tokens,
 backward, gradients clipped at 1, PyTorch's Adam, float32. The models have the same sizes and dropout.
-
-What ours does differently stands in the rows `batches-by-length`, `output-on-real-tokens` and `fused-attention`,
-each against the same model without it.
 """
 
 import math
 import random
-import statistics
 from collections.abc import Callable, Iterable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.data import DataLoader
-from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import d2l_models, peers
 from benchmarks.timing import Row, Settings, faster, race, rate, size, training
@@ -220,84 +214,6 @@ def transformer_torch(settings: Settings, *, by_length: bool = False) -> Row:
 # What each means brings -------------------------------------------------------------------------
 
 
-def batches_by_length(settings: Settings, *, longer: bool = False) -> Row:
-    """Ours on batches of similar length against ours on shuffled batches."""
-    task = Task(settings, longer=longer)
-    return task.row(
-        "batches-by-length" + ("-longer" if longer else ""),
-        "Batches of similar length" + (", any sentences" if longer else ""),
-        task.round(task.transformer()),
-        task.round(task.transformer(), task.shuffled),
-        settings,
-        note="peer: our Transformer on shuffled batches, padded to their longest",
-    )
-
-
-def output_on_real_tokens(settings: Settings) -> Row:
-    """Logits of the real tokens against logits of all positions, both on shuffled batches."""
-    task = Task(settings)
-    return task.row(
-        "output-on-real-tokens",
-        "Output layer on real tokens only",
-        task.round(task.transformer(), task.shuffled),
-        task.round(task.transformer(), task.shuffled, padded_loss),
-        settings,
-        note="peer: our Transformer with logits of padding, too; both on shuffled batches",
-    )
-
-
-def fused_attention(settings: Settings) -> Row:
-    """The fused operator against attention written out, without dropout."""
-    task = Task(settings)
-    written_out = task.round(task.transformer(dropout=0.0))
-
-    def peer() -> None:
-        with sdpa_kernel(SDPBackend.MATH):
-            written_out()
-
-    return task.row(
-        "fused-attention",
-        "Fused attention",
-        task.round(task.transformer(dropout=0.0)),
-        peer,
-        settings,
-        note="peer: the same with the products written out; both without dropout, with which a CPU "
-        "has no fused operator",
-    )
-
-
-def matmul_share(settings: Settings) -> Row:
-    """Floating-point operations of training per second, beside those of a bare matrix product."""
-    task = Task(settings)
-    run = task.round(task.transformer())
-    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        run()
-    operations = counter.get_total_flops()
-    rows = task.batch_size * (round(task.tokens / len(task.encoded)) + 1)
-    a, b = torch.randn(rows, WIDTH), torch.randn(WIDTH, WIDTH)
-    product = 2 * rows * WIDTH * WIDTH
-    times = 10 if settings.tiny else operations // product
-
-    def multiply() -> None:
-        for _ in range(times):
-            a @ b
-
-    mine, bare = race(run, multiply, settings)
-    return Row(
-        "matmul-share",
-        "Training, beside a bare matrix product",
-        "GFLOP/s",
-        ours=rate(operations, mine) / 1e9,
-        peer=rate(product * times, bare) / 1e9,
-        ratio=statistics.median(
-            (operations / t) / (product * times / u) for t, u in zip(mine, bare, strict=True)
-        ),
-        target=0.45,
-        note=f"({rows} × {WIDTH}) @ ({WIDTH} × {WIDTH}), what most of the model's products look like; "
-        f"{operations / task.epochs / 1e9:.1f} GFLOP an epoch",
-    )
-
-
 ROWS = {
     "transformer-d2l": transformer_d2l,
     "transformer-d2l-longer": lambda settings: transformer_d2l(settings, longer=True),
@@ -307,9 +223,4 @@ ROWS = {
     "bahdanau-d2l-layers-2": lambda settings: bahdanau_d2l(settings, our_layers=2),
     "transformer-torch": transformer_torch,
     "transformer-torch-by-length": lambda settings: transformer_torch(settings, by_length=True),
-    "batches-by-length": batches_by_length,
-    "batches-by-length-longer": lambda settings: batches_by_length(settings, longer=True),
-    "output-on-real-tokens": output_on_real_tokens,
-    "fused-attention": fused_attention,
-    "matmul-share": matmul_share,
 }

@@ -3,9 +3,6 @@
 Everybody has 28 × 28 grey images, patches of 7 × 7, 128 features, a network of 256, 4 heads, 2 layers, dropout
 0.1 where its authors put it, batches of 128 of the same scaled images, and takes the same steps
 (`timing.training`): forward, loss, backward, gradients clipped at 1, PyTorch's Adam, float32.
-
-The last rows time what could be done differently, each against our ViT: a last layer that computes all
-tokens, patches by a convolution, attention written out.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +10,6 @@ from collections.abc import Callable, Iterator
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from benchmarks import peers
 from benchmarks.timing import Row, Settings, faster, race, rate, size, training
@@ -145,83 +141,4 @@ def vit_pytorch(settings: Settings) -> Row:
     )
 
 
-# What could be done differently -----------------------------------------------------------------
-
-
-class AllTokens(ViT):
-    """Our ViT with a last layer that computes every token, though the output reads one."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.output(self.tokens(images)[:, 0])
-
-
-class ByConvolution(ViT):
-    """Our ViT with patches by a convolution whose stride is its kernel."""
-
-    def __init__(self, **sizes):
-        super().__init__(**sizes)
-        self.patch_embedding = nn.Sequential(
-            nn.Conv2d(1, 128, kernel_size=7, stride=7), nn.Flatten(2), Transposed()
-        )
-
-
-class Transposed(nn.Module):
-    """(batch, embed_dim, patches) → (batch, patches, embed_dim)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x.transpose(1, 2)
-
-
-def class_token_alone(settings: Settings) -> Row:
-    """A last layer that computes the class token alone, as ours, against all tokens."""
-    task = Task(settings)
-    return task.row(
-        "vit-class-token",
-        "ViT, last layer for the class token alone",
-        task.round(ViT(dropout=DROPOUT)),
-        task.round(AllTokens(dropout=DROPOUT)),
-        settings,
-        note="peer: our ViT with a last layer that computes all tokens",
-    )
-
-
-def patches_unfolded(settings: Settings) -> Row:
-    """Patches cut out and multiplied, as ours does it, against a convolution."""
-    task = Task(settings)
-    return task.row(
-        "vit-patches",
-        "ViT, patches cut out and multiplied",
-        task.round(ViT(dropout=DROPOUT)),
-        task.round(ByConvolution(dropout=DROPOUT)),
-        settings,
-        note="peer: our ViT with a strided convolution",
-    )
-
-
-def fused_attention(settings: Settings) -> Row:
-    """The fused operator against attention written out, without dropout."""
-    task = Task(settings)
-    written_out = task.round(ViT(dropout=0.0))
-
-    def peer() -> None:
-        with sdpa_kernel(SDPBackend.MATH):
-            written_out()
-
-    return task.row(
-        "vit-fused-attention",
-        "ViT, fused attention",
-        task.round(ViT(dropout=0.0)),
-        peer,
-        settings,
-        note="peer: the same with the products written out; both without dropout, with which a CPU "
-        "has no fused operator",
-    )
-
-
-ROWS: dict[str, Callable[[Settings], Row]] = {
-    "vit-d2l": vit_d2l,
-    "vit-pytorch": vit_pytorch,
-    "vit-class-token": class_token_alone,
-    "vit-patches": patches_unfolded,
-    "vit-fused-attention": fused_attention,
-}
+ROWS: dict[str, Callable[[Settings], Row]] = {"vit-d2l": vit_d2l, "vit-pytorch": vit_pytorch}

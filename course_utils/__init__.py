@@ -64,6 +64,7 @@ _ROOMS = {
     "decoding": "greedy translate",
     "metrics": "bleu multiply_adds",
     "kit.collection": "checks explore",
+    "kit.doctor": "doctor",
     "kit.guard": "guard",
     "kit.equal": "equal",
     "kit.live": "load_model",
@@ -73,7 +74,6 @@ _ROOMS = {
     "kit.quiz": "quiz recall",
     "kit.ritual": "before_training",
     "kit.runs": "stored_run stored_runs",
-    "studio.doctor": "doctor",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
 _MODULES = {"live": "kit.live"}  # not a name in a room, but a room

@@ -1,7 +1,7 @@
 """What the built book does to its readers: what axe-core finds, whom a page asks, what it keeps in a browser.
 
-`make audit` looks at every page, and writes what it found into docs/accessibility.md and docs/privacy.md; the tests
-look at the pages of the day.
+`python tests/audit.py` looks at every page, and writes what it found into docs/accessibility.md and docs/privacy.md;
+the tests look at the pages of the day.
 """
 
 import re

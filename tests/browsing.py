@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -44,17 +44,11 @@ expect.set_options(timeout=WAIT)
 def jupyter(
     folder: Path,
     *,
-    kind: str = "jupyterlab",
-    own: Sequence[str] = (lab.NO_PAIRS,),
-    root: Path | None = None,
     timeout: float = 300,
 ) -> Iterator[str]:
-    """A server over `folder`, as `make lab` starts it; yields its address, with {} for a path and the token.
-
-    `kind` is the module that serves, `own` what else it is told; it may serve another `root`, and only log here.
-    """
+    """A server over `folder`, as `make lab` starts it; yields its address, with {} for a path and the token."""
     options = [
-        f"--ServerApp.root_dir={root or folder}",
+        f"--ServerApp.root_dir={folder}",
         f"--LabApp.app_settings_dir={lab.SETTINGS}",
         f"--LabApp.workspaces_dir={folder / '.workspaces'}",
         f"--IdentityProvider.token={secrets.token_hex(16)}",
@@ -62,14 +56,14 @@ def jupyter(
         "--ServerApp.port=0",
         "--Application.log_level=WARN",
         "--no-browser",
-        *own,
+        lab.NO_PAIRS,
         *(["--allow-root"] if lab.is_root() else []),
     ]
     environ = dict(os.environ)
     environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environ.get("PYTHONPATH")]))
     runtime = folder / ".runtime"
     environ = kernel.environment(environ) | {"JUPYTER_RUNTIME_DIR": str(runtime)}
-    command = [sys.executable, "-m", kind, *options]
+    command = [sys.executable, "-m", "jupyterlab", *options]
     with open(folder / "lab.log", "w") as log:
         server = subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
     try:

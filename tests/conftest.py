@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import torch
 from browsing import FLAGS, live_page, one_playwright, write_page
-from builders.checked import is_checked
 from hypothesis import settings
 
 from course_utils.files import ROOT
@@ -32,13 +31,6 @@ def pytest_addoption(parser):
         action="store_true",
         help="run the tests marked `nightly`, too: every page in every browser at every width",
     )
-
-
-def pytest_ignore_collect(collection_path: Path, config) -> bool | None:
-    """The tests of the data's builders run when they or the data have changed, or when asked for."""
-    asked = any("builders" in argument for argument in config.args)
-    unchanged = collection_path.name == "builders" and not asked and is_checked()
-    return True if unchanged else None
 
 
 def pytest_collection_modifyitems(config, items):

@@ -293,11 +293,10 @@ def test_the_contents_show_the_parts_the_appendices_and_the_back_pages():
     toc = yaml.safe_load(pages.contents(course))
     assert toc["root"] == "index"
     captions = [part["caption"] for part in toc["parts"]]
-    own = ["Own chapters"] if course.own else []
-    assert captions == [*course.parts, "Appendices", *own, "For teachers", "At the end"]
+    assert captions == [*course.parts, "Appendices", "For teachers", "At the end"]
     files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
     assert files == [
-        *(chapter.notebook for chapter in (*course.chapters, *course.appendices, *course.own)),
+        *(chapter.notebook for chapter in (*course.chapters, *course.appendices)),
         *(name for name in pages.DOCS if name in pages.texts(course)),
         *(name for name in (pages.MOVED,) if name in pages.texts(course)),
         "bibliography",
@@ -377,7 +376,7 @@ def test_a_notebook_that_was_never_executed_is_refused(small):
     with pytest.raises(
         BookError, match="01_one: cell 1 was never executed; make notebooks CHAPTER=01"
     ):
-        builder._chapter(load(small), chapter, {}, small.parent, True)
+        builder._chapter(load(small), chapter, {}, small.parent)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The built book in a real browser whose network ends at this machine."""
 
+import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,6 @@ from playwright.sync_api import Page, expect
 
 from course_utils.figures.style import ROLES
 from course_utils.files import ROOT
-from course_utils.kit.words import unsealed
 from course_utils.studio import manifest
 from course_utils.studio.book import pages
 from course_utils.studio.book.check import check
@@ -206,7 +206,7 @@ STANDS = """([name, wanted]) => [...document.querySelectorAll("form.cu-live, for
 
 def test_what_a_prediction_asks_for_a_toy_of_its_page_shows(chapter: Page):
     for ask in chapter.locator(".cu-predict").all():
-        shows = unsealed(ask.get_attribute("data-sealed")).get("shows", {})
+        shows = json.loads(ask.get_attribute("data-task")).get("shows", {})
         if shows:
             if (handle := ask.locator("[type=range]")).count():
                 handle.press("ArrowRight")

@@ -4,7 +4,6 @@ The stubs and the solutions are the tagged cells of the chapters that book.toml 
 tests/mistakes/<slug>.py. A chapter that is added later is proved without a change here.
 """
 
-import ast
 import copy
 import functools
 import importlib
@@ -14,6 +13,7 @@ import math
 import re
 import signal
 import types
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +25,7 @@ import torch
 
 import course_utils as cu
 from course_utils.kit import check as check_module
+from course_utils.kit import exercises
 from course_utils.kit.answers import on_paper
 from course_utils.kit.check import (
     Check,
@@ -49,13 +50,11 @@ CHAPTERS = (*COURSE.chapters, *(one for one in COURSE.appendices if one.slug == 
 
 @dataclass(frozen=True)
 class Exercise:
-    """The three cells of an exercise, and the names of the check and of the function it is called with."""
+    """An exercise of a chapter or of its further page."""
 
     chapter: manifest.Chapter
     number: int
-    stub: str
-    check_cell: str
-    solution: str
+    cells: exercises.Exercise
 
     def __str__(self) -> str:
         return f"{self.chapter.slug}.{self.number}"
@@ -63,61 +62,43 @@ class Exercise:
     @property
     def check(self) -> str:
         """The check's name in `cu.checks`."""
-        return _check_call(self.check_cell)[0]
+        return self.cells.name
 
     @property
     def function(self) -> str:
         """What the check is called with."""
-        return _check_call(self.check_cell)[1]
+        return self.cells.function
+
+    @property
+    def stub(self) -> str:
+        """The code of its stub."""
+        return self.cells.stub.source
+
+    @property
+    def solution(self) -> str:
+        """The code of its solution."""
+        return self.cells.solution.source
 
     def run(self, cell: str) -> types.FunctionType:
         """The learner's function after the chapter's first code cell and this one, and nothing else."""
         namespace = {"__name__": "__main__"}
-        for source in (_first_code_cell(self.chapter), cell):
+        first = next(one for one in _cells(self.chapter) if one.cell_type == "code")
+        for source in (first.source, cell):
             exec(compile(source, f"<{self}>", "exec"), namespace)
         solution = f"{self.function}_solution"
         return namespace[solution if solution in namespace else self.function]
 
 
-def _check_call(cell: str) -> tuple[str, str]:
-    """`("name", "function")` for a cell whose last line is `cu.checks.name(function)`."""
-    last = ast.parse(cell).body[-1]
-    match last:
-        case ast.Expr(
-            ast.Call(
-                ast.Attribute(ast.Attribute(ast.Name("cu"), "checks"), name),
-                [ast.Name(function)],
-                [],
-            )
-        ):
-            return name, function
-    raise ValueError(
-        f"the last line is {ast.unparse(last)!r}; expected cu.checks.<name>(<function>)"
-    )
-
-
 @functools.cache
-def _code_cells(chapter: manifest.Chapter) -> list[tuple[str, set[str]]]:
+def _cells(chapter: manifest.Chapter) -> list:
     """Those of the chapter, then those of its further page."""
-    return [
-        (cell.source, set(cell.metadata.get("tags", [])))
-        for page in chapter.pages()
-        for cell in jupytext.read(page.source, fmt="py:percent").cells
-        if cell.cell_type == "code"
-    ]
-
-
-def _first_code_cell(chapter: manifest.Chapter) -> str:
-    return _code_cells(chapter)[0][0]
-
-
-def _tagged(chapter: manifest.Chapter, tag: str) -> list[str]:
-    return [source for source, tags in _code_cells(chapter) if tag in tags]
+    pages = [jupytext.read(page.source, fmt="py:percent") for page in chapter.pages()]
+    return [cell for page in pages for cell in page.cells]
 
 
 def _exercises(chapter: manifest.Chapter) -> list[Exercise]:
-    cells = (_tagged(chapter, tag) for tag in ("exercise", "check", "solution"))
-    return [Exercise(chapter, n, *three) for n, three in enumerate(zip(*cells), start=1)]  # noqa: B905
+    found = (one for one in exercises.exercises(_cells(chapter)) if one.is_whole)
+    return [Exercise(chapter, number, one) for number, one in enumerate(found, start=1)]
 
 
 @functools.cache
@@ -161,7 +142,7 @@ each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: 
 def test_what_is_to_be_fixed_is_first_shown_broken(exercise):
     """The stub is `fixed_…`, and the notebook shows `buggy_…` misbehaving."""
     if "fixed_" in exercise.function:
-        text = "\n".join(source for source, _ in _code_cells(exercise.chapter))
+        text = "\n".join(cell.source for cell in _cells(exercise.chapter))
         assert exercise.function.replace("fixed_", "buggy_", 1) in text
 
 
@@ -175,8 +156,7 @@ def test_each_check_belongs_to_exactly_one_exercise():
 def test_stub_and_solution_are_called_alike_and_checked_by_the_same(exercise):
     stub, solution = exercise.run(exercise.stub), exercise.run(exercise.solution)
     assert inspect.signature(stub) == inspect.signature(solution)
-    name, function = _check_call(exercise.solution)
-    assert (name, function.removesuffix("_solution")) == _check_call(exercise.check_cell)
+    assert exercise.solution.endswith(f"cu.checks.{exercise.check}({exercise.function}_solution)")
 
 
 # What a check says ------------------------------------------------------------------------------
@@ -363,7 +343,39 @@ def test_answers_that_stand_alone_are_all_judged():
     assert check(lambda: [0, 1, 2]).passed
 
 
-def test_an_endless_loop_behind_a_first_miss_ends_the_check_and_not_the_grader(monkeypatch):
+def test_a_mark_is_the_report_without_a_word_and_the_same_object_is_judged_once(capfd):
+    def chatty():
+        print("so far so good")
+        warnings.warn("mind the gap", stacklevel=1)
+        calls.append(1)
+        return 7
+
+    calls = []
+    with warnings.catch_warnings(record=True) as told:
+        report, count = FIVE.mark(chatty), len(calls)
+        assert FIVE.mark(chatty) is report and len(calls) == count
+    assert not told and capfd.readouterr() == ("", "")
+    assert report.points == 1 and report.reason == "it gives 7"
+    assert FIVE.mark(lambda: 5).points == 2 and FIVE.mark(lambda: ...).points == 0
+
+
+def test_a_mark_is_noted_nowhere_and_shows_no_hint(monkeypatch):
+    monkeypatch.setattr(check_module.kept, "keep", lambda *_, **__: pytest.fail("kept"))
+    monkeypatch.setattr(check_module.passed, "note", lambda *_: pytest.fail("noted"))
+    assert PAPER.mark(lambda: [9, 0.5]).passed
+    hint = PAPER.hint()
+    assert not PAPER.mark(lambda: [9, 7]).passed and PAPER.hint() == hint
+
+
+def test_points_count_what_holds_also_after_a_miss_where_answers_stand_alone():
+    report = on_paper("p", "m", {c: (n, "a number", "which?") for n, c in enumerate("abc")}).mark(
+        lambda: [0, 5, 2]
+    )
+    assert [report.holds(place) for place in range(3)] == [True, False, True]
+    assert report.points == 2
+
+
+def test_an_endless_loop_after_a_first_miss_ends_the_check_and_not_the_caller(monkeypatch):
     monkeypatch.setattr(check_module, "TIME_LIMIT", 0.3)
     calls = iter([[7, 1], [7, 1], None])
 

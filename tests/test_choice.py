@@ -51,7 +51,7 @@ def test_a_chapter_needs_what_the_chapters_left_out_between_need(six):
         "15": ("10_transformer",),
     }
     assert six.lacking == "Needed, and left out: 04 (by 07, 10), 08 (by 10), 09 (by 10)."
-    assert six.links(six.chapters[1])[-1] == "03_scoring_functions"
+    assert six.after(six.chapters[1]).notebook == "03_scoring_functions"
 
 
 def test_a_way_keeps_what_is_chosen_and_goes_where_its_goal_is_left_out(six):
@@ -90,7 +90,7 @@ def test_all_chapters_named_are_the_whole_course(choose):
         (["00", "99"], "course.chapters[1]: no chapter is called '99'. There are 00, 01, "),
         (["maskes"], "course.chapters[0]: no chapter is called 'maskes'. Did you mean 'masks'."),
         (["04", "masks"], "course.chapters[1]: 'masks' is 04_masks, which is chosen already."),
-        ([4], "course.chapters[0]: is 4. Write text in quotes"),
+        ([4], "course.chapters[0]: 4 is not of type 'string'. Expected: text in quotes"),
         (["A_names"], "course.chapters[0]: no chapter is called 'A_names'."),
     ],
 )

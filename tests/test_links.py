@@ -27,7 +27,6 @@ def markdown(name: str) -> list[str]:
 WRITTEN = pages.texts(COURSE)
 PAGES = [
     *(page.ipynb.name for page in COURSE.notebooks),
-    *(f"../{page.folder}/{page.ipynb.name}" for page in COURSE.own),
     *(f"{name}.md" for name in WRITTEN),
 ]
 

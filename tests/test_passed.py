@@ -3,20 +3,22 @@
 import errno
 import json
 import os
-import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
-from handouts import ANSWER, CHECK, STUB, kernel
 from torch import nn
 
 import course_utils as cu
 from course_utils.files import ROOT, home
-from course_utils.kit import kept, passed, progress, stubs
-from course_utils.studio import handed, manifest
+from course_utils.kit import exercises, kept, passed, progress
+from course_utils.studio import manifest
 
+STUB = 'def loo_residuals(weights, values):\n    """(n, n), (n,) → (n,)."""\n    ...'
+ANSWER = STUB.replace("...", "return (values - weights @ values) / (1 - weights.diagonal())")
+CHECK = "cu.checks.loo_residuals(loo_residuals)"
 WRONG = ANSWER.replace("values -", "values +")
 EXERCISE = "kernel_regression/loo_residuals"
 
@@ -141,6 +143,35 @@ def test_solutions_and_the_courses_own_are_not_the_readers(reader):
 # Answers ----------------------------------------------------------------------------------------
 
 
+@contextmanager
+def kernel(monkeypatch, home: Path):
+    """What runs a cell as a notebook does, for a reader whose home this is; gives its result."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    with monkeypatch.context() as patched:
+        patched.delenv("COURSE_STRICT")
+        patched.setenv("COURSE_HOME", str(home))
+        patched.setenv("IPYTHONDIR", str(home / "ipython"))
+        patched.setattr("course_utils.kit.passed._session", {})
+        (home / "ipython").mkdir(mode=0o700, parents=True, exist_ok=True)
+        InteractiveShell.clear_instance()
+        shell = InteractiveShell.instance(config=Config(HistoryManager={"hist_file": ":memory:"}))
+
+        def run(*texts: str):
+            for text in texts:
+                done = shell.run_cell(text, store_history=True)
+                done.raise_error()
+            return done.result
+
+        run.shell = shell
+        try:
+            run("import course_utils as cu")
+            yield run
+        finally:
+            InteractiveShell.clear_instance()
+
+
 @pytest.fixture
 def run(monkeypatch, tmp_path):
     """Runs cells as a notebook does."""
@@ -205,7 +236,7 @@ def test_starting_over_makes_the_cell_the_stub_and_keeps_the_answer(run, monkeyp
     )
     run(ANSWER, cell.format(call="cu.checks.loo_residuals.start_over()", answer=ANSWER))
     ((stub, replaced),) = became
-    assert stub == stubs.stub("loo_residuals") and replaced
+    assert stub == exercises.stub("loo_residuals") and replaced
     assert stub.startswith("def loo_residuals(") and stub.endswith("...")
     texts = {one.text for one in kept.answers(EXERCISE)}
     assert texts and texts <= {ANSWER, f"# mine\n{ANSWER}"}
@@ -223,14 +254,9 @@ def test_starting_over_replaces_no_cell_that_is_not_kept(run, monkeypatch, unkep
     assert became == [False]
 
 
-def test_every_exercise_has_its_stub_in_the_repository_and_in_a_handout(monkeypatch, tmp_path):
+def test_every_exercise_has_its_stub_in_the_repository():
     names = {check.name for check in (getattr(cu.checks, name) for name in dir(cu.checks))}
-    assert {name for name in names if name.isidentifier()} <= set(stubs._of_the_repository())
-    shutil.copytree(
-        ROOT / "notebooks", tmp_path / "notebooks", ignore=shutil.ignore_patterns("images")
-    )
-    handed.record(tmp_path)
-    assert handed.read(tmp_path).stubs == stubs._of_the_repository()
+    assert {name for name in names if name.isidentifier()} <= set(exercises.of_the_repository())
 
 
 @contextmanager

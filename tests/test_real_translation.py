@@ -1,16 +1,13 @@
-"""Real pairs from Tatoeba: the archives in both layouts, and the benchmark and the runs that train on them."""
+"""Real pairs from Tatoeba: the archives in both layouts, and the runs that train on them."""
 
-import importlib.util
 import json
 import random
 import zipfile
 
 import pytest
-import torch
 
 from course_utils.data.registry import DataUnavailable
 from course_utils.data.translation import Pair, load_tatoeba
-from course_utils.files import ROOT
 from course_utils.lessons.sequence_to_sequence import real
 from course_utils.lessons.translating import real as transformers
 
@@ -53,26 +50,6 @@ def test_without_the_archive_the_message_says_where_to_put_it(tmp_path, archive)
     assert f"put it at {tmp_path / 'fra-eng.zip'}" in str(error.value)
 
 
-# The benchmark ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def benchmark():
-    path = ROOT / "benchmarks" / "real_translation.py"
-    spec = importlib.util.spec_from_file_location("real_translation", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def threads():
-    """The benchmark sets their number; put it back."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def sentences(count):
     """Lines of a made-up language: words that translate one by one, and some of two translations."""
     generator = random.Random(0)
@@ -93,35 +70,6 @@ def test_no_source_is_in_two_parts_of_the_split():
     assert data == transformers.split(pairs, num_train=100, num_held_out=40, seed=0)
     with pytest.raises(ValueError, match="9999 training pairs are asked for"):
         transformers.split(pairs, num_train=9999, num_held_out=40, seed=0)
-
-
-SMALL = ["--pairs", "300", "--held-out", "20", "--threads", "1", "--beam", "2"]
-
-
-@pytest.mark.slow
-def test_a_small_run_trains_scores_and_writes_its_result(
-    benchmark, archive, threads, monkeypatch, tmp_path, capsys
-):
-    archive(sentences(600))
-    monkeypatch.setattr(
-        transformers, "SHAPE", transformers.SHAPE | {"embed_dim": 32, "ffn_dim": 32}
-    )
-    result = benchmark.main([*SMALL, "--epochs", "2", "--json", str(tmp_path / "result.json")])
-    assert json.loads((tmp_path / "result.json").read_text()) == result
-    assert (result["epochs"], result["stopped"], result["scored"]) == (2, "finished", "test")
-    assert result["train_pairs"] == 300 and result["held_out_sources"] == 20
-    assert 0 <= result["bleu"] <= 100
-    printed = capsys.readouterr().out
-    assert printed.count("said:") == 5 and "BLEU" in printed and "<unk>" not in printed
-
-
-def test_the_time_limit_ends_training_and_the_score_is_still_made(
-    benchmark, archive, threads, capsys
-):
-    archive(sentences(600))
-    result = benchmark.main([*SMALL, "--validate", "--epochs", "500", "--time-limit", "0.5"])
-    assert result["stopped"] == "time limit" and result["scored"] == "validation"
-    assert result["epochs"] < 500 and "bleu" in result
 
 
 # The stored runs --------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import types
-from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
@@ -13,7 +12,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 import course_utils as cu
 from course_utils.files import ROOT
 from course_utils.kit import release
-from course_utils.studio import StudioError, hub, manifest
+from course_utils.studio import manifest
 from course_utils.studio.setup_cell import setup_cell
 
 CARRIED = """
@@ -86,14 +85,3 @@ def test_what_stands_still_says_why_and_where_it_moves(monkeypatch):
     data, _ = cu.explore.first_slider()._repr_mimebundle_()
     assert set(data) == {"text/plain", "text/html"}
     assert "anywidget" in data["text/html"] and "book" in data["text/html"]
-
-
-def test_a_link_to_a_hub_pulls_the_handout_and_opens_a_notebook_in_it():
-    address = hub.link("https://hub.example.edu/", "https://example.com/a/handout.git", "02_x", "b")
-    parts = urlsplit(address)
-    assert parts.path == "/hub/user-redirect/git-pull"
-    asked = dict(parse_qsl(parts.query))
-    assert asked["repo"] == "https://example.com/a/handout.git" and asked["branch"] == "b"
-    assert asked["urlpath"] == "lab/tree/handout/notebooks/02_x.ipynb"
-    with pytest.raises(StudioError, match="hub.example.edu is no address"):
-        hub.link("hub.example.edu", "https://example.com/a/handout", "02_x")

@@ -1,9 +1,9 @@
-"""Numbers to play with, put to the test, and the list of claims."""
+"""Numbers to play with, put to the test."""
 
 import pytest
 from tiny_book import book
 
-from course_utils.studio import claims, notebooks, vary
+from course_utils.studio import notebooks, vary
 from course_utils.studio.__main__ import main
 
 TINY = """\
@@ -85,25 +85,3 @@ def test_the_values_of_one_run_follow_from_the_text(tiny):
         assert vary.all_at_once(notebook) == vary.all_at_once(notebook)
         drawn.add(tuple(change.value for change in vary.all_at_once(notebook)))
     assert {value for value, _ in drawn} == {0, 1, 2, 3, 4}
-
-
-def test_the_claims_are_listed_with_notebook_and_cell(tiny, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "70")
-    assert main(["claims", "--book", tiny("0", GUARD)]) == 0
-    heads, first, *more = capsys.readouterr().out.splitlines()
-    assert heads.split() == list(claims.HEADS)
-    assert first.split()[:4] == ["00_tiny", "3", "1", "A"]
-    said = " ".join([first.partition("1  ")[2], *(line.strip() for line in more)])
-    assert said.endswith("this sentence is so long that a narrow table wraps it.")
-    assert more and max(map(len, more)) <= 70
-
-
-def test_the_measures_of_the_course_are_printed(tiny, capsys):
-    book = tiny("0", GUARD)
-    assert main(["measures", "--book", book]) == 0
-    assert "00_tiny" in capsys.readouterr().out
-    assert main(["measures", "00", "--book", book]) == 0
-    said = capsys.readouterr().out
-    assert "numbers to try" in said and "width, kernel" in said
-    assert "  - cell 3: folded in the book only; add" in said
-    assert main(["measures", "07", "--book", book]) == 1

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from course_utils.kit.exercises import HEADING, prose_lines
 from course_utils.studio import ways
-from course_utils.studio.form import bound, loop_variables
 from course_utils.studio.manifest import load
-from course_utils.studio.page import HEADING, UNCOUNTED, Page, prose_lines
+from course_utils.studio.page import UNCOUNTED, Page
 from course_utils.studio.ways import Part
 
 COURSE = load(files=False).whole
@@ -40,7 +40,7 @@ def test_a_chapter_says_first_which_sections_a_way_takes(chapter):
     first = chapter.page.notebook.cells[0].source
     told = ways.told(COURSE, chapter.notebook)
     assert first.endswith(told) and ("\nOn the way " in first) == bool(told), (
-        "make format writes it"
+        f"end the first text with: {told}"
     )
 
 
@@ -60,7 +60,10 @@ def read_names(cell) -> set[str]:
 
 
 def bound_names(cells) -> set[str]:
-    return {name for cell in cells for name in (*bound(cell), *loop_variables(cell))}
+    """The names that cells bind at the top level."""
+    tables = [symtable.symtable(cell.source, "cell", "exec") for cell in cells]
+    found = (symbol for table in tables for symbol in table.get_symbols())
+    return {s.get_name() for s in found if s.is_assigned() or s.is_imported() or s.is_namespace()}
 
 
 @pytest.mark.parametrize(("way", "stop"), STOPS)

@@ -3,7 +3,6 @@
 check, answers, calls, passed    an exercise's check, its report, and what has passed
 collection, progress             all checks and explorers by name, and the table of exercises
 predict, quiz                    questions before a result, and after a section
-homework                         exercises with other numbers for each student
 guard, equal, ritual             claims that CI holds, equality with PyTorch, questions before training
 explorer (controls, painting, panel, page)   a picture with sliders
 digest, runs                     trainings made beforehand, and what makes them stale

@@ -4,10 +4,7 @@ gaps = on_paper("gaps", __name__, {"a": (9, "what a longer query gives", "which 
 gaps(lambda: [9, 1.5])   # a Report: right or wrong for each letter
 """
 
-import hashlib
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from course_utils.kit.check import Check, NotDone, WrongKind, expect
@@ -17,48 +14,6 @@ Asked = tuple[Any, str, str | tuple[str, ...]]
 
 WITHIN = 0.02
 """How far a number may be off, unless `within` says otherwise."""
-
-ROUNDS = 20_000  # of the hash: some milliseconds for an answer
-
-
-@dataclass(frozen=True)
-class Hidden:
-    """A right answer as a hash, in a handout: it recognizes what is right, and does not tell it.
-
-    A program that tries all answers finds it.
-
-    Attributes:
-        digest: of the answer; of a number, of the number of its interval, which is twice `within` long.
-        offset: of a number, where the intervals begin; the right answer is in the middle of one.
-    """
-
-    digest: str
-    offset: float | None = None
-
-    def accepts(self, answer: Any, within: float, salt: str) -> bool:
-        """Whether this is the answer, or is less than `within` away from it."""
-        if self.offset is None:
-            return _digest(answer, salt) == self.digest
-        if not isinstance(answer, int | float) or not math.isfinite(answer):
-            return False
-        return _digest(math.floor((answer - self.offset) / (2 * within)), salt) == self.digest
-
-
-def hide(right: Any, within: float, salt: str) -> Hidden:
-    """A right answer, hidden; `within` and `salt` are needed again to recognize it."""
-    if not isinstance(right, int | float):
-        return Hidden(_digest(right, salt))
-    offset = round(math.fmod(right - within, 2 * within), 12)
-    return Hidden(_digest(math.floor((right - offset) / (2 * within)), salt), offset)
-
-
-def salt(module: str, name: str, letter: str) -> str:
-    """What makes the hash of the same answer another one for each letter of each check."""
-    return f"{module} {name} {letter}"
-
-
-def _digest(answer: Any, salt: str) -> str:
-    return hashlib.pbkdf2_hmac("sha256", repr(answer).encode(), salt.encode(), ROUNDS, 12).hex()
 
 
 def a_number(answer: Any) -> float:
@@ -97,12 +52,8 @@ def on_paper(
             given = _answers(candidate, asked)[place]
             expect(given is not ..., f"({letter}) has no answer yet")
             answer = read(given)
-            if isinstance(right, Hidden):
-                good = right.accepts(answer, within, salt(module, name, letter))
-            elif isinstance(right, int | float):
-                good = abs(answer - right) < within
-            else:
-                good = answer == right
+            number = isinstance(right, int | float)
+            good = abs(answer - right) < within if number else answer == right
             expect(good, f"your answer to ({letter}) is {_in_words(answer)}")
 
         test.__module__ = module  # the chapter in which a pass is noted

@@ -5,24 +5,13 @@ A loop over rows shows, and so does what a task forbids.
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-
-_COUNTING: list[Counter[str]] = []
-_LOOKING: list[set[tuple[int, ...]]] = []
-
-
-def tell(found: Mapping[str, int], made: Iterable[tuple[int, ...]]) -> None:
-    """Note calls and shapes of another process, which answered for a function here, as if they were made here."""
-    for counter in _COUNTING:
-        counter.update(found)
-    for shapes in _LOOKING:
-        shapes.update(made)
 
 
 def calls(function: Callable, *inputs: torch.Tensor) -> Counter[str]:
@@ -48,12 +37,10 @@ def counted() -> Iterator[Counter[str]]:
 
     before = sys.getprofile()
     sys.setprofile(note)
-    _COUNTING.append(found)
     try:
         with _Counted(found):
             yield found
     finally:
-        del _COUNTING[[one is found for one in _COUNTING].index(True)]
         sys.setprofile(before)
 
 
@@ -79,15 +66,6 @@ class Shapes(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.made: set[tuple[int, ...]] = set()
-
-    def __enter__(self) -> "Shapes":
-        _LOOKING.append(self.made)
-        super().__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)
-        del _LOOKING[[one is self.made for one in _LOOKING].index(True)]
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         answer = func(*args, **(kwargs or {}))

@@ -12,6 +12,7 @@ sentence that does not hold ends the check with a reason and a hint.
 
     softmax(my_softmax)   # a Report, displayed at the end of a cell
     softmax.hint()        # one hint more for what did not hold, below those before it
+    softmax.mark(f)       # for a grader: the Report, and nothing is kept or printed
     softmax.answers()     # the answers that were checked so far
     softmax.start_over()  # the cell becomes the stub again
 
@@ -21,13 +22,15 @@ What passes is noted in the reader's progress (`passed`), and every answer that 
 import copy
 import dis
 import math
+import os
 import signal
 import sys
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,7 +39,6 @@ from torch import Tensor
 
 from course_utils.kit import kept, passed
 from course_utils.kit.calls import counted
-from course_utils.kit.language import word
 from course_utils.runtime import own_random_numbers
 
 LONGEST_LINE = 200  # characters, in a reason
@@ -45,7 +47,6 @@ TIME_LIMIT = 10.0
 """Seconds that the candidate may compute in one test: of this thread's own time, so that a busy machine
 fails no right code. The tests of the chapters need less than one."""
 STUB = "not done yet. Fill in the cell above and run it, then this one."
-STUDIO = "course_utils.studio."
 TICK = 0.1  # seconds of computing between two looks at the time
 
 
@@ -117,13 +118,11 @@ class Hints:
 
     def __repr__(self) -> str:
         if not self.texts:
-            return word("passed: nothing to hint at")
-        of = word("of {steps}").format(steps=self.steps)
-        about = [f" {word('for')} “{self.sentence}”", *[""] * (len(self.texts) - 1)]
+            return "passed: nothing to hint at"
+        of = f"of {self.steps}"
+        about = [f" for “{self.sentence}”", *[""] * (len(self.texts) - 1)]
         lines = (f"{of}{what}: {text}" for what, text in zip(about, self.texts, strict=True))
-        return "\n".join(
-            f"{word('Hint')} {step} {line}" for step, line in enumerate(lines, start=1)
-        )
+        return "\n".join(f"Hint {step} {line}" for step, line in enumerate(lines, start=1))
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ class Report:
         done: False while there is nothing of the learner's to test; then `reason` may say why.
         more: whether the check has more hints for what does not hold.
         ours: whether the course's own solution was checked.
-        also: for a check whose answers stand alone, the places of those that hold behind the first miss;
+        also: for a check whose answers stand alone, the places of those that hold after the first miss;
             None where nothing was tried there.
     """
 
@@ -158,39 +157,47 @@ class Report:
         """Whether every property holds."""
         return self.done and self.held == len(self.sentences)
 
+    @property
+    def points(self) -> int:
+        """How many properties are known to hold: one point each, 0 for a stub."""
+        return self.held + len(self.also or ())
+
+    def holds(self, place: int) -> bool:
+        """Whether the property at this place, counted from 0, is known to hold."""
+        return place < self.held or place in (self.also or ())
+
     def __repr__(self) -> str:
         if not self.done:
-            why = self.reason or word(STUB)
+            why = self.reason or STUB
             head = f"{self.name}: {why}"
-            return "\n".join([head, word("It will test:"), *(f"  · {s}" for s in self.sentences)])
-        counted = word("{held} of {total}").format(held=self.held, total=len(self.sentences))
+            return "\n".join([head, "It will test:", *(f"  · {s}" for s in self.sentences)])
+        counted = f"{self.held} of {len(self.sentences)}"
         if self.passed and self.ours:
-            ours = word("the course's solution passes, {counted}.").format(counted=counted)
+            ours = f"the course's solution passes, {counted}."
             return f"{self.name}: {ours}"
         lines = [f"  ✓ {sentence}" for sentence in self.sentences[: self.held]]
         if self.passed:
-            good = word("passed, {counted}.").format(counted=counted)
+            good = f"passed, {counted}."
             return "\n".join([f"{self.name}: {good}", *lines])
         lines.append(f"  ✗ {self.sentences[self.held]}")
         call = f"cu.checks.{self.name}.hint()"
-        more = f" ({word('More, in a new cell:')} {call})" if self.more else ""
-        said = [*self.reason.splitlines(), f"{word('Hint')}: {self.hint}{more}"]
+        more = f" (More, in a new cell: {call})" if self.more else ""
+        said = [*self.reason.splitlines(), f"Hint: {self.hint}{more}"]
         lines += [f"    {line}" for line in said]
-        not_yet = word("not yet, {counted}.").format(counted=self._counted_so_far())
+        not_yet = f"not yet, {self._counted_so_far()}."
         return "\n".join([f"{self.name}: {not_yet}", *lines, *self._rest()])
 
     def _counted_so_far(self) -> str:
         total = len(self.sentences)
         if self.also is None:
-            return word("{held} of {total} so far").format(held=self.held, total=total)
-        held = self.held + len(self.also)
-        return word("{held} of {total} right").format(held=held, total=total)
+            return f"{self.held} of {total} so far"
+        return f"{self.points} of {total} right"
 
     def _rest(self) -> list[str]:
         """A line for each sentence behind the first that does not hold."""
         rest = list(enumerate(self.sentences))[self.held + 1 :]
         if self.also is None:
-            return [f"  · {sentence} ({word('not tried yet')})" for _, sentence in rest]
+            return [f"  · {sentence} (not tried yet)" for _, sentence in rest]
         return [f"  {'✓' if place in self.also else '✗'} {sentence}" for place, sentence in rest]
 
 
@@ -209,6 +216,7 @@ class Check:
         self.properties: list[Property] = []
         self._at: int | None = 0  # the property that did not hold last; None after passing
         self._shown = 0  # how many of its hints have been shown
+        self._marked: tuple[Any, Report] | None = None  # the last candidate of `mark`
 
     def must(self, sentence: str, *, hint: str | Sequence[str]) -> Callable[[Callable], Callable]:
         """Add the decorated test as a property. Properties are tried in the order in which they stand.
@@ -239,24 +247,46 @@ class Check:
         Raises:
             ValueError: if the check has no properties, so that it could not fail.
         """
-        if not self.properties:
-            raise ValueError(f"check {self.name!r} has no properties, so it cannot fail")
         report = self._judged(candidate)
+        if report.done and not report.passed:
+            self._shown = max(1, self._shown) if report.held == self._at else 1
+            self._at = report.held
+        elif report.passed:
+            self._at, self._shown = None, 0
+            if self.exercise:
+                passed.note(self.exercise, candidate)
         if not self.exercise:
             return report
         if report.done and not report.ours:
             kept.keep(self.exercise, kept.cell_of(candidate), passed=report.passed)
         elif not report.done and not report.reason and (before := kept.answers(self.exercise)):
             day = f"{before[0].when:%Y-%m-%d}"
-            said = word("An answer of yours from {day} is kept.").format(day=day)
-            how = f"{word('To see it, in a new cell:')} cu.checks.{self.name}.answers()"
-            return replace(report, reason=f"{word(STUB)}\n{said} {how}")
+            said = f"An answer of yours from {day} is kept."
+            how = f"To see it, in a new cell: cu.checks.{self.name}.answers()"
+            return replace(report, reason=f"{STUB}\n{said} {how}")
         return report
 
+    def mark(self, candidate: Any) -> Report:
+        """The report for a grader: nothing is noted or kept, and what the candidate prints or warns is dropped.
+
+        The same object is judged once, however often it is marked.
+
+        Raises:
+            ValueError: if the check has no properties, so that it could not fail.
+        """
+        if self._marked is None or self._marked[0] is not candidate:
+            with open(os.devnull, "w") as dropped, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                with redirect_stdout(dropped), redirect_stderr(dropped):
+                    self._marked = candidate, self._judged(candidate)
+        return self._marked[1]
+
     def _judged(self, candidate: Any) -> Report:
+        if not self.properties:
+            raise ValueError(f"check {self.name!r} has no properties, so it cannot fail")
         sentences = tuple(prop.sentence for prop in self.properties)
         if passed.is_ours(candidate):
-            why = word("this is the course's own; write yours in the cell above, and hand that in.")
+            why = "this is the course's own; write yours in the cell above, and hand that in."
             return Report(self.name, sentences, reason=why, done=False)
         for held, prop in enumerate(self.properties):
             try:
@@ -265,29 +295,23 @@ class Check:
             except NotDone:
                 return Report(self.name, sentences, done=False)
             except NothingReturned as error:
-                self._missed(held)
-                hint = word("Does each path through the function end with `return`?")
+                hint = "Does each path through the function end with `return`?"
                 return Report(self.name, sentences, held, str(error), hint)
             except TookTooLong as error:
-                self._missed(held)
                 reason = _in_words(error, candidate)
-                hint = word("Which condition ends the loop, and what in the loop changes it?")
+                hint = "Which condition ends the loop, and what in the loop changes it?"
                 return Report(self.name, sentences, held, reason, hint)
             except Exception as error:
-                self._missed(held)
                 reason, more = _in_words(error, candidate), len(prop.hints) > 1
-                slips = (word(text) for kind, text in SLIPS.items() if isinstance(error, kind))
+                slips = (text for kind, text in SLIPS.items() if isinstance(error, kind))
                 hint = next(slips, "") or getattr(error, "hint", "") or prop.hints[0]
                 also = self._right_behind(held, candidate)
                 return Report(self.name, sentences, held, reason, hint, more=more, also=also)
-        self._at, self._shown = None, 0
-        if self.exercise:
-            passed.note(self.exercise, candidate)
         ours = getattr(candidate, "__name__", "").endswith("_solution")
         return Report(self.name, sentences, len(sentences), ours=ours)
 
     def _right_behind(self, miss: int, candidate: Any) -> tuple[int, ...] | None:
-        """The places behind the first miss of what holds; None where the properties build on each other."""
+        """The places after the first miss of what holds; None where the properties build on each other."""
         if not self.judge_all:
             return None
         right = []
@@ -299,11 +323,6 @@ class Check:
             except TookTooLong:
                 break
         return tuple(right)
-
-    def _missed(self, place: int) -> None:
-        """Hints are from now on about this property, whose first one the report shows."""
-        self._shown = max(1, self._shown) if place == self._at else 1
-        self._at = place
 
     def hint(self) -> Hints:
         """One hint more for what did not hold when the check was last called, below those before it.
@@ -355,7 +374,7 @@ def _watched(candidate: Any, forbids: frozenset[str] = frozenset()) -> Any:
             raise NotDone
         if answer is None:
             raise NothingReturned(
-                word("the function returned None: a `return` is missing or not reached")
+                "the function returned None: a `return` is missing or not reached"
             )
         return answer
 
@@ -378,10 +397,10 @@ def _without(forbids: frozenset[str]) -> Iterator[None]:
 
 
 def _is_on_purpose(error: NotImplementedError) -> bool:
-    """Whether a learner's line says `raise NotImplementedError`. PyTorch raises it, too; the grader hands it on."""
+    """Whether a learner's line says `raise NotImplementedError`. PyTorch raises it, too."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     raises = dis.opname[frame.f_code.co_code[frame.f_lasti]] == "RAISE_VARARGS"
-    return raises and not frame.f_globals.get("__name__", "").startswith(("torch", STUDIO))
+    return raises and not frame.f_globals.get("__name__", "").startswith("torch")
 
 
 def _is_empty(function: Callable) -> bool:

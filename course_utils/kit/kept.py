@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from course_utils.files import home, private_write
-from course_utils.kit import stubs
+from course_utils.kit import exercises
 from course_utils.kit.guard import strict
-from course_utils.kit.language import word
 
 MOST = 5
 LONGEST = 100_000
@@ -55,11 +54,10 @@ class Answers:
 
     def __repr__(self) -> str:
         if not self.all:
-            return f"{self.name}: {word('no answer is kept; one is when its check has run.')}"
-        said = word("answers kept in {folder}: {count}")
-        lines = [f"{self.name}: {said.format(folder=self.all[0].file.parent, count=len(self.all))}"]
+            return f"{self.name}: no answer is kept; one is when its check has run."
+        lines = [f"{self.name}: answers kept in {self.all[0].file.parent}: {len(self.all)}"]
         for one in self.all:
-            passed = f", {word('passed')}" if one.passed else ""
+            passed = ", passed" if one.passed else ""
             lines.append(f"\n# {one.when:%Y-%m-%d %H:%M}{passed}\n{one.text}")
         return "\n".join(lines)
 
@@ -149,20 +147,20 @@ def start_over(exercise: str) -> str:
     from IPython.core.getipython import get_ipython
 
     name = exercise.partition("/")[2]
-    stub = stubs.stub(name)
+    stub = exercises.stub(name)
     shell = get_ipython()
     if shell is None:
         return stub
-    function = stubs.defined(stub)
+    function = exercises.defined(stub)
     answer = ""
     for text in (cell_of(shell.user_ns.get(function)), shell.history_manager.input_hist_raw[-1]):
         lines = [line for line in text.splitlines() if f".{name}.start_over(" not in line]
         answer = "\n".join(lines).strip("\n")
-        if answer != stub and stubs.defines(answer, function):
+        if answer != stub and exercises.defines(answer, function):
             keep(exercise, answer)
     alone = answer in ("", stub) or answer in [one.text for one in answers(exercise)]
     shell.set_next_input(stub, replace=alone)
     shell.ex(stub)  # so that the check that follows sees what the cell shows
-    said = f"{name}: {word('the stub, as it was handed out.')}"
-    kept = f" {word('Your answers are kept:')} cu.checks.{name}.answers()"
+    said = f"{name}: the stub, as it was handed out."
+    kept = f" Your answers are kept: cu.checks.{name}.answers()"
     return said + (kept if answers(exercise) else "")

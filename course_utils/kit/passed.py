@@ -16,7 +16,6 @@ from typing import Any
 
 from course_utils.files import home, locked, private_write
 from course_utils.kit.guard import strict
-from course_utils.kit.language import word
 
 FILE = "progress.json"
 
@@ -60,7 +59,7 @@ def note(exercise: str, candidate: Any) -> None:
 @functools.cache
 def _say_unkept(reason: str) -> None:
     """Once for each reason: the next session will not know of it."""
-    print(word("What you pass is remembered until this session ends, and no longer:"), reason)
+    print("What you pass is remembered until this session ends, and no longer:", reason)
 
 
 def recorded() -> dict[str, Entry]:
@@ -175,17 +174,17 @@ def choose(mine: Any, theirs: Callable[..., Any]) -> Any:
     name = getattr(mine, "__name__", "")
     entries = recorded().values()
     if name and not is_ours(mine) and _digest(mine) in {entry["code"] for entry in entries}:
-        print(f"{part}: {word('yours')}, {name}")
+        print(f"{part}: yours, {name}")
         return mine
     reason = ""
     if name and not strict() and not is_ours(mine):
         changed = name in {entry["name"] for entry in entries}
         state = (
-            word("was changed since it passed: run its check again")
+            "was changed since it passed: run its check again"
             if changed
-            else word("has not passed its check yet")
+            else "has not passed its check yet"
         )
         reason = f"; {name} {state}"
-    ours = word("the course's")
+    ours = "the course's"
     print(f"{part}: {ours}{reason}")
     return theirs

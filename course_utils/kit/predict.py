@@ -1,8 +1,8 @@
 """Predict, commit, compare: a question before a result.
 
 The reader chooses or writes a number, then hears whether it is right, and why. All of it is one piece of HTML with a
-few lines of script (`predict.js`), the same in Lab and in the book, with no kernel. What it will say is sealed in it
-until then. The model or explorer nearby can be moved to what was asked for. Nothing waits for it and nothing is stored,
+few lines of script (`predict.js`), the same in Lab and in the book, with no kernel. What it will say is not shown until
+then. The model or explorer nearby can be moved to what was asked for. Nothing waits for it and nothing is stored,
 so that running all cells is as without it. Texts are as `words.marked` reads them; write Unicode rather than TeX.
 """
 
@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from course_utils.kit.language import PREDICTION, in_language
 from course_utils.kit.page import asset
-from course_utils.kit.words import UNSEAL, marked, sealed
+from course_utils.kit.words import attribute, marked
 
 HANDLE = "Drag to your guess"
 CLOSE = 0.05
@@ -40,7 +39,7 @@ class Prediction:
         return f"Predict: {self.question} ({asked})"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": in_language(_page(self.task), PREDICTION)}
+        return {"text/plain": repr(self), "text/html": _page(self.task)}
 
 
 def predict(
@@ -165,7 +164,7 @@ def _check_reasons(wrong: Mapping[str | float, str], expected: set[Any]) -> None
 
 
 def _page(task: dict[str, Any]) -> str:
-    """A form of the question alone; its script opens what is sealed in it when the reader has committed."""
+    """A form of the question alone; its script says the rest when the reader has committed."""
     if choices := task.get("choices"):
         answers = "".join(
             f'<button value="{place}" disabled>{choice}</button>'
@@ -181,8 +180,8 @@ def _page(task: dict[str, Any]) -> str:
         )
     told = {key: value for key, value in task.items() if key not in ("question", "choices")}
     return (
-        f'<form class="cu-predict mathjax_ignore" data-sealed="{sealed(told)}" autocomplete="off">'
+        f'<form class="cu-predict mathjax_ignore" data-task="{attribute(told)}" autocomplete="off">'
         f"<style>{asset('predict.css')}</style><fieldset><legend>{task['question']}</legend>"
         f'<div class="answers">{answers}</div></fieldset><div class="said" tabindex="-1"></div>'
-        f"<script>{{{UNSEAL}{asset('predict.js')}}}</script></form>"
+        f"<script>{{{asset('predict.js')}}}</script></form>"
     )

@@ -12,7 +12,6 @@ from course_utils.files import atomic_write
 from course_utils.kit.collection import checks
 from course_utils.kit.contents import left_out, titles
 from course_utils.kit.guard import strict
-from course_utils.kit.language import word
 from course_utils.kit.passed import Entry, recorded
 
 EXPORTED = "my_progress.json"
@@ -47,7 +46,7 @@ class Progress:
         """How many of all exercises have passed."""
         total = sum(len(chapter.exercises) for chapter in self.chapters)
         held = sum(chapter.passed for chapter in self.chapters)
-        return word("{held} of {total} exercises passed").format(held=held, total=total)
+        return f"{held} of {total} exercises passed"
 
     def __repr__(self) -> str:
         lines = [self.headline]

@@ -4,8 +4,7 @@ The questions of a chapter stand in `lessons/<slug>/quiz.toml`, each answer with
 by clicking (or with Tab, the arrow keys and Space) in Lab and in the book. The browser remembers which were
 missed, and `recall` asks these first. Where no script runs, questions and answers can be read.
 
-A handout has each file sealed, as `quiz.sealed`. So nobody reads there which answer is right; who tries all
-answers, or runs `words.unsealed`, knows. The questions are for learning, and no marks hang on them.
+The questions are for learning, and no marks depend on them: the file holds every answer.
 """
 
 import hashlib
@@ -18,9 +17,8 @@ from pathlib import Path
 
 from course_utils.files import LESSONS, ROOT
 from course_utils.kit.contents import titles
-from course_utils.kit.language import QUIZ, in_language
 from course_utils.kit.page import asset
-from course_utils.kit.words import UNSEAL, marked, quiz_file, sealed
+from course_utils.kit.words import attribute, marked, quiz_file
 
 RECALLED = 2
 """So many questions a recall asks."""
@@ -83,7 +81,7 @@ class Quiz:
         return self.title
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": in_language(_form(self), QUIZ)}
+        return {"text/plain": repr(self), "text/html": _form(self)}
 
 
 def quiz(slug: str, *ids: str, folder: Path = LESSONS) -> Quiz:
@@ -214,7 +212,7 @@ def _read(folder: Path, slug: str) -> dict:
     try:
         table = tomllib.loads(quiz_file(slug, folder))
     except FileNotFoundError:
-        known = ", ".join(sorted({file.parent.name for file in folder.glob("*/quiz.*")}))
+        known = ", ".join(sorted({file.parent.name for file in folder.glob("*/quiz.toml")}))
         raise QuizError(
             f"{slug}: there is no such quiz; there are: {known or 'none yet'}."
         ) from None
@@ -266,7 +264,7 @@ def _form(shown: Quiz) -> str:
     return (
         f'<form class="course-quiz mathjax_ignore" data-kind="{shown.kind}" autocomplete="off">'
         f"<style>{asset('quiz.css')}</style>{''.join(asked)}{more if spare else ''}"
-        f'<p class="plain">Run this cell to answer.</p><script>{{{UNSEAL}{asset("quiz.js")}}}</script></form>'
+        f'<p class="plain">Run this cell to answer.</p><script>{{{asset("quiz.js")}}}</script></form>'
     )
 
 
@@ -284,9 +282,9 @@ def _field(number: int, question: Question, sources: dict[str, str] | None) -> s
     if sources is not None:
         chapter = sources.get(question.slug, question.slug.replace("_", " ").capitalize())
         source = f'<p class="source"><span>From</span> {chapter}.</p>'
-    key = sealed([[answer.correct, marked(answer.why)] for answer in answers])
+    key = attribute([[answer.correct, marked(answer.why)] for answer in answers])
     return (
-        f'<fieldset data-key="{question.key}" data-sealed="{key}">'
+        f'<fieldset data-key="{question.key}" data-answers="{key}">'
         f"<legend>{marked(question.text)}{hint}</legend>{source}{options}</fieldset>"
     )
 

@@ -28,8 +28,7 @@ def meet(made_with: str) -> None:
     if made_with != release():
         print(
             f"This notebook is of release {made_with}, the package course_utils of {release()}: what a cell "
-            "shows may differ from what the text says. An update of the handout brings both together, with your "
-            "answers; its README tells how."
+            "shows may differ from what the text says. The README of the handout tells how to bring both together."
         )
 
 

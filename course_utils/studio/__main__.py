@@ -1,21 +1,13 @@
 """One command for those who maintain the course: ``python -m course_utils.studio COMMAND``.
 
-run [CHAPTER …]     execute sources into clean notebooks; CHAPTER is the start of a name: 02
-sync [CHAPTER …]    let the half of a pair that was not edited follow the other
-format [CHAPTER …]  one sentence a line, the course's own calls folded; --check looks at the sentences
+run [CHAPTER …]     execute sources into clean notebooks, and say how long they are; CHAPTER is the start of a name: 02
+sync [CHAPTER …]    bring an edit made in Lab to its source, or of a source to its notebook
 check               hold the committed notebooks against their sources and the rules
-measures, claims    how long each notebook is and what its form lacks; what its guards claim
 try                 change each number marked "# try", one at a time, and run the notebook
 handout [--to DIR]  write the course without solutions and outputs; --for nbgrader or otter
-chapter NAME        begin a chapter of one's own, in own/
+grade DIR           how far everybody got, from a folder of submissions: marks.csv and texts
 slides CHAPTER      a deck of a chapter, to project
-pool [CHAPTER …]    the questions of the quizzes as GIFT and QTI, for a learning platform
-figures [CHAPTER …] the pictures as SVG with title and description, and as PNG
-plan                share the course among the weeks of a semester
-update RELEASE      take a new handout over the one in use, with every answer carried over
-homework --seed N   exercises with other numbers for each student; the solutions stay here
-grade DIR           check a folder of submissions, each in a sandbox: marks.csv and pages
-hub HUB REPOSITORY  links that open the chapters on a JupyterHub
+pool [CHAPTER …]    the questions of the quizzes as GIFT, for a learning platform
 lab                 open JupyterLab on the start page
 doctor              look at what the course runs on
 runs                make the stored runs that are missing or stale
@@ -29,25 +21,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course_utils.files import ROOT
-from course_utils.kit.language import of, spoken
 from course_utils.studio import StudioError
 
 # These read the rest of the line themselves. Each command imports what it needs, when it is asked for.
 FURTHER = {
     "lab": "course_utils.studio.lab",
-    "grade": "course_utils.studio.grading.command",
-    "homework": "course_utils.studio.homework",
+    "grade": "course_utils.studio.grade",
     "book": "course_utils.studio.book.__main__",
     "runs": "course_utils.studio.runs",
-    "measures": "course_utils.studio.sheet",
-    "claims": "course_utils.studio.claims",
     "try": "course_utils.studio.vary",
-    "chapter": "course_utils.studio.own",
     "slides": "course_utils.studio.teaching.slides",
-    "plan": "course_utils.studio.teaching.plan",
-    "figures": "course_utils.studio.teaching.figures",
     "pool": "course_utils.studio.teaching.pool",
-    "hub": "course_utils.studio.hub",
 }
 
 
@@ -55,18 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Do one command; 0 if all went well, 1 with the reason on stderr, 130 after an interrupt."""
     argv = list(sys.argv[1:] if argv is None else argv)
     if argv and argv[0] in FURTHER:
-        try:
-            command = importlib.import_module(FURTHER[argv[0]])
-        except ModuleNotFoundError as error:
-            if not FURTHER[argv[0]].startswith(error.name or "-"):
-                raise
-            print(f"{argv[0]}: this command stays with the instructor.", file=sys.stderr)
-            return 1
-        return command.main(argv[1:])
+        return importlib.import_module(FURTHER[argv[0]]).main(argv[1:])
     options = _parser().parse_args(argv)
     try:
-        with spoken(of(options.book)):
-            return options.run(options)
+        return options.run(options)
     except StudioError as error:
         print(error, file=sys.stderr)
         return 1
@@ -87,16 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(run=_run)
     run.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
     run.add_argument("--fresh", action="store_true", help="renew recorded measurements, too")
-    both = commands.add_parser("sync", help="let the half that was not edited follow the other")
+    both = commands.add_parser("sync", help="bring an edit to the other file of a pair")
     both.set_defaults(run=_sync)
     both.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
-    both.add_argument("--take", choices=("source", "notebook"), help="which one, if both were")
-    form = commands.add_parser("format", help="one sentence a line in the prose of both halves")
-    form.set_defaults(run=_format)
-    form.add_argument("chapters", nargs="*", metavar="CHAPTER", help="how its name begins: 02")
-    form.add_argument(
-        "--check", action="store_true", help="write nothing, and say where it is not so"
-    )
     check = commands.add_parser("check", help="hold notebooks against sources and rules")
     check.set_defaults(run=_check)
     hand = commands.add_parser("handout", help="write the course without solutions and outputs")
@@ -107,12 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         "--for",
         dest="grader",
         choices=["nbgrader", "otter"],
-        help="with solutions, as this grader reads it; default of --to: _build/nbgrader, _build/otter",
-    )
-    new = commands.add_parser("update", help="take a new handout over the one in use")
-    new.set_defaults(run=_update)
-    new.add_argument(
-        "release", metavar="RELEASE", help="a folder, a zip file, or a revision such as origin/main"
+        help="instead, sheets of exercises with solutions for this tool, in _build/nbgrader or _build/otter",
     )
     look = commands.add_parser("doctor", help="look at what the course runs on")
     look.set_defaults(run=_doctor)
@@ -124,7 +88,9 @@ def _run(options: argparse.Namespace) -> int:
 
     course = manifest.load(options.book, files=False)
     for chapter in course.chosen(options.chapters):
-        print(notebooks.make(chapter, fresh=options.fresh), flush=True)
+        said = notebooks.make(chapter, fresh=options.fresh)
+        words = chapter.page.words if chapter.page else 0
+        print(f"{said}; {words:,} words, {chapter.minutes} minutes", flush=True)
     tables.write_tables(course)
     return 0
 
@@ -136,7 +102,7 @@ def _sync(options: argparse.Namespace) -> int:
     stuck = 0
     for chapter in course.chosen(options.chapters):
         try:
-            said = pairs.sync(chapter.source, chapter.ipynb, options.take)
+            said = pairs.sync(chapter.source, chapter.ipynb)
         except pairs.PairError as error:
             stuck, said = 1, str(error)
         if said:
@@ -144,31 +110,12 @@ def _sync(options: argparse.Namespace) -> int:
     return stuck
 
 
-def _format(options: argparse.Namespace) -> int:
-    from course_utils.studio import manifest, prose, ways
-
-    course = manifest.load(options.book, files=False)
-    found = [
-        page.source.name
-        for page in course.chosen(options.chapters)
-        if page.source.is_file()
-        and prose.format_pair(
-            page.source, page.ipynb, ways.told(course.whole, page.notebook), check=options.check
-        )
-    ]
-    if options.check and found:
-        print(f"Not one sentence a line ('make format' does it): {', '.join(found)}")
-    return int(options.check and bool(found))
-
-
 def _check(options: argparse.Namespace) -> int:
     from course_utils.studio import manifest, notebooks
 
     course = manifest.load(options.book)
-    pages = course.everything
-    found = [
-        f"{page.notebook}: {wrong}" for page in pages for wrong in notebooks.check(course, page)
-    ]
+    pages = course.notebooks
+    found = [f"{page.notebook}: {wrong}" for page in pages for wrong in notebooks.check(page)]
     print("\n".join(found) or f"{len(pages)} notebooks agree with their sources and the rules.")
     return 1 if found else 0
 
@@ -180,10 +127,10 @@ def _handout(options: argparse.Namespace) -> int:
     to = options.to or root / "_build" / (options.grader or "handout")
     course = manifest.load(options.book, files=False)
     if options.grader:
-        from course_utils.studio import other_graders
+        from course_utils.studio import graders
 
-        other_graders.build(course, to, options.grader)
-        print(f"What {options.grader} reads is in {to}")
+        graders.build(course, to, options.grader)
+        print(f"The exercises for {options.grader} are in {to}, with a README.md")
         return 0
     handout.build(course, root, to, force=options.force)
     tables.write_tables(course)
@@ -191,19 +138,10 @@ def _handout(options: argparse.Namespace) -> int:
     return 0
 
 
-def _update(options: argparse.Namespace) -> int:
-    from course_utils.studio.update import here, update
-
-    installed = options.book == ROOT / "book.toml"  # perhaps for all students of a server
-    root = here() if installed else None
-    print("\n".join(update(root or options.book.resolve().parent, options.release)))
-    return 0
-
-
 def _doctor(options: argparse.Namespace) -> int:
-    from course_utils.studio import doctor
+    from course_utils.kit.doctor import doctor
 
-    report = doctor.doctor()
+    report = doctor()
     print(report)
     return 0 if report.ok else 1
 

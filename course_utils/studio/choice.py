@@ -11,7 +11,6 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from course_utils.kit.language import pattern, word
 from course_utils.studio.course_map import CourseMap
 from course_utils.studio.links import LINK, outside_code, places, texts, with_texts
 from course_utils.studio.manifest import Chapter, Manifest
@@ -19,9 +18,9 @@ from course_utils.studio.ways import tell, told
 
 MAP = re.compile(r"^course_map\(\)$", re.MULTILINE)
 RECALL = re.compile(r"\bcu\.recall\(([^)]*)\)")
-TAUGHT = re.compile(rf"\*{pattern('Taught in')}\* (.*)\.$", re.MULTILINE)
-NEXT = re.compile(rf"^{pattern('Next')}: .*\n?", re.MULTILINE)
-WAY = re.compile(rf"^{pattern('On the way')} (?:to )?(\w[^:\n]*): .*\n?", re.MULTILINE)
+TAUGHT = re.compile(r"\*Taught in\* (.*)\.$", re.MULTILINE)
+NEXT = re.compile(r"^Next: .*\n?", re.MULTILINE)
+WAY = re.compile(r"^On the way (?:to )?(\w[^:\n]*): .*\n?", re.MULTILINE)
 
 
 def fit(notebook: NotebookNode, course: Manifest, chapter: Chapter) -> NotebookNode:
@@ -93,7 +92,7 @@ def _led_on(text: str, course: Manifest, chapter: Chapter) -> str:
         )
 
     after = course.after(chapter)
-    following = f"{word('Next')}: [{after.title}]({after.ipynb.name}).\n" if after else ""
+    following = f"Next: [{after.title}]({after.ipynb.name}).\n" if after else ""
     text = NEXT.sub(lambda line: following if absent(line[0]) else line[0], text)
     goals = {re.sub("^to ", "", way.title.lower()) for way in course.ways}
     return WAY.sub(
@@ -110,7 +109,7 @@ def _linked(text: str, course: Manifest) -> str:
         if page is None:
             return match[0]
         if not course.full_course:
-            return f"{match['text']} {word('(not in this course)')}"
+            return f"{match['text']} (not in this course)"
         anchor = f"#{_places(page.ipynb).get(place, place)}" if place else ""
         address = f"{course.full_course.rstrip('/')}/{page.notebook}.html{anchor}"
         return f"[{match['text']}]({address})"
@@ -119,15 +118,15 @@ def _linked(text: str, course: Manifest) -> str:
         """A term is taught where it is taught in this course, if it is."""
         here = [link[0] for link in LINK.finditer(match[0]) if _file(link) not in course.left_out]
         if not here:
-            return word("Not taught in this course.")
-        return f"*{word('Taught in')}* {', '.join(here)}."
+            return "Not taught in this course."
+        return f"*Taught in* {', '.join(here)}."
 
     return LINK.sub(one, text if course.full_course else TAUGHT.sub(taught, text))
 
 
 def _file(link: re.Match) -> str:
-    """The notebook that a link leads to, from one beside it or from an own chapter."""
-    return link["target"].partition("#")[0].removeprefix("../notebooks/")
+    """The notebook that a link leads to."""
+    return link["target"].partition("#")[0]
 
 
 @cache

@@ -1,17 +1,14 @@
 """The course to hand out: what a student needs to work through it, without solutions and outputs."""
 
-import re
+import json
 import shutil
 from pathlib import Path
 
+from course_utils.kit.exercises import STUBS, exercises, text_of
 from course_utils.kit.release import release
 from course_utils.studio import StudioError
-from course_utils.studio.carry import remember
-from course_utils.studio.handed import record
-from course_utils.studio.keys import seal, without_solutions
 from course_utils.studio.manifest import Manifest
 from course_utils.studio.pairs import UnreadableError, bare, is_edited, read, read_source, write
-from course_utils.studio.schema import OWN, OWN_LIST
 from course_utils.studio.setup_cell import setup_cell
 
 HEAD = "# The course, without its solutions\n"
@@ -27,17 +24,13 @@ Windows: `py` for `python3`, and `.venv\\Scripts\\python` for `.venv/bin/python`
 
 ## A new release
 
-Save your notebooks and close them. Then, with the zip file that you were given or its folder:
+Unpack the new release into a folder of its own, beside this one, and never over it: a zip file replaces the notebooks
+that you have worked in. Then open the new notebooks. In each exercise whose check you have run, the check of the empty
+stub tells you where your answer is, and `cu.checks.fixed_loss.answers()` shows it. Notes and cells of your own stay in
+the old folder.
 
-    make update FROM=release.zip
-    .venv/bin/python -m course_utils.studio update release.zip
-
-Every answer stands in the new notebooks, under the name of its exercise; where the exercise's stub has changed, the
-new one stands in a cell below. Cells of your own stay where they are, and your old notebook is beside the new one, with
-`kept` and the day in its name. A zip file unpacked over this folder would replace your notebooks.
-
-With git (also on a hub, where a link pulls), a pull leaves a notebook that you have changed as it is. Its new cells
-come with `update origin/main` in the place of `update release.zip`; where a pull has stopped, with `update MERGE_HEAD`.
+On a hub, where a link pulls the course, a notebook that you have changed stays as it is. Rename it and follow the link
+again to get the new one beside it.
 
 ## Your answers
 
@@ -52,7 +45,7 @@ In a new cell,
 To delete all of it, delete the folder. An answer whose check has never run stands in its notebook alone.
 """
 ATTRIBUTES = """\
-# A merge never mixes lines of two notebooks: the reader's stays as it is, and `update` brings the new cells.
+# A merge never mixes lines of two notebooks: the one that a student has worked in stays as it is.
 *.ipynb -merge
 """
 PARTS = (
@@ -71,7 +64,15 @@ PARTS = (
     "notebooks/references.bib",
     "tools",
 )
-TARGETS = ("help", "lab", "update", "clean")  # of the Makefile, those that make sense in a handout
+MAKEFILE = """\
+lab: .venv/.stamp
+\t@.venv/bin/python -m course_utils.studio lab
+
+.venv/.stamp: pyproject.toml constraints.txt
+\t@python3 tools/bootstrap.py
+
+.PHONY: lab
+"""
 UNWANTED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
@@ -80,7 +81,7 @@ class HandoutError(StudioError):
 
 
 def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> None:
-    """Write the notebooks without solutions, keys and sources, and all that they need to run.
+    """Write the notebooks without solutions and sources, and all that they need to run.
 
     Args:
         course: the notebooks to hand out.
@@ -91,7 +92,9 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
     Raises:
         HandoutError: the folder holds something else, or somebody's work.
     """
-    from course_utils.studio.choice import fit  # slow to import
+    from nbconvert.preprocessors import TagRemovePreprocessor  # both are slow to import
+
+    from course_utils.studio.choice import fit
 
     _make_room(to, force)
     (to / "notebooks").mkdir(parents=True)
@@ -102,37 +105,18 @@ def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> Non
             shutil.copytree(root / part, to / part, ignore=UNWANTED)
         elif (root / part).is_file():
             shutil.copy(root / part, to / part)
-    seal(to / "course_utils")
     shutil.copy(course.path, to / "book.toml")
-    if (root / "Makefile").is_file():
-        makefile = (root / "Makefile").read_text(encoding="utf-8")
-        (to / "Makefile").write_text(_fewer_targets(makefile), encoding="utf-8")
-    if course.own:
-        (to / OWN).mkdir()
-        shutil.copy(root / OWN_LIST, to / OWN_LIST)
-    for chapter in course.everything:
-        notebook = without_solutions(fit(read_source(chapter.source), course, chapter))
+    (to / "Makefile").write_text(MAKEFILE, encoding="utf-8")
+    stubs: dict[str, str] = {}
+    without = TagRemovePreprocessor(enabled=True, remove_cell_tags={"solution"})
+    for chapter in course.notebooks:
+        notebook, _ = without(fit(read_source(chapter.source), course, chapter), {})
         notebook.cells.insert(1, setup_cell(course))
-        write(remember(bare(notebook)), to / chapter.folder / chapter.ipynb.name)
+        write(bare(notebook), to / "notebooks" / chapter.ipynb.name)
+        stubs |= {one.name: text_of(one.stub) for one in exercises(notebook.cells) if one.stub}
+    text = json.dumps(stubs, indent=1, ensure_ascii=False) + "\n"
+    (to / STUBS).write_text(text, encoding="utf-8")
     (to / ".gitattributes").write_text(ATTRIBUTES, encoding="utf-8")
-    _without_tools(to / "pyproject.toml")
-    _for_readers(to / "environment.yml")
-    record(to)
-
-
-def _without_tools(project: Path) -> None:
-    """Leave what makes the environment; settings of the authors' tools are of no use to a reader."""
-    if project.is_file():
-        text = project.read_text(encoding="utf-8")
-        fewer = re.sub(r"^\[tool\.(?!setuptools)[^\n]*\n.*?(?=^\[|\Z)", "", text, flags=re.M | re.S)
-        project.write_text(fewer.rstrip("\n") + "\n", encoding="utf-8")
-
-
-def _for_readers(environment: Path) -> None:
-    """A reader builds no book and runs no tests."""
-    if environment.is_file():
-        text = environment.read_text(encoding="utf-8")
-        environment.write_text(text.replace(".[book,test]", "."), encoding="utf-8")
 
 
 def _make_room(to: Path, force: bool) -> None:
@@ -150,8 +134,7 @@ def _make_room(to: Path, force: bool) -> None:
 
 def _edited(folder: Path) -> list[str]:
     """The notebooks of a handout with a cell that was not handed out."""
-    files = [*folder.glob("notebooks/*.ipynb"), *folder.glob(f"{OWN}/*.ipynb")]
-    return sorted(file.name for file in files if _is_edited(file))
+    return sorted(file.name for file in folder.glob("notebooks/*.ipynb") if _is_edited(file))
 
 
 def _is_edited(file: Path) -> bool:
@@ -159,14 +142,3 @@ def _is_edited(file: Path) -> bool:
         return is_edited(read(file))
     except UnreadableError:
         return True
-
-
-def _fewer_targets(makefile: str) -> str:
-    """The paragraphs of a Makefile without those of targets that a handout lacks."""
-    kept = []
-    for paragraph in makefile.split("\n\n"):
-        named = set(re.findall(r"^([a-z]+):", paragraph, re.MULTILINE))
-        if named <= set(TARGETS):
-            kept.append(paragraph)
-    first = r"\A(.*?^\.PHONY: )[^\n]*"  # a later one stands with its target
-    return re.sub(first, rf"\1{' '.join(TARGETS)}", "\n\n".join(kept), flags=re.M | re.S)

@@ -50,8 +50,6 @@ def start_page(course: Manifest) -> str:
 
     table = tables.chapter_table(course).replace("](notebooks/", "](")
     first = course.chapters[0]
-    own = [f"- [{one.title}](../{one.folder}/{one.notebook}.ipynb)" for one in course.own]
-    listed = "\n".join(["", "## Own chapters", "", *own, ""]) if own else ""
     return f"""# {course.title}
 
 Begin with [{first.title}]({first.notebook}.ipynb). A click on a title opens its notebook in a tab beside this page.
@@ -63,7 +61,7 @@ at the left edge. If you have closed this page, you find it as `{START}` among t
 {table}
 
 Minutes are estimates, and include the exercises.
-{listed}
+
 ## Ways through
 
 {ways_table(course)}
@@ -97,7 +95,7 @@ def _trust(course: Manifest) -> None:
     from nbformat.sign import NotebookNotary
 
     notary = NotebookNotary()
-    for chapter in course.everything:
+    for chapter in course.notebooks:
         with contextlib.suppress(OSError, ValueError):  # not there, or none
             notary.sign(read(chapter.ipynb, as_version=4))
 

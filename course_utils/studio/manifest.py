@@ -5,7 +5,6 @@ Chapters are counted from 0, as their file names are: ``chapter[2].part`` is a l
 ``[[chapter]]``.
 """
 
-import graphlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,9 +17,6 @@ from urllib.parse import urlsplit
 from course_utils.files import ROOT
 from course_utils.kit.contents import is_called
 from course_utils.studio.schema import (
-    OWN,
-    OWN_LIST,
-    OWN_SCHEMA,
     ManifestError,
     check_shape,
     fail,
@@ -53,8 +49,7 @@ class Chapter:
         prerequisites: the stems of the chapters that it needs.
         gpu: whether it has runs at full size, for `make gpu`.
         further: the title of its further page; empty if it has none.
-        full: whether it has not been cut to the limits of a chapter yet; then it may not grow.
-        kind: "chapter", "further", "appendix", or "own": one that the course itself does not have.
+        kind: "chapter", "further" or "appendix".
     """
 
     notebook: str
@@ -63,34 +58,28 @@ class Chapter:
     prerequisites: tuple[str, ...] = ()
     gpu: bool = False
     further: str = ""
-    full: bool = False
     kind: str = "chapter"
     root: Path = field(default=ROOT, repr=False)
 
     @property
     def number(self) -> str:
-        """What stands before the first underscore: ``"02"``, or ``"A"`` for an appendix; an own one has none."""
-        return "" if self.kind == "own" else self.notebook.partition("_")[0]
+        """What stands before the first underscore: ``"02"``, or ``"A"`` for an appendix."""
+        return self.notebook.partition("_")[0]
 
     @property
     def slug(self) -> str:
         """What the chapter is called wherever its number may change: ``"kernel_regression"``."""
-        return self.notebook if self.kind == "own" else self.notebook.partition("_")[2]
-
-    @property
-    def folder(self) -> str:
-        """Where it lies below the root: ``"notebooks"``, or ``"own"``."""
-        return OWN if self.kind == "own" else "notebooks"
+        return self.notebook.partition("_")[2]
 
     @property
     def ipynb(self) -> Path:
         """The executed notebook that students open."""
-        return self.root / self.folder / f"{self.notebook}.ipynb"
+        return self.root / "notebooks" / f"{self.notebook}.ipynb"
 
     @property
     def source(self) -> Path:
         """The text that is edited and reviewed."""
-        return self.root / self.folder / "source" / f"{self.notebook}.py"
+        return self.root / "notebooks" / "source" / f"{self.notebook}.py"
 
     @property
     def first(self) -> bool:
@@ -103,9 +92,9 @@ class Chapter:
         from course_utils.studio import page, pairs  # slow to import
 
         if self.source.is_file():
-            return page.read(self.source, kind=self.kind)
+            return page.read(self.source)
         try:
-            return page.Page(pairs.read(self.ipynb), self.kind)
+            return page.Page(pairs.read(self.ipynb))
         except (OSError, pairs.UnreadableError):
             return None
 
@@ -132,7 +121,6 @@ class Chapter:
                 self.further,
                 part=self.part,
                 prerequisites=(self.notebook,),
-                full=self.full,
                 kind="further",
                 root=self.root,
             )
@@ -182,10 +170,8 @@ class Manifest:
     authors: tuple[str, ...]
     license: str
     repository: str
-    language: str = field(default="en", kw_only=True)
     chapters: tuple[Chapter, ...]
     appendices: tuple[Chapter, ...] = ()
-    own: tuple[Chapter, ...] = ()
     parts: tuple[str, ...] = ()
     ways: tuple[Way, ...] = ()
     path: Path = ROOT / "book.toml"
@@ -244,13 +230,8 @@ class Manifest:
         pages = [page for chapter in self.chapters for page in chapter.pages()]
         return (*pages, *self.appendices)
 
-    @property
-    def everything(self) -> tuple[Chapter, ...]:
-        """The notebooks of the course, and the own ones after them."""
-        return (*self.notebooks, *self.own)
-
     def chosen(self, names: Iterable[str]) -> list[Chapter]:
-        """The notebooks whose names begin so, in the book's order; those of the course if no name is given.
+        """The notebooks whose names begin so, in the book's order; all if no name is given.
 
         ``02`` is a chapter and its further page. Who names a chapter that is left out means it.
 
@@ -258,20 +239,12 @@ class Manifest:
             ManifestError: no chapter begins so.
         """
         names = tuple(names)
-        pages = self.whole.everything if names else self.everything
+        pages = self.whole.notebooks if names else self.notebooks
         for name in names:
             if not any(page.notebook.startswith(name) for page in pages):
                 known = ", ".join(page.notebook for page in pages)
                 raise ManifestError(f"no chapter begins with {name!r}; there are {known}.")
         return [page for page in pages if page.notebook.startswith(names or "")]
-
-    def links(self, chapter: Chapter) -> tuple[str, ...]:
-        """The stems to which the end of a chapter leads: its further page, and the next chapter."""
-        if chapter.kind != "chapter":
-            return ()
-        after = self.after(chapter)
-        pages = [*list(chapter.pages())[1:], *([after] if after else [])]
-        return tuple(page.notebook for page in pages)
 
     def after(self, page: Chapter) -> Chapter | None:
         """The chapter that comes after a chapter or its further page; None after the last, and for appendices."""
@@ -303,14 +276,13 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
         appendices=tuple(
             Chapter(**entry, kind="appendix", root=root) for entry in table.get("appendix", ())
         ),
-        own=_own(root),
         parts=tuple(part["title"] for part in table.get("part", ())),
         ways=tuple(_way(way) for way in table.get("way", ())),
         path=path,
     )
     _check_names(path, course)
     _check_parts(path, course)
-    _check_prerequisites(path, course.chapters, course.own)
+    _check_prerequisites(path, course.chapters)
     _check_ways(path, course)
     course = _choose(path, course, names)
     if files:
@@ -336,15 +308,11 @@ def _choose(path: Path, course: Manifest, names: Sequence[str]) -> Manifest:
         stems += found[:1]
     if len(stems) in (0, len(course.chapters)):
         return course
-    needs = {one.notebook: one.prerequisites for one in (*course.chapters, *course.own)}
-    stems += [one.notebook for one in course.own]
-    chapters, own = (
-        tuple(
-            replace(one, prerequisites=_needed(one.notebook, needs, stems))
-            for one in listed
-            if one.notebook in stems
-        )
-        for listed in (course.chapters, course.own)
+    needs = {one.notebook: one.prerequisites for one in course.chapters}
+    chapters = tuple(
+        replace(one, prerequisites=_needed(one.notebook, needs, stems))
+        for one in course.chapters
+        if one.notebook in stems
     )
     ways = [
         replace(way, stops=tuple(stop for stop in way.stops if stop.chapter in stems))
@@ -354,7 +322,6 @@ def _choose(path: Path, course: Manifest, names: Sequence[str]) -> Manifest:
     return replace(
         course,
         chapters=chapters,
-        own=own,
         parts=tuple(part for part in course.parts if any(c.part == part for c in chapters)),
         ways=tuple(way for way in ways if len(way.stops) > 1),
         complete=course,
@@ -373,20 +340,6 @@ def _chapter(entry: dict, root: Path) -> Chapter:
     return Chapter(**entry | {"prerequisites": tuple(entry.get("prerequisites", ()))}, root=root)
 
 
-def _own(root: Path) -> tuple[Chapter, ...]:
-    """The own chapters of a course, in order; none where it has no list of them."""
-    path = root / OWN_LIST
-    if not path.is_file():
-        return ()
-    table = parse(path)
-    check_shape(path, table, OWN_SCHEMA)
-    entries = (
-        entry | {"prerequisites": tuple(entry.get("prerequisites", ()))}
-        for entry in table["chapter"]
-    )
-    return tuple(Chapter(**entry, kind="own", root=root) for entry in entries)
-
-
 def _way(entry: dict) -> Way:
     stops = [{"chapter": one} if isinstance(one, str) else one for one in entry["chapters"]]
     return Way(
@@ -402,12 +355,7 @@ def _way(entry: dict) -> Way:
 def _check_names(path: Path, course: Manifest) -> None:
     """No two notebooks share a slug: folders, links and runs are named by it."""
     first: dict[str, str] = {}
-    tables = [
-        ("chapter", course.chapters),
-        ("appendix", course.appendices),
-        (f"{OWN_LIST}: chapter", course.own),
-    ]
-    for table, chapters in tables:
+    for table, chapters in (("chapter", course.chapters), ("appendix", course.appendices)):
         for place, chapter in enumerate(chapters):
             for page in chapter.pages():
                 if page.slug in first:
@@ -430,30 +378,17 @@ def _check_parts(path: Path, course: Manifest) -> None:
             order.append(chapter.part)
 
 
-def _check_prerequisites(
-    path: Path, chapters: tuple[Chapter, ...], own: tuple[Chapter, ...]
-) -> None:
+def _check_prerequisites(path: Path, chapters: tuple[Chapter, ...]) -> None:
+    """A chapter needs chapters that come before it."""
     order = {chapter.notebook: place for place, chapter in enumerate(chapters)}
-    lists = {"": chapters, f"{OWN_LIST}: ": own}
-    named = ((where, place, one) for where, all_ in lists.items() for place, one in enumerate(all_))
-    for where, place, chapter in named:
+    for place, chapter in enumerate(chapters):
+        key = f"chapter[{place}].prerequisites"
         for stem in chapter.prerequisites:
             if stem not in order:
-                key = f"{where}chapter[{place}].prerequisites"
                 fail(path, key, f"no chapter is called {stem!r}", suggest(stem, order))
-    needs = {chapter.notebook: chapter.prerequisites for chapter in chapters}
-    try:
-        graphlib.TopologicalSorter(needs).prepare()
-    except graphlib.CycleError as error:
-        cycle = error.args[1]
-        key = f"chapter[{max(order[stem] for stem in cycle)}].prerequisites"
-        fail(path, key, f"a cycle, {' → '.join(cycle)}", "Remove one of these prerequisites")
-    for name, stems in needs.items():
-        for stem in stems:
-            if order[stem] > order[name]:
-                key = f"chapter[{order[name]}].prerequisites"
+            if order[stem] >= place:
                 remedy = "Move that chapter up, or remove it here"
-                fail(path, key, f"{stem!r} comes later in the course", remedy)
+                fail(path, key, f"{stem!r} does not come before this chapter", remedy)
 
 
 def _check_ways(path: Path, course: Manifest) -> None:
@@ -475,22 +410,19 @@ def _check_ways(path: Path, course: Manifest) -> None:
 
 def _check_files(path: Path, course: Manifest) -> None:
     root = path.resolve().parent
-    for chapter in course.everything:
+    for chapter in course.notebooks:
         remedies = {
             chapter.source: "Write that file, or remove the entry",
-            chapter.ipynb: f"Make it with 'make notebooks CHAPTER={chapter.number or chapter.notebook}'",
+            chapter.ipynb: f"Make it with 'make notebooks CHAPTER={chapter.number}'",
         }
         for file, remedy in remedies.items():
             if not file.is_file():
                 key = f"{'appendix' if chapter.kind == 'appendix' else 'chapter'} {chapter.notebook!r}"
                 fail(path, key, f"{file.relative_to(root)} is not on disk", remedy)
-    named = {
-        file for chapter in course.whole.everything for file in (chapter.ipynb, chapter.source)
-    }
-    for folder, listed in (("notebooks", path.name), (OWN, OWN_LIST)):
-        files = [*(root / folder).glob("*.ipynb"), *(root / folder).glob("source/*.py")]
-        for file in sorted(files):
-            if file not in named and not file.name.startswith("."):
-                problem = f"no chapter names {file.relative_to(root)}"
-                remedy = f"Add a [[chapter]] for it in {listed}, or move the file away"
-                fail(path, "chapter", problem, remedy)
+    named = {file for chapter in course.whole.notebooks for file in (chapter.ipynb, chapter.source)}
+    folder = root / "notebooks"
+    for file in sorted([*folder.glob("*.ipynb"), *folder.glob("source/*.py")]):
+        if file not in named and not file.name.startswith("."):
+            problem = f"no chapter names {file.relative_to(root)}"
+            remedy = f"Add a [[chapter]] for it in {path.name}, or move the file away"
+            fail(path, "chapter", problem, remedy)

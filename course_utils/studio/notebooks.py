@@ -23,16 +23,14 @@ from nbformat import NotebookNode
 from tqdm import tqdm
 
 from course_utils.files import ROOT
-from course_utils.kit.language import current
-from course_utils.studio import StudioError, form, kernel, rules
-from course_utils.studio.manifest import Chapter, Manifest
+from course_utils.studio import StudioError, kernel, rules
+from course_utils.studio.manifest import Chapter
 from course_utils.studio.page import Page
 from course_utils.studio.pairs import (
     UnreadableError,
     bare,
     differences,
-    edited,
-    keep,
+    is_edited,
     read,
     read_source,
     sync,
@@ -138,7 +136,6 @@ def _environment() -> dict[str, str]:
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     return kernel.environment() | {
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "COURSE_LANGUAGE": current(),
         "COURSE_NEUTRAL": "1",  # nothing is shown of this machine
         "COURSE_STRICT": "1",  # a claim that does not hold is an error here
     }
@@ -253,14 +250,10 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
 
 
 def _settle(chapter: Chapter) -> str:
-    """Carry what somebody has written into the old notebook alone to its source; what was done."""
-    if not chapter.ipynb.is_file():
-        return ""
-    try:
-        if edited(read_source(chapter.source), read(chapter.ipynb)).notebook:
+    """Bring what was written in Lab to the source first; what happened."""
+    with contextlib.suppress(OSError, UnreadableError):  # what is no notebook is made anew
+        if is_edited(read(chapter.ipynb)):
             return sync(chapter.source, chapter.ipynb)
-    except UnreadableError:
-        return f"{chapter.ipynb.name} was no notebook, and is kept as {keep(chapter.ipynb)}"
     return ""
 
 
@@ -287,20 +280,15 @@ def _first_error(notebook: NotebookNode) -> list[str]:
 
 
 def pair_differences(chapter: Chapter) -> list[str]:
-    """Where a notebook and its source disagree: a cell's kind, text or tags."""
-    found = differences(read_source(chapter.source), read(chapter.ipynb))
-    return [f"{line}; 'make sync' lets one follow" for line in found]
+    """The lines in which a notebook differs from its source."""
+    return differences(read_source(chapter.source), read(chapter.ipynb))
 
 
-def check(course: Manifest, chapter: Chapter) -> list[str]:
+def check(chapter: Chapter) -> list[str]:
     """What is wrong with a committed notebook: it differs from its source, or breaks a rule."""
-    return pair_differences(chapter) + broken_rules(course, chapter)
+    return pair_differences(chapter) + broken_rules(chapter)
 
 
-def broken_rules(course: Manifest, chapter: Chapter) -> list[str]:
-    """The rules that a committed notebook breaks, by its kind and place in the course."""
-    notebook = read(chapter.ipynb)
-    own = chapter.kind == "own"
-    page, links = Page(notebook, chapter.kind), course.whole.links(chapter)
-    in_form = form.complaints(page, full=chapter.full, links=links, sizes=not own)
-    return rules.complaints(notebook, chapter.kind) + in_form
+def broken_rules(chapter: Chapter) -> list[str]:
+    """The rules that a committed notebook breaks."""
+    return rules.complaints(Page(read(chapter.ipynb)))

@@ -1,17 +1,16 @@
-"""A notebook, read for its measures and for the rules of its form: sections, exercises, words, code that is seen."""
+"""A notebook, read: its sections and exercises, its words, the code that is seen, and the minutes that it takes."""
 
 import ast
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_utils.kit.guard import Guarded, guards_in
-from course_utils.kit.language import meant, pattern
+from course_utils.kit.exercises import Exercise, exercises, sections
 from course_utils.kit.words import quiz_file
 from course_utils.studio import pairs, tries
 
@@ -22,48 +21,22 @@ WORDS_A_MINUTE = 90  # of one who meets all this for the first time
 SECONDS_A_LINE = 9
 MINUTES = {"question": 1, "prediction": 2, "widget": 3}
 EXERCISES_TAKE = 1.5  # times what they say
-KINDS = ("build", "predict", "bug", "open")  # of exercises
-UNCOUNTED = ("Take-aways", "Quiz", "References")  # headings that are no sections, in any language
-UNTAUGHT = {"guard", "exercise", "check", "solution", "gpu"}
+UNCOUNTED = ("Take-aways", "Quiz", "References")  # headings that are no sections
 FOLDED = {"hide-input", "guard", "solution"}
 
 OWN = {"quiz", "recall", "predict", "live", "explore", "checks", "stored_run", "course_map"}
 """Calls of the course whose code tells a reader nothing: a cell of these alone shows what they show."""
 
-HEADING = re.compile(r"^(#{1,6})\s+(.*\S)\s*$")
-EXERCISE = re.compile(rf"{pattern('Exercise')} (\d+)\b")
-EFFORT = re.compile(rf"^\*(?:(\w+) · )?(\d+) {pattern('minutes', 'minute')}(?: · [★☆]+)?\*$")
-
 
 # A notebook, read -------------------------------------------------------------
 
 
-@dataclass
-class Exercise:
-    """An exercise, by its heading and the line below.
-
-    Attributes:
-        place: of the cell with the heading.
-        title: the heading, ``"Exercise 2 · Widths"``.
-        number: as the heading says.
-        kind: one of KINDS; empty if the line does not say it.
-        minutes: 0 if the line does not say them.
-    """
-
-    place: int
-    title: str
-    number: int
-    kind: str = ""
-    minutes: int = 0
-
-
-@dataclass
+@dataclass(frozen=True)
 class Section:
-    """A section: the place of its heading, its title, and the first line below."""
+    """A section: the place of its heading, and its title."""
 
     place: int
     title: str
-    first_line: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,7 +47,7 @@ class Cell:
         place: in the notebook, from 0.
         node: the cell itself.
         section: the heading of level two that it stands under, with its place; ("", -1) before the first.
-        exercise: the exercise that it belongs to, if any.
+        exercise: the exercise that it belongs to or follows, up to the next heading.
     """
 
     place: int
@@ -127,27 +100,6 @@ class Cell:
         every = enumerate(self.source.splitlines(), 1)
         return [line for place, line in every if line.strip() and place not in imports]
 
-    @cached_property
-    def guards(self) -> list[Guarded]:
-        """Its guards.
-
-        Raises:
-            ValueError: a claim is not written out as a text.
-        """
-        return guards_in(self.tree)
-
-    @property
-    def teaches(self) -> bool:
-        """Whether a reader expects to see something: it does more than import and define."""
-        if self.tags & UNTAUGHT:
-            return False
-        return not all(_only_prepares(node) for node in self.tree.body)
-
-    @property
-    def is_one_class(self) -> bool:
-        """Whether it defines a class and does nothing else."""
-        return len(self.tree.body) == 1 and isinstance(self.tree.body[0], ast.ClassDef)
-
     def calls(self, *names: str) -> int:
         """How often it calls ``cu.name``, for any of the names."""
         return sum(self._called[f"cu.{name}"] for name in names)
@@ -157,14 +109,6 @@ class Cell:
         """What it calls, and how often."""
         calls = (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
         return Counter(ast.unparse(call.func) for call in calls)
-
-    @property
-    def shows_picture(self) -> bool:
-        """Whether there is a picture among its outputs."""
-        data = [output.get("data", {}) for output in self.node.get("outputs", [])]
-        html = "".join(one.get("text/html", "") for one in data)
-        kinds = [kind for one in data for kind in one]
-        return bool(re.search(r"<(img|svg)\b", html)) or any(k.startswith("image/") for k in kinds)
 
 
 def is_own(source: str) -> bool:
@@ -182,51 +126,37 @@ def _calls_own(node: ast.stmt) -> bool:
     return ast.unparse(node.value.func).removeprefix("cu.").split(".")[0] in OWN
 
 
-def _only_prepares(node: ast.stmt) -> bool:
-    """An import, a definition, a text, or the seed."""
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-        return True
-    prepares = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return isinstance(node, prepares) or "cu.seed_everything(" in ast.unparse(node)
-
-
 @dataclass
 class Page:
-    """A notebook, read for its measures and rules.
+    """A notebook, read.
 
     Attributes:
         notebook: what was read.
-        kind: "chapter", "further" or "appendix".
         code: its code cells.
         sections: its sections, those of UNCOUNTED apart.
         exercises: its exercises.
     """
 
     notebook: "NotebookNode"
-    kind: str = "chapter"
     code: list[Cell] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     exercises: list[Exercise] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        under, exercise, fresh = ("", -1), None, None
+        self.exercises = exercises(self.notebook.cells)
+        headed = {(one.place, one.heading): one for one in self.exercises}
+        under, exercise = ("", -1), None
         for place, node in enumerate(self.notebook.cells):
             if node.cell_type == "code":
                 self.code.append(Cell(place, node, under, exercise))
                 continue
-            for line in prose_lines(node.source):
-                if heading := HEADING.match(line):
-                    level, title = len(heading[1]), heading[2]
-                    if level <= 3:
-                        exercise = self._exercise(place, title) if level == 3 else None
-                        fresh = exercise
-                    if level == 2:
-                        under = (title, place)
-                        if not meant(title, UNCOUNTED):
-                            self.sections.append(fresh := Section(place, title))
-                elif line.strip() and fresh:
-                    _read_first_line(fresh, line.strip())
-                    fresh = None
+            for level, title, _ in sections(node.source):
+                if level:
+                    exercise = headed.get((place, title))
+                if level == 2:
+                    under = (title, place)
+                    if title not in UNCOUNTED:
+                        self.sections.append(Section(place, title))
 
     def only(self, titles: Iterable[str]) -> "Page":
         """The page with the sections of these titles alone, and what belongs to no section."""
@@ -234,22 +164,11 @@ class Page:
         kept, under = [], ""
         for cell in self.notebook.cells:
             if cell.cell_type == "markdown":
-                found = [HEADING.match(line) for line in prose_lines(cell.source)]
-                under = next((one[2] for one in found if one and len(one[1]) == 2), under)
+                found = (title for level, title, _ in sections(cell.source) if level == 2)
+                under = next(found, under)
             if under not in out:
                 kept.append(cell)
-        return Page(type(self.notebook)(self.notebook, cells=kept), self.kind)
-
-    def _exercise(self, place: int, title: str) -> Exercise | None:
-        if not (found := EXERCISE.match(title)):
-            return None
-        self.exercises.append(Exercise(place, title, int(found[1])))
-        return self.exercises[-1]
-
-    @property
-    def executed(self) -> bool:
-        """Whether its outputs are known."""
-        return any(cell.node.get("execution_count") for cell in self.code)
+        return Page(type(self.notebook)(self.notebook, cells=kept))
 
     @property
     def seen(self) -> list[Cell]:
@@ -260,19 +179,12 @@ class Page:
     def prose(self) -> list[str]:
         """Its texts; of quiz and references none."""
         texts = [cell.source for cell in self.notebook.cells if cell.cell_type == "markdown"]
-        return [
-            text for text in texts if not re.match(rf"#+ {pattern('Quiz', 'References')}\b", text)
-        ]
+        return [text for text in texts if not re.match(r"#+ (?:Quiz|References)\b", text)]
 
     @property
     def words(self) -> int:
         """Words of its prose."""
         return sum(map(count_words, self.prose))
-
-    @property
-    def numbers(self) -> int:
-        """Numbers in its prose, those of headings and tables aside."""
-        return sum(map(count_numbers, self.prose))
 
     @property
     def lines(self) -> int:
@@ -300,36 +212,15 @@ class Page:
         return [(cell.place, mark) for cell in self.code for mark in tries.find(cell.source)[0]]
 
     @property
-    def writes_model(self) -> bool:
-        """Whether it defines a torch.nn.Module, a solution's aside."""
-        return any(
-            isinstance(node, ast.ClassDef)
-            and any(ast.unparse(base).split(".")[-1] == "Module" for base in node.bases)
-            for cell in self.code
-            if "solution" not in cell.tags
-            for node in cell.tree.body
-        )
-
-    @property
     def exercise_minutes(self) -> int:
         """What its exercises say together."""
         return sum(exercise.minutes for exercise in self.exercises)
 
     @property
-    def class_minutes(self) -> float:
-        """Minutes of a beginner for all but the exercises."""
-        answering = MINUTES["question"] * self.questions + MINUTES["prediction"] * self.predictions
-        return self._reading + answering
-
-    @property
-    def home_minutes(self) -> float:
-        """Minutes of a beginner for the exercises."""
-        return EXERCISES_TAKE * self.exercise_minutes
-
-    @cached_property
     def minutes(self) -> int:
         """Minutes of a beginner who does everything: an estimate, rounded to five."""
-        return _to_five(self.class_minutes + self.home_minutes)
+        answering = MINUTES["question"] * self.questions + MINUTES["prediction"] * self.predictions
+        return _to_five(self._reading + answering + EXERCISES_TAKE * self.exercise_minutes)
 
     @property
     def practised_minutes(self) -> int:
@@ -367,24 +258,9 @@ def _at_the_end(slug: str) -> int:
     return sum(not question.get("section") for question in table.get("question", ()))
 
 
-def prose_lines(text: str) -> Iterator[str]:
-    """The lines of a Markdown cell, those of fenced code blanked."""
-    fenced = False
-    for line in text.splitlines():
-        fence = line.lstrip().startswith("```")
-        fenced ^= fence
-        yield "" if fenced or fence else line
-
-
 def count_words(text: str) -> int:
     """Words of a text in Markdown: of a link its text; formulas, code and pictures are none."""
     return len(re.findall(r"[^\W\d_][^\W\d_'’]*", _plain(text)))
-
-
-def count_numbers(text: str) -> int:
-    """Numbers of a text in Markdown that stand in sentences: not in headings, tables, formulas or code."""
-    sentences = re.sub(r"^[|#].*$", " ", _plain(text), flags=re.MULTILINE)
-    return len(re.findall(r"(?<![\w.])\d[\d,]*(?:\.\d+)?", sentences))
 
 
 def _plain(text: str) -> str:
@@ -392,52 +268,6 @@ def _plain(text: str) -> str:
     return re.sub(aside, " ", text, flags=re.DOTALL)
 
 
-def _read_first_line(what: Exercise | Section, line: str) -> None:
-    if isinstance(what, Section):
-        what.first_line = line
-    elif effort := EFFORT.match(line):
-        said = effort[1] or ""
-        what.kind, what.minutes = meant(said, KINDS) or said, int(effort[2])
-
-
-def _is_guard(item: ast.withitem) -> bool:
-    call = item.context_expr
-    return isinstance(call, ast.Call) and ast.unparse(call.func) in ("cu.guard", "guard")
-
-
-def stray_claims(cell: Cell) -> list[int]:
-    """Lines that assert or raise outside a guard, where a reader who changes a number would be stopped.
-
-    Inside functions and classes, the cells of an exercise and its solution may do so, and any cell may
-    raise a ValueError.
-    """
-    free = bool(cell.tags & {"exercise", "solution"})
-
-    def strays(node: ast.AST, inside: bool) -> Iterator[int]:
-        if isinstance(node, ast.With) and any(_is_guard(item) for item in node.items):
-            return
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
-            inside = True
-        is_call = isinstance(node, ast.Call) and re.match(
-            r"assert", ast.unparse(node.func).split(".")[-1]
-        )
-        is_raise = isinstance(node, ast.Raise)
-        taught = is_raise and inside and "ValueError" in ast.unparse(node)
-        if (isinstance(node, ast.Assert) or is_call or is_raise) and not taught:
-            if not (free and inside):
-                yield node.lineno
-            return
-        for child in ast.iter_child_nodes(node):
-            yield from strays(child, inside)
-
-    return sorted(strays(cell.tree, False))
-
-
-def read(source: Path, ipynb: Path | None = None, kind: str = "chapter") -> Page:
-    """The page that a source describes, with the outputs of its notebook if that is of the same code."""
-    notebook = pairs.read_source(source)
-    if ipynb and ipynb.is_file():
-        made = pairs.read(ipynb)
-        if [c.source for c in made.cells] == [c.source for c in notebook.cells]:
-            notebook = made
-    return Page(notebook, kind)
+def read(source: Path) -> Page:
+    """The page that a source describes."""
+    return Page(pairs.read_source(source))

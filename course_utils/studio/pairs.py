@@ -1,25 +1,14 @@
-"""Two halves of one text: authors edit ``notebooks/source/NN.py``, readers open ``notebooks/NN.ipynb``.
+"""A chapter is a pair: authors edit its source, ``notebooks/source/NN.py``, and readers open ``notebooks/NN.ipynb``.
 
-A notebook remembers, as ``metadata.source``, the digest of the text that both halves had when they last agreed.
-So `sync` knows which half was edited since then, whatever the times of the files say:
-
-    edited since    what happens
-    the source      the notebook gets its text, and keeps the outputs of the cells that stay
-    the notebook    the source gets its text
-    both            nothing is changed: the cells that differ are named, and a copy of both halves is kept
-
-Readers have notebooks alone, and no server looks for the other half.
+The source is what counts. A notebook remembers, as ``metadata.source``, the digest of the source that it was made
+from, so `sync` knows which of the two was edited since then. Readers have notebooks alone.
 """
 
 import hashlib
-import json
-import shutil
 from collections import Counter
-from collections.abc import Iterator
-from difflib import SequenceMatcher
-from itertools import zip_longest
+from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
 from course_utils.files import atomic_write
 from course_utils.studio import StudioError
@@ -51,7 +40,7 @@ class UnreadableError(PairError):
     """A notebook that is no JSON, such as one in which a merge left its marks."""
 
 
-# One half ---------------------------------------------------------------------
+# One file ---------------------------------------------------------------------
 
 
 def digest(cell: "NotebookNode") -> str:
@@ -145,106 +134,47 @@ def write(notebook: "NotebookNode", path: Path) -> None:
         part.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", encoding="utf-8")
 
 
-def keep(path: Path) -> Path:
-    """Copy a half into ``_build/kept/``, by the name of its content; where the copy is."""
-    folder = (
-        next(up for up in path.parents if up.name in ("notebooks", "own")).parent
-        / "_build"
-        / "kept"
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    name = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
-    return Path(shutil.copyfile(path, folder / f"{path.stem}-{name}{path.suffix}"))
+# The pair ---------------------------------------------------------------------
 
 
-# Both halves ------------------------------------------------------------------
+def differences(source: "NotebookNode", notebook: "NotebookNode") -> list[str]:
+    """The lines in which a notebook differs from its source, as `diff` shows them."""
+    ours, theirs = text(source).splitlines(), text(notebook).splitlines()
+    return list(unified_diff(ours, theirs, "source", "notebook", lineterm="", n=0))
 
 
-class Edited(NamedTuple):
-    """Which halves were edited since they last agreed."""
-
-    source: bool
-    notebook: bool
-
-
-def edited(source: "NotebookNode", notebook: "NotebookNode") -> Edited:
-    """Compare two halves with what the notebook remembers; neither was edited where they agree."""
-    if text(source) == text(notebook):
-        return Edited(False, False)
-    in_notebook = is_edited(notebook)
-    made = notebook.metadata.get("source")
-    in_source = text_digest(source) != made if made else True
-    return Edited(in_source or not in_notebook, in_notebook)
-
-
-def differences(source: "NotebookNode", notebook: "NotebookNode") -> Iterator[str]:
-    """A line for each cell that one half lacks, or has otherwise: kind, text or tags."""
-    left, right = ([_lines(cell) for cell in half.cells] for half in (source, notebook))
-    for kind, *ends in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
-        if kind == "equal":
-            continue
-        for mine, yours in zip_longest(range(*ends[:2]), range(*ends[2:])):
-            here = left[mine] if mine is not None else ()
-            there = right[yours] if yours is not None else ()
-            lines = zip_longest(here, there, fillvalue="nothing")
-            ours, theirs = next((one, other) for one, other in lines if one != other)
-            place = yours if mine is None else mine
-            yield f"cell {place}: {_brief(ours)} in the source, {_brief(theirs)} in the notebook"
-
-
-def _lines(cell: "NotebookNode") -> tuple[str, ...]:
-    """A cell's text, below its kind and its paired metadata."""
-    paired = {key: cell.metadata[key] for key in PAIRED if key in cell.metadata}
-    said = json.dumps(paired, sort_keys=True) if paired else ""
-    return (f"{cell.cell_type} {said}".strip(), *cell.source.splitlines())
-
-
-def _brief(line: str) -> str:
-    return line if line == "nothing" else repr(line if len(line) < 60 else f"{line[:57]}…")
-
-
-def sync(source: Path, ipynb: Path, take: Literal["source", "notebook"] | None = None) -> str:
-    """Let the half that was not edited follow the other.
+def sync(source: Path, ipynb: Path) -> str:
+    """Bring what was edited to the other file of a pair; a notebook keeps the outputs of the cells that stay.
 
     Args:
         source, ipynb: the files of one pair; without a notebook there is nothing to do.
-        take: which half to follow where both were edited.
 
     Returns:
         What happened, in one line; "" if both agree.
 
     Raises:
-        PairError: both halves were edited and `take` is None, or the notebook is none.
+        PairError: both were edited, a source cannot hold what was written in Lab, or the notebook is none.
     """
     if not ipynb.is_file():
         return ""
     notebook = read(ipynb)
-    if not source.is_file():
-        _write_source(notebook, source, ipynb)
-        return f"{source.name} is written from {ipynb.name}"
-    wanted = read_source(source)
-    changed = edited(wanted, notebook)
-    if not any(changed):
-        if notebook.metadata.get("source") != wanted.metadata.source:  # both said the same, anew
-            notebook.metadata.source = wanted.metadata.source
-            write(notebook, ipynb)
+    wanted = read_source(source) if source.is_file() else None
+    if wanted and not differences(wanted, notebook):
+        if notebook.metadata.get("source") != wanted.metadata.source:  # edited alike
+            write(bare(notebook), ipynb)
         return ""
-    copies = [keep(half) for half in (source, ipynb)] if all(changed) else []
-    said = f"both halves are kept in {copies[0].parent}" if copies else ""
-    if copies and take is None:
-        cells = "\n".join(f"  {line}" for line in differences(wanted, notebook))
-        raise PairError(
-            f"{ipynb.name} and {source.name} were both edited; nothing is changed, and {said}.\n{cells}\n"
-            "Write into one half what you want of both, and name it: TAKE=source or TAKE=notebook."
-        )
-    winner, loser = (source, ipynb) if changed.source else (ipynb, source)
-    if copies:
-        winner, loser = (source, ipynb) if take == "source" else (ipynb, source)
-    if winner == source:
+    if wanted and not is_edited(notebook):
         write(with_outputs(wanted, notebook), ipynb)
-    else:
-        _write_source(notebook, source, ipynb)
-    return f"{loser.name} follows {winner.name}" + (f"; {said}" if said else "")
+        return f"{ipynb.name} follows {source.name}"
+    if wanted and notebook.metadata.get("source") != wanted.metadata.source:
+        changed = "\n".join(differences(wanted, notebook))
+        raise PairError(
+            f"{ipynb.name} and {source.name} were both edited, and nothing is changed. Write into one of them "
+            f"what you want of both, and bring the other back with git.\n{changed}"
+        )
+    _write_source(notebook, source)
+    write(bare(notebook), ipynb)
+    return f"{source.name} follows {ipynb.name}"
 
 
 def with_outputs(notebook: "NotebookNode", old: "NotebookNode") -> "NotebookNode":
@@ -257,13 +187,29 @@ def with_outputs(notebook: "NotebookNode", old: "NotebookNode") -> "NotebookNode
     return notebook
 
 
-def _write_source(notebook: "NotebookNode", source: Path, ipynb: Path) -> None:
-    source.parent.mkdir(parents=True, exist_ok=True)
+def _write_source(notebook: "NotebookNode", source: Path) -> None:
+    """Write a source, and read it back first: what it would lose is not lost."""
     import jupytext
 
     like = jupytext.read(source, fmt=FORMAT) if source.is_file() else None
     written = text(notebook, like)
+    back = jupytext.reads(written, FORMAT)
+    if any("attachments" in cell for cell in notebook.cells) or _cells(back) != _cells(notebook):
+        raise PairError(
+            f"{source.name} cannot hold all of the notebook: take out pasted pictures and lines that begin with "
+            "'# %%', and empty cells."
+        )
     source.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(source) as part:
         part.write_text(written, encoding="utf-8")
-    write(with_outputs(read_source(source), name_cells(notebook)), ipynb)
+
+
+def _cells(notebook: "NotebookNode") -> list[tuple]:
+    kept = [
+        [(key, cell.metadata[key]) for key in PAIRED if cell.metadata.get(key)]
+        for cell in notebook.cells
+    ]
+    return [
+        (cell.cell_type, cell.source, *rest)
+        for cell, rest in zip(notebook.cells, kept, strict=True)
+    ]

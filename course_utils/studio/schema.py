@@ -4,13 +4,9 @@ import difflib
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
-from course_utils.kit.language import WORDS
 from course_utils.studio import StudioError
-
-if TYPE_CHECKING:
-    from jsonschema.exceptions import ValidationError
 
 
 class ManifestError(StudioError):
@@ -55,8 +51,6 @@ OPTIONAL = {
     "url": ADDRESS,
     "full_course": ADDRESS,
     "chapters": TEXTS | {"description": 'a list of chapters, such as ["00", "01", "masks"]'},
-    "language": {"enum": list(WORDS)}
-    | {"description": f"a language of course_utils/kit/language.py: {', '.join(WORDS)}"},
 }
 CHAPTER = {
     "notebook": {
@@ -69,7 +63,6 @@ CHAPTER = {
     "prerequisites": TEXTS | {"description": "a list of notebooks"},
     "gpu": {"type": "boolean", "description": "true or false"},
     "further": TEXT | {"description": "the title of the chapter's further page"},
-    "full": {"type": "boolean", "description": "true or false"},
 }
 APPENDIX = {
     "notebook": {
@@ -108,24 +101,6 @@ SCHEMA = _table(
     "the manifest",
 )
 
-OWN, OWN_NAME = "own", "[a-z][a-z0-9_]*"
-"""The folder of chapters that the course itself does not have, and how they may be called."""
-OWN_LIST = f"{OWN}/own.toml"
-OWN_CHAPTER = {
-    "notebook": {
-        "type": "string",
-        "pattern": f"^{OWN_NAME}$",
-        "description": 'a name without folder and suffix, such as "my_sensors"',
-    },
-    "title": TEXT,
-    "prerequisites": CHAPTER["prerequisites"],
-}
-OWN_SCHEMA = _table(
-    {"chapter": _tables(OWN_CHAPTER, ("notebook", "title"), "one table [[chapter]] or more")},
-    ("chapter",),
-    "the list of own chapters",
-)
-
 
 # What is wrong ------------------------------------------------------------------
 
@@ -146,29 +121,24 @@ def parse(path: Path) -> dict:
     raise ManifestError(f"{path.name}: {problem}")
 
 
-def check_shape(path: Path, table: dict, schema: dict = SCHEMA) -> None:
-    """Each key is known, and holds what it may."""
+def check_shape(path: Path, table: dict) -> None:
+    """Compare the table with the schema.
+
+    Raises:
+        ManifestError: the first mistake in jsonschema's words, with what is expected there.
+    """
     from jsonschema import Draft202012Validator  # slow to import
 
-    errors = list(Draft202012Validator(schema).iter_errors(table))
-    unknown = [error for error in errors if error.validator == "additionalProperties"]
-    for error in unknown or errors:  # a misspelled key is missing, too: first say that
-        _report(path, error)
-
-
-def _report(path: Path, error: "ValidationError") -> NoReturn:
-    """Say what is wrong in the words of the schema's description."""
-    place = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path]
-    key = "".join(place).lstrip(".")
-    known = error.schema.get("properties", {})
-    prefix = f"{key}." if key else ""
-    if error.validator == "additionalProperties":
-        name = next(name for name in error.instance if name not in known)
-        fail(path, prefix + name, "unknown key", suggest(name, known))
-    if error.validator == "required":
-        name = next(name for name in error.validator_value if name not in error.instance)
-        fail(path, prefix + name, "missing", f"Add it: {known[name]['description']}")
-    fail(path, key, f"is {error.instance!r}", f"Write {error.schema['description']}")
+    errors = list(Draft202012Validator(SCHEMA).iter_errors(table))
+    errors.sort(
+        key=lambda error: error.validator != "additionalProperties"
+    )  # a misspelled key is missing, too
+    for error in errors[:1]:
+        expected = error.schema["description"]
+        if error.validator in ("additionalProperties", "required"):
+            expected += f" with the keys {', '.join(error.schema['properties'])}"
+        key = error.json_path.removeprefix("$").lstrip(".") or "at the top"
+        fail(path, key, error.message, f"Expected: {expected}")
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

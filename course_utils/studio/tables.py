@@ -4,7 +4,6 @@ import re
 from typing import TYPE_CHECKING
 
 from course_utils.files import atomic_write
-from course_utils.kit.language import word
 from course_utils.studio.ways import ways_table
 
 if TYPE_CHECKING:
@@ -13,14 +12,13 @@ if TYPE_CHECKING:
 
 def chapter_table(manifest: "Manifest") -> str:
     """The notebooks as a Markdown table, with links that start at the repository's root."""
-    heads = " | ".join(map(word, ("Chapter", "Minutes", "Needs")))
-    rows = [f"| | {heads} | GPU |", "|---|---|---|---|---|"]
+    rows = ["| | Chapter | Minutes | Needs | GPU |", "|---|---|---|---|---|"]
     part = ""
     for chapter in manifest.notebooks:
         if chapter.part != part and chapter.part:
             rows.append(f"| | **{_escape(chapter.part)}** | | | |")
         if chapter.kind == "appendix" and chapter == manifest.appendices[0]:
-            rows.append(f"| | **{word('Appendices')}** | | | |")
+            rows.append("| | **Appendices** | | | |")
         part = chapter.part
         rows.append(_table_row(chapter))
     return "\n".join(rows)
@@ -31,7 +29,7 @@ def _table_row(chapter: "Chapter") -> str:
     if chapter.kind == "further":
         return f"| | {link} | {chapter.minutes or '–'} | | |"
     needs = ", ".join(stem.partition("_")[0] for stem in chapter.prerequisites) or "–"
-    gpu = word("optional") if chapter.gpu else "–"
+    gpu = "optional" if chapter.gpu else "–"
     minutes = (
         chapter.minutes if chapter.kind == "chapter" else 0
     )  # an appendix is looked up, not read

@@ -1,7 +1,7 @@
-"""Run notebooks with other numbers where ``# try`` allows them: ``make try``.
+"""Run notebooks with other numbers where ``# try`` allows them: ``python -m course_utils.studio try``.
 
 A reader may change any marked number: no cell may end in an exception, and no guard may find that its claim
-does not hold. `make try` changes one number at a time, to each end of its range and each of its choices; the
+does not hold. That command changes one number at a time, to each end of its range and each of its choices; the
 tests change all of a chapter in one run.
 """
 

@@ -4,7 +4,6 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from course_utils.kit.language import pattern, word
 from course_utils.studio.manifest import Chapter, Manifest
 
 if TYPE_CHECKING:
@@ -76,9 +75,7 @@ def _part(chapter: Chapter, titles: tuple[str, ...]) -> Part:
 def hours(minutes: int) -> str:
     """So many minutes in hours, to the half hour."""
     halves = max(1, round(minutes / 30))
-    return (
-        f"{halves // 2 or ''}{'½' if halves % 2 else ''} {word('hours' if halves > 2 else 'hour')}"
-    )
+    return f"{halves // 2 or ''}{'½' if halves % 2 else ''} {'hours' if halves > 2 else 'hour'}"
 
 
 def summaries(course: Manifest) -> list[tuple[str, str, str]]:
@@ -88,7 +85,7 @@ def summaries(course: Manifest) -> list[tuple[str, str, str]]:
         for title, parts in ways(course).items()
     ]
     whole = sum(chapter.minutes for chapter in course.chapters)
-    return [*found, (word("Everything"), word("all"), hours(whole))]
+    return [*found, ("Everything", "all", hours(whole))]
 
 
 def ways_table(course: Manifest) -> str:
@@ -96,9 +93,9 @@ def ways_table(course: Manifest) -> str:
     pages = [chapter.page for chapter in course.chapters if chapter.page]
     practised = hours(sum(page.practised_minutes for page in pages))
     rows = [
-        *[(word("Way"), word("Chapters (sections)"), word("About")), ("---",) * 3],
+        *[("Way", "Chapters (sections)", "About"), ("---",) * 3],
         *summaries(course),
-        (word("Everything, only read"), word("all"), practised),
+        ("Everything, only read", "all", practised),
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
@@ -110,9 +107,8 @@ def told(course: Manifest, stem: str) -> str:
         for stop in way.stops:
             if stop.chapter == stem and stop.sections:
                 taken.setdefault(stop.sections, []).append(way.title[0].lower() + way.title[1:])
-    joined = f" {word('and')} "
     return "\n".join(
-        f"{word('On the way')} {joined.join(titles)}: {', '.join(map(_linked, sections))}."
+        f"On the way {' and '.join(titles)}: {', '.join(map(_linked, sections))}."
         for sections, titles in taken.items()
     )
 
@@ -122,12 +118,10 @@ def _linked(title: str) -> str:
     return f"[{title}](#{title.replace(' ', '-')})" if title.isascii() else f"*{title}*"
 
 
-ON_THE_WAY = re.compile(rf"\n\n{pattern('On the way')} .*\Z", re.DOTALL)
+ON_THE_WAY = re.compile(r"\n\nOn the way .*\Z", re.DOTALL)
 
 
-def tell(notebook: "NotebookNode", told: str) -> bool:
-    """End the first text, in place, with what is told of the ways; whether it was other."""
+def tell(notebook: "NotebookNode", told: str) -> None:
+    """End the first text, in place, with what is told of the ways."""
     first = notebook.cells[0]
-    text = ON_THE_WAY.sub("", first.source) + (f"\n\n{told}" if told else "")
-    changed, first.source = text != first.source, text
-    return changed
+    first.source = ON_THE_WAY.sub("", first.source) + (f"\n\n{told}" if told else "")

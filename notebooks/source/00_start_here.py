@@ -124,7 +124,7 @@ with cu.guard(
 #
 # Write three words in the place of the dots, run the cell, then the **check** below it.
 # (More hints: `cu.checks.one_word.hint()`, in a new cell.
-# The solution is folded.)
+# If your notebook has a solution, it is folded.)
 
 
 # %% tags=["exercise", "predict"]

@@ -59,7 +59,7 @@ len(runs)
 # A number or text with `# try` behind it is there to be changed: each value of the range works.
 # A folded cell with `cu.guard` holds a sentence that the page claims, and tests it.
 # In an **exercise** you replace the three dots and run the cell; the next one **checks** it, as often as you like.
-# `cu.checks.average_weights.hint()`, in a cell of your own, gives one hint more; the **solution** is folded.
+# `cu.checks.average_weights.hint()`, in a cell of your own, gives one hint more. If your notebook has a **solution**, it is folded.
 # What you have solved, and your last answers, are kept in your home, in the folder `.attention-course`, and sent to nobody.
 # `cu.progress()` lists what is solved.
 # `cu.checks.average_weights.answers()` shows your answers to one exercise, `cu.checks.average_weights.start_over()` gives its stub back.

@@ -2,7 +2,7 @@
 
 English–French pairs of Tatoeba, from the archive at manythings.org/anki (CC BY 2.0 FR); `data.registry` says how it
 is found. Both runs have the same pairs, the same network and the same number of steps; they differ in what a token
-is. One seed each. `benchmarks/real_translation.py` trains the same recipe from the command line.
+is. One seed each.
 """
 
 import random

@@ -24,10 +24,7 @@ def main(argv: list[str] | None = None) -> int:
         help="the manifest of the course (book.toml)",
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    making = commands.add_parser("build", help="make the book in _build/html")
-    making.add_argument(
-        "--without", choices=["solutions"], help="make it without the solutions of the exercises"
-    )
+    commands.add_parser("build", help="make the book in _build/html")
     commands.add_parser(
         "check", help="look at the manifest and, if there is one, at the built book"
     )
@@ -50,7 +47,7 @@ def _build(options: argparse.Namespace) -> int:
     from course_utils.studio.book.build import build  # slow to import
 
     course = manifest.load(options.manifest, files=False)
-    print(build(course, course.root / "_build", solutions=options.without != "solutions"))
+    print(build(course, course.root / "_build"))
     tables.write_tables(course)
     if course.lacking:
         print(course.lacking)

@@ -12,7 +12,6 @@ from filelock import FileLock
 from nbformat import NotebookNode
 
 from course_utils.figures.style import fonts_css, tokens_css
-from course_utils.kit.language import spoken
 from course_utils.studio import StudioError, links
 from course_utils.studio.book import pages
 from course_utils.studio.book.check import check
@@ -30,22 +29,22 @@ class BookError(StudioError):
     """The book could not be made: where, and why."""
 
 
-def build(course: Manifest, out: Path, *, solutions: bool = True) -> Path:
+def build(course: Manifest, out: Path) -> Path:
     """Make the book in ``out/html`` and return the path of its first page.
 
     Nothing is executed: the book shows the outputs that the notebooks hold. What has not changed since
-    the last time is not rendered again. Without `solutions`, an exercise ends with its hints.
+    the last time is not rendered again.
 
     Raises:
         BookError: a notebook is not executed, a picture has no alt text, Jupyter Book warned, or the
             result is not whole.
     """
     out.mkdir(parents=True, exist_ok=True)
-    with FileLock(out / ".book.lock"), spoken(course.language):
-        return _build(course, out, solutions)
+    with FileLock(out / ".book.lock"):
+        return _build(course, out)
 
 
-def _build(course: Manifest, out: Path, solutions: bool) -> Path:
+def _build(course: Manifest, out: Path) -> Path:
     start = time.perf_counter()
     source, html = out / "source", out / "html"
     places = _places(course)
@@ -60,10 +59,8 @@ def _build(course: Manifest, out: Path, solutions: bool) -> Path:
         for name in pages.texts(course)
     }
     texts |= {
-        chapter.ipynb.name: nbformat.writes(
-            _chapter(course, chapter, places, out / "explorers", solutions)
-        )
-        for chapter in course.everything
+        chapter.ipynb.name: nbformat.writes(_chapter(course, chapter, places, out / "explorers"))
+        for chapter in course.notebooks
     }
     texts |= {
         f"_static/{file.name}": file.read_text(encoding="utf-8")
@@ -81,8 +78,8 @@ def _build(course: Manifest, out: Path, solutions: bool) -> Path:
     for file in source.iterdir():
         if file.is_file() and file.name not in texts:
             file.unlink()
-    _render(source, out)
-    finish(html, course)
+    _render(source, out, whole=bool(course.url))  # a sitemap lists what is rendered
+    finish(html)
     if alive:
         # Beside the pages: Sphinx puts what is in _static into all of them.
         for name, text in scripts().items():
@@ -98,7 +95,7 @@ def _places(course: Manifest) -> Places:
     found = {f"{pages.BIBLIOGRAPHY}.md": links.places([pages.BIBLIOGRAPHY_PAGE])}
     for name in pages.texts(course):
         found[f"{name}.md"] = links.places([pages.text(course, name)])
-    for chapter in course.everything:
+    for chapter in course.notebooks:
         if chapter.ipynb.is_file():
             found[chapter.ipynb.name] = links.places(
                 links.texts(nbformat.read(chapter.ipynb, as_version=4))
@@ -106,9 +103,7 @@ def _places(course: Manifest) -> Places:
     return found
 
 
-def _chapter(
-    course: Manifest, chapter: Chapter, places: Places, folder: Path, solutions: bool
-) -> NotebookNode:
+def _chapter(course: Manifest, chapter: Chapter, places: Places, folder: Path) -> NotebookNode:
     notebook = fit(nbformat.read(chapter.ipynb, as_version=4), course, chapter)
     never = [
         place for place, cell in enumerate(notebook.cells) if cell.get("execution_count", 1) is None
@@ -119,9 +114,7 @@ def _chapter(
         )
     try:
         shown = with_widgets(with_pages(notebook, folder))
-        return for_the_book(
-            shown, places, course.files, chapter, onward(course, chapter), solutions=solutions
-        )
+        return for_the_book(shown, places, course.files, chapter, onward(course, chapter))
     except PictureError as error:
         raise BookError(f"{chapter.notebook}: {error}.") from None
 
@@ -142,10 +135,10 @@ def _forget(out: Path) -> None:
         shutil.rmtree(out / name, ignore_errors=True)
 
 
-def _render(source: Path, out: Path) -> None:
+def _render(source: Path, out: Path, *, whole: bool) -> None:
     """Jupyter Book, its warnings fatal. It always builds into a folder `_build` of the path it is given."""
     jupyter_book = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
-    options = ["-n", "-W", "--keep-going", "-q"]
+    options = ["-n", "-W", "--keep-going", "-q", *["--all"] * whole]
     done = subprocess.run(
         [*jupyter_book, "build", str(source), "--path-output", str(out.parent), *options],
         env=os.environ | {"PYTHONWARNINGS": "ignore"},

@@ -13,9 +13,9 @@ from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
+from course_utils.kit.exercises import HEADING, prose_lines
 from course_utils.kit.guard import guards_in
-from course_utils.kit.language import word
-from course_utils.studio.page import HEADING, is_own, prose_lines
+from course_utils.studio.page import is_own
 
 
 def raw(text: str) -> NotebookNode:
@@ -97,7 +97,7 @@ def _claims(source: str) -> str:
         claims.append(html.escape(guarded.claim))
         computed.append(html.escape("\n".join(" ".join(one.split()) for one in conditions)))
     one = len(claims) == 1
-    several = word("{count} statements of this section are computed").format(count=len(claims))
+    several = f"{len(claims)} statements of this section are computed"
     said = claims[0] if one else several
     opened = "".join(
         f"{'' if one else f'<p>{claim}</p>'}<pre>{tested}</pre>"

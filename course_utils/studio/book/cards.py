@@ -2,100 +2,65 @@
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from course_utils.kit.collection import checks
-from course_utils.kit.language import pattern, word
+from course_utils.kit.exercises import Exercise, exercises
 from course_utils.kit.words import marked
 from course_utils.studio.book.calm import level, raw, tags
 from course_utils.studio.book.pictures import first_picture
 from course_utils.studio.manifest import QUESTION, Chapter, asked
-from course_utils.studio.page import EFFORT, EXERCISE
 
 # Exercises -------------------------------------------------------------------------------------
 
-CHECKED = re.compile(r"\n*^cu\.checks\.(\w+)\(.*\)\s*$", re.MULTILINE)
 
-
-def with_exercises(notebook: NotebookNode, *, solutions: bool = True) -> NotebookNode:
-    """Each exercise is a card: label and title, task, stub, what a solution has to pass, hints and solution.
-
-    Args:
-        notebook: of a chapter.
-        solutions: whether the solution is shown, too.
-    """
+def with_exercises(notebook: NotebookNode) -> NotebookNode:
+    """Each exercise is a card: label and title, task, stub, what a solution has to pass, hints and solution."""
     notebook = copy.deepcopy(notebook)
-    kept: list[NotebookNode] = []
-    cells = notebook.cells
-    at = 0
-    while at < len(cells):
-        found = level(cells[at]) == 3 and EXERCISE.match(cells[at].source[4:])
-        if not found:
-            kept.append(cells[at])
-            at += 1
-            continue
-        end = _end(cells, at)
-        kept += _card(found[0], cells[at], cells[at + 1 : end], solutions)
-        at = end
-    notebook.cells = kept
+    cells, kept, at = notebook.cells, list[NotebookNode](), 0
+    for exercise in exercises(cells):
+        kept += [*cells[at : exercise.place], *_card(exercise, cells)]
+        at = exercise.end + 1
+    notebook.cells = [*kept, *cells[at:]]
     return notebook
 
 
-def _end(cells: list[NotebookNode], start: int) -> int:
-    """The place behind an exercise: behind its solution, or behind its text where it has none."""
-    following = start + 1
-    while following < len(cells) and not level(cells[following]):
-        following += 1
-        if "solution" in tags(cells[following - 1]):
-            return following
-    return start + 1
+def _card(exercise: Exercise, cells: list[NotebookNode]) -> Iterator[NotebookNode]:
+    label = f"Exercise {exercise.number}"
+    yield new_markdown_cell(f"### [{label}]{{.cu-label}}[ · ]{{.cu-dot}}{exercise.title}")
+    yield raw(f'<div class="cu-card cu-exercise"><p class="cu-effort">{exercise.effort}</p>')
+    yield new_markdown_cell(exercise.task)
+    for cell in cells[exercise.place + 1 : exercise.end + 1]:
+        if cell is exercise.check:
+            yield raw(_passes(exercise.name))
+        elif cell is exercise.solution:
+            yield raw(_hints(exercise.name))
+            cell.source = exercise.solved
+            yield cell
+            yield raw("</details></div>")
+        elif not cell.source.endswith(".hint()"):
+            yield cell
+    yield raw("</div>")
 
 
-def _card(
-    name: str, task: NotebookNode, cells: list[NotebookNode], solutions: bool
-) -> list[NotebookNode]:
-    title, _, text = task.source.partition("\n")
-    title = title[4:].removeprefix(name).removeprefix(" · ")
-    first, _, rest = text.strip().partition("\n")
-    effort = EFFORT.match(first.strip())
-    label = first.strip("*") if effort else ""
-    body = [
-        new_markdown_cell(f"### [{name}]{{.cu-label}}[ · ]{{.cu-dot}}{title}"),
-        raw(f'<div class="cu-card cu-exercise"><p class="cu-effort">{escape(label)}</p>'),
-        new_markdown_cell(rest.strip() if effort else text.strip()),
-    ]
-    for cell in cells:
-        body += _piece(cell, solutions)
-    return [*body, raw("</div>")]
-
-
-def _piece(cell: NotebookNode, solutions: bool) -> list[NotebookNode]:
-    called = CHECKED.search(cell.source)
-    if "check" in tags(cell) and called:
-        return [raw(_passes(called[1]))]
-    if "solution" in tags(cell) and called:
-        cell.source = CHECKED.sub("", cell.source)
-        hints = dict.fromkeys(one.hints[0] for one in getattr(checks, called[1]).properties)
-        listed = "".join(f"<li>{marked(hint)}</li>" for hint in hints)
-        folded = (
-            '<div class="cu-links"><details class="cu-hints">'
-            f"<summary>{word('Hints')}</summary>"
-            f"<ul>{listed}</ul></details>"
-        )
-        if not solutions:
-            return [raw(f"{folded}</div>")]
-        solution = f'<details class="cu-solution"><summary>{word("Solution")}</summary>'
-        return [raw(f"{folded}{solution}"), cell, raw("</details></div>")]
-    return [] if cell.source.endswith(".hint()") else [cell]
+def _hints(name: str) -> str:
+    """The first hint of each property, and the line that opens the solution."""
+    hints = dict.fromkeys(one.hints[0] for one in getattr(checks, name).properties)
+    listed = "".join(f"<li>{marked(hint)}</li>" for hint in hints)
+    return (
+        '<div class="cu-links"><details class="cu-hints">'
+        f"<summary>Hints</summary><ul>{listed}</ul></details>"
+        f'<details class="cu-solution"><summary>Solution</summary>'
+    )
 
 
 def _passes(name: str) -> str:
     listed = "".join(f"<li>{marked(one.sentence)}</li>" for one in getattr(checks, name).properties)
-    return f'<div class="cu-passes"><p>{word("A solution passes when")}</p><ul>{listed}</ul></div>'
+    return f'<div class="cu-passes"><p>A solution passes when</p><ul>{listed}</ul></div>'
 
 
 # The head --------------------------------------------------------------------------------------
@@ -114,7 +79,7 @@ def with_head(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
             more, other, cell.source = _sorted(cell.source)
             goals, needs = goals or more, needs or other
     rest = [cell for cell in rest if cell.source]
-    prepare = {word("goals"): goals, word("needs"): needs}
+    prepare = {"goals": goals, "needs": needs}
     folded = [new_markdown_cell(part) for part in prepare.values() if part]
     named = [name for name, part in prepare.items() if part]
     for what, cell in _preparing(rest):
@@ -123,11 +88,11 @@ def with_head(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
         rest.remove(cell)
     head = [raw(f'<p class="cu-eyebrow">{_eyebrow(chapter)}</p>'), new_markdown_cell(title)]
     head += [new_markdown_cell(f"{{.cu-lede}}\n{asks}")] if asks else []
-    told, *ways = re.split(rf"{pattern('On the way')} ", told, maxsplit=1)
+    told, *ways = told.split("On the way ", 1)
     head += [new_markdown_cell(told.strip())] if told.strip() else []
     head += [
         *opening,
-        *(new_markdown_cell(f"{{.cu-further}}\n{word('On the way')} {one}") for one in ways),
+        *(new_markdown_cell(f"{{.cu-further}}\nOn the way {one}") for one in ways),
     ]
     head += _fold(" · ".join(named).capitalize(), *folded) if folded else []
     notebook.cells = [*head, *rest]
@@ -147,12 +112,11 @@ def _fold(summary: str, *cells: NotebookNode) -> list[NotebookNode]:
 def _preparing(cells: list[NotebookNode]) -> list[tuple[str, NotebookNode]]:
     """The imports, which are the first code, and the questions from earlier chapters."""
     code = [cell for cell in cells if cell.cell_type == "code"]
-    said = word("set-up, {count} lines")
-    found = [(said.format(count=len(cell.source.splitlines())), cell) for cell in code[:1]]
+    found = [(f"set-up, {len(cell.source.splitlines())} lines", cell) for cell in code[:1]]
     for cell in code[1:3]:
         shown = " ".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
         if asked := re.match(r"Recall .*: (\d+) questions", shown):
-            found.append((word("{count} questions to warm up").format(count=asked[1]), cell))
+            found.append((f"{asked[1]} questions to warm up", cell))
     return found
 
 
@@ -160,10 +124,10 @@ def _sorted(text: str) -> tuple[str, str, str]:
     """The goals, the needs, and what else is told, of a text before the sections."""
     parts: list[list[str]] = [[], [], []]
     before = 2
-    for paragraph in re.split(rf"\n{{2,}}|\n(?={pattern('After this chapter')})", text.strip()):
-        if re.match(pattern("After this chapter"), paragraph):
+    for paragraph in re.split(r"\n{2,}|\n(?=After this chapter)", text.strip()):
+        if re.match("After this chapter", paragraph):
             before = 0
-        elif re.match(pattern("It needs"), paragraph):
+        elif re.match("It needs", paragraph):
             before = 1
         elif before != 0 or not paragraph.startswith("- "):
             before = 2
@@ -174,16 +138,15 @@ def _sorted(text: str) -> tuple[str, str, str]:
 
 def _eyebrow(chapter: Chapter) -> str:
     """``02 · From averages to attention · about 60 minutes · needs 01``."""
-    kinds = {"further": "further page", "appendix": "appendix", "own": "own chapter"}
-    kind = word(kinds[chapter.kind]) if chapter.kind in kinds else chapter.part
-    about = word("about {minutes} minutes").format(minutes=chapter.minutes)
-    minutes = about if chapter.minutes else ""
+    kinds = {"further": "further page", "appendix": "appendix"}
+    kind = kinds.get(chapter.kind, chapter.part)
+    minutes = f"about {chapter.minutes} minutes" if chapter.minutes else ""
     needs = ", ".join(
         f'<a href="{stem}.html">{stem.partition("_")[0]}</a>' for stem in chapter.prerequisites
     )
     facts = [chapter.number, escape(kind)]
-    if chapter.kind in ("chapter", "own"):
-        facts += [minutes, f"{word('needs')} {needs}" if needs else ""]
+    if chapter.kind == "chapter":
+        facts += [minutes, f"needs {needs}" if needs else ""]
     return " · ".join(filter(None, facts))
 
 
@@ -195,9 +158,7 @@ def _opening(cells: list[NotebookNode]) -> tuple[list[NotebookNode], list[Notebo
     shown = cells[place]
     if not {"hide-input", "remove-input"} & set(tags(shown)):
         tags(shown).append("hide-input")
-    there = [
-        raw(f'<p class="cu-moved"><a href="#opening">↑ {word("at the top of this page")}</a></p>')
-    ]
+    there = [raw('<p class="cu-moved"><a href="#opening">↑ at the top of this page</a></p>')]
     if place < len(_before_sections(cells)):
         there = []
     anchored = [raw('<div id="opening">'), shown, raw("</div>")]
@@ -218,14 +179,14 @@ def with_foot(notebook: NotebookNode, onward: Onward, further: Chapter | None) -
     kept: list[NotebookNode] = []
     aside = ""
     for cell in notebook.cells:
-        if level(cell) == 2 and re.match(f"## {pattern('Take-aways')}", cell.source):
+        if level(cell) == 2 and re.match("## Take-aways", cell.source):
             cell.source, aside = _without_links(cell.source, following, further)
-        if level(cell) == 2 and re.match(f"## {pattern('References')}", cell.source):
+        if level(cell) == 2 and re.match("## References", cell.source):
             works = cell.source.partition("\n")[2].strip()
             count = len(re.findall(r"^- ", works, re.MULTILINE))
             kept += [raw(next_cards(onward))] if onward else []
             kept += [new_markdown_cell(f"{{.cu-further}}\n{aside}")] if aside else []
-            said = f"{word('References')}, {word('{count} works').format(count=count)}"
+            said = f"References, {count} works"
             kept += _fold(said, new_markdown_cell(works))
             continue
         kept.append(cell)
@@ -254,7 +215,7 @@ def next_cards(onward: Onward) -> str:
     """A card for each chapter that may come next; seen is the first, until the map's script knows the reader's way."""
     cards = "".join(
         f'<a class="cu-card cu-next" href="{chapter.notebook}.html" data-ways="{escape("|".join(ways))}"'
-        f"{' hidden' if place else ''}><small>{word('Next')}: {chapter.number}</small>"
+        f"{' hidden' if place else ''}><small>Next: {chapter.number}</small>"
         f"<b>{escape(chapter.title)}</b><span>{marked(chapter.question)}</span>"
         f"{first_picture(chapter.ipynb)}</a>"
         for place, (chapter, ways) in enumerate(onward.items())

@@ -13,15 +13,15 @@ from bs4 import BeautifulSoup
 from course_utils.kit.page import MAX_BYTES
 from course_utils.studio.book import pages
 from course_utils.studio.book.local_links import dead
-from course_utils.studio.book.publish import ABSENT
 from course_utils.studio.manifest import Manifest
 
 BEGINNING = 40
 """As many letters of a reason are looked for: a line of code may end behind them."""
-BESIDE = {"search", ABSENT}  # pages that no chapter makes
+BESIDE = {"search", "404"}  # pages that no chapter makes
 FAR = re.compile(r"^(https?:)?//")
 NEAR = re.compile(r"^(?!data:|(https?:)?//)")
 FAR_IN_CSS = re.compile(r"(@import\s+|url\()\s*[\"']?(https?:)?//[^)\"']+")
+TAG = re.compile(r"<[^>]*>")  # an attribute's own brackets are escaped
 LIVE = re.compile(r'"(live/[\w/]+\.js)"')  # what boot.js of a live model loads
 
 
@@ -54,11 +54,11 @@ def told_too_early(html: Path, course: Manifest) -> list[str]:
     index = html / "searchindex.js"
     found = index.read_text(encoding="utf-8") if index.is_file() else ""
     problems = ["_sources holds the code of predictions"] if (html / "_sources").exists() else []
-    for chapter in course.everything:
+    for chapter in course.notebooks:
         page = html / f"{chapter.notebook}.html"
         if not (page.is_file() and chapter.ipynb.is_file()):
             continue
-        told = unescape(page.read_text(encoding="utf-8")) + found
+        told = unescape(TAG.sub(" ", page.read_text(encoding="utf-8"))) + found
         notebook = nbformat.read(chapter.ipynb, as_version=4)
         for cell in notebook.cells:
             for reason in _reasons(cell.source) if "cu.predict(" in cell.source else []:

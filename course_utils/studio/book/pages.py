@@ -3,10 +3,10 @@
 import posixpath
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import yaml
 
-from course_utils.kit.language import word
 from course_utils.kit.release import release
 from course_utils.studio.choice import fit_text
 from course_utils.studio.links import LINK
@@ -23,7 +23,15 @@ EXTENSIONS = [  # Jupyter Book's own, less those that can talk to other hosts (t
     "sphinx_book_theme",
     "sphinx-mathjax-offline",
     "sphinxcontrib.bibtex",
+    # What a published book has: a file for GitHub Pages, a page for a missing address, heads for shared links.
+    "sphinx.ext.githubpages",
+    "notfound.extension",
+    "sphinxext.opengraph",
 ]
+SITEMAP = {"sitemap_excludes": ["404.html", "search.html"], "sitemap_url_scheme": "{link}"}
+"""For `sphinx_sitemap`, which warns where the book has no address."""
+NOT_FOUND = """<h1>No such page</h1>
+<p>It may have moved, or be part of another edition. <a href="{first}">To the first page</a></p>"""
 COVER, BIBLIOGRAPHY, MOVED = "index", "bibliography", "moved"
 DOCS = ("teaching", "administrators", "accessibility", "privacy")
 """The pages for teachers, in their order: those of `docs` that are there. After the first come those on a chapter."""
@@ -38,7 +46,7 @@ BIBLIOGRAPHY_PAGE = """# Bibliography
 
 def names(course: Manifest) -> list[str]:
     """The pages of the book, in order."""
-    stems = [notebook.notebook for notebook in course.everything]
+    stems = [notebook.notebook for notebook in course.notebooks]
     return [COVER, *stems, *texts(course), BIBLIOGRAPHY]
 
 
@@ -59,13 +67,11 @@ def contents(course: Manifest) -> str:
     for chapter in course.chapters:
         parts.setdefault(chapter.part, []).append(_entry(chapter))
     if course.appendices:
-        parts[word("Appendices")] = [_entry(appendix) for appendix in course.appendices]
-    if course.own:
-        parts[word("Own chapters")] = [_entry(chapter) for chapter in course.own]
+        parts["Appendices"] = [_entry(appendix) for appendix in course.appendices]
     if entries := _for_teachers(course):
-        parts[word("For teachers")] = entries
+        parts["For teachers"] = entries
     back = [name for name in texts(course) if name == MOVED]
-    parts[word("At the end")] = [{"file": name} for name in (*back, BIBLIOGRAPHY)]
+    parts["At the end"] = [{"file": name} for name in (*back, BIBLIOGRAPHY)]
     tables = [
         {"caption": title, "chapters": files} if title else {"chapters": files}
         for title, files in parts.items()
@@ -93,7 +99,8 @@ def configuration(course: Manifest) -> str:
 
     Buttons that lead to the repository and to Binder appear when the manifest names a repository.
     """
-    there = bool(course.repository)
+    there, url = bool(course.repository), course.url and f"{course.url.rstrip('/')}/"
+    path = urlsplit(url).path or "/"
     return _yaml(
         {
             "title": course.title,
@@ -136,13 +143,14 @@ def configuration(course: Manifest) -> str:
                     "html_copy_source": False,  # a prediction's answer is nowhere before it is given
                     "bibtex_bibfiles": [REFERENCES],
                     "bibtex_default_style": "plain",
-                    "extensions": EXTENSIONS,
+                    "extensions": [*EXTENSIONS, *["sphinx_sitemap"] * bool(url)],
+                    "html_baseurl": url,
                     "html_context": {"default_mode": "auto"},
                     "html_show_copyright": False,
                     "html_use_index": False,
                     "html_sidebars": {COVER: []},
                     "html_theme_options": {
-                        "logo": {"text": course.title, "alt_text": word("Home")},
+                        "logo": {"text": course.title, "alt_text": "Home"},
                         # Codeberg's pages have GitHub's addresses, and the theme does not know it.
                         "repository_provider": "gitlab"
                         if course.hosted_like == "gitlab"
@@ -152,12 +160,23 @@ def configuration(course: Manifest) -> str:
                         "use_download_button": False,
                         "use_fullscreen_button": False,
                     },
-                    "language": course.language,
+                    "language": "en",
                     "myst_heading_anchors": 3,
                     # Explorers and quizzes carry HTML that runs without a kernel; it goes before a live widget.
                     "nb_mime_priority_overrides": [["html", "text/html", 0]],
                     "nb_ipywidgets_js": {},
                     "nb_render_markdown_format": "gfm",
+                    "notfound_context": {
+                        "title": "No such page",
+                        "body": NOT_FOUND.format(first=path),
+                    },
+                    "notfound_urls_prefix": path,
+                    "ogp_site_name": course.title,
+                    "ogp_site_url": url,
+                    "ogp_social_cards": {
+                        "enable": False
+                    },  # they would be drawn, without an alt text
+                    **(SITEMAP if url else {}),
                 },
             },
         }

@@ -10,11 +10,9 @@ from nbformat import NotebookNode
 
 from course_utils.studio.book import calm, cards
 from course_utils.studio.book.pictures import settle_pictures
-from course_utils.studio.keys import without_solutions
 from course_utils.studio.links import ANCHOR, LINK, places, texts, with_texts
 from course_utils.studio.manifest import Chapter
 
-OTHER_FOLDER = re.compile(r"^\.\./(notebooks|own)/")
 Places = Mapping[str, Mapping[str, str]]
 SHOWN_AS_IMAGE = ("image/png", "image/jpeg", "image/svg+xml", "image/gif")
 
@@ -98,10 +96,6 @@ def lead(text: str, pages: Places, files: str, here: Mapping[str, str]) -> str:
     def one(match: re.Match) -> str:
         words, target = match["text"], match["target"]
         file, _, place = target.partition("#")
-        if (
-            page := OTHER_FOLDER.sub("", file)
-        ) in pages:  # of the course, linked to from an own chapter
-            file = page
         if re.match(r"[a-z]+:", target):
             return match[0]
         if file in pages or not file:
@@ -154,8 +148,6 @@ def for_the_book(
     files: str,
     chapter: Chapter,
     onward: cards.Onward = MappingProxyType({}),
-    *,
-    solutions: bool = True,
 ) -> NotebookNode:
     """All that the book changes.
 
@@ -163,7 +155,6 @@ def for_the_book(
         notebook, pages, files: as `keep_links_inside` has them.
         chapter: what the notebook is.
         onward: what comes next, by default and on each way.
-        solutions: whether the page has them.
     """
     further = next((page for page in [*chapter.pages()][1:]), None)
     notebook = keep_links_inside(lead_outputs_to_pages(notebook, pages), pages, files)
@@ -172,8 +163,7 @@ def for_the_book(
         carry_alt_texts,
         settle_pictures,
         calm.cut_at_headings,
-        lambda notebook: cards.with_exercises(notebook, solutions=solutions),
-        lambda notebook: notebook if solutions else without_solutions(notebook),
+        cards.with_exercises,
         calm.without_own_calls,
         calm.with_claims,
         calm.with_plain_tables,

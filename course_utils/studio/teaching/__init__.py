@@ -1,1 +1,1 @@
-"""What a teacher takes out of the course: slides, figures, a plan of the weeks, pools of questions."""
+"""What a teacher takes out of the course: slides, and pools of questions."""
