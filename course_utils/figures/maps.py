@@ -61,7 +61,7 @@ def heatmap(
     text: dict[str, Any] = {"parse_math": False}  # a token is no formula: "$5-$9" is a price
     if keys is not None:
         slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-        look = slanted if len("".join(map(str, keys))) > 30 else {}
+        look: dict[str, Any] = slanted if len("".join(map(str, keys))) > 30 else {}
         ax.set_xticks(range(len(keys)), keys, **text, **look)
     if queries is not None:
         ax.set_yticks(range(len(queries)), queries, **text)

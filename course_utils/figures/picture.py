@@ -68,7 +68,7 @@ class _Canvas(FigureCanvasAgg):
     def get_renderer(self) -> _Renderer:
         size = (*self.get_width_height(physical=True), self.figure.dpi)
         if self._lastKey != size:
-            self.renderer, self._lastKey = _Renderer(*size), size
+            self.renderer, self._lastKey = _Renderer(*size), size  # type: ignore[assignment]
         return self.renderer
 
 
@@ -127,9 +127,10 @@ class Picture(Figure):
         _Canvas(self)
         self.alt = alt
 
-    colorbar, suptitle, legend, text = map(
-        _styled, (Figure.colorbar, Figure.suptitle, Figure.legend, Figure.text)
-    )
+    colorbar = _styled(Figure.colorbar)
+    suptitle = _styled(Figure.suptitle)
+    legend = _styled(Figure.legend)
+    text = _styled(Figure.text)
 
     @_styled
     def draw(self, renderer: Any) -> None:
