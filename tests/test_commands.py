@@ -436,3 +436,27 @@ def test_the_start_page_opens_in_a_browser_and_nothing_pops_up(running, chromium
         assert [url for url in asked if url.startswith("http") and not url.startswith(base)] == []
         assert not any("/lab/api/news" in url or "/lab/api/update" in url for url in asked)
         browser.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        "slides 02",
+        *(
+            pytest.param(command, marks=pytest.mark.nightly)
+            for command in ("doctor", "check", "handout --to OUT", "pool 02", "book check")
+        ),
+    ],
+)
+def test_a_command_that_the_docs_name_ends_with_0(tmp_path, command):
+    """Where an engine runs in the process, it may end badly when all that it had to do is done."""
+    words = [str(tmp_path / "out") if word == "OUT" else word for word in command.split()]
+    run = subprocess.run(
+        [sys.executable, "-m", "course_utils.studio", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert run.returncode == 0, run.stderr
