@@ -10,6 +10,7 @@ importing only from those before it.
     positions    sinusoidal, learned, rotary and relative positions
     arguments    checks of what attention is given
     cache        KVCache, record_attention
+    fused        PyTorch's fused operator, for any mask
     attention    masks, masked softmax, scoring functions, multi-head attention
     interventions  forbid a look, take a part away, exchange it for that of another run
     layers       the blocks: feed-forward, residual with its norm, encoder and decoder layers

@@ -38,10 +38,25 @@ def refuse_vectors(name: str, tensor: Any, size: int) -> None:
     raise ValueError(f"{name} has shape {tuple(tensor.shape)}; (…, {name}, {size}) is needed")
 
 
+def can_be_read(tensor: Tensor) -> bool:
+    """Whether a check can read the tensor's values without waiting for a device.
+
+    There are none to read while a graph is traced (`torch.compile`, `torch.export`), or under
+    `torch.vmap`, where each sample has values of its own.
+    """
+    if torch.compiler.is_compiling() or not tensor.is_cpu:
+        return False
+    try:
+        bool(tensor.any())
+    except RuntimeError:
+        return False
+    return True
+
+
 def check_lengths(valid_lens: Tensor, length: int) -> None:
     """Raise unless these are whole numbers from 0 to `length`, (batch,) or (batch, queries).
 
-    The values are looked at on a CPU only: elsewhere that would wait for the device.
+    The values are checked where they `can_be_read`.
     """
     require_tensor("valid_lens", valid_lens)
     if valid_lens.is_floating_point() or valid_lens.is_complex() or valid_lens.dtype == torch.bool:
@@ -50,7 +65,7 @@ def check_lengths(valid_lens: Tensor, length: int) -> None:
         raise ValueError(
             f"valid_lens has shape {tuple(valid_lens.shape)}; (batch,) or (batch, queries) is needed"
         )
-    if torch.compiler.is_compiling() or not valid_lens.is_cpu or valid_lens.numel() == 0:
+    if not can_be_read(valid_lens) or valid_lens.numel() == 0:
         return
     if valid_lens.min() < 0:
         raise ValueError(f"valid_lens contains {valid_lens.min()}; a length is at least 0")
@@ -161,7 +176,7 @@ def mask_for_heads(attn_mask: Tensor, shape: torch.Size, *, is_causal: bool) -> 
     """`fit_mask` for several heads, which could read some masks in two ways.
 
     With two axes that is so where there are as many queries as rows in the batch, but for a causal mask.
-    Which it is, is looked at on a CPU only: elsewhere that would wait for the device.
+    Which mask it is, is checked where it `can_be_read`.
     """
     if isinstance(attn_mask, Tensor) and attn_mask.ndim == 3:
         raise ValueError(
@@ -170,9 +185,9 @@ def mask_for_heads(attn_mask: Tensor, shape: torch.Size, *, is_causal: bool) -> 
             "attn_mask[None]"
         )
     mask = fit_mask(attn_mask, shape, is_causal=is_causal)
-    unclear = mask.ndim == 2 and shape[0] == len(mask) > 1
-    seen = mask.is_cpu and not torch.compiler.is_compiling()
-    if unclear and seen and not _looks_back(mask):
+    if mask.ndim != 2 or torch.compiler.is_compiling():  # in a graph the batch may have any size
+        return mask
+    if shape[0] == len(mask) > 1 and can_be_read(mask) and not _looks_back(mask):
         raise ValueError(
             f"attn_mask has shape {tuple(mask.shape)}, which can be read in two ways, as there are as "
             "many queries as rows in the batch: for (queries, keys) write attn_mask[None, None], for "

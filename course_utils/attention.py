@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils import arguments
+from course_utils import arguments, fused
 from course_utils.cache import Attention, KVCache
 
 
@@ -23,8 +22,8 @@ def padding_mask(valid_lens: Tensor, length: int) -> Tensor:
 
     Args:
         valid_lens: whole numbers between 0 and `length`; (batch,) gives one length per sequence,
-            (batch, queries) one per query. The values are checked on a CPU only: elsewhere the check
-            would wait for the device.
+            (batch, queries) one per query. The values are checked on a CPU only, since elsewhere the
+            check would wait for the device, and not under `torch.vmap` or while a graph is traced.
         length: number of keys after padding.
 
     Returns:
@@ -59,7 +58,8 @@ def masked_softmax(scores: Tensor, attn_mask: Tensor | None = None) -> Tensor:
             axis, (batch, queries, keys), take masks with a head axis of size 1 as well.
 
     Returns:
-        Weights like `scores`. Each row sums to 1, or to 0 where no key is permitted.
+        Weights like `scores`. Each row sums to 1, or to 0 where no key is permitted. As in PyTorch, a row
+        whose permitted scores are all −inf is NaN, so forbid keys by the mask and not by their scores.
 
     Raises:
         TypeError: the scores are no floating-point tensor, or the mask is not boolean.
@@ -109,11 +109,14 @@ def scaled_dot_product_attention(
 
     Vaswani et al. (2017), "Attention is all you need", section 3.2.1.
 
+    Forward-mode derivatives work, and with them `torch.func.hessian`. For a second one in backward mode, as in a
+    gradient penalty, compute the attention inside `with torch.nn.attention.sdpa_kernel(SDPBackend.MATH):`.
+
     Args:
         queries, keys, values: (…, queries, dim), (…, keys, dim) and (…, keys, value_dim), floating
             point and of one dtype.
-        attn_mask: boolean, True = may attend, broadcastable to (…, queries, keys). Inputs without
-            a head axis take masks with a head axis of size 1 as well.
+        attn_mask: boolean, True = may attend, broadcastable to (…, queries, keys), such as (keys,).
+            Inputs without a head axis take masks with a head axis of size 1 as well.
         is_causal: the queries are the last of the keys, and each attends up to its own place: what
             `causal_mask` does, sooner and with less memory. Instead of `attn_mask`.
         dropout_p: probability with which a weight is dropped; give 0 outside training.
@@ -126,8 +129,10 @@ def scaled_dot_product_attention(
         TypeError: an argument is no tensor, has another dtype than the rest, or the mask is not
             boolean.
         ValueError: queries and keys differ in dim, keys and values in number, the mask does not
-            broadcast to the scores or comes with `is_causal`, or that with fewer keys than queries.
+            broadcast to the scores or comes with `is_causal`, that comes with fewer keys than queries,
+            or `dropout_p` is not in [0, 1].
     """
+    arguments.checked_probability("dropout_p", dropout_p)
     shape = arguments.scores_shape(queries, keys)
     arguments.check_keys_values(keys, values)
     if attn_mask is not None:
@@ -138,43 +143,8 @@ def scaled_dot_product_attention(
         if attn_mask is not None and attn_mask.ndim == 3:
             attn_mask = attn_mask.unsqueeze(1)
         q, k, v = (tensor.unsqueeze(1) for tensor in (queries, keys, values))
-        return _fused(q, k, v, attn_mask, **options).squeeze(1)
-    return _fused(queries, keys, values, attn_mask, **options)
-
-
-def _look_back(q: Tensor, k: Tensor) -> Tensor:
-    """The mask that `is_causal` stands for, (queries, keys): the queries are the last of the keys."""
-    earlier = k.shape[-2] - q.shape[-2]
-    if earlier < 0:
-        raise ValueError(f"is_causal=True with {q.shape[-2]} queries and only {k.shape[-2]} keys")
-    return causal_mask(k.shape[-2], device=q.device)[earlier:]
-
-
-def _fused(
-    q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, *, is_causal: bool, **options: Any
-) -> Tensor:
-    """PyTorch's operator, and zeros for a query with no permitted key, on which its kernels differ.
-
-    At every size: with products written out, on a CPU, a step took 4 % less for the 17 tokens of a ViT, as long
-    for a Transformer 256 wide, and 4 % more for one 64 wide.
-    """
-    if is_causal and q.shape[-2] != k.shape[-2]:
-        # The operator's own flag would take the queries for the first of the keys.
-        mask = _look_back(q, k) if q.shape[-2] > 1 else None
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **options)
-    if attn_mask is None or _each_row_looks(attn_mask):
-        return F.scaled_dot_product_attention(
-            q, k, v, attn_mask=attn_mask, is_causal=is_causal, **options
-        )
-    empty = ~attn_mask.any(dim=-1, keepdim=True)
-    averages = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask | empty, **options)
-    return averages.masked_fill(empty, 0.0)
-
-
-def _each_row_looks(attn_mask: Tensor) -> bool:
-    """Whether every query has a permitted key, as far as it can be told without waiting for a device."""
-    seen = attn_mask.is_cpu and not torch.compiler.is_compiling()
-    return seen and bool(attn_mask.any(dim=-1).all())
+        return fused.attend(q, k, v, attn_mask, **options).squeeze(1)
+    return fused.attend(queries, keys, values, attn_mask, **options)
 
 
 class DotProductAttention(Attention):
@@ -289,7 +259,7 @@ class MultiHeadAttention(Attention):
 
     W_Q,i are columns i · head_dim … (i + 1) · head_dim − 1 of W_Q; W_K,i and W_V,i likewise, counted
     by head of keys and values. Vaswani et al. (2017), "Attention is all you need", section 3.2.2; equal
-    to `torch.nn.MultiheadAttention` for equal weights.
+    to `torch.nn.MultiheadAttention` for equal weights. Derivatives: see `scaled_dot_product_attention`.
 
     Attributes:
         query_proj: its weight is W_Q transposed, (embed_dim, embed_dim).
@@ -353,8 +323,8 @@ class MultiHeadAttention(Attention):
             keys: (batch, keys, key_dim). With a `cache`, those of the new tokens, which are
                 appended; None where the cache holds them all (cross-attention while decoding).
             values: (batch, keys, value_dim), or None with the keys.
-            attn_mask: boolean, True = may attend: (queries, keys), or four axes that broadcast to
-                (batch, heads, queries, keys).
+            attn_mask: boolean, True = may attend: (keys,), (queries, keys), or four axes that broadcast
+                to (batch, heads, queries, keys).
             is_causal: as in `scaled_dot_product_attention`.
             cache: keys and values of earlier tokens.
             encode: what tells queries and new keys their positions after the projection, such as
@@ -378,7 +348,7 @@ class MultiHeadAttention(Attention):
             if cache is not None:
                 k, v = cache.append(k, v)
         if attn_mask is not None:
-            shape = torch.Size((len(q), self.num_heads, q.shape[-2], k.shape[-2]))
+            shape = torch.Size((q.shape[0], self.num_heads, q.shape[-2], k.shape[-2]))
             attn_mask = arguments.mask_for_heads(attn_mask, shape, is_causal=is_causal)
         return self.out_proj(merge_heads(self.attend(q, k, v, attn_mask, is_causal=is_causal)))
 
@@ -389,10 +359,10 @@ class MultiHeadAttention(Attention):
         group = self.num_heads // self.num_kv_heads
 
         def weights() -> Tensor:
-            mask = _look_back(q, k) if is_causal else attn_mask
+            mask = fused.look_back(q, k) if is_causal else attn_mask
             return dot_product_weights(q, k.repeat_interleave(group, dim=1), mask)
 
         self.note(weights)
         dropout_p = self.dropout if self.training else 0.0
         options: dict[str, Any] = {"dropout_p": dropout_p, "enable_gqa": group > 1}
-        return _fused(q, k, v, attn_mask, is_causal=is_causal, **options)
+        return fused.attend(q, k, v, attn_mask, is_causal=is_causal, **options)

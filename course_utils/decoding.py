@@ -106,7 +106,8 @@ def beam_search(
 
     A finished sentence of n tokens (with `<eos>`) is ranked by its log-probability divided by
     ((5 + n) / 6)^length_penalty (Wu et al., 2016, "Google's neural machine translation system",
-    section 7).
+    section 7). If `<eos>` was never among the `beam_size` likeliest continuations, the likeliest unfinished
+    sentence of `max_len` tokens is ranked, too, so that a model that never ends gives what it has.
 
     Args:
         model: a translator; decoded in eval mode, whatever mode it is in.
@@ -134,17 +135,20 @@ def beam_search(
         scores[:, 0] = 0.0
         prefixes: list[list[int]] = [[] for _ in range(batch * beam_size)]
         best: list[tuple[float, list[int]]] = [(-torch.inf, []) for _ in range(batch)]
+        may_end = torch.zeros(batch, dtype=torch.bool, device=device)
         for length in range(1, max_len + 1):
             step = _without(model.step(tokens, state), UNSPOKEN).log_softmax(dim=-1)
             size = step.shape[-1]
             total = scores[:, :, None] + step.view(batch, beam_size, size)
             penalty = ((5 + length) / 6) ** length_penalty
-            for row, ended in enumerate((total[:, :, EOS] / penalty).tolist()):
+            ends = total[:, :, EOS].clone()
+            for row, ended in enumerate((ends / penalty).tolist()):
                 for beam, score in enumerate(ended):
                     if score > best[row][0]:
                         best[row] = (score, prefixes[row * beam_size + beam])
             total[:, :, EOS] = -torch.inf
             scores, picked = total.flatten(1).topk(beam_size, dim=1)
+            may_end |= ((ends > -torch.inf) & (ends >= scores[:, -1:])).any(dim=1)
             origin = picked // size + beam_size * torch.arange(batch, device=device)[:, None]
             tokens = (picked % size).flatten()
             rows = origin.flatten()
@@ -154,9 +158,12 @@ def beam_search(
             ]
             state.reorder(rows)
             # log-probabilities only fall: no unfinished beam can still overtake
-            bound = scores[:, 0] / ((5 + max_len) / 6) ** length_penalty
-            if all(score >= limit for (score, _), limit in zip(best, bound.tolist(), strict=True)):
+            bound = (scores[:, 0] / ((5 + max_len) / 6) ** length_penalty).tolist()
+            if all(score >= limit for (score, _), limit in zip(best, bound, strict=True)):
                 break
+    for row, (score, _) in enumerate(best):
+        if not may_end[row] and bound[row] > score:
+            best[row] = bound[row], prefixes[row * beam_size]
     return [ids for _, ids in best]
 
 
@@ -208,7 +215,8 @@ def next_token_probs(
         logits: (…, vocab_size).
         temperature: below 1 the likely become likelier; towards 0 the best gets all, which 0 does
             outright; towards infinity all become equal.
-        top_k: how many tokens may be drawn; all by default, or if there are fewer.
+        top_k: how many tokens may be drawn; all by default, or if there are fewer. Never more, also where
+            several have the logit of the k-th.
 
     Raises:
         ValueError: `temperature` is negative or NaN, or `top_k` is not positive.

@@ -45,12 +45,15 @@ class Hooks:
     """The places of a model, and the hooks set on them until `remove`."""
 
     def __init__(self, model: nn.Module):
+        if any(hasattr(part, "_orig_mod") or part._compiled_call_impl for part in model.modules()):
+            raise ValueError(
+                "model is compiled, so hooks are skipped; give what went into torch.compile, or copy.deepcopy(model)"
+            )
         self.attentions = {
             name: module for name, module in model.named_modules() if _is_attention(module)
         }
         if not self.attentions:
-            kind = type(model).__name__
-            raise ValueError(f"{kind} contains no attention whose forward takes an attn_mask")
+            raise ValueError(f"{type(model).__name__} contains no attention that takes a mask")
         self.places: dict[str, Place] = {}
         self.calls: dict[nn.Module, tuple[int, bool]] = {}
         self.handles: list[Any] = []
@@ -279,7 +282,7 @@ def intervene(model: nn.Module) -> Iterator[Interventions]:
     Blocks may stand in each other. A copy of the model that is made inside obeys no longer than the block.
 
     Raises:
-        ValueError: `model` contains no attention.
+        ValueError: `model` contains no attention, or is compiled.
     """
     acts = Interventions(model)
     try:
@@ -298,7 +301,7 @@ def record_activations(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     adds positions; any other call replaces what an earlier one left.
 
     Raises:
-        ValueError: `model` contains no attention.
+        ValueError: `model` contains no attention, or is compiled.
     """
     hooks = Hooks(model)
     run: dict[str, Tensor] = {}

@@ -6,6 +6,7 @@ later models put in their place).
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -14,7 +15,11 @@ from course_utils.attention import MultiHeadAttention
 from course_utils.cache import KVCache
 from course_utils.positions import Rotation
 
-ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU}
+ACTIVATIONS = {
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "gelu_tanh": partial(nn.GELU, approximate="tanh"),
+}
 NORMS = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
 
 
@@ -22,7 +27,7 @@ class FeedForward(nn.Sequential):
     """The same two-layer network at every position: embed_dim → ffn_dim → embed_dim.
 
     Vaswani et al. (2017), section 3.3: max(0, x W_1 + b_1) W_2 + b_2; with `activation="gelu"` as in
-    BERT, GPT and ViT.
+    BERT, GPT and ViT, with "gelu_tanh" its approximation by a tanh, as in OpenAI's GPT-2.
 
     Raises:
         ValueError: no activation has this name.
@@ -95,8 +100,9 @@ class EncoderLayer(nn.Module):
         dropout: probability with which a number is dropped in training.
         norm_first: whether the norm stands before each sublayer, as in GPT-2 and ViT, or after the
             sum, as in Vaswani et al. (2017) and by default in `nn.TransformerEncoderLayer`.
-        activation: of the position-wise network: "relu", "gelu", or "swiglu" for a gated one.
+        activation: of the position-wise network: "relu", "gelu", "gelu_tanh", or "swiglu" for a gated one.
         norm: "layer" (LayerNorm), or "rms" (RMSNorm; Zhang and Sennrich, 2019).
+        eps: what the norms add to the variance before the square root.
         rotary: whether queries and keys are turned by their positions (`positions.Rotation`).
         num_kv_heads: heads of keys and values, for grouped-query attention; `num_heads` by default.
         bias: whether the attention's projections have biases.
@@ -115,6 +121,7 @@ class EncoderLayer(nn.Module):
         norm_first: bool = True,
         activation: str = "relu",
         norm: str = "layer",
+        eps: float = 1e-5,
         rotary: bool = False,
         num_kv_heads: int | None = None,
         bias: bool = True,
@@ -127,8 +134,8 @@ class EncoderLayer(nn.Module):
         self.feed_forward = make_feed_forward(
             embed_dim, ffn_dim, dropout=dropout, activation=activation
         )
-        self.attention_norm = make_norm(norm, embed_dim)
-        self.feed_forward_norm = make_norm(norm, embed_dim)
+        self.attention_norm = make_norm(norm, embed_dim, eps=eps)
+        self.feed_forward_norm = make_norm(norm, embed_dim, eps=eps)
         self.dropout = nn.Dropout(dropout)
         self.norm_first = norm_first
 
@@ -140,25 +147,40 @@ class EncoderLayer(nn.Module):
         is_causal: bool = False,
         cache: KVCache | None = None,
         rotation: Rotation | None = None,
+        first: int | None = None,
     ) -> Tensor:
         """(batch, length, embed_dim) → the same shape; with a `cache`, x are the new tokens.
 
         `attn_mask`, `is_causal` and `cache` are those of `MultiHeadAttention`; a `rotation` for these
         positions is made here, if the layer is rotary and the model has none for all its layers.
+
+        With `first`, only the first tokens are computed, (batch, first, embed_dim); they attend to all of
+        x, and `attn_mask` has a row for each of them.
+
+        Raises:
+            ValueError: `first` comes with what counts positions: `is_causal`, a `cache`, a rotary layer.
         """
+        if first is not None and (is_causal or cache is not None or self.rotary_dim is not None):
+            raise ValueError(
+                f"first={first} comes with is_causal, a cache or a rotary layer; compute all tokens there, "
+                "and keep the first"
+            )
         if self.rotary_dim is not None and rotation is None:
             start = 0 if cache is None else cache.length
             rotation = Rotation(x.shape[1], self.rotary_dim, start=start, device=x.device)
 
-        def attend(x: Tensor) -> Tensor:
+        def attend(queries: Tensor, keys: Tensor) -> Tensor:
             return self.attention(
-                x, x, x, attn_mask, is_causal=is_causal, cache=cache, encode=rotation
+                queries, keys, keys, attn_mask, is_causal=is_causal, cache=cache, encode=rotation
             )
 
+        asked = x if first is None else x[:, :first]
         if self.norm_first:
-            x = x + self.dropout(attend(self.attention_norm(x)))
+            keys = self.attention_norm(x)
+            queries = keys if first is None else self.attention_norm(asked)
+            x = asked + self.dropout(attend(queries, keys))
             return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
-        x = self.attention_norm(x + self.dropout(attend(x)))
+        x = self.attention_norm(asked + self.dropout(attend(asked, x)))
         return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
 
 
@@ -247,9 +269,9 @@ class DecoderLayer(nn.Module):
         return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
 
 
-def make_norm(name: str, embed_dim: int) -> nn.Module:
-    """`nn.LayerNorm` for "layer", `nn.RMSNorm` for "rms", both with eps 1e-5."""
-    return _named(NORMS, "norm", name)(embed_dim, eps=1e-5)
+def make_norm(name: str, embed_dim: int, *, eps: float = 1e-5) -> nn.Module:
+    """`nn.LayerNorm` for "layer", `nn.RMSNorm` for "rms"."""
+    return _named(NORMS, "norm", name)(embed_dim, eps=eps)
 
 
 def make_feed_forward(

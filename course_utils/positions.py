@@ -101,10 +101,18 @@ class SinusoidalPositions(nn.Module):
     def __init__(self, embed_dim: int, *, max_len: int = 512):
         super().__init__()
         self.register_buffer("table", sinusoidal_table(max_len, embed_dim), persistent=False)
+        self.register_load_state_dict_post_hook(_make_table)
 
     def forward(self, x: Tensor, *, start: int = 0) -> Tensor:
         """x plus its positions; the first vector stands at position `start`."""
         return x + _rows(self.table, start, x.shape[-2]).to(x.dtype)
+
+
+def _make_table(positions: SinusoidalPositions, _: object) -> None:
+    """Compute the table again: no state_dict holds it, and a model that was made on "meta" has no numbers."""
+    old = positions.table
+    table = sinusoidal_table(*old.shape).to(old.dtype)
+    positions.table = table if old.is_meta else table.to(old.device)
 
 
 class LearnedPositions(nn.Module):

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from course_utils.attention import MultiHeadAttention
+
 
 def copy_attention(ours: nn.Module, theirs: nn.MultiheadAttention) -> None:
     """Give PyTorch's attention the weights of ours."""
@@ -17,6 +19,20 @@ def copy_attention(ours: nn.Module, theirs: nn.MultiheadAttention) -> None:
         if theirs.in_proj_bias is not None:
             theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
     theirs.out_proj.load_state_dict(ours.out_proj.state_dict())
+
+
+def copy_layer(ours, theirs) -> None:
+    """Give a layer of PyTorch the weights of ours, whose norms are made to matter."""
+    attentions = [m for m in ours.children() if isinstance(m, MultiHeadAttention)]
+    norms = [m for m in ours.children() if isinstance(m, nn.LayerNorm)]
+    for attention, name in zip(attentions, ("self_attn", "multihead_attn"), strict=False):
+        copy_attention(attention, getattr(theirs, name))
+    theirs.linear1.load_state_dict(ours.feed_forward[0].state_dict())
+    theirs.linear2.load_state_dict(ours.feed_forward[3].state_dict())
+    for index, norm in enumerate(norms, start=1):
+        nn.init.normal_(norm.weight, 1, 0.1)
+        nn.init.normal_(norm.bias, 0, 0.1)
+        getattr(theirs, f"norm{index}").load_state_dict(norm.state_dict())
 
 
 def same_gradients(ours: Tensor, theirs: Tensor, inputs) -> None:

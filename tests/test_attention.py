@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from peers import copy_attention, same_gradients
 from torch import nn
+from torch.autograd import gradcheck, gradgradcheck
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import course_utils as cu
@@ -173,6 +175,30 @@ def test_forbidden_scores_leave_no_trace_even_when_not_finite(forbidden):
     torch.testing.assert_close(weights[0, :2], torch.tensor([1.0, 2.0]).softmax(0))
     assert (weights[1] == 0).all()
     assert scores.grad.isfinite().all() and (scores.grad[~mask] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"is_causal": True},
+        {"attn_mask": torch.tensor([True, False, True])},
+        {"attn_mask": torch.tensor([[True, False, True], [False] * 3, [True] * 3])},
+    ],
+)
+def test_derivatives_are_right_also_in_forward_mode_and_for_second_ones_it_is_said_what_to_do(
+    options,
+):
+    given = [torch.randn(1, 2, 3, 2, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    attend = partial(cu.scaled_dot_product_attention, **options)
+    assert gradcheck(attend, given, check_forward_ad=True)
+    with pytest.raises(RuntimeError, match=r"second derivative .*SDPBackend.MATH"):
+        gradgradcheck(attend, given)
+    of_all = torch.func.hessian(lambda x: attend(x, x, x).square().sum())
+    found, x = of_all(given[0].detach()), given[0].detach()
+    with sdpa_kernel(SDPBackend.MATH):
+        assert gradgradcheck(attend, given)
+        torch.testing.assert_close(found, of_all(x))
 
 
 def test_masked_softmax_has_the_right_derivative():
@@ -452,6 +478,7 @@ def heads(mask, **options):
         (lambda: cu.masked_softmax(X, torch.ones(2, 2, 3, 4).bool()), ValueError, r"\(2, 2, 3, 4\), which does not broadcast to the scores' shape \(2, 3, 4\)$"),
         (lambda: cu.scaled_dot_product_attention(X, torch.randn(2, 3, 5), X), ValueError, "queries have 4 features, keys 5; a dot product"),
         (lambda: cu.scaled_dot_product_attention(X, X, X[:, :2]), ValueError, "each key needs one value"),
+        (lambda: cu.scaled_dot_product_attention(X, X, X, dropout_p=-0.1), ValueError, "dropout_p=-0.1; a probability"),
         (lambda: cu.scaled_dot_product_attention(X.long(), X, X), TypeError, "queries has dtype torch.int64"),
         (lambda: cu.scaled_dot_product_attention(X, X + 0j, X), TypeError, "^keys has dtype torch.complex64"),
         (lambda: cu.scaled_dot_product_attention(X.numpy(), X, X), TypeError, "queries is a ndarray; a torch.Tensor"),

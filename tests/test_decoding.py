@@ -144,8 +144,23 @@ def test_by_default_a_beam_keeps_four_sentences():
     dull = {first: {EOS: 0.01, first: 0.99} for first in (4, 5, 6)}
     chances = {BOS: {4: 0.25, 5: 0.22, 6: 0.2, 7: 0.18, 8: 0.15}, **dull}
     chances |= {7: {EOS: 0.5, 4: 0.5}, 8: {EOS: 1.0}}
-    assert [found_by_default(chances, beam_size=n) for n in (3, 4, 5)] == [[4, 4], [7], [8]]
+    assert [found_by_default(chances, beam_size=n) for n in (3, 4, 5)] == [[4, 4, 4], [7], [8]]
     assert found_by_default(chances) == [7]
+
+
+@pytest.mark.parametrize(
+    ("end", "size", "best"),
+    [
+        (0.0, 1, [A, A, A]),
+        (0.0, 2, [A, A, A]),
+        (1e-20, 2, [A, A, A]),
+        (0.3, 2, []),  # `<eos>` is among the two likeliest
+    ],
+)
+def test_a_beam_that_never_ends_gives_the_likeliest_words_so_far(end, size, best):
+    each = {A: 0.9 * (1 - end), B: 0.06 * (1 - end), C: 0.04 * (1 - end), EOS: end}
+    chances = dict.fromkeys((BOS, A, B, C), each)
+    assert found_by_default(chances, beam_size=size) == best
 
 
 @pytest.mark.parametrize(("length_penalty", "best"), [(0.58, [A, B]), (0.62, [A])])

@@ -410,6 +410,23 @@ def test_what_is_not_there_is_named(act, message):
         model(TEXT)
 
 
+def compiled_in_place(model):
+    model.layers[0].compile(backend="eager")
+    return model
+
+
+@pytest.mark.parametrize("look", [intervene, record_activations])
+@pytest.mark.parametrize(
+    "compiled", [partial(torch.compile, backend="eager"), compiled_in_place], ids=["", "in place"]
+)
+def test_a_compiled_model_which_would_skip_the_hooks_is_refused(compiled, look):
+    model = made("gpt")[0]
+    with pytest.raises(ValueError, match="model is compiled, .*deepcopy"), look(compiled(model)):
+        pass
+    with look(copy.deepcopy(model)):  # which is not
+        model(TEXT)
+
+
 def test_a_model_without_attention_is_refused():
     refused = pytest.raises(ValueError, match="SmallCNN contains no attention")
     with refused, intervene(SmallCNN()):

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 from torch.testing import assert_close
 
 from course_utils import positions
@@ -175,6 +176,13 @@ def test_the_head_shares_the_embedding_and_a_new_model_knows_next_to_nothing():
     assert model.output.weight is model.embedding.weight
     loss, n = language_model_loss()(model, next_batch(model))
     assert math.log(SIZE) - 0.5 < loss.item() / n < math.log(SIZE) + 1.5
+
+
+def test_a_head_of_its_own_the_tanh_gelu_and_another_eps_can_be_had_for_weights_of_others():
+    model = make(tied=False, activation="gelu_tanh", eps=1e-3)
+    assert count(model) == count(make()) + SIZE * 16
+    assert {m.eps for m in model.modules() if isinstance(m, nn.LayerNorm)} == {1e-3}
+    assert model.layers[0].feed_forward[1].approximate == "tanh"
 
 
 @pytest.mark.parametrize("kind", [GPT, BERT])

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from course_utils.cache import KVCache
 from course_utils.layers import EncoderLayer, SwiGLU, make_feed_forward, make_norm
 
 
@@ -18,6 +19,22 @@ def test_rms_norm_divides_by_the_root_mean_square_and_subtracts_no_mean():
     x = torch.randn(4, 8) + 3
     expected = x / (x.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()
     torch.testing.assert_close(make_norm("rms", 8)(x), expected)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_of_the_first_tokens_alone_a_layer_gives_what_it_gives_of_all(norm_first):
+    layer = EncoderLayer(8, 2, 16, dropout=0.0, norm_first=norm_first)
+    x, mask = torch.randn(3, 5, 8), torch.rand(3, 1, 5, 5) > 0.3
+    torch.testing.assert_close(layer(x, first=2), layer(x)[:, :2])
+    torch.testing.assert_close(layer(x, mask[:, :, :2], first=2), layer(x, mask)[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("rotary", "options"), [(True, {}), (False, {"is_causal": True}), (False, {"cache": KVCache()})]
+)
+def test_the_first_tokens_alone_are_not_for_layers_that_count_positions(rotary, options):
+    with pytest.raises(ValueError, match="first=1 comes with is_causal, a cache or a rotary layer"):
+        EncoderLayer(8, 2, 16, rotary=rotary)(torch.randn(2, 5, 8), first=1, **options)
 
 
 @pytest.mark.parametrize(

@@ -224,7 +224,7 @@ def test_a_bundle_is_a_script_of_a_bounded_size_of_a_model_that_answers():
 
 # Words ------------------------------------------------------------------------------------------
 
-LETTERS = "aZéÉßİσΣç'’.,!?;:…¿¡\"«»()-3"
+LETTERS = "aZéÉßİσΣç'’.,!?;:…¿¡\"«»()-3\u0301\u0327\u037e가각ᄀ"
 SPACES = [*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200C)]
 SPACES += [0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF, 0x180E, 0x200D]
 

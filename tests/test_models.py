@@ -6,30 +6,16 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from peers import copy_attention, same_gradients
+from peers import copy_layer, same_gradients
 from torch import nn
 
-from course_utils.attention import MultiHeadAttention, causal_mask, padding_mask
+from course_utils.attention import causal_mask, padding_mask
 from course_utils.cache import KVCache, record_attention
 from course_utils.layers import DecoderLayer, EncoderLayer
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.models.transformer import Transformer
 
 SIZES = {"embed_dim": 16, "num_heads": 4, "ffn_dim": 24}
-
-
-def copy_layer(ours, theirs) -> None:
-    """Give a layer of PyTorch the weights of ours, whose norms are made to matter."""
-    attentions = [m for m in ours.children() if isinstance(m, MultiHeadAttention)]
-    norms = [m for m in ours.children() if isinstance(m, nn.LayerNorm)]
-    for attention, name in zip(attentions, ("self_attn", "multihead_attn"), strict=False):
-        copy_attention(attention, getattr(theirs, name))
-    theirs.linear1.load_state_dict(ours.feed_forward[0].state_dict())
-    theirs.linear2.load_state_dict(ours.feed_forward[3].state_dict())
-    for index, norm in enumerate(norms, start=1):
-        nn.init.normal_(norm.weight, 1, 0.1)
-        nn.init.normal_(norm.bias, 0, 0.1)
-        getattr(theirs, f"norm{index}").load_state_dict(norm.state_dict())
 
 
 @pytest.mark.parametrize("norm_first", [False, True])

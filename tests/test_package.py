@@ -51,7 +51,7 @@ def test_importing_the_package_loads_nothing_but_itself():
 def test_attention_loads_the_library_before_it_and_no_pictures():
     modules = loaded("import course_utils.attention")
     ours = {name for name in modules if name.startswith("course_utils.")}
-    assert ours <= {f"course_utils.{name}" for name in ("arguments", "cache", "attention")}
+    assert ours <= {f"course_utils.{name}" for name in ("arguments", "cache", "fused", "attention")}
     assert "torch" in modules and "matplotlib" not in modules
 
 

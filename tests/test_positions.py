@@ -63,6 +63,8 @@ def test_the_table_has_its_inputs_dtype_moves_with_the_module_and_is_not_saved()
     positions = SinusoidalPositions(8)
     assert positions(torch.zeros(1, 3, 8).half()).dtype == torch.half
     assert positions.to(torch.float64).table.dtype == torch.float64
+    positions.load_state_dict({})
+    assert positions.table.dtype == torch.float64
     assert not positions.state_dict() and not list(positions.parameters())
 
 

@@ -115,6 +115,20 @@ def test_the_last_layer_computes_the_class_token_alone_unless_somebody_looks():
     assert lengths == [1, 5, 5, 1]
 
 
+def test_the_eps_of_all_norms_can_be_chosen():
+    norms = [m for m in small(eps=1e-12).modules() if isinstance(m, nn.LayerNorm)]
+    assert {norm.eps for norm in norms} == {1e-12} and len(norms) == 5
+
+
+def test_a_hook_on_any_module_is_called():
+    model, called = small(), set()
+    modules = {n: m for n, m in model.named_modules() if not isinstance(m, nn.ModuleList)}
+    for name, module in modules.items():
+        module.register_forward_hook(lambda *_, name=name: called.add(name))
+    model(torch.randn(3, 1, 8, 8))
+    assert called == set(modules)
+
+
 def test_images_and_patches_may_be_rectangular():
     model = small(image_size=(8, 12), patch_size=(4, 2), channels=2)
     assert model.grid == (2, 6)

@@ -10,6 +10,7 @@ import math
 import struct
 import warnings
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +56,10 @@ class ImageSet:
         if len(self.images) != len(self.labels):
             raise ValueError(f"{len(self.images)} images, {len(self.labels)} labels; one each")
         if len(self.labels) and not 0 <= self.labels.min() <= self.labels.max() < len(self.classes):
-            raise ValueError(f"a label lies outside the {len(self.classes)} classes")
+            raise ValueError(
+                f"labels go from {self.labels.min()} to {self.labels.max()}, outside the "
+                f"{len(self.classes)} classes, which count from 0"
+            )
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -179,7 +183,11 @@ def scaled(images: Tensor) -> Tensor:
 
 
 def load_fashion_mnist(
-    split: str = "train", *, full: bool = False, folder: str | Path | None = None
+    split: str = "train",
+    *,
+    full: bool = False,
+    folder: str | Path | None = None,
+    classes: Sequence[str] | None = None,
 ) -> ImageSet:
     """Fashion-MNIST: 28 × 28 gray pictures of clothes in ten classes (Xiao, Rasul and Vollgraf, 2017).
 
@@ -187,10 +195,12 @@ def load_fashion_mnist(
         split: "train" or "test".
         full: False reads our subset of 10,000 + 2,000 images, with as many of each class; True the
             whole set of 60,000 + 10,000, through the registry.
-        folder: with four IDX files of your own, with or without .gz; read instead.
+        folder: with four IDX files of your own, with or without .gz; read instead. They may hold another set in
+            MNIST's format: digits, letters.
+        classes: names for the labels 0, 1, 2, … of your own files, such as `FASHION`; the numbers by default.
 
     Raises:
-        ValueError: `split` is neither, or a file is not what it should be.
+        ValueError: `split` is neither, a file is not what it should be, or a label has no name in `classes`.
         FileNotFoundError: a file is missing; says which, and where it was looked for.
     """
     names = {
@@ -206,7 +216,10 @@ def load_fashion_mnist(
     else:
         paths = [data_path(f"fashion_mnist/{name}.gz") for name in names[split]]
     images, labels = (torch.from_numpy(read_idx(path)) for path in paths)
-    return ImageSet(images.unsqueeze(1), labels.long(), FASHION)
+    if classes is None:
+        numbers = range(int(labels.max()) + 1)
+        classes = FASHION if folder is None else [str(label) for label in numbers]
+    return ImageSet(images.unsqueeze(1), labels.long(), tuple(classes))
 
 
 def _existing(folder: Path, name: str) -> Path:

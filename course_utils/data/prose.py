@@ -23,6 +23,9 @@ IGNORE = -100
 WORD_END = "␣"
 """Stands at the end of each word, as a character of its own before the first merge."""
 
+LONGEST_WORD = 100_000
+"""Letters of a word that merges are learned from: the time grows with the square, and here it is some seconds."""
+
 # Texts ------------------------------------------------------------------------------------------
 
 
@@ -70,7 +73,7 @@ class Subwords:
 
     Raises:
         TypeError: `texts` is a `str`, not a list of them.
-        ValueError: there is no text, or `size` leaves no room for the characters.
+        ValueError: there is no text, a word is longer than `LONGEST_WORD`, or `size` leaves no room for the characters.
     """
 
     unwritten = (PAD, BOS, MASK)
@@ -83,6 +86,12 @@ class Subwords:
         characters = set().union(*texts) - {" "}
         if not characters:
             raise ValueError("texts is empty; subwords are learned from training data")
+        longest = max((word for text in texts for word in text.split()), key=len)
+        if len(longest) > LONGEST_WORD:
+            raise ValueError(
+                f"a word, {longest[:20]!r}…, has {len(longest) - 1:,} letters; merges are learned from words of "
+                f"less than {LONGEST_WORD:,}, because longer ones take hours; put spaces into it"
+            )
         smallest = len(SPECIALS) + 1 + len(characters)
         if size < smallest:
             raise ValueError(

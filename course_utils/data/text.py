@@ -4,6 +4,7 @@ Taught in *Bahdanau attention: learning to align*.
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -24,8 +25,12 @@ _PUNCTUATION = re.compile(r"([.,!?;:…¿¡\"«»()])")
 
 
 def normalize(text: str) -> str:
-    """Lower case, plain spaces for no-break ones, and straight apostrophes."""
-    return _SPACES.sub(" ", text.replace("’", "'")).strip().lower()
+    """Lower case, each letter with its accent as one character, plain spaces and straight apostrophes.
+
+    A byte-order mark, with which some editors begin a file, is left out.
+    """
+    lower = text.replace("\ufeff", "").replace("’", "'").lower()
+    return _SPACES.sub(" ", unicodedata.normalize("NFC", lower)).strip()
 
 
 def tokenize(text: str) -> list[str]:
@@ -113,4 +118,4 @@ def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     lengths = [len(sequence) for sequence in sequences]
     longest = max(lengths)
     padded = [[*sequence, *[PAD] * (longest - len(sequence))] for sequence in sequences]
-    return torch.tensor(padded), torch.tensor(lengths)
+    return torch.tensor(padded, dtype=torch.long), torch.tensor(lengths)

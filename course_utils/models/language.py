@@ -16,21 +16,23 @@ from course_utils.positions import Rotation
 
 
 class LanguageModel(nn.Module):
-    """Token embeddings, blocks with the norm first, and an output layer that shares their weights.
+    """Token embeddings, blocks with the norm first, and an output layer, which shares their weights if `tied`.
 
-    The output layer is tied to the embedding as in Press and Wolf (2017), "Using the output embedding
-    to improve language models". A subclass says by `is_causal` who may look at whom.
+    A subclass says by `is_causal` who may look at whom.
 
     Args:
         vocab_size: number of tokens.
         embed_dim, num_heads, num_layers, dropout, bias: as in `layers.EncoderLayer`.
         ffn_dim: width of the position-wise network; 4 · embed_dim by default, for "swiglu" two thirds
             of that, which keeps the number of parameters.
-        activation: "gelu", "relu" or "swiglu".
+        activation: "gelu", "gelu_tanh", "relu" or "swiglu".
         norm: "layer" or "rms".
+        eps: as in `layers.EncoderLayer`.
         rotary: turn queries and keys by their positions, instead of adding learned ones.
         num_kv_heads: heads of keys and values; `num_heads` by default.
         max_len: rows of the table of learned positions; rotary models have no table and no limit.
+        tied: whether the output layer has the embedding's weights; Press and Wolf (2017), "Using the
+            output embedding to improve language models".
 
     Raises:
         ValueError: a size or a name is out of range; when called, `tokens` is empty or longer than
@@ -51,10 +53,12 @@ class LanguageModel(nn.Module):
         dropout: float = 0.1,
         activation: str = "gelu",
         norm: str = "layer",
+        eps: float = 1e-5,
         rotary: bool = False,
         num_kv_heads: int | None = None,
         bias: bool = True,
         max_len: int = 128,
+        tied: bool = True,
     ):
         super().__init__()
         for name, value in (("vocab_size", vocab_size), ("num_layers", num_layers)):
@@ -76,15 +80,17 @@ class LanguageModel(nn.Module):
                 norm_first=True,
                 activation=activation,
                 norm=norm,
+                eps=eps,
                 rotary=rotary,
                 num_kv_heads=num_kv_heads,
                 bias=bias,
             )
             for _ in range(num_layers)
         )
-        self.norm = make_norm(norm, embed_dim)
+        self.norm = make_norm(norm, embed_dim, eps=eps)
         self.output = nn.Linear(embed_dim, vocab_size, bias=False)
-        self.output.weight = self.embedding.weight
+        if tied:
+            self.output.weight = self.embedding.weight
         # Positions begin as large as the tokens: smaller ones are found late, above all by BERT.
         for table in filter(None, (self.embedding, self.positions)):
             nn.init.normal_(table.weight, std=embed_dim**-0.5)

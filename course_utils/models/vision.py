@@ -3,8 +3,6 @@
 Dosovitskiy et al. (2021), "An image is worth 16×16 words". Taught in *Vision transformers*.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -122,6 +120,7 @@ class ViT(nn.Module):
         ffn_dim: size of the hidden layer of the position-wise network.
         num_layers: number of blocks.
         dropout: as in `layers.EncoderLayer`; it also falls on the tokens that enter.
+        eps: as in `layers.EncoderLayer`.
 
     Raises:
         ValueError: `patch_size` does not divide `image_size`, `num_heads` does not divide
@@ -140,6 +139,7 @@ class ViT(nn.Module):
         ffn_dim: int = 256,
         num_layers: int = 2,
         dropout: float = 0.1,
+        eps: float = 1e-5,
     ):
         super().__init__()
         height, width = _pair(image_size)
@@ -163,10 +163,11 @@ class ViT(nn.Module):
                 dropout=dropout,
                 norm_first=True,
                 activation="gelu",
+                eps=eps,
             )
             for _ in range(num_layers)
         )
-        self.norm = nn.LayerNorm(embed_dim)
+        self.norm = nn.LayerNorm(embed_dim, eps=eps)
         self.output = nn.Linear(embed_dim, num_classes)
         nn.init.normal_(self.positions.table, std=POSITION_STD)
         for module in [*self.layers.modules(), self.output]:
@@ -179,26 +180,17 @@ class ViT(nn.Module):
         That is why the last layer computes this token alone, unless somebody looks inside, with
         `record_attention` or `interventions`.
         """
-        if somebody_looks():
-            return self.output(self.tokens(images)[:, 0])
+        return self.output(self.tokens(images, first=None if somebody_looks() else 1)[:, 0])
+
+    def tokens(self, images: Tensor, *, first: int | None = None) -> Tensor:
+        """What the layers make of every token: (batch, 1 + patches, embed_dim), class token first.
+
+        With `first`, the last layer computes only so many of them.
+        """
         x = self.embed(images)
         for layer in self.layers[:-1]:
             x = layer(x)
-        return self.output(self.norm(self.last_class_token(x))[:, 0])
-
-    def last_class_token(self, x: Tensor) -> Tensor:
-        """The last layer for the class token, which looks at all of x: (batch, 1, embed_dim)."""
-        layer: Any = self.layers[-1]
-        seen, token = layer.attention_norm(x), x[:, :1]
-        token = token + layer.dropout(layer.attention(layer.attention_norm(token), seen, seen))
-        return token + layer.dropout(layer.feed_forward(layer.feed_forward_norm(token)))
-
-    def tokens(self, images: Tensor) -> Tensor:
-        """What the layers make of every token: (batch, 1 + patches, embed_dim), class token first."""
-        x = self.embed(images)
-        for layer in self.layers:
-            x = layer(x)
-        return self.norm(x)
+        return self.norm(self.layers[-1](x, first=first))
 
     def embed(self, images: Tensor) -> Tensor:
         """The tokens that enter the layers: (batch, 1 + patches, embed_dim), class token first."""
@@ -208,7 +200,7 @@ class ViT(nn.Module):
                 f"(batch, {', '.join(map(str, self.image_shape))}) is needed"
             )
         x = self.patch_embedding(images)
-        x = torch.cat([self.class_token.expand(len(x), -1, -1), x], dim=1)
+        x = torch.cat([self.class_token.expand(x.shape[0], -1, -1), x], dim=1)
         return self.dropout(self.positions(x))
 
 

@@ -322,7 +322,7 @@ cu.checks.my_leave_one_out(my_leave_one_out_solution)
 # `Adam` is gradient descent with a step size of its own for each parameter; [Training transformers](12_training_transformers.ipynb) opens it.
 
 
-# %%
+# %% tags=["nbval-ignore-output"]
 def descend(loss, start, rate=0.05, steps=200):
     """Adam on loss(parameter): the parameter before each step, and the loss there."""
     parameter = start.clone().requires_grad_()
@@ -358,7 +358,7 @@ own = [(kernel_regression(x, x, y, width) - y).square().mean() for width in widt
 fig, (valley, fall, fit, before, after) = cu.subplots(
     1, 5, width=9, height=2.7, width_ratios=[1.2, 1, 1.2, 0.8, 0.8],
     alt=f"Five panels. The leave-one-out error over the width has a valley, the error on own points falls to 0; the loss falls in "
-    f"200 steps; the fit of width {learned:.2f} follows the true curve, that of {start:g} does not; two maps of weights.",
+    f"200 steps; the fit of the learned width follows the true curve, that of {start:g} does not; two maps of weights.",
 )  # fmt: skip
 valley.plot(widths, judged, color=cu.COLORS["key"])
 valley.plot(widths, own, ":", color="0.4")
@@ -396,7 +396,7 @@ fig
 # Find the mistake, and write `fixed_loss`.
 
 
-# %%
+# %% tags=["nbval-ignore-output"]
 def buggy_loss(keys, values, width):
     predictions = pooling.leave_one_out(keys, values[:, None], width=width)
     return (predictions - values).square().mean()
@@ -499,7 +499,7 @@ def trained_head(waves, rate, seed, steps=2000, end=1.0):
     return network, falls
 
 
-# %%
+# %% tags=["nbval-ignore-output"]
 def bump(network, query):
     """501 keys, their scores; mean and standard deviation of the weights."""
     keys = torch.linspace(0, 5, 501)
@@ -556,7 +556,7 @@ fig
 # A race on 2,000 fresh curves: each fixed kernel takes the width that is best on 500 others.
 
 
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 race = []
 for kernel in ("constant", "boxcar", "triangular", "epanechnikov", "gaussian"):
     fixed, misses = curves.tuned(kernel, waves, missed)

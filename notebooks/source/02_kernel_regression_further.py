@@ -558,7 +558,7 @@ def learn_directions(form, degrees, draw):
     return square, W, F.mse_loss(answers, wave(spots)).item()
 
 
-# %%
+# %% tags=["nbval-ignore-output"]
 tilt = 45  # try 20 … 90
 cases = [(form, angle, n) for form in forms for angle in (0, tilt) for n in range(3)]
 directions = {case: learn_directions(*case) for case in cases}

@@ -342,7 +342,7 @@ kinds = {
 }
 
 
-# %%
+# %% tags=["nbval-ignore-output"]
 def train(model, draw, seed, steps=800, rate=3e-3, attn_mask=None):
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
@@ -514,7 +514,7 @@ cu.checks.whose_old_car(whose_old_car_solution)
 #
 # With a causal mask each word sees itself and those before it; let it say what comes next, and it is a language model.
 
-# %%
+# %% tags=["nbval-ignore-output"]
 text, vocabulary = sentences()  # (sentences, n) tokens, −100 behind the end
 
 

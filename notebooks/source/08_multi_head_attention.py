@@ -364,7 +364,7 @@ cu.equal(mine, package, *qkv, mask)
 # Does [Adam](C_glossary.ipynb#adam) find such weights, with as many parameters?
 
 
-# %%
+# %% tags=["nbval-ignore-output"]
 def new_network(heads, seed):
     cu.seed_everything(seed)
     return lookups.LookupNetwork(16, heads, attention=MultiHeadAttention(16, heads))
@@ -404,7 +404,7 @@ table.rename_axis("heads").round(2)
 # Write `fixed_without_head`; `copy.deepcopy(layer)` is a copy.
 
 
-# %%
+# %% tags=["nbval-ignore-output"]
 def buggy_without_head(layer, head):
     width = layer.query_proj.out_features // layer.num_heads
     with torch.no_grad():
@@ -555,6 +555,14 @@ with cu.guard("A split keeps all tokens in each head; a reshape alone gives head
 
 with cu.guard("One head knows one ball, two know both."):
     assert shares[1][2] < 0.6 and shares[2][2] > 0.97
+
+with cu.guard(
+    "One of two heads attends to the subject, the other to the object.", given=more_heads == 2
+):
+    most = readers["people", more_heads].attention.weights[:, :, 0].argmax(dim=-1)  # (500, heads)
+    rows = zip(unseen.texts, most.tolist(), unseen.nouns.tolist(), strict=True)
+    both = [{text[i] for i in at} == {who_whom.NOUNS[n] for n in nouns} for text, at, nouns in rows]
+    assert sum(both) > 0.7 * len(both)
 
 with cu.guard("Two heads of the translator are missed most: one by its mean, one by zero."):
     costs = cu.stored_runs("multi_head_attention", "translator_heads")[0].result

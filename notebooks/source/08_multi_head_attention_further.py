@@ -250,7 +250,7 @@ print("outputs that notice slice 1: sliced {}, projected {} of 12".format(*notic
 # If label and ball happen to stand in both halves, slices do it.
 
 
-# %%
+# %% tags=["nbval-ignore-output"]
 class LaidOut(nn.Module):
     """Copies features 0–7 of keys and values into both halves before a layer."""
 
@@ -357,7 +357,7 @@ class AdditiveHeads(nn.Module):
         return self.out_proj(cu.merge_heads(weights @ v))  # mix, join, merge
 
 
-# %%
+# %% tags=["nbval-ignore-output"]
 one_head = AdditiveHeads(12, 1)
 reference = cu.AdditiveAttention(12, 12, 12)
 with torch.no_grad():

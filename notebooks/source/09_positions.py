@@ -405,7 +405,7 @@ def train(kind, task, rate, seed, base=10_000.0, farthest_start=0, steps=400):
     return model
 
 
-# %%
+# %% tags=["nbval-ignore-output"]
 @torch.no_grad()
 def tested(model, task, length, seed=123):
     """On new sequences: the share of right answers, and the loss."""

@@ -914,6 +914,13 @@ with cu.guard(
     assert slow.loc["no layer norms"].max() < slow.loc["nothing"].min()
     assert fast.loc["batch norm for layer norm"].min() > 0.99 > fast.loc["nothing"].max()
 
+with cu.guard(
+    "The model of this page adds; without the mask that it was trained with its loss is far higher.",
+    given=steps == 250,
+):
+    assert right["digits"] > 0.9 and abs(copied - 0.4) < 0.005
+    assert her_loss > your_loss + 1
+
 # %% [markdown]
 # ## Take-aways
 #

@@ -450,7 +450,7 @@ def resumed(how, half=30):
     return losses
 
 
-# %%
+# %% tags=["nbval-ignore-output"]
 runs = {how: resumed(how) for how in ("unbroken", "all", "weights alone")}
 at = [30, 31, 32, 35, 60]
 pd.DataFrame(

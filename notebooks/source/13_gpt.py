@@ -559,6 +559,12 @@ with cu.guard(
     assert most[1200, "+ residual"] < least[1200, "+ network"]
     assert most[1200, "+ second block"] < 1.9 < better["4"] < least[400, "+ second block"]
 
+with cu.guard(
+    "The page's GPT knows more than bigrams, and not much less than the best counting.",
+    given=(vocab_size, steps) == (512, 400),
+):
+    assert better["4"] < gpt_loss < better["4"] + 0.3 < counted[1] - 0.3
+
 # %% jupyter={"source_hidden": true}
 cu.quiz("gpt", "one_pass")
 

@@ -45,7 +45,7 @@
 # - Remove heads of a trained [Transformer](10_transformer.ipynb) one by one, in order of some measure.
 #   Which measure finds the ones that matter?
 #   Random order is the baseline.
-# - Use data of your own: `load_tatoeba` reads English–French and English–Spanish, `cu.load_fashion_mnist(folder=…)` any set in the four files of MNIST, `cu.load_image_folder` pictures in one folder for each class, and `read_image` any picture.
+# - Use data of your own: `load_tatoeba` reads English–French and English–Spanish, `cu.load_fashion_mnist(folder=…, classes=…)` any set in the four files of MNIST, `cu.load_image_folder` pictures in one folder for each class, and `read_image` any picture.
 #
 # ## How it is judged
 #

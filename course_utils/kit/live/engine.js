@@ -259,7 +259,7 @@ globalThis.live_engine = (() => {
   const MARKS = /([.,!?;:…¿¡"«»()])/g;
 
   function tokenize(text) {
-    const plain = text.replaceAll("’", "'").toLowerCase();
+    const plain = text.replaceAll("\ufeff", "").replaceAll("’", "'").toLowerCase().normalize("NFC");
     return plain.replace(MARKS, " $1 ").split(SPACES).filter((token) => token);
   }
 

@@ -103,9 +103,10 @@ def show_ratio(times: pd.Series) -> Picture:
 
 def show_learning(learned: Mapping[str, Sequence[Sequence[float]]]) -> Picture:
     """Share of right digits over the steps, a line for each divisor."""
-    ends = ", ".join(f"{NAMES[name]} {curve[-1][1]:.1f}" for name, curve in learned.items())
+    ends = {name: curve[-1][1] for name, curve in learned.items()}
+    ahead = " and ".join(NAMES[name] for name, end in ends.items() if end == max(ends.values()))
     picture, ax = subplots(
-        width=6, height=2.8, alt=f"Right digits over the steps; at the end {ends}."
+        width=6, height=2.8, alt=f"Right digits over the steps; highest at the end: {ahead}."
     )
     for divisor, curve in learned.items():
         color, line = LOOK[divisor]

@@ -1,0 +1,294 @@
+"""What editors, archives and cameras of other people make: each kind of file through every reader that may meet it."""
+
+import gzip
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from unicodedata import normalize
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import course_utils as cu
+from course_utils.data.images import load_fashion_mnist
+from course_utils.data.prose import LONGEST_WORD, Subwords
+from course_utils.data.text import Vocabulary, pad, tokenize
+from course_utils.files import ROOT
+
+# Texts ------------------------------------------------------------------------------------------
+
+TEXT = "Être à l'heure: ça va.\nL'été, déjà!"
+TEXTS = {
+    "byte-order mark": "\ufeff" + TEXT,
+    "byte-order marks of joined files": "\ufeff" + TEXT.replace("\n", "\n\ufeff"),
+    "lines of Windows": TEXT.replace("\n", "\r\n"),
+    "lines of an old Mac": TEXT.replace("\n", "\r"),
+    "decomposed letters": normalize("NFD", TEXT),
+    "typographer's spaces and apostrophes": TEXT.replace(" ", "\u00a0").replace("'", "’"),
+}
+READERS = {
+    "tokens": tokenize,
+    "ids": lambda text: Vocabulary([tokenize(TEXT)]).encode(tokenize(text)),
+    "pieces learned from it": lambda text: Subwords([text], size=60).tokens,
+    "pieces of it": Subwords([TEXT], size=60).pieces,
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_a_text_is_read_the_same_from_every_editor(text, read):
+    assert read(text) == read(TEXT)
+
+
+def test_a_word_that_would_take_hours_is_refused_at_once():
+    with pytest.raises(ValueError, match=r"'gattaca.*…, has 2,000,000 letters; .*put spaces into"):
+        Subwords(["a text", "gattaca" + "t" * 1_999_993])
+    assert len(Subwords(["a" * (LONGEST_WORD - 1)], size=8)) == 8
+
+
+def test_sequences_without_tokens_are_whole_numbers_too():
+    ids, lengths = pad([[], []])
+    assert ids.shape == (2, 0) and ids.dtype == lengths.dtype == torch.long
+
+
+# Images by class --------------------------------------------------------------------------------
+
+
+def pictures(root: Path, cat: str = "Café cat", dog: str = "dog") -> Path:
+    """A folder of two classes: two images and one."""
+    for name, shade in ((f"{cat}/0.png", 50), (f"{cat}/1.png", 100), (f"{dog}/0.png", 150)):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (6, 6), shade).save(root / name)
+    return root
+
+
+def zipped(folder: Path, *, rename=lambda name: name, **more: bytes) -> Path:
+    """The folder as a .zip without dates, and more entries."""
+    with zipfile.ZipFile(path := folder.with_suffix(".zip"), "w") as archive:
+        for file in sorted(folder.rglob("*")):
+            name = file.relative_to(folder).as_posix() + "/" * file.is_dir()
+            content = b"" if file.is_dir() else file.read_bytes()
+            archive.writestr(zipfile.ZipInfo(rename(name), (1980, 0, 0, 0, 0, 0)), content)
+        for name, content in more.items():
+            archive.writestr(name, content)
+    return path
+
+
+def tarred(folder: Path, start: str = "") -> Path:
+    with tarfile.open(path := folder.with_suffix(".tar.gz"), "w:gz") as archive:
+        for file in sorted(folder.iterdir()):
+            archive.add(file, f"{start}{file.name}")
+    return path
+
+
+def linked(folder: Path) -> Path:
+    shutil.move(folder / "dog", folder.parent / "elsewhere")
+    (folder / "dog").symlink_to(folder.parent / "elsewhere")
+    return folder
+
+
+def deeper(folder: Path) -> Path:
+    (folder / "dog" / "summer" / "2026").mkdir(parents=True)
+    shutil.move(folder / "dog" / "0.png", folder / "dog" / "summer" / "2026" / "0.png")
+    return folder
+
+
+def decomposed(folder: Path) -> Path:
+    shutil.rmtree(folder)
+    return pictures(folder, cat=normalize("NFD", "Café cat"))
+
+
+def with_rubbish(folder: Path) -> Path:
+    for name in (".DS_Store", "Thumbs.db", "._0.png"):
+        (folder / "dog" / name).write_bytes(b"no image")
+    (folder / "readme.txt").write_text("not in a class")
+    return folder
+
+
+WHOLE = {
+    "links": linked,
+    "one folder deeper": deeper,
+    "decomposed names": decomposed,
+    "rubbish of Mac and Windows": with_rubbish,
+    "zip without dates": zipped,
+    "zip with backslashes": lambda folder: zipped(folder, rename=lambda n: n.replace("/", "\\")),
+    "zip of a Mac": lambda folder: zipped(folder, **{"__MACOSX/dog/._0.png": b"no image"}),
+    "zip of a deeper folder": lambda folder: zipped(deeper(folder)),
+    "tar": tarred,
+    "tar of the current folder": lambda folder: tarred(folder, "./"),
+}
+needs_links = pytest.mark.skipif(os.name == "nt", reason="links ask for rights on Windows")
+
+
+@needs_links
+@pytest.mark.parametrize("make", WHOLE.values(), ids=WHOLE)
+def test_a_set_of_images_is_whole_however_it_was_packed(tmp_path, make):
+    right = cu.load_image_folder(pictures(tmp_path / "right"), 4)
+    found = cu.load_image_folder(make(pictures(tmp_path / "set")), 4)
+    assert found.classes == right.classes == ("Café cat", "dog")
+    assert torch.equal(found.images, right.images) and torch.equal(found.labels, right.labels)
+
+
+def test_the_folder_of_the_classes_is_found_in_either_spelling(tmp_path):
+    pictures(tmp_path / normalize("NFD", "été") / "a")
+    assert len(cu.load_image_folder(tmp_path, 4, inside="été\\a")) == 3
+
+
+def with_file(name: str, content: bytes):
+    def make(folder: Path) -> Path:
+        (folder / name).write_bytes(content)
+        return folder
+
+    return make
+
+
+def pointing(name: str, to: str, pack=lambda folder: folder):
+    def make(folder: Path) -> Path:
+        (folder / name).symlink_to(to)
+        return pack(folder)
+
+    return make
+
+
+def zip_with_a_link(folder: Path) -> Path:
+    entry = zipfile.ZipInfo("bird")
+    entry.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(path := zipped(folder), "a") as archive:
+        archive.writestr(entry, "dog")
+    return path
+
+
+def encrypted(folder: Path) -> Path:
+    content = bytearray(zipped(folder).read_bytes())
+    for start, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place = content.find(start)
+        while place >= 0:
+            content[place + flags] |= 1
+            place = content.find(start, place + 1)
+    folder.with_suffix(".zip").write_bytes(content)
+    return folder.with_suffix(".zip")
+
+
+def jpeg() -> bytes:
+    Image.effect_noise((64, 64), 50).save(buffer := io.BytesIO(), "JPEG")
+    return buffer.getvalue()
+
+
+def in_a_folder(folder: Path) -> Path:
+    pictures(folder / "new").rename(folder.parent / "new")
+    shutil.rmtree(folder)
+    folder.mkdir()
+    return (folder.parent / "new").rename(folder / "train").parent
+
+
+def packed_twice(folder: Path) -> Path:
+    inner = zipped(folder).read_bytes()
+    shutil.rmtree(folder)
+    folder.mkdir()
+    return zipped(folder, **{"animals/set.zip": inner})
+
+
+def cut_off(folder: Path) -> Path:
+    path = zipped(folder)
+    path.write_bytes(path.read_bytes()[:-40])
+    return path
+
+
+REFUSED = {
+    "link to nowhere": (pointing("bird", "gone"), "bird in set is a link to gone, which can't be followed"),
+    "link in a circle": (pointing("bird", "."), r"bird in set is a link to \., which can't"),
+    "tar with a link": (pointing("bird", "dog", tarred), r"bird in set.tar.gz is a link to dog, which can't"),
+    "zip with a link": (zip_with_a_link, "bird in set.zip is a link to dog, which can't"),
+    "all one folder deeper": (in_a_folder, "train/Café cat/0.png lies deeper: is inside='train' meant"),
+    "zip in a zip": (packed_twice, "animals/set.zip in it is an archive of its own: unpack it"),
+    "zip with a password": (encrypted, r"Café cat/0.png in set.zip: it can't be unpacked here .*encrypted"),
+    "text among the images": (with_file("dog/labels.txt", b"0 dog"), r"dog/labels.txt in set: it is no image"),
+    "photo cut off": (with_file("dog/9.jpg", jpeg()[:700]), r"dog/9.jpg in set: .*skip_broken=True"),
+    "photo of an iPhone": (with_file("dog/9.heic", b"\0\0\0\x18ftypheic" + bytes(99)), "dog/9.heic in set"),
+    "zip cut off": (cut_off, "set.zip is no folder, and no .tar or .zip that can be read"),
+}  # fmt: skip
+
+
+@needs_links
+@pytest.mark.parametrize(("make", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_read_whole_is_refused_by_name(tmp_path, make, said):
+    path = make(pictures(tmp_path / "set"))
+    with pytest.raises(ValueError, match=said):
+        cu.load_image_folder(path, 4)
+
+
+def test_broken_files_can_be_left_out_and_are_counted(tmp_path, capsys):
+    folder = pictures(tmp_path / "set")
+    right = cu.load_image_folder(folder, 4)
+    for number in range(6):
+        (folder / "dog" / f"{number + 1}.jpg").write_bytes(jpeg()[:700])
+    found = cu.load_image_folder(folder, 4, skip_broken=True)
+    assert torch.equal(found.images, right.images) and found.classes == right.classes
+    said = "set: 6 of 9 files can't be read as images and are left out: dog/1.jpg, "
+    assert capsys.readouterr().out.startswith(said)
+    (folder / "dog" / "0.png").unlink()
+    with pytest.raises(ValueError, match="no file of dog in set can be read"):
+        cu.load_image_folder(folder, 4, skip_broken=True)
+
+
+# Another set in MNIST's format ------------------------------------------------------------------
+
+
+@pytest.fixture
+def letters(tmp_path):
+    """Three images with the labels 1, 2 and 3, as EMNIST has its letters."""
+    for name, shape, values in (
+        ("t10k-images-idx3-ubyte", [3, 28, 28], bytes(3 * 784)),
+        ("t10k-labels-idx1-ubyte", [3], bytes([1, 2, 3])),
+    ):
+        head = bytes([0, 0, 8, len(shape)]) + np.array(shape, ">u4").tobytes()
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(head + values, mtime=0))
+    return tmp_path
+
+
+def test_a_set_in_the_format_of_mnist_has_the_names_that_are_given(letters):
+    assert load_fashion_mnist("test", folder=letters).classes == ("0", "1", "2", "3")
+    found = load_fashion_mnist("test", folder=letters, classes=["–", "A", "B", "C"])
+    assert [found.classes[label] for label in found.labels] == ["A", "B", "C"]
+    with pytest.raises(
+        ValueError, match="labels go from 1 to 3, outside the 3 classes, which count from 0"
+    ):
+        load_fashion_mnist("test", folder=letters, classes="ABC")
+
+
+# Terminals --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [
+        ("utf-8", "✓ ✗ ○ · → é ½ “x” 你 ≤ ?"),
+        ("cp1252", "+ x o · -> é ½ “x” ? <= ?"),
+        ("cp949", "+ x ○ · → e ½ “x” ? ≤ ?"),
+        ("ascii", '+ x o . -> e 1/2 "x" ? <= ?'),
+    ],
+)
+def test_a_terminal_gets_the_nearest_letters_that_its_encoding_has(encoding, said):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="nearest")
+    stream.write("✓ ✗ ○ · → é ½ “x” 你 ≤ \ud800")
+    stream.flush()
+    assert stream.buffer.getvalue().decode(encoding) == said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["cp1252", "cp949", "ascii"])
+def test_checks_and_the_doctor_report_whatever_the_terminal_can_show(encoding):
+    calls = "print(cu.doctor()); print(cu.checks.fixed_loss(lambda *_, **__: 1.0))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import course_utils as cu; {calls}"],
+        cwd=ROOT, env=os.environ | {"PYTHONIOENCODING": encoding}, capture_output=True, encoding=encoding,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "\n+ PyTorch" in done.stdout and "\n  x it gives one number" in done.stdout
