@@ -21,7 +21,6 @@ from course_utils.files import ROOT
 from course_utils.kit import live
 from course_utils.kit.live.packing import script
 from course_utils.kit.live.widget import Live
-from course_utils.kit.page import asset
 from course_utils.studio import kernel, lab
 from course_utils.studio.book import live as book
 
@@ -260,7 +259,7 @@ def live_page(browser, file: Path, fragment: str = "", **options) -> Iterator[Pa
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text))
     page.goto(file.as_uri() + fragment)
-    page.wait_for_function("() => [...document.forms].every(form => form.dataset.ready)")
+    page.wait_for_function("() => !document.querySelector('form.cu-live:not([data-ready])')")
     yield page
     page.close()
     assert errors == []
@@ -269,19 +268,3 @@ def live_page(browser, file: Path, fragment: str = "", **options) -> Iterator[Pa
 def part(page: Page, name: str) -> Locator:
     """A part of the first widget of a page."""
     return page.locator(f"form >> nth=0 >> [data-part={name}]")
-
-
-def load(page: Page, name: str, changed: tuple[str, str] = ("", ""), *, inside: str = "") -> None:
-    """A script of live widgets anew, with one piece of it changed.
-
-    `inside`: names of its functions that are in reach then, as `live_inside`.
-    """
-    text = asset(f"live/{name}.js")
-    if changed[0]:
-        assert changed[0] in text, f"{changed[0]} is gone"
-        text = text.replace(*changed)
-    if inside:
-        begin = "\n  return { state, html, mount };"
-        assert begin in text
-        text = text.replace(begin, f"\n  globalThis.live_inside = {{ {inside} }};{begin}", 1)
-    page.evaluate(f"() => {{{text}}}")

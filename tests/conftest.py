@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -130,13 +131,17 @@ def browser(chromium):
 
 
 @pytest.fixture(scope="module")
-def file(request, tmp_path_factory) -> Path:
-    """A page of the live widget that `widget()` of the test's module makes."""
-    return write_page(tmp_path_factory.mktemp("book"), request.module.widget())
+def open_widget(browser, tmp_path_factory):
+    """Opens a page with live widgets, at a state that an address asks for; each page is written once."""
+    files: dict[str, Path] = {}
 
+    @contextmanager
+    def opened(*widgets, at: str = "", **options):
+        name = repr(widgets)
+        if name not in files:
+            files[name] = write_page(tmp_path_factory.mktemp("book"), *widgets)
+        fragment = f"#live={widgets[0].kind}.0&{at}" if at else ""
+        with live_page(browser, files[name], fragment, **options) as page:
+            yield page
 
-@pytest.fixture
-def page(browser, file):
-    """That page, its widget alive."""
-    with live_page(browser, file) as page:
-        yield page
+    return opened

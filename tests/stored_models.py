@@ -1,5 +1,6 @@
 """The stored models that a page sees, as PyTorch's: what its answers are compared with."""
 
+import json
 from functools import cache
 
 from torch import nn
@@ -19,6 +20,31 @@ KINDS = {
     "translator": Transformer,
     "vit": ViT,
 }
+
+ANSWERED = """(bundle, kind) => {
+    const model = new live_engine[kind](bundle), { greedy, ids: { BOS }, tools: { argmax } } = live_engine;
+    const far = (found, right) => Math.max(...right.map(([id, logit]) => Math.abs(found[id] - logit)));
+    return bundle.answers.map((answer, i) => {
+        const { source, said, ids, place = -1, logits } = answer;
+        if (kind === "ViT") {
+            const values = Array.from(atob(bundle.examples[i].pixels), letter => letter.charCodeAt(0) / 127.5 - 1);
+            const rows = Array.from({ length: 28 }, (_, row) => values.slice(28 * row, 28 * (row + 1)));
+            const found = model.logits([rows]);
+            return [bundle.kinds[argmax(found)] === bundle.examples[i].said, far(found, [...answer.entries()])];
+        }
+        const found = source
+            ? model.step([BOS, ...said], model.start(source)).at(-1)
+            : model.step(ids, model.start()).at(place);
+        const isSame = source ? greedy(model, source).join() === said.join() : argmax(found) === logits[0][0];
+        return [isSame, far(found, logits)];
+    });
+}"""
+"""For each stored answer of a bundle: whether a page gives it, and how far its logits are."""
+
+NAMES = json.dumps({name: kind.__name__ for name, kind in KINDS.items()})
+ALL_ANSWERED = f"""Object.entries(live_bundles).map(([name, bundle]) =>
+    [name, ({ANSWERED})(bundle, {NAMES}[name.split("_")[0]])])"""
+"""The same for all bundles of a page, by name."""
 
 
 @cache

@@ -1,11 +1,10 @@
 """The translator of everyday sentences: what it is trained on, its training in small, and what a page makes of it."""
 
-import json
 import random
 
 import pytest
 import torch
-from browsing import load
+from scripts import CLOSE, apart, ask, check, load
 from stored_models import network
 from test_real_translation import archive, sentences  # noqa: F401
 
@@ -139,24 +138,22 @@ def test_the_training_in_small_goes_on_where_it_was_and_stores_what_it_has_learn
 
 # What is stored ---------------------------------------------------------------------------------
 
-SCRIPTS = ("engine", "subwords", "language")
-LINES = [" ".join(pair.source) for pair in load_sentences("fr")[::250]]
-COMPARE = """([packed, asked]) => {
+SCRIPTS = ["unpack", "engine", "subwords", "language"]
+COMPARE = """(packed, asked) => {
     const language = live_language(packed), model = new live_engine.Transformer(packed);
     return asked.map(({ line, said }) => {
         const { ids } = language.read(line), found = live_engine.greedy(model, ids);
-        const logits = model.step([live_engine.ids.BOS, ...said], model.start(ids));
-        return [ids, found, logits.map((row) => [...row])];
+        return [ids, found, model.step([live_engine.ids.BOS, ...said], model.start(ids))];
     });
 }"""
-ANSWER = """([packed, lines]) => {
+ANSWER = """(packed, lines) => {
     const language = live_language(packed), model = new live_engine.Transformer(packed);
     const said = lines.map((line) => language.says(live_engine.greedy(model, language.read(line).ids)));
     return said.map((words) => words.map(({ text }) => text).join(" "));
 }"""
 
 
-def test_the_stored_translator_says_what_is_told_of_it():
+def test_the_stored_translator_and_a_page_say_what_is_told():
     told, pieces = bundle(everyday.NAME), everyday.stored_pieces()
     assert told["pieces"] is True and told["score"][1] == everyday.HELD_OUT
     lines = [one["sentence"] for one in told["examples"]]
@@ -166,63 +163,38 @@ def test_the_stored_translator_says_what_is_told_of_it():
     answers = answers_of(cu.Transformer, everyday.NAME, lines, pieces)
     for found, right in zip(told["answers"], answers, strict=True):
         assert found["said"] == right["said"] and found["source"] == right["source"]
-        logits = [torch.tensor(each["logits"]) for each in (found, right)]
-        torch.testing.assert_close(*logits, rtol=0, atol=1e-4)
-
-
-def test_a_page_answers_visitors_as_it_is_told(browser):
-    page, told = browser.new_page(), bundle(everyday.NAME)
-    for name in ("unpack", *SCRIPTS):
-        load(page, name)
+        assert apart(*(torch.tensor(each["logits"]).tolist() for each in (found, right))) < CLOSE
+    load(SCRIPTS)
     lines = [one["sentence"] for one in told["visitors"]]
     assert lines == data_path("translation/visitors.txt").read_text("utf-8").splitlines()
-    said = page.evaluate(ANSWER, [told, lines])
-    assert said == [one["said"] for one in told["visitors"]]
+    assert ask(ANSWER, told, lines) == [one["said"] for one in told["visitors"]]
 
 
 @torch.no_grad()
-def test_a_page_computes_what_pytorch_does_with_the_rounded_weights(browser):
-    page, model, pieces = browser.new_page(), network("everyday_fr"), everyday.stored_pieces()
-    for name in ("unpack", *SCRIPTS):
-        load(page, name)
-    asked = []
-    for line in LINES:
-        ids = torch.tensor([[*pieces.encode(tokenize(line)), EOS]])
-        lengths = torch.tensor([ids.shape[1]])
-        said = greedy(model, ids, lengths)[0]
-        logits = model(ids, lengths, torch.tensor([[BOS, *said]]))[0]
-        asked.append({"line": line, "said": said, "ids": ids[0].tolist(), "logits": logits})
-    given = [{"line": one["line"], "said": one["said"]} for one in asked]
-    found = page.evaluate(COMPARE, [packed(everyday.NAME) | {"pieces": True}, given])
-    for one, (ids, said, logits) in zip(asked, found, strict=True):
-        assert (ids, said) == (one["ids"], one["said"])
-        torch.testing.assert_close(torch.tensor(logits), one["logits"], rtol=0, atol=1e-4)
+def test_a_page_computes_what_pytorch_does_with_the_rounded_weights():
+    model, pieces, asked, right = network("everyday_fr"), everyday.stored_pieces(), [], []
+    for pair in load_sentences("fr")[::250]:
+        ids = torch.tensor([[*pieces.encode(pair.source), EOS]])
+        said = greedy(model, ids, torch.tensor([ids.shape[1]]))[0]
+        logits = model(ids, torch.tensor([ids.shape[1]]), torch.tensor([[BOS, *said]]))[0]
+        asked.append({"line": " ".join(pair.source), "said": said})
+        right.append((ids[0].tolist(), said, logits))
+    load(SCRIPTS)
+    for (ids, said, logits), answer in zip(
+        ask(COMPARE, packed(everyday.NAME) | {"pieces": True}, asked), right, strict=True
+    ):
+        assert (ids, said) == answer[:2] and apart(logits, answer[2]) < CLOSE
 
 
 # In a page --------------------------------------------------------------------------------------
 
 LETTERS = "aeinost bBçé'’“”–-.,!?␣ж☂\t\xa0 the"
 SPELLED = str.maketrans("‘’‛ʼ′`´“”„″‐‑–—", "'" * 7 + '"' * 4 + "-" * 4)
-READ = """([vocabularies, texts, said]) => {
+READ = """(vocabularies, texts, said) => {
     const language = live_language({ pieces: true, vocabularies });
-    return JSON.stringify([texts.map(language.read), said.map(language.says)]);
+    return [texts.map(language.read), said.map(language.says)];
 }"""
 EMPTY = "live_language({ vocabularies: { source: [], target: [] } })"
-
-
-@pytest.fixture(scope="module")
-def pieces() -> everyday.Pieces:
-    return everyday.Pieces.learned(
-        [side for pair in load_sentences("fr")[:400] for side in (pair.source, pair.target)],
-        size=300,
-    )
-
-
-@pytest.fixture(scope="module")
-def texts() -> list[str]:
-    draw = random.Random(0)
-    lines = [" ".join(pair.source) for pair in load_sentences("fr")[::9]]
-    return ["".join(draw.choices(LETTERS, k=draw.randint(0, 20))) for _ in range(1500)] + lines
 
 
 def grouped(lengths: list[tuple[str, int]]) -> list[dict]:
@@ -234,73 +206,56 @@ def grouped(lengths: list[tuple[str, int]]) -> list[dict]:
     ]
 
 
-@pytest.fixture(scope="module")
-def understood(browser, pieces, texts):
-    """A change of the script → whether a page still cuts every text, and joins every answer, as Python does."""
-    page = browser.new_page()
-    reads = []
+def test_a_page_reads_and_joins_pieces_as_python_does():
+    draw, lines = random.Random(0), load_sentences("fr")
+    sides = [side for pair in lines[:400] for side in (pair.source, pair.target)]
+    pieces, reads = everyday.Pieces.learned(sides, size=300), []
+    texts = ["".join(draw.choices(LETTERS, k=draw.randint(0, 20))) for _ in range(1500)]
+    texts += [" ".join(pair.source) for pair in lines[::9]]
     known = set(pieces.tokens)
     for text in texts:
         words = tokenize(text.translate(SPELLED).replace("␣", " "))
-        letters = set("".join(words)) - known
         read = [kept for word in words if (kept := "".join(c for c in word if c in known))]
         lengths = [(word, len(pieces.encode([word]))) for word in read]
-        reads.append([[*pieces.encode(read), EOS], grouped([*lengths, ("<eos>", 1)]), letters])
+        ids = [*pieces.encode(read), EOS]
+        reads.append([ids, grouped([*lengths, ("<eos>", 1)]), set("".join(words)) - known])
     begun = pieces.encode(["xylophone"])[:-1]  # and not ended
     answers = [*(ids for ids, _, _ in reads), [*begun, EOS]]
     spelled = "".join(pieces.tokens[i] for i in begun)
     joined = [*(words for _, words, _ in reads), grouped([(spelled, len(begun)), ("<eos>", 1)])]
-    vocabularies = {
-        "tokens": pieces.tokens,
-        "merges": [" ".join(merge) for merge in pieces.merges],
-        "words": [],
-    }
+    merges = [" ".join(merge) for merge in pieces.merges]
+    vocabularies = {"tokens": pieces.tokens, "merges": merges, "words": []}
 
-    def same(old: str = "", new: str = "") -> bool:
-        for name in SCRIPTS:
-            load(page, name, (old, new) if name == "language" else ("", ""))
-        found, said = json.loads(page.evaluate(READ, [vocabularies, texts, answers]))
+    def far() -> float:
+        found, said = ask(READ, vocabularies, texts, answers)
         found = [[each["ids"], each["words"], set(each["unknown"])] for each in found]
-        return found == reads and said == joined
+        return 0.0 if found == reads and said == joined else 1.0
 
-    return same
-
-
-def test_a_page_reads_and_joins_pieces_as_python_does(understood):
-    assert understood()
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("plain(text).replaceAll", "text.replaceAll"),
-        ('.replaceAll(END, " ")', ""),
-        (".filter((letter) => ids.has(letter))", ""),
-        (".filter((word) => word) : words", " : words"),
-        ('subwords ? words.join("") : words', "words"),
-        ("?? UNK), EOS]", "?? UNK)]"),
-        ("end - length + i", "end + i"),
-        ("id === EOS || target", "target"),
-        ("said[i - 1]", "said[i]"),
-    ],
-)
-def test_a_mistake_in_the_words_is_found(understood, old, new):
-    assert not understood(old, new)
+    mistakes = {
+        "quotes as they are typed": ("plain(text).replaceAll", "text.replaceAll"),
+        "an end in a text": ('.replaceAll(END, " ")', ""),
+        "letters that it has not": (".filter((letter) => ids.has(letter))", ""),
+        "words without letters": (".filter((word) => word) : words", " : words"),
+        "words are named, not letters": ('subwords ? words.join("") : words', "words"),
+        "no end": ("?? UNK), EOS]", "?? UNK)]"),
+        "places after the word": ("end - length + i", "end + i"),
+        "the end joins the last word": ("id === EOS || target", "target"),
+        "the piece itself ends its word": ("said[i - 1]", "said[i]"),
+    }
+    load(SCRIPTS)
+    check(far, ["language"], mistakes)
 
 
-def test_a_map_between_words_sums_over_what_is_read_and_averages_over_what_asks(browser):
-    page = browser.new_page()
-    for name in SCRIPTS:
-        load(page, name)
+def test_a_map_between_words_sums_over_what_is_read_and_averages_over_what_asks():
     rows = torch.rand(5, 6).softmax(dim=1)
     queries, keys = grouped([("a", 2), ("b", 1), ("c", 2)]), grouped([("d", 1), ("e", 3), ("f", 2)])
-    words = f"([rows, queries, keys]) => {EMPTY}.words(rows, queries, keys)"
-    found = page.evaluate(words, [rows.tolist(), queries, keys])
+    load(SCRIPTS)
+    found = ask(f"(...given) => {EMPTY}.words(...given)", rows.tolist(), queries, keys)
     groups = [[0, 0, 1, 2, 2], [0, 1, 1, 1, 2, 2]]
     to_words = [torch.nn.functional.one_hot(torch.tensor(group)).float() for group in groups]
     right = (to_words[0] / to_words[0].sum(dim=0)).T @ rows @ to_words[1]
-    torch.testing.assert_close(torch.tensor(found), right)
-    torch.testing.assert_close(torch.tensor(found).sum(dim=1), torch.ones(3))
+    assert apart(found, right) < CLOSE
+    assert apart(torch.tensor(found).sum(dim=1).tolist(), torch.ones(3)) < CLOSE
 
 
 @pytest.mark.parametrize(
@@ -314,9 +269,6 @@ def test_a_map_between_words_sums_over_what_is_read_and_averages_over_what_asks(
         ("« non » : il a dit " + '" oui " . . .', "SHE SAID", "«\u202fNon\u202f»\u00a0: il a dit \"oui\"..."),
     ],
 )  # fmt: skip
-def test_french_is_written_as_one_writes_it(browser, french, english, written):
-    page = browser.new_page()
-    for name in SCRIPTS:
-        load(page, name)
-    line = f"([french, text]) => {EMPTY}.written(french, text)"
-    assert page.evaluate(line, [french.split(), english]) == written
+def test_french_is_written_as_one_writes_it(french, english, written):
+    load(SCRIPTS)
+    assert ask(f"(...given) => {EMPTY}.written(...given)", french.split(), english) == written

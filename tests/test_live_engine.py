@@ -1,55 +1,34 @@
-"""The engine in plain JavaScript against PyTorch with the same rounded weights: logits, maps, words."""
+"""The engine of live models against PyTorch with the same rounded weights: logits, maps, words, and more."""
 
 import json
 import random
+from functools import cache
 from itertools import product
 
 import numpy as np
 import pytest
 import torch
-from browsing import one_playwright
-from playwright.sync_api import Error
+from scripts import CLOSE, apart, ask, check, load, load_all
+from stored_models import ANSWERED, KINDS, network
 
 import course_utils as cu
-from course_utils.data.text import tokenize
-from course_utils.kit.live import bundle, restored
+from course_utils.data.prose import Subwords, load_english
+from course_utils.data.text import BOS, EOS, PAD, tokenize
+from course_utils.decoding import beam_search, next_token_probs, sample
+from course_utils.interventions import intervene, record_activations
+from course_utils.kit.live import bundle, bundled, restored
 from course_utils.kit.live.packing import MAX_BYTES, pack, script
+from course_utils.kit.live.widgets.gpt import Writer
 from course_utils.kit.page import asset
 from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
 
-pytestmark = [pytest.mark.slow, pytest.mark.smoke]  # gold: all that the pages say rests on it
-
-NAMES = ("live/unpack.js", "live/engine.js", "live/others.js")
-CLOSE = 1e-4
-RUN = """() => cases.map(({ kind, packed, source, target, parts }) => {
-    const model = new live_engine[kind](packed), logits = [];
-    const plain = rows => ArrayBuffer.isView(rows) ? [...rows] : rows.map?.(plain) ?? rows;
-    const maps = () => Object.fromEntries(Object.entries(model.maps).map(([name, map]) => [name, plain(map)]));
-    if (kind === "ViT") return { logits: [plain(model.logits(source))], maps: maps() };
+ENGINE = ["unpack", "engine", "others"]
+RUN = """cases => cases.map(({ kind, packed, source, parts }) => {
+    const model = new live_engine[kind](packed);
+    if (kind === "ViT") return { logits: [model.logits(source)], maps: model.maps };
     const state = model.start(source);
-    for (const part of parts) logits.push(...plain(model.step(part, state)));
-    return { logits, maps: maps() };
+    return { logits: parts.flatMap(part => model.step(part, state)), maps: model.maps };
 })"""
-
-
-@pytest.fixture(scope="module")
-def page(chromium):
-    with one_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page()
-        load(page)
-        yield page
-        browser.close()
-
-
-def load(page, changed: tuple[str, str] | None = None) -> None:
-    """The engine anew, with one piece of its text changed."""
-    texts = [asset(name) for name in NAMES]
-    if changed:
-        assert sum(text.count(changed[0]) for text in texts) >= 1, f"{changed[0]} is gone"
-        texts = [text.replace(*changed) for text in texts]
-    for text in texts:
-        page.evaluate(f"() => {{{text}}}")
 
 
 def loud(model: torch.nn.Module, *, embeddings: float = 1.0) -> torch.nn.Module:
@@ -67,23 +46,14 @@ def loud(model: torch.nn.Module, *, embeddings: float = 1.0) -> torch.nn.Module:
 
 
 def cut(ids: list[int], how: str) -> list[list[int]]:
-    """At once, in two parts, or one by one."""
     if how == "one by one":
         return [[token] for token in ids]
     return [ids] if how == "at once" else [ids[:2], ids[2:]]
 
 
 @torch.no_grad()
-def case(
-    kind: str,
-    config: dict,
-    *,
-    how: str = "at once",
-    embeddings: float = 1.0,
-    tied: bool = False,
-    **options,
-):
-    """A random network of a kind, what the page is asked, and what PyTorch answers."""
+def case(kind: str, config: dict, *, how="at once", embeddings=1.0, tied=False, **options) -> tuple:
+    """A random network of a kind, what the page is asked, and PyTorch's answer, of maps the last part's rows."""
     model = getattr(cu, kind)(**config)
     if tied:
         model.source_embedding.weight = model.output.weight = model.target_embedding.weight
@@ -92,44 +62,25 @@ def case(
     assert any("same" in tensor for tensor in packed["tensors"].values()) or not tied
     model.load_state_dict(restored(packed))
     source, target = [torch.randint(4, 20, (length,)).tolist() for length in (6, 5)]
+    parts = cut(target, how)
     with cu.record_attention(model) as maps:
         if kind == "ViT":
-            source = torch.rand(1, config["channels"], 28, 28)
-            logits = model(source)
-            source = source[0].tolist()
+            image = torch.rand(1, config["channels"], 28, 28)
+            logits, source = model(image), image[0].tolist()
         elif kind in ("GPT", "BERT"):
             logits = model(torch.tensor([target]))[0]
         else:
             logits = model(torch.tensor([source]), torch.tensor([6]), torch.tensor([target]))[0]
-    answer = {"logits": logits.numpy(), "maps": {n: w[0].numpy() for n, w in maps.items()}}
-    parts = [] if kind == "ViT" else cut(target, how)
-    asked = {"kind": kind, "packed": packed, "source": source, "parts": parts}
-    return asked, answer
+    last = 0 if kind == "ViT" else len(parts[-1])
+    answer = {"logits": logits, "maps": {}}
+    for name, weights in maps.items():
+        weights = weights[0] if weights.ndim == 4 else weights
+        answer["maps"][name] = weights if name.startswith("encoder") else weights[:, -last:]
+    return {"kind": kind, "packed": packed, "source": source, "parts": parts}, answer
 
 
-def deviation(found: dict, answer: dict, last: int | None) -> float:
-    """The largest difference of a logit or a weight; infinite where shapes differ.
-
-    `last`: so many queries stand in the maps of a decoder, those of the last part.
-    """
-    pairs = [(found["logits"], answer["logits"])]
-    if found["maps"].keys() != answer["maps"].keys():
-        return float("inf")
-    for name, weights in answer["maps"].items():
-        weights = weights if weights.ndim == 3 else weights[None]
-        seen = weights if last is None or name.startswith("encoder") else weights[:, -last:]
-        pairs.append((found["maps"][name], seen))
-    worst = 0.0
-    for mine, right in pairs:
-        mine = np.array(mine, dtype=float)
-        if mine.shape != right.shape:
-            return float("inf")
-        difference = np.abs(mine - right).max()
-        worst = max(worst, float("inf") if np.isnan(difference) else float(difference))
-    return worst
-
-
-def cases() -> list:
+@cache
+def cases() -> tuple[list, list]:
     """Every kind and every variant, small enough that a dozen mistakes can be tried on all of them."""
     made = []
     parts = "at once", "in two parts", "one by one"
@@ -153,27 +104,15 @@ def cases() -> list:
     for layers, how in ((1, "at once"), (2, "one by one")):
         config = {"source_size": 30, "target_size": 40, "embed_dim": 16, "hidden_dim": 24}
         made.append(case("AttentionTranslator", config | {"num_layers": layers}, how=how))
-    return made
+    return tuple(zip(*made, strict=True))
 
 
-@pytest.fixture(scope="module")
-def asked(page):
-    torch.manual_seed(0)
-    made = cases()
-    page.evaluate("questions => { globalThis.cases = questions; }", [each for each, _ in made])
-    return made
-
-
-def worst(page, asked: list) -> list[float]:
-    found = page.evaluate(RUN)
-    return [
-        deviation(mine, answer, len(question["parts"][-1]) if question["parts"] else None)
-        for mine, (question, answer) in zip(found, asked, strict=True)
-    ]
-
-
-def test_every_logit_and_every_weight_is_that_of_pytorch(page, asked):
-    assert max(worst(page, asked)) < CLOSE
+def engine_apart() -> float:
+    asked, answers = cases()
+    return max(
+        float("inf") if mine["maps"].keys() != right["maps"].keys() else apart(mine, right)
+        for mine, right in zip(ask(RUN, asked), answers, strict=True)
+    )
 
 
 MISTAKES = {
@@ -181,14 +120,12 @@ MISTAKES = {
     "scaled by the whole width": ("keys[j]) / Math.sqrt(dim)", "keys[j]) / Math.sqrt(dim * heads)"),
     "a token sees the next one": ("j > start + i ?", "j > start + i + 1 ?"),
     "the mask forgets the cache": ("j > start + i ?", "j > i ?"),
+    "BERT looks back only": ("causal = false", "causal = true"),
     "another eps": ("+ 1e-5)", "+ 1e-6)"),
     "the square of the mean is not taken away": ("bias ? mean(row) : 0", "0"),
     "the last number of an odd row is forgotten": ("even + odd + a.at(-1) * b.at(-1)", "even + odd"),
     "RMSNorm takes the mean away": ("bias ? mean(row) : 0", "mean(row)"),
-    "GELU by tanh": (
-        "(1 + erf(x / Math.SQRT2))",
-        "(1 + Math.tanh(0.7978845608 * (x + 0.044715 * x ** 3)))",
-    ),
+    "GELU by tanh": ("(1 + erf(x / Math.SQRT2))", "(1 + Math.tanh(0.7978845608 * (x + 0.044715 * x ** 3)))"),
     "each new token at position 0": ("sinusoids(start + i, dim)", "sinusoids(i, dim)"),
     "rotary positions from 0": ("this.place(head, start + i)", "this.place(head, i)"),
     "learned positions from 0": ("table[state.length + i]", "table[i]"),
@@ -212,91 +149,65 @@ MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_in_the_engine_is_found(page, asked, mistake):
-    load(page, MISTAKES[mistake])
-    try:
-        found = max(worst(page, asked))
-    except Error:  # a mistake may also end in an error of the page
-        found = float("inf")
-    finally:
-        load(page)
-    assert not found < CLOSE
+def test_every_logit_and_every_weight_is_that_of_pytorch():
+    load(ENGINE)
+    check(engine_apart, ENGINE, MISTAKES)
 
 
-def test_all_numbers_in_half_precision_come_back(page):
-    bits = np.arange(2**16, dtype=np.uint16).view(np.float16)
-    finite = torch.from_numpy(bits[np.isfinite(bits)].astype(np.float32))
+def test_numbers_in_half_precision_and_of_a_few_bits_come_back():
+    load(ENGINE)
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    finite = torch.from_numpy(halves[np.isfinite(halves)].astype(np.float32))
     packed = pack({}, {"x": finite})
     assert restored(packed)["x"].equal(finite)
-    found = page.evaluate("packed => [...new live_engine.Network(packed).p.x]", packed)
-    assert found == finite.tolist()
+    read = "packed => new live_engine.Network(packed).p.x"
+    assert ask(read, packed) == finite.tolist()
+    for bits in (8, 6):
+        packed = pack({}, {"x": torch.randn(40, 30) * torch.randn(40, 1).exp()}, bits=bits)
+        assert ask(read, packed) == restored(packed)["x"].tolist()
 
 
-@pytest.mark.parametrize("bits", [8, 6])
-def test_numbers_of_a_few_bits_come_back(page, bits):
-    packed = pack({}, {"x": torch.randn(40, 30) * torch.randn(40, 1).exp()}, bits=bits)
-    found = page.evaluate("packed => new live_engine.Network(packed).p.x.map(row => [...row])", packed)  # fmt: skip
-    assert found == restored(packed)["x"].tolist()
+# Stored models ----------------------------------------------------------------------------------
 
 
-# Words ------------------------------------------------------------------------------------------
-
-LETTERS = "aZéÉßİσΣç'’.,!?;:…¿¡\"«»()-3\u0301\u0327\u037e가각ᄀ"
-SPACES = "".join(
-    map(chr, [*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200C)])
-)
-SPACES += "\u2028\u2029\u202f\u205f\u3000\ufeff\u180e\u200d"
-
-
-def test_the_tokenizer_is_pythons(page):
-    draw = random.Random(0)
-    texts = ["".join(draw.choices(LETTERS + SPACES, k=draw.randint(0, 14))) for _ in range(4000)]
-    found = page.evaluate("texts => texts.map(live_engine.tokenize)", texts)
-    assert found == [tokenize(text) for text in texts]
+@pytest.mark.parametrize("name", bundled())
+def test_a_stored_model_answers_as_pytorch_did(name):
+    load(ENGINE)
+    answers = ask(ANSWERED, bundle(name), KINDS[name.split("_")[0]].__name__)
+    assert len(answers) == 3
+    assert all(is_same and far < CLOSE for is_same, far in answers), answers
 
 
-# The translator ---------------------------------------------------------------------------------
-
-SAY = """([packed, lines, size]) => {
-    const model = new live_engine.Transformer(packed);
-    return lines.map(ids => size === 1 ? live_engine.greedy(model, ids) : live_engine.beamSearch(model, ids, size));
-}"""
-
-
-@pytest.fixture(scope="module")
-def said(page):
-    """(bits, lines, size of the beam) → what the page and PyTorch say, as ids, and the unrounded model."""
-    world = larger_world()
-    vocabularies = world.source_vocab, world.target_vocab
-    kept = cu.load_model("translator_fr")
-
-    def ask(bits: int, lines: list[str], size: int):
-        packed = pack(kept.config, kept.state, kept.vocabularies, bits=bits)
-        ids = [[*vocabularies[0].encode(tokenize(line)), 3] for line in lines]
-        mine = page.evaluate(SAY, [packed, ids, size])
-        mine = [" ".join(vocabularies[1].decode(each)) for each in mine]
-        answers = []
-        for state in (restored(packed), kept.state):
-            model = cu.Transformer(**kept.config).eval()
-            model.load_state_dict(state)
-            answers.append(cu.translate(model, lines, *vocabularies, beam_size=size))
-        return mine, *answers
-
-    return ask
-
-
-@pytest.mark.parametrize(("bits", "size", "count"), [(8, 1, 500), (16, 1, 100), (8, 4, 60)])  # fmt: skip
-def test_translations_are_those_of_pytorch(said, bits, size, count):
-    lines = [" ".join(pair.source) for pair in larger_world().test[:count]]
-    mine, right, unrounded = said(bits, lines, size)
-    assert mine == right
+@pytest.mark.slow
+@pytest.mark.parametrize(("bits", "size", "count"), [(8, 1, 500), (16, 1, 100), (8, 4, 60)])
+def test_translations_are_those_of_pytorch(bits, size, count):
+    load(ENGINE)
+    world, kept = larger_world(), cu.load_model("translator_fr")
+    lines = [" ".join(pair.source) for pair in world.test[:count]]
+    packed = pack(kept.config, kept.state, kept.vocabularies, bits=bits)
+    ids = [[*world.source_vocab.encode(tokenize(line)), EOS] for line in lines]
+    say = """(packed, lines, size) => {
+        const model = new live_engine.Transformer(packed), { greedy, beamSearch } = live_engine;
+        return lines.map(ids => size === 1 ? greedy(model, ids) : beamSearch(model, ids, size));
+    }"""
+    mine = [" ".join(world.target_vocab.decode(each)) for each in ask(say, packed, ids, size)]
+    rounded, unrounded = (
+        cu.translate(model, lines, world.source_vocab, world.target_vocab, beam_size=size)
+        for model in map(translator, (restored(packed), kept.state))
+    )
+    assert mine == rounded
     same = sum(a == b for a, b in zip(mine, unrounded, strict=True))
     print(f"{same} of {len(lines)} are those of the unrounded weights")
     assert same >= (0.99 if bits == 8 else 1) * len(lines)
 
 
-def test_a_bundle_is_a_script_of_a_bounded_size():
+def translator(state: dict) -> cu.Transformer:
+    model = cu.Transformer(**cu.load_model("translator_fr").config).eval()
+    model.load_state_dict(state)
+    return model
+
+
+def test_a_bundle_is_a_script_of_a_bounded_size_of_a_model_that_answers():
     packed = bundle("translator_fr")
     text = script("translator_fr", packed)
     assert len(text.encode()) <= MAX_BYTES
@@ -305,23 +216,372 @@ def test_a_bundle_is_a_script_of_a_bounded_size():
     assert json.loads(data.rstrip(";\n")) == packed
     with pytest.raises(ValueError, match=r"wide takes \d+ KB; at most 700"):
         script("wide", pack({}, {"x": torch.ones(800, 800)}))
-
-
-def test_a_model_that_answers_in_no_page_yet_is_named():
     with pytest.raises(
         ValueError, match="name='vit_1' answers in no page yet; those that do: .*transl"
     ):
         bundle("vit_1")
 
 
-# Form -------------------------------------------------------------------------------------------
+# Words ------------------------------------------------------------------------------------------
+
+LETTERS = "aZéÉßİσΣç'’.,!?;:…¿¡\"«»()-3\u0301\u0327\u037e가각ᄀ"
+SPACES = [*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200C)]
+SPACES += [0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF, 0x180E, 0x200D]
+
+
+def test_the_tokenizer_is_pythons():
+    load(ENGINE)
+    draw, letters = random.Random(0), LETTERS + "".join(map(chr, SPACES))
+    texts = ["".join(draw.choices(letters, k=draw.randint(0, 14))) for _ in range(4000)]
+    assert ask("texts => texts.map(live_engine.tokenize)", texts) == list(map(tokenize, texts))
+
+
+ENCODE = """(vocabularies, texts) => {
+    const subwords = new live_subwords.Subwords(vocabularies);
+    return texts.map(text => [subwords.encode(text), subwords.decode(subwords.encode(text))]);
+}"""
+
+
+@cache
+def learned() -> tuple[Subwords, list[str]]:
+    """As the chapter on GPT learns them, and from which sentences."""
+    sentences = load_english()
+    random.Random(0).shuffle(sentences)
+    return Subwords(sentences[1000:], size=512), sentences[1000:]
+
+
+def test_subwords_are_pythons():
+    draw, packed, (subwords, read) = random.Random(0), bundle("gpt")["vocabularies"], learned()
+    assert (bundle("gpt")["read"], packed["words"]) == (
+        len(read),
+        sorted({*" ".join(read).split()}),
+    )
+    assert tuple(packed["tokens"]) == tuple(subwords.tokens)
+    assert packed["merges"] == [" ".join(merge) for merge in subwords.merges]
+    some = "abcdehilmnorstuwzéÉßσΣç'’.,!?␣ \t\xa0-3ab the she"
+    texts = ["".join(draw.choices(some, k=draw.randint(0, 20))) for _ in range(1000)]
+    texts += [" ".join(draw.choices(packed["words"], k=draw.randint(1, 8))) for _ in range(1500)]
+    right = [[subwords.encode(text), subwords.decode(subwords.encode(text))] for text in texts]
+    mistakes = {
+        "a word without its end": ("[...word, END]", "[...word]"),
+        "any pair": ("Math.min(...ranks)", "(ranks.find(rank => rank < Infinity) ?? Infinity)"),
+        "the last of equal pairs": ("ranks.indexOf(first)", "ranks.lastIndexOf(first)"),
+        "the pair after": ("pieces.splice(place, 2,", "pieces.splice(place + 1, 2,"),
+        "a letter that is not known": ("?? UNK", "?? 0"),
+        "an end in a text": ('text.replaceAll(END, " ")', "text"),
+        "an end in a piece": ('letters.replaceAll(END, " ")', "letters"),
+    }
+    load(["parts", *ENGINE, "subwords"])
+    far = lambda: 0.0 if ask(ENCODE, packed, texts) == right else 1.0  # noqa: E731
+    check(far, ["subwords"], mistakes)
+
+
+# A text that is read and written ----------------------------------------------------------------
+
+REREAD = """texts => {
+    const model = new live_engine.GPT(live_bundles.gpt), reading = new live_reading.Reading(model);
+    const seen = each => JSON.stringify([each.logits, ...Object.keys(each.rows).map(name => each.map(name))]);
+    return texts.every(ids => {
+        const anew = new live_reading.Reading(model);
+        [reading, anew].forEach(each => each.read(ids));
+        return seen(reading) === seen(anew);
+    });
+}"""
+
+
+def test_a_text_that_changed_is_read_on_from_where_it_changed():
+    texts = [
+        [EOS, 40, 50, 60, 70],
+        [EOS, 40, 51, 60],
+        [EOS, 40, 51, 60, 61, 62],
+        [EOS, 40],
+        [7, 40, 50],
+    ]
+    mistakes = {
+        "what was read before stays": ("other >= 0", "other > 9"),
+        "the cache stays": ("this.model.forget(this.state, length);", ""),
+        "a row too many stays": ("each.length = length", "each.length = length + 1"),
+        "the position stays": ("      state.length = length;\n", ""),
+        "the values stay": ("keys.length = values.length = length", "keys.length = length"),
+    }
+    load([*ENGINE, "reading"])
+    ask(f"() => {{ {script('gpt', bundle('gpt'))} return 0; }}")
+    check(lambda: 0.0 if ask(REREAD, texts) else 1.0, [*ENGINE, "reading"], mistakes)
+
+
+def test_a_token_is_drawn_by_temperature_and_top_k_and_a_greedy_text_is_the_packages():
+    load_all(Writer, "probabilities")
+    model, (subwords, _) = network("gpt"), learned()
+    for temperature, top_k in ((1.0, None), (0.5, None), (1.5, 3), (0.0, None)):
+        logits = torch.randn(3, 20).tolist()
+        found = ask(
+            "(logits, ...limits) => logits.map(row => live_inside.probabilities(row, ...limits))",
+            logits,
+            temperature,
+            top_k or 0,
+        )
+        assert (
+            apart(
+                found, next_token_probs(torch.tensor(logits), temperature=temperature, top_k=top_k)
+            )
+            < CLOSE
+        )
+    options = {"temperature": 0.0, "banned": Subwords.unwritten, "end": EOS}
+    for prompt in ("we", "the old woman is", "did you"):
+        start = torch.tensor([[EOS, *subwords.encode(prompt)]])
+        (right,) = sample(model, start, max_new=32 - start.shape[1], **options)
+        write = "prompt => live_widgets.gpt.state([live_bundles.gpt], { prompt, temperature: 0, seed: 0 })"
+        found = ask(
+            f"prompt => (({{ begun, ids }}) => ids.slice(begun.length))(({write})(prompt))", prompt
+        )
+        assert [i for i in found if i != EOS] == right
+
+
+# Beam search as a tree --------------------------------------------------------------------------
+
+SIZE, LONGEST = 3, 6
+GROW = """(packed, lines, size, longest) => lines.map(source => {
+    const model = new live_engine.Transformer(packed), watched = [];
+    const watch = (grown, ended) => watched.push({ grown, ended });
+    const said = live_engine.beamSearch(model, source, size, longest, 0.6, watch);
+    const root = live_tree.grow(watched, size, said);
+    return { html: live_tree.html(root, id => `<b>${id}`), root };
+})"""
+
+
+def nodes(root: dict, depth: int = 0):
+    yield depth, root
+    for child in root["children"]:
+        yield from nodes(child, depth + 1)
+
+
+@torch.no_grad()
+def tree_apart(model, packed, lines) -> float:
+    """The largest difference of a log-probability; infinite where others are kept or chosen."""
+    far = 0.0
+    for source, found in zip(lines, ask(GROW, packed, lines, SIZE, LONGEST), strict=True):
+        ids, lens = torch.tensor([source]), torch.tensor([len(source)])
+        best = beam_search(model, ids, lens, beam_size=SIZE, max_len=LONGEST)[0]
+        every = list(nodes(found["root"]))
+        for _, node in every[1:]:
+            said = node["said"] + [EOS] * ("end" in node)
+            logits = model(ids, lens, torch.tensor([[BOS, *said[:-1]]]))[0]
+            logits[:, [PAD, BOS]] = -torch.inf
+            right = logits.log_softmax(dim=-1)[range(len(said)), said].sum().item()
+            far = max(far, abs(right - node["score"]))
+        for depth in range(1, 1 + max(depth for depth, _ in every)):
+            level = [node for d, node in every if d == depth and "end" not in node]
+            level.sort(key=lambda node: -node["score"])
+            if [node["kept"] for node in level] != [i < SIZE for i in range(len(level))]:
+                return float("inf")
+        chosen = [node["said"] for _, node in every if node["chosen"]]
+        if chosen != [best[:n] for n in range(len(best) + 1)] + [best]:
+            return float("inf")
+    return far
+
+
+def test_the_tree_of_a_beam_has_the_log_probabilities_and_choices_of_pytorch():
+    torch.manual_seed(3)
+    config = {"source_size": 30, "target_size": 12, "embed_dim": 16, "num_heads": 2}
+    model = loud(cu.Transformer(**config, ffn_dim=24, num_layers=1))
+    packed = pack(config | {"ffn_dim": 24, "num_layers": 1}, model.state_dict())
+    model.load_state_dict(restored(packed))
+    lines = [torch.randint(4, 30, (length,)).tolist() for length in (3, 5, 6)]
+    mistakes = {
+        "one more is kept": ("place < size", "place <= size"),
+        "the best end is left out": ("rank <= rankOfBest", "rank >= rankOfBest"),
+        "any word of the best": ("said.every((id, i) => id === best[i])", "best.includes(said.at(-1))"),
+        "the score of another": ("const child = node(said, score,", "const child = node(said, score / 2,"),
+    }  # fmt: skip
+    load(["parts", *ENGINE, "tree"])
+    check(lambda: tree_apart(model, packed, lines), ["tree"], mistakes)
+    (found,) = ask(GROW, packed, lines[:1], SIZE, LONGEST)
+    count = len(list(nodes(found["root"])))
+    assert found["html"].count("<li>") == found["html"].count("<text") == count
+    assert "<b>" not in found["html"] and "&lt;b&gt;" in found["html"]
+
+
+# A weight that explains itself ------------------------------------------------------------------
+
+EXPLAIN = """cases => cases.map(({ kind, packed, source, parts }) => {
+    const model = new live_engine[kind](packed), state = model.start(source);
+    const sum = (row) => row.reduce((a, b) => a + b);
+    for (const part of parts) model.step(part, state);
+    return Object.entries(model.maps).flatMap(([name, map]) => map.flatMap((rows, head) => rows.map((row, i) => {
+        const j = (3 * i + head) % row.length;
+        const found = live_explain.work(model, name, head, i, j), key = found.keys[j];
+        const [summed, scored] = [sum(found.powers) / found.sum, sum(found.terms[j]) - found.scores[j]];
+        const { weights, query, mixed, output, heads } = found;
+        return { name, head, i, j, last: rows.length, weights, query, key, mixed, output, heads, summed, scored };
+    })));
+})"""
+
+
+@torch.no_grad()
+def explained(kind: str, config: dict, parts: tuple[int, ...]) -> tuple[dict, dict]:
+    """A random network, what the page is asked, and what PyTorch computes in each attention, by hooks."""
+    model = loud(getattr(cu, kind)(**config))
+    packed = pack(config, model.state_dict())
+    model.load_state_dict(restored(packed))
+    source, target = [torch.randint(4, 20, (length,)).tolist() for length in (6, 5)]
+    seen: dict = {}
+    for name, module in model.named_modules():
+        if name.endswith(("query_proj", "key_proj", "out_proj")):
+            keep = lambda _, given, result, name=name: seen.update({name: (given[0][0], result[0])})  # noqa: E731
+            module.register_forward_hook(keep)
+    with cu.record_attention(model) as maps:
+        if kind == "GPT":
+            model(torch.tensor([target]))
+        else:
+            model(torch.tensor([source]), torch.tensor([6]), torch.tensor([target]))
+    pieces = [part.tolist() for part in torch.tensor(target).split(parts)]
+    weights = {n: w[0] if w.ndim == 4 else w for n, w in maps.items()}
+    asked = {"kind": kind, "packed": packed, "source": source, "parts": pieces}
+    return asked, {"maps": weights, "seen": seen, "rotary": config.get("rotary", False)}
+
+
+def explained_apart(made: list) -> float:
+    asked, answers = zip(*made, strict=True)
+    far = [0.0]
+    for lines, answer in zip(ask(EXPLAIN, asked), answers, strict=True):
+        assert lines
+        for line in lines:
+            name, head, j, size = line["name"], line["head"], line["j"], len(line["mixed"])
+            weights, seen = answer["maps"][name], answer["seen"]
+            i, own = (
+                weights.shape[1] - line["last"] + line["i"],
+                slice(head * size, (head + 1) * size),
+            )
+            far += [
+                apart(line["weights"], weights[head, i]),
+                abs(line["summed"] - 1),
+                abs(line["scored"]),
+            ]
+            if f"{name}.out_proj" not in seen:
+                continue
+            merged, output = (each[i] for each in seen[f"{name}.out_proj"])
+            far += [
+                apart(line["mixed"], merged[own]),
+                apart([x for row in line["heads"] for x in row], merged),
+            ]
+            far.append(apart(line["output"], output))
+            if not answer["rotary"]:
+                rows = seen[f"{name}.query_proj"][1][i], seen[f"{name}.key_proj"][1][j]
+                far.append(apart((line["query"], line["key"]), [row[own] for row in rows]))
+    return max(far)
+
+
+def test_each_operation_that_explains_a_weight_is_that_of_pytorch():
+    translator = {"source_size": 30, "target_size": 40, "embed_dim": 16}
+    writer = {"vocab_size": 40, "embed_dim": 32, "num_heads": 4, "num_layers": 1}
+    made = [
+        explained(
+            "Transformer", translator | {"num_heads": 2, "ffn_dim": 24, "num_layers": 1}, (5,)
+        ),
+        explained("GPT", writer, (2, 3)),
+        explained("GPT", writer | {"rotary": True, "num_kv_heads": 2}, (5,)),
+        explained("AttentionTranslator", translator | {"hidden_dim": 24}, (5,)),
+    ]
+    mistakes = {
+        "not scaled": ("(score) => score / scale)", "(score) => score)"),
+        "every key is allowed": ("!found.causal || key <=", "true || key <="),
+        "the mask forgets the cache": ("key <= found.start + i", "key <= i"),
+        "groups of heads interleaved": ("Math.floor(head / found.group)", "head % found.keys[0].length"),
+        "the sum leaves one key out": ("=> total + power, 0)", "=> total + power, -powers[0])"),
+        "an additive score as a product": ("found.terms ?? (", "("),
+        "mixed without weights": ("total + weights[key] * value[d]", "total + value[d]"),
+        "merged at another place": ("found.merged[i]", "found.merged[0]"),
+    }  # fmt: skip
+    load(["parts", *ENGINE, "explain"])
+    check(lambda: explained_apart(made), ["explain"], mistakes)
+
+
+# Interventions ----------------------------------------------------------------------------------
+
+SHAPE = {"embed_dim": 8, "num_heads": 4, "num_layers": 2, "ffn_dim": 12}
+LATER = {"rotary": True, "norm": "rms", "activation": "swiglu", "num_kv_heads": 2, "bias": False}
+CONFIGS = {"Transformer": SHAPE, "GPT": SHAPE | LATER, "BERT": SHAPE | {"activation": "relu"}}
+ASKED, OTHER = (
+    ([4, 9, 5, 17, 6], [8, 6, 19, 4]),
+    ([7, 4, 12, 5, 5], [3, 15, 4, 11]),
+)  # source, target
+INTERVENE = """(kind, config, tensors, verbs, asked, other) => {
+  const unpack = globalThis.live_unpack;
+  globalThis.live_unpack = (x) => x;
+  const model = new live_engine[kind]({ config, tensors });
+  globalThis.live_unpack = unpack;
+  const read = ([source, parts]) => {
+    const state = model.start(source);
+    return parts.flatMap((ids) => model.step(ids, state)).map((row) => [...row]);
+  };
+  const names = () => JSON.stringify(Object.keys(model)), [before, whole] = [names(), read(asked)];
+  const { run, end } = live_engine.recordActivations(model);
+  read(other);
+  end();
+  const acts = [live_engine.intervene(model), live_engine.intervene(model)];
+  verbs.forEach(([verb, what], i) => acts[i % 2][verb](what.run ? { ...what, run } : what));
+  const logits = read(asked);
+  acts.reverse().forEach((one) => one.end());
+  return { whole, logits, after: read(asked), left: names() !== before };
+}"""
+
+
+def verbs(kind: str) -> list[tuple[str, dict]]:
+    """What to call, and with which arguments; a run is put in where it says so."""
+    attention = "cross_attention" if kind == "Transformer" else "attention"
+    heads = {"place": attention, "heads": [0, 1], "layers": 0, "positions": [0, 3], "run": True}
+    return [
+        ("knockOut", {"queries": [1, 2], "keys": [0, 1, 2], "heads": [0, 3], "layers": 0}),
+        ("knockOut", {"place": attention, "queries": 3, "layers": 1}),
+        ("ablate", {"place": attention, "heads": 2, "layers": 1}),
+        ("ablate", {"place": "feed_forward", "layers": 0, "positions": 2, "run": True}),
+        ("patch", heads),
+        ("patch", {"place": "residual", "layers": 1, "positions": 1, "run": True}),
+    ]
+
+
+@torch.no_grad()
+def changed_logits(kind: str, model: torch.nn.Module) -> torch.Tensor:
+    def read(question):
+        source, target = (torch.tensor([ids]) for ids in question)
+        given = (source, torch.tensor([5]), target) if kind == "Transformer" else (target,)
+        return model(*given)[0]
+
+    with record_activations(model) as run:
+        read(OTHER)
+    with intervene(model) as acts:
+        for verb, what in verbs(kind):
+            if "run" in what:
+                what["run"] = run
+                what |= {"by": "mean"} if verb == "ablate" else {}
+            getattr(acts, verb.replace("O", "_o"))(**what)
+        return read(ASKED)
 
 
 @pytest.mark.parametrize(
-    ("name", "most"), [("live/unpack.js", 60), ("live/engine.js", 200), ("live/others.js", 200)]
+    ("kind", "parts"),
+    [("Transformer", [4]), ("Transformer", [1] * 4), ("GPT", [4]), ("GPT", [3, 1]), ("BERT", [4])],
 )
+def test_the_pages_interventions_change_what_pytorchs_change_and_end(kind, parts):
+    sizes = (20, 20) if kind == "Transformer" else (20,)
+    model = getattr(cu, kind)(*sizes, **CONFIGS[kind]).double().eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    tensors = {name: tensor.tolist() for name, tensor in model.state_dict().items()}
+    pieces = [(s, [p.tolist() for p in torch.tensor(t).split(parts)]) for s, t in (ASKED, OTHER)]
+    load([*ENGINE, "interventions"])
+    found = ask(INTERVENE, kind, CONFIGS[kind], tensors, verbs(kind), *pieces)
+    assert apart(found["logits"], changed_logits(kind, model)) < 1e-5
+    assert found["after"] == found["whole"] != found["logits"]
+    assert not found["left"]
+
+
+# Form -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "most"), [("unpack", 60), ("engine", 200), ("others", 200)])
 def test_the_engine_is_short_enough_to_be_read(name, most):
-    lines = [line.split("//")[0].rstrip() for line in asset(name).splitlines()]
+    lines = [line.split("//")[0].rstrip() for line in asset(f"live/{name}.js").splitlines()]
     code = [line for line in lines if line.strip()]
     assert len(code) <= most
     assert max(map(len, code)) <= 100

@@ -4,19 +4,37 @@ import re
 from pathlib import Path
 
 import pytest
-from browsing import CONTRAST, in_theme, live_page, part, write_page
+from browsing import CONTRAST, in_theme, live_page, write_page
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from playwright.sync_api import Page, expect
 
 from course_utils.kit import live
+from course_utils.studio import manifest
 from course_utils.studio.book import live as book
-from course_utils.studio.first_states import fill, first_state
+from course_utils.studio.book.check import check
+from course_utils.studio.first_states import fill, first_state, widget_of
 
 pytestmark = pytest.mark.slow
 
 KINDS = sorted(path.stem for path in (Path(live.__file__).parent / "widgets").glob("*.js"))
 
 PHONE = {"width": 360, "height": 740}
+INSIDE = {"map": "1.3", "cell": "0.1", "operation": "merge"}
+CLOSER = {"closer": "1", **INSIDE}
+LONG = "there were three mirrors near the window and the old wuman is sleeping ."
+FULL: dict[str, dict] = {
+    "alignment": {"sentence": LONG, "map": "1.3", "cell": "cross:0.4", "operation": "merge"},
+    "bert": {"sentence": "the old wuman is ___ near the old church .", **INSIDE},
+    "character_gpt": {"rate": "0.01", "seed": "7"},
+    "gpt": {"prompt": "the old wuman is sleeping", "Write": "", "forbid": "3", **CLOSER},
+    "heads": {"request": "HDC", "heads": "3", "sharpness": "12", "balls": "00010110"},
+    "kernel_regression": {"kernel": "epanechnikov", "width": "1.5", "query": "4", "point": "3"},
+    "learned_head": {"rate": "3", "seed": "7", "step": "40", "noun0": "1"},
+    "look_up": {"size": "0.2", "home": "0.2", "temperature": "9", "kind": "sparsemax"},
+    "translator": {"sentence": LONG, "forbid": "4", **CLOSER},
+    "vit": {"image": "1", "patch": "4", "map": "0.2"},
+}
+"""Kind → controls and values with which it shows much; a name that is no control's is a button's."""
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -29,67 +47,108 @@ def file(kind, tmp_path_factory):
     return write_page(tmp_path_factory.mktemp("book"), getattr(live, kind)())
 
 
-# A widget that shows all it can -------------------------------------------------------------------
-
-
-def explained(page: Page) -> None:
-    part(page, "table").locator("td").nth(4).click()
-    page.get_by_role("radio", name="merge").check()
-
-
-def gpt(page: Page) -> None:
-    page.get_by_role("textbox", name="Beginning").fill("the old wuman is sleeping behind the")
-    page.get_by_role("button", name="Write", exact=True).click()
-    page.locator("[data-word]").nth(3).click()
-    page.get_by_role("button", name="layer 1, head 3").click()
-    explained(page)
-
-
-def bert(page: Page) -> None:
-    line = "the old wuman is ___ behind the house near the old church ."
-    page.get_by_role("textbox", name="Sentence").fill(line)
-    explained(page)
-
-
-def translator(page: Page) -> None:
-    line = "there were three mirrors near the window and the old wuman is sleeping ."
-    page.get_by_role("textbox", name="English").fill(line)
-    page.locator("[data-word]").nth(4).click()
-    page.get_by_role("button", name="layer 1, head 3").click()
-    explained(page)
-
-
-def alignment(page: Page) -> None:
-    line = "there were three mirrors near the window and the old wuman is sleeping ."
-    page.get_by_role("textbox", name="English").fill(line)
-    explained(page)
-
-
-FULL = {"alignment": alignment, "gpt": gpt, "bert": bert, "translator": translator}
-"""Kind → what a reader does until it shows much; other kinds show all at once."""
-
-
-def filled(page: Page, kind: str) -> None:
+def show_much(page: Page, kind: str) -> None:
     page.locator("details").evaluate_all("nodes => nodes.forEach(node => { node.open = true; })")
-    for closer in page.get_by_role("checkbox", name="Look closer").all():
-        closer.check()
-    FULL.get(kind, lambda _: None)(page)
+    page.locator("form").evaluate(
+        """(form, values) => Object.entries(values).forEach(([name, value]) => {
+            const control = form.elements[name], texts = [...form.querySelectorAll("button")];
+            if (!control) return texts.find((button) => button.textContent === name).click();
+            if (control.type === "checkbox") control.checked = true;
+            else control.value = value;
+            form.querySelector(`[name=${name}]`).dispatchEvent(new Event("input", { bubbles: true }));
+        })""",
+        FULL[kind],
+    )
 
 
-# Before and after ---------------------------------------------------------------------------------
+# In Python ----------------------------------------------------------------------------------------
+
+TABLE = {"pig": (0.6, 0.7, 3), "whale": (1.6, 0, 90)}, {"calf": (0.6, 0.7)}
+MADE: dict[str, tuple[tuple, list[str]]] = {
+    "alignment": (("i'm home .",), ["je suis chez moi .", "are not known"]),
+    "bert": (("he ___ to .",), ["likes␣", "data-choice"]),
+    "character_gpt": ((0.01, 3), ["Step 0: loss", "The clock in the tower"]),
+    "gpt": (("she wants to", 0.7, 1), ["Written: she wants to visit the museum ."]),
+    "heads": (("GAB", 1), ["The readout says: G white, A white, B black.", "all at once 50 %"]),
+    "kernel_regression": ((0.5,), ["the average is 3.76", "a weight of 0.13"]),
+    "learned_head": ((3, 4), ["Step 0: loss 0.694", "at best 0.497"]),
+    "look_up": (TABLE, ["<td>−0.745</td>", 'max="1.7"', "calf, size 0.60"]),
+    "translator": (("he's calm .", True), ["il est calme .", 'name="checkpoint"']),
+    "vit": ((), ["Ankle boot, 99 %"]),
+}
+"""Kind → what it is made with, and what it shows then without a script."""
 
 
 def test_what_a_notebook_keeps_makes_the_widget_again(kind):
-    made, asleep = getattr(live, kind)(), "Run this cell"
+    given, shown = MADE[kind]
+    made, asleep = getattr(live, kind)(*given), "Run this cell"
     data, _ = made._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
     assert asleep in data["text/html"], "a saved form says why it does not answer"
     assert asleep not in made._panel.form + book.page(made), "one that lives does not"
     output = new_output("execute_result", data=dict(data))
+    again = widget_of(output)
+    assert (repr(again), again.options) == (repr(made), made.options)
     fill(new_notebook(cells=[new_code_cell(outputs=[output])]))
     html = output.data["text/html"]
     assert html == data["text/html"].replace("></fieldset>", f">{first_state(made)}</fieldset>")
     assert '<fieldset disabled="">' in html and "<script" not in html
+    assert [text for text in shown if text not in html] == []
+    assert not re.search(r">[^<]*-\d", first_state(made)), "a hyphen for a minus sign"
 
+
+@pytest.mark.parametrize(
+    ("kind", "given", "told"),
+    [
+        ("alignment", ("colorless green ideas .",), "does not know: colorless, ideas"),
+        ("translator", ("colorless green ideas .",), "does not know: colorless, ideas"),
+        ("translator", ("  ",), "is empty; write at least one word"),
+        ("bert", ("she wants to read .",), "write ___ where a word is missing"),
+        ("gpt", ("a", -0.1), "temperature=-0.1; 0 to 2"),
+        ("gpt", ("a", 2.1), "temperature=2.1; 0 to 2"),
+        ("gpt", ("word " * 40,), "prompt=.* at most 32"),
+        *[("heads", (asked,), "one to four different") for asked in ("", "CC", "ABCDE", "cf")],
+        ("heads", ("CF", 5), "num_heads=5; 1 to 4"),
+        ("kernel_regression", (-1.0,), "noise"),
+        ("learned_head", (2, 0), "rate=2; one of"),
+        *[("learned_head", (1, seed), f"seed={seed!r}; 0 to 99") for seed in (-1, 100, "x")],
+        ("character_gpt", (1, 0), "rate=1; one of"),
+        ("character_gpt", (0.01, 100), "seed=100; 0 to 99"),
+        *[("look_up", given, "is empty; one entry") for given in (({},), (None, {}))],
+    ],
+)
+def test_what_a_widget_cannot_begin_with_is_refused(kind, given, told):
+    with pytest.raises(ValueError, match=told):
+        getattr(live, kind)(*given)
+
+
+@pytest.mark.parametrize(
+    "text", ["3", "alive.x()", "live.translator", "liver", "live.load_model('vit')"]
+)
+def test_other_outputs_are_no_widgets(text):
+    output = new_output("execute_result", data={"text/plain": text, "text/html": "<form></form>"})
+    assert widget_of(output) is None
+
+
+def test_a_page_of_the_book_loads_the_scripts_that_it_needs_and_none_may_be_missing(tmp_path):
+    data, _ = live.translator("i'm home .")._repr_mimebundle_()
+    cell = new_code_cell(outputs=[new_output("execute_result", data=dict(data))])
+    (output,) = book.with_widgets(new_notebook(cells=[cell])).cells[0].outputs
+    assert cell.outputs[0].data["text/html"] == data["text/html"]
+    assert list(output.data) == ["text/html"]
+    loaded = re.findall(r"live/[\w/]+\.js", output.data["text/html"])
+    assert loaded == ["live/widgets/translator.js", "live/translator_fr.js"]
+    course = manifest.load(files=False)
+    (tmp_path / "index.html").write_text(output.data["text/html"], encoding="utf-8")
+    missing = "index.html: live/translator_fr.js is missing, a live model needs it: make book"
+    assert missing in "\n".join(check(tmp_path, course))
+    for name, text in book.scripts().items():
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert "a live model needs it" not in "\n".join(check(tmp_path, course))
+
+
+# In a page ----------------------------------------------------------------------------------------
 
 PARTS = """form => [...form.querySelectorAll('[data-part]')].map(part => {
     const copy = part.cloneNode(true);
@@ -116,15 +175,23 @@ def test_without_widgets_an_output_is_the_same_page_and_needs_no_other_file(
     browser, kind, file, tmp_path
 ):
     alone = tmp_path / "output.html"
-    made = getattr(live, kind)()
-    alone.write_text(
-        f"<!doctype html><meta charset=utf-8><div>{made.alone()}</div>", encoding="utf-8"
-    )
+    text = f"<!doctype html><meta charset=utf-8><div>{getattr(live, kind)().alone()}</div>"
+    alone.write_text(text, encoding="utf-8")
     with live_page(browser, file) as page:
         written = page.locator("form").evaluate(PARTS)
     with live_page(browser, alone) as page:
         assert page.locator("form").evaluate(PARTS) == written
         expect(page.get_by_text("Run this cell")).to_have_count(0)
+
+
+def test_a_link_opens_what_is_shown(browser, kind, file):
+    with live_page(browser, file, reduced_motion="reduce") as page:
+        show_much(page, kind)
+        link = page.evaluate("live_address.link(document.forms[0])")
+        shown = page.locator("form").evaluate(PARTS)
+    with live_page(browser, file, f"#{link.split('#')[1]}", reduced_motion="reduce") as again:
+        assert again.locator("form").evaluate(PARTS) == shown
+        assert again.evaluate("live_address.link(document.forms[0])") == link
 
 
 def test_an_address_that_holds_nonsense_does_no_harm(browser, kind, file):
@@ -156,35 +223,25 @@ def test_what_does_not_fit_into_a_field_is_said_to_be_left_out(browser, kind, fi
             expect(told).to_be_empty()
 
 
-# For everyone -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_text_can_be_read_on_its_ground(browser, kind, file, theme):
+def test_it_is_for_everyone(browser, kind, file):
+    """Every text has a contrast to its ground, every control a name, and on a phone all fits and can be touched."""
     with live_page(browser, file, reduced_motion="reduce") as page:
-        in_theme(page, theme)
-        assert page.locator("form").evaluate(CONTRAST) >= 4.5
-        filled(page, kind)
-        assert page.locator("form").evaluate(CONTRAST) >= 4.5
-
-
-def test_on_a_phone_nothing_is_wider_than_the_page_and_all_can_be_touched(browser, kind, file):
-    with live_page(browser, file, viewport=PHONE, reduced_motion="reduce") as page:
-        filled(page, kind)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360
-        touched = page.locator(":is(button, select, label, summary, input[type=text]):visible")
-        assert min(each.bounding_box()["height"] for each in touched.all()) >= 24
-        for region in page.get_by_role("region").all():
-            wide = "node => node.scrollWidth > node.clientWidth && node.tabIndex !== 0"
-            assert not region.evaluate(wide), "what scrolls can be reached by keys"
-
-
-def test_a_screen_reader_finds_names(browser, kind, file):
-    with live_page(browser, file, reduced_motion="reduce") as page:
-        filled(page, kind)
+        form, contrasts = page.locator("form"), []
+        for change in (lambda: None, lambda: show_much(page, kind)):
+            change()
+            for theme in ("light", "dark"):
+                in_theme(page, theme)
+                contrasts.append(form.evaluate(CONTRAST))
+        assert min(contrasts) >= 4.5, contrasts
         expect(page.get_by_role("form", name=re.compile("^Live "))).to_be_visible()
         assert page.locator("svg:not([aria-hidden=true], [role=img][aria-label])").count() == 0
-        for control in page.locator(":is(input, select, button):visible").all():
-            name = "node => node.ariaLabel ?? (node.labels?.[0] ?? node).textContent.trim()"
-            assert control.evaluate(name)
+        name = "nodes => nodes.map(node => node.ariaLabel ?? (node.labels?.[0] ?? node).textContent.trim())"
+        controls = ":is(input, select, button, [role=group], [role=region]):visible"
+        assert all(page.locator(controls).evaluate_all(name))
         assert page.locator("[aria-live=polite], [role=status]").count() >= 1
+        page.set_viewport_size(PHONE)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        touched = page.locator(":is(button, select, label, summary, input[type=text]):visible")
+        assert min(touched.evaluate_all("all => all.map(each => each.offsetHeight)")) >= 24
+        wide = "all => all.some(node => node.scrollWidth > node.clientWidth && node.tabIndex !== 0)"
+        assert not page.get_by_role("region").evaluate_all(wide), "what scrolls is reached by keys"

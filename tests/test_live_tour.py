@@ -1,16 +1,11 @@
 """The tours, from the first card to the last, by keyboard."""
 
 import pytest
-from browsing import live_page, write_page
 from playwright.sync_api import Page, expect
 
 import course_utils as cu
 
 pytestmark = pytest.mark.slow
-
-
-def file(folder, kind: str):
-    return write_page(folder, getattr(cu.live, kind)())
 
 
 def largest(page: Page) -> None:
@@ -33,11 +28,6 @@ def operation(page: Page, name: str) -> None:
     page.get_by_role("radio", name=name).check()
 
 
-def gpt_writes_from_another_seed(page: Page) -> None:
-    page.get_by_role("spinbutton", name="Seed").fill("5")
-    button(page, "Write")
-
-
 TASKS = {
     "translator": [
         lambda page: page.get_by_role("textbox", name="English").fill("He's calm."),
@@ -58,7 +48,7 @@ TASKS = {
         lambda page: page.locator("[data-choice]").nth(3).press("Enter"),
         lambda page: page.get_by_role("slider", name="Temperature").press("End"),
         lambda page: page.get_by_role("combobox", name="Top k").select_option("3"),
-        gpt_writes_from_another_seed,
+        lambda page: [page.get_by_role("spinbutton", name="Seed").fill("5"), button(page, "Write")],
         lambda page: button(page, "layer 0, head 2"),
         lambda page: [page.locator("[data-word='2']").press("Space"), button(page, "Write")],
         above_the_diagonal,
@@ -69,15 +59,12 @@ TASKS = {
 
 
 @pytest.mark.parametrize("kind", TASKS)
-def test_each_card_opens_and_marks_what_it_speaks_of_and_sees_its_task_done(
-    browser, tmp_path, kind
-):
+def test_each_card_opens_and_marks_what_it_speaks_of_and_sees_its_task_done(open_widget, kind):
     tasks = TASKS[kind]
-    with live_page(browser, file(tmp_path, kind), reduced_motion="reduce") as page:
+    with open_widget(getattr(cu.live, kind)(), reduced_motion="reduce") as page:
         form, tour = page.locator("form"), page.get_by_role("region", name="Tour")
         expect(tour).to_be_hidden()
-        for closer in page.get_by_role("checkbox", name="Look closer").all():
-            closer.check()
+        page.get_by_role("checkbox", name="Look closer").check()
         button(page, "Take the tour")
         title, done = tour.locator("strong"), tour.locator("[role=status]")
         for number, task in enumerate(tasks, 1):
@@ -92,6 +79,8 @@ def test_each_card_opens_and_marks_what_it_speaks_of_and_sees_its_task_done(
             if task:
                 task(page)
                 expect(done).to_have_text("Done.")
+            else:
+                expect(page.get_by_role("region", name="The beam as a tree")).to_be_visible()
             if number < len(tasks):
                 button(page, "Next")
         expect(tour.get_by_role("button", name="Next")).to_be_disabled()
@@ -101,19 +90,7 @@ def test_each_card_opens_and_marks_what_it_speaks_of_and_sees_its_task_done(
         expect(tour).to_be_hidden()
         expect(form.get_by_role("button", name="Take the tour")).to_be_focused()
         assert form.locator(".cu-live-marked").count() == 0
-
-
-def test_the_card_on_beam_search_opens_the_tree(browser, tmp_path):
-    with live_page(browser, file(tmp_path, "translator"), "#live=translator.0&tour=9") as page:
-        title = page.locator(".cu-live-tour strong")
-        expect(title).to_contain_text("9 of 10: Beam search")
-        expect(page.get_by_role("region", name="The beam as a tree")).to_be_visible()
-
-
-def test_an_address_opens_a_card_and_a_bad_number_none(browser, tmp_path):
-    made = file(tmp_path, "translator")
-    with live_page(browser, made, "#live=translator.0&tour=6") as page:
-        tour = page.get_by_role("region", name="Tour")
-        expect(tour.locator("strong")).to_contain_text("6 of 10: A row of weights")
-        page.goto(page.url.replace("tour=6", "tour=99"))
+        page.evaluate("kind => { location.hash = `live=${kind}.0&tour=6`; }", kind)
+        expect(title).to_contain_text(f"6 of {len(tasks)}: ")
+        page.evaluate("kind => { location.hash = `live=${kind}.0&tour=99`; }", kind)
         expect(tour).to_be_hidden()

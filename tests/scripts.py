@@ -1,0 +1,97 @@
+"""The scripts of live widgets in V8, without a page: what they compute, and whether a mistake in one would be found."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+
+import torch
+from py_mini_racer import JSEvalException
+
+from course_utils.kit.live import bundle
+from course_utils.kit.live.packing import script
+from course_utils.kit.live.widget import Live
+from course_utils.kit.page import asset
+from course_utils.studio import first_states
+
+CLOSE = 1e-4
+"""So far may a number of a page be from PyTorch's."""
+
+BEGIN = """
+globalThis.ask = (given, answer) => JSON.stringify(answer(...given), (_, x) => {
+    if (ArrayBuffer.isView(x)) return [...x];
+    return typeof x === "number" && !Number.isFinite(x) ? `@${x}` : x;
+}).replace(/"@([^"]*)"/g, "$1");
+"""
+"""As JSON with the NaN and Infinity of Python."""
+
+
+@cache
+def v8():
+    """One beside that of the first states: what is changed in this one changes no other test."""
+    made = first_states._begun.__wrapped__()
+    made.eval(BEGIN)
+    return made
+
+
+def ask(function: str, *given):
+    """What a JavaScript function gives for these arguments."""
+    return json.loads(v8().eval(f"ask({json.dumps(given)}, {function})"))
+
+
+def load(names: Iterable[str], changed: tuple[str, str] = ("", ""), *, inside: str = "") -> None:
+    """Scripts of `kit/live` anew, with one piece of them changed.
+
+    `inside`: names within the widget among them, which are in reach then as `live_inside`.
+    """
+    texts = [asset(f"live/{name}.js") for name in names]
+    assert any(changed[0] in text for text in texts), f"{changed[0]} is gone"
+    for text in texts:
+        if changed[0]:
+            text = text.replace(*changed)
+        end = "return { state, html, mount };"
+        text = text.replace(end, f"globalThis.live_inside = {{ {inside} }};{end}")
+        v8().eval(f"(() => {{{text}}})()")
+
+
+def load_all(kind: type[Live], inside: str = "") -> None:
+    """Everything that a kind of widget runs, and its models."""
+    load([name.removesuffix(".js") for name in kind.files()], inside=inside)
+    for name in kind.models:
+        v8().eval(script(name, bundle(name)))
+
+
+def check(
+    far: Callable[[], float],
+    names: Iterable[str],
+    mistakes: Mapping[str, tuple[str, str]],
+    inside: str = "",
+) -> None:
+    """Numbers of a page are PyTorch's, and with any of the mistakes in these scripts they would not be.
+
+    `far` gives the largest difference; a mistake is a piece of a script and what stands in its place.
+    """
+    assert far() < CLOSE
+    for mistake, changed in mistakes.items():
+        load(names, changed, inside=inside)
+        try:
+            is_found = not far() < CLOSE
+        except JSEvalException:  # it may also end in an error
+            is_found = True
+        assert is_found, mistake
+    load(names, inside=inside)
+
+
+def apart(mine, right) -> float:
+    """The largest difference of numbers; infinite where a shape is another, or only one of two is finite."""
+    if isinstance(right, dict):
+        return max(apart(mine[name], each) for name, each in right.items())
+    if isinstance(right, (list, tuple)):
+        return max(apart(a, b) for a, b in zip(mine, right, strict=True))
+    right = torch.as_tensor(right).detach().double()
+    try:
+        mine = torch.tensor(mine, dtype=torch.float64)
+    except (TypeError, ValueError):  # rows of several lengths, or no numbers
+        return float("inf")
+    if mine.shape != right.shape or not torch.equal(mine.isfinite(), right.isfinite()):
+        return float("inf")
+    return max((mine - right)[right.isfinite()].abs().tolist(), default=0.0)

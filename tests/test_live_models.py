@@ -1,0 +1,85 @@
+"""Stored models: half precision, configuration and words, and what pages tell of them is what they say."""
+
+import random
+
+import pytest
+import torch
+from stored_models import network
+
+import course_utils as cu
+from course_utils.data.prose import Subwords, load_english
+from course_utils.data.text import EOS
+from course_utils.kit.live import load_model, save_model, told
+from course_utils.lessons.bahdanau_attention import telling as translators
+from course_utils.lessons.bahdanau_attention.live_translator import gold
+from course_utils.lessons.bert_and_transfer import telling as filler
+from course_utils.lessons.gpt.runs import answers_of
+from course_utils.lessons.gpt.training import evaluate
+from course_utils.lessons.vision_transformers import telling as pictures
+
+SIZES = {"source_size": 11, "target_size": 9, "embed_dim": 8, "num_heads": 2, "ffn_dim": 8}
+TRANSLATORS = {"translator_fr": cu.Transformer, "bahdanau_fr": cu.AttentionTranslator}
+
+
+def test_a_model_comes_back_with_its_configuration_and_its_words(tmp_path):
+    model, words = cu.Transformer(**SIZES), {"source": ["<pad>", "é"], "target": ["<pad>"]}
+    save_model("small", model, SIZES, words, folder=tmp_path)
+    kept = load_model("small", folder=tmp_path)
+    assert kept.config == SIZES and kept.vocabularies == words
+    again = cu.Transformer(**kept.config)
+    again.load_state_dict(kept.state)
+    for name, tensor in model.state_dict().items():
+        torch.testing.assert_close(again.state_dict()[name], tensor.half().float())
+
+
+def test_a_value_beyond_half_precision_and_an_unknown_name_are_refused(tmp_path):
+    model = torch.nn.Linear(1, 1)
+    torch.nn.init.constant_(model.weight, 1e6)
+    with pytest.raises(ValueError, match="weight holds a value beyond half precision"):
+        save_model("loud", model, {}, folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="name='none' is no stored model; there are: .*transl"):
+        load_model("none")
+
+
+def same(found, right) -> bool:
+    """Equal, numbers but for what another processor makes of them."""
+    if isinstance(right, dict):
+        return all(same(found[key], value) for key, value in right.items())
+    if isinstance(right, list):
+        return len(found) == len(right) and all(map(same, found, right))
+    return found == (pytest.approx(right, abs=1e-4) if isinstance(right, float) else right)
+
+
+def translator(name: str) -> dict:
+    more = {"gold": gold()} if name == "bahdanau_fr" else {}
+    return translators.examples_of(TRANSLATORS[name], name) | more
+
+
+TOLD = dict.fromkeys(TRANSLATORS, translator) | {"bert": filler.examples_of}
+TOLD |= dict.fromkeys(("vit", "vit_patch14", "vit_patch4"), pictures.examples_of)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TOLD)
+def test_what_is_told_is_what_the_model_says(name):
+    right = TOLD[name](name)
+    assert same(told(name), right)
+    assert [each["said"] == each["right"] for each in right["examples"]] == [True, True, False]
+    if name in TRANSLATORS:
+        lines = [each["sentence"] for each in right["examples"]]
+        for earlier in told(name)["checkpoints"][:-1]:
+            answers = translators.answers_of(TRANSLATORS[name], earlier["model"], lines)
+            assert same(told(earlier["model"])["answers"], answers)
+
+
+@pytest.mark.slow
+def test_the_writer_at_each_step_continues_as_it_is_told():
+    sentences = load_english()
+    random.Random(0).shuffle(sentences)
+    subwords = Subwords(sentences[1000:], size=512)
+    for name in ("gpt", "gpt_0", "gpt_100"):
+        assert same(told(name)["answers"], answers_of(name, subwords))
+    ids = [i for text in sentences[:1000] for i in [*subwords.encode(text), EOS]]
+    loss = evaluate(network("gpt"), torch.tensor(ids), 32, read=16)
+    assert abs(loss - told("gpt")["loss"]) < 0.02, "of the rounded weights"

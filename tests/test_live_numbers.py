@@ -1,0 +1,605 @@
+"""What live widgets compute is what PyTorch computes, and each seeded mistake in a script is found."""
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from functools import cache
+
+import pytest
+import torch
+from scripts import CLOSE, apart, ask, check, load, load_all
+from stored_models import network, words
+from torch.nn import functional as F
+
+import course_utils as cu
+from course_utils.data.images import load_fashion_mnist, scaled
+from course_utils.data.prose import story_text
+from course_utils.data.text import BOS, EOS
+from course_utils.interventions import intervene
+from course_utils.kit.live.widgets.alignment import Alignment
+from course_utils.kit.live.widgets.character_gpt import CharacterGPT
+from course_utils.kit.live.widgets.heads import DRAWERS, Heads
+from course_utils.kit.live.widgets.kernel_regression import KernelRegression
+from course_utils.kit.live.widgets.learned_head import LearnedHead
+from course_utils.kit.live.widgets.look_up import ANIMALS, QUERIES, LookUp
+from course_utils.kit.live.widgets.translator import Translator
+from course_utils.kit.live.widgets.vit import VisionTransformer
+from course_utils.lessons.bahdanau_attention.links import links_of
+from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
+from course_utils.lessons.vision_transformers.looking import attention_rollout
+from course_utils.pooling import kernel_weights, leave_one_out_error
+
+# Look-ups and kernels ---------------------------------------------------------------------------
+
+
+def sparsemax(scores: torch.Tensor) -> torch.Tensor:
+    """The point of the simplex that is nearest to the scores, found by halving: not as the script does it."""
+    low, high = scores.max() - 1, scores.max()
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if (scores - middle).relu().sum() > 1 else (low, middle)
+    inside = scores > high.detach()
+    return (scores - (scores[inside].sum() - 1) / inside.sum()).relu()
+
+
+WEIGH = {
+    "softmax": lambda scores: scores.softmax(0),
+    "nearest": lambda scores: F.one_hot(scores.argmax(), len(scores)).double(),
+    "sparsemax": sparsemax,
+}
+FIND = """(...given) => {
+    const { scores, weights, answer, slope } = live_inside.find(...given);
+    return [scores, weights, [answer], slope];
+}"""
+
+
+def looked_up_apart() -> float:
+    torch.manual_seed(0)
+    far = []
+    for (kind, weigh), temperature in itertools.product(WEIGH.items(), (1e-3, 0.1, 0.7, 7.0)):
+        rows, query = torch.randn(6, 3).double(), torch.randn(2).double().requires_grad_()
+        scores = -(query - rows[:, :2]).square().sum(1) / 2
+        weights = weigh(scores / temperature)
+        answer = weights @ rows[:, 2:]
+        (slope,) = torch.autograd.grad(answer + 0 * query.sum(), query)  # nearest has no way back
+        found = ask(FIND, query.tolist(), rows.tolist(), temperature, kind)
+        far.append(apart(found, (scores, weights, answer, slope)))
+    return max(far)
+
+
+def test_a_look_ups_scores_weights_answer_and_slope():
+    load_all(LookUp, "find, walk")
+    mistakes = {
+        "the whole square": ("** 2) / 2 + 0", "** 2) + 0"),
+        "nearer is less": ("-((query[0] - x)", "((query[0] - x)"),
+        "hotter is sharper": ("(score - most) / temperature", "(score - most) * temperature"),
+        "the largest is not taken away": ("(score - most)", "(score + 900)"),
+        "the answer is a key": ("weights[i] * row[2]", "weights[i] * row[1]"),
+        "a slope without the temperature": ("(row[axis] - query[axis])) / temperature", "row[axis])"),
+        "the slope counts keys without weight": ("Number(weight > 0)", "1"),
+        "sparsemax takes the last line": ("sorted[i] > each", "sorted[i] < 9"),
+    }  # fmt: skip
+    check(looked_up_apart, ["widgets/look_up"], mistakes, "find, walk")
+
+
+def test_a_walk_arrives_by_short_steps_and_stays_where_the_slope_is_0():
+    load_all(LookUp, "find, walk")
+
+    def walked(temperature: float, kind: str, wanted: float) -> tuple[int, float]:
+        given = list(ANIMALS.values()), temperature, kind
+        places = ask("(...given) => live_inside.walk(...given)", QUERIES["kitten"], *given, wanted)
+        assert (torch.tensor(places).diff(dim=0).norm(dim=1) < 0.02001).all()
+        return len(places), ask(
+            "(...given) => live_inside.find(...given).answer", places[-1], *given
+        )
+
+    assert walked(0.1, "softmax", 20)[1] == pytest.approx(20, abs=0.05)
+    assert walked(1, "sparsemax", 20)[1] == pytest.approx(20, abs=0.05)
+    assert walked(0.1, "nearest", 20)[0] == 1
+    for temperature, kind in ((0.1, "nearest"), (0.001, "softmax"), (0.1, "sparsemax")):
+        assert walked(temperature, kind, 20)[1] < 15.001  # no more than the cat's
+    steps, answer = walked(0.1, "softmax", 70)  # beyond every value
+    assert steps > 50 and answer < 65.001
+
+
+POOL = """cases => cases.map(({ queries, points, kernel, width }) => {
+    const { weights, average, leaveOneOut } = live_pooling, keys = points.map(([x]) => x);
+    return {
+        weights: queries.map(query => weights(query, keys, kernel, width)),
+        averages: queries.map(query => average(query, points, kernel, width)),
+        ...leaveOneOut(points, kernel, width),
+    };
+})"""
+
+
+@cache
+def pooled() -> list[tuple[dict, dict]]:
+    """What a page is asked, and what PyTorch answers."""
+    made, kernels = [], ("gaussian", "boxcar", "triangular", "epanechnikov")
+    for kernel, width in itertools.product(kernels, (0.002, 0.02, 0.3, 1.1, 8.0)):
+        points, queries = torch.rand(12, 2).double() * 5, torch.rand(4).double() * 5
+        x, y = points.T
+        log = torch.tensor(width, dtype=torch.float64).log().requires_grad_()
+        error = leave_one_out_error(x, y, kernel=kernel, width=log.exp())
+        has_slope = error.isfinite() and error.requires_grad
+        slope = torch.autograd.grad(error, log)[0] if has_slope else 0.0
+        weights = kernel_weights(queries, x, kernel=kernel, width=width)
+        asked = {"queries": queries.tolist(), "points": points.tolist()}
+        answer = {"weights": weights, "averages": weights @ y, "error": error, "slope": slope}
+        made.append((asked | {"kernel": kernel, "width": width}, answer))
+    return made
+
+
+def test_a_kernels_weights_averages_errors_and_slopes():
+    load_all(KernelRegression)
+    asked, answers = zip(*pooled(), strict=True)
+    mistakes = {
+        "no square of the width": ("/ width / width", "/ width"),
+        "the nearest key is not taken away": ("(distance - nearest)", "(distance)"),
+        "the point itself is left in": ("filter((_, j) => j !== i)", "filter(() => true)"),
+        "a Gaussian without its half": ("Math.exp(-s / 2), slope", "Math.exp(-s), slope"),
+        "the slope of the sum of weights is forgotten": ("- predicted * total(rises)", ""),
+        "half the slope": ("2 * (predicted - y) * change", "(predicted - y) * change"),
+        "the slope of a triangle as of a parabola": ("? Math.sqrt(s) : 0", "? 2 * s : 0"),
+        "an error where a point has no neighbor": ("if (Number.isNaN(error))", "if (false)"),
+    }
+    check(lambda: apart(ask(POOL, asked), answers), ["pooling"], mistakes)
+
+
+# Heads ------------------------------------------------------------------------------------------
+
+
+def head_weights(request: str, num_heads: int, sharpness: float) -> torch.Tensor:
+    """Of the further page's layer, for any number of heads: each compares a block of 8 features with the label."""
+    layer = cu.MultiHeadAttention(8 * num_heads, num_heads).double()
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.zero_()
+        layer.query_proj.weight.copy_(sharpness * torch.eye(8 * num_heads))
+        layer.key_proj.weight[:, :8] = torch.eye(8).repeat(num_heads, 1)
+    query = torch.zeros(num_heads, 8).double()
+    for place, letter in enumerate(request):
+        query[place % num_heads, DRAWERS.index(letter)] = 1
+    keys = torch.eye(8, 8 * num_heads).double()[None]
+    with cu.record_attention(layer) as maps:
+        layer(query.view(1, 1, -1), keys, keys)
+    return next(iter(maps.values()))[0, :, 0]
+
+
+def shares_of(request: str, num_heads: int, sharpness: float) -> tuple[list[float], float]:
+    """Over all 256 fillings: how often each answer is right, and how often all are.
+
+    Of r look-ups that share a head, number t is white if more than t of them are.
+    """
+    balls = torch.cartesian_prod(*[torch.tensor([1.0, -1.0])] * 8).double()
+    numbers = balls @ head_weights(request, num_heads, sharpness).T
+    right = []
+    for place, letter in enumerate(request):
+        head, shared = place % num_heads, len(range(place % num_heads, len(request), num_heads))
+        white = numbers[:, head] > (2 * (place // num_heads) + 1 - shared) / shared
+        right.append(white == (balls[:, DRAWERS.index(letter)] > 0))
+    every = torch.stack(right).double()
+    return every.mean(dim=1).tolist(), every.prod(dim=0).mean().item()
+
+
+SHARES = """(request, heads, sharpness) => {
+    const asked = [...request], { each, every } = live_inside.sharesOf(asked, heads, sharpness);
+    const most = live_inside.mostRight(asked.length, heads);
+    return [live_inside.weightsOf(asked, heads, sharpness), each, every, most];
+}"""
+
+
+@cache
+def cabinets() -> list[tuple]:
+    """What a page is asked, and what PyTorch and counting answer."""
+    made = []
+    for request, heads in itertools.product(("C", "CF", "GAB", "HDCA"), (1, 2, 3, 4)):
+        k = len(request)
+        # No linear readout of so many numbers is right about all k in a larger share of the cases.
+        most = sum(math.comb(k, i) for i in range(min(k, heads) + 1)) / 2**k
+        for sharpness in (4.0, 30.0):
+            asked = request, heads, sharpness
+            each, every = shares_of(*asked)
+            made.append((asked, (head_weights(*asked), each, every, most)))
+            assert every <= most
+        assert (every == 1) == (heads >= k)
+    return made
+
+
+def test_weights_of_heads_and_shares_of_right_answers():
+    load_all(Heads, "weightsOf, sharesOf, mostRight")
+    mistakes = {
+        "not scaled": ("sharpness / Math.sqrt(8)", "sharpness"),
+        "each look-up by the first head": ("place % heads === head)", "head === 0)"),
+        "the cut of another look-up": ("2 * Math.floor(place / heads) + 1 - shared", "1 - shared"),
+        "one filling is forgotten": ("range(256)", "range(255)"),
+        "one piece too few": ("i <= Math.min(k, heads)", "i < Math.min(k, heads)"),
+    }
+    far = lambda: max(apart(ask(SHARES, *asked), right) for asked, right in cabinets())  # noqa: E731
+    check(far, ["widgets/heads"], mistakes, "weightsOf, sharesOf, mostRight")
+
+
+def attention(X: torch.Tensor, W: dict) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weights and answers of the last word, by PyTorch's own operator."""
+    queries, keys, values = X[:, -1:] @ W["Q"], X @ W["K"], X @ W["V"]
+    names = torch.eye(X.shape[-2], dtype=X.dtype).expand(*X.shape[:-1], -1)
+    weights, Z = (F.scaled_dot_product_attention(queries, keys, v) for v in (names, values))
+    return weights, Z
+
+
+WORDS = ["cat", "mouse", "lemon", "apple", "desk", "table", "hungry", "ripe", "varnished"]
+
+
+@cache
+def sentences() -> tuple[torch.Tensor, torch.Tensor]:
+    """All 24: ids of three nouns and an adjective, (24, 4); and whether its noun is feminine, (24,)."""
+    every = list(itertools.product(range(3), *[range(2)] * 3))
+    ids = [[a, 2 + b, 4 + c, 6 + adjective] for adjective, c, b, a in every]
+    right = [(a, b, c)[adjective] for adjective, c, b, a in every]
+    return torch.tensor(ids), torch.tensor(right).double()
+
+
+def trained(rate: float, seed: int, steps: int) -> dict:
+    """After so many steps of PyTorch's SGD from the page's first matrices: W, loss, hits and the weights, (24, 4)."""
+    drawn = ask("seed => live_inside.untrained(seed)", seed)
+    W = {name: torch.tensor(m, dtype=torch.float64).requires_grad_() for name, m in drawn.items()}
+    ids, right = sentences()
+    X = F.one_hot(ids, len(WORDS)).double()
+    optimizer = torch.optim.SGD(W.values(), lr=rate)
+    for step in range(steps + 1):
+        weights, Z = attention(X, W)
+        loss = F.binary_cross_entropy_with_logits(Z[:, 0, 0], right)
+        if step < steps:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    hits = ((Z[:, 0, 0] > 0) == (right > 0)).sum().item()
+    return {
+        "W": {n: m.detach() for n, m in W.items()},
+        "loss": loss.item(),
+        "hits": hits,
+        "weights": weights[:, 0],
+    }
+
+
+TRAIN = "(rate, seed, step) => new live_inside.Training(rate, seed).at(step)"
+
+
+HEAD = "untrained, uniformLoss, SENTENCES, Training"
+
+
+@pytest.fixture
+def head():
+    load_all(LearnedHead, HEAD)
+
+
+def test_a_heads_training_is_that_of_sgd_on_all_sentences(head):
+    found = ask("() => live_inside.SENTENCES")
+    assert [[word.index(1) for word in each["X"]] for each in found] == sentences()[0].tolist()
+    assert [each["right"] for each in found] == sentences()[1].tolist()
+    runs = [(1, 0, 90), (3, 7, 40), (0.3, 2, 60)]
+    right = [{n: trained(*run)[n] for n in ("W", "loss", "hits")} for run in runs]
+    mistakes = {
+        "scaled by d": ("1 / Math.sqrt(Q[0].length)", "1 / Q[0].length"),
+        "scaled by the number of features": ("Math.sqrt(Q[0].length)", "Math.sqrt(X[0].length)"),
+        "the gradient is not scaled": ("(dWeights[i][j] - mean) * scale", "(dWeights[i][j] - mean)"),
+        "a softmax without its mean": ("(dWeights[i][j] - mean)", "dWeights[i][j]"),
+        "a mean that is not weighted": ("dot(row, dWeights[i])", "dot(row.map(() => 1 / row.length), dWeights[i])"),
+        "keys as if scores were symmetric": ("times(transposed(dScores), Q)", "times(dScores, Q)"),
+        "keys from keys": ("times(transposed(dScores), Q)", "times(transposed(dScores), K)"),
+        "weights not transposed": ("times(transposed(weights), dZ)", "times(weights, dZ)"),
+        "queries of those who are asked": ("times(transposed(asking), dQ)", "times(words, dQ)"),
+        "values forget the words": ("V: times(words, dV)", "V: times(transposed(asking), dV)"),
+        "uphill": ("weight - rate * slope", "weight + rate * slope"),
+        "right for wrong": ("chance(z) - right", "chance(z) - 1 + right"),
+        "a sum, not a mean": ("(chance(z) - right) / count", "(chance(z) - right)"),
+        "the first word asks": ("X.slice(-1)", "X.slice(0, 1)"),
+    }  # fmt: skip
+    scripts = ["head", "widgets/learned_head"]
+    check(lambda: apart([ask(TRAIN, *run) for run in runs], right), scripts, mistakes, HEAD)
+
+
+def test_equal_weights_reach_the_line_and_no_less(head):
+    """Values alone, trained by PyTorch: the loss of a head that cannot look."""
+    ids, right = sentences()
+    X = F.one_hot(ids, len(WORDS)).double().mean(dim=1)
+    values = torch.zeros(len(WORDS), dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([values], max_iter=200)
+
+    def loss():
+        optimizer.zero_grad()
+        found = F.binary_cross_entropy_with_logits(X @ values, right)
+        found.backward()
+        return found
+
+    optimizer.step(loss)
+    assert loss().item() == pytest.approx(ask("() => live_inside.uniformLoss()"), abs=1e-5)
+
+
+def test_seed_0_learns_what_the_further_page_of_scoring_functions_says(head):
+    first, early, late = (trained(1, 0, steps) for steps in (0, 50, 300))
+    assert (round(early["loss"], 3), early["hits"]) == (0.606, 19)
+    shown = early["weights"][[2, 10, 18]]  # cat, apple, desk
+    assert (shown.min().item(), shown.max().item()) == pytest.approx((0.2, 0.31), abs=0.005)
+    places = [WORDS.index(word) for word in ("apple", "desk")]
+    values = [round(each["W"]["V"][i].item(), 2) for i in places for each in (first, early)]
+    assert values == [-0.41, 0.62, -0.07, -0.99]
+    assert trained(1, 0, 83)["loss"] >= 0.4965 > trained(1, 0, 84)["loss"]
+    hits = [trained(*each)["hits"] for each in ((1, 0, 130), (3, 0, 44), (0.3, 0, 300))]
+    assert max(hits) < 24
+    assert {trained(*each)["hits"] for each in ((1, 0, 131), (1, 0, 300), (3, 0, 45))} == {24}
+    assert torch.equal(late["W"]["Q"][:6], first["W"]["Q"][:6])
+    assert not torch.isclose(late["W"]["Q"][6:], first["W"]["Q"][6:]).any()
+    found = [round(late["weights"][i, j].item(), 2) for i, j in ((10, 1), (18, 2), (2, 0), (3, 0))]
+    assert found == [0.95, 0.99, 0.03, 0.97]
+    assert late["W"]["V"][WORDS.index("hungry")] < -3
+
+
+# A GPT that learns ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def training():
+    load_all(CharacterGPT)
+    ask("() => { globalThis.Training = live_learning(live_engine.erf).Training; return 0; }")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rate", "seed"),
+    [({}, 0.003, 0), ({"embedDim": 24, "numHeads": 2, "numLayers": 3, "maxLen": 7}, 0.01, 5)],
+)
+def test_twenty_steps_are_those_of_pytorch_from_the_same_seed(training, sizes, rate, seed):
+    made = {"rate": rate, "seed": seed, "sizes": sizes}
+    ask(
+        "(text, made) => { globalThis.mine = new Training(text, made); return 0; }",
+        story_text(),
+        made,
+    )
+    begun, letters, *shape, length = ask(
+        "() => [mine.model.p, mine.letters.length, mine.embedDim, mine.numHeads, mine.numLayers, mine.maxLen]"
+    )
+    names = ("embed_dim", "num_heads", "num_layers")
+    model = cu.GPT(letters, **dict(zip(names, shape, strict=True)), max_len=length, dropout=0.0)
+    state = {}
+    for name, own in model.state_dict().items():
+        if name != "output.weight":
+            drawn = torch.tensor(begun[name]["data"]).reshape(begun[name]["rows"], -1)
+            state[name] = drawn[: len(own)] if own.ndim == 2 else drawn[0]
+    model.load_state_dict(state, strict=False)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
+    for step in range(20):
+        ids, targets = ask("() => (mine.drawn = mine.draw())")
+        batch, following = (torch.tensor(each).reshape(-1, length) for each in (ids, targets))
+        loss = F.cross_entropy(model(batch).flatten(0, 1), following.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        said = ask("""() => {
+            const loss = mine.model.loss(...mine.drawn, mine.maxLen, { back: true });
+            mine.optimizer.step();
+            return loss;
+        }""")
+        assert said == pytest.approx(loss.item(), abs=CLOSE), f"step {step}"
+
+
+def test_counting_is_that_of_witten_and_bell(training):
+    text = story_text()
+    read, held = text[: math.ceil(0.9 * len(text))], text[math.ceil(0.9 * len(text)) :]
+    follows = defaultdict(Counter)
+    for n in range(6):
+        for i in range(n, len(read)):
+            follows[read[i - n : i]][read[i]] += 1
+
+    def p(letter: str, context: str) -> float:
+        counts = follows[context]
+        shorter = p(letter, context[1:]) if context else 1 / len(set(text))
+        kinds = len(counts)
+        return (counts[letter] + kinds * shorter) / (counts.total() + kinds) if kinds else shorter
+
+    places = range(1, len(held))
+    logs = [[math.log(p(held[i], held[max(0, i - n) : i])) for i in places] for n in range(6)]
+    losses = [-sum(each) / len(each) for each in logs]
+    found = ask("text => new Training(text).counted()", text)
+    assert found == {"loss": pytest.approx(min(losses)), "letters": losses.index(min(losses))}
+    assert sum(p(letter, "the ") for letter in set(text)) == pytest.approx(1)
+
+
+# The vision transformer -------------------------------------------------------------------------
+
+LOOK = """(name, pictures) => {
+    const model = new live_engine.ViT(live_bundles[name]);
+    return pictures.map(pixels => live_inside.look(model, pixels));
+}"""
+
+
+@torch.no_grad()
+def look(name: str, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Probabilities, the weights of the class token on the patches, and the rollout, of a picture (28, 28)."""
+    model = network(name)
+    with cu.record_attention(model) as recorded:
+        logits = model(scaled(pixels[None, None]))[0]
+    layers = list(recorded.values())
+    heads = torch.stack([layer[0, :, 0, 1:].unflatten(1, model.grid) for layer in layers])
+    rollout = attention_rollout(layers)[0, 0, 1:].unflatten(0, model.grid)
+    maps = torch.cat([heads, heads.mean(dim=1, keepdim=True)], dim=1)
+    return {"p": logits.softmax(dim=0), "maps": maps, "rollout": rollout}
+
+
+def test_a_pictures_probabilities_maps_and_rollout():
+    load_all(VisionTransformer, "look")
+    pictures = load_fashion_mnist("test").images[:3, 0]
+
+    def far(name: str = "vit") -> float:
+        right = [look(name, picture) for picture in pictures]
+        return apart(ask(LOOK, name, pictures.flatten(1).tolist()), right)
+
+    assert max(far("vit_patch14"), far("vit_patch4")) < CLOSE
+    mistakes = {
+        "pixels from 0 to 2": ("value / 127.5 - 1", "value / 127.5"),
+        "what all give to the class token": ("onPatches(map[0])", "onPatches(map.map((row) => row[0]))"),
+        "no residual in the rollout": ("(weight + (i === j ? 1 : 0)) / 2", "weight"),
+        "the blocks multiplied in the other order": ("halves.reduceRight(", "halves.reduce("),
+        "the class token's weight on itself is shown": ("slice(1), width", "slice(0, -1), width"),
+        "the sum of the heads": ("/ heads.length)", ")"),
+    }  # fmt: skip
+    check(far, ["widgets/vit"], mistakes, "look")
+
+
+# Translators ------------------------------------------------------------------------------------
+
+ALIGN = """cases => {
+    const models = {};
+    return cases.map(([kind, source, given]) => {
+        const bundle = live_bundles[kind === "Transformer" ? "translator_fr" : "bahdanau_fr"];
+        models[kind] ??= new live_engine[kind](bundle);
+        const { own, says, maps } = live_inside.looked(models[kind], source, bundle.vocabularies.target, given);
+        return { own, says, maps };
+    });
+}"""
+HITS = "cases => cases.map(([map, links]) => live_inside.hitsOf(map, live_inside.placesOf(links)))"
+
+
+@cache
+def aligned() -> tuple[list, list]:
+    """Test sentences, with each model's French and the corpus's: what the page is asked, and the answer."""
+    asked, answers, english, french = [], [], words("source"), words("target")
+    for pair in larger_world().test[:6]:
+        for kind, name in {
+            "AttentionTranslator": "bahdanau_fr",
+            "Transformer": "translator_fr",
+        }.items():
+            source = [*english.encode(pair.source), EOS]
+            ids, lens = torch.tensor([source]), torch.tensor([len(source)])
+            own = french.decode(cu.greedy(network(name), ids, lens)[0])
+            for given in (None, list(pair.target)):
+                says = given or own
+                with cu.record_attention(network(name)) as maps:
+                    network(name)(ids, lens, torch.tensor([[BOS, *french.encode(says)]]))
+                looks = [w for name, w in maps.items() if "cross" in name or name == "attention"]
+                looks = torch.stack([w.reshape(-1, *w.shape[-2:]) for w in looks])
+                asked.append((kind, source, given))
+                answers.append((own, [*says, "<eos>"], looks))
+    return asked, answers
+
+
+@cache
+def hits() -> tuple[list, list]:
+    """Random maps with gold links, and how many words look at one by the course's own rule."""
+    asked, answers = [], []
+    for pair in larger_world().test[:40]:
+        weights = torch.rand(len(pair.target) + 1, len(pair.source) + 1).softmax(dim=1)
+        links = " ".join(f"{s}-{t}" for s, t in sorted(pair.alignment))
+        asked.append((weights.tolist(), links))
+        answers.append(len(links_of(weights[:-1, :-1]) & pair.alignment))
+    return asked, answers
+
+
+def aligned_apart() -> float:
+    (asked, answers), (maps, counts) = aligned(), hits()
+    found = ask(ALIGN, asked)
+    if [(each["own"], each["says"]) for each in found] != [each[:2] for each in answers]:
+        return float("inf")
+    far = apart([each["maps"] for each in found], [looks for *_, looks in answers])
+    return far if ask(HITS, maps) == counts else float("inf")
+
+
+def test_alignments_answers_maps_and_hits():
+    load_all(Alignment, "looked, placesOf, hitsOf")
+    mistakes = {
+        "a row is that of the word before": ("[BOS, ...read]", "[BOS, BOS, ...read.slice(0, -1)]"),
+        "the corpus's French is not read": ("const read = given?.map(", "const read = null?.map("),
+        "the French words look at each other": ("\\.cross_", "\\.self_"),
+        "attention without heads is forgotten": ("(^|\\.cross_)", "(\\.cross_)"),
+        "the greedy state is not a copy": ("model.fork(state)", "state"),
+        "links the other way round": (".reverse()", ""),
+        "<eos> counts as English": ("largest(Array.from(row).slice(0, -1), 1)", "largest(Array.from(row), 1)"),
+        "<eos> counts as French": ("Array.from(weights).slice(0, -1)", "Array.from(weights).slice(1)"),
+    }  # fmt: skip
+    check(aligned_apart, ["widgets/alignment"], mistakes, "looked, placesOf, hitsOf")
+
+
+def test_the_translators_three_kinds_of_map():
+    load_all(Translator)
+    source = [*words("source").encode(["please", "eat", "a", "pizza", "."]), EOS]
+    sentence = (
+        "s => live_widgets.translator.state([live_bundles.translator_fr], { sentence: s }).trace"
+    )
+    trace = ask(sentence, "please eat a pizza .")
+    with cu.record_attention(network("translator_fr")) as maps:
+        said = torch.tensor([[BOS, *trace["ids"][:-1]]])
+        network("translator_fr")(torch.tensor([source]), torch.tensor([len(source)]), said)
+    for kind in ("encoder.{}.attention", "decoder.{}.self_attention", "decoder.{}.cross_attention"):
+        name = "cross" if "cross" in kind else kind.split(".")[0]
+        assert apart(trace["maps"][name], [maps[kind.format(i)][0] for i in range(2)]) < CLOSE
+
+
+FORBID = """cases => {
+    const model = new live_engine.Transformer(live_bundles.translator_fr);
+    return cases.map(({ source, words, looks, deeper, watched }) => {
+        const places = source.map((_, i) => ({ places: [i] }));
+        const end = live_inside.forbidden(model, places, { words, looks }, deeper);
+        const said = live_engine.greedy(model, source, 12), state = model.start(source);
+        const logits = model.step([live_engine.ids.BOS, ...said], state).map(row => watched.map(id => row[id]));
+        end();
+        return { said, logits };
+    });
+}"""
+
+
+def forbidding(at: torch.Generator) -> dict:
+    """A sentence of random words and what may not be looked at: at least one look stays at each step."""
+
+    def some(count: int, most: int) -> list[int]:
+        many = int(torch.randint(0, most + 1, (1,), generator=at))
+        return sorted(torch.randperm(count, generator=at)[:many].tolist())
+
+    length = int(torch.randint(2, 9, (1,), generator=at))
+    out = some(length + 1, length)
+    rest = [j for j in range(length + 1) if j not in out]
+    return {
+        "source": [*torch.randint(1, 800, (length,), generator=at).tolist(), EOS],
+        "words": out,
+        "looks": [[i, rest[j]] for i in range(4) for j in some(len(rest), len(rest) - 1)],
+        "deeper": bool(torch.randint(0, 2, (1,), generator=at)),
+        "watched": torch.randint(0, 800, (40,), generator=at).tolist(),
+    }
+
+
+@torch.no_grad()
+def test_forbidden_looks_are_those_of_pytorch_in_200_sentences():
+    at, model = torch.Generator().manual_seed(0), network("translator_fr")
+    cases = [forbidding(at) for _ in range(200)]
+    load_all(Translator, "forbidden, crossedOut")
+    free = 0.0  # how far the logits are from those without a ban
+    for case, found in zip(cases, ask(FORBID, cases), strict=True):
+        source, said = torch.tensor([case["source"]]), found["said"]
+        given = source, torch.tensor([source.shape[1]]), torch.tensor([[BOS, *said]])
+        with intervene(model) as acts:
+            if case["words"]:
+                acts.knock_out("cross_attention", keys=case["words"])
+            if case["words"] and case["deeper"]:
+                acts.knock_out("encoder.attention", keys=case["words"])
+            for query, key in case["looks"]:
+                if query <= len(said):
+                    acts.knock_out("cross_attention", queries=query, keys=key)
+            right = model(*given)[0]
+        assert apart(found["logits"], right[:, case["watched"]]) < CLOSE
+        free += float((model(*given)[0] - right).abs().max()) / len(cases)
+    assert free > 1
+    for forbid, line, out, looks in (
+        ("4,1", "0.2", [4, 1], [[0, 2]]),
+        ("0,1,2,3,4,5", "", [0, 1, 2, 3, 4], []),
+        ("x,-1,9,1.5,2,2", "0,a.b,0.9,1.2", [2], []),
+        ("0,1,2", "0.3,0.4,0.5,1.5", [0, 1, 2], [[0, 3], [0, 4], [1, 5]]),
+    ):  # what an address forbids leaves a look at every step
+        left = ask("(...given) => live_inside.crossedOut(...given)", forbid, line, 6)
+        assert left == {"words": out, "looks": looks}
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "other"),
+    [("abcd", "abcd", []), ("abd", "abcd", []), ("axcd", "abcd", [1]), ("xabc", "abc", [0]), ("", "ab", [])],
+)  # fmt: skip
+def test_words_that_are_new_are_those_that_were_not_said(now, before, other):
+    load(["parts", "lines"])
+    assert ask("(now, before) => live_lines.fresh([...now], [...before])", now, before) == other
