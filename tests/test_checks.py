@@ -340,6 +340,23 @@ def test_the_course_s_solution_says_whose_it_is_in_one_line():
     assert repr(FIVE(five_solution)) == "five: the course's solution passes, 2 of 2."
 
 
+def test_the_hints_of_a_property_are_the_paragraphs_of_its_docstring():
+    check = Check("docstring")
+
+    @check.must("it gives 5")
+    def _(candidate):
+        """Count your
+        fingers.
+
+        Leave out the thumbs of the other hand.
+        """
+
+    hints = check.properties[0].hints
+    assert hints == ("Count your fingers.", "Leave out the thumbs of the other hand.")
+    with pytest.raises(ValueError, match="'it gives 6' has no hint; write it as"):
+        check.must("it gives 6")(lambda candidate: None)
+
+
 def test_what_was_not_tried_is_said():
     report = repr(FIVE(lambda number: 5)).splitlines()
     assert report[0] == "five: not yet, 0 of 2 so far."

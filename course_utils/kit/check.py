@@ -5,8 +5,9 @@ sentence that does not hold ends the check with a reason and a hint.
 
     softmax = Check("softmax")
 
-    @softmax.must("each row sums to 1", hint="over which axis do you divide?")
+    @softmax.must("each row sums to 1")
     def _(candidate):
+        "Over which axis do you divide?"  # a docstring: the hint for whoever fails here
         weights = expect_shape(candidate(torch.randn(3, 4)), (3, 4))
         expect_close(weights.sum(-1), torch.ones(3))
 
@@ -20,6 +21,7 @@ What passes is noted in the reader's progress (`passed`), and every answer that 
 
 import copy
 import dis
+import inspect
 import math
 import signal
 import sys
@@ -210,17 +212,27 @@ class Check:
         self._at: int | None = 0  # the property that did not hold last; None after passing
         self._shown = 0  # how many of its hints have been shown
 
-    def must(self, sentence: str, *, hint: str | Sequence[str]) -> Callable[[Callable], Callable]:
+    def must(
+        self, sentence: str, *, hint: str | Sequence[str] = ()
+    ) -> Callable[[Callable], Callable]:
         """Add the decorated test as a property. Properties are tried in the order in which they stand.
 
         Args:
             sentence: what is true of right code.
             hint: where to look when it is not; never the solution. Several go step by step, from a
                 question to nearly there: the first is in the report, the others come from `hint()`.
+                By default the paragraphs of the test's docstring.
+
+        Raises:
+            ValueError: if there is no hint.
         """
-        hints = (hint,) if isinstance(hint, str) else tuple(hint)
+        given = (hint,) if isinstance(hint, str) else tuple(hint)
 
         def add(test: Callable[[Any], None]) -> Callable[[Any], None]:
+            paragraphs = (inspect.getdoc(test) or "").split("\n\n")
+            hints = given or tuple(" ".join(text.split()) for text in paragraphs if text)
+            if not hints:
+                raise ValueError(f"{sentence!r} has no hint; write it as the test's docstring")
             self.properties.append(Property(sentence, test, hints))
             return test
 
