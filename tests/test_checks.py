@@ -32,8 +32,11 @@ from course_utils.kit.check import (
     expect_close,
     expect_equal,
     expect_number,
+    expect_same_gradients,
     expect_shape,
     expect_sums_to_one,
+    expect_tensors,
+    expect_unchanged,
     unchanged,
 )
 from course_utils.kit.collection import Collection
@@ -597,6 +600,8 @@ UP_TO_SEVEN = torch.arange(9.0).where(torch.arange(9) < 8, -math.inf)
         (expect_equal, (3, 4, "four"), "four: 3; expected 4"),
         (expect_number, (3, 4, "the rate"), "the rate is 3; expected 4"),
         (expect_number, ((), 4, "the rate"), "a number is expected, got a tuple"),
+        (expect_tensors, (ROWS, "x", "y"), r"a tuple of 2 tensors \(x, y\) is expected, got a Tensor"),
+        (expect_tensors, ([ROWS, 1], "x", "y"), "a tuple of 2 tensors .* is expected, got a list"),
     ],
 )  # fmt: skip
 def test_expectations_say_what_is_off(expectation, given, off):
@@ -623,14 +628,31 @@ def test_what_holds_passes():
 def test_changed_inputs_are_noticed(given, change):
     with unchanged(torch.ones(1), given):
         copy.deepcopy(given)
-    with pytest.raises(AssertionError, match="the call changed its inputs"), unchanged(given):
-        change(given)
+    with pytest.raises(AssertionError, match="the call changed its inputs"):
+        expect_unchanged(change, given)
+    assert expect_unchanged(len, given) == len(given)
 
 
 def test_an_equal_tensor_in_the_place_of_another_is_no_change():
     tensors = [torch.zeros(2)]
     with unchanged(tensors):
         tensors[0] = tensors[0].clone()
+
+
+@pytest.mark.parametrize(
+    ("candidate", "off"),
+    [
+        (lambda x, y: (x * y).detach(), "no gradient reaches the first or the second"),
+        (lambda x, y: x * y.detach(), "no gradient reaches the second"),
+        (lambda x, y: 2 * x * y - x.detach() * y, "the gradient of the first: .*; expected"),
+        (lambda x, y: x @ y, r"shape \(\); expected shape \(3,\)"),
+    ],
+)
+def test_a_gradient_that_does_not_arrive_or_is_another_is_noticed(candidate, off):
+    inputs = {"first": torch.randn(3), "second": torch.randn(3)}
+    expect_same_gradients(lambda x, y: y * x, torch.mul, **inputs)
+    with pytest.raises(AssertionError, match=off):
+        expect_same_gradients(candidate, torch.mul, **inputs)
 
 
 # `cu.checks` ------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import pad, scaled_dot_product_attention, unfold
 
 from course_utils.kit.answers import on_paper
-from course_utils.kit.check import Check, expect, expect_close, expect_shape, unchanged
+from course_utils.kit.check import Check, expect, expect_close, expect_shape, expect_unchanged
 from course_utils.lessons.attention_between_pixels import pixels
 
 SMALL = 1e-4  # differences that are rounding
@@ -32,9 +32,7 @@ def _(candidate):
 
     `unfold` gives a column for each pixel. Which two axes have to be exchanged?
     """
-    pictures = torch.rand(2, 6, 6)
-    with unchanged(pictures):
-        expect_shape(candidate(pictures, 0.5), (2, 6, 6))
+    expect_shape(expect_unchanged(candidate, torch.rand(2, 6, 6), 0.5), (2, 6, 6))
 
 
 @non_local_means.must("an even picture stays as it is")

@@ -6,11 +6,13 @@ from torch import Tensor, nn
 from course_utils.kit.answers import on_paper
 from course_utils.kit.check import (
     Check,
-    WrongKind,
     expect,
     expect_close,
+    expect_same_gradients,
     expect_shape,
     expect_sums_to_one,
+    expect_tensors,
+    expect_unchanged,
     unchanged,
 )
 from course_utils.lessons.bahdanau_attention.looks import attend
@@ -33,10 +35,8 @@ def _drawn(tokens: int = 5) -> tuple[Tensor, ...]:
     )
 
 
-def _two(answer) -> tuple[Tensor, Tensor]:
-    if not (isinstance(answer, tuple | list) and len(answer) == 2):
-        raise WrongKind("two tensors are expected: context and weights")
-    return answer[0], answer[1]
+def _two(answer) -> tuple[Tensor, ...]:
+    return expect_tensors(answer, "context", "weights")
 
 
 _AVERAGED = "The weights (m,) of a sentence average its own memory (m, 2d). Which axis is summed? Is a 1 left over?"
@@ -112,31 +112,24 @@ def _(candidate):
 )
 def _(candidate):
     """Which of the five steps differs from the drawing: score, mask, normalize, mix?"""
-    given = _drawn(6)
-    asked, found = torch.randn(3, 8), []
-    for function in (candidate, attend):
-        query, keys, memory, mask, w = (
-            x.clone() if x.dtype == torch.bool else x.clone().requires_grad_() for x in given
-        )
-        context, weights = _two(function(query, keys, memory, mask, w))
-        (context * asked).sum().backward()
-        found.append((weights, context, query.grad, keys.grad, memory.grad, w.grad))
-    names = (
-        "weights",
-        "context",
-        *(f"the gradient of {x}" for x in ("query", "keys", "memory", "w")),
-    )
-    for name, mine, expected in zip(names, *found, strict=True):
-        expect(mine is not None, f"{name} is missing: does a line cut it off (detach, item)?")
-        expect_close(mine, expected.detach(), name)
+    query, keys, memory, mask, w = _drawn(6)
+    expected = attend(query, keys, memory, mask, w)
+    context, weights = _two(candidate(query, keys, memory, mask, w))
+    expect_close(weights, expected[1], "weights")
+    expect_close(context, expected[0], "context")
+
+    def context_of(function):
+        return lambda query, keys, memory, w: _two(function(query, keys, memory, mask, w))[0]
+
+    both = context_of(candidate), context_of(attend)
+    hint = "Does a line cut the way back off, such as `.detach()` or `.item()`?"
+    expect_same_gradients(*both, query=query, keys=keys, memory=memory, w=w, hint=hint)
 
 
 @my_context.must("the inputs are not changed")
 def _(candidate):
     """Does a line write into the scores' or keys' place?"""
-    given = _drawn()
-    with unchanged(*given):
-        candidate(*given)
+    expect_unchanged(candidate, *_drawn())
 
 
 # Rates on paper ---------------------------------------------------------------------------------
@@ -196,12 +189,12 @@ def _alone(encoder: nn.GRU, embedded: Tensor, lens: Tensor) -> tuple[Tensor, Ten
     return memory, begin
 
 
-def _reads(candidate, *lengths: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+def _reads(candidate, *lengths: int) -> tuple[tuple[Tensor, ...], tuple[Tensor, Tensor]]:
     """What the candidate gives for sentences of these lengths, and what each gives alone."""
     lens = torch.tensor(lengths)
     embedded, encoder = torch.randn(len(lens), max(lengths), 3), _encoder()
     with unchanged(embedded, lens):
-        mine = _two(candidate(encoder, embedded, lens))
+        mine = expect_tensors(candidate(encoder, embedded, lens), "memory", "last states")
     return mine, _alone(encoder, embedded, lens)
 
 

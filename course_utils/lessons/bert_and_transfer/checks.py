@@ -11,7 +11,8 @@ from course_utils.kit.check import (
     expect_close,
     expect_equal,
     expect_shape,
-    unchanged,
+    expect_tensors,
+    expect_unchanged,
 )
 
 # Counting on paper ------------------------------------------------------------------------------
@@ -58,9 +59,7 @@ def _ids(size=SIZE):
 def _masked(candidate, *options, size=SIZE):
     """The ids as they were, the tokens and the targets."""
     ids = _ids(size)
-    answer = candidate(ids.clone(), size, *options)
-    pair = isinstance(answer, tuple) and len(answer) == 2
-    expect(pair, "a pair (tokens, targets) is expected")
+    answer = expect_tensors(candidate(ids.clone(), size, *options), "tokens", "targets")
     return ids, *(expect_shape(part, (300, 40)) for part in answer)
 
 
@@ -77,9 +76,7 @@ def _(candidate):
 @fixed_masking.must("the input is not changed")
 def _(candidate):
     """Which lines make a new tensor, and which write into the one that was given?"""
-    ids = _ids()
-    with unchanged(ids):
-        candidate(ids, SIZE)
+    expect_unchanged(candidate, _ids(), SIZE)
 
 
 @fixed_masking.must("where the target is -100, the token stays")
@@ -316,9 +313,7 @@ def _(candidate):
 @my_answer_targets.must("the ids are not changed")
 def _(candidate):
     """`masked_fill` makes a new tensor, `masked_fill_` and `ids[…] = …` write into the old one."""
-    ids, lengths = torch.tensor(IDS), torch.tensor(LENGTHS)
-    with unchanged(ids, lengths):
-        candidate(ids, lengths)
+    expect_unchanged(candidate, torch.tensor(IDS), torch.tensor(LENGTHS))
 
 
 @my_answer_targets.must("targets are whole numbers, as the ids are")

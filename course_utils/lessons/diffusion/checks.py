@@ -5,7 +5,7 @@ from torch import Tensor
 
 from course_utils.attention import merge_heads, scaled_dot_product_attention, split_heads
 from course_utils.kit.answers import on_paper
-from course_utils.kit.check import Check, expect, expect_close, expect_shape, unchanged
+from course_utils.kit.check import Check, expect, expect_close, expect_shape, expect_unchanged
 
 # Noise on paper ---------------------------------------------------------------------------------
 
@@ -92,9 +92,7 @@ def _(candidate):
     """Does a line work in place, with `*=` or `+=`?"""
     x, noise = torch.randn(2, 3, 1, 4, 4)
     t = torch.zeros(3, dtype=torch.long)
-    with unchanged(x, noise, t):
-        found = candidate(x, t, noise, LEVELS)
-    expect_close(found, x, "step 0")
+    expect_close(expect_unchanged(candidate, x, t, noise, LEVELS), x, "step 0")
 
 
 # A step back ------------------------------------------------------------------------------------
@@ -163,9 +161,7 @@ def _(candidate):
 def _(candidate):
     """The chapter keeps all pictures on the way. Does a line work in place, with `*=`, `clamp_` or `copy_`?"""
     x, noise, fresh = torch.randn(3, 2, 1, 4, 4)
-    a, b = torch.tensor(0.3), torch.tensor(0.5)
-    with unchanged(x, noise, a, b, fresh):
-        candidate(x, noise, a, b, fresh)
+    expect_unchanged(candidate, x, noise, torch.tensor(0.3), torch.tensor(0.5), fresh)
 
 
 # Attention to words -----------------------------------------------------------------------------

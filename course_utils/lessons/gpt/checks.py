@@ -14,7 +14,8 @@ from course_utils.kit.check import (
     expect_equal,
     expect_shape,
     expect_sums_to_one,
-    unchanged,
+    expect_tensors,
+    expect_unchanged,
 )
 from course_utils.models.language import GPT
 
@@ -81,9 +82,7 @@ def _(candidate):
 @encode_word.must("the merges are not changed")
 def _(candidate):
     """Does a line remove merges from the caller's list?"""
-    merges = [("a", "b"), ("ab", "c")]
-    with unchanged(merges):
-        candidate("abc", merges)
+    expect_unchanged(candidate, "abc", [("a", "b"), ("ab", "c")])
 
 
 # Counting on paper ------------------------------------------------------------------------------
@@ -131,17 +130,12 @@ counted_on_paper = on_paper(
 fixed_windows = Check("fixed_windows")
 
 
-def _two(answer) -> tuple[Tensor, Tensor]:
-    if not (isinstance(answer, tuple | list) and len(answer) == 2):
-        raise WrongKind("two tensors are expected: tokens and targets")
-    return answer[0], answer[1]
-
-
 def _windows(candidate, length=8, count=50, size=40, seed=0):
     """The places in the text of tokens and of targets: all its tokens differ, −1 stands for one that is not in it."""
     generator = torch.Generator().manual_seed(seed)
     text = torch.randperm(size, generator=torch.Generator().manual_seed(7))
-    both = _two(candidate(text.clone(), length, count, generator))
+    answer = candidate(text.clone(), length, count, generator)
+    both = expect_tensors(answer, "tokens", "targets")
     return [_places(expect_shape(one, (count, length)), text) for one in both]
 
 

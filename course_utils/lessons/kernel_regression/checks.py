@@ -5,7 +5,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from course_utils.kit.check import Check, Unmet, expect, expect_close, expect_shape, unchanged
+from course_utils.kit.check import (
+    Check,
+    Unmet,
+    expect,
+    expect_close,
+    expect_same_gradients,
+    expect_shape,
+    expect_unchanged,
+)
 from course_utils.pooling import kernel_weights, leave_one_out, leave_one_out_error
 
 
@@ -22,15 +30,13 @@ def _data() -> tuple[Tensor, Tensor]:
     return _line(8), torch.randn(8)
 
 
-def _same_slope(candidate: Callable, reference: Callable) -> None:
-    """Fail unless a number that depends on the width has the reference's derivative."""
-    width = torch.tensor(0.7, requires_grad=True)
-    answer = candidate(width)
-    expect(answer.requires_grad, "the result does not depend on the width")
-    (mine,) = torch.autograd.grad(answer, width, allow_unused=True)
-    expect(mine is not None, "the result does not depend on the width")
-    (right,) = torch.autograd.grad(reference(width), width)
-    expect_close(mine, right, "the gradient for the width", rtol=1e-3)
+def _same_gradient(candidate: Callable, reference: Callable) -> None:
+    keys, values = _data()
+    by_width = (
+        lambda width: candidate(keys, values, width),
+        lambda width: reference(keys, values, width=width),
+    )
+    expect_same_gradients(*by_width, width=torch.tensor(0.7), rtol=1e-3)
 
 
 @my_leave_one_out.must("one prediction for each point")
@@ -121,19 +127,13 @@ def _(candidate):
 @my_leave_one_out.must("a gradient reaches the width")
 def _(candidate):
     """Which step turns the width, or what depends on it, into a plain number?"""
-    keys, values = _data()
-    _same_slope(
-        lambda width: candidate(keys, values, width).square().sum(),
-        lambda width: leave_one_out(keys, values, width=width).square().sum(),
-    )
+    _same_gradient(candidate, leave_one_out)
 
 
 @my_leave_one_out.must("its inputs are not changed")
 def _(candidate):
     """Does a line write into a tensor that the caller owns?"""
-    keys, values = _data()
-    with unchanged(keys, values):
-        candidate(keys, values, 0.4)
+    expect_unchanged(candidate, *_data(), 0.4)
 
 
 # Residuals without a loop -----------------------------------------------------------------------
@@ -218,8 +218,4 @@ def _(candidate):
 @fixed_loss.must("a gradient reaches the width")
 def _(candidate):
     """Which step turns the width, or what depends on it, into a plain number?"""
-    keys, values = _data()
-    _same_slope(
-        lambda width: candidate(keys, values, width),
-        lambda width: leave_one_out_error(keys, values, width=width),
-    )
+    _same_gradient(candidate, leave_one_out_error)

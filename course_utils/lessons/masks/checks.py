@@ -13,8 +13,9 @@ from course_utils.kit.check import (
     expect,
     expect_close,
     expect_equal,
+    expect_same_gradients,
     expect_shape,
-    unchanged,
+    expect_unchanged,
 )
 from course_utils.lessons.masks import clinic
 
@@ -104,16 +105,10 @@ def _(candidate):
         expect_equal(int(of_words.sum()), expected, "permitted pairs")
 
 
-my_mask.must(
-    "the caller's numbers are not changed",
-    hint="`&=` and functions that end in an underscore write into the caller's memory.",
-)(lambda candidate: _keeps_numbers(candidate))
-
-
-def _keeps_numbers(candidate) -> None:
-    numbers = _NUMBERS.clone()
-    with unchanged(numbers):
-        candidate(numbers)
+@my_mask.must("the caller's numbers are not changed")
+def _(candidate):
+    """`&=` and functions that end in an underscore write into the caller's memory."""
+    expect_unchanged(candidate, _NUMBERS.clone())
 
 
 # Masked softmax ---------------------------------------------------------------------------------
@@ -148,22 +143,17 @@ def _mask_broadcasts(candidate) -> None:
 
 
 def _keeps(candidate, given: Tensor) -> None:
-    scores, mask = torch.randn(given.shape), given.clone()
-    with unchanged(scores, mask):
-        candidate(scores, mask)
+    expect_unchanged(candidate, torch.randn(given.shape), given.clone())
 
 
 def _same_gradients(candidate, mask: Tensor) -> None:
-    """Those of scores and values, against the package's, where both are asked for the same answers."""
-    inputs, asked = (torch.randn(mask.shape), torch.randn(mask.shape[-1], 2)), torch.randn(2, 2)
-    found = []
-    for softmax in (candidate, masked_softmax):
-        scores, values = (tensor.clone().requires_grad_() for tensor in inputs)
-        ((softmax(scores, mask.clone()) @ values) * asked).sum().backward()
-        found.append((scores.grad, values.grad))
-    for name, mine, expected in zip(("scores", "values"), *found, strict=True):
-        expect(mine is not None, f"no gradient reaches the {name}")
-        expect_close(mine, expected, f"the gradient of the {name}")
+    """Those of scores and values."""
+    expect_same_gradients(
+        lambda scores, values: candidate(scores, mask.clone()) @ values,
+        lambda scores, values: masked_softmax(scores, mask) @ values,
+        scores=torch.randn(mask.shape),
+        values=torch.randn(mask.shape[-1], 2),
+    )
 
 
 def _no_trace(candidate) -> None:

@@ -7,7 +7,15 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from course_utils.attention import MultiHeadAttention, merge_heads, split_heads
-from course_utils.kit.check import Check, Unmet, expect, expect_close, expect_equal, expect_shape
+from course_utils.kit.check import (
+    Check,
+    Unmet,
+    expect,
+    expect_close,
+    expect_equal,
+    expect_same_gradients,
+    expect_shape,
+)
 
 # Joining the heads ----------------------------------------------------------------------------------
 
@@ -56,12 +64,7 @@ def _(candidate):
 @join_heads.must("gradients come back to the heads")
 def _(candidate):
     """Was the tensor copied by hand, or detached?"""
-    heads: Tensor = torch.randn(1, 2, 3, 4, requires_grad=True)
-    answer = candidate(heads)
-    expect(answer.requires_grad, "the result asks for no gradient")
-    weights = torch.randn(1, 3, 8)
-    (gradient,) = torch.autograd.grad((answer * weights).sum(), heads)
-    expect_close(gradient, split_heads(weights, 2), "the gradient of the heads")
+    expect_same_gradients(candidate, merge_heads, heads=torch.randn(1, 2, 3, 4))
 
 
 # A layer without one head: find the bug -------------------------------------------------------------

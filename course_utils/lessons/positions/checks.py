@@ -10,8 +10,9 @@ from course_utils.kit.check import (
     expect,
     expect_close,
     expect_equal,
+    expect_same_gradients,
     expect_shape,
-    unchanged,
+    expect_unchanged,
 )
 from course_utils.lessons.positions.turning import turn
 from course_utils.positions import sinusoidal_table
@@ -152,21 +153,14 @@ def _(candidate):
 @my_rotate.must("the input is not changed")
 def _(candidate):
     """Assignments with [] write into the caller's memory."""
-    x, frequency = torch.randn(4, 6), _frequency(6)
-    with unchanged(x, frequency):
-        candidate(x, frequency)
+    expect_unchanged(candidate, torch.randn(4, 6), _frequency(6))
 
 
 @my_rotate.must("gradients reach the input")
 def _(candidate):
     """Is there a .detach(), a .data, a .item() or a no_grad?"""
-    x = torch.randn(4, 6, requires_grad=True)
-    weights = torch.randn(4, 6)
-    outputs = expect_shape(candidate(x, _frequency(6)), (4, 6))
-    expect(outputs.requires_grad, "the output has no gradient for the input")
-    (found,) = torch.autograd.grad((outputs * weights).sum(), x)
-    (wanted,) = torch.autograd.grad((turn(x, _frequency(6)) * weights).sum(), x)
-    expect_close(found, wanted, "the gradient", atol=1e-4)
+    both = (lambda x, f=function: f(x, _frequency(6)) for function in (candidate, turn))
+    expect_same_gradients(*both, input=torch.randn(4, 6), atol=1e-4)
 
 
 # Positions added to a batch: find the bug ---------------------------------------------------------
@@ -207,9 +201,7 @@ def _(candidate):
 @fixed_add.must("tokens and table are not changed")
 def _(candidate):
     """What does `x += p` write into? How do you make a new tensor?"""
-    x, table = _batch()
-    with unchanged(x, table):
-        candidate(x, table)
+    expect_unchanged(candidate, *_batch())
 
 
 @fixed_add.must("a sequence longer than the table is an error")

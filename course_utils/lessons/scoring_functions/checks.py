@@ -5,7 +5,14 @@ import math
 import torch
 
 from course_utils.kit.calls import calls
-from course_utils.kit.check import Check, expect, expect_close, expect_shape, expect_sums_to_one
+from course_utils.kit.check import (
+    Check,
+    expect,
+    expect_close,
+    expect_same_gradients,
+    expect_shape,
+    expect_sums_to_one,
+)
 from course_utils.lessons.scoring_functions.scores import additive_scores, numbers_kept
 from course_utils.pooling import kernel_weights
 
@@ -72,15 +79,8 @@ def _(candidate):
 @fixed_gaussian_weights.must("the gradients are those of the Gaussian kernel")
 def _(candidate):
     """Does a `detach()` or a `torch.no_grad()` keep a part of the formula from the way back?"""
-    queries, keys, asked = torch.randn(5, 3), torch.randn(8, 3), torch.randn(5, 8)
-    found = []
-    for weights in (candidate, kernel_weights):
-        points = [points.clone().requires_grad_() for points in (queries, keys)]
-        (weights(*points) * asked).sum().backward()
-        found.append([point.grad for point in points])
-    for name, mine, expected in zip(("queries", "keys"), *found, strict=True):
-        expect(mine is not None, f"no gradient reaches the {name}")
-        expect_close(mine, expected, f"the gradient of the {name}")
+    points = {"queries": torch.randn(5, 3), "keys": torch.randn(8, 3)}
+    expect_same_gradients(candidate, kernel_weights, **points)
 
 
 # Additive scores --------------------------------------------------------------------------------
@@ -147,14 +147,5 @@ def _(candidate):
 @my_additive_scores.must("gradients reach queries, keys and weights")
 def _(candidate):
     """Which line leaves the graph: a detach, .item(), or a new tensor that collects the results?"""
-    parts = [part.requires_grad_() for part in _parts()]
-    scores = expect_shape(candidate(*parts), (3, 4))
-    expect(scores.requires_grad, "no gradient arrives anywhere")
-    mixture = torch.randn(3, 4)
-    arrived = torch.autograd.grad((scores * mixture).sum(), parts, allow_unused=True)
-    right = torch.autograd.grad((additive_scores(*parts) * mixture).sum(), parts)
-    names = ("queries", "keys", "w_q", "w_k", "w")
-    missing = [name for name, part in zip(names, arrived, strict=True) if part is None]
-    expect(not missing, f"no gradient reaches {', '.join(missing)}")
-    for name, mine, expected in zip(names, arrived, right, strict=True):
-        expect_close(mine, expected, f"the gradient of {name}")
+    parts = dict(zip(("queries", "keys", "w_q", "w_k", "w"), _parts(), strict=True))
+    expect_same_gradients(candidate, additive_scores, **parts)

@@ -4,7 +4,14 @@ import torch
 from torch import Tensor
 
 from course_utils.kit.answers import on_paper
-from course_utils.kit.check import Check, WrongKind, expect, expect_close, expect_shape, unchanged
+from course_utils.kit.check import (
+    Check,
+    expect,
+    expect_close,
+    expect_shape,
+    expect_tensors,
+    expect_unchanged,
+)
 from course_utils.lessons.translating.beams import grow, newest
 from course_utils.models.transformer import Transformer
 
@@ -52,13 +59,8 @@ predicted_beams = on_paper(
 my_grow = Check("my_grow")
 
 
-def _three(answer) -> tuple[Tensor, Tensor, Tensor]:
-    if not (isinstance(answer, tuple | list) and len(answer) == 3):
-        raise WrongKind("three tensors are expected: scores, rows and words")
-    for tensor in answer:
-        if not isinstance(tensor, Tensor):
-            raise WrongKind(f"three tensors are expected; one is a {type(tensor).__name__}")
-    return answer[0], answer[1], answer[2]
+def _three(answer) -> tuple[Tensor, ...]:
+    return expect_tensors(answer, "scores", "rows", "words")
 
 
 def _beams(beams: int = 3, words: int = 7) -> tuple[Tensor, Tensor]:
@@ -126,9 +128,7 @@ def _(candidate):
 @my_grow.must("the inputs are not changed")
 def _(candidate):
     """Does a line add in place, such as `log_p += …`?"""
-    given = _beams()
-    with unchanged(*given):
-        candidate(*given, 3)
+    expect_unchanged(candidate, *_beams(), 3)
 
 
 # A word at the wrong place -----------------------------------------------------------------------

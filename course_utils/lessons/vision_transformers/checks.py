@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.kit.answers import on_paper
-from course_utils.kit.check import Check, expect, expect_close, expect_shape, unchanged
+from course_utils.kit.check import Check, expect, expect_close, expect_shape, expect_unchanged
 from course_utils.models.vision import cut_patches
 
 # Patches ----------------------------------------------------------------------------------------
@@ -61,8 +61,7 @@ def _(candidate):
 def _(candidate):
     """Do you build the result from the images themselves, without writing into them?"""
     images = torch.randn(1, 2, 4, 4, requires_grad=True)
-    with unchanged(images):
-        cut = candidate(images, (2, 2))
+    cut = expect_unchanged(candidate, images, (2, 2))
     expect(cut.requires_grad, "the result does not depend on the images any more")
 
 
