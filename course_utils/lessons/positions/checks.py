@@ -14,7 +14,7 @@ from course_utils.kit.check import (
     expect_shape,
     expect_unchanged,
 )
-from course_utils.lessons.positions.turning import turn
+from course_utils.lessons.positions.rotary import turn
 from course_utils.positions import sinusoidal_table
 
 # Five numbers on paper --------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from functools import partial
 import torch
 
 from course_utils.kit.runs import stored
-from course_utils.lessons.positions.cures import LENGTHS, RETUNED, SEEN
+from course_utils.lessons.positions.rotary import LENGTHS, RETUNED, SEEN
 
 RATES = (0.002, 0.005, 0.015, 0.03)
 SIDES = [
