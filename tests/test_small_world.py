@@ -9,8 +9,8 @@ from course_utils.lessons.bahdanau_attention.links import (
     links_both_ways,
     links_of,
 )
+from course_utils.lessons.sequence_to_sequence.real import word_maps
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
-from course_utils.lessons.sequence_to_sequence.word_maps import word_maps
 from course_utils.models.recurrent import AttentionTranslator
 
 

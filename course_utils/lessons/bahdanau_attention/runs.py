@@ -1,6 +1,7 @@
 """The trainings of *Bahdanau attention* that are made beforehand: `make runs CHAPTER=06`."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 from torch import Tensor, nn
 
@@ -18,8 +19,8 @@ from course_utils.lessons.bahdanau_attention.live_translator import (
 )
 from course_utils.lessons.bahdanau_attention.needed import pull, word_by_word
 from course_utils.lessons.bahdanau_attention.orders import crossings, world_in
+from course_utils.lessons.sequence_to_sequence.real import learned, word_maps
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, SmallWorld
-from course_utils.lessons.sequence_to_sequence.word_maps import word_maps
 from course_utils.metrics import bleu
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.runtime import seed_everything
@@ -216,3 +217,26 @@ def _attending(model: nn.Module, world: SmallWorld) -> dict[str, float]:
             f"zero_{name}": means["all keys zero"],
         }
     return result
+
+
+@stored(
+    cases=[
+        {"attention": attention, "epochs": 10, "width": 256, "pairs": 1_000_000, "seed": 0}
+        for attention in (False, True)
+    ],
+    minutes=6,
+    quick={"epochs": 1, "width": 16, "pairs": 60},
+)
+def full_size(
+    *, attention: bool, epochs: int, width: int, checkpoint: Path | None = None, **options
+) -> dict:
+    """All English–French pairs of at most ten tokens, with a fixed context or with attention."""
+    kind = AttentionTranslator if attention else RecurrentTranslator
+    return learned(
+        "fr",
+        lambda *sizes: kind(*sizes, embed_dim=width, hidden_dim=width, num_layers=2, dropout=0.2),
+        lambda steps: warmup_decay(steps // 4, epochs * steps + 1),
+        epochs=epochs,
+        checkpoint=checkpoint,
+        **options,
+    )

@@ -13,6 +13,7 @@ from course_utils.kit.runs import stored
 from course_utils.lessons.gpt import repeats
 from course_utils.lessons.gpt.ladder import PARTS, rung
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses, ngram_losses
+from course_utils.lessons.gpt.real import full_size as full_size
 from course_utils.lessons.gpt.real import shakespeare as shakespeare
 from course_utils.lessons.gpt.real import shakespeare_ngrams as shakespeare_ngrams
 from course_utils.lessons.gpt.training import evaluate, train, windows

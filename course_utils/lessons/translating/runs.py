@@ -1,10 +1,12 @@
 """The trainings of *Translating* that are made beforehand: `make runs CHAPTER=11`."""
 
 import statistics
+from pathlib import Path
 
 from course_utils.data.translation import collate
 from course_utils.decoding import beam_search, greedy, translate
 from course_utils.kit.runs import stored
+from course_utils.lessons.sequence_to_sequence.real import learned
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR
 from course_utils.lessons.translating.alignments import errors
 from course_utils.lessons.translating.checkpoints import (
@@ -15,6 +17,8 @@ from course_utils.lessons.translating.longer import recurrent_for_longer as recu
 from course_utils.lessons.translating.real import real_transformer as real_transformer
 from course_utils.lessons.translating.real import translation_memory as translation_memory
 from course_utils.metrics import bleu
+from course_utils.models.transformer import Transformer
+from course_utils.train.schedules import inverse_sqrt
 
 DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
 PARTS = ["new_model", "train", "score", "log_p", "cross_maps", "sizes", "world", "vocabularies"]
@@ -112,3 +116,23 @@ def _maps(chapter, model) -> dict[str, float]:
     best = errors([one[layer, head, :-1] for one in on_test], test)
     result |= {"aer, head": best[0], "aer_crossed, head": best[1]}
     return {name: float(value) for name, value in result.items()} | {"layer": layer, "head": head}
+
+
+@stored(
+    cases=[{"epochs": 20, "width": 512, "layers": 6, "pairs": 1_000_000, "seed": 0}],
+    minutes=12,
+    quick={"epochs": 1, "width": 16, "layers": 1, "pairs": 60},
+)
+def full_size(*, width: int, layers: int, checkpoint: Path | None = None, **options) -> dict:
+    """All English–French pairs of at most ten tokens; norm after, warm-up and rate as in the paper."""
+    warmup = 4000
+    sizes = {"embed_dim": width, "num_heads": 8, "ffn_dim": 4 * width, "num_layers": layers}
+    return learned(
+        "fr",
+        lambda *words: Transformer(*words, **sizes, dropout=0.1, norm_first=False),
+        lambda steps: inverse_sqrt(warmup),
+        lr=(width * warmup) ** -0.5,
+        label_smoothing=0.1,
+        checkpoint=checkpoint,
+        **options,
+    )

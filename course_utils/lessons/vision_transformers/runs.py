@@ -6,7 +6,9 @@ from torch.nn import functional as F
 from course_utils.kit.live import save_model, tell
 from course_utils.kit.runs import stored
 from course_utils.lessons.vision_transformers.convolutions import SmallCNN
+from course_utils.lessons.vision_transformers.real import clothes as clothes
 from course_utils.lessons.vision_transformers.real import enlarged_fashion as enlarged_fashion
+from course_utils.lessons.vision_transformers.real import photographs as photographs
 from course_utils.lessons.vision_transformers.real import (
     recompressed_cifar10 as recompressed_cifar10,
 )
