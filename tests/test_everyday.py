@@ -15,7 +15,7 @@ from course_utils.data.translation import Pair, load_sentences
 from course_utils.decoding import greedy
 from course_utils.files import data_path
 from course_utils.kit.live import bundle, load_model, packed, stored
-from course_utils.lessons.bahdanau_attention.telling import answers_of
+from course_utils.lessons.bahdanau_attention.live_translator import answers_of
 from course_utils.lessons.translating import everyday
 
 PAIR = Pair(("tom", "isn't", "here", "."), ("tom", "n'est", "pas", "là", "."))

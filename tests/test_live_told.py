@@ -7,7 +7,7 @@ import pytest
 import course_utils as cu
 from course_utils.data.prose import Subwords, load_english
 from course_utils.kit.live import told
-from course_utils.lessons.bahdanau_attention import telling as translators
+from course_utils.lessons.bahdanau_attention import live_translator as translators
 from course_utils.lessons.bahdanau_attention.live_translator import gold
 from course_utils.lessons.bert_and_transfer import telling as filler
 from course_utils.lessons.gpt.runs import answers_of

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from course_utils.lessons.bahdanau_attention.links import (
+from course_utils.lessons.bahdanau_attention.alignment import (
     alignment_error_rate,
     links_both_ways,
     links_of,

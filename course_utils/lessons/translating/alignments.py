@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from course_utils.data.translation import Pair
-from course_utils.lessons.bahdanau_attention.links import alignment_error_rate, links_both_ways
+from course_utils.lessons.bahdanau_attention.alignment import alignment_error_rate, links_both_ways
 
 
 def crossings(pair: Pair) -> int:

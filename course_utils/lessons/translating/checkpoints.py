@@ -2,8 +2,12 @@
 
 from course_utils.kit.live import load_model
 from course_utils.kit.runs import stored
-from course_utils.lessons.bahdanau_attention.keeping import EARLIER, fit_and_keep, held_out_loss
-from course_utils.lessons.bahdanau_attention.telling import tell_earlier
+from course_utils.lessons.bahdanau_attention.live_translator import (
+    EARLIER,
+    fit_and_keep,
+    held_out_loss,
+    tell_earlier,
+)
 from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
 from course_utils.lessons.translating.live_translator import PASSES, RATE, SHAPE, WARMUP
 from course_utils.models.transformer import Transformer

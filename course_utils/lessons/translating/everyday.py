@@ -28,7 +28,7 @@ from course_utils.decoding import translate
 from course_utils.files import data_path
 from course_utils.kit.live import load_model, network_of, packed, save_model, tell
 from course_utils.kit.runs import stored
-from course_utils.lessons.bahdanau_attention.telling import LONG, answers_of
+from course_utils.lessons.bahdanau_attention.live_translator import LONG, answers_of
 from course_utils.lessons.translating.real import Pieces, Split, looked_up, split
 from course_utils.metrics import bleu
 from course_utils.models.transformer import Transformer

@@ -1,7 +1,7 @@
 """How the stored translator was trained: the chapter's network and loop on the sentences of `larger_world`."""
 
 from course_utils.kit.runs import stored
-from course_utils.lessons.bahdanau_attention.keeping import kept
+from course_utils.lessons.bahdanau_attention.live_translator import kept
 from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything
