@@ -1,4 +1,11 @@
-"""The explorers of *Positions*: a turning pair of columns, and the mean scores of rotary positions over the offset."""
+"""The explorers of *Positions*: a turning pair of columns, and the mean scores of rotary positions over the offset.
+
+A pair is chosen by its frequency ω, not by its number, so that it means the same at each dimension. All waves and all
+sums stand still; what moves are the marks on them, so that a page stays small.
+
+The mean of all scores at the offset −i is the product of the mean query, turned by i, and the mean key. Both are
+stored; nothing is trained here.
+"""
 
 import math
 

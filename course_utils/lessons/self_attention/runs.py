@@ -8,9 +8,15 @@ from torch import nn
 
 from course_utils.interventions import intervene
 from course_utils.kit.runs import stored
-from course_utils.lessons.self_attention import french
-from course_utils.lessons.self_attention.cars import friends, owners
-from course_utils.lessons.self_attention.costs import convolution, recurrence
+from course_utils.lessons.self_attention.layers import convolution, recurrence
+from course_utils.lessons.self_attention.tasks import (
+    READERS,
+    friends,
+    new_reader,
+    owners,
+    reader_score,
+    train_reader,
+)
 from course_utils.runtime import seed_everything
 
 PAIRS = (2, 4, 12)
@@ -114,7 +120,7 @@ def _shares(chapter, model: nn.Module, draw) -> dict:
 
 
 @stored(
-    cases=[{"kind": kind} for kind in french.KINDS],
+    cases=[{"kind": kind} for kind in READERS],
     rates=(0.003, 0.01, 0.03),
     seeds=range(3),
     chapter=["SelfAttention"],
@@ -122,9 +128,9 @@ def _shares(chapter, model: nn.Module, draw) -> dict:
 )
 def reader(chapter, *, kind: str, seed: int, rate: float) -> dict:
     """The French task: the share of right genders at "it" and at the adjective."""
-    model = french.new_reader(chapter.SelfAttention, kind, seed)
-    french.train(model, seed, rate=rate)
-    seen, unseen = (french.score(model, test=test) for test in (False, True))
+    model = new_reader(chapter.SelfAttention, kind, seed)
+    train_reader(model, seed, rate=rate)
+    seen, unseen = (reader_score(model, test=test) for test in (False, True))
     result = {
         "it": unseen["it"], "adjective": unseen["adjective"],
         "it, training": seen["it"], "adjective, training": seen["adjective"],

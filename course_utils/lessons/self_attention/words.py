@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from course_utils.data.text import BOS, EOS, Vocabulary
+from course_utils.data.translation import load_grammar
 from course_utils.files import data_path
 
 
@@ -89,3 +91,28 @@ def _feature(where: str, word: str, text: str) -> float:
             f"{where}: {word!r} has feature {text!r}; a number between 0 and 1 is needed"
         )
     return value
+
+
+# A text to write on -------------------------------------------------------------------------------
+
+
+def sentences() -> tuple[Tensor, Vocabulary]:
+    """The grammar's English sentences, (sentences, n) tokens, −100 behind `<eos>`; and their words."""
+    lines = sorted({pair.source for pair in load_grammar("fr")})
+    vocabulary = Vocabulary(lines)
+    rows = [torch.tensor([BOS, *vocabulary.encode(line), EOS]) for line in lines]
+    return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-100), vocabulary
+
+
+def from_the_last_word(text: Tensor) -> float:
+    """The least mean loss, over the words of `text`, of one who knows only the last word: H(next | last) in nats.
+
+    Args:
+        text: (sentences, n) tokens; those below 0 are past the end.
+    """
+    last, after = text[:, :-1], text[:, 1:]
+    told = after >= 0
+    size = int(text.max()) + 1
+    pairs = torch.bincount(last[told] * size + after[told], minlength=size**2).view(size, size)
+    chances = pairs / pairs.sum(1, keepdim=True)
+    return -torch.special.xlogy(pairs, chances)[pairs > 0].sum().item() / pairs.sum().item()
