@@ -10,7 +10,7 @@ import course_utils as cu
 from course_utils.data.text import BOS, EOS
 from course_utils.kit.live.widget import Live
 from course_utils.lessons.bahdanau_attention.alignment import links_of
-from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
+from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 
 pytestmark = pytest.mark.slow
 

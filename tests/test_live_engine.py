@@ -15,7 +15,7 @@ from course_utils.data.text import tokenize
 from course_utils.kit.live import bundle, restored
 from course_utils.kit.live.packing import MAX_BYTES, pack, script
 from course_utils.kit.page import asset
-from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
+from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 
 pytestmark = pytest.mark.slow
 

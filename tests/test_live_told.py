@@ -9,9 +9,9 @@ from course_utils.data.prose import Subwords, load_english
 from course_utils.kit.live import told
 from course_utils.lessons.bahdanau_attention import live_translator as translators
 from course_utils.lessons.bahdanau_attention.live_translator import gold
-from course_utils.lessons.bert_and_transfer import telling as filler
+from course_utils.lessons.bert_and_transfer import runs as filler
 from course_utils.lessons.gpt.runs import answers_of
-from course_utils.lessons.vision_transformers import telling as pictures
+from course_utils.lessons.vision_transformers import runs as pictures
 
 pytestmark = pytest.mark.slow
 

@@ -112,39 +112,22 @@ def _(candidate):
 # Pixels on paper ----------------------------------------------------------------------------------
 
 predicted_pixels = on_paper(
-    "predicted_pixels",
-    __name__,
-    {
-        "a": (
-            13,
-            "the number of the token",
-            "The line runs through row after row. How many pixels stand in the rows before this one?",
-            "Rows 0 and 1 have ten pixels.",
-        ),
-        "b": (
-            3,
-            "how many pixels have numbers in token 0 of the view",
-            "In memory channel 0 comes first, whole. Which numbers are the first three?",
-        ),
-        "c": (
-            3,
-            "how many rows of the view change",
-            "How many numbers has one pixel, and how far apart do they stand in memory?",
-            "They are 20 apart, so that no two can stand in one row of three.",
-        ),
-        "d": (
-            468,
-            "the number of parameters",
-            "A weight for each pair of an input and an output channel, and a bias for each output: of 12, or of 36?",
-        ),
-        "e": (
-            1,
-            "how many pixels that do not touch it",
-            "Row 1 has five columns. Which pixel stands behind its last one in the line?",
-            "The neighbors in the line are (1, 3) and (2, 0). Which of the two touches (1, 4)?",
-        ),
+    "predicted_pixels", __name__, {
+        "a": (13, "the number of the token",
+             "The line runs through row after row. How many pixels stand in the rows before this one?",
+             "Rows 0 and 1 have ten pixels."),
+        "b": (3, "how many pixels have numbers in token 0 of the view",
+             "In memory channel 0 comes first, whole. Which numbers are the first three?"),
+        "c": (3, "how many rows of the view change",
+             "How many numbers has one pixel, and how far apart do they stand in memory?",
+             "They are 20 apart, so that no two can stand in one row of three."),
+        "d": (468, "the number of parameters",
+             "A weight for each pair of an input and an output channel, and a bias for each output: of 12, or of 36?"),
+        "e": (1, "how many pixels that do not touch it",
+             "Row 1 has five columns. Which pixel stands behind its last one in the line?",
+             "The neighbors in the line are (1, 3) and (2, 0). Which of the two touches (1, 4)?"),
     },
-)
+)  # fmt: skip
 
 
 # Heads of a line of pixels: find the bug ------------------------------------------------------------

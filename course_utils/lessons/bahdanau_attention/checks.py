@@ -135,39 +135,22 @@ def _(candidate):
 # Rates on paper ---------------------------------------------------------------------------------
 
 predicted_rates = on_paper(
-    "predicted_rates",
-    __name__,
-    {
-        "a": (
-            3,
-            "the number of links of the first rule",
-            "How many links does each French word get?",
-        ),
-        "b": (
-            0.43,
-            "AER with the first rule",
-            "Which of these links are gold, and how many gold links are there?",
-            "Two agree; |A| + |S| = 3 + 4.",
-        ),
-        "c": (
-            5,
-            "the number of links with both rules",
-            "Which English words has no French word chosen?",
-        ),
-        "d": (
-            0.11,
-            "AER with both rules",
-            "In the columns of English 1 and 3: which French word gives most?",
-            "Two more links, and both are gold; |A| + |S| = 5 + 4.",
-        ),
-        "e": (
-            0.6,
-            "AER of equal weights",
-            "All three French words choose English 0. Which French word do the other English words choose?",
-            "Six links: the first column and the first row. How many of them are gold?",
-        ),
+    "predicted_rates", __name__, {
+        "a": (3, "the number of links of the first rule",
+             "How many links does each French word get?"),
+        "b": (0.43, "AER with the first rule",
+             "Which of these links are gold, and how many gold links are there?",
+             "Two agree; |A| + |S| = 3 + 4."),
+        "c": (5, "the number of links with both rules",
+             "Which English words has no French word chosen?"),
+        "d": (0.11, "AER with both rules",
+             "In the columns of English 1 and 3: which French word gives most?",
+             "Two more links, and both are gold; |A| + |S| = 5 + 4."),
+        "e": (0.6, "AER of equal weights",
+             "All three French words choose English 0. Which French word do the other English words choose?",
+             "Six links: the first column and the first row. How many of them are gold?"),
     },
-)
+)  # fmt: skip
 
 
 # The encoder's states of a batch ----------------------------------------------------------------

@@ -9,8 +9,7 @@ from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
 from course_utils.decoding import greedy, translate
 from course_utils.kit.live import network_of, packed, save_model, tell, told, trained
 from course_utils.kit.runs import stored
-from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
-from course_utils.lessons.sequence_to_sequence.small_world import FOUR
+from course_utils.lessons.sequence_to_sequence.small_world import FOUR, larger_world
 from course_utils.metrics import bleu
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.runtime import evaluating, seed_everything
@@ -149,10 +148,7 @@ SHAPE = {"embed_dim": 64, "hidden_dim": 64}
 RECIPE = {"rate": 0.009, "warmup": 50, "passes": 9}  # the chapter's
 
 
-@stored(
-    cases=[{"seed": 0}],
-    data=["translation/grammar_fr.tsv", "translation/sentences.tsv"],
-)
+@stored(cases=[{"seed": 0}], data=["translation/grammar_fr.tsv", "translation/sentences.tsv"])
 def live_translator(*, seed: int) -> dict:
     """The translator beside the Transformer in the live alignments; it is saved as the live model."""
     world = larger_world()

@@ -18,29 +18,18 @@ from course_utils.kit.check import (
 # Counting on paper ------------------------------------------------------------------------------
 
 hidden_on_paper = on_paper(
-    "hidden_on_paper",
-    __name__,
-    {
+    "hidden_on_paper", __name__, {
         "a": (30, "the number of tokens that are asked for", "15 % of 200."),
-        "b": (
-            24,
-            "the number of masks",
-            "Which share of the picked tokens is masked?",
-            "80 % of your answer to (a).",
-        ),
-        "c": (
-            173,
-            "the number of tokens that BERT reads as they are in the text",
-            "Two kinds of token are as in the text: those that were not picked, and which others?",
-            "170 were not picked. Of the 30 that were, 10 % stay.",
-        ),
-        "d": (
-            199,
-            "the number of tokens that a GPT is asked for",
-            "Which of the 200 tokens has nothing before it?",
-        ),
+        "b": (24, "the number of masks",
+             "Which share of the picked tokens is masked?",
+             "80 % of your answer to (a)."),
+        "c": (173, "the number of tokens that BERT reads as they are in the text",
+             "Two kinds of token are as in the text: those that were not picked, and which others?",
+             "170 were not picked. Of the 30 that were, 10 % stay."),
+        "d": (199, "the number of tokens that a GPT is asked for",
+             "Which of the 200 tokens has nothing before it?"),
     },
-)
+)  # fmt: skip
 
 # Masking: find the bug --------------------------------------------------------------------------
 

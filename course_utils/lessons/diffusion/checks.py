@@ -10,36 +10,21 @@ from course_utils.kit.check import Check, expect, expect_close, expect_shape, ex
 # Noise on paper ---------------------------------------------------------------------------------
 
 noised_on_paper = on_paper(
-    "noised_on_paper",
-    __name__,
-    {
-        "a": (
-            0.4,
-            "the mean of the pixel after the first step",
-            "By what does the first step multiply the pixel? The noise has mean 0.",
-            "√(1 − 0.75) is 0.5.",
-        ),
-        "b": (
-            0.2,
-            "the mean after the second step",
-            "The second step multiplies what the first one left, by the same number.",
-        ),
-        "c": (
-            0.9375,
-            "the variance after the second step",
-            "The variance of the first step's noise is multiplied by the square of 0.5, and new noise is added.",
-            "0.25 · 0.75 + 0.75, which is also 1 − ᾱ₂.",
-        ),
+    "noised_on_paper", __name__, {
+        "a": (0.4, "the mean of the pixel after the first step",
+             "By what does the first step multiply the pixel? The noise has mean 0.",
+             "√(1 − 0.75) is 0.5."),
+        "b": (0.2, "the mean after the second step",
+             "The second step multiplies what the first one left, by the same number."),
+        "c": (0.9375, "the variance after the second step",
+             "The variance of the first step's noise is multiplied by the square of 0.5, and new noise is added.",
+             "0.25 · 0.75 + 0.75, which is also 1 − ᾱ₂."),
         "d": (0.0625, "ᾱ₂", "It is the product of 1 − β over the steps."),
-        "e": (
-            -0.8,
-            "the guess x̂₀",
-            "Solve x_t = √ᾱ x₀ + √(1 − ᾱ) ε for x₀.",
-            "(1 − 0.866 · ε) / 0.5, with ε = 1.617.",
-        ),
-    },
-    within=0.011,
-)
+        "e": (-0.8, "the guess x̂₀",
+             "Solve x_t = √ᾱ x₀ + √(1 − ᾱ) ε for x₀.",
+             "(1 − 0.866 · ε) / 0.5, with ε = 1.617."),
+    }, within=0.011,
+)  # fmt: skip
 
 # Find the bug: noise for a batch ----------------------------------------------------------------
 

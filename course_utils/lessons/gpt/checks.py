@@ -88,41 +88,23 @@ def _(candidate):
 # Counting on paper ------------------------------------------------------------------------------
 
 counted_on_paper = on_paper(
-    "counted_on_paper",
-    __name__,
-    {
-        "a": (
-            0.3,
-            "P₁(b)",
-            "The history s is empty: c(s) is the number of tokens, and u(s) the number of different ones.",
-            "Among seven tokens of three kinds b occurs twice, and P₀ of each kind is ⅓.",
-        ),
-        "b": (
-            0.52,
-            "P₂(b | a)",
-            "How often does something follow an a? (Nothing follows the last one.) How many kinds, how often b?",
-            "Here c(ab) = 2, c(a) = 3, u(a) = 2, and P₁(b) is your answer to (a).",
-        ),
-        "c": (
-            0.2,
-            "P₂(a | a)",
-            "The pair never occurred. What is left of the formula?",
-            "It is u(a) P₁(a) / (c(a) + u(a)), with P₁(a) = (4 + 1) / 10.",
-        ),
-        "d": (
-            4,
-            "the perplexity",
-            "Take the mean of the three losses first, then the exponential.",
-            "−ln ½ − ln ¼ − ln ⅛ = 6 ln 2, over three tokens.",
-        ),
-        "e": (
-            512,
-            "the perplexity of a model that knows nothing",
-            "If all 512 probabilities are equal, what is the loss of each token, and its exponential?",
-        ),
-    },
-    within=0.0051,
-)
+    "counted_on_paper", __name__, {
+        "a": (0.3, "P₁(b)",
+             "The history s is empty: c(s) is the number of tokens, and u(s) the number of different ones.",
+             "Among seven tokens of three kinds b occurs twice, and P₀ of each kind is ⅓."),
+        "b": (0.52, "P₂(b | a)",
+             "How often does something follow an a? (Nothing follows the last one.) How many kinds, how often b?",
+             "Here c(ab) = 2, c(a) = 3, u(a) = 2, and P₁(b) is your answer to (a)."),
+        "c": (0.2, "P₂(a | a)",
+             "The pair never occurred. What is left of the formula?",
+             "It is u(a) P₁(a) / (c(a) + u(a)), with P₁(a) = (4 + 1) / 10."),
+        "d": (4, "the perplexity",
+             "Take the mean of the three losses first, then the exponential.",
+             "−ln ½ − ln ¼ − ln ⅛ = 6 ln 2, over three tokens."),
+        "e": (512, "the perplexity of a model that knows nothing",
+             "If all 512 probabilities are equal, what is the loss of each token, and its exponential?"),
+    }, within=0.0051,
+)  # fmt: skip
 
 
 # Windows: find the bug --------------------------------------------------------------------------

@@ -20,39 +20,22 @@ from course_utils.positions import sinusoidal_table
 # Five numbers on paper --------------------------------------------------------------------------
 
 predicted_products = on_paper(
-    "predicted_products",
-    __name__,
-    {
-        "a": (
-            2,
-            "the sum of the entries of p₀",
-            "What are the sine and the cosine of 0? How many pairs are there?",
-        ),
-        "b": (
-            2,
-            "the product of p₇ with itself",
-            "What is sin² a + cos² a, for any a? How many pairs are there?",
-        ),
-        "c": (
-            1.5403,
-            "the product of p₀ and p₁",
-            "With p₀ = (0, 1, 0, 1), which two entries of p₁ remain?",
-            "They are cos 1 = 0.540 and cos 0.01, which is nearly 1.",
-        ),
-        "d": (
-            1.5403,
-            "the product of p₅ and p₆",
-            "Use cos(a − b) = cos a cos b + sin a sin b. What are a and b in the first pair?",
-            "Each pair contributes the cosine of the difference of its two angles. How far apart are 5 and 6?",
-        ),
-        "e": (
-            628,
-            "the period of the slow pair, as a whole number",
-            "A full turn is 2π. By which angle does this pair turn from one position to the next? And which whole "
-            "number is nearest?",
-        ),
+    "predicted_products", __name__, {
+        "a": (2, "the sum of the entries of p₀",
+             "What are the sine and the cosine of 0? How many pairs are there?"),
+        "b": (2, "the product of p₇ with itself",
+             "What is sin² a + cos² a, for any a? How many pairs are there?"),
+        "c": (1.5403, "the product of p₀ and p₁",
+             "With p₀ = (0, 1, 0, 1), which two entries of p₁ remain?",
+             "They are cos 1 = 0.540 and cos 0.01, which is nearly 1."),
+        "d": (1.5403, "the product of p₅ and p₆",
+             "Use cos(a − b) = cos a cos b + sin a sin b. What are a and b in the first pair?",
+             "Each pair contributes the cosine of the difference of its two angles. How far apart are 5 and 6?"),
+        "e": (628, "the period of the slow pair, as a whole number",
+             "A full turn is 2π. By which angle does this pair turn from one position to the next? And which whole "
+             "number is nearest?"),
     },
-)
+)  # fmt: skip
 
 # Rotary encoding --------------------------------------------------------------------------------
 

@@ -58,45 +58,24 @@ def _a_shape(answer: Any) -> tuple | str:
 
 
 six_shapes = on_paper(
-    "six_shapes",
-    __name__,
-    {
-        "a": (
-            (5, 5),
-            "what the sum of (5, 1) and (5,) has",
-            "Write the two shapes one below the other, flush right. What stands above the 5 of (5,)?",
-            "The missing axis counts as 1, so it is (5, 1) and (1, 5). In each place a 1 is repeated.",
-        ),
-        "b": (
-            (4, 2, 3),
-            "what three axes and two give",
-            "Compare from the right: 3 with 3, then 1 with 2. What becomes of the 4?",
-        ),
-        "c": (
-            "error",
-            "what (2, 3) times (2,) gives",
-            "Compare from the right. Is one of the first two sizes that meet a 1?",
-        ),
-        "d": (
-            (4,),
-            "what an entry along the first axis has",
-            "A number as an index takes one entry out of its axis. Which axes are left?",
-            "One axis is left, the last. A shape with one axis is written with a comma, as (9,).",
-        ),
-        "e": (
-            (1, 6, 1),
-            "what two new axes give",
-            "`None` makes an axis of size 1 where it stands. Where do the two stand?",
-        ),
-        "f": (
-            (7, 5, 4),
-            "what each with each gives",
-            "With the new axis the first has the shape (7, 1, 4). Compare this with (5, 4) from the right.",
-            "4 with 4, then 1 with 5, then 7 with nothing: what is repeated?",
-        ),
-    },
-    read=_a_shape,
-)
+    "six_shapes", __name__, {
+        "a": ((5, 5), "what the sum of (5, 1) and (5,) has",
+             "Write the two shapes one below the other, flush right. What stands above the 5 of (5,)?",
+             "The missing axis counts as 1, so it is (5, 1) and (1, 5). In each place a 1 is repeated."),
+        "b": ((4, 2, 3), "what three axes and two give",
+             "Compare from the right: 3 with 3, then 1 with 2. What becomes of the 4?"),
+        "c": ("error", "what (2, 3) times (2,) gives",
+             "Compare from the right. Is one of the first two sizes that meet a 1?"),
+        "d": ((4,), "what an entry along the first axis has",
+             "A number as an index takes one entry out of its axis. Which axes are left?",
+             "One axis is left, the last. A shape with one axis is written with a comma, as (9,)."),
+        "e": ((1, 6, 1), "what two new axes give",
+             "`None` makes an axis of size 1 where it stands. Where do the two stand?"),
+        "f": ((7, 5, 4), "what each with each gives",
+             "With the new axis the first has the shape (7, 1, 4). Compare this with (5, 4) from the right.",
+             "4 with 4, then 1 with 5, then 7 with nothing: what is repeated?"),
+    }, read=_a_shape,
+)  # fmt: skip
 
 # Nearness: find the bug -------------------------------------------------------------------------
 

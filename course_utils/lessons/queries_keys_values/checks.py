@@ -24,47 +24,26 @@ from course_utils.kit.check import (
 # Five weights on paper ----------------------------------------------------------------------------
 
 predicted_weights = on_paper(
-    "predicted_weights",
-    __name__,
-    {
-        "a": (
-            1 / 8,
-            "the weight of the first key as it stands",
-            "Which of the three exponentials belongs to it, and what do all three sum to?",
-        ),
-        "b": (
-            2 / 9,
-            "its weight with a higher score",
-            "What is the first exponential now, and what do all three sum to?",
-        ),
+    "predicted_weights", __name__, {
+        "a": (1 / 8, "the weight of the first key as it stands",
+             "Which of the three exponentials belongs to it, and what do all three sum to?"),
+        "b": (2 / 9, "its weight with a higher score",
+             "What is the first exponential now, and what do all three sum to?"),
         "c": (1 / 30, "its weight after doubling", "What is exp(2 ln 5)? It is not 2 · 5."),
-        "d": (
-            1 / 16,
-            "its weight among four keys",
-            "What is the fourth exponential, and what becomes of the sum?",
-        ),
-        "e": (
-            1 / 3,
-            "its weight at a huge temperature",
-            "What is a score divided by a huge number, and the exponential of that?",
-        ),
-    },
-    within=0.006,
-)
+        "d": (1 / 16, "its weight among four keys",
+             "What is the fourth exponential, and what becomes of the sum?"),
+        "e": (1 / 3, "its weight at a huge temperature",
+             "What is a score divided by a huge number, and the exponential of that?"),
+    }, within=0.006,
+)  # fmt: skip
 
 
 # Safe softmax -----------------------------------------------------------------------------------
 
 SOFTMAXES = (
-    "softmax",
-    "log_softmax",
-    "softmin",
-    "special_softmax",
-    "special_log_softmax",
-    "_softmax",
-    "softmax.int",
+    "softmax", "log_softmax", "softmin", "special_softmax", "special_log_softmax", "_softmax", "softmax.int",
     "scaled_dot_product_attention",
-)
+)  # fmt: skip
 
 safe_softmax = Check("safe_softmax", forbids=SOFTMAXES)
 

@@ -22,26 +22,22 @@ FULL_COLOR = 4.0
 """Scores beyond ±4 take the last color of the scale; their numbers stand in the cells."""
 
 
-def dot_products(seed: int = 395) -> Explorer:
-    """Four queries and six keys of `dim` numbers each; the queries are multiplied by `factor`.
-
-    Args:
-        seed: of the random queries and keys.
-    """
+def dot_products() -> Explorer:
+    """Four queries and six keys of `dim` numbers each; the queries are multiplied by `factor`."""
     controls = {
         "dim": Slider(DIMENSIONS, 4, label="Dimension d"),
         "factor": Slider(FACTORS, 1.0, label="Queries times c"),
         "scaled": Toggle(False, label="Divide by √d"),
     }
-    return Explorer("dot_products", lambda: DotProducts(seed), controls)
+    return Explorer("dot_products", DotProducts, controls)
 
 
 class DotProducts:
     """A map of scores, a map of weights, and the entropy of each row."""
 
-    def __init__(self, seed: int):
+    def __init__(self):
         """Draws queries and keys."""
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(395)
         self.queries = torch.randn(NUM_QUERIES, max(DIMENSIONS), generator=generator)
         self.keys = torch.randn(NUM_KEYS, max(DIMENSIONS), generator=generator)
         self.picture, (left, middle, right) = subplots(

@@ -186,74 +186,40 @@ def _(candidate):
 # Whose old car? ---------------------------------------------------------------------------------
 
 whose_old_car = on_paper(
-    "whose_old_car",
-    __name__,
-    {
-        "a": (
-            0.4,
-            "the weight of *amigo*",
-            "The products are not the scores yet: by what are they divided? Then all eight words count.",
-            "The scores are ln 6, ln 3 and six times 0, so the exponentials are 6, 3 and six times 1.",
-        ),
-        "b": (
-            0.2,
-            "the weight of *Ana*",
-            "The row is the same as in (a): which sum do its exponentials have?",
-        ),
-        "c": (
-            0.6,
-            "how much *her* is in the answer",
-            "Weights come from keys, and the keys are the same. Whose values are (0, 1) now?",
-        ),
-        "d": (
-            0.5,
-            "the weight of *amigo*, with *Ana* forbidden",
-            "A mask stands before the softmax: what remains shares the whole weight.",
-        ),
+    "whose_old_car", __name__, {
+        "a": (0.4, "the weight of *amigo*",
+             "The products are not the scores yet: by what are they divided? Then all eight words count.",
+             "The scores are ln 6, ln 3 and six times 0, so the exponentials are 6, 3 and six times 1."),
+        "b": (0.2, "the weight of *Ana*",
+             "The row is the same as in (a): which sum do its exponentials have?"),
+        "c": (0.6, "how much *her* is in the answer",
+             "Weights come from keys, and the keys are the same. Whose values are (0, 1) now?"),
+        "d": (0.5, "the weight of *amigo*, with *Ana* forbidden",
+             "A mask stands before the softmax: what remains shares the whole weight."),
     },
-)
+)  # fmt: skip
 
 # Six costs on paper -------------------------------------------------------------------------------
 
 predicted_costs = on_paper(
-    "predicted_costs",
-    __name__,
-    {
-        "a": (
-            1920,
-            "the multiply-adds of the convolution",
-            "How many products of a word with a matrix 8 × 8 does one output take?",
-            "Each of the 10 outputs reads 3 words, and each word times a matrix is 8 · 8 multiply-adds.",
-        ),
-        "b": (
-            1280,
-            "the multiply-adds of the recurrence",
-            "Which two products does one step take?",
-            "The word times W_x and the state times W_h, 8 · 8 each, for 10 words.",
-        ),
-        "c": (
-            3520,
-            "the multiply-adds of self-attention",
-            "Which five matrix products does it take, and of which shapes?",
-            "Three times (10, 8) by (8, 8), for the scores (10, 8) by (8, 10), to mix (10, 10) by (10, 8).",
-        ),
-        "d": (
-            10,
-            "the products that wait in the recurrence",
-            "Which products can be computed before any state is known?",
-            "All x W_x at once, and beside them the product of the zero state. Then nine states wait in turn.",
-        ),
-        "e": (
-            3,
-            "the products that wait in self-attention",
-            "Do the three projections wait for each other?",
-            "Which product needs the queries, and which needs the weights?",
-        ),
-        "f": (
-            5,
-            "the layers of the convolution",
-            "From the last word to the first it is 9 words back. How far back does one layer read?",
-            "It reads k − 1 = 2 words back. What happens to the remainder?",
-        ),
+    "predicted_costs", __name__, {
+        "a": (1920, "the multiply-adds of the convolution",
+             "How many products of a word with a matrix 8 × 8 does one output take?",
+             "Each of the 10 outputs reads 3 words, and each word times a matrix is 8 · 8 multiply-adds."),
+        "b": (1280, "the multiply-adds of the recurrence",
+             "Which two products does one step take?",
+             "The word times W_x and the state times W_h, 8 · 8 each, for 10 words."),
+        "c": (3520, "the multiply-adds of self-attention",
+             "Which five matrix products does it take, and of which shapes?",
+             "Three times (10, 8) by (8, 8), for the scores (10, 8) by (8, 10), to mix (10, 10) by (10, 8)."),
+        "d": (10, "the products that wait in the recurrence",
+             "Which products can be computed before any state is known?",
+             "All x W_x at once, and beside them the product of the zero state. Then nine states wait in turn."),
+        "e": (3, "the products that wait in self-attention",
+             "Do the three projections wait for each other?",
+             "Which product needs the queries, and which needs the weights?"),
+        "f": (5, "the layers of the convolution",
+             "From the last word to the first it is 9 words back. How far back does one layer read?",
+             "It reads k − 1 = 2 words back. What happens to the remainder?"),
     },
-)
+)  # fmt: skip

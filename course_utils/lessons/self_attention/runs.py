@@ -52,10 +52,7 @@ LINKS = {
 )  # fmt: skip
 def recalled(chapter, *, kind: str, pairs: int, rate: float, seed: int) -> dict:
     """Whose car has which color, among so many: the share of right answers."""
-    seed_everything(seed)
-    model, draw = chapter.kinds[kind](), partial(owners, pairs=pairs)
-    chapter.train(model, draw, seed, rate=rate)
-    return _shares(chapter, model, draw)
+    return _learned(chapter, kind, partial(owners, pairs=pairs), seed, rate=rate)
 
 
 @stored(
@@ -66,10 +63,7 @@ def recalled(chapter, *, kind: str, pairs: int, rate: float, seed: int) -> dict:
 )
 def recalled_later(chapter, *, kind: str, pairs: int, steps: int, rate: float, seed: int) -> dict:
     """As `recalled`, after so many steps: 800 there."""
-    seed_everything(seed)
-    model, draw = chapter.kinds[kind](), partial(owners, pairs=pairs)
-    chapter.train(model, draw, seed, steps=steps, rate=rate)
-    return _shares(chapter, model, draw)
+    return _learned(chapter, kind, partial(owners, pairs=pairs), seed, steps=steps, rate=rate)
 
 
 @stored(
@@ -89,10 +83,7 @@ def recalled_later(chapter, *, kind: str, pairs: int, steps: int, rate: float, s
 )
 def of_a_friend(chapter, *, kind: str, steps: int, rate: float, seed: int) -> dict:
     """Which color has the car of somebody's friend: the share of right answers."""
-    seed_everything(seed)
-    model = chapter.kinds[kind]()
-    chapter.train(model, friends, seed, steps=steps, rate=rate)
-    return _shares(chapter, model, friends)
+    return _learned(chapter, kind, friends, seed, steps=steps, rate=rate)
 
 
 @stored(cases=[{"seed": seed} for seed in range(3)], chapter=["kinds", "train", "share_right"])
@@ -114,7 +105,10 @@ def forbidden(chapter, *, seed: int) -> dict:
     return {"result": {name: round(value, 4) for name, value in result.items()}}
 
 
-def _shares(chapter, model: nn.Module, draw) -> dict:
+def _learned(chapter, kind: str, draw, seed: int, **options) -> dict:
+    seed_everything(seed)
+    model = chapter.kinds[kind]()
+    chapter.train(model, draw, seed, **options)
     validation, test = (chapter.share_right(model, draw, seed=seed) for seed in (0, 1))
     return {"result": {"validation": round(validation, 4), "right": round(test, 4)}}
 
@@ -138,10 +132,7 @@ def reader(chapter, *, kind: str, seed: int, rate: float) -> dict:
     return {"result": {name: round(value, 4) for name, value in result.items()}}
 
 
-@stored(
-    cases=[{"length": length} for length in LENGTHS],
-    chapter=["SelfAttention"],
-)
+@stored(cases=[{"length": length} for length in LENGTHS], chapter=["SelfAttention"])
 def milliseconds(chapter, *, length: int, width: int = 64, rounds: int = 25) -> dict:
     """Forward passes on one thread, in turn: the best of 25 rounds, in milliseconds of the processor's time."""
     seed_everything(0)

@@ -21,27 +21,15 @@ def _one_word(answer: Any) -> str:
 
 
 one_word = on_paper(
-    "one_word",
-    __name__,
-    {
-        "a": (
-            "don't",
-            "the word without which I like the house",
-            "Which word of the sentence says no? Cross it out in the translator.",
-        ),
-        "b": (
-            "my",
-            "the word without which it is somebody else's book",
-            "Which word says whose book it is?",
-        ),
-        "c": (
-            "woman",
-            "the word without which it is about a man",
-            "Two words are about her. Which of them says that she is no man? Cross out one, then the other.",
-        ),
-    },
-    read=_one_word,
-)
+    "one_word", __name__, {
+        "a": ("don't", "the word without which I like the house",
+             "Which word of the sentence says no? Cross it out in the translator."),
+        "b": ("my", "the word without which it is somebody else's book",
+             "Which word says whose book it is?"),
+        "c": ("woman", "the word without which it is about a man",
+             "Two words are about her. Which of them says that she is no man? Cross out one, then the other."),
+    }, read=_one_word,
+)  # fmt: skip
 
 # A key forbidden --------------------------------------------------------------------------------
 

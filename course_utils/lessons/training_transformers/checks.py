@@ -60,34 +60,20 @@ def _(candidate):
 # Rates on paper ---------------------------------------------------------------------------------
 
 predicted_steps = on_paper(
-    "predicted_steps",
-    __name__,
-    {
+    "predicted_steps", __name__, {
         "a": (2.4, "the rate of step 20", "Which share of the warm-up is over?"),
-        "b": (
-            2,
-            "the rate of step 450",
-            "The rate is 6 at step 50. By what is 1/√step smaller at nine times the step?",
-        ),
-        "c": (
-            3,
-            "how far the first step moves the weight",
-            "What are Adam's two averages after one gradient, corrected?",
-            "They are g and g², and g / √g² is ±1.",
-        ),
-        "d": (
-            5,
-            "how far it moves with clipping",
-            "The gradient is a hundred times shorter. What happens to the quotient?",
-        ),
-        "e": (
-            0.99,
-            "the paper's peak rate",
-            "At which step are both terms of the minimum equal?",
-            "At t = W it is 1/√(d · W).",
-        ),
+        "b": (2, "the rate of step 450",
+             "The rate is 6 at step 50. By what is 1/√step smaller at nine times the step?"),
+        "c": (3, "how far the first step moves the weight",
+             "What are Adam's two averages after one gradient, corrected?",
+             "They are g and g², and g / √g² is ±1."),
+        "d": (5, "how far it moves with clipping",
+             "The gradient is a hundred times shorter. What happens to the quotient?"),
+        "e": (0.99, "the paper's peak rate",
+             "At which step are both terms of the minimum equal?",
+             "At t = W it is 1/√(d · W)."),
     },
-)
+)  # fmt: skip
 
 
 # A rate that follows the wrong clock: find the bug ----------------------------------------------

@@ -14,10 +14,13 @@ from course_utils.data.translation import PairLoader
 from course_utils.decoding import translate
 from course_utils.kit.runs import stored, stored_runs
 from course_utils.lessons.sequence_to_sequence.real import learned
-from course_utils.lessons.training_transformers.first_generation import FirstGeneration
+from course_utils.lessons.training_transformers.first_generation import (
+    SHORTCUTS,
+    FirstGeneration,
+    take_shortcut,
+)
 from course_utils.lessons.training_transformers.inside import evenness, likeness
 from course_utils.lessons.training_transformers.real import real_spanish as real_spanish
-from course_utils.lessons.training_transformers.shortcuts import SHORTCUTS, take_shortcut
 from course_utils.lessons.training_transformers.small_spanish import small_spanish, spanish_world
 from course_utils.metrics import bleu as bleu_of
 from course_utils.models.transformer import Transformer
@@ -115,13 +118,7 @@ def small_training(
         measure=lambda model: {"bleu": score(validation)} if by_epoch else {},
         quiet=True,
     ).fit(model, loader)
-    parts = [losses[start : start + PER_LOSS] for start in range(0, len(losses), PER_LOSS)]
-    curves = {
-        "loss": [
-            [PER_LOSS * (place + 0.5), round(sum(part) / len(part), 4)]
-            for place, part in enumerate(parts)
-        ]
-    }
+    curves = {"loss": points(losses)}
     for name in ("bleu", "grad_norm") if by_epoch else ():
         curves[name] = [[row["step"], round(row[name], 4)] for row in history.rows]
     scores = {"train_bleu": score(train[:200]), "bleu": score(validation)}

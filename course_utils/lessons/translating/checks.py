@@ -18,41 +18,23 @@ from course_utils.models.transformer import Transformer
 # Beams on paper ---------------------------------------------------------------------------------
 
 predicted_beams = on_paper(
-    "predicted_beams",
-    __name__,
-    {
-        "a": (
-            0.16,
-            "the probability of what greedy decoding says",
-            "Which first word has the highest probability?",
-            "Multiply along the branch: 0.4 for E, then its most probable next word.",
-        ),
-        "b": (
-            0.175,
-            "the probability of what a beam of two says",
-            "Which two beginnings are kept after the first word?",
-            "After E and F, the best two-word branches are 0.4 · 0.4 and 0.35 · 0.5.",
-        ),
-        "c": (
-            0.25,
-            "the probability of the most probable sentence",
-            "Follow G, too. Why does a beam of two never see what comes after it?",
-        ),
-        "d": (
-            13,
-            "the number of rows of probabilities that a beam of three asks for",
-            "How many beginnings are there at the first step, and how many at each later one?",
-            "One row at the first of the five steps, then three at each of four steps.",
-        ),
-        "e": (
-            -1.9 / (11 / 6),
-            "the ranking of the longer sentence",
-            "The number n counts <eos>, too: here it is 6.",
-            "−1.9 divided by (5 + 6)/6; the exponent is 1.",
-        ),
-    },
-    within=0.004,
-)
+    "predicted_beams", __name__, {
+        "a": (0.16, "the probability of what greedy decoding says",
+             "Which first word has the highest probability?",
+             "Multiply along the branch: 0.4 for E, then its most probable next word."),
+        "b": (0.175, "the probability of what a beam of two says",
+             "Which two beginnings are kept after the first word?",
+             "After E and F, the best two-word branches are 0.4 · 0.4 and 0.35 · 0.5."),
+        "c": (0.25, "the probability of the most probable sentence",
+             "Follow G, too. Why does a beam of two never see what comes after it?"),
+        "d": (13, "the number of rows of probabilities that a beam of three asks for",
+             "How many beginnings are there at the first step, and how many at each later one?",
+             "One row at the first of the five steps, then three at each of four steps."),
+        "e": (-1.9 / (11 / 6), "the ranking of the longer sentence",
+             "The number n counts <eos>, too: here it is 6.",
+             "−1.9 divided by (5 + 6)/6; the exponent is 1."),
+    }, within=0.004,
+)  # fmt: skip
 
 # Growing the beams ------------------------------------------------------------------------------
 

@@ -68,35 +68,21 @@ def _(candidate):
 # Sizes on paper ---------------------------------------------------------------------------------
 
 sizes_on_paper = on_paper(
-    "sizes_on_paper",
-    __name__,
-    {
+    "sizes_on_paper", __name__, {
         "a": (192, "the number of numbers in a patch", "Three channels, and 8 · 8 pixels in each."),
-        "b": (
-            65,
-            "the number of tokens that the blocks get",
-            "How many patches has a row?",
-            "8 · 8 patches. Which token is no patch?",
-        ),
-        "c": (
-            24704,
-            "the number of parameters of the patch embedding",
-            "A linear layer from your answer to (a) to 128 features.",
-            "192 · 128, and a bias for each feature.",
-        ),
-        "d": (
-            8320,
-            "the number of parameters of the position table",
-            "One row for each token of (b), with 128 numbers.",
-        ),
-        "e": (
-            66049,
-            "the number of weights in one map with patches of 4 × 4",
-            "How many tokens are there now?",
-            "16 · 16 patches and one more; each attends to each.",
-        ),
+        "b": (65, "the number of tokens that the blocks get",
+             "How many patches has a row?",
+             "8 · 8 patches. Which token is no patch?"),
+        "c": (24704, "the number of parameters of the patch embedding",
+             "A linear layer from your answer to (a) to 128 features.",
+             "192 · 128, and a bias for each feature."),
+        "d": (8320, "the number of parameters of the position table",
+             "One row for each token of (b), with 128 numbers."),
+        "e": (66049, "the number of weights in one map with patches of 4 × 4",
+             "How many tokens are there now?",
+             "16 · 16 patches and one more; each attends to each."),
     },
-)
+)  # fmt: skip
 
 # Rebuilding -------------------------------------------------------------------------------------
 
