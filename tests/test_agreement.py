@@ -2,7 +2,7 @@
 
 import torch
 
-from course_utils.lessons.self_attention.agreement import (
+from course_utils.lessons.self_attention.tasks import (
     ADJECTIVE,
     ADJECTIVES,
     IT,

@@ -2,7 +2,7 @@
 
 import torch
 
-from course_utils.lessons.self_attention.cars import COLORS, TEXTS, counting, friends, owners
+from course_utils.lessons.self_attention.tasks import COLORS, TEXTS, counting, friends, owners
 
 
 def _read(draw, **options):

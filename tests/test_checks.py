@@ -33,8 +33,11 @@ from course_utils.kit.check import (
     expect_close,
     expect_equal,
     expect_number,
+    expect_same_gradients,
     expect_shape,
     expect_sums_to_one,
+    expect_tensors,
+    expect_unchanged,
     unchanged,
 )
 from course_utils.kit.collection import Collection
@@ -324,6 +327,23 @@ def test_the_course_s_solution_says_whose_it_is_in_one_line():
     assert repr(FIVE(five_solution)) == "five: the course's solution passes, 2 of 2."
 
 
+def test_the_hints_of_a_property_are_the_paragraphs_of_its_docstring():
+    check = Check("docstring")
+
+    @check.must("it gives 5")
+    def _(candidate):
+        """Count your
+        fingers.
+
+        Leave out the thumbs of the other hand.
+        """
+
+    hints = check.properties[0].hints
+    assert hints == ("Count your fingers.", "Leave out the thumbs of the other hand.")
+    with pytest.raises(ValueError, match="'it gives 6' has no hint; write it as"):
+        check.must("it gives 6")(lambda candidate: None)
+
+
 def test_what_was_not_tried_is_said():
     report = repr(FIVE(lambda number: 5)).splitlines()
     assert report[0] == "five: not yet, 0 of 2 so far."
@@ -596,6 +616,8 @@ UP_TO_SEVEN = torch.arange(9.0).where(torch.arange(9) < 8, -math.inf)
         (expect_equal, (3, 4, "four"), "four: 3; expected 4"),
         (expect_number, (3, 4, "the rate"), "the rate is 3; expected 4"),
         (expect_number, ((), 4, "the rate"), "a number is expected, got a tuple"),
+        (expect_tensors, (ROWS, "x", "y"), r"a tuple of 2 tensors \(x, y\) is expected, got a Tensor"),
+        (expect_tensors, ([ROWS, 1], "x", "y"), "a tuple of 2 tensors .* is expected, got a list"),
     ],
 )  # fmt: skip
 def test_expectations_say_what_is_off(expectation, given, off):
@@ -622,14 +644,31 @@ def test_what_holds_passes():
 def test_changed_inputs_are_noticed(given, change):
     with unchanged(torch.ones(1), given):
         copy.deepcopy(given)
-    with pytest.raises(AssertionError, match="the call changed its inputs"), unchanged(given):
-        change(given)
+    with pytest.raises(AssertionError, match="the call changed its inputs"):
+        expect_unchanged(change, given)
+    assert expect_unchanged(len, given) == len(given)
 
 
 def test_an_equal_tensor_in_the_place_of_another_is_no_change():
     tensors = [torch.zeros(2)]
     with unchanged(tensors):
         tensors[0] = tensors[0].clone()
+
+
+@pytest.mark.parametrize(
+    ("candidate", "off"),
+    [
+        (lambda x, y: (x * y).detach(), "no gradient reaches the first or the second"),
+        (lambda x, y: x * y.detach(), "no gradient reaches the second"),
+        (lambda x, y: 2 * x * y - x.detach() * y, "the gradient of the first: .*; expected"),
+        (lambda x, y: x @ y, r"shape \(\); expected shape \(3,\)"),
+    ],
+)
+def test_a_gradient_that_does_not_arrive_or_is_another_is_noticed(candidate, off):
+    inputs = {"first": torch.randn(3), "second": torch.randn(3)}
+    expect_same_gradients(lambda x, y: y * x, torch.mul, **inputs)
+    with pytest.raises(AssertionError, match=off):
+        expect_same_gradients(candidate, torch.mul, **inputs)
 
 
 # `cu.checks` ------------------------------------------------------------------------------------

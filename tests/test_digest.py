@@ -151,6 +151,18 @@ def test_each_kind_of_import_is_followed(tmp_path, text, whole):
     assert (digest_with("other") != digest_with("nothing")) is whole
 
 
+def test_what_moves_to_another_file_keeps_its_digest(tmp_path):
+    def digest_with(file):
+        names = {"wants": BY_NAME[0].replace("masks", file), file: PACKAGE["room/masks"]}
+        for name, source in names.items():
+            path = tmp_path / file / "course_utils" / "room" / f"{name}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source)
+        return digest(path.with_stem("wants"), sources=Sources(tmp_path / file))
+
+    assert digest_with("masks") == digest_with("hidden")
+
+
 @pytest.mark.parametrize(
     ("file", "changed", "stale", "fresh"),
     [

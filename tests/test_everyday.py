@@ -9,18 +9,26 @@ from stored_models import network
 from test_real_translation import archive, sentences  # noqa: F401
 
 import course_utils as cu
+from course_utils.data.prose import Subwords
 from course_utils.data.text import BOS, EOS, tokenize
 from course_utils.data.translation import Pair, load_sentences
 from course_utils.decoding import greedy
 from course_utils.files import data_path
 from course_utils.kit.live import bundle, load_model, packed, stored
-from course_utils.lessons.bahdanau_attention.telling import answers_of
+from course_utils.lessons.bahdanau_attention.live_translator import answers_of
 from course_utils.lessons.translating import everyday
 
 PAIR = Pair(("tom", "isn't", "here", "."), ("tom", "n'est", "pas", "là", "."))
 
 
 # Sentences --------------------------------------------------------------------------------------
+
+
+def stored_pieces() -> everyday.Pieces:
+    """The pieces that the stored translator reads and says."""
+    words = load_model(everyday.NAME).vocabularies
+    merges = [tuple(merge.split()) for merge in words["merges"]]
+    return everyday.Pieces(Subwords.of(words["tokens"], merges))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +139,7 @@ def test_the_training_in_small_goes_on_where_it_was_and_stores_what_it_has_learn
     assert len({kept.state[name].data_ptr() for name in tables}) == 1
     model = cu.Transformer(**kept.config)
     model.load_state_dict(kept.state)
-    pieces = everyday.stored_pieces()
+    pieces = stored_pieces()
     for one in told["examples"]:
         assert cu.translate(model, [one["sentence"]], pieces, pieces, max_len=40) == [one["said"]]
 
@@ -154,7 +162,7 @@ ANSWER = """(packed, lines) => {
 
 
 def test_the_stored_translator_and_a_page_say_what_is_told():
-    told, pieces = bundle(everyday.NAME), everyday.stored_pieces()
+    told, pieces = bundle(everyday.NAME), stored_pieces()
     assert told["pieces"] is True and told["score"][1] == everyday.HELD_OUT
     lines = [one["sentence"] for one in told["examples"]]
     said = cu.translate(network("everyday_fr"), lines, pieces, pieces, max_len=40)
@@ -172,7 +180,7 @@ def test_the_stored_translator_and_a_page_say_what_is_told():
 
 @torch.no_grad()
 def test_a_page_computes_what_pytorch_does_with_the_rounded_weights():
-    model, pieces, asked, right = network("everyday_fr"), everyday.stored_pieces(), [], []
+    model, pieces, asked, right = network("everyday_fr"), stored_pieces(), [], []
     for pair in load_sentences("fr")[::250]:
         ids = torch.tensor([[*pieces.encode(pair.source), EOS]])
         said = greedy(model, ids, torch.tensor([ids.shape[1]]))[0]

@@ -9,12 +9,12 @@ from course_utils.data.images import ImageSet
 from course_utils.data.translation import load_grammar
 from course_utils.files import LESSONS
 from course_utils.kit import runs
-from course_utils.lessons.gpt import full_size as gpt
-from course_utils.lessons.sequence_to_sequence import full_size as translators
-from course_utils.lessons.vision_transformers import full_size as vision
+from course_utils.lessons.gpt import real as gpt
+from course_utils.lessons.sequence_to_sequence import real as translators
+from course_utils.lessons.vision_transformers import real as vision
 from course_utils.train.trainer import Trainer
 
-SLUGS = [path.parent.name for path in sorted(LESSONS.glob("*/full_size.py"))]
+SLUGS = [path.parent.name for path in sorted(LESSONS.glob("*/runs.py"))]
 LARGE = [one for slug in SLUGS for one in runs.declared(slug).values() if one.minutes]
 CASES = [(one, case) for one in LARGE for case in one.cases]
 
@@ -48,8 +48,8 @@ def test_all_of_the_lectures_own_sizes_are_there():
         ("gpt", "full_size", 1),
         ("training_transformers", "full_size", 2),
         ("translating", "full_size", 1),
-        ("vision_transformers", "photographs", 1),
         ("vision_transformers", "clothes", 1),
+        ("vision_transformers", "photographs", 1),
     ]
 
 

@@ -26,8 +26,8 @@ from course_utils.data.images import (
     scaled,
 )
 from course_utils.files import data_path
-from course_utils.lessons.vision_transformers.cifar import CIFAR10, load_cifar10, read_cifar_batch
-from course_utils.lessons.vision_transformers.scores import confusion_matrix, predict_classes
+from course_utils.lessons.vision_transformers.real import CIFAR10, load_cifar10, read_cifar_batch
+from course_utils.lessons.vision_transformers.training import confusion_matrix, predict_classes
 from course_utils.metrics import accuracy
 from course_utils.train.losses import classification_loss
 

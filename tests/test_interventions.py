@@ -12,7 +12,7 @@ from torch.func import functional_call
 import course_utils as cu
 from course_utils.attention import merge_heads, split_heads
 from course_utils.interventions import intervene, record_activations
-from course_utils.lessons.vision_transformers.convolutions import SmallCNN
+from course_utils.lessons.vision_transformers.training import SmallCNN
 from course_utils.models.diffusion import CrossAttention, PixelAttention
 from course_utils.models.language import SentenceClassifier
 

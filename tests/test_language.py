@@ -25,7 +25,7 @@ from course_utils.data.prose import (
 )
 from course_utils.data.text import BOS, EOS, MASK, PAD
 from course_utils.decoding import next_token_probs, sample
-from course_utils.lessons.bert_and_transfer.tenses import TENSES, load_tenses
+from course_utils.lessons.bert_and_transfer.tasks import TENSES, load_tenses
 from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.train.checkpoints import load_weights
 from course_utils.train.losses import language_model_loss

@@ -20,7 +20,7 @@ from course_utils.kit.live import bundle, bundled, restored
 from course_utils.kit.live.packing import MAX_BYTES, pack, script
 from course_utils.kit.live.widgets.gpt import Writer
 from course_utils.kit.page import asset
-from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
+from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 
 ENGINE = ["unpack", "engine", "others"]
 RUN = """cases => cases.map(({ kind, packed, source, parts }) => {

@@ -15,7 +15,7 @@ from course_utils.interventions import intervene
 from course_utils.kit.live.widgets.gpt import Writer
 from course_utils.kit.live.widgets.translator import Translator
 from course_utils.lessons.bert_and_transfer.tasks import texts
-from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
+from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 
 pytestmark = pytest.mark.slow
 

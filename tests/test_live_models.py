@@ -10,12 +10,12 @@ import course_utils as cu
 from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import EOS
 from course_utils.kit.live import load_model, save_model, told
-from course_utils.lessons.bahdanau_attention import telling as translators
+from course_utils.lessons.bahdanau_attention import live_translator as translators
 from course_utils.lessons.bahdanau_attention.live_translator import gold
-from course_utils.lessons.bert_and_transfer import telling as filler
+from course_utils.lessons.bert_and_transfer import runs as filler
 from course_utils.lessons.gpt.runs import answers_of
 from course_utils.lessons.gpt.training import evaluate
-from course_utils.lessons.vision_transformers import telling as pictures
+from course_utils.lessons.vision_transformers import runs as pictures
 
 SIZES = {"source_size": 11, "target_size": 9, "embed_dim": 8, "num_heads": 2, "ffn_dim": 8}
 TRANSLATORS = {"translator_fr": cu.Transformer, "bahdanau_fr": cu.AttentionTranslator}

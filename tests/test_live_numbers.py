@@ -24,8 +24,8 @@ from course_utils.kit.live.widgets.learned_head import LearnedHead
 from course_utils.kit.live.widgets.look_up import ANIMALS, QUERIES, LookUp
 from course_utils.kit.live.widgets.translator import Translator
 from course_utils.kit.live.widgets.vit import VisionTransformer
-from course_utils.lessons.bahdanau_attention.links import links_of
-from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
+from course_utils.lessons.bahdanau_attention.alignment import links_of
+from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 from course_utils.lessons.vision_transformers.looking import attention_rollout
 from course_utils.pooling import kernel_weights, leave_one_out_error
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from course_utils.lessons.self_attention.neighbors import from_the_last_word
+from course_utils.lessons.self_attention.words import from_the_last_word
 
 
 def test_of_three_words_one_is_a_coin_and_past_the_end_nothing_counts():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from course_utils.lessons.positions import offsets
+from course_utils.lessons.positions import explorer
 from course_utils.positions import (
     LearnedPositions,
     RelativeBias,
@@ -161,8 +161,8 @@ def test_a_relative_bias_is_its_table_by_bucket_and_is_trained():
 
 
 def test_every_mean_score_lies_in_its_picture():
-    scene = offsets.Offsets()
-    for cure in offsets.CURES:
+    scene = explorer.Offsets()
+    for cure in explorer.CURES:
         scene.draw(1024, cure)
         low, high = scene.left.get_ylim()
         scores = scene.line.get_ydata()

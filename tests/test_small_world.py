@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from course_utils.lessons.bahdanau_attention.links import (
+from course_utils.lessons.bahdanau_attention.alignment import (
     alignment_error_rate,
     links_both_ways,
     links_of,
 )
+from course_utils.lessons.sequence_to_sequence.real import word_maps
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
-from course_utils.lessons.sequence_to_sequence.word_maps import word_maps
 from course_utils.models.recurrent import AttentionTranslator
 
 

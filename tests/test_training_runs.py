@@ -9,10 +9,13 @@ from course_utils.attention import MultiHeadAttention, padding_mask
 from course_utils.data.text import EOS
 from course_utils.data.translation import load_grammar
 from course_utils.lessons.training_transformers.explorer import RATES, WARMUPS, factor, warmup
-from course_utils.lessons.training_transformers.first_generation import FirstGeneration
+from course_utils.lessons.training_transformers.first_generation import (
+    SHORTCUTS,
+    FirstGeneration,
+    take_shortcut,
+)
 from course_utils.lessons.training_transformers.inside import entropy_given
 from course_utils.lessons.training_transformers.runs import load_training_runs, rate
-from course_utils.lessons.training_transformers.shortcuts import SHORTCUTS, take_shortcut
 from course_utils.lessons.training_transformers.small_spanish import (
     common_pairs,
     small_spanish,

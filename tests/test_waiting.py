@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from course_utils.lessons.self_attention.waiting import waiting_products
+from course_utils.lessons.self_attention.layers import waiting_products
 
 
 def test_products_that_need_nothing_from_each_other_wait_once():

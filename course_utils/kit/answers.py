@@ -9,7 +9,7 @@ from typing import Any
 
 from course_utils.kit.check import Check, NotDone, WrongKind, expect
 
-Asked = tuple[Any, str, str | tuple[str, ...]]
+Asked = tuple[Any, str, *tuple[str, ...]]
 """The right answer; what it is, as the end of the sentence "(a) is …"; the hint, or several, step by step."""
 
 WITHIN = 0.02
@@ -47,7 +47,7 @@ def on_paper(
     """
     check = Check(name, judge_all=True)
 
-    def add(place: int, letter: str, right: Any, what: str, hint: str | tuple[str, ...]) -> None:
+    def add(place: int, letter: str, right: Any, what: str, hints: list[str]) -> None:
         def test(candidate: Callable[[], Any]) -> None:
             given = _answers(candidate, asked)[place]
             expect(given is not ..., f"({letter}) has no answer yet")
@@ -57,10 +57,10 @@ def on_paper(
             expect(good, f"your answer to ({letter}) is {_in_words(answer)}")
 
         test.__module__ = module  # the chapter in which a pass is noted
-        check.must(f"({letter}) is {what}", hint=hint)(test)
+        check.must(f"({letter}) is {what}", hint=hints)(test)
 
-    for place, (letter, (right, what, hint)) in enumerate(asked.items()):
-        add(place, letter, right, what, hint)
+    for place, (letter, (right, what, *hints)) in enumerate(asked.items()):
+        add(place, letter, right, what, hints)
     return check
 
 

@@ -5,8 +5,9 @@ sentence that does not hold ends the check with a reason and a hint.
 
     softmax = Check("softmax")
 
-    @softmax.must("each row sums to 1", hint="over which axis do you divide?")
+    @softmax.must("each row sums to 1")
     def _(candidate):
+        "Over which axis do you divide?"  # a docstring: the hint for whoever fails here
         weights = expect_shape(candidate(torch.randn(3, 4)), (3, 4))
         expect_close(weights.sum(-1), torch.ones(3))
 
@@ -21,6 +22,7 @@ What passes is noted in the reader's progress (`passed`), and every answer that 
 
 import copy
 import dis
+import inspect
 import math
 import os
 import signal
@@ -218,17 +220,27 @@ class Check:
         self._shown = 0  # how many of its hints have been shown
         self._marked: tuple[Any, Report] | None = None  # the last candidate of `mark`
 
-    def must(self, sentence: str, *, hint: str | Sequence[str]) -> Callable[[Callable], Callable]:
+    def must(
+        self, sentence: str, *, hint: str | Sequence[str] = ()
+    ) -> Callable[[Callable], Callable]:
         """Add the decorated test as a property. Properties are tried in the order in which they stand.
 
         Args:
             sentence: what is true of right code.
             hint: where to look when it is not; never the solution. Several go step by step, from a
                 question to nearly there: the first is in the report, the others come from `hint()`.
+                By default the paragraphs of the test's docstring.
+
+        Raises:
+            ValueError: if there is no hint.
         """
-        hints = (hint,) if isinstance(hint, str) else tuple(hint)
+        given = (hint,) if isinstance(hint, str) else tuple(hint)
 
         def add(test: Callable[[Any], None]) -> Callable[[Any], None]:
+            paragraphs = (inspect.getdoc(test) or "").split("\n\n")
+            hints = given or tuple(" ".join(text.split()) for text in paragraphs if text)
+            if not hints:
+                raise ValueError(f"{sentence!r} has no hint; write it as the test's docstring")
             self.properties.append(Property(sentence, test, hints))
             return test
 
@@ -508,6 +520,14 @@ def expect_shape(actual: Any, shape: tuple[int, ...]) -> Tensor:
     return actual
 
 
+def expect_tensors(actual: Any, *names: str) -> tuple[Tensor, ...]:
+    """The entries of `actual`, if it is a tuple or a list of a tensor for each name; fail otherwise."""
+    counted = isinstance(actual, tuple | list) and len(actual) == len(names)
+    right = counted and all(isinstance(entry, Tensor) for entry in actual)
+    _expect_kind(right, f"a tuple of {len(names)} tensors ({', '.join(names)})", actual)
+    return tuple(actual)
+
+
 def expect_close(
     actual: Any,
     expected: Tensor,
@@ -553,6 +573,41 @@ def expect_sums_to_one(actual: Any, shape: tuple[int, ...]) -> None:
     """Fail unless `actual` is a tensor of this shape whose rows, along the last axis, sum to 1."""
     sums = expect_shape(actual, shape).sum(dim=-1)
     expect_close(sums, torch.ones(shape[:-1]), "sums of the rows")
+
+
+def expect_same_gradients(
+    candidate: Callable[..., Any],
+    reference: Callable[..., Tensor],
+    *,
+    hint: str = "",
+    atol: float = 1e-5,
+    rtol: float = 1e-4,
+    **inputs: Tensor,
+) -> None:
+    """Fail unless the candidate's answer has the shape of the reference's, and the same gradient for each input.
+
+    Both are called with the inputs in their order; what is derived is a random mixture of the answer's entries.
+    """
+    names = list(inputs)
+    gradients, mixture = [], torch.empty(0)
+    for function in (reference, candidate):
+        given = [tensor.detach().clone().requires_grad_() for tensor in inputs.values()]
+        answer = function(*given)
+        if function is reference:
+            mixture = 1 + torch.rand_like(answer)
+        else:
+            expect_shape(answer, tuple(mixture.shape))
+            expect(answer.requires_grad, f"no gradient reaches the {' or the '.join(names)}", hint)
+        gradients.append(torch.autograd.grad((answer * mixture).sum(), given, allow_unused=True))
+    for name, right, mine in zip(names, *gradients, strict=True):
+        expect(mine is not None, f"no gradient reaches the {name}", hint)
+        expect_close(mine, right, f"the gradient of the {name}", atol=atol, rtol=rtol, hint=hint)
+
+
+def expect_unchanged(candidate: Callable[..., Any], *given: Any) -> Any:
+    """The candidate's answer, if the call leaves the tensors and lists that it is given as they were."""
+    with unchanged(*given):
+        return candidate(*given)
 
 
 @contextmanager

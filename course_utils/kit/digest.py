@@ -2,9 +2,10 @@
 
 A stored run is stale when the code or the data behind it has changed. Which code that is, is read from
 the sources without running them: the function, what it uses by name, what that uses, and so on, through
-the package and the chapters. Comments, docstrings and whatever else stands in those files do not count.
-Of an imported module those names count that are asked of it, `fit_mask` where `arguments.fit_mask` stands. Where
-a module is used in another way (given to a function, asked by `getattr`), all of its file counts.
+the package and the chapters. Comments, docstrings and whatever else stands in those files do not count,
+and neither does a file's name: what moves to another file stays what it is. Of an imported module those
+names count that are asked of it, `fit_mask` where `arguments.fit_mask` stands. Where a module is used in
+another way (given to a function, asked by `getattr`), all of its file counts.
 """
 
 import ast
@@ -50,8 +51,8 @@ def _parsed(path: Path) -> list[ast.stmt]:
 
 
 def digest_of(statements: Iterable[tuple[str, str]]) -> str:
-    """Sixteen hexadecimal digits for statements, each with its file's name, in any order."""
-    text = "".join(f"{file}\n{statement}\n" for file, statement in sorted(statements))
+    """Sixteen hexadecimal digits for (file, statement) pairs, in any order; the files' names do not count."""
+    text = "\n".join(sorted({statement for _, statement in statements}))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

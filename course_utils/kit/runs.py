@@ -2,7 +2,7 @@
 
 A chapter trains one network before the reader. What takes longer is stored in data/runs/<slug>.json, made by
 `make runs` (at full size: `make gpu`) from functions of the chapter or of the package, with its configuration, seed,
-curves, result, date, machine, threads and seconds. A lesson declares its runs in its `runs.py` or `full_size.py`:
+curves, result, date, machine, threads and seconds. A lesson declares its runs in its `runs.py`:
 
     @stored(
         cases=[{"seed": seed} for seed in range(3)],
@@ -252,10 +252,10 @@ def stored(
 
 
 def declared(slug: str) -> dict[str, Runs]:
-    """What a lesson's `runs.py` and `full_size.py` declare, by name; nothing where there are no such files."""
-    files = [file for file in ("runs", "full_size") if (LESSONS / slug / f"{file}.py").is_file()]
-    modules = [import_module(f"course_utils.lessons.{slug}.{file}") for file in files]
-    found = [value for module in modules for value in vars(module).values()]
+    """What a lesson's `runs.py` declares, by name; nothing where there is no such file."""
+    if not (LESSONS / slug / "runs.py").is_file():
+        return {}
+    found = vars(import_module(f"course_utils.lessons.{slug}.runs")).values()
     return {value.name: value for value in found if isinstance(value, Runs)}
 
 

@@ -77,13 +77,15 @@ def stamp(slug: str, then: Sources, by_hand: str = "") -> set[tuple[str, str, st
 
 
 def difference(one: Runs, then: Sources) -> set[tuple[str, str, str]]:
-    """The statements that a run needed then ("-"), or needs now ("+"), but not both: (sign, file, text)."""
+    """The statements that a run needed only then ("-"), or only now ("+"), as (sign, file, text)."""
     now = one.statements(SOURCES)
     try:
         before = one.statements(then)
     except (OSError, ValueError):
         before = set()
-    return {("-", *told) for told in before - now} | {("+", *told) for told in now - before}
+    texts_before, texts_now = ({text for _, text in statements} for statements in (before, now))
+    gone = {("-", file, text) for file, text in before if text not in texts_now}
+    return gone | {("+", file, text) for file, text in now if text not in texts_before}
 
 
 def show(differ: Iterable[tuple[str, str, str]]) -> None:

@@ -29,9 +29,13 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 import course_utils as cu
 from course_utils.data.text import PAD
 from course_utils.data.translation import collate
-from course_utils.lessons.bahdanau_attention import looks
-from course_utils.lessons.bahdanau_attention.links import alignment_error_rate, links_of
-from course_utils.lessons.bahdanau_attention.orders import diagonal, world_in
+from course_utils.lessons.bahdanau_attention import attention
+from course_utils.lessons.bahdanau_attention.alignment import (
+    alignment_error_rate,
+    diagonal,
+    links_of,
+    world_in,
+)
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
 from course_utils.models.recurrent import RecurrentTranslator
 
@@ -237,7 +241,7 @@ class Bahdanau(nn.Module):
 
 
 # %%
-attend = cu.choose(my_context, looks.attend)
+attend = cu.choose(my_context, attention.attend)
 world = small_world("fr")
 vocabularies = world.source_vocab, world.target_vocab
 sizes = len(world.source_vocab), len(world.target_vocab)

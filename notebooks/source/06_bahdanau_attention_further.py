@@ -18,12 +18,14 @@ import torch
 from torch import nn
 
 import course_utils as cu
-from course_utils.lessons.bahdanau_attention.links import (
+from course_utils.lessons.bahdanau_attention.alignment import (
     alignment_error_rate,
+    crossings,
+    diagonal,
     links_both_ways,
     links_of,
+    world_in,
 )
-from course_utils.lessons.bahdanau_attention.orders import crossings, diagonal, world_in
 from course_utils.lessons.sequence_to_sequence.real import real_run, show_real_maps
 from course_utils.lessons.sequence_to_sequence.small_world import small_world
 

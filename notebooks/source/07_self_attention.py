@@ -32,10 +32,9 @@ from torch.nn import functional as F
 import course_utils as cu
 from course_utils.data.text import BOS, EOS
 from course_utils.kit.tuned import table as by_rate
-from course_utils.lessons.self_attention import written_out
-from course_utils.lessons.self_attention.cars import TEXTS, counting, owners
-from course_utils.lessons.self_attention.neighbors import from_the_last_word, sentences
-from course_utils.lessons.self_attention.words import load_words
+from course_utils.lessons.self_attention.layers import self_attention as written_out
+from course_utils.lessons.self_attention.tasks import TEXTS, counting, owners
+from course_utils.lessons.self_attention.words import from_the_last_word, load_words, sentences
 
 cu.seed_everything(0)
 
@@ -245,7 +244,7 @@ cu.explore.asking_word()
 # *Cat drinks cold milk*; *milk drinks cold cat*: what does our attention make of the difference?
 
 # %%
-attend = cu.choose(self_attention, written_out.self_attention)
+attend = cu.choose(self_attention, written_out)
 order = [3, 1, 2, 0]
 Z_turned = attend(X[order], W_Q, W_K, W_V)
 layer, batch = SelfAttention(7, 5, 3), torch.randn(2, 4, 7)  # two sentences

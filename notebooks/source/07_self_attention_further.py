@@ -20,9 +20,13 @@ import torch
 
 import course_utils as cu
 from course_utils.kit.tuned import table
-from course_utils.lessons.self_attention.costs import convolution, path, recurrence
-from course_utils.lessons.self_attention.waiting import waiting_products
-from course_utils.lessons.self_attention.written_out import self_attention
+from course_utils.lessons.self_attention.layers import (
+    convolution,
+    path,
+    recurrence,
+    self_attention,
+    waiting_products,
+)
 
 cu.seed_everything(0)
 

@@ -35,7 +35,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.lessons.multi_head_attention import adapters, lookups, trainings, who_whom
+from course_utils.lessons.multi_head_attention import adapters, lookups, who_whom
 
 cu.seed_everything(0)
 
@@ -508,7 +508,7 @@ fig
 # The last row is what `nn.MultiheadAttention` returns as "the weights" unless told `average_attn_weights=False`: it resembles one undecided head.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-trainings.show_paid(
+lookups.show_paid(
     cu.stored_runs("multi_head_attention", "cabinet"),
     cu.stored_runs("multi_head_attention", "verb_reader"),
 )

@@ -29,7 +29,7 @@ from torch.nn import functional as F
 
 import course_utils as cu
 from course_utils.kit.tuned import table
-from course_utils.lessons.positions.turning import turn
+from course_utils.lessons.positions.rotary import turn
 from course_utils.positions import RelativeBias, RelativeKeys, rotate, sinusoidal_table
 
 cu.seed_everything(0)

@@ -39,8 +39,7 @@ import course_utils as cu
 from course_utils import decoding
 from course_utils.data.text import BOS, EOS
 from course_utils.data.translation import collate
-from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
-from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
+from course_utils.lessons.sequence_to_sequence.small_world import FOUR, larger_world, small_world
 from course_utils.lessons.translating import alignments, beams, costs
 
 cu.seed_everything(0)

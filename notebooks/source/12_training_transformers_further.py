@@ -25,13 +25,13 @@ from torch.nn import functional as F
 
 import course_utils as cu
 from course_utils.lessons.training_transformers.first_generation import (
+    SHORTCUTS,
     FirstDecoderLayer,
     FirstGeneration,
     SlicedHeads,
 )
 from course_utils.lessons.training_transformers.real import real_run, show_real_curves
 from course_utils.lessons.training_transformers.runs import found, load_training_runs
-from course_utils.lessons.training_transformers.shortcuts import SHORTCUTS
 from course_utils.lessons.training_transformers.small_spanish import spanish_world
 
 cu.seed_everything(0)

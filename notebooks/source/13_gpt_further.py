@@ -22,7 +22,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 import course_utils as cu
 from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import UNK
-from course_utils.lessons.gpt import bits, writing
+from course_utils.lessons.gpt import ngrams, writing
 
 cu.seed_everything(0)
 
@@ -147,7 +147,7 @@ cu.predict(
 
 # %%
 share = 4  # try 4 | 8
-compared = bits.compare(sentences[::share], sizes=(128, 512, 1024))
+compared = ngrams.compare(sentences[::share], sizes=(128, 512, 1024))
 compared.round(2)
 
 # %% [markdown]

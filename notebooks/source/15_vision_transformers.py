@@ -41,7 +41,7 @@ from torch.nn import functional as F
 import course_utils as cu
 from course_utils.data.images import ImageLoader
 from course_utils.lessons.vision_transformers import looking, training
-from course_utils.lessons.vision_transformers.scores import confusion_matrix, predict_classes
+from course_utils.lessons.vision_transformers.training import confusion_matrix, predict_classes
 from course_utils.models.vision import cut_patches, join_patches
 from course_utils.train.losses import classification_loss
 

@@ -21,7 +21,7 @@ import course_utils as cu
 from course_utils.data.translation import load_grammar, load_sentences
 from course_utils.kit.live import MODELS, load_model
 from course_utils.kit.runs import RUNS
-from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
+from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 
 cu.seed_everything(0)
 

@@ -28,7 +28,7 @@ from course_utils.data.translation import collate
 from course_utils.lessons.bert_and_transfer.tasks import texts
 from course_utils.lessons.diffusion import copies
 from course_utils.lessons.gpt import repeats
-from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
+from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 
 cu.seed_everything(0)
 

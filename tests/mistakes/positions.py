@@ -2,7 +2,7 @@
 
 import torch
 
-from course_utils.lessons.positions.turning import turn
+from course_utils.lessons.positions.rotary import turn
 
 
 def _angles(x, frequency):

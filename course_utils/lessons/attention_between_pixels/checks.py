@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import pad, scaled_dot_product_attention, unfold
 
 from course_utils.kit.answers import on_paper
-from course_utils.kit.check import Check, expect, expect_close, expect_shape, unchanged
+from course_utils.kit.check import Check, expect, expect_close, expect_shape, expect_unchanged
 from course_utils.lessons.attention_between_pixels import pixels
 
 SMALL = 1e-4  # differences that are rounding
@@ -26,24 +26,18 @@ def _is_not(found, mistaken, reason):
     expect(not torch.allclose(found, mistaken, atol=SMALL), reason)
 
 
-@non_local_means.must(
-    "pictures go in and pictures of the same shape come out",
-    hint=(
-        "`smooth` gives pictures back. Which keys does it get, one for each pixel?",
-        "`unfold` gives a column for each pixel. Which two axes have to be exchanged?",
-    ),
-)
+@non_local_means.must("pictures go in and pictures of the same shape come out")
 def _(candidate):
-    pictures = torch.rand(2, 6, 6)
-    with unchanged(pictures):
-        expect_shape(candidate(pictures, 0.5), (2, 6, 6))
+    """`smooth` gives pictures back. Which keys does it get, one for each pixel?
+
+    `unfold` gives a column for each pixel. Which two axes have to be exchanged?
+    """
+    expect_shape(expect_unchanged(candidate, torch.rand(2, 6, 6), 0.5), (2, 6, 6))
 
 
-@non_local_means.must(
-    "an even picture stays as it is",
-    hint="Do the weights of a pixel sum to 1? Over which axis is the softmax?",
-)
+@non_local_means.must("an even picture stays as it is")
 def _(candidate):
+    """Do the weights of a pixel sum to 1? Over which axis is the softmax?"""
     even = torch.full((1, 5, 5), 0.25)
     expect_close(candidate(even, 0.5), even, "a picture of 0.25 everywhere")
     other = torch.rand(1, 5, 5)
@@ -53,11 +47,9 @@ def _(candidate):
     )
 
 
-@non_local_means.must(
-    "at its edges a picture is continued with its own pixels, not with zeros",
-    hint="What does a patch in a corner contain where there is no pixel? Look at the mode of the padding.",
-)
+@non_local_means.must("at its edges a picture is continued with its own pixels, not with zeros")
 def _(candidate):
+    """What does a patch in a corner contain where there is no pixel? Look at the mode of the padding."""
     picture = torch.ones(1, 6, 6)
     picture[0, :, 3:] = -1.0
     expect_close(candidate(picture, 0.1), picture, "a white and a black half, width 0.1", atol=1e-3)
@@ -75,11 +67,9 @@ def _(candidate):
         )
 
 
-@non_local_means.must(
-    "a pixel far away counts as much as one nearby if its patch is the same",
-    hint="Does a key contain the place of its pixel? It should not.",
-)
+@non_local_means.must("a pixel far away counts as much as one nearby if its patch is the same")
 def _(candidate):
+    """Does a key contain the place of its pixel? It should not."""
     near, far = torch.zeros(2, 1, 9, 9)
     near[0, 2, 2], near[0, 2, 5] = 1.0, 1.5
     far[0, 2, 2], far[0, 6, 6] = 1.0, 1.5
@@ -87,39 +77,33 @@ def _(candidate):
     expect_close(*same, "one of two bright pixels, after the other moved away", atol=1e-4)
 
 
-@non_local_means.must(
-    "a picture does not see the other pictures of the batch",
-    hint=(
-        "Which pixels stand along the axis of the softmax?",
-        "`F.pad` and `F.unfold` want (pictures, 1, height, width). What do they take for channels otherwise?",
-    ),
-)
+@non_local_means.must("a picture does not see the other pictures of the batch")
 def _(candidate):
+    """Which pixels stand along the axis of the softmax?
+
+    `F.pad` and `F.unfold` want (pictures, 1, height, width). What do they take for channels otherwise?
+    """
     pictures = torch.rand(2, 5, 5)
     changed = torch.stack([pictures[0], torch.rand(5, 5)])
     same = candidate(changed, 0.5)[0], candidate(pictures, 0.5)[0]
     expect_close(*same, "the first picture, after the second was changed", atol=1e-6)
 
 
-@non_local_means.must(
-    "it divides the difference of two patches by the width",
-    hint=(
-        "Two patches by hand: the squared distance of all nine numbers, over 2. Where does the width come in?",
-        "`smooth` squares and halves the distance of keys as they are. By what do you divide them first?",
-    ),
-)
+@non_local_means.must("it divides the difference of two patches by the width")
 def _(candidate):
+    """Two patches by hand: the squared distance of all nine numbers, over 2. Where does the width come in?
+
+    `smooth` squares and halves the distance of keys as they are. By what do you divide them first?
+    """
     for width in (0.3, 1.0, 2.5):
         pictures = torch.rand(2, 6, 6)
         expected = pixels.non_local_means(pictures, width)
         expect_close(candidate(pictures, width), expected, f"width {width}", atol=1e-4)
 
 
-@non_local_means.must(
-    "it works for other sizes, and pictures that are not square",
-    hint="Is a size written into the code that should come from the pictures?",
-)
+@non_local_means.must("it works for other sizes, and pictures that are not square")
 def _(candidate):
+    """Is a size written into the code that should come from the pictures?"""
     pictures = torch.rand(3, 4, 7)
     expected = pixels.non_local_means(pictures, 0.7)
     expect_close(candidate(pictures, 0.7), expected, "three pictures of 4 × 7", atol=1e-4)
@@ -128,45 +112,22 @@ def _(candidate):
 # Pixels on paper ----------------------------------------------------------------------------------
 
 predicted_pixels = on_paper(
-    "predicted_pixels",
-    __name__,
-    {
-        "a": (
-            13,
-            "the number of the token",
-            (
-                "The line runs through row after row. How many pixels stand in the rows before this one?",
-                "Rows 0 and 1 have ten pixels.",
-            ),
-        ),
-        "b": (
-            3,
-            "how many pixels have numbers in token 0 of the view",
-            "In memory channel 0 comes first, whole. Which numbers are the first three?",
-        ),
-        "c": (
-            3,
-            "how many rows of the view change",
-            (
-                "How many numbers has one pixel, and how far apart do they stand in memory?",
-                "They are 20 apart, so that no two can stand in one row of three.",
-            ),
-        ),
-        "d": (
-            468,
-            "the number of parameters",
-            "A weight for each pair of an input and an output channel, and a bias for each output: of 12, or of 36?",
-        ),
-        "e": (
-            1,
-            "how many pixels that do not touch it",
-            (
-                "Row 1 has five columns. Which pixel stands behind its last one in the line?",
-                "The neighbors in the line are (1, 3) and (2, 0). Which of the two touches (1, 4)?",
-            ),
-        ),
+    "predicted_pixels", __name__, {
+        "a": (13, "the number of the token",
+             "The line runs through row after row. How many pixels stand in the rows before this one?",
+             "Rows 0 and 1 have ten pixels."),
+        "b": (3, "how many pixels have numbers in token 0 of the view",
+             "In memory channel 0 comes first, whole. Which numbers are the first three?"),
+        "c": (3, "how many rows of the view change",
+             "How many numbers has one pixel, and how far apart do they stand in memory?",
+             "They are 20 apart, so that no two can stand in one row of three."),
+        "d": (468, "the number of parameters",
+             "A weight for each pair of an input and an output channel, and a bias for each output: of 12, or of 36?"),
+        "e": (1, "how many pixels that do not touch it",
+             "Row 1 has five columns. Which pixel stands behind its last one in the line?",
+             "The neighbors in the line are (1, 3) and (2, 0). Which of the two touches (1, 4)?"),
     },
-)
+)  # fmt: skip
 
 
 # Heads of a line of pixels: find the bug ------------------------------------------------------------
@@ -189,51 +150,41 @@ def _agrees(candidate, num_heads, width, what):
     expect_close(candidate(qkv, num_heads), _joined(qkv, num_heads), what, atol=1e-4, rtol=1e-3)
 
 
-@fixed_heads.must(
-    "(batch, 3 · channels, pixels) becomes (batch, channels, pixels)",
-    hint="Are the heads joined again? Which axis did they come from?",
-)
+@fixed_heads.must("(batch, 3 · channels, pixels) becomes (batch, channels, pixels)")
 def _(candidate):
+    """Are the heads joined again? Which axis did they come from?"""
     expect_shape(candidate(torch.randn(2, 36, 10), 3), (2, 12, 10))
 
 
-@fixed_heads.must(
-    "with one head it is attention over all pixels",
-    hint="This was right before. What did you change besides the bug?",
-)
+@fixed_heads.must("with one head it is attention over all pixels")
 def _(candidate):
+    """This was right before. What did you change besides the bug?"""
     _agrees(candidate, 1, 8, "one head")
 
 
-@fixed_heads.must(
-    "a picture does not see the other pictures of the batch",
-    hint="Which numbers belong to one picture?",
-)
+@fixed_heads.must("a picture does not see the other pictures of the batch")
 def _(candidate):
+    """Which numbers belong to one picture?"""
     qkv = torch.randn(2, 36, 5)
     changed = torch.stack([qkv[0], qkv[1] + 1])
     moved = (candidate(changed, 3) - candidate(qkv, 3))[0].abs().max().item()
     expect(moved < 1e-6, "changing the second picture changed the first")
 
 
-@fixed_heads.must(
-    "the values of head 0 are the first channels of the last third",
-    hint=(
-        "Write down 3 · channels = 12 channels for two heads. Which are queries, which are head 0's?",
-        "`qkv` is cut into thirds and into heads. Which of the two cuts has to come first?",
-    ),
-)
+@fixed_heads.must("the values of head 0 are the first channels of the last third")
 def _(candidate):
+    """Write down 3 · channels = 12 channels for two heads. Which are queries, which are head 0's?
+
+    `qkv` is cut into thirds and into heads. Which of the two cuts has to come first?
+    """
     qkv = torch.zeros(1, 12, 4)  # all scores are equal: each pixel gets the mean of the values
     qkv[0, 8:] = torch.tensor([1.0, 2, 3, 4])[:, None]
     expected = torch.tensor([1.0, 2, 3, 4])[:, None].expand(4, 4)[None]
     expect_close(candidate(qkv, 2), expected, "values 1, 2, 3, 4, two heads", atol=1e-5)
 
 
-@fixed_heads.must(
-    "with 2, 3 and 6 heads it is what heads one by one give",
-    hint="Print which channels become the queries of head 1. Is the scale that of a head?",
-)
+@fixed_heads.must("with 2, 3 and 6 heads it is what heads one by one give")
 def _(candidate):
+    """Print which channels become the queries of head 1. Is the scale that of a head?"""
     for num_heads in (2, 3, 6):
         _agrees(candidate, num_heads, 12, f"{num_heads} heads")

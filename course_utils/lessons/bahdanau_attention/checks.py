@@ -6,14 +6,16 @@ from torch import Tensor, nn
 from course_utils.kit.answers import on_paper
 from course_utils.kit.check import (
     Check,
-    WrongKind,
     expect,
     expect_close,
+    expect_same_gradients,
     expect_shape,
     expect_sums_to_one,
+    expect_tensors,
+    expect_unchanged,
     unchanged,
 )
-from course_utils.lessons.bahdanau_attention.looks import attend
+from course_utils.lessons.bahdanau_attention.attention import attend
 
 # One context ------------------------------------------------------------------------------------
 
@@ -33,23 +35,19 @@ def _drawn(tokens: int = 5) -> tuple[Tensor, ...]:
     )
 
 
-def _two(answer) -> tuple[Tensor, Tensor]:
-    if not (isinstance(answer, tuple | list) and len(answer) == 2):
-        raise WrongKind("two tensors are expected: context and weights")
-    return answer[0], answer[1]
+def _two(answer) -> tuple[Tensor, ...]:
+    return expect_tensors(answer, "context", "weights")
 
 
 _AVERAGED = "The weights (m,) of a sentence average its own memory (m, 2d). Which axis is summed? Is a 1 left over?"
 
 
-@my_context.must(
-    "it gives a context (batch, 2d) and weights (batch, tokens)",
-    hint=(
-        "A query (b, d) meets keys (b, m, d): which axis does it lack?",
-        "The query[:, None] is (b, 1, d), and the sum is (b, m, d). The weights are (b, m), the context (b, 2d).",
-    ),
-)
+@my_context.must("it gives a context (batch, 2d) and weights (batch, tokens)")
 def _(candidate):
+    """A query (b, d) meets keys (b, m, d): which axis does it lack?
+
+    The query[:, None] is (b, 1, d), and the sum is (b, m, d). The weights are (b, m), the context (b, 2d).
+    """
     context, weights = _two(candidate(*_drawn()))
     for answer, shape, hint in (
         (weights, (3, 5), "A token has one weight, a number. Which axis is too many?"),
@@ -60,11 +58,9 @@ def _(candidate):
         expect_shape(answer, shape)
 
 
-@my_context.must(
-    "each sentence's weights sum to 1",
-    hint="Over which axis is the softmax? The weights of one sentence share the 1.",
-)
+@my_context.must("each sentence's weights sum to 1")
 def _(candidate):
+    """Over which axis is the softmax? The weights of one sentence share the 1."""
     _, weights = _two(candidate(*_drawn()))
     hint = "The mask is True at real tokens. Which scores did you overwrite?"
     expect(not expect_shape(weights, (3, 5)).isnan().any(), "some weights are NaN", hint)
@@ -77,14 +73,12 @@ def _(candidate):
     expect_sums_to_one(weights, (3, 5))
 
 
-@my_context.must(
-    "by hand: weights 0.080, 0.368, 0.552, context 0.97",
-    hint=(
-        "What happens to the sum of query and key before it meets w?",
-        "Sum, tanh, times w, softmax over the tokens: the columns of the table in section 1.",
-    ),
-)
+@my_context.must("by hand: weights 0.080, 0.368, 0.552, context 0.97")
 def _(candidate):
+    """What happens to the sum of query and key before it meets w?
+
+    Sum, tanh, times w, softmax over the tokens: the columns of the table in section 1.
+    """
     states = torch.tensor([[[-0.5], [0.5], [1.5]]])
     mask = torch.ones(1, 3, dtype=torch.bool)
     query, w = torch.tensor([[0.5]]), torch.tensor([2.0])
@@ -94,102 +88,67 @@ def _(candidate):
     expect_close(context, expected[0], "context")
 
 
-@my_context.must(
-    "padding gets no weight",
-    hint=(
-        "Where does the mask come in, and what is e to the power of 0?",
-        "Forbidden scores become −∞ before the softmax; ~mask is True at the padding.",
-    ),
-)
+@my_context.must("padding gets no weight")
 def _(candidate):
+    """Where does the mask come in, and what is e to the power of 0?
+
+    Forbidden scores become −∞ before the softmax; ~mask is True at the padding.
+    """
     given = _drawn()
     _, weights = _two(candidate(*given))
     expect(not weights[~given[3]].any(), "some weight lies on padding")
 
 
-@my_context.must(
-    "the values are the memory, not the keys",
-    hint="Of what is the context an average: of the projected keys, or of what they were projected from?",
-)
+@my_context.must("the values are the memory, not the keys")
 def _(candidate):
+    """Of what is the context an average: of the projected keys, or of what they were projected from?"""
     given = _drawn()
     context, weights = _two(candidate(*given))
     expect_close(context, (weights[:, None] @ given[2])[:, 0], "the average of the memory")
 
 
 @my_context.must(
-    "weights, context and gradients are right for three sentences of different lengths",
-    hint="Which of the five steps differs from the drawing: score, mask, normalize, mix?",
+    "weights, context and gradients are right for three sentences of different lengths"
 )
 def _(candidate):
-    given = _drawn(6)
-    asked, found = torch.randn(3, 8), []
-    for function in (candidate, attend):
-        query, keys, memory, mask, w = (
-            x.clone() if x.dtype == torch.bool else x.clone().requires_grad_() for x in given
-        )
-        context, weights = _two(function(query, keys, memory, mask, w))
-        (context * asked).sum().backward()
-        found.append((weights, context, query.grad, keys.grad, memory.grad, w.grad))
-    names = (
-        "weights",
-        "context",
-        *(f"the gradient of {x}" for x in ("query", "keys", "memory", "w")),
-    )
-    for name, mine, expected in zip(names, *found, strict=True):
-        expect(mine is not None, f"{name} is missing: does a line cut it off (detach, item)?")
-        expect_close(mine, expected.detach(), name)
+    """Which of the five steps differs from the drawing: score, mask, normalize, mix?"""
+    query, keys, memory, mask, w = _drawn(6)
+    expected = attend(query, keys, memory, mask, w)
+    context, weights = _two(candidate(query, keys, memory, mask, w))
+    expect_close(weights, expected[1], "weights")
+    expect_close(context, expected[0], "context")
+
+    def context_of(function):
+        return lambda query, keys, memory, w: _two(function(query, keys, memory, mask, w))[0]
+
+    both = context_of(candidate), context_of(attend)
+    hint = "Does a line cut the way back off, such as `.detach()` or `.item()`?"
+    expect_same_gradients(*both, query=query, keys=keys, memory=memory, w=w, hint=hint)
 
 
-@my_context.must(
-    "the inputs are not changed", hint="Does a line write into the scores' or keys' place?"
-)
+@my_context.must("the inputs are not changed")
 def _(candidate):
-    given = _drawn()
-    with unchanged(*given):
-        candidate(*given)
+    """Does a line write into the scores' or keys' place?"""
+    expect_unchanged(candidate, *_drawn())
 
 
 # Rates on paper ---------------------------------------------------------------------------------
 
 predicted_rates = on_paper(
-    "predicted_rates",
-    __name__,
-    {
-        "a": (
-            3,
-            "the number of links of the first rule",
-            "How many links does each French word get?",
-        ),
-        "b": (
-            0.43,
-            "AER with the first rule",
-            (
-                "Which of these links are gold, and how many gold links are there?",
-                "Two agree; |A| + |S| = 3 + 4.",
-            ),
-        ),
-        "c": (
-            5,
-            "the number of links with both rules",
-            "Which English words has no French word chosen?",
-        ),
-        "d": (
-            0.11,
-            "AER with both rules",
-            (
-                "In the columns of English 1 and 3: which French word gives most?",
-                "Two more links, and both are gold; |A| + |S| = 5 + 4.",
-            ),
-        ),
-        "e": (
-            0.6,
-            "AER of equal weights",
-            (
-                "All three French words choose English 0. Which French word do the other English words choose?",
-                "Six links: the first column and the first row. How many of them are gold?",
-            ),
-        ),
+    "predicted_rates", __name__, {
+        "a": (3, "the number of links of the first rule",
+             "How many links does each French word get?"),
+        "b": (0.43, "AER with the first rule",
+             "Which of these links are gold, and how many gold links are there?",
+             "Two agree; |A| + |S| = 3 + 4."),
+        "c": (5, "the number of links with both rules",
+             "Which English words has no French word chosen?"),
+        "d": (0.11, "AER with both rules",
+             "In the columns of English 1 and 3: which French word gives most?",
+             "Two more links, and both are gold; |A| + |S| = 5 + 4."),
+        "e": (0.6, "AER of equal weights",
+             "All three French words choose English 0. Which French word do the other English words choose?",
+             "Six links: the first column and the first row. How many of them are gold?"),
     },
 )  # fmt: skip
 
@@ -213,54 +172,46 @@ def _alone(encoder: nn.GRU, embedded: Tensor, lens: Tensor) -> tuple[Tensor, Ten
     return memory, begin
 
 
-def _reads(candidate, *lengths: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+def _reads(candidate, *lengths: int) -> tuple[tuple[Tensor, ...], tuple[Tensor, Tensor]]:
     """What the candidate gives for sentences of these lengths, and what each gives alone."""
     lens = torch.tensor(lengths)
     embedded, encoder = torch.randn(len(lens), max(lengths), 3), _encoder()
     with unchanged(embedded, lens):
-        mine = _two(candidate(encoder, embedded, lens))
+        mine = expect_tensors(candidate(encoder, embedded, lens), "memory", "last states")
     return mine, _alone(encoder, embedded, lens)
 
 
-@fixed_memory.must(
-    "it gives the memory (batch, tokens, 2d) and the last states (batch, 2d)",
-    hint="Forwards and backwards are joined along the last axis. What does the buggy version return?",
-)
+@fixed_memory.must("it gives the memory (batch, tokens, 2d) and the last states (batch, 2d)")
 def _(candidate):
+    """Forwards and backwards are joined along the last axis. What does the buggy version return?"""
     (memory, begin), expected = _reads(candidate, 4, 2)
     expect_shape(memory, tuple(expected[0].shape))
     expect_shape(begin, tuple(expected[1].shape))
 
 
-@fixed_memory.must(
-    "a sentence alone, and a batch whose lengths fall, are right",
-    hint="These the buggy version has right. What did your change do to them?",
-)
+@fixed_memory.must("a sentence alone, and a batch whose lengths fall, are right")
 def _(candidate):
+    """These the buggy version has right. What did your change do to them?"""
     for lengths in ((4,), (5, 3, 2)):
         (memory, begin), expected = _reads(candidate, *lengths)
         expect_close(memory, expected[0], f"memory for lengths {lengths}")
         expect_close(begin, expected[1], f"last states for lengths {lengths}")
 
 
-@fixed_memory.must(
-    "row i of the memory is sentence i",
-    hint=(
-        "In which order does the encoder read the sentences, and in which order do you give them back?",
-        "If x[order] is sorted, sorted_x[order.argsort()] is in the old order.",
-    ),
-)
+@fixed_memory.must("row i of the memory is sentence i")
 def _(candidate):
+    """In which order does the encoder read the sentences, and in which order do you give them back?
+
+    If x[order] is sorted, sorted_x[order.argsort()] is in the old order.
+    """
     for lengths in ((2, 4), (2, 5, 3), (1, 3, 2, 4)):
         (memory, _), expected = _reads(candidate, *lengths)
         expect_close(memory, expected[0], f"memory for lengths {lengths}")
 
 
-@fixed_memory.must(
-    "row i of the last states is sentence i",
-    hint="The memory is in order. What else has a row for each sentence?",
-)
+@fixed_memory.must("row i of the last states is sentence i")
 def _(candidate):
+    """The memory is in order. What else has a row for each sentence?"""
     for lengths in ((2, 4), (2, 5, 3), (1, 3, 2, 4)):
         (_, begin), expected = _reads(candidate, *lengths)
         expect_close(begin, expected[1], f"last states for lengths {lengths}")

@@ -7,8 +7,12 @@ from matplotlib.patches import Rectangle
 from course_utils.figures import COLORS, heatmap, subplots
 from course_utils.kit.explorer import Choice, Explorer, Slider
 from course_utils.kit.runs import stored_runs
-from course_utils.lessons.bahdanau_attention.links import alignment_error_rate, links_of
-from course_utils.lessons.bahdanau_attention.orders import diagonal, world_in
+from course_utils.lessons.bahdanau_attention.alignment import (
+    alignment_error_rate,
+    diagonal,
+    links_of,
+    world_in,
+)
 
 __all__ = ["learning_to_align"]
 

@@ -1,21 +1,154 @@
-"""The chapter's translator that looks back, trained on what the stored Transformer has read."""
+"""Translators of `larger_world` as live models: trained, stored with what they were early, and described."""
 
-from course_utils.kit.live import tell
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import nn
+
+from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
+from course_utils.decoding import greedy, translate
+from course_utils.kit.live import network_of, packed, save_model, tell, told, trained
 from course_utils.kit.runs import stored
-from course_utils.lessons.bahdanau_attention.keeping import EARLIER, fit_and_keep, kept
-from course_utils.lessons.bahdanau_attention.telling import tell_earlier
-from course_utils.lessons.sequence_to_sequence.larger_world import larger_world
+from course_utils.lessons.sequence_to_sequence.small_world import FOUR, larger_world
+from course_utils.metrics import bleu
 from course_utils.models.recurrent import AttentionTranslator
-from course_utils.runtime import seed_everything
+from course_utils.runtime import evaluating, seed_everything
+from course_utils.train.losses import translation_loss
+from course_utils.train.schedules import warmup_decay
+from course_utils.train.trainer import Trainer
+
+# Trained and stored -------------------------------------------------------------------------------
+
+EARLIER = (0, 100)  # steps
+
+
+def fit_and_keep(
+    model: nn.Module,
+    name: str,
+    config: Mapping,
+    *,
+    rate: float,
+    warmup: int,
+    passes: int,
+    seed: int,
+) -> dict[str, float]:
+    """Train a translator on `larger_world`, and store what it was at the steps of `EARLIER` as `<name>_<steps>`.
+
+    The result: "steps" in all, the held-out loss at the end, and "loss, <steps>" of those.
+    """
+    world = larger_world()
+    loader = world.loader(world.train, seed=seed)
+    objective, result, step = translation_loss(), {}, 0
+
+    def watched(model, batch):
+        nonlocal step
+        if step in EARLIER and f"loss, {step}" not in result:
+            result[f"loss, {step}"] = held_out_loss(model)
+            save_model(f"{name}_{step}", model, config)
+        step += model.training
+        return objective(model, batch)
+
+    schedule = warmup_decay(warmup, passes * len(loader))
+    trainer = Trainer(watched, epochs=passes, lr=rate, schedule=schedule, seed=seed, quiet=True)
+    trainer.fit(model, loader)
+    return result | {"steps": step, "loss": held_out_loss(model)}
+
+
+@torch.no_grad()
+def held_out_loss(model: nn.Module) -> float:
+    """Cross-entropy per token in nats, on the validation sentences of `larger_world`."""
+    world, objective = larger_world(), translation_loss()
+    with evaluating(model):
+        sums = [
+            objective(model, batch)
+            for batch in world.loader(world.val, batch_size=128, shuffle=False)
+        ]
+    return round(sum(s.item() for s, _ in sums) / sum(count for _, count in sums), 4)
+
+
+def kept(name: str, model: nn.Module, shape: Mapping, measured: Mapping[str, float]) -> dict:
+    """Save a translator of `larger_world` as a live model; give its scores on the sentences that it has not read."""
+    world = larger_world()
+    vocabularies = world.source_vocab, world.target_vocab
+    sizes = {"source_size": len(vocabularies[0]), "target_size": len(vocabularies[1])}
+    tokens = {"source": vocabularies[0].tokens, "target": vocabularies[1].tokens}
+    save_model(name, model, {**sizes, **shape}, tokens)
+    tell(name, **examples_of(type(model), name))
+    said = translate(model, [" ".join(pair.source) for pair in world.test], *vocabularies)
+    right = [" ".join(pair.target) for pair in world.test]
+    four = translate(model, FOUR, *vocabularies)
+    result = {
+        "bleu": bleu(said, right),
+        "exact": sum(a == b for a, b in zip(said, right, strict=True)) / len(right),
+        "four": sum(a in world.references[line] for line, a in zip(FOUR, four, strict=True)),
+    } | measured
+    return {"result": {key: round(value, 4) for key, value in result.items()}}
+
+
+# What a page tells of a translator ----------------------------------------------------------------
+
+LONG = 5
+"""An example has so many tokens at least."""
+
+
+def examples_of(kind: type[nn.Module], name: str) -> dict:
+    """`examples`: sentence, what is said, what is right. `score`: how many of how many are right. `answers`."""
+    world, model = larger_world(), network_of(kind, packed(name))
+    lines = [" ".join(pair.source) for pair in world.test]
+    right = [" ".join(pair.target) for pair in world.test]
+    said = translate(model, lines, world.source_vocab, world.target_vocab)
+    every = [
+        {"sentence": line, "said": mine, "right": theirs}
+        for line, mine, theirs in zip(lines, said, right, strict=True)
+        if len(line.split()) >= LONG
+    ]
+    good = [each for each in every if each["said"] == each["right"]]
+    bad = [each for each in every if each["said"] != each["right"]]
+    examples = [*good[:2], *bad[:1]]
+    score = [sum(a == b for a, b in zip(said, right, strict=True)), len(said)]
+    answers = answers_of(kind, name, [each["sentence"] for each in examples])
+    return {"examples": examples, "score": score, "answers": answers}
+
+
+@torch.no_grad()
+def answers_of(
+    kind: type[nn.Module], name: str, lines: Iterable[str], words: Vocabulary | None = None
+) -> list[dict]:
+    """Ids of each sentence and of its translation, and the ten largest logits after it.
+
+    `words`: those that it reads; of `larger_world`, unless others are given.
+    """
+    model, answers = network_of(kind, packed(name)), []
+    for line in lines:
+        read = words or larger_world().source_vocab
+        ids = torch.tensor([[*read.encode(tokenize(line)), EOS]])
+        lens = torch.tensor([ids.shape[1]])
+        said = greedy(model, ids, lens)[0]
+        best = model(ids, lens, torch.tensor([[BOS, *said]]))[0, -1].topk(10)
+        pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        logits = [[token, round(value, 6)] for token, value in pairs]
+        answers.append({"source": ids[0].tolist(), "said": said, "logits": logits})
+    return answers
+
+
+def tell_earlier(
+    kind: type[nn.Module], name: str, earlier: Iterable[int], result: Mapping[str, float]
+) -> None:
+    """What the model said to its examples after earlier steps of its training, and the losses there."""
+    lines = [each["sentence"] for each in told(name)["examples"]]
+    steps = list(earlier)
+    for step in steps:
+        tell(f"{name}_{step}", answers=answers_of(kind, f"{name}_{step}", lines))
+    tell(name, checkpoints=trained(name, steps, result))
+
+
+# The chapter's translator that looks back, trained on what the stored Transformer has read --------
 
 SHAPE = {"embed_dim": 64, "hidden_dim": 64}
 RECIPE = {"rate": 0.009, "warmup": 50, "passes": 9}  # the chapter's
 
 
-@stored(
-    cases=[{"seed": 0}],
-    data=["translation/grammar_fr.tsv", "translation/sentences.tsv"],
-)
+@stored(cases=[{"seed": 0}], data=["translation/grammar_fr.tsv", "translation/sentences.tsv"])
 def live_translator(*, seed: int) -> dict:
     """The translator beside the Transformer in the live alignments; it is saved as the live model."""
     world = larger_world()

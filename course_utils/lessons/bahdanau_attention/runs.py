@@ -1,25 +1,28 @@
 """The trainings of *Bahdanau attention* that are made beforehand: `make runs CHAPTER=06`."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 from torch import Tensor, nn
 
-from course_utils.data.translation import Batch, collate
+from course_utils.data.text import Vocabulary, tokenize
+from course_utils.data.translation import Batch, PairLoader, collate, load_tatoeba
 from course_utils.decoding import translate
 from course_utils.kit.runs import stored
-from course_utils.lessons.bahdanau_attention.lecture import lecture as lecture
-from course_utils.lessons.bahdanau_attention.links import (
+from course_utils.lessons.bahdanau_attention.alignment import (
     alignment_error_rate,
+    crossings,
     links_both_ways,
     links_of,
+    pull,
+    word_by_word,
+    world_in,
 )
 from course_utils.lessons.bahdanau_attention.live_translator import (
     live_translator as live_translator,
 )
-from course_utils.lessons.bahdanau_attention.needed import pull, word_by_word
-from course_utils.lessons.bahdanau_attention.orders import crossings, world_in
+from course_utils.lessons.sequence_to_sequence.real import learned, word_maps
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, SmallWorld
-from course_utils.lessons.sequence_to_sequence.word_maps import word_maps
 from course_utils.metrics import bleu
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.runtime import seed_everything
@@ -216,3 +219,65 @@ def _attending(model: nn.Module, world: SmallWorld) -> dict[str, float]:
             f"zero_{name}": means["all keys zero"],
         }
     return result
+
+
+@stored(
+    cases=[
+        {"attention": attention, "epochs": 10, "width": 256, "pairs": 1_000_000, "seed": 0}
+        for attention in (False, True)
+    ],
+    minutes=6,
+    quick={"epochs": 1, "width": 16, "pairs": 60},
+)
+def full_size(
+    *, attention: bool, epochs: int, width: int, checkpoint: Path | None = None, **options
+) -> dict:
+    """All English–French pairs of at most ten tokens, with a fixed context or with attention."""
+    kind = AttentionTranslator if attention else RecurrentTranslator
+    return learned(
+        "fr",
+        lambda *sizes: kind(*sizes, embed_dim=width, hidden_dim=width, num_layers=2, dropout=0.2),
+        lambda steps: warmup_decay(steps // 4, epochs * steps + 1),
+        epochs=epochs,
+        checkpoint=checkpoint,
+        **options,
+    )
+
+
+# The translators of two lectures, on the first lines of the Tatoeba file --------------------------
+
+SIZES = [
+    {"pairs": 512, "width": 256, "dropout": 0.4, "batch": 128, "passes": 15},
+    {"pairs": 600, "width": 32, "dropout": 0.1, "batch": 64, "passes": 250},
+]
+
+
+@stored(cases=[{**size, "seed": 0} for size in SIZES])
+def lecture(*, pairs: int, width: int, dropout: float, batch: int, passes: int, seed: int) -> dict:
+    """Two layers of GRU with attention, Adam at 0.005; what it says to `FOUR`, and whether it has read them."""
+    known = load_tatoeba("fr")
+    read = known[:pairs]
+    words = Vocabulary(p.source for p in read), Vocabulary(p.target for p in read)
+    seed_everything(seed)
+    model = AttentionTranslator(
+        *map(len, words), embed_dim=width, hidden_dim=width, num_layers=2, dropout=dropout
+    )
+    model.dropout = nn.Dropout(0.0)  # theirs stands between the layers alone
+    for name, weight in model.named_parameters():
+        if weight.dim() > 1 and "embedding" not in name:
+            nn.init.xavier_uniform_(weight)
+    loader = PairLoader(read, *words, batch_size=batch, seed=seed)
+    trainer = Trainer(translation_loss(), epochs=passes, lr=0.005, seed=seed, quiet=True)
+    loss = trainer.fit(model, loader).rows[-1]["train_loss"]
+    examples = []
+    for line, said in zip(FOUR, translate(model, FOUR, *words), strict=True):
+        wanted = [" ".join(p.target) for p in read if p.source == tuple(tokenize(line))]
+        examples.append({"English": line, "said": said, "read with": wanted})
+    fresh = [p for p in known[1000:1400] if all(t in words[0] for t in p.source)]
+    said = translate(model, [" ".join(p.source) for p in fresh], *words)
+    right = {}
+    for p in known:
+        right.setdefault(p.source, set()).add(" ".join(p.target))
+    hits = sum(a in right[p.source] for a, p in zip(said, fresh, strict=True))
+    result = {"loss": round(loss, 4), "unread": len(fresh), "unread_right": hits}
+    return {"result": result, "examples": examples}

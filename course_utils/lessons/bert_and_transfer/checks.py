@@ -11,36 +11,25 @@ from course_utils.kit.check import (
     expect_close,
     expect_equal,
     expect_shape,
-    unchanged,
+    expect_tensors,
+    expect_unchanged,
 )
 
 # Counting on paper ------------------------------------------------------------------------------
 
 hidden_on_paper = on_paper(
-    "hidden_on_paper",
-    __name__,
-    {
+    "hidden_on_paper", __name__, {
         "a": (30, "the number of tokens that are asked for", "15 % of 200."),
-        "b": (
-            24,
-            "the number of masks",
-            ("Which share of the picked tokens is masked?", "80 % of your answer to (a)."),
-        ),
-        "c": (
-            173,
-            "the number of tokens that BERT reads as they are in the text",
-            (
-                "Two kinds of token are as in the text: those that were not picked, and which others?",
-                "170 were not picked. Of the 30 that were, 10 % stay.",
-            ),
-        ),
-        "d": (
-            199,
-            "the number of tokens that a GPT is asked for",
-            "Which of the 200 tokens has nothing before it?",
-        ),
+        "b": (24, "the number of masks",
+             "Which share of the picked tokens is masked?",
+             "80 % of your answer to (a)."),
+        "c": (173, "the number of tokens that BERT reads as they are in the text",
+             "Two kinds of token are as in the text: those that were not picked, and which others?",
+             "170 were not picked. Of the 30 that were, 10 % stay."),
+        "d": (199, "the number of tokens that a GPT is asked for",
+             "Which of the 200 tokens has nothing before it?"),
     },
-)
+)  # fmt: skip
 
 # Masking: find the bug --------------------------------------------------------------------------
 
@@ -59,17 +48,13 @@ def _ids(size=SIZE):
 def _masked(candidate, *options, size=SIZE):
     """The ids as they were, the tokens and the targets."""
     ids = _ids(size)
-    answer = candidate(ids.clone(), size, *options)
-    pair = isinstance(answer, tuple) and len(answer) == 2
-    expect(pair, "a pair (tokens, targets) is expected")
+    answer = expect_tensors(candidate(ids.clone(), size, *options), "tokens", "targets")
     return ids, *(expect_shape(part, (300, 40)) for part in answer)
 
 
-@fixed_masking.must(
-    "targets are the tokens that stood there before",
-    hint="When are the targets read: before or after the ids change?",
-)
+@fixed_masking.must("targets are the tokens that stood there before")
 def _(candidate):
+    """When are the targets read: before or after the ids change?"""
     ids, _, targets = _masked(candidate)
     picked = targets != -100
     expect(bool(picked.any()), "all targets are -100")
@@ -77,40 +62,30 @@ def _(candidate):
     expect(same, "a target is not the token that stood there before")
 
 
-@fixed_masking.must(
-    "the input is not changed",
-    hint="Which lines make a new tensor, and which write into the one that was given?",
-)
+@fixed_masking.must("the input is not changed")
 def _(candidate):
-    ids = _ids()
-    with unchanged(ids):
-        candidate(ids, SIZE)
+    """Which lines make a new tensor, and which write into the one that was given?"""
+    expect_unchanged(candidate, _ids(), SIZE)
 
 
-@fixed_masking.must(
-    "where the target is -100, the token stays",
-    hint="Which tokens may be masked or replaced: all, or the picked ones only?",
-)
+@fixed_masking.must("where the target is -100, the token stays")
 def _(candidate):
+    """Which tokens may be masked or replaced: all, or the picked ones only?"""
     ids, tokens, targets = _masked(candidate)
     same = torch.equal(tokens[targets == -100], ids[targets == -100])
     expect(same, "a token changed where the target is -100")
 
 
-@fixed_masking.must(
-    "15 % are picked; of these 80 % are masked, 10 % random, 10 % kept",
-    hint="Which values of `fate` make a token random? Do the three shares overlap?",
-)
+@fixed_masking.must("15 % are picked; of these 80 % are masked, 10 % random, 10 % kept")
 def _(candidate):
+    """Which values of `fate` make a token random? Do the three shares overlap?"""
     ids, tokens, targets = _masked(candidate)
     _expect_shares(ids, tokens, targets, 0.15)
 
 
-@fixed_masking.must(
-    "another share picks as many",
-    hint="Which number in your function is the share, and is it the one that was given?",
-)
+@fixed_masking.must("another share picks as many")
 def _(candidate):
+    """Which number in your function is the share, and is it the one that was given?"""
     _expect_shares(*_masked(candidate, 0.5), 0.5)
 
 
@@ -125,11 +100,9 @@ def _expect_shares(ids, tokens, targets, wanted):
     expect(abs(kept - 0.1) < 0.04, f"{kept:.0%} of the picked tokens are kept; expected 10 %")
 
 
-@fixed_masking.must(
-    "special tokens are neither picked nor drawn",
-    hint="Which ids do ordinary tokens have? Compare them with that of the mask.",
-)
+@fixed_masking.must("special tokens are neither picked nor drawn")
 def _(candidate):
+    """Which ids do ordinary tokens have? Compare them with that of the mask."""
     ids, tokens, targets = _masked(candidate)
     expect(bool((targets[ids <= MASK] == -100).all()), "a special token is picked")
     drawn = tokens[(tokens != ids) & (tokens != MASK)]
@@ -144,11 +117,9 @@ def _(candidate):
     expect(bool((targets[targets != -100] > 7).all()), "with mask=7 an id up to 7 is picked", hint)
 
 
-@fixed_masking.must(
-    "random tokens are drawn from all ordinary ones, for each place anew",
-    hint="Which is the smallest and which the largest id that may be drawn, and how often is drawn?",
-)
+@fixed_masking.must("random tokens are drawn from all ordinary ones, for each place anew")
 def _(candidate):
+    """Which is the smallest and which the largest id that may be drawn, and how often is drawn?"""
     size = 12
     ids, tokens, targets = _masked(candidate, 0.5, size=size)
     other = (targets != -100) & (tokens != MASK) & (tokens != ids)
@@ -188,14 +159,12 @@ def _two_steps(layer, x):
         optimizer.step()
 
 
-@my_lora.must(
-    "at the start it gives what the linear layer gives",
-    hint=(
-        "Is the linear layer's output whole, bias included? Which of two matrices may be zero, so that the product is?",
-        "B begins as zeros, A at random.",
-    ),
-)
+@my_lora.must("at the start it gives what the linear layer gives")
 def _(candidate):
+    """Is the linear layer's output whole, bias included? Which of two matrices may be zero, so that the product is?
+
+    B begins as zeros, A at random.
+    """
     linear, _, layer = _layer(candidate)
     x = torch.randn(4, 5, 10)
     expect_close(layer(x), linear(x), "before any training, the output")
@@ -205,28 +174,24 @@ def _(candidate):
         )
 
 
-@my_lora.must(
-    "trainable are rank · (inputs + outputs) numbers, and not the linear layer",
-    hint=(
-        "Which parameters stay as they are, and how is a parameter told so? Are A and B parameters?",
-        "`linear.requires_grad_(False)`, and `nn.Parameter(…)` for A and for B.",
-    ),
-)
+@my_lora.must("trainable are rank · (inputs + outputs) numbers, and not the linear layer")
 def _(candidate):
+    """Which parameters stay as they are, and how is a parameter told so? Are A and B parameters?
+
+    `linear.requires_grad_(False)`, and `nn.Parameter(…)` for A and for B.
+    """
     for rank in (1, 3):
         _, _, layer = _layer(candidate, rank)
         count = sum(one.numel() for one in _trainable(layer))
         expect_equal(count, rank * 17, f"rank {rank}, trainable parameters")
 
 
-@my_lora.must(
-    "it learns from its first step on, and leaves the linear layer as it was",
-    hint=(
-        "What is the gradient of B if A is zero, and that of A if B is zero? Can both begin at zero?",
-        "A begins at random, for instance `torch.randn(…)`; B begins as zeros.",
-    ),
-)
+@my_lora.must("it learns from its first step on, and leaves the linear layer as it was")
 def _(candidate):
+    """What is the gradient of B if A is zero, and that of A if B is zero? Can both begin at zero?
+
+    A begins at random, for instance `torch.randn(…)`; B begins as zeros.
+    """
     linear, before, layer = _layer(candidate)
     x = torch.randn(6, 10)
     first = layer(x).detach().clone()
@@ -237,11 +202,9 @@ def _(candidate):
     expect(same, "the training changed the linear layer")
 
 
-@my_lora.must(
-    "each column of A and of B learns something of its own",
-    hint="Do all columns of A begin alike? Then they get the same gradients, and stay alike.",
-)
+@my_lora.must("each column of A and of B learns something of its own")
 def _(candidate):
+    """Do all columns of A begin alike? Then they get the same gradients, and stay alike."""
     _, _, layer = _layer(candidate)
     _two_steps(layer, torch.randn(6, 10))
     for one in _trainable(layer):
@@ -250,11 +213,9 @@ def _(candidate):
             expect_equal(rank, min(one.shape), "after two steps, the rank of A or of B")
 
 
-@my_lora.must(
-    "the gradient reaches what lies below, through both parts",
-    hint="Which line keeps a gradient from passing, `no_grad` or `detach`? Below there are layers that learn, too.",
-)
+@my_lora.must("the gradient reaches what lies below, through both parts")
 def _(candidate):
+    """Which line keeps a gradient from passing, `no_grad` or `detach`? Below there are layers that learn, too."""
     _, _, layer = _layer(candidate)
     _two_steps(layer, torch.randn(6, 10))
     x = torch.zeros(3, 10, requires_grad=True)
@@ -267,14 +228,12 @@ def _(candidate):
     expect_close(found, slope.expand(3, 10), "the gradient of the input", atol=1e-4)
 
 
-@my_lora.must(
-    "the change is linear, has the rank, and its scale is alpha / rank",
-    hint=(
-        "What is added to the linear layer's output? Does it depend on x alone, without a bias?",
-        "`self.linear(x) + alpha / rank * (x @ A @ B.T)`, with A (inputs, rank) and B (outputs, rank).",
-    ),
-)
+@my_lora.must("the change is linear, has the rank, and its scale is alpha / rank")
 def _(candidate):
+    """What is added to the linear layer's output? Does it depend on x alone, without a bias?
+
+    `self.linear(x) + alpha / rank * (x @ A @ B.T)`, with A (inputs, rank) and B (outputs, rank).
+    """
     linear, _, layer = _layer(candidate, 2, 6.0)
     plain, _, other = _layer(candidate, 2, 12.0)
     values = [torch.randn(one.shape) for one in _trainable(layer)]
@@ -313,51 +272,41 @@ def _targets(candidate):
 
 
 @my_answer_targets.must(
-    "the first token of the answer is asked for, at the last place of the prompt",
-    hint=(
-        "At which place does a GPT say what comes behind the prompt? It has read the whole prompt there.",
-        "Target i is token i + 1. For a prompt of n tokens the answer begins at token n, so at target n − 1.",
-    ),
+    "the first token of the answer is asked for, at the last place of the prompt"
 )
 def _(candidate):
+    """At which place does a GPT say what comes behind the prompt? It has read the whole prompt there.
+
+    Target i is token i + 1. For a prompt of n tokens the answer begins at token n, so at target n − 1.
+    """
     targets = _targets(candidate)
     found = [targets[row, n - 1].item() for row, n in enumerate(LENGTHS)]
     expect_equal(found, [47, 62, 48], "the targets at the last place of each prompt")
 
 
-@my_answer_targets.must(
-    "tokens of the prompt are not asked for",
-    hint="Which targets are tokens of the prompt? They become -100, which the loss leaves out.",
-)
+@my_answer_targets.must("tokens of the prompt are not asked for")
 def _(candidate):
+    """Which targets are tokens of the prompt? They become -100, which the loss leaves out."""
     targets = _targets(candidate)
     for row, n in enumerate(LENGTHS):
         found = targets[row, : n - 1].tolist()
         expect_equal(found, [-100] * (n - 1), f"row {row}, the targets inside the prompt")
 
 
-@my_answer_targets.must(
-    "a longer answer is asked for to its end, and padding never",
-    hint="The padding has the id 0. Which condition leaves it out, and nothing else? An answer may end with `<eos>`.",
-)
+@my_answer_targets.must("a longer answer is asked for to its end, and padding never")
 def _(candidate):
+    """The padding has the id 0. Which condition leaves it out, and nothing else? An answer may end with `<eos>`."""
     expect_equal(_targets(candidate).tolist(), WANTED, "the targets")
 
 
-@my_answer_targets.must(
-    "the ids are not changed",
-    hint="`masked_fill` makes a new tensor, `masked_fill_` and `ids[…] = …` write into the old one.",
-)
+@my_answer_targets.must("the ids are not changed")
 def _(candidate):
-    ids, lengths = torch.tensor(IDS), torch.tensor(LENGTHS)
-    with unchanged(ids, lengths):
-        candidate(ids, lengths)
+    """`masked_fill` makes a new tensor, `masked_fill_` and `ids[…] = …` write into the old one."""
+    expect_unchanged(candidate, torch.tensor(IDS), torch.tensor(LENGTHS))
 
 
-@my_answer_targets.must(
-    "targets are whole numbers, as the ids are",
-    hint="Which line makes other numbers of the ids? `masked_fill` keeps their type, and the loss needs it.",
-)
+@my_answer_targets.must("targets are whole numbers, as the ids are")
 def _(candidate):
+    """Which line makes other numbers of the ids? `masked_fill` keeps their type, and the loss needs it."""
     dtype = _targets(candidate).dtype
     expect(dtype == torch.int64, f"the targets are of type {dtype}; expected torch.int64")

@@ -3,11 +3,15 @@
 import functools
 
 import torch
+from torch import nn
 
-from course_utils.kit.live import save_model, tell
+from course_utils.data.prose import Subwords
+from course_utils.data.text import BOS, EOS, MASK
+from course_utils.kit.live import network_of, packed, save_model, tell
 from course_utils.kit.runs import stored
 from course_utils.lessons.bert_and_transfer import answers, counting
 from course_utils.lessons.bert_and_transfer import pretraining as pretraining
+from course_utils.lessons.bert_and_transfer.counting import hidden
 from course_utils.lessons.bert_and_transfer.tasks import (
     CLASSES,
     DATA,
@@ -15,13 +19,13 @@ from course_utils.lessons.bert_and_transfer.tasks import (
     bag_accuracy,
     few,
     task,
+    texts,
 )
-from course_utils.lessons.bert_and_transfer.telling import examples_of
 from course_utils.lessons.bert_and_transfer.tuning import accuracy, classifier, fine_tune
 from course_utils.lessons.gpt.runs import BATCH, LENGTH, RATE, VOCAB, WIDTH, streams
 from course_utils.lessons.gpt.runs import STEPS as GPT_STEPS
 from course_utils.lessons.gpt.training import evaluate, train, windows
-from course_utils.models.language import GPT, LanguageModel
+from course_utils.models.language import BERT, GPT, LanguageModel
 
 SEEDS = (0, 1, 2)
 LABELS = {"order": (50, 1000), "tense": (50,)}
@@ -38,12 +42,8 @@ VARIANTS: dict[str, dict] = {
 }
 """Arguments of `GPT` that exchange one part of it for what came later; four heads of queries."""
 VARIANTS["together"] = {
-    "norm": "rms",
-    "rotary": True,
-    "activation": "swiglu",
-    "num_kv_heads": 2,
-    "bias": False,
-}
+    "norm": "rms", "rotary": True, "activation": "swiglu", "num_kv_heads": 2, "bias": False,
+}  # fmt: skip
 
 
 @functools.cache
@@ -112,13 +112,9 @@ def answering(*, answers_only: bool, seed: int) -> dict:
     """A GPT that answers behind the sentence whether it is in order; the loss on all tokens, or on answers only."""
     data, (_, test) = few("order", 1000, seed), task("order")
     model = answers.tune(
-        begun("GPT", seed)[0],
-        data,
-        answers_only=answers_only,
-        steps=STEPS[1000],
-        lr=1e-3,
-        seed=seed,
-    )
+        begun("GPT", seed)[0], data, answers_only=answers_only,
+        steps=STEPS[1000], lr=1e-3, seed=seed,
+    )  # fmt: skip
     rows = {"in order": test.labels == 0, "exchanged": test.labels == 1}
     halves = {
         name: Labeled(test.ids[those], test.lengths[those], test.labels[those], ())
@@ -175,10 +171,7 @@ def autoencoder(*, seed: int) -> dict:
     return {"result": result, "curves": curves}
 
 
-@stored(
-    cases=[{"variant": name, "seed": seed} for seed in SEEDS for name in VARIANTS],
-    data=DATA,
-)
+@stored(cases=[{"variant": name, "seed": seed} for seed in SEEDS for name in VARIANTS], data=DATA)
 def exchanged(*, variant: str, seed: int) -> dict:
     """The GPT of the chapter before with one part exchanged, or all: its held-out loss, trained as there."""
     stream, unread = streams()
@@ -201,3 +194,63 @@ def exchanged(*, variant: str, seed: int) -> dict:
     )
     loss = evaluate(model, unread, LENGTH, read=LENGTH // 2)
     return {"result": {"loss": round(loss, 4)}, "curves": {"training": curve}}
+
+
+# What a page tells of the stored BERT -------------------------------------------------------------
+
+LONG = 5
+"""An example has so many words at least."""
+
+
+@torch.no_grad()
+def examples_of(name: str) -> dict:
+    """`examples`: sentence, first guess, what was hidden. `score`: how many of how many are right. `answers`."""
+    subwords, weights = texts().subwords, packed(name)
+    config = weights["config"] | {"rotary": True}  # the chapter's class has no other positions
+    model = network_of(BERT, weights | {"config": config})
+    vocabularies = {
+        "tokens": list(subwords.tokens),
+        "merges": [" ".join(merge) for merge in subwords.merges],
+        "words": sorted(set(" ".join(texts().read).split())),
+    }
+    data, places = hidden()
+    rows = torch.arange(len(places))
+    tokens = data.ids.clone()
+    tokens[rows, places] = MASK
+    guesses = model(tokens, data.lengths)[rows, places].argmax(dim=-1)
+    right = data.ids[rows, places]
+    found = zip(data.ids.tolist(), places.tolist(), guesses.tolist(), right.tolist(), strict=True)
+    every = [
+        {"sentence": line, "said": subwords.tokens[guess], "right": subwords.tokens[token]}
+        for row, place, guess, token in found
+        if (line := _with_gap(subwords, row, place)) and len(line.split()) >= LONG
+    ]
+    good = [each for each in every if each["said"] == each["right"]]
+    bad = [each for each in every if each["said"] != each["right"]]
+    examples = [*good[:2], *bad[:1]]
+    return {
+        "config": config,
+        "vocabularies": vocabularies,
+        "examples": examples,
+        "score": [int((guesses == right).sum()), len(right)],
+        "answers": [_answer(model, subwords, each["sentence"]) for each in examples],
+    }
+
+
+def _with_gap(subwords: Subwords, row: list[int], place: int) -> str:
+    """A sentence with a gap for one of its words; none if the place holds a part of a word."""
+    before, piece = (subwords.tokens[i] for i in row[place - 1 : place + 1])
+    word = piece.removesuffix("␣")
+    if not word.isalpha() or word == piece or not before.endswith(("␣", ">")):
+        return ""
+    return f"{subwords.decode(row[:place])} ___ {subwords.decode(row[place + 1 :])}".strip()
+
+
+def _answer(model: nn.Module, subwords: Subwords, sentence: str) -> dict:
+    """Ids of a sentence with a gap, the gap's place, and its ten largest logits."""
+    left, right = sentence.split("___")
+    ids = [BOS, *subwords.encode(left), MASK, *subwords.encode(right), EOS]
+    best = model(torch.tensor([ids]))[0, ids.index(MASK)].topk(10)
+    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    logits = [[token, round(value, 6)] for token, value in pairs]
+    return {"ids": ids, "place": ids.index(MASK), "logits": logits}

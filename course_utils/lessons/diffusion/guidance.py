@@ -52,7 +52,4 @@ def judged(pictures: Tensor, labels: Tensor) -> dict[str, float]:
     means = torch.stack([images[classes == c].mean(dim=0).flatten() for c in range(CLASSES)])
     found = torch.cdist(pictures.flatten(1), means).argmin(dim=1)
     spread = [pictures[labels == c].std(dim=0).mean().item() for c in range(CLASSES)]
-    return {
-        "named": (found == labels).float().mean().item(),
-        "spread": sum(spread) / CLASSES,
-    }
+    return {"named": (found == labels).float().mean().item(), "spread": sum(spread) / CLASSES}

@@ -14,7 +14,8 @@ from course_utils.kit.check import (
     expect_equal,
     expect_shape,
     expect_sums_to_one,
-    unchanged,
+    expect_tensors,
+    expect_unchanged,
 )
 from course_utils.models.language import GPT
 
@@ -32,117 +33,78 @@ def _pieces(candidate, word, merges, expected):
     )
 
 
-@encode_word.must(
-    "without merges a word is its characters and the end mark",
-    hint=(
-        "What are the pieces before the first merge, and what closes a word?",
-        "`[*word, '␣']` is a list of single characters.",
-    ),
-)
+@encode_word.must("without merges a word is its characters and the end mark")
 def _(candidate):
+    """What are the pieces before the first merge, and what closes a word?
+
+    `[*word, '␣']` is a list of single characters.
+    """
     _pieces(candidate, "lay", [], ["l", "a", "y", "␣"])
     _pieces(candidate, "", [], ["␣"])
 
 
-@encode_word.must(
-    "a merge joins its pair at every position, from left to right",
-    hint=(
-        "Can a pair occur twice in a word? Can it overlap itself?",
-        "Walk along the list with a place. Where the pair stands, two entries become one: "
-        "`pieces[place : place + 2] = [left + right]`.",
-    ),
-)
+@encode_word.must("a merge joins its pair at every position, from left to right")
 def _(candidate):
+    """Can a pair occur twice in a word? Can it overlap itself?
+
+    Walk along the list with a place. Where the pair stands, two entries become one: `pieces[place : place + 2] =
+    [left + right]`.
+    """
     _pieces(candidate, "ayay", [("a", "y")], ["ay", "ay", "␣"])
     _pieces(candidate, "aaaa", [("a", "a"), ("aa", "aa")], ["aaaa", "␣"])
     _pieces(candidate, "aaa", [("a", "a")], ["aa", "a", "␣"])
 
 
-@encode_word.must(
-    "words of the text become the pieces that were merged",
-    hint="Does the end mark take part in merges like any character?",
-)
+@encode_word.must("words of the text become the pieces that were merged")
 def _(candidate):
+    """Does the end mark take part in merges like any character?"""
     _pieces(candidate, "play", MERGES, ["play␣"])
     _pieces(candidate, "stay", MERGES, ["st", "ay␣"])
 
 
-@encode_word.must(
-    "merges are applied in the order in which they were learned",
-    hint=(
-        "What does your outer loop go through: the merges, or the places of the word?",
-        "A merge joins two whole pieces. Does your code join parts of pieces, too, or others with the same letters?",
-    ),
-)
+@encode_word.must("merges are applied in the order in which they were learned")
 def _(candidate):
+    """What does your outer loop go through: the merges, or the places of the word?
+
+    A merge joins two whole pieces. Does your code join parts of pieces, too, or others with the same letters?
+    """
     _pieces(candidate, "abc", [("b", "c"), ("a", "b"), ("ab", "c")], ["a", "bc", "␣"])
     _pieces(candidate, "abc", [("a", "b"), ("b", "c"), ("ab", "c")], ["abc", "␣"])
 
 
-@encode_word.must(
-    "a new word falls into pieces and nothing is lost",
-    hint="Follow one merge after the other through 'splays' by hand. Where do you differ first?",
-)
+@encode_word.must("a new word falls into pieces and nothing is lost")
 def _(candidate):
+    """Follow one merge after the other through 'splays' by hand. Where do you differ first?"""
     _pieces(candidate, "splays", MERGES, ["s", "pl", "ay", "s", "␣"])
     _pieces(candidate, "payday", MERGES, ["p", "ay", "d", "ay␣"])
 
 
-@encode_word.must(
-    "the merges are not changed", hint="Does a line remove merges from the caller's list?"
-)
+@encode_word.must("the merges are not changed")
 def _(candidate):
-    merges = [("a", "b"), ("ab", "c")]
-    with unchanged(merges):
-        candidate("abc", merges)
+    """Does a line remove merges from the caller's list?"""
+    expect_unchanged(candidate, "abc", [("a", "b"), ("ab", "c")])
 
 
 # Counting on paper ------------------------------------------------------------------------------
 
 counted_on_paper = on_paper(
-    "counted_on_paper",
-    __name__,
-    {
-        "a": (
-            0.3,
-            "P₁(b)",
-            (
-                "The history s is empty: c(s) is the number of tokens, and u(s) the number of different ones.",
-                "Among seven tokens of three kinds b occurs twice, and P₀ of each kind is ⅓.",
-            ),
-        ),
-        "b": (
-            0.52,
-            "P₂(b | a)",
-            (
-                "How often does something follow an a? (Nothing follows the last one.) How many kinds, how often b?",
-                "Here c(ab) = 2, c(a) = 3, u(a) = 2, and P₁(b) is your answer to (a).",
-            ),
-        ),
-        "c": (
-            0.2,
-            "P₂(a | a)",
-            (
-                "The pair never occurred. What is left of the formula?",
-                "It is u(a) P₁(a) / (c(a) + u(a)), with P₁(a) = (4 + 1) / 10.",
-            ),
-        ),
-        "d": (
-            4,
-            "the perplexity",
-            (
-                "Take the mean of the three losses first, then the exponential.",
-                "−ln ½ − ln ¼ − ln ⅛ = 6 ln 2, over three tokens.",
-            ),
-        ),
-        "e": (
-            512,
-            "the perplexity of a model that knows nothing",
-            "If all 512 probabilities are equal, what is the loss of each token, and its exponential?",
-        ),
-    },
-    within=0.0051,
-)
+    "counted_on_paper", __name__, {
+        "a": (0.3, "P₁(b)",
+             "The history s is empty: c(s) is the number of tokens, and u(s) the number of different ones.",
+             "Among seven tokens of three kinds b occurs twice, and P₀ of each kind is ⅓."),
+        "b": (0.52, "P₂(b | a)",
+             "How often does something follow an a? (Nothing follows the last one.) How many kinds, how often b?",
+             "Here c(ab) = 2, c(a) = 3, u(a) = 2, and P₁(b) is your answer to (a)."),
+        "c": (0.2, "P₂(a | a)",
+             "The pair never occurred. What is left of the formula?",
+             "It is u(a) P₁(a) / (c(a) + u(a)), with P₁(a) = (4 + 1) / 10."),
+        "d": (4, "the perplexity",
+             "Take the mean of the three losses first, then the exponential.",
+             "−ln ½ − ln ¼ − ln ⅛ = 6 ln 2, over three tokens."),
+        "e": (512, "the perplexity of a model that knows nothing",
+             "If all 512 probabilities are equal, what is the loss of each token, and its exponential?"),
+    }, within=0.0051,
+)  # fmt: skip
 
 
 # Windows: find the bug --------------------------------------------------------------------------
@@ -150,17 +112,12 @@ counted_on_paper = on_paper(
 fixed_windows = Check("fixed_windows")
 
 
-def _two(answer) -> tuple[Tensor, Tensor]:
-    if not (isinstance(answer, tuple | list) and len(answer) == 2):
-        raise WrongKind("two tensors are expected: tokens and targets")
-    return answer[0], answer[1]
-
-
 def _windows(candidate, length=8, count=50, size=40, seed=0):
     """The places in the text of tokens and of targets: all its tokens differ, −1 stands for one that is not in it."""
     generator = torch.Generator().manual_seed(seed)
     text = torch.randperm(size, generator=torch.Generator().manual_seed(7))
-    both = _two(candidate(text.clone(), length, count, generator))
+    answer = candidate(text.clone(), length, count, generator)
+    both = expect_tensors(answer, "tokens", "targets")
     return [_places(expect_shape(one, (count, length)), text) for one in both]
 
 
@@ -169,45 +126,39 @@ def _places(tokens: Tensor, text: Tensor) -> Tensor:
     return torch.where(found.any(dim=-1), found.int().argmax(dim=-1), -1)
 
 
-@fixed_windows.must(
-    "tokens and targets have the shape (count, length)",
-    hint="How many tokens of the text does a window need, so that each of its tokens has one behind it?",
-)
+@fixed_windows.must("tokens and targets have the shape (count, length)")
 def _(candidate):
+    """How many tokens of the text does a window need, so that each of its tokens has one behind it?"""
     _windows(candidate)
     _windows(candidate, length=1, count=3)
 
 
-@fixed_windows.must(
-    "tokens are neighbors in the text",
-    hint="Which places does a window take, from its start on?",
-)
+@fixed_windows.must("tokens are neighbors in the text")
 def _(candidate):
+    """Which places does a window take, from its start on?"""
     tokens, _ = _windows(candidate)
     expect(bool((tokens.diff(dim=1) == 1).all()), "a window skips or repeats tokens of the text")
 
 
-@fixed_windows.must(
-    "each target is the token behind, at the last place of the window, too",
-    hint=(
-        "Where do your targets come from? What does `roll` put at the end of a row?",
-        "Take length + 1 tokens of the text: all but the last are read, all but the first are asked for.",
-    ),
-)
+@fixed_windows.must("each target is the token behind, at the last place of the window, too")
 def _(candidate):
+    """Where do your targets come from? What does `roll` put at the end of a row?
+
+    Take length + 1 tokens of the text: all but the last are read, all but the first are asked for.
+    """
     tokens, targets = _windows(candidate)
     wrong = (targets != tokens + 1).any(dim=0).nonzero().flatten().tolist()
     expect_equal(wrong, [], "places of a window with a wrong target")
 
 
 @fixed_windows.must(
-    "each token of the text but the last is read, and each but the first is asked for",
-    hint=(
-        "Which is the last place where a window may start? Its last target still has to be in the text.",
-        "`torch.randint(high, …)` draws numbers below high. A text of length + 1 tokens has one window.",
-    ),
+    "each token of the text but the last is read, and each but the first is asked for"
 )
 def _(candidate):
+    """Which is the last place where a window may start? Its last target still has to be in the text.
+
+    `torch.randint(high, …)` draws numbers below high. A text of length + 1 tokens has one window.
+    """
     tokens, targets = _windows(candidate, length=3, count=400, size=8)
     expect_equal(sorted(set(tokens.flatten().tolist())), list(range(7)), "places read")
     expect_equal(sorted(set(targets.flatten().tolist())), list(range(1, 8)), "places asked for")
@@ -215,11 +166,9 @@ def _(candidate):
     expect_equal(targets[0].tolist(), list(range(1, 8)), "places asked for in the only window")
 
 
-@fixed_windows.must(
-    "the places come from the generator",
-    hint="Which argument of `torch.randint` says where random numbers come from?",
-)
+@fixed_windows.must("the places come from the generator")
 def _(candidate):
+    """Which argument of `torch.randint` says where random numbers come from?"""
     first, again, other = (_windows(candidate, seed=seed)[0] for seed in (0, 0, 1))
     expect(torch.equal(first, again), "the same generator gave other windows")
     expect(not torch.equal(first, other), "another generator gave the same windows")
@@ -287,28 +236,24 @@ def _drawn(candidate, model, prompt, steps, *options, seed=0):
     return expect_shape(answer, (len(prompt), prompt.shape[1] + steps))
 
 
-@my_generate.must(
-    "it gives prompt and new tokens: (batch, length + steps)",
-    hint=(
-        "What do you return: the new tokens alone, or the prompt with them?",
-        "Each draw is (batch, 1). Join it to the text along dim=1.",
-    ),
-)
+@my_generate.must("it gives prompt and new tokens: (batch, length + steps)")
 def _(candidate):
+    """What do you return: the new tokens alone, or the prompt with them?
+
+    Each draw is (batch, 1). Join it to the text along dim=1.
+    """
     prompt = torch.randint(VOCAB, (3, 4))
     text = _drawn(candidate, _Watched(_small()), prompt, 5, 1.0, None)
     expect(torch.equal(text[:, :4], prompt), "the text does not begin with the prompt")
     expect(not text.is_floating_point(), "tokens are whole numbers")
 
 
-@my_generate.must(
-    "with top_k = 1 it writes what greedy decoding writes",
-    hint=(
-        "After the prompt, which logits say what comes next? Are temperature and top_k handed on?",
-        "Each new token is the best one after *all* tokens so far. What did the model read in the last step?",
-    ),
-)
+@my_generate.must("with top_k = 1 it writes what greedy decoding writes")
 def _(candidate):
+    """After the prompt, which logits say what comes next? Are temperature and top_k handed on?
+
+    Each new token is the best one after *all* tokens so far. What did the model read in the last step?
+    """
     model, prompt = _small(), torch.randint(VOCAB, (2, 3))
     text = _drawn(candidate, model, prompt, 6, 1.0, 1)
     expected = prompt
@@ -338,14 +283,12 @@ def _(candidate):
     )
 
 
-@my_generate.must(
-    "tokens are drawn with the probabilities of temperature and top_k",
-    hint=(
-        "Is a token drawn, or is the best one taken? `torch.multinomial(probs, 1, generator=generator)` draws.",
-        "Which probabilities does it draw from: `next_token_probs(logits, temperature=…, top_k=…)`?",
-    ),
-)
+@my_generate.must("tokens are drawn with the probabilities of temperature and top_k")
 def _(candidate):
+    """Is a token drawn, or is the best one taken? `torch.multinomial(probs, 1, generator=generator)` draws.
+
+    Which probabilities does it draw from: `next_token_probs(logits, temperature=…, top_k=…)`?
+    """
     prompt = torch.zeros(4000, 1, dtype=torch.long)
     for temperature, top_k in ((1.0, None), (0.5, None), (2.0, 2)):
         text = _drawn(candidate, _Fixed(), prompt, 1, temperature, top_k)
@@ -360,11 +303,9 @@ def _(candidate):
         )
 
 
-@my_generate.must(
-    "the same generator, the same text",
-    hint="Is the generator handed to `torch.multinomial`?",
-)
+@my_generate.must("the same generator, the same text")
 def _(candidate):
+    """Is the generator handed to `torch.multinomial`?"""
     model, prompt = _small(), torch.randint(VOCAB, (2, 3))
     first, again, other = (
         _drawn(candidate, model, prompt, 12, 1.0, None, seed=seed) for seed in (0, 0, 1)
@@ -380,54 +321,44 @@ nucleus_probs = Check("nucleus_probs")
 PROBS = torch.tensor([0.1, 0.5, 0.05, 0.3, 0.05])
 
 
-@nucleus_probs.must(
-    "the new probabilities sum to 1", hint="What is the sum of what is left after the cut?"
-)
+@nucleus_probs.must("the new probabilities sum to 1")
 def _(candidate):
+    """What is the sum of what is left after the cut?"""
     probs = torch.randn(4, 20).softmax(dim=-1)
     for p in (0.01, 0.3, 0.9, 1.0):
         expect_sums_to_one(candidate(probs.clone(), p), (4, 20))
 
 
-@nucleus_probs.must(
-    "the token that crosses p is kept",
-    hint="The kept tokens should sum to at least p. Which sum do you compare with p: with the token, or without it?",
-)
+@nucleus_probs.must("the token that crosses p is kept")
 def _(candidate):
+    """The kept tokens should sum to at least p. Which sum do you compare with p: with the token, or without it?"""
     expect_close(candidate(PROBS.clone(), 0.7), torch.tensor([0, 0.5, 0, 0.3, 0]) / 0.8, "p = 0.7")
     expected = torch.tensor([0.1, 0.5, 0, 0.3, 0]) / 0.9
     expect_close(candidate(PROBS.clone(), 0.85), expected, "p = 0.85")
 
 
-@nucleus_probs.must(
-    "the best token is always kept",
-    hint="For a small p the best token alone is above p. Is it cut?",
-)
+@nucleus_probs.must("the best token is always kept")
 def _(candidate):
+    """For a small p the best token alone is above p. Is it cut?"""
     expect_close(candidate(PROBS.clone(), 0.01), torch.tensor([0, 1.0, 0, 0, 0]), "p = 0.01")
 
 
-@nucleus_probs.must(
-    "it keeps no token more than needed, not even one as likely as the last",
-    hint="Is a token kept because of its own probability, or because of those before it in the order?",
-)
+@nucleus_probs.must("it keeps no token more than needed, not even one as likely as the last")
 def _(candidate):
+    """Is a token kept because of its own probability, or because of those before it in the order?"""
     kept = (candidate(torch.full((4,), 0.25), 0.5) > 0).sum().item()
     expect_equal(kept, 2, "tokens kept of four with probability ¼, p = 0.5")
 
 
-@nucleus_probs.must(
-    "with p = 1 nothing changes", hint="Are the probabilities put back where they came from?"
-)
+@nucleus_probs.must("with p = 1 nothing changes")
 def _(candidate):
+    """Are the probabilities put back where they came from?"""
     expect_close(candidate(PROBS.clone(), 1.0), PROBS, "p = 1")
 
 
-@nucleus_probs.must(
-    "each row has its own nucleus, with any number of axes before the last",
-    hint="Along which axis do you sort, sum and cut?",
-)
+@nucleus_probs.must("each row has its own nucleus, with any number of axes before the last")
 def _(candidate):
+    """Along which axis do you sort, sum and cut?"""
     rows = torch.tensor([[0.9, 0.05, 0.05], [0.1, 0.5, 0.4]])
     expected = torch.tensor([[1.0, 0, 0], [0, 5 / 9, 4 / 9]])
     expect_close(candidate(rows.clone(), 0.8), expected, "two rows")

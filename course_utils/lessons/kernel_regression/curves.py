@@ -25,10 +25,7 @@ def random_curves(n: int, waves: float, numbers: torch.Generator) -> Curves:
 def judged_on(waves: float) -> list[Curves]:
     """500 curves to choose by, 2,000 to report."""
     seeds = {1001: 500, 1002: 2000}
-    return [
-        random_curves(n, waves, torch.Generator().manual_seed(s))
-        for s, n in seeds.items()
-    ]  # fmt: skip
+    return [random_curves(n, waves, torch.Generator().manual_seed(s)) for s, n in seeds.items()]
 
 
 def tuned(kernel: str, waves: float, missed: Missed) -> tuple[float, Tensor]:
@@ -40,9 +37,6 @@ def tuned(kernel: str, waves: float, missed: Missed) -> tuple[float, Tensor]:
         return missed(kernel_values(u, kernel=kernel).log(), *rest)
 
     validation, test = judged_on(waves)
-    of_width = {
-        w / 100: misses(w / 100, *validation).nanmean()
-        for w in range(16, 120, 4)
-    }  # fmt: skip
+    of_width = {w / 100: misses(w / 100, *validation).nanmean() for w in range(16, 120, 4)}
     width = min(of_width, key=of_width.get)
     return width, misses(width, *test)

@@ -1,7 +1,7 @@
 """The fit, the weights behind it and the leave-one-out error, side by side."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import matplotlib as mpl
@@ -30,24 +30,21 @@ def kernel_width(
     y: Tensor | None = None,
     *,
     truth: Callable[[Tensor], Tensor] | None = None,
-    widths: Sequence[float] = WIDTHS,
 ) -> Explorer:
-    """Kernel regression of `y` on `x` with four kernels at any of `widths`.
+    """Kernel regression of `y` on `x` with four kernels at any of `WIDTHS`.
 
     Args:
         x, y: (n,) each, at least two points; by default the 40 points of *Kernel regression*.
         truth: the function without noise, if it is known.
-        widths: in the unit of x, increasing.
     """
     if x is None or y is None:
         data = noisy_sine(40)
         x, y, truth = data.x, data.y, data.truth
     order = x.argsort()
-    regression = Regression(x[order], y[order], truth, tuple(widths))
-    start = 0.5 if 0.5 in widths else widths[len(widths) // 2]
+    regression = Regression(x[order], y[order], truth)
     controls = {
         "kernel": Choice(KERNELS, "gaussian", label="Kernel"),
-        "width": Slider(widths, start, label="Width σ", format="{:g}"),
+        "width": Slider(WIDTHS, 0.5, label="Width σ", format="{:g}"),
     }
     return Explorer("kernel_width", lambda: Fit(regression), controls)
 
@@ -59,21 +56,19 @@ class Regression:
     Attributes:
         x, y: (n,) each.
         truth: the function without noise, if it is known.
-        widths: in the unit of x.
         errors: kernel → one error for each width, infinite where a point has no neighbor.
     """
 
     x: Tensor
     y: Tensor
     truth: Callable[[Tensor], Tensor] | None
-    widths: tuple[float, ...]
 
     def __post_init__(self):
         """Compute the errors once, for every picture."""
         errors = {
             kernel: [
                 leave_one_out_error(self.x, self.y, kernel=kernel, width=width).item()
-                for width in self.widths
+                for width in WIDTHS
             ]
             for kernel in KERNELS
         }
@@ -123,10 +118,9 @@ class Fit:
         bar.outline.set_visible(False)
 
     def _set_errors(self, ax: Axes) -> None:
-        widths = self.regression.widths
-        (self.curve,) = ax.plot(widths, widths, ".-", color=COLORS["key"], linewidth=1.2)
+        (self.curve,) = ax.plot(WIDTHS, WIDTHS, ".-", color=COLORS["key"], linewidth=1.2)
         (self.here,) = ax.plot([], [], "o", color=COLORS["query"], markersize=8)
-        self.width = ax.axvline(widths[0], color=COLORS["query"], linewidth=0.9)
+        self.width = ax.axvline(WIDTHS[0], color=COLORS["query"], linewidth=0.9)
         ax.set(xlabel="width σ", xscale="log")
         self.title = ax.set_title("Leave-one-out error: 0.000")
         ticks = [0.1, 1, 10]
@@ -140,7 +134,7 @@ class Fit:
         """Fit with this kernel at this width."""
         x, y, errors = self.regression.x, self.regression.y, self.regression.errors[kernel]
         weights = kernel_weights(self.queries, x, kernel=kernel, width=width)
-        error = errors[self.regression.widths.index(width)]
+        error = errors[WIDTHS.index(width)]
         known = error < math.inf
         self.fit.set_ydata(weights @ y)
         self.weights.set_data(to_numpy(weights))

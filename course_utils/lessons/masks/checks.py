@@ -13,8 +13,9 @@ from course_utils.kit.check import (
     expect,
     expect_close,
     expect_equal,
+    expect_same_gradients,
     expect_shape,
-    unchanged,
+    expect_unchanged,
 )
 from course_utils.lessons.masks import clinic
 
@@ -24,15 +25,14 @@ _NUMBERS = torch.tensor([[1, 1, 1, 1], [0, 0, 1, 2], [1, 2, 2, 0]])
 my_mask = Check("my_mask", forbids=["causal_mask", "padding_mask"])
 
 
-@my_mask.must(
-    "it is boolean, (batch, queries, keys)",
-    hint=(
-        "The causal mask is (queries, keys), `numbers` is (batch, keys). Which axis has `numbers` to get, and where?",
-        "`numbers[:, None, :]` is (batch, 1, keys), `numbers[:, :, None]` is (batch, queries, 1).",
-        "`&` takes truth values on both sides: `torch.ones` makes them with `dtype=torch.bool`.",
-    ),
-)
+@my_mask.must("it is boolean, (batch, queries, keys)")
 def _(candidate):
+    """The causal mask is (queries, keys), `numbers` is (batch, keys). Which axis has `numbers` to get, and where?
+
+    `numbers[:, None, :]` is (batch, 1, keys), `numbers[:, :, None]` is (batch, queries, 1).
+
+    `&` takes truth values on both sides: `torch.ones` makes them with `dtype=torch.bool`.
+    """
     mask = expect_shape(_of_truth_values(candidate, _NUMBERS.clone()), (3, 4, 4))
     expect(mask.dtype == torch.bool, f"dtype: {mask.dtype}; expected torch.bool", _TRUTH_VALUES)
 
@@ -50,23 +50,19 @@ def _of_truth_values(candidate, numbers: Tensor) -> Tensor:
         raise Unmet("`&` stands between truth values and numbers", _TRUTH_VALUES) from error
 
 
-@my_mask.must(
-    "a row may have any length",
-    hint="Which number in your function stands for the four words of the example? `numbers.shape` knows it.",
-)
+@my_mask.must("a row may have any length")
 def _(candidate):
+    """Which number in your function stands for the four words of the example? `numbers.shape` knows it."""
     expect_shape(candidate(torch.randint(3, (2, 6))), (2, 6, 6))
 
 
-@my_mask.must(
-    "no query may attend to padding",
-    hint=(
-        "Whose row of `numbers` do you use: that of the sentence, or that of the query? Where there are as many "
-        "of both, nothing is raised.",
-        "A count says where the padding is if it stands at the end. In front it does not.",
-    ),
-)
+@my_mask.must("no query may attend to padding")
 def _(candidate):
+    """Whose row of `numbers` do you use: that of the sentence, or that of the query? Where there are as many of
+    both, nothing is raised.
+
+    A count says where the padding is if it stands at the end. In front it does not.
+    """
     for numbers in (_NUMBERS, torch.randint(3, (4, 4))):
         padded = candidate(numbers.clone()) & (numbers == 0)[:, None, :]
         of_padding = torch.equal(padded, padded & (numbers == 0)[:, :, None])
@@ -80,33 +76,27 @@ def _(candidate):
         )
 
 
-@my_mask.must(
-    "no query may attend to a later key",
-    hint="Rows are queries and columns are keys. Which half of the square lies after the query?",
-)
+@my_mask.must("no query may attend to a later key")
 def _(candidate):
+    """Rows are queries and columns are keys. Which half of the square lies after the query?"""
     seen = candidate(_NUMBERS.clone()).triu(1).sum().item()
     expect_equal(seen, 0, "pairs of a query and a later key")
 
 
-@my_mask.must(
-    "no query may attend to another sentence",
-    hint="When are a query and a key of one sentence? Compare their numbers, a column with a row.",
-)
+@my_mask.must("no query may attend to another sentence")
 def _(candidate):
+    """When are a query and a key of one sentence? Compare their numbers, a column with a row."""
     other = _NUMBERS[:, :, None] != _NUMBERS[:, None, :]
     seen = (candidate(_NUMBERS.clone()) & other & (_NUMBERS > 0)[:, :, None]).sum().item()
     expect_equal(seen, 0, "pairs of words of two sentences")
 
 
-@my_mask.must(
-    "every other pair of words is permitted",
-    hint=(
-        "A query may attend to itself, and to each earlier word of its sentence.",
-        "How many sentences may a row have? More than two.",
-    ),
-)
+@my_mask.must("every other pair of words is permitted")
 def _(candidate):
+    """A query may attend to itself, and to each earlier word of its sentence.
+
+    How many sentences may a row have? More than two.
+    """
     for numbers in (_NUMBERS, torch.randint(4, (5, 5))):
         earlier = torch.arange(numbers.shape[-1])[:, None] >= torch.arange(numbers.shape[-1])
         same = numbers[:, :, None] == numbers[:, None, :]
@@ -115,16 +105,10 @@ def _(candidate):
         expect_equal(int(of_words.sum()), expected, "permitted pairs")
 
 
-my_mask.must(
-    "the caller's numbers are not changed",
-    hint="`&=` and functions that end in an underscore write into the caller's memory.",
-)(lambda candidate: _keeps_numbers(candidate))
-
-
-def _keeps_numbers(candidate) -> None:
-    numbers = _NUMBERS.clone()
-    with unchanged(numbers):
-        candidate(numbers)
+@my_mask.must("the caller's numbers are not changed")
+def _(candidate):
+    """`&=` and functions that end in an underscore write into the caller's memory."""
+    expect_unchanged(candidate, _NUMBERS.clone())
 
 
 # Masked softmax ---------------------------------------------------------------------------------
@@ -159,22 +143,17 @@ def _mask_broadcasts(candidate) -> None:
 
 
 def _keeps(candidate, given: Tensor) -> None:
-    scores, mask = torch.randn(given.shape), given.clone()
-    with unchanged(scores, mask):
-        candidate(scores, mask)
+    expect_unchanged(candidate, torch.randn(given.shape), given.clone())
 
 
 def _same_gradients(candidate, mask: Tensor) -> None:
-    """Those of scores and values, against the package's, where both are asked for the same answers."""
-    inputs, asked = (torch.randn(mask.shape), torch.randn(mask.shape[-1], 2)), torch.randn(2, 2)
-    found = []
-    for softmax in (candidate, masked_softmax):
-        scores, values = (tensor.clone().requires_grad_() for tensor in inputs)
-        ((softmax(scores, mask.clone()) @ values) * asked).sum().backward()
-        found.append((scores.grad, values.grad))
-    for name, mine, expected in zip(("scores", "values"), *found, strict=True):
-        expect(mine is not None, f"no gradient reaches the {name}")
-        expect_close(mine, expected, f"the gradient of the {name}")
+    """Those of scores and values."""
+    expect_same_gradients(
+        lambda scores, values: candidate(scores, mask.clone()) @ values,
+        lambda scores, values: masked_softmax(scores, mask) @ values,
+        scores=torch.randn(mask.shape),
+        values=torch.randn(mask.shape[-1], 2),
+    )
 
 
 def _no_trace(candidate) -> None:
@@ -216,16 +195,13 @@ fixed_masked_softmax.must(RUNS, hint=RUNS_HINT)(_gives_weights)
 fixed_masked_softmax.must(SHARED, hint=SHARED_HINT)(_shares_the_weight)
 
 
-@fixed_masked_softmax.must(
-    "a forbidden key may have the largest score",
-    hint=(
-        "A softmax subtracts the largest score of the row first. Whose score is that here, and what is "
-        "exp(0 − 120) in single precision, about?",
-        "Once a sum of permitted weights has become 0, no division repairs it. What has to happen "
-        "before the softmax?",
-    ),
-)
+@fixed_masked_softmax.must("a forbidden key may have the largest score")
 def _(candidate):
+    """A softmax subtracts the largest score of the row first. Whose score is that here, and what is exp(0 − 120) in
+    single precision, about?
+
+    Once a sum of permitted weights has become 0, no division repairs it. What has to happen before the softmax?
+    """
     for loud in (50.0, 120.0, 1e6):
         scores = torch.tensor([[0.0, 0.7, loud, 0.7 * loud], [1.0, loud, 0.5, 0.0]])
         expected = _reference(scores, _MASK)
@@ -257,44 +233,38 @@ my_masked_softmax.must("the mask broadcasts to the scores", hint=BROADCAST_HINT)
 my_masked_softmax.must(KEPT, hint=KEPT_HINT)(lambda candidate: _keeps(candidate, _EMPTY_ROW))
 
 
-@my_masked_softmax.must(
-    "scores of any size are fine",
-    hint=(
-        "Is there a score that is lower than a number you fill in, or one whose exponential is 0 or ∞?",
-        "Which number is below all others?",
-    ),
-)
+@my_masked_softmax.must("scores of any size are fine")
 def _(candidate):
+    """Is there a score that is lower than a number you fill in, or one whose exponential is 0 or ∞?
+
+    Which number is below all others?
+    """
     for shift in (-2e6, 2e6, -1e20, torch.finfo(torch.float32).min):
         scores = torch.tensor([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0]]) + shift * _MASK
         expected = _reference(scores, _MASK)
         expect_close(candidate(scores, _MASK.clone()), expected, f"permitted scores near {shift:g}")
 
 
-@my_masked_softmax.must(
-    "half precision is fine",
-    hint=(
-        "The largest float16 is 65,504. Which number is below all others in every dtype?",
-        "The weights have to come back in the dtype of the scores.",
-    ),
-)
+@my_masked_softmax.must("half precision is fine")
 def _(candidate):
+    """The largest float16 is 65,504. Which number is below all others in every dtype?
+
+    The weights have to come back in the dtype of the scores.
+    """
     scores = torch.tensor([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]])
     weights = expect_shape(candidate(scores.half(), _MASK.clone()), (2, 4))
     expect_equal(weights.dtype, torch.float16, "dtype for scores in float16")
     expect_close(weights, _reference(scores, _MASK), "float16", atol=2e-3)
 
 
-@my_masked_softmax.must(
-    "a row without any permitted key gives zeros",
-    hint=(
-        "How can you find such rows in the mask? They need a treatment of their own.",
-        "`mask.any(dim=-1, keepdim=True)` is False there. What must not stand in such a row when the "
-        "softmax sees it?",
-        "Give such a row scores of 0 before the softmax, and forbidden keys the weight 0 after it.",
-    ),
-)
+@my_masked_softmax.must("a row without any permitted key gives zeros")
 def _(candidate):
+    """How can you find such rows in the mask? They need a treatment of their own.
+
+    `mask.any(dim=-1, keepdim=True)` is False there. What must not stand in such a row when the softmax sees it?
+
+    Give such a row scores of 0 before the softmax, and forbidden keys the weight 0 after it.
+    """
     weights = candidate(torch.zeros(2, 3), _EMPTY_ROW.clone())
     expect_close(weights, torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]), "an empty second row")
 
@@ -310,11 +280,9 @@ my_masked_softmax.must(
 my_masked_softmax.must(NO_TRACE, hint=NO_TRACE_HINT)(_no_trace)
 
 
-@my_masked_softmax.must(
-    "a NaN score stays visible",
-    hint="Replacing every NaN hides a broken model. Which rows may be replaced?",
-)
+@my_masked_softmax.must("a NaN score stays visible")
 def _(candidate):
+    """Replacing every NaN hides a broken model. Which rows may be replaced?"""
     weights = candidate(torch.tensor([[0.0, math.nan, 1.0]]), torch.tensor([[True, True, False]]))
     hidden = not expect_shape(weights, (1, 3))[0, :2].isnan().all()
     expect(not hidden, "a NaN among the permitted scores was hidden")
@@ -343,22 +311,18 @@ def _name(text: str) -> str:
 diagnosis = Check("diagnosis", forbids=["mistake_of"])
 
 
-@diagnosis.must(
-    "it is a patient's number and the name of one of the six mistakes",
-    hint='Such as `return case, "polarity"`, with the names of the table.',
-)
+@diagnosis.must("it is a patient's number and the name of one of the six mistakes")
 def _(candidate):
+    """Such as `return case, "polarity"`, with the names of the table."""
     answer = candidate()
     if not isinstance(answer, tuple | list) or len(answer) != 2 or not isinstance(answer[0], int):
         raise WrongKind(f"a number and a name are expected, got {answer!r}")
     _name(answer[1])
 
 
-@diagnosis.must(
-    "this is what the patient has",
-    hint="`four_numbers(patient.attend)`, beside the table: which of the four are 0?",
-)
+@diagnosis.must("this is what the patient has")
 def _(candidate):
+    """`four_numbers(patient.attend)`, beside the table: which of the four are 0?"""
     case, text = candidate()
     name = _name(text)
     why = f"{_SHOWS[name]}. Does `four_numbers(patient.attend)` say so?"

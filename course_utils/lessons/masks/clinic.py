@@ -68,13 +68,9 @@ def upper_left(scores: Tensor, words: Tensor) -> Tensor:
 
 
 MISTAKES = {
-    "polarity": polarity,
-    "zeros and ones": zeros_and_ones,
-    "no axis": no_axis,
-    "off by one": off_by_one,
-    "over the queries": over_queries,
-    "upper left": upper_left,
-}
+    "polarity": polarity, "zeros and ones": zeros_and_ones, "no axis": no_axis,
+    "off by one": off_by_one, "over the queries": over_queries, "upper left": upper_left,
+}  # fmt: skip
 
 
 def attention(weigh: Weigh) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:

@@ -21,26 +21,22 @@ FULL_COLOR = 3.0
 """Scores beyond ±3 take the last color of the scale; their numbers stand in the cells."""
 
 
-def masked_scores(seed: int = 4) -> Explorer:
-    """Five places, of which the first `valid_len` hold words; forbidden scores or weights are replaced.
-
-    Args:
-        seed: of the random scores.
-    """
+def masked_scores() -> Explorer:
+    """Five places, of which the first `valid_len` hold words; forbidden scores or weights are replaced."""
     controls = {
         "mask": Choice(MASKS, "padding", label="Mask"),
         "valid_len": Slider(tuple(range(SIZE + 1)), 3, label="Words"),
         "how": Choice((ZERO, AFTER, BEFORE), ZERO, label="Forbidden pairs get"),
     }
-    return Explorer("masked_scores", lambda: Masked(seed), controls)
+    return Explorer("masked_scores", Masked, controls)
 
 
 class Masked:
     """The scores that the softmax sees, the weights, and where the weight of each row went."""
 
-    def __init__(self, seed: int):
+    def __init__(self):
         """Draws the scores."""
-        self.score = 1.4 * np.random.default_rng(seed).standard_normal((SIZE, SIZE))
+        self.score = 1.4 * np.random.default_rng(4).standard_normal((SIZE, SIZE))
         self.picture, ((top, legend), (bottom, right)) = subplots(
             2, 2, alt="Scores, weights and sums", width=4.1, height=4.9, width_ratios=[3, 1.6],
         )  # fmt: skip

@@ -13,6 +13,7 @@ from course_utils.kit.check import (
     expect,
     expect_close,
     expect_equal,
+    expect_same_gradients,
     expect_shape,
 )
 
@@ -21,25 +22,21 @@ from course_utils.kit.check import (
 join_heads = Check("join_heads")
 
 
-@join_heads.must(
-    "(batch, heads, length, head_dim) becomes (batch, length, heads · head_dim)",
-    hint=(
-        "Which two of the four axes become one, and have they to be neighbors for that?",
-        "After a transpose `view` cannot join axes: the numbers lie in another order. Which methods copy them?",
-    ),
-)
+@join_heads.must("(batch, heads, length, head_dim) becomes (batch, length, heads · head_dim)")
 def _(candidate):
+    """Which two of the four axes become one, and have they to be neighbors for that?
+
+    After a transpose `view` cannot join axes: the numbers lie in another order. Which methods copy them?
+    """
     expect_shape(candidate(torch.randn(2, 3, 5, 4)), (2, 5, 12))
 
 
-@join_heads.must(
-    "what belongs to one token stays in the row of this token",
-    hint=(
-        "The shape is right. In which order do the numbers stand in memory when you join?",
-        "To be joined, the axis of the heads has to stand beside head_dim. Which two axes do you exchange first?",
-    ),
-)
+@join_heads.must("what belongs to one token stays in the row of this token")
 def _(candidate):
+    """The shape is right. In which order do the numbers stand in memory when you join?
+
+    To be joined, the axis of the heads has to stand beside head_dim. Which two axes do you exchange first?
+    """
     heads = torch.randn(1, 3, 5, 4)
     changed = heads.clone()
     changed[:, :, 2] += 1  # token 2, in all heads
@@ -47,38 +44,27 @@ def _(candidate):
     expect_equal(moved, [2], "token 2 was changed, rows that changed")
 
 
-@join_heads.must(
-    "head 0 comes first in each row, then head 1, and so on",
-    hint="Which of the two runs faster in a row of the result: the head, or the feature within a head?",
-)
+@join_heads.must("head 0 comes first in each row, then head 1, and so on")
 def _(candidate):
+    """Which of the two runs faster in a row of the result: the head, or the feature within a head?"""
     heads = torch.arange(24.0).view(1, 3, 2, 4)
     row = candidate(heads)[0, 0]
     expect_close(row, torch.cat([heads[0, head, 0] for head in range(3)]), "row 0")
 
 
-@join_heads.must(
-    "it undoes the split, for 1, 2, 4 and 12 heads, other lengths and other widths",
-    hint="Is a size written into the code that should come from the argument?",
-)
+@join_heads.must("it undoes the split, for 1, 2, 4 and 12 heads, other lengths and other widths")
 def _(candidate):
+    """Is a size written into the code that should come from the argument?"""
     for num_heads, length, width in ((1, 7, 12), (2, 4, 8), (4, 1, 12), (12, 3, 24)):
         x = torch.randn(3, length, width)
         answer = expect_shape(candidate(split_heads(x, num_heads)), (3, length, width))
         expect_close(answer, x, f"{num_heads} heads, split and joined")
 
 
-@join_heads.must(
-    "gradients come back to the heads",
-    hint="Was the tensor copied by hand, or detached?",
-)
+@join_heads.must("gradients come back to the heads")
 def _(candidate):
-    heads: Tensor = torch.randn(1, 2, 3, 4, requires_grad=True)
-    answer = candidate(heads)
-    expect(answer.requires_grad, "the result asks for no gradient")
-    weights = torch.randn(1, 3, 8)
-    (gradient,) = torch.autograd.grad((answer * weights).sum(), heads)
-    expect_close(gradient, split_heads(weights, 2), "the gradient of the heads")
+    """Was the tensor copied by hand, or detached?"""
+    expect_same_gradients(candidate, merge_heads, heads=torch.randn(1, 2, 3, 4))
 
 
 # A layer without one head: find the bug -------------------------------------------------------------
@@ -115,22 +101,18 @@ def _(candidate):
     expect_shape(fewer(x, x, x), (2, 5, 12))
 
 
-@fixed_without_head.must(
-    "the caller's layer does not change",
-    hint="Whose weights does your assignment change: the caller's layer, or a copy of it?",
-)
+@fixed_without_head.must("the caller's layer does not change")
 def _(candidate):
+    """Whose weights does your assignment change: the caller's layer, or a copy of it?"""
     layer, x = _layer()
     before = layer(x, x, x).detach()
     candidate(layer, 1)
     expect_close(layer(x, x, x), before, "the caller's layer before and after")
 
 
-@fixed_without_head.must(
-    "the head does not go on with equal weights",
-    hint="With queries of zero all scores are 0. What does a softmax make of them, and what does the head return?",
-)
+@fixed_without_head.must("the head does not go on with equal weights")
 def _(candidate):
+    """With queries of zero all scores are 0. What does a softmax make of them, and what does the head return?"""
     layer, x = _layer()
     uniform = copy.deepcopy(layer)
     for parameter in uniform.query_proj.parameters():
@@ -139,14 +121,12 @@ def _(candidate):
     expect(not same, "head 1 returns the mean of all values")
 
 
-@fixed_without_head.must(
-    "the output is that of the other heads, bias included",
-    hint=(
-        "The head has to add nothing. Where does it enter out_proj: through which part of its weight?",
-        "The weight of out_proj is W_O transposed, (embed_dim, heads · head_dim): a head meets columns of it.",
-    ),
-)
+@fixed_without_head.must("the output is that of the other heads, bias included")
 def _(candidate):
+    """The head has to add nothing. Where does it enter out_proj: through which part of its weight?
+
+    The weight of out_proj is W_O transposed, (embed_dim, heads · head_dim): a head meets columns of it.
+    """
     for sizes in ((12, 3), (16, 2)):
         layer, x = _layer(*sizes)
         projections = (layer.query_proj, layer.key_proj, layer.value_proj)

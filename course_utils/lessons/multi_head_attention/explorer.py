@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from course_utils.figures import COLORS, heatmap, subplots
 from course_utils.kit.explorer import Choice, Explorer
 from course_utils.kit.runs import StoredRun, stored_run
-from course_utils.lessons.multi_head_attention.dissection import HEADS, KINDS, LAYERS
+from course_utils.lessons.multi_head_attention.runs import HEADS, KINDS, LAYERS
 
 __all__ = ["dissection"]
 

@@ -7,13 +7,17 @@ attention layer and a linear readout, nothing else.
 """
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_utils.attention import MultiHeadAttention
+from course_utils.figures import COLORS, Picture, subplots
+from course_utils.kit.runs import StoredRun
 
 # The task ---------------------------------------------------------------------------------------
 
@@ -60,13 +64,7 @@ class TwoLookups:
 
 
 def two_lookups(num_drawers: int = 8) -> TwoLookups:
-    """The task for `num_drawers` drawers; nothing about it is random.
-
-    Raises:
-        ValueError: fewer than 2 drawers, or more than 10 (which have 1,024 fillings).
-    """
-    if not 2 <= num_drawers <= 10:
-        raise ValueError(f"num_drawers={num_drawers}; 2 to 10 are needed")
+    """The task for `num_drawers` drawers, two or more; nothing about it is random."""
     label = torch.eye(num_drawers)
     pairs = torch.tensor(list(itertools.permutations(range(num_drawers), 2)))
     return TwoLookups(
@@ -150,3 +148,37 @@ def most_right(averages: Tensor, signs: Tensor) -> int:
     said = torch.cat([above, ~above])  # and u < 0
     first, second = (said == (signs[:, ball] > 0) for ball in (0, 1))
     return int((first[:, None] & second).sum(dim=-1).max())
+
+
+# Every rate and every seed in one picture ---------------------------------------------------------
+
+MARKS = "os^"  # a marker for each rate, from the smallest
+
+
+def show_paid(cabinet: Sequence[StoredRun], verbs: Sequence[StoredRun]) -> Picture:
+    """Share of cases with both answers right over the number of heads: a point a training, a marker a rate."""
+    found = pd.DataFrame([run.config | run.result for run in [*cabinet, *verbs]])
+    found["task"] = found["objects"].fillna("cabinet")
+    told = "; ".join(
+        f"{task}, {heads} head(s): {part['both'].min():.2f} to {part['both'].max():.2f}"
+        for (task, heads), part in found.groupby(["task", "num_heads"], sort=False)
+    )
+    picture, axes = subplots(
+        1, 3, width=8.4, height=3.0, sharey=True,
+        alt=f"Both answers right, three learning rates and three seeds each. {told}.",
+    )  # fmt: skip
+    for ax, (task, part) in zip(axes, found.groupby("task", sort=False), strict=True):
+        counts, rates = sorted(part["num_heads"].unique()), sorted(part["rate"].unique())
+        for mark, rate in zip(MARKS, rates, strict=True):
+            at = part[part["rate"] == rate]
+            shift = 0.16 * (rates.index(rate) - 1) + 0.04 * (at["seed"] - 1)
+            places = at["num_heads"].map(counts.index) + shift
+            ax.plot(
+                places, at["both"], mark, color=COLORS["key"], markerfacecolor="none",
+                label=f"{rate:g}",
+            )  # fmt: skip
+        ax.set_xticks(range(len(counts)), counts)
+        ax.set(title=task, xlabel="heads", xlim=(-0.5, len(counts) - 0.5), ylim=(0, 1.05))
+        ax.legend(title="rate", loc="center right", fontsize=8, title_fontsize=8, frameon=False)
+    axes[0].set_ylabel("both answers right")
+    return picture

@@ -55,13 +55,8 @@ def sentences(objects: str, *, seed: int = 0) -> tuple[Sentences, Sentences]:
     Args:
         objects: "people" (another person than the subject) or "things".
         seed: of the choices.
-
-    Raises:
-        ValueError: `objects` is neither.
     """
-    if objects not in ("people", "things"):
-        raise ValueError(f"objects={objects!r}; 'people' or 'things' is needed")
-    seconds = PEOPLE if objects == "people" else THINGS
+    seconds = {"people": PEOPLE, "things": THINGS}[objects]
     pairs = [(one, other) for one in PEOPLE for other in seconds if one != other]
     draw, made = random.Random(f"{seed} {objects}"), {}
     while len(made) < TRAIN + TEST:

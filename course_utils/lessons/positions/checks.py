@@ -10,52 +10,32 @@ from course_utils.kit.check import (
     expect,
     expect_close,
     expect_equal,
+    expect_same_gradients,
     expect_shape,
-    unchanged,
+    expect_unchanged,
 )
-from course_utils.lessons.positions.turning import turn
+from course_utils.lessons.positions.rotary import turn
 from course_utils.positions import sinusoidal_table
 
 # Five numbers on paper --------------------------------------------------------------------------
 
 predicted_products = on_paper(
-    "predicted_products",
-    __name__,
-    {
-        "a": (
-            2,
-            "the sum of the entries of p₀",
-            "What are the sine and the cosine of 0? How many pairs are there?",
-        ),
-        "b": (
-            2,
-            "the product of p₇ with itself",
-            "What is sin² a + cos² a, for any a? How many pairs are there?",
-        ),
-        "c": (
-            1.5403,
-            "the product of p₀ and p₁",
-            (
-                "With p₀ = (0, 1, 0, 1), which two entries of p₁ remain?",
-                "They are cos 1 = 0.540 and cos 0.01, which is nearly 1.",
-            ),
-        ),
-        "d": (
-            1.5403,
-            "the product of p₅ and p₆",
-            (
-                "Use cos(a − b) = cos a cos b + sin a sin b. What are a and b in the first pair?",
-                "Each pair contributes the cosine of the difference of its two angles. How far apart are 5 and 6?",
-            ),
-        ),
-        "e": (
-            628,
-            "the period of the slow pair, as a whole number",
-            "A full turn is 2π. By which angle does this pair turn from one position to the next? And which whole "
-            "number is nearest?",
-        ),
+    "predicted_products", __name__, {
+        "a": (2, "the sum of the entries of p₀",
+             "What are the sine and the cosine of 0? How many pairs are there?"),
+        "b": (2, "the product of p₇ with itself",
+             "What is sin² a + cos² a, for any a? How many pairs are there?"),
+        "c": (1.5403, "the product of p₀ and p₁",
+             "With p₀ = (0, 1, 0, 1), which two entries of p₁ remain?",
+             "They are cos 1 = 0.540 and cos 0.01, which is nearly 1."),
+        "d": (1.5403, "the product of p₅ and p₆",
+             "Use cos(a − b) = cos a cos b + sin a sin b. What are a and b in the first pair?",
+             "Each pair contributes the cosine of the difference of its two angles. How far apart are 5 and 6?"),
+        "e": (628, "the period of the slow pair, as a whole number",
+             "A full turn is 2π. By which angle does this pair turn from one position to the next? And which whole "
+             "number is nearest?"),
     },
-)
+)  # fmt: skip
 
 # Rotary encoding --------------------------------------------------------------------------------
 
@@ -66,31 +46,27 @@ def _frequency(dim, base=10_000.0):
     return base ** (-torch.arange(0, dim, 2) / dim)
 
 
-@my_rotate.must(
-    "the shape is kept",
-    hint="What shape do your angles have? Do they broadcast against the even columns? How do you put "
-    "the two columns of a pair side by side again?",
-)
+@my_rotate.must("the shape is kept")
 def _(candidate):
+    """What shape do your angles have? Do they broadcast against the even columns? How do you put the two columns of
+    a pair side by side again?
+    """
     for shape in ((5, 4), (2, 3, 5, 8)):
         expect_shape(candidate(torch.randn(shape), _frequency(shape[-1])), shape)
 
 
-@my_rotate.must(
-    "no entry is NaN or infinite",
-    hint="Is there a power or a division whose base or divisor can be 0?",
-)
+@my_rotate.must("no entry is NaN or infinite")
 def _(candidate):
+    """Is there a power or a division whose base or divisor can be 0?"""
     turned = expect_shape(candidate(torch.randn(6, 8), _frequency(8)), (6, 8))
     expect(bool(turned.isfinite().all()), "some entries are NaN or infinite")
 
 
-@my_rotate.must(
-    "the numbers keep their type",
-    hint="Which dtype have your angles, and which has x? A float32 times a float64 is a float64. What does "
-    "`.to(x.dtype)` do?",
-)
+@my_rotate.must("the numbers keep their type")
 def _(candidate):
+    """Which dtype have your angles, and which has x? A float32 times a float64 is a float64. What does
+    `.to(x.dtype)` do?
+    """
     for dtype in (torch.float32, torch.float64):
         found = expect_shape(
             candidate(torch.randn(5, 4, dtype=dtype), _frequency(4).double()), (5, 4)
@@ -98,20 +74,16 @@ def _(candidate):
         expect(found == dtype, f"{found}; expected {dtype}, as x has it")
 
 
-@my_rotate.must(
-    "position 0 is not turned",
-    hint="What is the angle of position 0? Are the columns put back in their places?",
-)
+@my_rotate.must("position 0 is not turned")
 def _(candidate):
+    """What is the angle of position 0? Are the columns put back in their places?"""
     x = torch.randn(2, 5, 8)
     expect_close(expect_shape(candidate(x, _frequency(8)), (2, 5, 8))[:, 0], x[:, 0], "position 0")
 
 
-@my_rotate.must(
-    "neighboring columns form a pair",
-    hint="Where do the first members of the pairs stand, and where the second ones?",
-)
+@my_rotate.must("neighboring columns form a pair")
 def _(candidate):
+    """Where do the first members of the pairs stand, and where the second ones?"""
     x = torch.zeros(6, 8)
     x[:, 2] = 1.0
     outputs = expect_shape(candidate(x, _frequency(8)), (6, 8))
@@ -119,25 +91,21 @@ def _(candidate):
     expect_equal(reached, [2, 3], "columns that a one in column 2 goes to")
 
 
-@my_rotate.must(
-    "each pair keeps its length",
-    hint="Look at the signs. Are both new values computed from the old a and b?",
-)
+@my_rotate.must("each pair keeps its length")
 def _(candidate):
+    """Look at the signs. Are both new values computed from the old a and b?"""
     x = torch.randn(7, 6)
     outputs = expect_shape(candidate(x, _frequency(6)), (7, 6)).detach()
     before, after = (y.unflatten(-1, (3, 2)).norm(dim=-1) for y in (x, outputs))
     expect_close(after, before, "length of each pair", atol=1e-4)
 
 
-@my_rotate.must(
-    "the first pair turns counterclockwise, by one radian a position",
-    hint=(
-        "What becomes of (1, 0) at position 1? Which of the two sines has the minus?",
-        "At position 1 the pair (1, 0) becomes (cos 1, sin 1) = (0.540, 0.841).",
-    ),
-)
+@my_rotate.must("the first pair turns counterclockwise, by one radian a position")
 def _(candidate):
+    """What becomes of (1, 0) at position 1? Which of the two sines has the minus?
+
+    At position 1 the pair (1, 0) becomes (cos 1, sin 1) = (0.540, 0.841).
+    """
     x = torch.tensor([1.0, 0.0, 0.0, 0.0]).repeat(3, 1)
     angles = torch.arange(3.0)
     expected = torch.stack([angles.cos(), angles.sin()], dim=-1)
@@ -145,50 +113,37 @@ def _(candidate):
     expect_close(turned[:, :2], expected, "the pair (1, 0)", atol=1e-4)
 
 
-@my_rotate.must(
-    "every pair has its own frequency",
-    hint=(
-        "Is the angle of pair j the position times entry j of `frequency`?",
-        "The frequencies are handed over: do not compute them, and take no base of your own.",
-    ),
-)
+@my_rotate.must("every pair has its own frequency")
 def _(candidate):
+    """Is the angle of pair j the position times entry j of `frequency`?
+
+    The frequencies are handed over: do not compute them, and take no base of your own.
+    """
     for shape, base in (((9, 6), 10_000.0), ((2, 3, 30, 16), 10_000.0), ((9, 6), 50.0)):
         x, frequency = torch.randn(shape), _frequency(shape[-1], base)
         expect_close(candidate(x, frequency), turn(x, frequency), f"shape {shape}", atol=1e-4)
 
 
-@my_rotate.must(
-    "more positions take no more steps",
-    hint="A loop over positions takes a step for each. Which shape do all angles together have, and which x?",
-)
+@my_rotate.must("more positions take no more steps")
 def _(candidate):
+    """A loop over positions takes a step for each. Which shape do all angles together have, and which x?"""
     few, many = (
         calls(candidate, torch.randn(length, 8), _frequency(8)).total() for length in (3, 20)
     )
     expect(many == few, f"{few} calls of PyTorch for 3 positions, {many} for 20")
 
 
-@my_rotate.must(
-    "the input is not changed", hint="Assignments with [] write into the caller's memory."
-)
+@my_rotate.must("the input is not changed")
 def _(candidate):
-    x, frequency = torch.randn(4, 6), _frequency(6)
-    with unchanged(x, frequency):
-        candidate(x, frequency)
+    """Assignments with [] write into the caller's memory."""
+    expect_unchanged(candidate, torch.randn(4, 6), _frequency(6))
 
 
-@my_rotate.must(
-    "gradients reach the input", hint="Is there a .detach(), a .data, a .item() or a no_grad?"
-)
+@my_rotate.must("gradients reach the input")
 def _(candidate):
-    x = torch.randn(4, 6, requires_grad=True)
-    weights = torch.randn(4, 6)
-    outputs = expect_shape(candidate(x, _frequency(6)), (4, 6))
-    expect(outputs.requires_grad, "the output has no gradient for the input")
-    (found,) = torch.autograd.grad((outputs * weights).sum(), x)
-    (wanted,) = torch.autograd.grad((turn(x, _frequency(6)) * weights).sum(), x)
-    expect_close(found, wanted, "the gradient", atol=1e-4)
+    """Is there a .detach(), a .data, a .item() or a no_grad?"""
+    both = (lambda x, f=function: f(x, _frequency(6)) for function in (candidate, turn))
+    expect_same_gradients(*both, input=torch.randn(4, 6), atol=1e-4)
 
 
 # Positions added to a batch: find the bug ---------------------------------------------------------
@@ -200,53 +155,41 @@ def _batch(batch: int = 4, length: int = 6, dim: int = 8):
     return torch.randn(batch, length, dim), sinusoidal_table(20, dim)
 
 
-@fixed_add.must(
-    "the shape is kept",
-    hint="Which axis of x (batch, n, d) do the rows of the table belong to?",
-)
+@fixed_add.must("the shape is kept")
 def _(candidate):
+    """Which axis of x (batch, n, d) do the rows of the table belong to?"""
     x, table = _batch()
     expect_shape(candidate(x.clone(), table), (4, 6, 8))
 
 
-@fixed_add.must(
-    "token i of each sequence gets row i",
-    hint=(
-        "Subtract x from the result for a batch of 2. What has been added to the tokens of sequence 1?",
-        "The size of axis 0 is the batch. How many rows does a sequence need? Against which axis do they broadcast?",
-    ),
-)
+@fixed_add.must("token i of each sequence gets row i")
 def _(candidate):
+    """Subtract x from the result for a batch of 2. What has been added to the tokens of sequence 1?
+
+    The size of axis 0 is the batch. How many rows does a sequence need? Against which axis do they broadcast?
+    """
     for batch, length in ((4, 6), (6, 6), (1, 5), (6, 3)):
         x, table = _batch(batch, length)
         expected = table[:length].expand(x.shape)
         expect_close(candidate(x.clone(), table) - x, expected, f"added for {batch} × {length}")
 
 
-@fixed_add.must(
-    "a batch may be larger than the table is long",
-    hint="Does the number of sequences still play a part?",
-)
+@fixed_add.must("a batch may be larger than the table is long")
 def _(candidate):
+    """Does the number of sequences still play a part?"""
     x, table = _batch(batch=30)
     expect_close(candidate(x.clone(), table) - x, table[:6].expand(x.shape), "30 sequences")
 
 
-@fixed_add.must(
-    "tokens and table are not changed",
-    hint="What does `x += p` write into? How do you make a new tensor?",
-)
+@fixed_add.must("tokens and table are not changed")
 def _(candidate):
-    x, table = _batch()
-    with unchanged(x, table):
-        candidate(x, table)
+    """What does `x += p` write into? How do you make a new tensor?"""
+    expect_unchanged(candidate, *_batch())
 
 
-@fixed_add.must(
-    "a sequence longer than the table is an error",
-    hint="Which operation complains if 21 tokens meet 20 rows? A slice alone does not.",
-)
+@fixed_add.must("a sequence longer than the table is an error")
 def _(candidate):
+    """Which operation complains if 21 tokens meet 20 rows? A slice alone does not."""
     x, table = _batch(length=21)
     try:
         candidate(x, table)

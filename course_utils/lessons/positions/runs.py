@@ -6,7 +6,7 @@ from functools import partial
 import torch
 
 from course_utils.kit.runs import stored
-from course_utils.lessons.positions.cures import LENGTHS, RETUNED, SEEN
+from course_utils.lessons.positions.rotary import LENGTHS, RETUNED, SEEN
 
 RATES = (0.002, 0.005, 0.015, 0.03)
 SIDES = [
@@ -28,9 +28,7 @@ SIDES = [
 def reading(chapter, *, task, kind, base, farthest_start, rate, seed) -> dict:
     """The chapter's network, trained on 16 tokens: the loss on others, and what is right at four lengths."""
     model = chapter.train(kind, task, rate, seed, base, farthest_start)
-    _, loss = chapter.tested(model, task, 16, seed=99)
-    right = {str(n): round(chapter.tested(model, task, n)[0], 4) for n in LENGTHS}
-    return {"result": {"val_loss": round(loss, 5)} | right}
+    return _scores(chapter, model, task)
 
 
 @stored(
@@ -43,7 +41,11 @@ def visited_longer(chapter, *, kind, farthest_start, steps, rate, seed) -> dict:
     """Random starts with so many steps, 400 in `reading`: the loss on other rows, and what is right at four lengths."""
     task = "three before"
     model = chapter.train(kind, task, rate, seed, farthest_start=farthest_start, steps=steps)
-    _, loss = chapter.tested(model, task, 16, seed=99)
+    return _scores(chapter, model, task)
+
+
+def _scores(chapter, model, task: str) -> dict:
+    _, loss = chapter.tested(model, task, SEEN, seed=99)
     right = {str(n): round(chapter.tested(model, task, n)[0], 4) for n in LENGTHS}
     return {"result": {"val_loss": round(loss, 5)} | right}
 

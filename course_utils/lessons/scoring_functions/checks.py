@@ -9,6 +9,7 @@ from course_utils.kit.check import (
     Check,
     expect,
     expect_close,
+    expect_same_gradients,
     expect_shape,
     expect_sums_to_one,
 )
@@ -20,23 +21,19 @@ from course_utils.pooling import kernel_weights
 fixed_gaussian_weights = Check("fixed_gaussian_weights", forbids=["gaussian_weights"])
 
 
-@fixed_gaussian_weights.must(
-    "the weights of each query sum to 1",
-    hint="What makes weights of scores, and over which axis does a query compare its keys?",
-)
+@fixed_gaussian_weights.must("the weights of each query sum to 1")
 def _(candidate):
+    """What makes weights of scores, and over which axis does a query compare its keys?"""
     expect_sums_to_one(candidate(torch.randn(4, 4), torch.randn(4, 4)), (4, 4))
 
 
-@fixed_gaussian_weights.must(
-    "keys at equal distance from a query get equal weights",
-    hint=(
-        "By hand, q·k − ½‖k‖² is 2 for each of the keys (1, 1), (2, 2) and (0, 2). Which three numbers does "
-        "your softmax get?",
-        "Which shape has the term in ‖k‖², and along which axis does it then differ?",
-    ),
-)
+@fixed_gaussian_weights.must("keys at equal distance from a query get equal weights")
 def _(candidate):
+    """By hand, q·k − ½‖k‖² is 2 for each of the keys (1, 1), (2, 2) and (0, 2). Which three numbers does your
+    softmax get?
+
+    Which shape has the term in ‖k‖², and along which axis does it then differ?
+    """
     queries = torch.tensor([[1.0, 2.0]]).repeat(3, 1)
     keys = torch.tensor([[1.0, 1.0], [2.0, 2.0], [0.0, 2.0]])  # all at distance 1
     weights = expect_shape(candidate(queries, keys), (3, 3)).detach()
@@ -44,31 +41,25 @@ def _(candidate):
     expect_close(weights, torch.full((3, 3), 1 / 3), f"query (1, 2): {shown}; expected 0.33 each")
 
 
-@fixed_gaussian_weights.must(
-    "the weights are those of the Gaussian kernel of width 1",
-    hint="Compare with cu.kernel_weights(queries, keys) entry by entry. Is your kernel as wide?",
-)
+@fixed_gaussian_weights.must("the weights are those of the Gaussian kernel of width 1")
 def _(candidate):
+    """Compare with cu.kernel_weights(queries, keys) entry by entry. Is your kernel as wide?"""
     queries, keys = torch.randn(5, 3), torch.randn(8, 3)
     expect_close(candidate(queries, keys), kernel_weights(queries, keys), "random keys")
 
 
-@fixed_gaussian_weights.must(
-    "the weights stay finite far from the origin",
-    hint="The exponential of 1,800 is infinite in float32. Which function normalizes without computing it?",
-)
+@fixed_gaussian_weights.must("the weights stay finite far from the origin")
 def _(candidate):
+    """The exponential of 1,800 is infinite in float32. Which function normalizes without computing it?"""
     queries = torch.tensor([[60.0, 0.0], [0.0, 60.0]])
     keys = torch.tensor([[59.0, 0.0], [60.0, 1.5], [0.0, 59.0]])
     expected = kernel_weights(queries, keys)
     expect_close(candidate(queries, keys), expected, "points 60 from the origin")
 
 
-@fixed_gaussian_weights.must(
-    "no vector is kept for each pair",
-    hint="Which shape has queries[:, None] - keys? Which matrix product holds all q·k at once?",
-)
+@fixed_gaussian_weights.must("no vector is kept for each pair")
 def _(candidate):
+    """Which shape has queries[:, None] - keys? Which matrix product holds all q·k at once?"""
     size = 64
     queries, keys = (torch.randn(size, size, requires_grad=True) for _ in range(2))
     each = numbers_kept(candidate, queries, keys) / size**2
@@ -76,29 +67,20 @@ def _(candidate):
 
 
 @fixed_gaussian_weights.must(
-    "it is made of the matrix product, not of distances that PyTorch computes",
-    hint="`torch.cdist` is right, and hides the three terms. Which of them does the matrix product hold?",
+    "it is made of the matrix product, not of distances that PyTorch computes"
 )
 def _(candidate):
+    """`torch.cdist` is right, and hides the three terms. Which of them does the matrix product hold?"""
     called = calls(candidate, torch.randn(2, 3), torch.randn(4, 3))
     asked = {"cdist", "pairwise_distance", "dist"}.intersection(called)
     expect(not asked, f"it calls {', '.join(asked)}")
 
 
-@fixed_gaussian_weights.must(
-    "the gradients are those of the Gaussian kernel",
-    hint="Does a `detach()` or a `torch.no_grad()` keep a part of the formula from the way back?",
-)
+@fixed_gaussian_weights.must("the gradients are those of the Gaussian kernel")
 def _(candidate):
-    queries, keys, asked = torch.randn(5, 3), torch.randn(8, 3), torch.randn(5, 8)
-    found = []
-    for weights in (candidate, kernel_weights):
-        points = [points.clone().requires_grad_() for points in (queries, keys)]
-        (weights(*points) * asked).sum().backward()
-        found.append([point.grad for point in points])
-    for name, mine, expected in zip(("queries", "keys"), *found, strict=True):
-        expect(mine is not None, f"no gradient reaches the {name}")
-        expect_close(mine, expected, f"the gradient of the {name}")
+    """Does a `detach()` or a `torch.no_grad()` keep a part of the formula from the way back?"""
+    points = {"queries": torch.randn(5, 3), "keys": torch.randn(8, 3)}
+    expect_same_gradients(candidate, kernel_weights, **points)
 
 
 # Additive scores --------------------------------------------------------------------------------
@@ -114,37 +96,31 @@ def _parts(*batch: int, n: int = 3, m: int = 4) -> tuple[torch.Tensor, ...]:
     return queries, keys, torch.randn(5, 6), torch.randn(2, 6), torch.randn(6)
 
 
-@my_additive_scores.must(
-    "there is one score for each query and each key",
-    hint=(
-        "Every row of queries @ w_q has to meet every row of keys @ w_k. Which axes has their sum, and what "
-        "removes the last one?",
-        "An axis of size 1 in the right place lets (n, 1, h) and (1, m, h) broadcast.",
-    ),
-)
+@my_additive_scores.must("there is one score for each query and each key")
 def _(candidate):
+    """Every row of queries @ w_q has to meet every row of keys @ w_k. Which axes has their sum, and what removes
+    the last one?
+
+    An axis of size 1 in the right place lets (n, 1, h) and (1, m, h) broadcast.
+    """
     expect_shape(candidate(*_parts()), (3, 4))
 
 
-@my_additive_scores.must(
-    "the example comes out as by hand",
-    hint=(
-        "For the first key the sum is (0, 1). Where does the tanh stand, and what does w do with its two numbers?",
-        "A score is neither scaled nor normalized. Does anything follow the product with w?",
-    ),
-)
+@my_additive_scores.must("the example comes out as by hand")
 def _(candidate):
+    """For the first key the sum is (0, 1). Where does the tanh stand, and what does w do with its two numbers?
+
+    A score is neither scaled nor normalized. Does anything follow the product with w?
+    """
     queries, keys = torch.tensor([[0.5]]), torch.tensor([[1.0, -0.5], [0.0, 0.5]])
     w_q, w_k = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])
     expected = torch.tensor([[-math.tanh(1), math.tanh(1)]])
     expect_close(candidate(queries, keys, w_q, w_k, torch.tensor([1.0, -1.0])), expected, "by hand")
 
 
-@my_additive_scores.must(
-    "each score is that of its own pair",
-    hint="Compute one entry alone, from one row of the queries and one of the keys. Is it at (query, key)?",
-)
+@my_additive_scores.must("each score is that of its own pair")
 def _(candidate):
+    """Compute one entry alone, from one row of the queries and one of the keys. Is it at (query, key)?"""
     queries, keys, w_q, w_k, w = _parts(n=4, m=4)
     scores = expect_shape(candidate(queries, keys, w_q, w_k, w), (4, 4))
     for i, j in ((0, 0), (1, 3), (3, 1)):
@@ -152,39 +128,24 @@ def _(candidate):
         expect_close(scores[i, j], alone, f"query {i} and key {j}")
 
 
-@my_additive_scores.must(
-    "more queries and keys take no more steps",
-    hint="A loop over queries or keys takes a step for each. Which two axes of size 1 make all sums at once?",
-)
+@my_additive_scores.must("more queries and keys take no more steps")
 def _(candidate):
+    """A loop over queries or keys takes a step for each. Which two axes of size 1 make all sums at once?"""
     few, many = (calls(candidate, *_parts(n=n, m=m)).total() for n, m in ((2, 3), (5, 8)))
     expect(many == few, f"{few} calls of PyTorch for 2 queries and 3 keys, {many} for 5 and 8")
 
 
-@my_additive_scores.must(
-    "it works for a batch as for one sequence",
-    hint="With a batch the first axis is not that of the queries. From which end can axes be counted?",
-)
+@my_additive_scores.must("it works for a batch as for one sequence")
 def _(candidate):
+    """With a batch the first axis is not that of the queries. From which end can axes be counted?"""
     queries, keys, *weights = _parts(2)
     together = expect_shape(candidate(queries, keys, *weights), (2, 3, 4)).detach()
     for i in range(2):
         expect_close(candidate(queries[i], keys[i], *weights), together[i], f"sequence {i} alone")
 
 
-@my_additive_scores.must(
-    "gradients reach queries, keys and weights",
-    hint="Which line leaves the graph: a detach, .item(), or a new tensor that collects the results?",
-)
+@my_additive_scores.must("gradients reach queries, keys and weights")
 def _(candidate):
-    parts = [part.requires_grad_() for part in _parts()]
-    scores = expect_shape(candidate(*parts), (3, 4))
-    expect(scores.requires_grad, "no gradient arrives anywhere")
-    mixture = torch.randn(3, 4)
-    arrived = torch.autograd.grad((scores * mixture).sum(), parts, allow_unused=True)
-    right = torch.autograd.grad((additive_scores(*parts) * mixture).sum(), parts)
-    names = ("queries", "keys", "w_q", "w_k", "w")
-    missing = [name for name, part in zip(names, arrived, strict=True) if part is None]
-    expect(not missing, f"no gradient reaches {', '.join(missing)}")
-    for name, mine, expected in zip(names, arrived, right, strict=True):
-        expect_close(mine, expected, f"the gradient of {name}")
+    """Which line leaves the graph: a detach, .item(), or a new tensor that collects the results?"""
+    parts = dict(zip(("queries", "keys", "w_q", "w_k", "w"), _parts(), strict=True))
+    expect_same_gradients(candidate, additive_scores, **parts)

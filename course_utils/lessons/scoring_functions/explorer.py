@@ -1,5 +1,109 @@
-"""The explorer of *Scoring functions*."""
+"""How the dimension, the length of the queries and the scale shape scores, weights and entropy.
 
-from course_utils.lessons.scoring_functions.dot_products import dot_products
+One set of standard normal queries and keys, drawn once; a smaller dimension takes their first coordinates.
+"""
+
+import math
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.text import Text
+from torch import Tensor
+
+from course_utils.figures import COLORS, heatmap, subplots
+from course_utils.kit.explorer import Explorer, Slider, Toggle
 
 __all__ = ["dot_products"]
+
+NUM_QUERIES, NUM_KEYS = 4, 6
+DIMENSIONS = (1, 4, 16, 64, 256, 1024)
+FACTORS = (0.1, 0.3, 1.0, 4.0, 16.0)
+FULL_COLOR = 4.0
+"""Scores beyond ±4 take the last color of the scale; their numbers stand in the cells."""
+
+
+def dot_products() -> Explorer:
+    """Four queries and six keys of `dim` numbers each; the queries are multiplied by `factor`."""
+    controls = {
+        "dim": Slider(DIMENSIONS, 4, label="Dimension d"),
+        "factor": Slider(FACTORS, 1.0, label="Queries times c"),
+        "scaled": Toggle(False, label="Divide by √d"),
+    }
+    return Explorer("dot_products", DotProducts, controls)
+
+
+class DotProducts:
+    """A map of scores, a map of weights, and the entropy of each row."""
+
+    def __init__(self):
+        """Draws queries and keys."""
+        generator = torch.Generator().manual_seed(395)
+        self.queries = torch.randn(NUM_QUERIES, max(DIMENSIONS), generator=generator)
+        self.keys = torch.randn(NUM_KEYS, max(DIMENSIONS), generator=generator)
+        self.picture, (left, middle, right) = subplots(
+            1, 3, alt="Scores, weights and entropy", width=8, height=2.7, sharey=True,
+            width_ratios=[4, 4, 2.4],
+        )  # fmt: skip
+        empty = torch.zeros(NUM_QUERIES, NUM_KEYS)
+        columns = [str(key) for key in range(NUM_KEYS)]
+        self.scores = heatmap(
+            left, empty, vmin=-FULL_COLOR, vmax=FULL_COLOR, cmap="signs", keys=columns
+        )
+        self.weights = heatmap(middle, empty, ylabel=None, keys=columns, title="Weights")
+        self.score_texts, self.weight_texts = _texts(left), _texts(middle)
+        self.formula = left.set_title("Scores q · k / √d, d = 1024")
+        self.bars = right.barh(range(NUM_QUERIES), 1.0, color=COLORS["key"], height=0.7)
+        equal = math.log2(NUM_KEYS)
+        right.axvline(equal, color=COLORS["query"], linestyle="--")
+        right.set(xlim=(0, 2.8), xlabel="bits (dashed: equal)")
+        self.mean = right.set_title("Entropy: mean 0.00")
+        left.set_xlabel("Keys (color: up to ±4)")
+        left.set_yticks(range(NUM_QUERIES), range(NUM_QUERIES))
+        for ax in (middle, right):
+            ax.tick_params(axis="y", left=False)
+
+    def draw(self, dim: int, factor: float, scaled: bool) -> str:
+        """Take the first `dim` numbers of each vector and multiply the queries by `factor`."""
+        scores = factor * self.queries[:, :dim] @ self.keys[:, :dim].T
+        if scaled:
+            scores = scores / math.sqrt(dim)
+        weights = scores.softmax(dim=-1)
+        bits = torch.special.entr(weights).sum(dim=-1) / math.log(2)
+        formula = "q · k / √d" if scaled else "q · k"
+        if factor != 1:
+            formula = f"{factor:g} {formula}"
+        self.scores.set_data(scores.numpy())
+        self.weights.set_data(weights.numpy())
+        self._write(scores, weights)
+        for bar, width in zip(self.bars, bits.tolist(), strict=True):
+            bar.set_width(width)
+        self.formula.set_text(f"Scores {formula}, d = {dim}")
+        self.mean.set_text(f"Entropy: mean {bits.mean():.2f}")
+        return (
+            f"{formula} with d = {dim}: the largest score is {_short(scores.max().item())}, the largest weight "
+            f"{weights.max():.2f}, and the mean entropy {bits.mean():.2f} of at most {math.log2(NUM_KEYS):.2f} bits."
+        )
+
+    def _write(self, scores: Tensor, weights: Tensor) -> None:
+        """The number in each cell of both maps."""
+        for (row, column), text in self.score_texts.items():
+            value = scores[row, column].item()
+            text.set_text(_short(value))
+            text.set_color("white" if abs(value) > 2.6 else "black")
+        for (row, column), text in self.weight_texts.items():
+            value = weights[row, column].item()
+            text.set_text(f"{value:.2f}")
+            text.set_color("white" if value > 0.7 else "black")
+
+
+def _texts(ax: Axes) -> dict[tuple[int, int], Text]:
+    return {
+        (row, column): ax.text(column, row, "", ha="center", va="center", fontsize=8)
+        for row in range(NUM_QUERIES)
+        for column in range(NUM_KEYS)
+    }
+
+
+def _short(value: float) -> str:
+    text = f"{value:.1f}" if abs(value) < 9.95 else f"{value:.0f}"
+    return text.replace("-0.0", "0.0").replace("-", "−")

@@ -9,17 +9,9 @@ from course_utils.figures import COLORS, Picture, label_lines, subplots
 from course_utils.kit.runs import StoredRun
 
 SMALL = "nothing, small start"
-LOOK = {
-    "√d": ("key", "s-"),
-    "nothing": ("query", "o--"),
-    SMALL: ("value", "^:"),
-}
+LOOK = {"√d": ("key", "s-"), "nothing": ("query", "o--"), SMALL: ("value", "^:")}
 """Divisor → color and line."""
-NAMES = {
-    "√d": "divided by √d",
-    "nothing": "not divided",
-    SMALL: "not divided, small start",
-}
+NAMES = {"√d": "divided by √d", "nothing": "not divided", SMALL: "not divided, small start"}
 SIDE = ["divided_by", "d", "keys", "steps"]
 GUESS, SHORT = 0.1, 500
 LONGER = {2000: "D", 8000: "*"}

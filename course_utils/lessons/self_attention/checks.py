@@ -10,13 +10,7 @@ from torch import Tensor
 
 from course_utils.attention import causal_mask
 from course_utils.kit.answers import on_paper
-from course_utils.kit.check import (
-    Check,
-    expect,
-    expect_close,
-    expect_equal,
-    expect_shape,
-)
+from course_utils.kit.check import Check, expect, expect_close, expect_equal, expect_shape
 from course_utils.positions import sinusoidal_table
 
 # Self-attention ---------------------------------------------------------------------------------
@@ -38,49 +32,39 @@ def _by_hand(X: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor) -> Tensor:
     return torch.stack(answers)
 
 
-@self_attention.must(
-    "five words and W_V of size (6, 3) give five answers of size 3",
-    hint="Words are rows. On which side of each matrix does X stand, and what is averaged?",
-)
+@self_attention.must("five words and W_V of size (6, 3) give five answers of size 3")
 def _(candidate):
+    """Words are rows. On which side of each matrix does X stand, and what is averaged?"""
     expect_shape(candidate(torch.randn(5, 6), *_matrices()), (5, 3))
 
 
-@self_attention.must(
-    "with W_Q = 0 each answer is the mean of the values",
-    hint="Equal scores give equal weights. Along which axis do your weights sum to 1, and what do they average?",
-)
+@self_attention.must("with W_Q = 0 each answer is the mean of the values")
 def _(candidate):
+    """Equal scores give equal weights. Along which axis do your weights sum to 1, and what do they average?"""
     X, (W_q, W_k, W_v) = torch.randn(5, 6), _matrices()
     expected = (X @ W_v).mean(0).expand(5, 3)
     expect_close(candidate(X, 0 * W_q, W_k, W_v), expected, "W_Q = 0, the answers against the mean")
 
 
-@self_attention.must(
-    "a row of the scores belongs to a query",
-    hint="Entry (i, j) is query i times key j. Which factor is transposed? Along which axis is one query's softmax?",
-)
+@self_attention.must("a row of the scores belongs to a query")
 def _(candidate):
+    """Entry (i, j) is query i times key j. Which factor is transposed? Along which axis is one query's softmax?"""
     W_q = torch.tensor([[90.0, 0.0], [90.0, 0.0]])
     expected = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
     answers = candidate(torch.eye(2), W_q, torch.eye(2), torch.eye(2))
     expect_close(answers, expected, "two words that both look for the first")
 
 
-@self_attention.must(
-    "the scores are divided by √d, where d is the size of a query",
-    hint="By what do you divide: which tensor has d as its last axis? And does it happen before the softmax?",
-)
+@self_attention.must("the scores are divided by √d, where d is the size of a query")
 def _(candidate):
+    """By what do you divide: which tensor has d as its last axis? And does it happen before the softmax?"""
     X, matrices = torch.randn(5, 6), _matrices(d=2)
     expect_close(candidate(X, *matrices), _by_hand(X, *matrices), "six features, d = 2")
 
 
-@self_attention.must(
-    "sentences in a batch are answered one by one",
-    hint="What do `.T` and `dim=1` mean when there are more axes in front?",
-)
+@self_attention.must("sentences in a batch are answered one by one")
 def _(candidate):
+    """What do `.T` and `dim=1` mean when there are more axes in front?"""
     X, matrices = torch.randn(2, 3, 4, 6), _matrices()
     expected = torch.stack([_by_hand(x, *matrices) for x in X.flatten(0, 1)]).view(2, 3, 4, 3)
     expect_close(candidate(X, *matrices), expected, "sentences in two more axes")
@@ -107,32 +91,30 @@ def _answers(candidate, layer, x, expected: bool, what: str):
     expect_equal(verdict, expected, what)
 
 
-@fixed_order_test.must(
-    "plain self-attention ignores the order",
-    hint="The outputs of another order are the same outputs, in that order. Do you compare them so? "
-    "The words lie along axis 1.",
-)
+@fixed_order_test.must("plain self-attention ignores the order")
 def _(candidate):
+    """The outputs of another order are the same outputs, in that order. Do you compare them so? The words lie along
+    axis 1.
+    """
     _answers(candidate, _attend, torch.randn(2, 6, 4), True, "plain self-attention")
 
 
-@fixed_order_test.must(
-    "rounding errors are forgiven",
-    hint="Sums in another order differ in the last digits. Is your comparison too strict?",
-)
+@fixed_order_test.must("rounding errors are forgiven")
 def _(candidate):
+    """Sums in another order differ in the last digits. Is your comparison too strict?"""
+
     def layer(x):
         return 100 * _attend(x)
 
     _answers(candidate, layer, torch.randn(2, 60, 48), True, "self-attention over 60 words")
 
 
-@fixed_order_test.must(
-    "positions in the input are noticed",
-    hint="Does the layer see another order of words (axis 1), or the same input twice? "
-    "And how far apart may two outputs be?",
-)
+@fixed_order_test.must("positions in the input are noticed")
 def _(candidate):
+    """Does the layer see another order of words (axis 1), or the same input twice? And how far apart may two
+    outputs be?
+    """
+
     def layer(x):
         return _attend(x + sinusoidal_table(x.shape[1], x.shape[2]))
 
@@ -143,22 +125,20 @@ def _(candidate):
     _answers(candidate, faint, torch.randn(2, 6, 4), False, "0.01 for each place added at the end")
 
 
-@fixed_order_test.must(
-    "a causal mask is noticed",
-    hint="Do you compare every output, or one of them, or a mean over the words?",
-)
+@fixed_order_test.must("a causal mask is noticed")
 def _(candidate):
+    """Do you compare every output, or one of them, or a mean over the words?"""
+
     def layer(x):
         return _attend(x, causal_mask(x.shape[1]))
 
     _answers(candidate, layer, torch.randn(2, 6, 4), False, "causal self-attention")
 
 
-@fixed_order_test.must(
-    "layers that ignore only some orders are noticed",
-    hint="A reversal is one order of many; so are a cyclic shift and a swap of two words. Which orders do you try?",
-)
+@fixed_order_test.must("layers that ignore only some orders are noticed")
 def _(candidate):
+    """A reversal is one order of many; so are a cyclic shift and a swap of two words. Which orders do you try?"""
+
     def mirrored(x):
         place = torch.arange(x.shape[1])
         return _attend(x + torch.minimum(place, place.flip(0))[:, None])
@@ -176,11 +156,10 @@ def _(candidate):
     _answers(candidate, last_apart, x, False, "a layer that changes the sign of the last word")
 
 
-@fixed_order_test.must(
-    "a layer that ignores every second order is noticed",
-    hint="One order drawn at random may be one that the layer ignores. How many do you draw?",
-)
+@fixed_order_test.must("a layer that ignores every second order is noticed")
 def _(candidate):
+    """One order drawn at random may be one that the layer ignores. How many do you draw?"""
+
     def signed(x):
         return _attend(x) * torch.where(x[:, :1, :1] > x[:, 1:2, :1], 1, -1)
 
@@ -189,11 +168,10 @@ def _(candidate):
         _answers(candidate, signed, x, False, "a sign that only the first two words decide")
 
 
-@fixed_order_test.must(
-    "an output that does not move with its word is noticed",
-    hint="If word 5 moves to position 0, where do you look for its output?",
-)
+@fixed_order_test.must("an output that does not move with its word is noticed")
 def _(candidate):
+    """If word 5 moves to position 0, where do you look for its output?"""
+
     def sorting(x):
         return x.sort(dim=1).values
 
@@ -208,88 +186,40 @@ def _(candidate):
 # Whose old car? ---------------------------------------------------------------------------------
 
 whose_old_car = on_paper(
-    "whose_old_car",
-    __name__,
-    {
-        "a": (
-            0.4,
-            "the weight of *amigo*",
-            (
-                "The products are not the scores yet: by what are they divided? Then all eight words count.",
-                "The scores are ln 6, ln 3 and six times 0, so the exponentials are 6, 3 and six times 1.",
-            ),
-        ),
-        "b": (
-            0.2,
-            "the weight of *Ana*",
-            "The row is the same as in (a): which sum do its exponentials have?",
-        ),
-        "c": (
-            0.6,
-            "how much *her* is in the answer",
-            "Weights come from keys, and the keys are the same. Whose values are (0, 1) now?",
-        ),
-        "d": (
-            0.5,
-            "the weight of *amigo*, with *Ana* forbidden",
-            "A mask stands before the softmax: what remains shares the whole weight.",
-        ),
+    "whose_old_car", __name__, {
+        "a": (0.4, "the weight of *amigo*",
+             "The products are not the scores yet: by what are they divided? Then all eight words count.",
+             "The scores are ln 6, ln 3 and six times 0, so the exponentials are 6, 3 and six times 1."),
+        "b": (0.2, "the weight of *Ana*",
+             "The row is the same as in (a): which sum do its exponentials have?"),
+        "c": (0.6, "how much *her* is in the answer",
+             "Weights come from keys, and the keys are the same. Whose values are (0, 1) now?"),
+        "d": (0.5, "the weight of *amigo*, with *Ana* forbidden",
+             "A mask stands before the softmax: what remains shares the whole weight."),
     },
-)
+)  # fmt: skip
 
 # Six costs on paper -------------------------------------------------------------------------------
 
 predicted_costs = on_paper(
-    "predicted_costs",
-    __name__,
-    {
-        "a": (
-            1920,
-            "the multiply-adds of the convolution",
-            (
-                "How many products of a word with a matrix 8 × 8 does one output take?",
-                "Each of the 10 outputs reads 3 words, and each word times a matrix is 8 · 8 multiply-adds.",
-            ),
-        ),
-        "b": (
-            1280,
-            "the multiply-adds of the recurrence",
-            (
-                "Which two products does one step take?",
-                "The word times W_x and the state times W_h, 8 · 8 each, for 10 words.",
-            ),
-        ),
-        "c": (
-            3520,
-            "the multiply-adds of self-attention",
-            (
-                "Which five matrix products does it take, and of which shapes?",
-                "Three times (10, 8) by (8, 8), for the scores (10, 8) by (8, 10), to mix (10, 10) by (10, 8).",
-            ),
-        ),
-        "d": (
-            10,
-            "the products that wait in the recurrence",
-            (
-                "Which products can be computed before any state is known?",
-                "All x W_x at once, and beside them the product of the zero state. Then nine states wait in turn.",
-            ),
-        ),
-        "e": (
-            3,
-            "the products that wait in self-attention",
-            (
-                "Do the three projections wait for each other?",
-                "Which product needs the queries, and which needs the weights?",
-            ),
-        ),
-        "f": (
-            5,
-            "the layers of the convolution",
-            (
-                "From the last word to the first it is 9 words back. How far back does one layer read?",
-                "It reads k − 1 = 2 words back. What happens to the remainder?",
-            ),
-        ),
+    "predicted_costs", __name__, {
+        "a": (1920, "the multiply-adds of the convolution",
+             "How many products of a word with a matrix 8 × 8 does one output take?",
+             "Each of the 10 outputs reads 3 words, and each word times a matrix is 8 · 8 multiply-adds."),
+        "b": (1280, "the multiply-adds of the recurrence",
+             "Which two products does one step take?",
+             "The word times W_x and the state times W_h, 8 · 8 each, for 10 words."),
+        "c": (3520, "the multiply-adds of self-attention",
+             "Which five matrix products does it take, and of which shapes?",
+             "Three times (10, 8) by (8, 8), for the scores (10, 8) by (8, 10), to mix (10, 10) by (10, 8)."),
+        "d": (10, "the products that wait in the recurrence",
+             "Which products can be computed before any state is known?",
+             "All x W_x at once, and beside them the product of the zero state. Then nine states wait in turn."),
+        "e": (3, "the products that wait in self-attention",
+             "Do the three projections wait for each other?",
+             "Which product needs the queries, and which needs the weights?"),
+        "f": (5, "the layers of the convolution",
+             "From the last word to the first it is 9 words back. How far back does one layer read?",
+             "It reads k − 1 = 2 words back. What happens to the remainder?"),
     },
-)
+)  # fmt: skip

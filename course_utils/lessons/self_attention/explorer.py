@@ -11,17 +11,13 @@ import torch
 from course_utils.figures import COLORS, subplots
 from course_utils.kit.explorer import Choice, Explorer, Slider
 from course_utils.kit.runs import stored_runs
-from course_utils.lessons.self_attention.cars import COLORS as CAR_COLORS
-from course_utils.lessons.self_attention.cars import TEXTS, counting, owners
+from course_utils.lessons.self_attention.tasks import COLORS as CAR_COLORS
+from course_utils.lessons.self_attention.tasks import TEXTS, counting, owners
 from course_utils.lessons.self_attention.words import load_words
 
 __all__ = ["asking_word", "whose_car"]
 
-SENTENCES = (
-    "cat drinks cold milk",
-    "dog eats small bread",
-    "fish chases fast bird",
-)
+SENTENCES = ("cat drinks cold milk", "dog eats small bread", "fish chases fast bird")
 PLACES = ("0", "1", "2", "3")
 LOOKS_FOR = {
     ("action", "edible"): 10.0,
@@ -33,14 +29,10 @@ LOOKS_FOR = {
 HANDED_OVER = ("alive", "edible", "action", "quality")
 
 
-def asking_word(sentence: str = SENTENCES[0]) -> Explorer:
-    """Four words, their scores and weights for the word that asks, and what it gathers.
-
-    Args:
-        sentence: one of the three.
-    """
+def asking_word() -> Explorer:
+    """Four words, their scores and weights for the word that asks, and what it gathers."""
     controls = {
-        "sentence": Choice(SENTENCES, sentence, label="Sentence"),
+        "sentence": Choice(SENTENCES, SENTENCES[0], label="Sentence"),
         "place": Choice(PLACES, "0", label="Word that asks"),
     }
     return Explorer("asking_word", Asking, controls)
@@ -85,7 +77,8 @@ class Asking:
     def draw(self, sentence: str, place: str) -> str:
         """Let the word at `place` ask its sentence."""
         words, asker = sentence.split(), int(place)
-        X = np.asarray(self.table[words], dtype=float)
+        rows = [self.table.words.index(word) for word in words]
+        X = self.table.features[rows].double().numpy()
         scores = X[asker] @ self.W_q @ X.T / math.sqrt(X.shape[1])
         weights = np.exp(scores - scores.max())
         weights /= weights.sum()

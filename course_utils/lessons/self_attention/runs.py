@@ -8,9 +8,15 @@ from torch import nn
 
 from course_utils.interventions import intervene
 from course_utils.kit.runs import stored
-from course_utils.lessons.self_attention import french
-from course_utils.lessons.self_attention.cars import friends, owners
-from course_utils.lessons.self_attention.costs import convolution, recurrence
+from course_utils.lessons.self_attention.layers import convolution, recurrence
+from course_utils.lessons.self_attention.tasks import (
+    READERS,
+    friends,
+    new_reader,
+    owners,
+    reader_score,
+    train_reader,
+)
 from course_utils.runtime import seed_everything
 
 PAIRS = (2, 4, 12)
@@ -46,10 +52,7 @@ LINKS = {
 )  # fmt: skip
 def recalled(chapter, *, kind: str, pairs: int, rate: float, seed: int) -> dict:
     """Whose car has which color, among so many: the share of right answers."""
-    seed_everything(seed)
-    model, draw = chapter.kinds[kind](), partial(owners, pairs=pairs)
-    chapter.train(model, draw, seed, rate=rate)
-    return _shares(chapter, model, draw)
+    return _learned(chapter, kind, partial(owners, pairs=pairs), seed, rate=rate)
 
 
 @stored(
@@ -60,10 +63,7 @@ def recalled(chapter, *, kind: str, pairs: int, rate: float, seed: int) -> dict:
 )
 def recalled_later(chapter, *, kind: str, pairs: int, steps: int, rate: float, seed: int) -> dict:
     """As `recalled`, after so many steps: 800 there."""
-    seed_everything(seed)
-    model, draw = chapter.kinds[kind](), partial(owners, pairs=pairs)
-    chapter.train(model, draw, seed, steps=steps, rate=rate)
-    return _shares(chapter, model, draw)
+    return _learned(chapter, kind, partial(owners, pairs=pairs), seed, steps=steps, rate=rate)
 
 
 @stored(
@@ -83,10 +83,7 @@ def recalled_later(chapter, *, kind: str, pairs: int, steps: int, rate: float, s
 )
 def of_a_friend(chapter, *, kind: str, steps: int, rate: float, seed: int) -> dict:
     """Which color has the car of somebody's friend: the share of right answers."""
-    seed_everything(seed)
-    model = chapter.kinds[kind]()
-    chapter.train(model, friends, seed, steps=steps, rate=rate)
-    return _shares(chapter, model, friends)
+    return _learned(chapter, kind, friends, seed, steps=steps, rate=rate)
 
 
 @stored(cases=[{"seed": seed} for seed in range(3)], chapter=["kinds", "train", "share_right"])
@@ -108,13 +105,16 @@ def forbidden(chapter, *, seed: int) -> dict:
     return {"result": {name: round(value, 4) for name, value in result.items()}}
 
 
-def _shares(chapter, model: nn.Module, draw) -> dict:
+def _learned(chapter, kind: str, draw, seed: int, **options) -> dict:
+    seed_everything(seed)
+    model = chapter.kinds[kind]()
+    chapter.train(model, draw, seed, **options)
     validation, test = (chapter.share_right(model, draw, seed=seed) for seed in (0, 1))
     return {"result": {"validation": round(validation, 4), "right": round(test, 4)}}
 
 
 @stored(
-    cases=[{"kind": kind} for kind in french.KINDS],
+    cases=[{"kind": kind} for kind in READERS],
     rates=(0.003, 0.01, 0.03),
     seeds=range(3),
     chapter=["SelfAttention"],
@@ -122,9 +122,9 @@ def _shares(chapter, model: nn.Module, draw) -> dict:
 )
 def reader(chapter, *, kind: str, seed: int, rate: float) -> dict:
     """The French task: the share of right genders at "it" and at the adjective."""
-    model = french.new_reader(chapter.SelfAttention, kind, seed)
-    french.train(model, seed, rate=rate)
-    seen, unseen = (french.score(model, test=test) for test in (False, True))
+    model = new_reader(chapter.SelfAttention, kind, seed)
+    train_reader(model, seed, rate=rate)
+    seen, unseen = (reader_score(model, test=test) for test in (False, True))
     result = {
         "it": unseen["it"], "adjective": unseen["adjective"],
         "it, training": seen["it"], "adjective, training": seen["adjective"],
@@ -132,10 +132,7 @@ def reader(chapter, *, kind: str, seed: int, rate: float) -> dict:
     return {"result": {name: round(value, 4) for name, value in result.items()}}
 
 
-@stored(
-    cases=[{"length": length} for length in LENGTHS],
-    chapter=["SelfAttention"],
-)
+@stored(cases=[{"length": length} for length in LENGTHS], chapter=["SelfAttention"])
 def milliseconds(chapter, *, length: int, width: int = 64, rounds: int = 25) -> dict:
     """Forward passes on one thread, in turn: the best of 25 rounds, in milliseconds of the processor's time."""
     seed_everything(0)

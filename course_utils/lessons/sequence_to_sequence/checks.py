@@ -4,13 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.data.text import BOS, EOS, PAD
-from course_utils.kit.check import (
-    Check,
-    expect,
-    expect_close,
-    expect_equal,
-    expect_shape,
-)
+from course_utils.kit.check import Check, expect, expect_close, expect_equal, expect_shape
 
 # Loss over real tokens --------------------------------------------------------------------------
 
@@ -32,20 +26,17 @@ def _finite(loss):
     return loss
 
 
-@my_masked_loss.must(
-    "one number comes out",
-    hint="Which shapes meet? `F.cross_entropy` takes (tokens, French) and (tokens,), and `lens` has no axis for "
-    "the steps. The result is a mean over all real tokens: which axes are left?",
-)
+@my_masked_loss.must("one number comes out")
 def _(candidate):
+    """Which shapes meet? `F.cross_entropy` takes (tokens, French) and (tokens,), and `lens` has no axis for the
+    steps. The result is a mean over all real tokens: which axes are left?
+    """
     expect_shape(candidate(*_drawn()[:3]), ())
 
 
-@my_masked_loss.must(
-    "without padding it is the usual cross-entropy",
-    hint="Which probability does softmax give to the right token? What do you average?",
-)
+@my_masked_loss.must("without padding it is the usual cross-entropy")
 def _(candidate):
+    """Which probability does softmax give to the right token? What do you average?"""
     logits, targets, lens, _ = _drawn((5, 5))
     expect_close(candidate(logits, targets, lens), F.cross_entropy(logits.mT, targets))
     hint = "Softmax gives 0 where a score is far below, and ln 0 is −∞. Which function does both in one step?"
@@ -53,11 +44,9 @@ def _(candidate):
     expect_close(far, F.cross_entropy(300 * logits.mT, targets), "logits of 300", hint=hint)
 
 
-@my_masked_loss.must(
-    "the logits at padding do not matter",
-    hint="How can you tell from a step's number and the sentence's length that a step is padding?",
-)
+@my_masked_loss.must("the logits at padding do not matter")
 def _(candidate):
+    """How can you tell from a step's number and the sentence's length that a step is padding?"""
     logits, targets, lens, padding = _drawn()
     expected, first = _finite(candidate(logits, targets, lens)), torch.arange(5) == lens[:, None]
     counted = "The first step has the number 0. Which number has the last token of a sentence of `lens` tokens?"
@@ -68,10 +57,9 @@ def _(candidate):
         expect_close(found, expected, "other logits at padding", hint=hint)
 
 
-@my_masked_loss.must(
-    "more padding changes nothing", hint="By how many do you divide? Count real tokens."
-)
+@my_masked_loss.must("more padding changes nothing")
 def _(candidate):
+    """By how many do you divide? Count real tokens."""
     logits, targets, lens, _ = _drawn()
     longer = torch.cat([logits, torch.randn(3, 4, 7)], dim=1)
     more = torch.cat([targets, torch.full((3, 4), PAD)], dim=1)
@@ -79,22 +67,19 @@ def _(candidate):
     expect_close(candidate(longer, more, lens), expected, "four more columns of <pad>")
 
 
-@my_masked_loss.must(
-    "every real token counts the same, in short and in long sentences",
-    hint="Do you divide by the longest sentence, or take a mean of means? "
-    "How much does a word of a short sentence count then?",
-)
+@my_masked_loss.must("every real token counts the same, in short and in long sentences")
 def _(candidate):
+    """Do you divide by the longest sentence, or take a mean of means? How much does a word of a short sentence
+    count then?
+    """
     logits, targets, lens, padding = _drawn((1, 5))
     expected = F.cross_entropy(logits[~padding], targets[~padding])
     expect_close(candidate(logits, targets, lens), expected, "sentences of 1 and 5 tokens")
 
 
-@my_masked_loss.must(
-    "the gradient is that of the real tokens, and 0 at padding",
-    hint="Multiplying by 0 does not remove everything. Do padded tokens enter the sum at all?",
-)
+@my_masked_loss.must("the gradient is that of the real tokens, and 0 at padding")
 def _(candidate):
+    """Multiplying by 0 does not remove everything. Do padded tokens enter the sum at all?"""
     logits, targets, lens, padding = _drawn()
     logits.requires_grad_()
     candidate(logits, targets, lens).backward()
@@ -153,44 +138,35 @@ def _says(candidate, *sentences):
     expect_equal(_decoded(candidate, _Scripted(*sentences)), list(sentences), "decoded")
 
 
-@fixed_decoding.must(
-    "one sentence comes out as the model says it, without <eos>",
-    hint="Which token is taken at each step, and which token ends the sentence?",
-)
+@fixed_decoding.must("one sentence comes out as the model says it, without <eos>")
 def _(candidate):
+    """Which token is taken at each step, and which token ends the sentence?"""
     _says(candidate, [5, 6, 7])
 
 
-@fixed_decoding.must(
-    "the model reads <bos> first, and then the token that it said last",
-    hint="What is the input of the next step?",
-)
+@fixed_decoding.must("the model reads <bos> first, and then the token that it said last")
 def _(candidate):
+    """What is the input of the next step?"""
     model = _Scripted([5, 6, 7])
     _decoded(candidate, model)
     expect_equal(model.read[:4], [[BOS], [5], [6], [7]], "what the model was given to read")
 
 
-@fixed_decoding.must(
-    "a short sentence does not cut a long one",
-    hint="When may a batch stop: when one sentence is finished, or when all are?",
-)
+@fixed_decoding.must("a short sentence does not cut a long one")
 def _(candidate):
+    """When may a batch stop: when one sentence is finished, or when all are?"""
     long = _decoded(candidate, _Scripted([5], [6, 7, 8, 9]))[1]
     expect_equal(long[:4], [6, 7, 8, 9], "the beginning of the long one, decoded")
 
 
-@fixed_decoding.must(
-    "a finished sentence gets no more tokens",
-    hint="The model goes on talking after <eos>. Who remembers which sentences have said it?",
-)
+@fixed_decoding.must("a finished sentence gets no more tokens")
 def _(candidate):
+    """The model goes on talking after <eos>. Who remembers which sentences have said it?"""
     _says(candidate, [5, 6, 7, 8, 9], [6], [7, 8])
 
 
-@fixed_decoding.must(
-    "it stops at max_len", hint="What ends the loop if the model never says <eos>?"
-)
+@fixed_decoding.must("it stops at max_len")
 def _(candidate):
+    """What ends the loop if the model never says <eos>?"""
     found = _decoded(candidate, _Scripted([5, 6, 7, 8], [9]), max_len=2)
     expect_equal(found, [[5, 6], [9]], "decoded with max_len=2")

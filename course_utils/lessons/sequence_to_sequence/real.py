@@ -1,28 +1,29 @@
-"""Two translators on real sentences, trained beforehand: with a fixed context, and with attention.
+"""Translators of real sentences, trained beforehand: with a fixed context, with attention, and at a lecture's size.
 
 English–French pairs of Tatoeba, from the archive at manythings.org/anki (CC BY 2.0 FR); `data.registry` says
-how it is found. The two runs differ in nothing but the class of the model. One seed each, and stopped while they
-still improved: a small training. Their seconds are no comparison: other work on the same cores slowed them unequally.
+how it is found. The two stored runs differ in nothing but the class of the model. One seed each, and stopped while
+they still improved: a small training. Their seconds are no comparison: other work on the same cores slowed them
+unequally.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from course_utils.cache import record_attention
 from course_utils.data.text import UNK, Vocabulary
-from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_by_source
+from course_utils.data.translation import Pair, PairLoader, collate, load_tatoeba, split_by_source
 from course_utils.decoding import translate
 from course_utils.figures import COLORS, Picture, heatmap, subplots
 from course_utils.kit.runs import StoredRun, stored, stored_runs
-from course_utils.lessons.sequence_to_sequence.word_maps import word_maps
 from course_utils.metrics import bleu
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
-from course_utils.runtime import seed_everything
+from course_utils.runtime import best_device, evaluating, placed, seed_everything
 from course_utils.train.losses import translation_loss
-from course_utils.train.schedules import warmup_decay
+from course_utils.train.schedules import Schedule, warmup_decay
 from course_utils.train.trainer import Trainer
 
 MAX_TOKENS = 10  # of either side, punctuation included
@@ -241,3 +242,115 @@ def show_real_maps() -> Picture:
         ax.tick_params(axis="x", rotation=45)
     axes[0, 0].set(xlabel="read", ylabel="said")
     return picture
+
+
+# Maps of words over words -------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def word_maps(
+    model: nn.Module,
+    pairs: Sequence[Pair],
+    source_vocab: Vocabulary,
+    target_vocab: Vocabulary,
+    *,
+    batch_size: int = 128,
+) -> list[Tensor]:
+    """For each pair a map (target words, source words) of weights, in eval mode, on the CPU.
+
+    The decoder is given the words of the target one after the other. The row of `<eos>` is left out.
+    So is the column of `<eos>`, which is no word: what remains of a row is normalized again.
+
+    Raises:
+        ValueError: `model` has not exactly one attention module.
+    """
+    device = next(model.parameters()).device
+    order = sorted(range(len(pairs)), key=lambda index: len(pairs[index].source))
+    result: list[Tensor] = [torch.empty(0)] * len(pairs)
+    with evaluating(model):
+        for begin in range(0, len(order), batch_size):
+            rows = order[begin : begin + batch_size]
+            batch = collate(
+                [
+                    (source_vocab.encode(pairs[row].source), target_vocab.encode(pairs[row].target))
+                    for row in rows
+                ]
+            ).to(device)
+            with record_attention(model) as maps:
+                model(batch.source, batch.source_lens, batch.target_in)
+            if len(maps) != 1:
+                raise ValueError(f"{type(model).__name__} has {len(maps)} attention modules, not 1")
+            (weights,) = maps.values()
+            for row, whole in zip(rows, weights.cpu(), strict=True):
+                words = whole[: len(pairs[row].target), : len(pairs[row].source)]
+                result[row] = words / words.sum(dim=1, keepdim=True)
+    return result
+
+
+# At the size of a lecture, for `make gpu` of several chapters -------------------------------------
+
+
+def learned(
+    language: str,
+    new_model: Callable[[int, int], nn.Module],
+    schedule: Callable[[int], Schedule],
+    *,
+    pairs: int,
+    epochs: int,
+    seed: int,
+    checkpoint: Path | None,
+    max_tokens: int = MAX_TOKENS,
+    batch: int = BATCH,
+    lr: float = 1e-3,
+    label_smoothing: float = 0.0,
+) -> dict:
+    """Train on pairs of Tatoeba from English; BLEU by source sentence, of some that were read and of those held out.
+
+    Args:
+        language: "fr" or "es".
+        new_model: sizes of both vocabularies → the translator.
+        schedule: steps of an epoch → the schedule of the rate.
+        pairs, max_tokens: so many pairs, both sides of at most so many tokens.
+        epochs, batch, lr, label_smoothing, seed, checkpoint: as the Trainer has them.
+    """
+    known = load_tatoeba(language, max_tokens=max_tokens)
+    train, held_out = split_by_source(known, [min(500, len(known) // 10)])
+    train = train[:pairs]
+    vocabularies = (
+        Vocabulary(pair.source for pair in train),
+        Vocabulary(pair.target for pair in train),
+    )
+    seed_everything(seed)
+    model = new_model(*map(len, vocabularies))
+    loader = PairLoader(train, *vocabularies, batch_size=batch, seed=seed)
+    history = Trainer(
+        translation_loss(label_smoothing=label_smoothing),
+        epochs=epochs,
+        lr=lr,
+        schedule=schedule(len(loader)),
+        seed=seed,
+        checkpoint=checkpoint,
+    ).fit(
+        model,
+        loader,
+        PairLoader(held_out, *vocabularies, batch_size=batch, shuffle=False),
+        resume=checkpoint is not None,
+    )
+
+    def readable(pairs: Sequence[Pair]) -> list[Pair]:
+        return [pair for pair in pairs if any(word in vocabularies[0] for word in pair.source)]
+
+    with placed(model, best_device()):
+        result = {
+            "seen_bleu": score(model, readable(train[:500]), vocabularies),
+            "held_out_bleu": score(model, readable(held_out), vocabularies),
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+            "pairs": len(train),
+        }
+    return {
+        "result": {name: round(value, 4) for name, value in result.items()},
+        "curves": {
+            name: [[row["epoch"], round(row[name], 4)] for row in history.rows]
+            for name in ("train_loss", "val_loss")
+        },
+    }

@@ -1,14 +1,14 @@
 """The trainings of *Sequence to sequence* that are made beforehand: `make runs CHAPTER=05`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
-from course_utils.data.translation import Pair
+from course_utils.data.text import SPECIALS
+from course_utils.data.translation import Batch, Pair, collate
 from course_utils.decoding import greedy, translate
 from course_utils.kit.runs import stored
 from course_utils.kit.tuned import crossed
-from course_utils.lessons.sequence_to_sequence.copying import VOCABULARY, Strings
 from course_utils.lessons.sequence_to_sequence.real import look_up as look_up
 from course_utils.lessons.sequence_to_sequence.real import real_translation as real_translation
 from course_utils.lessons.sequence_to_sequence.small_world import SmallWorld
@@ -149,3 +149,31 @@ def _loss(model, world: SmallWorld, pairs: Sequence[Pair]) -> float:
             real = torch.arange(log_p.shape[1]) < batch.target_lens[:, None]
             total, count = total - log_p[real].sum().item(), count + int(real.sum())
     return total / count
+
+
+# Random strings of letters to copy ----------------------------------------------------------------
+
+LETTERS = "abcdefghijkl"
+VOCABULARY = len(SPECIALS) + len(LETTERS)
+
+
+class Strings:
+    """Batches of fresh strings; all strings of a batch have one length, from 2 to 12."""
+
+    def __init__(self, seed: int, *, batches: int = 1, batch_size: int = 64):
+        """An endless supply, `batches` at a time."""
+        self.numbers = torch.Generator().manual_seed(seed)
+        self.batches, self.batch_size = batches, batch_size
+
+    def __len__(self) -> int:
+        return self.batches
+
+    def __iter__(self) -> Iterator[Batch]:
+        for length in torch.randint(2, 13, (self.batches,), generator=self.numbers).tolist():
+            yield self.of_length(length)
+
+    def of_length(self, length: int) -> Batch:
+        """Strings of so many letters, as source and as target."""
+        shape = self.batch_size, length
+        drawn = torch.randint(len(SPECIALS), VOCABULARY, shape, generator=self.numbers)
+        return collate([(row, row) for row in drawn.tolist()])

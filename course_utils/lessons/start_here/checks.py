@@ -21,27 +21,15 @@ def _one_word(answer: Any) -> str:
 
 
 one_word = on_paper(
-    "one_word",
-    __name__,
-    {
-        "a": (
-            "don't",
-            "the word without which I like the house",
-            "Which word of the sentence says no? Cross it out in the translator.",
-        ),
-        "b": (
-            "my",
-            "the word without which it is somebody else's book",
-            "Which word says whose book it is?",
-        ),
-        "c": (
-            "woman",
-            "the word without which it is about a man",
-            "Two words are about her. Which of them says that she is no man? Cross out one, then the other.",
-        ),
-    },
-    read=_one_word,
-)
+    "one_word", __name__, {
+        "a": ("don't", "the word without which I like the house",
+             "Which word of the sentence says no? Cross it out in the translator."),
+        "b": ("my", "the word without which it is somebody else's book",
+             "Which word says whose book it is?"),
+        "c": ("woman", "the word without which it is about a man",
+             "Two words are about her. Which of them says that she is no man? Cross out one, then the other."),
+    }, read=_one_word,
+)  # fmt: skip
 
 # A key forbidden --------------------------------------------------------------------------------
 
@@ -54,21 +42,18 @@ def _weights(queries: int, keys: int) -> torch.Tensor:
     return torch.randn(queries, keys).softmax(dim=-1)
 
 
-@answers_without.must(
-    "the shape is (queries, size of a value)",
-    hint="The answers are weights @ values. What shape has that, and what does your function return?",
-)
+@answers_without.must("the shape is (queries, size of a value)")
 def _(candidate):
+    """The answers are weights @ values. What shape has that, and what does your function return?"""
     for size in (1, 5):
         expect_shape(candidate(_weights(3, 3), torch.randn(3, size), 1), (3, size))
 
 
-@answers_without.must(
-    "the value of the forbidden key changes nothing",
-    hint="Which weights belong to the key: a row, or a column? `kept` has a 0 there: does your line use it, "
-    "and does it stay 0? A softmax would make exp(0) = 1 of it.",
-)
+@answers_without.must("the value of the forbidden key changes nothing")
 def _(candidate):
+    """Which weights belong to the key: a row, or a column? `kept` has a 0 there: does your line use it, and does it
+    stay 0? A softmax would make exp(0) = 1 of it.
+    """
     weights, values, others = _weights(4, 4), torch.randn(4, 2), torch.randn(4, 2)
     for key in (0, 3):
         changed = values.clone()
@@ -82,10 +67,7 @@ def _(candidate):
 
 @answers_without.must(
     "where all values are 1, the answers are 1",
-    hint=(
-        "What do the weights of a row sum to, once one of them is 0? Divide by that.",
-        TURNED,
-    ),
+    hint=("What do the weights of a row sum to, once one of them is 0? Divide by that.", TURNED),
 )
 def _(candidate):
     weights, values = _weights(4, 4), torch.ones(4, 2)
@@ -95,11 +77,9 @@ def _(candidate):
     expect_close(given, torch.ones(4, 2), "the answers", hint=hint)
 
 
-@answers_without.must(
-    "the other keys keep the ratios of their weights",
-    hint="Only the forbidden weight goes. The others are all divided by one number for each row, and stay otherwise.",
-)
+@answers_without.must("the other keys keep the ratios of their weights")
 def _(candidate):
+    """Only the forbidden weight goes. The others are all divided by one number for each row, and stay otherwise."""
     weights = _weights(3, 4)
     given = expect_shape(candidate(weights, torch.eye(4), 1), (3, 4))
     others = [0, 2, 3]

@@ -8,67 +8,51 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.kit.answers import on_paper
-from course_utils.kit.check import (
-    Check,
-    expect,
-    expect_close,
-    expect_equal,
-    expect_number,
-)
+from course_utils.kit.check import Check, expect, expect_close, expect_equal, expect_number
 
 # The loss of a model that sees only a context ---------------------------------------------------
 
 loss_given = Check("loss_given")
 
 
-@loss_given.must(
-    "one context for all: the entropy of the tokens, here ln 2 and 0.562",
-    hint=(
-        "Which probability does the best model give a token that is 3 of 4 tokens?",
-        "Count each token; its share is its probability; the loss is the mean of −ln.",
-    ),
-)
+@loss_given.must("one context for all: the entropy of the tokens, here ln 2 and 0.562")
 def _(candidate):
+    """Which probability does the best model give a token that is 3 of 4 tokens?
+
+    Count each token; its share is its probability; the loss is the mean of −ln.
+    """
     expect_number(candidate([0, 0], ["a", "b"]), math.log(2), "the loss of two equal tokens")
     expected = -(3 * math.log(0.75) + math.log(0.25)) / 4
     expect_number(candidate([0] * 4, list("aaba")), expected, "the loss of a a b a")
 
 
-@loss_given.must(
-    "a context that tells the token costs nothing",
-    hint="Do you count the tokens of each context apart?",
-)
+@loss_given.must("a context that tells the token costs nothing")
 def _(candidate):
+    """Do you count the tokens of each context apart?"""
     found = candidate(["x", "y", "x", "y"], ["a", "b", "a", "b"])
     expect_number(found, 0.0, "the loss of tokens that follow from their contexts")
 
 
-@loss_given.must(
-    "by hand: contexts x x x y, tokens a a b b: 0.477",
-    hint=(
-        "In context x, what is the probability of a, and of b? In context y, that of b?",
-        "−ln ⅔ twice, −ln ⅓ once, −ln 1 once; the mean of the four.",
-    ),
-)
+@loss_given.must("by hand: contexts x x x y, tokens a a b b: 0.477")
 def _(candidate):
+    """In context x, what is the probability of a, and of b? In context y, that of b?
+
+    −ln ⅔ twice, −ln ⅓ once, −ln 1 once; the mean of the four.
+    """
     expected = -(2 * math.log(2 / 3) + math.log(1 / 3)) / 4
     expect_number(candidate(list("xxxy"), list("aabb")), expected, "the loss")
 
 
-@loss_given.must(
-    "each token counts once, and not each context once",
-    hint="Is the mean over all tokens, or is it a mean of means?",
-)
+@loss_given.must("each token counts once, and not each context once")
 def _(candidate):
+    """Is the mean over all tokens, or is it a mean of means?"""
     contexts, tokens = list("xxxxxxyy"), list("aaaaaabc")
     expect_number(candidate(contexts, tokens), math.log(2) / 4, "the loss of x six times, y twice")
 
 
-@loss_given.must(
-    "contexts may be numbers, words, or tuples of words",
-    hint="Do you use the contexts as indices? A dictionary or a Counter takes any of them as a key.",
-)
+@loss_given.must("contexts may be numbers, words, or tuples of words")
 def _(candidate):
+    """Do you use the contexts as indices? A dictionary or a Counter takes any of them as a key."""
     contexts = [("the", "old"), ("the", "old"), (), ()]
     expect_number(candidate(contexts, list("abab")), math.log(2), "the loss with tuples")
 
@@ -76,30 +60,18 @@ def _(candidate):
 # Rates on paper ---------------------------------------------------------------------------------
 
 predicted_steps = on_paper(
-    "predicted_steps",
-    __name__,
-    {
+    "predicted_steps", __name__, {
         "a": (2.4, "the rate of step 20", "Which share of the warm-up is over?"),
-        "b": (
-            2,
-            "the rate of step 450",
-            "The rate is 6 at step 50. By what is 1/√step smaller at nine times the step?",
-        ),
-        "c": (
-            3,
-            "how far the first step moves the weight",
-            ("What are Adam's two averages after one gradient, corrected?", "They are g and g², and g / √g² is ±1."),
-        ),
-        "d": (
-            5,
-            "how far it moves with clipping",
-            "The gradient is a hundred times shorter. What happens to the quotient?",
-        ),
-        "e": (
-            0.99,
-            "the paper's peak rate",
-            ("At which step are both terms of the minimum equal?", "At t = W it is 1/√(d · W)."),
-        ),
+        "b": (2, "the rate of step 450",
+             "The rate is 6 at step 50. By what is 1/√step smaller at nine times the step?"),
+        "c": (3, "how far the first step moves the weight",
+             "What are Adam's two averages after one gradient, corrected?",
+             "They are g and g², and g / √g² is ±1."),
+        "d": (5, "how far it moves with clipping",
+             "The gradient is a hundred times shorter. What happens to the quotient?"),
+        "e": (0.99, "the paper's peak rate",
+             "At which step are both terms of the minimum equal?",
+             "At t = W it is 1/√(d · W)."),
     },
 )  # fmt: skip
 
@@ -129,37 +101,29 @@ def _fitted(candidate, model, batches) -> list[float]:
     return [float(rate) for rate in rates]
 
 
-@fixed_fit.must(
-    "there is one rate for each batch of each epoch",
-    hint="How often does the optimizer step, and how often do you record the rate?",
-)
+@fixed_fit.must("there is one rate for each batch of each epoch")
 def _(candidate):
+    """How often does the optimizer step, and how often do you record the rate?"""
     expect_equal(len(_fitted(candidate, *_problem())), 12, "rates for 4 epochs of 3 batches")
 
 
-@fixed_fit.must(
-    "the first step has rate lr · schedule(1)",
-    hint="LambdaLR counts the steps that are *done*. With which number does it call your schedule first?",
-)
+@fixed_fit.must("the first step has rate lr · schedule(1)")
 def _(candidate):
+    """LambdaLR counts the steps that are *done*. With which number does it call your schedule first?"""
     expect_number(_fitted(candidate, *_problem())[0], LR / WARMUP, "the rate of the first step")
 
 
-@fixed_fit.must(
-    "step s has rate lr · schedule(s), whatever the epoch",
-    hint="How often is `scheduler.step()` called, and how often should it be?",
-)
+@fixed_fit.must("step s has rate lr · schedule(s), whatever the epoch")
 def _(candidate):
+    """How often is `scheduler.step()` called, and how often should it be?"""
     rates = _fitted(candidate, *_problem())
     for step in (2, WARMUP, 7, 12):
         expect_number(rates[step - 1], LR * _schedule(step), f"the rate of step {step}")
 
 
-@fixed_fit.must(
-    "the weights have moved at these rates",
-    hint="Are the rates that you return those that the optimizer used?",
-)
+@fixed_fit.must("the weights have moved at these rates")
 def _(candidate):
+    """Are the rates that you return those that the optimizer used?"""
     model, batches = _problem()
     right = copy.deepcopy(model)
     with warnings.catch_warnings(record=True) as warned:

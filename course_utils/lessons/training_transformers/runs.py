@@ -4,22 +4,29 @@ Some ten seconds of one quiet core each; those on real sentences, in `real`, a q
 """
 
 import itertools
+from pathlib import Path
 
 import torch
+from torch import nn
 
 from course_utils.data.text import Vocabulary
 from course_utils.data.translation import PairLoader
 from course_utils.decoding import translate
 from course_utils.kit.runs import stored, stored_runs
-from course_utils.lessons.training_transformers.first_generation import FirstGeneration
+from course_utils.lessons.sequence_to_sequence.real import learned
+from course_utils.lessons.training_transformers.first_generation import (
+    SHORTCUTS,
+    FirstGeneration,
+    take_shortcut,
+)
 from course_utils.lessons.training_transformers.inside import evenness, likeness
 from course_utils.lessons.training_transformers.real import real_spanish as real_spanish
-from course_utils.lessons.training_transformers.shortcuts import SHORTCUTS, take_shortcut
 from course_utils.lessons.training_transformers.small_spanish import small_spanish, spanish_world
 from course_utils.metrics import bleu as bleu_of
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import evaluating, seed_everything
 from course_utils.train.losses import translation_loss
+from course_utils.train.schedules import inverse_sqrt
 from course_utils.train.trainer import Trainer
 
 MODEL = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 128, "num_layers": 4, "dropout": 0.0}
@@ -111,13 +118,7 @@ def small_training(
         measure=lambda model: {"bleu": score(validation)} if by_epoch else {},
         quiet=True,
     ).fit(model, loader)
-    parts = [losses[start : start + PER_LOSS] for start in range(0, len(losses), PER_LOSS)]
-    curves = {
-        "loss": [
-            [PER_LOSS * (place + 0.5), round(sum(part) / len(part), 4)]
-            for place, part in enumerate(parts)
-        ]
-    }
+    curves = {"loss": points(losses)}
     for name in ("bleu", "grad_norm") if by_epoch else ():
         curves[name] = [[row["step"], round(row[name], 4)] for row in history.rows]
     scores = {"train_bleu": score(train[:200]), "bleu": score(validation)}
@@ -301,3 +302,39 @@ def found(runs: list[dict], **chosen) -> list[dict]:
     wanted = {key: value for key, value in USUAL.items() if key != "seed"} | chosen
     some = [run for run in runs if all(run[name] == value for name, value in wanted.items())]
     return sorted(some, key=lambda run: run["seed"])
+
+
+@stored(
+    cases=[
+        {"kind": kind, "epochs": 40, "width": 256, "layers": 4, "pairs": 90_000, "seed": 0}
+        for kind in ("norm first", "first generation")
+    ],
+    minutes=45,
+    quick={"epochs": 1, "width": 16, "layers": 1, "pairs": 60},
+)
+def full_size(
+    *, kind: str, width: int, layers: int, checkpoint: Path | None = None, **options
+) -> dict:
+    """Both models at the size of Kak (2025), on English–Spanish pairs of at most eight tokens a side.
+
+    The first generation has 270 million parameters, the other one 8 million.
+    """
+    warmup, max_tokens = 4000, 8
+    shape = {"embed_dim": width, "num_heads": 4, "num_layers": layers}
+
+    def new_model(*sizes: int) -> nn.Module:
+        if kind == "norm first":
+            return Transformer(*sizes, ffn_dim=2 * width, dropout=0.1, norm_first=True, **shape)
+        return FirstGeneration(*sizes, length=max_tokens + 2, **shape)
+
+    return learned(
+        "es",
+        new_model,
+        lambda steps: inverse_sqrt(warmup),
+        max_tokens=max_tokens,
+        batch=50,
+        lr=(width * warmup) ** -0.5,
+        label_smoothing=0.1,
+        checkpoint=checkpoint,
+        **options,
+    )

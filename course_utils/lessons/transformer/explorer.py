@@ -1,7 +1,6 @@
 """One token is exchanged: what changes in a Transformer, stage by stage, and how much."""
 
 import functools
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -18,26 +17,21 @@ from course_utils.models.transformer import Transformer
 __all__ = ["ripple"]
 
 DIGITS = (3, 4, 4, 2)
+"""Of the source; two places of padding follow."""
 UNCHANGED = 1e-6  # of a token's vector, relative to its size: rounding
 
 
-def ripple(model: nn.Module | None = None, digits: Sequence[int] = DIGITS) -> Explorer:
+def ripple(model: nn.Module | None = None) -> Explorer:
     """Relative changes of all tokens' vectors, from the embeddings to the logits, when one token is exchanged.
 
     Args:
         model: a Transformer over the tokens of running totals, in the reader's classes or the package's. An
             untrained one by default.
-        digits: of the source, two to six; two places of padding follow.
-
-    Raises:
-        ValueError: another number of digits, or something that is none.
     """
-    if not 2 <= len(digits) <= 6 or not set(digits) <= set(range(HOURS)):
-        raise ValueError(f"digits={digits!r}; two to six numbers from 0 to 4 are needed")
-    stages = Stages(_trained() if model is None else still_copy(model), digits)
+    stages = Stages(_trained() if model is None else still_copy(model))
     source, target = stages.labels
-    changes = {f"source {place}: {name}": place for place, name in enumerate(source[: len(digits)])}
-    changes["source, padding"] = len(digits) + 1
+    changes = {f"source {place}: {name}": place for place, name in enumerate(source[: len(DIGITS)])}
+    changes["source, padding"] = len(DIGITS) + 1
     changes |= {
         f"target {place}: {name}": place + 100 for place, name in enumerate(target) if place
     }
@@ -55,16 +49,13 @@ def ripple(model: nn.Module | None = None, digits: Sequence[int] = DIGITS) -> Ex
 class Stages:
     """The vectors of all stages for one pair, and for the same with one token exchanged."""
 
-    def __init__(self, model: nn.Module, digits: Sequence[int]):
+    def __init__(self, model: nn.Module):
         """The model is on the CPU, in eval mode, without gradients."""
         self.model = model
-        row = torch.tensor([[*digits, 0, 0]])
-        self.pair = batch_of(row, torch.tensor([len(digits)]))
+        row = torch.tensor([[*DIGITS, 0, 0]])
+        self.pair = batch_of(row, torch.tensor([len(DIGITS)]))
         padding = ["pad"] * 2
-        self.labels = [
-            names(self.pair.source[0]) + padding,
-            names(self.pair.target_in[0]),
-        ]
+        self.labels = [names(self.pair.source[0]) + padding, names(self.pair.target_in[0])]
         self.length = len(self.labels[1])
 
     @torch.no_grad()

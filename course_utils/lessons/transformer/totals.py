@@ -108,15 +108,9 @@ def score(model: nn.Module, batch: Batch) -> dict[str, float]:
 # Models without one part ------------------------------------------------------------------------
 
 KINDS = (
-    "nothing",
-    "norm after the sum",
-    "no positions",
-    "memory is zero",
-    "no position-wise networks",
-    "no residual connections",
-    "no layer norms",
-    "batch norm for layer norm",
-)
+    "nothing", "norm after the sum", "no positions", "memory is zero", "no position-wise networks",
+    "no residual connections", "no layer norms", "batch norm for layer norm",
+)  # fmt: skip
 """What is changed in the model."""
 
 

@@ -6,11 +6,11 @@ from torch import Tensor
 from course_utils.kit.answers import on_paper
 from course_utils.kit.check import (
     Check,
-    WrongKind,
     expect,
     expect_close,
     expect_shape,
-    unchanged,
+    expect_tensors,
+    expect_unchanged,
 )
 from course_utils.lessons.translating.beams import grow, newest
 from course_utils.models.transformer import Transformer
@@ -18,62 +18,31 @@ from course_utils.models.transformer import Transformer
 # Beams on paper ---------------------------------------------------------------------------------
 
 predicted_beams = on_paper(
-    "predicted_beams",
-    __name__,
-    {
-        "a": (
-            0.16,
-            "the probability of what greedy decoding says",
-            (
-                "Which first word has the highest probability?",
-                "Multiply along the branch: 0.4 for E, then its most probable next word.",
-            ),
-        ),
-        "b": (
-            0.175,
-            "the probability of what a beam of two says",
-            (
-                "Which two beginnings are kept after the first word?",
-                "After E and F, the best two-word branches are 0.4 · 0.4 and 0.35 · 0.5.",
-            ),
-        ),
-        "c": (
-            0.25,
-            "the probability of the most probable sentence",
-            "Follow G, too. Why does a beam of two never see what comes after it?",
-        ),
-        "d": (
-            13,
-            "the number of rows of probabilities that a beam of three asks for",
-            (
-                "How many beginnings are there at the first step, and how many at each later one?",
-                "One row at the first of the five steps, then three at each of four steps.",
-            ),
-        ),
-        "e": (
-            -1.9 / (11 / 6),
-            "the ranking of the longer sentence",
-            (
-                "The number n counts <eos>, too: here it is 6.",
-                "−1.9 divided by (5 + 6)/6; the exponent is 1.",
-            ),
-        ),
-    },
-    within=0.004,
-)
+    "predicted_beams", __name__, {
+        "a": (0.16, "the probability of what greedy decoding says",
+             "Which first word has the highest probability?",
+             "Multiply along the branch: 0.4 for E, then its most probable next word."),
+        "b": (0.175, "the probability of what a beam of two says",
+             "Which two beginnings are kept after the first word?",
+             "After E and F, the best two-word branches are 0.4 · 0.4 and 0.35 · 0.5."),
+        "c": (0.25, "the probability of the most probable sentence",
+             "Follow G, too. Why does a beam of two never see what comes after it?"),
+        "d": (13, "the number of rows of probabilities that a beam of three asks for",
+             "How many beginnings are there at the first step, and how many at each later one?",
+             "One row at the first of the five steps, then three at each of four steps."),
+        "e": (-1.9 / (11 / 6), "the ranking of the longer sentence",
+             "The number n counts <eos>, too: here it is 6.",
+             "−1.9 divided by (5 + 6)/6; the exponent is 1."),
+    }, within=0.004,
+)  # fmt: skip
 
 # Growing the beams ------------------------------------------------------------------------------
 
 my_grow = Check("my_grow")
 
 
-def _three(answer) -> tuple[Tensor, Tensor, Tensor]:
-    if not (isinstance(answer, tuple | list) and len(answer) == 3):
-        raise WrongKind("three tensors are expected: scores, rows and words")
-    for tensor in answer:
-        if not isinstance(tensor, Tensor):
-            raise WrongKind(f"three tensors are expected; one is a {type(tensor).__name__}")
-    return answer[0], answer[1], answer[2]
+def _three(answer) -> tuple[Tensor, ...]:
+    return expect_tensors(answer, "scores", "rows", "words")
 
 
 def _beams(beams: int = 3, words: int = 7) -> tuple[Tensor, Tensor]:
@@ -82,26 +51,22 @@ def _beams(beams: int = 3, words: int = 7) -> tuple[Tensor, Tensor]:
     return scores, torch.randn(beams, words).log_softmax(dim=-1)
 
 
-@my_grow.must(
-    "it gives scores, rows and words, each of as many entries as are kept",
-    hint=(
-        "How many beams are there afterwards?",
-        "On the flattened sums, topk gives `size` values and `size` places.",
-    ),
-)
+@my_grow.must("it gives scores, rows and words, each of as many entries as are kept")
 def _(candidate):
+    """How many beams are there afterwards?
+
+    On the flattened sums, topk gives `size` values and `size` places.
+    """
     for given in _three(candidate(*_beams(), 4)):
         expect_shape(given, (4,))
 
 
-@my_grow.must(
-    "one beam grows into several",
-    hint=(
-        "Log-probabilities of a beginning and of its next word: what makes of them that of both?",
-        "At the first step there is one beam. From which row do all the new ones come then?",
-    ),
-)
+@my_grow.must("one beam grows into several")
 def _(candidate):
+    """Log-probabilities of a beginning and of its next word: what makes of them that of both?
+
+    At the first step there is one beam. From which row do all the new ones come then?
+    """
     log_p = torch.tensor([[0.5, 0.1, 0.4]]).log()
     scores, rows, words = _three(candidate(torch.zeros(1), log_p, 2))
     expect_close(scores, torch.tensor([0.5, 0.4]).log(), "scores of the first step")
@@ -109,37 +74,31 @@ def _(candidate):
     expect_close(words.float(), torch.tensor([0.0, 2.0]), "words of the first step")
 
 
-@my_grow.must(
-    "a beam's score is the sum of the log-probabilities of its words",
-    hint=(
-        "How do the probabilities of a beginning and of its next word become that of both?",
-        "Log-probabilities are added: scores need an axis for the words before they meet log_p.",
-    ),
-)
+@my_grow.must("a beam's score is the sum of the log-probabilities of its words")
 def _(candidate):
+    """How do the probabilities of a beginning and of its next word become that of both?
+
+    Log-probabilities are added: scores need an axis for the words before they meet log_p.
+    """
     given = _beams()
     expect_close(_three(candidate(*given, 4))[0], grow(*given, 4)[0], "scores")
 
 
-@my_grow.must(
-    "the best of all continuations are kept, not so many of each beam",
-    hint="Do the beams compete with each other? Flatten before topk.",
-)
+@my_grow.must("the best of all continuations are kept, not so many of each beam")
 def _(candidate):
+    """Do the beams compete with each other? Flatten before topk."""
     log_p = torch.tensor([[0.5, 0.3, 0.2], [0.9, 0.05, 0.05]]).log()
     scores, rows, _ = _three(candidate(torch.tensor([0.9, 0.1]).log(), log_p, 2))
     expect_close(rows.float(), torch.zeros(2), "rows, where both best go on from beam 0")
     expect_close(scores, torch.tensor([0.45, 0.27]).log(), "scores")
 
 
-@my_grow.must(
-    "rows and words say where each came from",
-    hint=(
-        "A place in the flattened sums: which beam is it, and which word?",
-        "With V words, place p belongs to beam p // V and to word p % V.",
-    ),
-)
+@my_grow.must("rows and words say where each came from")
 def _(candidate):
+    """A place in the flattened sums: which beam is it, and which word?
+
+    With V words, place p belongs to beam p // V and to word p % V.
+    """
     for beams, words, size in ((3, 7, 4), (4, 5, 2), (1, 9, 3)):
         given = _beams(beams, words)
         expected = grow(*given, size)
@@ -148,11 +107,10 @@ def _(candidate):
         expect_close(found[2].float(), expected[2].float(), "words")
 
 
-@my_grow.must("the inputs are not changed", hint="Does a line add in place, such as `log_p += …`?")
+@my_grow.must("the inputs are not changed")
 def _(candidate):
-    given = _beams()
-    with unchanged(*given):
-        candidate(*given, 3)
+    """Does a line add in place, such as `log_p += …`?"""
+    expect_unchanged(candidate, *_beams(), 3)
 
 
 # A word at the wrong place -----------------------------------------------------------------------
@@ -164,11 +122,9 @@ def _model() -> Transformer:
     return Transformer(9, 12, embed_dim=8, num_heads=2, ffn_dim=8, dropout=0.0, max_len=32)
 
 
-@fixed_newest.must(
-    "it gives one vector for each beam, (beams, 1, d)",
-    hint="Only the newest word goes through the decoder. Which slice of (beams, t) keeps its axis?",
-)
+@fixed_newest.must("it gives one vector for each beam, (beams, 1, d)")
 def _(candidate):
+    """Only the newest word goes through the decoder. Which slice of (beams, t) keeps its axis?"""
     model, read = _model(), []
     model.target_embedding.register_forward_pre_hook(lambda _, given: read.append(given[0].shape))
     for beams, words in ((1, 1), (3, 5)):
@@ -177,43 +133,35 @@ def _(candidate):
     expect((3, 5) not in read, "all 5 words are embedded, and 4 rows thrown away")
 
 
-@fixed_newest.must(
-    "the first word is as it was",
-    hint="At the first step there is one word, at position 0. What did you change there?",
-)
+@fixed_newest.must("the first word is as it was")
 def _(candidate):
+    """At the first step there is one word, at position 0. What did you change there?"""
     model, ids = _model(), torch.tensor([[2]])
     expect_close(candidate(model, ids), newest(model, ids), "the vector of <bos>")
 
 
-@fixed_newest.must(
-    "with one beam, the fifth word stands at position 4",
-    hint=(
-        "Print the position that the buggy version uses at each step of greedy decoding.",
-        "`len` counts along the first axis. What is counted along the first axis of (beams, t)?",
-    ),
-)
+@fixed_newest.must("with one beam, the fifth word stands at position 4")
 def _(candidate):
+    """Print the position that the buggy version uses at each step of greedy decoding.
+
+    `len` counts along the first axis. What is counted along the first axis of (beams, t)?
+    """
     model, ids = _model(), torch.tensor([[2, 5, 6, 5, 7]])
     expect_close(candidate(model, ids), newest(model, ids), "the vector of the fifth word")
 
 
-@fixed_newest.must(
-    "with four beams, too, and it is the newest word's vector",
-    hint="Does the position depend on how many beams there are? Whose embedding is it?",
-)
+@fixed_newest.must("with four beams, too, and it is the newest word's vector")
 def _(candidate):
+    """Does the position depend on how many beams there are? Whose embedding is it?"""
     model = _model()
     for words in (2, 4, 6):
         ids = torch.randint(4, 12, (4, words))
         expect_close(candidate(model, ids), newest(model, ids), f"vectors of word {words}")
 
 
-@fixed_newest.must(
-    "it agrees with the last row of what the model embeds at once",
-    hint="In `model.embed` words are scaled, get their position and drop out: is each of them done once?",
-)
+@fixed_newest.must("it agrees with the last row of what the model embeds at once")
 def _(candidate):
+    """In `model.embed` words are scaled, get their position and drop out: is each of them done once?"""
     model, ids = _model(), torch.randint(4, 12, (3, 7))
     whole = model.embed(model.target_embedding, ids)
     expect_close(candidate(model, ids), whole[:, -1:], "the last of seven")

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from course_utils.lessons.self_attention.waiting import waiting_products
+from course_utils.lessons.self_attention.layers import waiting_products
 from course_utils.models.recurrent import AttentionTranslator
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from course_utils.data.prose import Subwords
 from course_utils.data.text import tokenize
 from course_utils.data.translation import (
     Batch,
@@ -26,9 +25,9 @@ from course_utils.data.translation import (
 )
 from course_utils.decoding import translate
 from course_utils.files import data_path
-from course_utils.kit.live import load_model, network_of, packed, save_model, tell
+from course_utils.kit.live import network_of, packed, save_model, tell
 from course_utils.kit.runs import stored
-from course_utils.lessons.bahdanau_attention.telling import LONG, answers_of
+from course_utils.lessons.bahdanau_attention.live_translator import LONG, answers_of
 from course_utils.lessons.translating.real import Pieces, Split, looked_up, split
 from course_utils.metrics import bleu
 from course_utils.models.transformer import Transformer
@@ -260,13 +259,6 @@ def examples_of(said: Sequence[str], data: Split) -> list[dict]:
     good = [each for each in every if each["said"] == each["right"]]
     bad = [each for each in every if each["said"] != each["right"]]
     return [*good[:2], *bad[:1]]
-
-
-def stored_pieces() -> Pieces:
-    """The pieces that the stored translator reads and says."""
-    words = load_model(NAME).vocabularies
-    merges = [tuple(merge.split()) for merge in words["merges"]]
-    return Pieces(Subwords.of(words["tokens"], merges))
 
 
 @stored(cases=[{"seed": 0}], data=["translation/sentences.tsv", "translation/visitors.txt"])

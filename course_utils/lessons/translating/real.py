@@ -134,10 +134,7 @@ def real_transformer(*, tokens: str, seed: int, checkpoint: Path | None = None) 
     first translation of each sentence in the archive, and against all of them.
     """
     data = split(
-        load_tatoeba("fr", max_tokens=MAX_TOKENS),
-        num_train=TRAIN,
-        num_held_out=HELD_OUT,
-        seed=seed,
+        load_tatoeba("fr", max_tokens=MAX_TOKENS), num_train=TRAIN, num_held_out=HELD_OUT, seed=seed
     )
     vocabularies = vocabularies_of(data.train, tokens)
     model = new_transformer(vocabularies, seed)
@@ -210,22 +207,14 @@ def _scores(
 
 
 def _said(
-    model: nn.Module,
-    pairs: Sequence[Pair],
-    vocabularies: Vocabularies,
-    *,
-    beam_size: int = 1,
+    model: nn.Module, pairs: Sequence[Pair], vocabularies: Vocabularies, *, beam_size: int = 1
 ) -> tuple[list[str], list[str]]:
     """Translations, and what the pairs say."""
     lines = [" ".join(pair.source) for pair in pairs]
     known = [i for i, p in enumerate(pairs) if any(word in vocabularies[0] for word in p.source)]
     said = [""] * len(pairs)
     found = translate(
-        model,
-        [lines[i] for i in known],
-        *vocabularies,
-        beam_size=beam_size,
-        max_len=4 * MAX_TOKENS,
+        model, [lines[i] for i in known], *vocabularies, beam_size=beam_size, max_len=4 * MAX_TOKENS
     )
     for i, line in zip(known, found, strict=True):
         said[i] = line

@@ -1,20 +1,27 @@
 """The trainings of *Translating* that are made beforehand: `make runs CHAPTER=11`."""
 
 import statistics
+from pathlib import Path
 
 from course_utils.data.translation import collate
 from course_utils.decoding import beam_search, greedy, translate
 from course_utils.kit.runs import stored
-from course_utils.lessons.sequence_to_sequence.small_world import FOUR
+from course_utils.lessons.sequence_to_sequence.real import learned
+from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
 from course_utils.lessons.translating.alignments import errors
-from course_utils.lessons.translating.checkpoints import (
+from course_utils.lessons.translating.everyday import everyday as everyday
+from course_utils.lessons.translating.live_translator import (
     translator_checkpoints as translator_checkpoints,
 )
-from course_utils.lessons.translating.everyday import everyday as everyday
-from course_utils.lessons.translating.longer import recurrent_for_longer as recurrent_for_longer
 from course_utils.lessons.translating.real import real_transformer as real_transformer
 from course_utils.lessons.translating.real import translation_memory as translation_memory
 from course_utils.metrics import bleu
+from course_utils.models.recurrent import AttentionTranslator
+from course_utils.models.transformer import Transformer
+from course_utils.runtime import seed_everything
+from course_utils.train.losses import translation_loss
+from course_utils.train.schedules import inverse_sqrt, warmup_decay
+from course_utils.train.trainer import Trainer
 
 DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
 PARTS = ["new_model", "train", "score", "log_p", "cross_maps", "sizes", "world", "vocabularies"]
@@ -65,13 +72,9 @@ def _beams(chapter, model) -> dict[str, float]:
             decoded = greedy(model, batch.source, batch.source_lens, max_len=20)
         else:
             decoded = beam_search(
-                model,
-                batch.source,
-                batch.source_lens,
-                beam_size=size,
-                max_len=20,
-                length_penalty=penalty,
-            )
+                model, batch.source, batch.source_lens,
+                beam_size=size, max_len=20, length_penalty=penalty,
+            )  # fmt: skip
         words = [french.decode(ids) for ids in decoded]
         lines = [" ".join(one) for one in words]
         given = chapter.log_p(model, pairs, words)
@@ -112,3 +115,60 @@ def _maps(chapter, model) -> dict[str, float]:
     best = errors([one[layer, head, :-1] for one in on_test], test)
     result |= {"aer, head": best[0], "aer_crossed, head": best[1]}
     return {name: float(value) for name, value in result.items()} | {"layer": layer, "head": head}
+
+
+@stored(
+    cases=[{"epochs": 20, "width": 512, "layers": 6, "pairs": 1_000_000, "seed": 0}],
+    minutes=12,
+    quick={"epochs": 1, "width": 16, "layers": 1, "pairs": 60},
+)
+def full_size(*, width: int, layers: int, checkpoint: Path | None = None, **options) -> dict:
+    """All English–French pairs of at most ten tokens; norm after, warm-up and rate as in the paper."""
+    warmup = 4000
+    sizes = {"embed_dim": width, "num_heads": 8, "ffn_dim": 4 * width, "num_layers": layers}
+    return learned(
+        "fr",
+        lambda *words: Transformer(*words, **sizes, dropout=0.1, norm_first=False),
+        lambda steps: inverse_sqrt(warmup),
+        lr=(width * warmup) ** -0.5,
+        label_smoothing=0.1,
+        checkpoint=checkpoint,
+        **options,
+    )
+
+
+EPOCHS, RATE, DROPOUT = 18, 0.009, 0.2
+
+
+@stored(seeds=range(3), data=["translation/grammar_fr.tsv", "translation/sentences.tsv"])
+def recurrent_for_longer(*, seed: int) -> dict:
+    """Losses, and BLEU and the shares of exact translations of the test sentences."""
+    world = small_world("fr")
+    vocabularies, test = (world.source_vocab, world.target_vocab), world.test
+    seed_everything(seed)
+    model = AttentionTranslator(
+        *map(len, vocabularies), embed_dim=64, hidden_dim=64, dropout=DROPOUT
+    )
+    loader = world.loader(world.train, seed=seed)
+    schedule = warmup_decay(50, EPOCHS * len(loader))
+    trainer = Trainer(
+        translation_loss(), epochs=EPOCHS, lr=RATE, schedule=schedule, seed=seed, quiet=True
+    )
+    rows = trainer.fit(model, loader, world.loader(world.val, shuffle=False)).rows
+    said = translate(model, [" ".join(p.source) for p in test], *vocabularies, max_len=20)
+    right = [" ".join(pair.target) for pair in test]
+    hits = [a == b for a, b in zip(said, right, strict=True)]
+    result = {
+        "parameters": sum(one.numel() for one in model.parameters()),
+        "train_loss": rows[-1]["train_loss"],
+        "val_loss": rows[-1]["val_loss"],
+        "bleu": bleu(said, right),
+        "exact": sum(hits) / len(hits),
+    }
+    for name, (low, high) in {"exact_5": (4, 5), "exact_10": (8, 10)}.items():
+        group = [hit for hit, p in zip(hits, test, strict=True) if low <= len(p.source) <= high]
+        result[name] = sum(group) / len(group)
+    return {
+        "result": {name: round(float(value), 4) for name, value in result.items()},
+        "curves": {"val_loss": [[row["epoch"], round(row["val_loss"], 4)] for row in rows]},
+    }

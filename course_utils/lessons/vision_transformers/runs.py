@@ -1,19 +1,23 @@
 """The trainings of *Vision transformers* that are made beforehand: `make runs CHAPTER=15`."""
 
+import base64
+
 import torch
 from torch.nn import functional as F
 
-from course_utils.kit.live import save_model, tell
+from course_utils.data.images import FASHION, load_fashion_mnist, scaled
+from course_utils.kit.live import network_of, packed, save_model, tell
 from course_utils.kit.runs import stored
-from course_utils.lessons.vision_transformers.convolutions import SmallCNN
+from course_utils.lessons.vision_transformers.real import clothes as clothes
 from course_utils.lessons.vision_transformers.real import enlarged_fashion as enlarged_fashion
+from course_utils.lessons.vision_transformers.real import photographs as photographs
 from course_utils.lessons.vision_transformers.real import (
     recompressed_cifar10 as recompressed_cifar10,
 )
 from course_utils.lessons.vision_transformers.real import whole_fashion as whole_fashion
-from course_utils.lessons.vision_transformers.telling import examples_of
 from course_utils.lessons.vision_transformers.training import (
     SIZE,
+    SmallCNN,
     alike,
     distances,
     parts,
@@ -21,6 +25,7 @@ from course_utils.lessons.vision_transformers.training import (
     train,
     variant,
 )
+from course_utils.models.vision import ViT
 
 SEEDS = (0, 1, 2)
 EPOCHS, LONGER, STEPS = 3, 5, 400  # on the page; of the comparisons
@@ -111,10 +116,7 @@ def longer(*, kind: str, epochs: int, seed: int) -> dict:
     return {"result": result, "curves": curves, "examples": examples}
 
 
-@stored(
-    cases=[{"patch_size": size, "epochs": LONGER, "seed": 0} for size in (14, 4)],
-    data=DATA,
-)
+@stored(cases=[{"patch_size": size, "epochs": LONGER, "seed": 0} for size in (14, 4)], data=DATA)
 def patches(*, patch_size: int, epochs: int, seed: int) -> dict:
     """The same training with larger and with smaller patches, once; stored for the explorer."""
     images, _, test = parts()
@@ -202,3 +204,32 @@ def rivals_by_amount(*, name: str, images: int, lr: float, seed: int) -> dict:
     model = rival(name, seed)
     train(model, some, steps=STEPS, lr=lr, seed=seed)
     return {"result": {"test": round(share_right(model, test), 4)}}
+
+
+# What a page tells of a stored vision transformer -------------------------------------------------
+
+RIGHT, WRONG = ("Ankle boot", "Trouser"), "Shirt"
+"""Kinds of the examples."""
+
+
+@torch.no_grad()
+def examples_of(name: str) -> dict:
+    """`examples`: pixels, what they show, what the model says. `score`: how many of how many are right. `answers`."""
+    model, test = network_of(ViT, packed(name)), load_fashion_mnist("test")
+    logits = torch.cat([model(scaled(part)) for part in test.images.split(500)])
+    said = logits.argmax(dim=1)
+    good = said == test.labels
+    kinds = [(test.labels == FASHION.index(kind)) & good for kind in RIGHT]
+    kinds.append((test.labels == FASHION.index(WRONG)) & ~good)
+    rows = [int(kind.nonzero()[0]) for kind in kinds]
+    examples = [
+        {
+            "pixels": base64.b64encode(test.images[row].numpy().tobytes()).decode("ascii"),
+            "right": FASHION[test.labels[row]],
+            "said": FASHION[said[row]],
+        }
+        for row in rows
+    ]
+    answers = [[round(logit, 6) for logit in logits[row].tolist()] for row in rows]
+    score = [int(good.sum()), len(good)]
+    return {"kinds": list(FASHION), "examples": examples, "score": score, "answers": answers}

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_utils.data.images import ImageLoader, ImageSet, load_fashion_mnist
-from course_utils.lessons.vision_transformers.scores import predict_classes
-from course_utils.metrics import accuracy
+from course_utils.metrics import accuracy, check_classes
 from course_utils.models.vision import ViT
+from course_utils.runtime import evaluating
 
 SIZE = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 128, "num_layers": 2, "dropout": 0.0}
 """Of the chapter's ViT; patches of 7 × 7 and images of 28 × 28 are `ViT`'s own defaults."""
@@ -124,3 +124,61 @@ def alike(model: ViT) -> Tensor:
     """(patches, patches): the cosines of the position vectors."""
     table = model.positions.table.detach()[1:]
     return F.cosine_similarity(table[:, None], table[None], dim=-1)
+
+
+class SmallCNN(nn.Sequential):
+    """A convolutional network to compare with: three 3 × 3 convolutions with stride 2, a linear layer.
+
+    (batch, channels, height, width) → logits (batch, num_classes).
+
+    Args:
+        channels: of the images.
+        num_classes: of the images.
+        width: channels after the first convolution; then twice, then four times as many.
+        dropout: before the last layer.
+    """
+
+    def __init__(
+        self, *, channels: int = 1, num_classes: int = 10, width: int = 16, dropout: float = 0.1
+    ):
+        layers: list[nn.Module] = []
+        for wider in (width, 2 * width, 4 * width):
+            convolution = nn.Conv2d(channels, wider, 3, stride=2, padding=1, bias=False)
+            layers += [convolution, nn.BatchNorm2d(wider), nn.ReLU()]
+            channels = wider
+        pooled = [nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Dropout(dropout)]
+        super().__init__(*layers, *pooled, nn.Linear(16 * width, num_classes))
+
+
+# What a classifier says of many pictures, and which classes it takes for which --------------------
+
+
+@torch.no_grad()
+def predict_classes(model: nn.Module, batches) -> tuple[Tensor, Tensor]:
+    """Predicted and true classes, each (n,), of all batches; the model runs in eval mode.
+
+    Args:
+        model: images (batch, channels, height, width) → logits (batch, classes).
+        batches: an `ImageLoader` with `shuffle=False`, for instance.
+    """
+    device = next(model.parameters()).device
+    with evaluating(model):
+        pairs = [
+            (model(batch.images.to(device)).argmax(-1).cpu(), batch.labels) for batch in batches
+        ]
+    predicted, true = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+    return predicted, true
+
+
+def confusion_matrix(predicted: Tensor, true: Tensor, num_classes: int) -> Tensor:
+    """How often each true class (row) was taken for each class (column): counts, int64.
+
+    Raises:
+        ValueError: the shapes differ, there is nothing to score, or a class lies out of range.
+    """
+    check_classes(predicted, true)
+    for name, classes in (("predicted", predicted), ("true", true)):
+        if classes.min() < 0 or classes.max() >= num_classes:
+            raise ValueError(f"{name} has a class outside 0 … {num_classes - 1}")
+    cells = true * num_classes + predicted
+    return torch.bincount(cells, minlength=num_classes**2).view(num_classes, num_classes)

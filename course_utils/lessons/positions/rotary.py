@@ -1,9 +1,23 @@
-"""What is done to the frequencies of rotary positions after training, so that longer texts can be read."""
+"""Rotary positions: pairs of columns turned by their position, and their frequencies changed after training."""
 
 import math
 
 import torch
 from torch import Tensor
+
+
+def turn(x: Tensor, frequency: Tensor) -> Tensor:
+    """(…, length, dim), (dim / 2,) → the pair j of row i turned by i times frequency j, counterclockwise.
+
+    Rotary positions: Su et al. (2021), "RoFormer: Enhanced transformer with rotary position embedding", section 3.2.
+    """
+    angles = torch.arange(x.shape[-2])[:, None] * frequency
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
+
+
+# Frequencies changed after training, so that longer texts can be read -----------------------------
 
 SEEN = 16
 """Tokens in training: the offsets 0 … −15."""
