@@ -5,6 +5,7 @@ kernels inherit these variables.
 """
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -16,3 +17,8 @@ os.environ["COURSE_HOME"] = f"{HOME.name}/course"  # nothing has passed, no answ
 os.environ["IPYTHONDIR"] = f"{HOME.name}/ipython"  # or a profile's startup files and settings run
 os.environ["PYTHONSTARTUP"] = str(STARTUP)
 os.environ.pop("MPLBACKEND", None)  # or a kernel shows no picture
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as in a job that a shell runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
