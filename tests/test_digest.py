@@ -163,6 +163,20 @@ def test_what_moves_to_another_file_keeps_its_digest(tmp_path):
     assert digest_with("masks") == digest_with("hidden")
 
 
+def test_a_run_is_found_where_its_function_stood_in_another_file_of_the_lesson(tmp_path):
+    only_sources = shutil.ignore_patterns("*.[!p]*", "__pycache__")
+    shutil.copytree(ROOT / "course_utils", tmp_path / "course_utils", ignore=only_sources)
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    lesson = tmp_path / "course_utils" / "lessons" / "translating"
+    (lesson / "live_translator.py").rename(lesson / "elsewhere.py")
+    text = (lesson / "runs.py").read_text(encoding="utf-8")
+    assert "translating.live_translator import" in text
+    moved = text.replace("translating.live_translator import", "translating.elsewhere import")
+    (lesson / "runs.py").write_text(moved, encoding="utf-8")
+    run = runs.declared("translating")["translator_checkpoints"]
+    assert digest_of(run.statements(Sources(tmp_path))) == run.digest()
+
+
 @pytest.mark.parametrize(
     ("file", "changed", "stale", "fresh"),
     [

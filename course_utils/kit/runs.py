@@ -191,7 +191,8 @@ class Runs:
     def nodes(self, sources: Sources) -> set[Node]:
         """The statements of the course that the runs depend on, by their places."""
         own = sources.root / Path(inspect.getfile(self.function)).relative_to(ROOT)
-        found = sources.nodes(own, [self.name])
+        listed = own.with_name("runs.py")  # which names it, whatever file of the lesson has it
+        found = sources.nodes(listed if listed.is_file() else own, [self.name])
         if self.chapter:
             found |= sources.nodes(source(self.slug, sources.root), self.chapter)
         return found

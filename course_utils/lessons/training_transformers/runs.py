@@ -252,13 +252,9 @@ def generations(*, kind: str, lr: float, seed: int) -> dict:
         model = FirstGeneration(*sizes, **shape)
     loader = world.loader(seen, size=30, seed=seed)
     history = Trainer(
-        translation_loss(),
-        epochs=PASSES,
-        lr=lr,
-        schedule=lambda step: rate(step, WARMUP),
-        seed=seed,
-        quiet=True,
-    ).fit(model, loader)
+        translation_loss(), epochs=PASSES, lr=lr,
+        schedule=lambda step: rate(step, WARMUP), seed=seed, quiet=True,
+    ).fit(model, loader)  # fmt: skip
     result, examples = {"loss": round(history.rows[-1]["train_loss"], 4)}, []
     for part, pairs in (("seen", seen), ("not seen", world.val)):
         twenty = world.say(model, pairs[:20])
