@@ -283,6 +283,12 @@ def test_a_text_is_written_token_by_token_by_choice_and_at_once(open_widget):
         slider = page.get_by_role("slider", name="Token")
         button(page, "Begin again").click()
         expect(part(page, "status")).to_be_empty()
+        items, limit = part(page, "next").locator("li"), page.get_by_role("combobox", name="Top k")
+        limit.select_option("3")
+        expect(items.filter(has_text=re.compile("(^|[^0-9])0 %$"))).to_have_count(5)
+        limit.select_option("1")
+        expect(items.first).to_contain_text("→ 100 %")
+        limit.select_option("0")
         button(page, "One token").click()
         assert len(ids_of(page)) == 1
         expect(slider).to_have_attribute("max", "5")
