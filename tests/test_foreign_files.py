@@ -70,10 +70,10 @@ def pictures(root: Path, cat: str = "Café cat", dog: str = "dog") -> Path:
     return root
 
 
-def zipped(folder: Path, *, rename=lambda name: name, **more: bytes) -> Path:
+def zipped(folder: Path, *, rename=lambda name: name, back=False, **more: bytes) -> Path:
     """The folder as a .zip without dates, and more entries."""
     with zipfile.ZipFile(path := folder.with_suffix(".zip"), "w") as archive:
-        for file in sorted(folder.rglob("*")):
+        for file in sorted(folder.rglob("*"), reverse=back):
             name = file.relative_to(folder).as_posix() + "/" * file.is_dir()
             content = b"" if file.is_dir() else file.read_bytes()
             archive.writestr(zipfile.ZipInfo(rename(name), (1980, 0, 0, 0, 0, 0)), content)
@@ -119,6 +119,7 @@ WHOLE = {
     "decomposed names": decomposed,
     "rubbish of Mac and Windows": with_rubbish,
     "zip without dates": zipped,
+    "zip in another order": lambda folder: zipped(folder, back=True),
     "zip with backslashes": lambda folder: zipped(folder, rename=lambda n: n.replace("/", "\\")),
     "zip of a Mac": lambda folder: zipped(folder, **{"__MACOSX/dog/._0.png": b"no image"}),
     "zip of a deeper folder": lambda folder: zipped(deeper(folder)),
@@ -149,6 +150,9 @@ def test_classes_and_images_come_in_order_and_nothing_else_is_read(tmp_path, mon
         assert found.labels.tolist() == [0, 0, 1] and found.images.shape == (3, 1, 4, 4)
         assert found.images[:, 0, 0, 0].tolist() == [50, 100, 150]
     assert sorted(read) == ["0.png", "0.png", "1.png"]
+    monkeypatch.setattr(folders, "LARGEST_FILE", 50)
+    with pytest.raises(ValueError, match="at most 50 is read"):
+        cu.load_image_folder(archive, 4, inside="train")
     assert cu.load_image_folder(folder / "train", 4).images.shape == (3, 3, 4, 4)
 
 
