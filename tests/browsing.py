@@ -40,11 +40,7 @@ expect.set_options(timeout=WAIT)
 
 
 @contextmanager
-def jupyter(
-    folder: Path,
-    *,
-    timeout: float = 300,
-) -> Iterator[str]:
+def jupyter(folder: Path) -> Iterator[str]:
     """A server over `folder`, as `make lab` starts it; yields its address, with {} for a path and the token."""
     options = [
         f"--ServerApp.root_dir={folder}",
@@ -66,7 +62,7 @@ def jupyter(
     with open(folder / "lab.log", "w") as log:
         server = subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
     try:
-        limit = time.monotonic() + timeout
+        limit = time.monotonic() + WAIT / 1000
         while not (address := _address(runtime)):
             if server.poll() is not None or time.monotonic() > limit:
                 raise RuntimeError(f"no answer from Jupyter:\n{(folder / 'lab.log').read_text()}")

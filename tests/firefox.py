@@ -1,6 +1,5 @@
 """The system's Firefox, by WebDriver BiDi, its own remote protocol: a page, an expression in it, its errors."""
 
-import base64
 import itertools
 import json
 import subprocess
@@ -49,10 +48,6 @@ class Firefox:
                     raise RuntimeError(f"{method}: {answer['message']}")
                 return answer["result"]
 
-    def resize(self, width: int, height: int) -> None:
-        viewport = {"width": width, "height": height}
-        self._do("browsingContext.setViewport", context=self._page, viewport=viewport)
-
     def open(self, address: str) -> None:
         """A page, once it is loaded."""
         self._do("browsingContext.navigate", context=self._page, url=address, wait="complete")
@@ -65,11 +60,6 @@ class Firefox:
         if found["type"] == "exception":
             raise RuntimeError(found["exceptionDetails"]["text"])
         return json.loads(found["result"]["value"])
-
-    def screenshot(self) -> bytes:
-        """What is seen, as PNG."""
-        found = self._do("browsingContext.captureScreenshot", context=self._page)
-        return base64.b64decode(found["data"])
 
 
 @contextmanager

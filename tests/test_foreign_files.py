@@ -17,6 +17,7 @@ import torch
 from PIL import Image
 
 import course_utils as cu
+from course_utils.data import folders
 from course_utils.data.images import load_fashion_mnist
 from course_utils.data.prose import LONGEST_WORD, Subwords
 from course_utils.data.text import Vocabulary, pad, tokenize
@@ -69,10 +70,10 @@ def pictures(root: Path, cat: str = "Café cat", dog: str = "dog") -> Path:
     return root
 
 
-def zipped(folder: Path, *, rename=lambda name: name, **more: bytes) -> Path:
+def zipped(folder: Path, *, rename=lambda name: name, back=False, **more: bytes) -> Path:
     """The folder as a .zip without dates, and more entries."""
     with zipfile.ZipFile(path := folder.with_suffix(".zip"), "w") as archive:
-        for file in sorted(folder.rglob("*")):
+        for file in sorted(folder.rglob("*"), reverse=back):
             name = file.relative_to(folder).as_posix() + "/" * file.is_dir()
             content = b"" if file.is_dir() else file.read_bytes()
             archive.writestr(zipfile.ZipInfo(rename(name), (1980, 0, 0, 0, 0, 0)), content)
@@ -118,6 +119,7 @@ WHOLE = {
     "decomposed names": decomposed,
     "rubbish of Mac and Windows": with_rubbish,
     "zip without dates": zipped,
+    "zip in another order": lambda folder: zipped(folder, back=True),
     "zip with backslashes": lambda folder: zipped(folder, rename=lambda n: n.replace("/", "\\")),
     "zip of a Mac": lambda folder: zipped(folder, **{"__MACOSX/dog/._0.png": b"no image"}),
     "zip of a deeper folder": lambda folder: zipped(deeper(folder)),
@@ -134,6 +136,24 @@ def test_a_set_of_images_is_whole_however_it_was_packed(tmp_path, make):
     found = cu.load_image_folder(make(pictures(tmp_path / "set")), 4)
     assert found.classes == right.classes == ("Café cat", "dog")
     assert torch.equal(found.images, right.images) and torch.equal(found.labels, right.labels)
+
+
+def test_classes_and_images_come_in_order_and_nothing_else_is_read(tmp_path, monkeypatch):
+    folder = with_rubbish(pictures(tmp_path / "pets" / "train")).parent
+    (folder / "film.bin").write_bytes(bytes(10_000))
+    archive = zipped(folder)
+    monkeypatch.setattr(folders, "LARGEST_FILE", 9_000)
+    usual, read = Path.read_bytes, []
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path.name) or usual(path))
+    for path in (folder, archive):
+        found = cu.load_image_folder(path, 4, inside="train", channels=1)
+        assert found.labels.tolist() == [0, 0, 1] and found.images.shape == (3, 1, 4, 4)
+        assert found.images[:, 0, 0, 0].tolist() == [50, 100, 150]
+    assert sorted(read) == ["0.png", "0.png", "1.png"]
+    monkeypatch.setattr(folders, "LARGEST_FILE", 50)
+    with pytest.raises(ValueError, match="at most 50 is read"):
+        cu.load_image_folder(archive, 4, inside="train")
+    assert cu.load_image_folder(folder / "train", 4).images.shape == (3, 3, 4, 4)
 
 
 def test_the_folder_of_the_classes_is_found_in_either_spelling(tmp_path):
@@ -201,7 +221,20 @@ def cut_off(folder: Path) -> Path:
     return path
 
 
+def damaged(folder: Path) -> Path:
+    (path := zipped(folder)).write_bytes(path.read_bytes().replace(b"IDAT", b"XXXX"))
+    return path
+
+
+def text_as_tar(folder: Path) -> Path:
+    (path := folder.with_suffix(".tar")).write_bytes(b"a text and no archive")
+    return path
+
+
 REFUSED = {
+    "zip damaged": (damaged, r"cat/0.png in set.zip: the archive is damaged"),
+    "a text": (text_as_tar, "set.tar is no folder, and no .tar or .zip"),
+    "no classes": (lambda folder: folder / "dog", "no image in a folder of its class"),
     "link to nowhere": (pointing("bird", "gone"), "bird in set is a link to gone, which can't be followed"),
     "link in a circle": (pointing("bird", "."), r"bird in set is a link to \., which can't"),
     "tar with a link": (pointing("bird", "dog", tarred), r"bird in set.tar.gz is a link to dog, which can't"),
@@ -226,6 +259,10 @@ def test_what_cannot_be_read_whole_is_refused_by_name(tmp_path, make, said):
 
 def test_broken_files_can_be_left_out_and_are_counted(tmp_path, capsys):
     folder = pictures(tmp_path / "set")
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
+        cu.load_image_folder(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="is inside='val' right"):
+        cu.load_image_folder(folder, inside="val")
     right = cu.load_image_folder(folder, 4)
     for number in range(6):
         (folder / "dog" / f"{number + 1}.jpg").write_bytes(jpeg()[:700])

@@ -152,16 +152,6 @@ def test_a_file_that_unpacks_to_more_than_it_announces_is_not_unpacked_whole(tmp
     assert peak < 10_000_000
 
 
-def test_fashion_mnist_can_be_read_from_a_folder_of_yours(tmp_path):
-    images = bytes([0, 0, 8, 3]) + np.array([2, 28, 28], ">u4").tobytes() + bytes(2 * 784)
-    labels = bytes([0, 0, 8, 1]) + np.array([2], ">u4").tobytes() + bytes([3, 9])
-    (tmp_path / "t10k-images-idx3-ubyte").write_bytes(images)
-    (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels, mtime=0))
-    found = load_fashion_mnist("test", folder=tmp_path)
-    assert found.images.shape == (2, 1, 28, 28)
-    assert found.labels.tolist() == [3, 9]
-
-
 # CIFAR-10 ---------------------------------------------------------------------------------------
 
 

@@ -120,11 +120,6 @@ def test_no_mask_is_made_where_the_operator_needs_none(kind, monkeypatch):
     assert set(asked) == {(True, kind is GPT)}
 
 
-def test_a_text_goes_through_a_model_without_data():
-    with torch.device("meta"):
-        assert make(rotary=True)(torch.empty(3, 9, dtype=torch.long)).shape == (3, 9, SIZE)
-
-
 @every_swap
 def test_bert_sees_both_ways_and_no_padding(swap):
     model = make(BERT, **swap).eval()

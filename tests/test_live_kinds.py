@@ -1,10 +1,11 @@
 """What holds for every kind of live widget: a new script in live/widgets is taken in by itself."""
 
 import re
+import time
 from pathlib import Path
 
 import pytest
-from browsing import CONTRAST, in_theme, live_page, write_page
+from browsing import CONTRAST, WAIT, in_theme, live_page, write_page
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from playwright.sync_api import Page, expect
 
@@ -188,10 +189,15 @@ def test_a_link_opens_what_is_shown(browser, kind, file):
     with live_page(browser, file, reduced_motion="reduce") as page:
         show_much(page, kind)
         link = page.evaluate("live_address.link(document.forms[0])")
-        shown = page.locator("form").evaluate(PARTS)
-    with live_page(browser, file, f"#{link.split('#')[1]}", reduced_motion="reduce") as again:
-        assert again.locator("form").evaluate(PARTS) == shown
-        assert again.evaluate("live_address.link(document.forms[0])") == link
+        fragment = f"#{link.split('#')[1]}"
+        with live_page(browser, file, fragment, reduced_motion="reduce") as again:
+            assert again.evaluate("live_address.link(document.forms[0])") == link
+            limit = time.monotonic() + WAIT / 1000  # a worker answers when it has computed
+            while (mine := again.locator("form").evaluate(PARTS)) != (
+                shown := page.locator("form").evaluate(PARTS)
+            ) and time.monotonic() < limit:
+                page.wait_for_timeout(50)
+            assert mine == shown
 
 
 def test_an_address_that_holds_nonsense_does_no_harm(browser, kind, file):

@@ -9,12 +9,11 @@ from playwright.sync_api import Page, expect
 from stored_models import network, words
 
 import course_utils as cu
-from course_utils.data.text import BOS, EOS, MASK
+from course_utils.data.text import EOS
 from course_utils.decoding import next_token_probs
 from course_utils.interventions import intervene
 from course_utils.kit.live.widgets.gpt import Writer
 from course_utils.kit.live.widgets.translator import Translator
-from course_utils.lessons.bert_and_transfer.tasks import texts
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 
 pytestmark = pytest.mark.slow
@@ -284,6 +283,12 @@ def test_a_text_is_written_token_by_token_by_choice_and_at_once(open_widget):
         slider = page.get_by_role("slider", name="Token")
         button(page, "Begin again").click()
         expect(part(page, "status")).to_be_empty()
+        items, limit = part(page, "next").locator("li"), page.get_by_role("combobox", name="Top k")
+        limit.select_option("3")
+        expect(items.filter(has_text=re.compile("(^|[^0-9])0 %$"))).to_have_count(5)
+        limit.select_option("1")
+        expect(items.first).to_contain_text("→ 100 %")
+        limit.select_option("0")
         button(page, "One token").click()
         assert len(ids_of(page)) == 1
         expect(slider).to_have_attribute("max", "5")
@@ -313,22 +318,6 @@ def test_a_text_is_written_token_by_token_by_choice_and_at_once(open_widget):
         expect(part(page, "full")).to_be_hidden()
         button(page, "One token").click()
         expect(part(page, "full")).to_be_visible()
-
-
-def test_bars_are_probabilities_before_and_after_temperature_and_top_k(open_widget):
-    logits = network("gpt")(torch.tensor([BEGUN]))[0, -1]
-    with open_widget(gpt(), at=f"written=|{PROMPT}", reduced_motion="reduce") as page:
-        for temperature, top_k in ((0.5, None), (1.5, 3), (0.0, None)):
-            page.get_by_role("slider", name="Temperature").fill(str(temperature))
-            page.get_by_role("combobox", name="Top k").select_option(str(top_k or "all"))
-            both = logits.softmax(0), next_token_probs(logits, temperature=temperature, top_k=top_k)
-            items = part(page, "next").locator("li").all()
-            for item, token in zip(items, logits.topk(8).indices.tolist(), strict=True):
-                expect(item.get_by_role("button")).to_have_text(TOKENS[token])
-                found = [int(n) for n in re.findall(r"\d+", item.locator("span").last.inner_text())]
-                for share, p in zip((found[0], found[-1]), both, strict=True):
-                    assert abs(share - 100 * float(p[token])) < 0.51
-        assert ids_of(page) == []
 
 
 AT_REST = """(word) => {
@@ -371,15 +360,13 @@ def test_a_token_is_crossed_out_the_rest_is_written_anew_and_comes_back(open_wid
         before = "without wants — before: she wants to visit the museum . undo"
         expect(part(page, "before")).to_have_text(before)
         expect(part(page, "status")).to_have_text(anew)
-        ids = [*BEGUN, *ids_of(page)]
         with torch.no_grad(), intervene(model) as acts:
-            acts.knock_out("attention", queries=list(range(3, len(ids))), keys=2)
-            logits = model(torch.tensor([ids]))[0]
-        for step in (4, len(ids) - 1):  # the slider counts from 1
-            page.get_by_role("slider", name="Token").fill(str(step))
-            most = next_token_probs(logits[step - 1], temperature=0.7).max()
-            item = part(page, "next").locator("li").first
-            expect(item).to_contain_text(re.compile(rf"\b{100 * float(most):.0f} %"))
+            acts.knock_out("attention", queries=[3, 4], keys=2)
+            logits = model(torch.tensor([[*BEGUN, *ids_of(page)]]))[0, 3]
+        page.get_by_role("slider", name="Token").fill("4")  # counted from 1
+        most = 100 * float(next_token_probs(logits, temperature=0.7).max())
+        item = part(page, "next").locator("li").first
+        expect(item).to_contain_text(re.compile(rf"\b{most:.0f} %"))
         address = link(page)
         assert "forbid=2" in address
         part(page, "lines").locator("[data-word='1']").press("Escape")
@@ -413,19 +400,11 @@ def test_an_output_without_widgets_keeps_any_beginning_as_text(browser):
 # BERT -------------------------------------------------------------------------------------------
 
 
-def test_gaps_are_filled_one_after_the_other_by_keys_as_likely_as_pytorch_says(open_widget):
-    pieces = texts().subwords
+def test_gaps_are_filled_one_after_the_other_by_keys(open_widget):
     with open_widget(cu.live.bert()) as page:
         write(page, "the ___ is ___ the sofa .")
         slider, choices = page.get_by_role("slider", name="Token"), part(page, "next").locator("li")
         expect(slider).to_have_attribute("aria-valuetext", "3 of 10: ___")
-        first, *others = map(pieces.encode, ("the", "is", "the sofa ."))
-        ids = [BOS, *first, *(i for each in others for i in (MASK, *each)), EOS]
-        p = network("bert")(torch.tensor([ids]))[0, 2].softmax(dim=-1)
-        for item, token in zip(choices.all(), p.topk(8).indices.tolist(), strict=True):
-            expect(item.get_by_role("button")).to_have_text(pieces.tokens[token])
-            shown = int(re.findall(r"\d+", item.locator("span").inner_text())[-1])
-            assert abs(shown - 100 * float(p[token])) < 0.51
         slider.press("ArrowRight")
         expect(part(page, "next")).to_contain_text("which it reads")
         assert choices.locator("button:enabled").count() == 0
@@ -625,17 +604,6 @@ def test_a_checkpoint_is_loaded_when_it_is_asked_for_and_writes_by_itself(open_w
         expect(part(page, "checkpoint")).to_contain_text("untrained")
         expect(part(page, "full")).to_be_visible()
         assert scripts.count() == 2
-        button(page, "Begin again").click()
-        model, ids = network("gpt_0"), torch.tensor([BEGUN])
-        with torch.no_grad(), cu.record_attention(model) as maps:
-            best = model(ids)[0, -1].topk(8).indices.tolist()
-        rows = part(page, "table").locator("tbody tr").all()
-        shown = torch.stack([percents(row.locator("td")) for row in rows])
-        torch.testing.assert_close(
-            shown, maps["layers.1.attention"][0].mean(dim=0), atol=0.0051, rtol=0
-        )
-        names = part(page, "next").locator("li button").all_inner_texts()
-        assert names == [TOKENS[i] for i in best]
         trained_for(page, 2)
         page.get_by_role("slider", name="Temperature").fill("0")
         button(page, "Write").click()
@@ -673,21 +641,15 @@ def test_a_translator_says_what_it_said_earlier_in_its_training(open_widget):
         expect(part(page, "checkpoint")).to_contain_text("618 steps")
 
 
-def test_bahdanaus_map_is_that_of_the_checkpoint(open_widget):
+def test_bahdanaus_translator_goes_back_in_its_training_alone(open_widget):
     sentence = "the old woman is sleeping ."
     source = torch.tensor([[*words("source").encode(sentence.split()), EOS]])
-    given = source, torch.tensor([source.shape[1]])
     with open_widget(cu.live.alignment(sentence)) as page:
         others = page.locator("[data-part=cross] table")
         before = others.inner_html()
-        for place, name in ((0, "bahdanau_fr_0"), (1, "bahdanau_fr_100"), (2, "bahdanau_fr")):
+        for place, name in ((1, "bahdanau_fr_100"), (2, "bahdanau_fr")):
             trained_for(page, place)
-            said = cu.greedy(network(name), *given, max_len=40)[0]
+            said = cu.greedy(network(name), source, torch.tensor([source.shape[1]]), max_len=40)[0]
             french = " ".join(words("target").tokens[token] for token in said)
             expect(inside(page, "attention", "said").locator("strong")).to_have_text(french)
-            with torch.no_grad(), cu.record_attention(network(name)) as maps:
-                network(name)(*given, torch.tensor([[BOS, *said]]))
-            rows = page.locator("[data-part=attention] tbody tr").all()
-            shown = torch.stack([percents(row.locator("td")) for row in rows])
-            torch.testing.assert_close(shown, maps["attention"][0], atol=0.0051, rtol=0)
         assert others.inner_html() == before

@@ -440,9 +440,9 @@ def test_a_pictures_probabilities_maps_and_rollout():
         "no residual in the rollout": ("(weight + (i === j ? 1 : 0)) / 2", "weight"),
         "the blocks multiplied in the other order": ("halves.reduceRight(", "halves.reduce("),
         "the class token's weight on itself is shown": ("slice(1), width", "slice(0, -1), width"),
-        "the sum of the heads": ("/ heads.length)", ")"),
+        "the sum of the heads": ("/ every.length)", ")"),
     }  # fmt: skip
-    check(far, ["widgets/vit"], mistakes, "look")
+    check(far, ["parts", "widgets/vit"], mistakes, "look")
 
 
 # Translators ------------------------------------------------------------------------------------

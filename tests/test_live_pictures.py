@@ -47,13 +47,6 @@ def drag(page: Page, *places: tuple[float, float], steps: int = 4) -> None:
 # Look-ups ---------------------------------------------------------------------------------------
 
 
-def column(page: Page, number: int) -> list[float]:
-    """A column of the table, without its sum."""
-    rows = part(page, "table").locator("tbody tr").all()[:-1]
-    texts = [row.locator("td").nth(number).text_content() for row in rows]
-    return [float(text.replace("−", "-")) for text in texts]
-
-
 def test_a_query_is_a_word_or_moved_and_dragged_and_the_temperature_turned(open_widget):
     with open_widget(cu.live.look_up()) as page:
         said = part(page, "said")
@@ -65,14 +58,11 @@ def test_a_query_is_a_word_or_moved_and_dragged_and_the_temperature_turned(open_
             button(page, word).press("Enter")
             size, home = place[:2]
             expect(said).to_contain_text(f"{word}, size {size:.2f}, home {home:.2f}")
-        keys = torch.tensor(list(ANIMALS.values()))
-        scores = -(torch.tensor([1.0, 1.0]) - keys[:, :2]).square().sum(1) / 2
-        assert column(page, 0) == pytest.approx(scores.tolist(), abs=6e-4)
-        assert column(page, 1) == pytest.approx((scores / 0.1).softmax(0).tolist(), abs=6e-3)
         slider(page, "Temperature T").press("End")
         expect(slider(page, "Temperature T")).to_have_attribute("aria-valuetext", "100")
         expect(said).to_contain_text("the answer is 24.4 years.")
-        assert column(page, 1) == [0.2] * 5
+        shares = part(page, "table").locator("td[style]").all_text_contents()
+        assert shares == ["0.20"] * 5
         plane = part(page, "plane")
         plane.scroll_into_view_if_needed()
         box, ring = plane.bounding_box(), plane.locator("circle.cu-live-ring").nth(3).bounding_box()

@@ -1,41 +1,16 @@
 """Translators: equal to PyTorch's layers, blind to padding and to the future, the same step by step."""
 
-import itertools
-
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from peers import copy_layer, same_gradients
 from torch import nn
 
-from course_utils.attention import causal_mask, padding_mask
 from course_utils.cache import KVCache, record_attention
-from course_utils.layers import DecoderLayer, EncoderLayer
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.models.transformer import Transformer
 
 SIZES = {"embed_dim": 16, "num_heads": 4, "ffn_dim": 24}
-
-
-@pytest.mark.parametrize("norm_first", [False, True])
-def test_encoder_and_decoder_layer_equal_pytorchs(norm_first):
-    options = {"dropout": 0.0, "batch_first": True, "norm_first": norm_first}
-    x, y = (torch.randn(3, n, 16, requires_grad=True) for n in (5, 4))
-    lengths = torch.tensor([5, 2, 3])
-    mask, padding = padding_mask(lengths, 5), torch.arange(5) >= lengths[:, None]
-
-    ours = EncoderLayer(**SIZES, norm_first=norm_first).eval()
-    theirs = nn.TransformerEncoderLayer(16, 4, 24, **options)
-    copy_layer(ours, theirs)
-    same_gradients(ours(x, mask), theirs(x, src_key_padding_mask=padding), [x])
-
-    ours = DecoderLayer(**SIZES, norm_first=norm_first).eval()
-    theirs = nn.TransformerDecoderLayer(16, 4, 24, **options)
-    copy_layer(ours, theirs)
-    causal = causal_mask(4)
-    other = theirs(y, x, tgt_mask=~causal, memory_key_padding_mask=padding)
-    same_gradients(ours(y, x, causal, mask), other, [y, x])
 
 
 def translators():
@@ -83,13 +58,6 @@ def test_a_hook_on_any_module_is_called(model):
         model.step(tokens, state)
         missed = {n for n in modules.keys() - called if "decoder" in n or "attention" in n}
         assert all(n.startswith("encoder") or n.endswith(once) for n in missed)
-
-
-@pytest.mark.parametrize("kind", [Transformer, RecurrentTranslator, AttentionTranslator])
-def test_a_model_can_be_made_on_a_device_without_memory(kind):
-    with torch.device("meta"):
-        model = kind(20, 22)
-    assert all(x.is_meta for x in itertools.chain(model.parameters(), model.buffers()))
 
 
 def test_bfloat16_autocast_works_on_a_cpu(model):

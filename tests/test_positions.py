@@ -29,21 +29,6 @@ def test_the_table_is_its_formula(position, pair):
     assert table[position, 2 * pair + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
 
 
-@given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
-def test_rotated_dot_products_depend_on_the_distance_alone(query, key, shift):
-    q, k = torch.randn(1, 8).double(), torch.randn(1, 8).double()
-    near = (rotate(q, start=query) * rotate(k, start=key)).sum()
-    moved = (rotate(q, start=query + shift) * rotate(k, start=key + shift)).sum()
-    torch.testing.assert_close(near, moved)
-
-
-def test_rotation_keeps_lengths_and_leaves_position_zero_alone():
-    x = torch.randn(2, 3, 5, 8)
-    turned = rotate(x)
-    torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1))
-    torch.testing.assert_close(turned[..., 0, :], x[..., 0, :])
-
-
 @pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions])
 def test_positions_are_added_and_those_beyond_the_table_are_refused(kind):
     positions, x = kind(8, max_len=10), torch.randn(2, 4, 8)

@@ -175,16 +175,6 @@ def test_a_failing_write_keeps_the_old_checkpoint(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_forged_checkpoint_changes_nothing_but_the_counters(tmp_path):
-    path = tmp_path / "run.pt"
-    trainer = Trainer(translation_loss(), epochs=1, checkpoint=path)
-    trainer.fit(small_model(), loader())
-    state = torch.load(path, weights_only=True)
-    state["counters"] |= {"trainer": "another", "epoch": 0}
-    torch.save(state, path)
-    assert len(trainer.fit(small_model(), loader(), resume=True)) == 2
-
-
 def test_resuming_without_a_file_begins_as_without_resuming(tmp_path):
     models = []
     for ambient, resume in ((1, True), (2, True), (3, False)):

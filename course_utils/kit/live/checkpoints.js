@@ -2,7 +2,7 @@
 // the others the weights are loaded when a reader asks for them.
 globalThis.live_checkpoints = (() => {
   "use strict";
-  const { OURS } = globalThis.live_parts;
+  const { slider: range, partsOf } = globalThis.live_parts;
   const DIGITS = { minimumFractionDigits: 1, maximumFractionDigits: 1 };
 
   // What is shown beside the control.
@@ -14,9 +14,8 @@ globalThis.live_checkpoints = (() => {
   // The control; it stands at the end.
   function slider({ checkpoints }, label = "Trained for") {
     const [last, name] = [checkpoints.length - 1, named(checkpoints.at(-1))];
-    return `<label class="cu-live-step"><span class="cu-live-label">${label}</span> ` +
-      `<input type="range" ${OURS} name="checkpoint" min="0" max="${last}" value="${last}" aria-valuetext="${name}"> ` +
-      `<output aria-live="off" data-part="checkpoint">${name}</output></label>`;
+    const attributes = `name="checkpoint" min="0" max="${last}" value="${last}" aria-valuetext="${name}"`;
+    return range(label, attributes, "checkpoint", name, "cu-live-step");
   }
 
   // Follows the control of a form; `make` makes a model of a bundle.
@@ -40,7 +39,7 @@ globalThis.live_checkpoints = (() => {
       const place = Number(control.value);
       const name = named(trained.checkpoints[place]);
       control.setAttribute("aria-valuetext", name);
-      form.querySelector('[data-part="checkpoint"]').textContent = models[place] ? name : "loading …";
+      partsOf(form).part("checkpoint").textContent = models[place] ? name : "loading …";
       if (!models[place]) load(place).then(ready);
       return models[place];
     };

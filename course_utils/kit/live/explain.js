@@ -2,7 +2,7 @@
 // operation by operation. For every widget whose model is a Network of engine.js: `inside` holds what was computed.
 globalThis.live_explain = (() => {
   "use strict";
-  const { OURS, safe, radios, percent, range, fixed, named } = globalThis.live_parts;
+  const { OURS, safe, radios, columnHeads, percent, range, total, fixed, named, partsOf } = globalThis.live_parts;
   const OPERATIONS = ["project", "score", "scale", "mask", "normalize", "mix", "merge"];
   const HINT = "Choose a number of the table: the page shows how it was computed.";
 
@@ -18,7 +18,7 @@ globalThis.live_explain = (() => {
     const scale = found.scale ?? Math.sqrt(query.length);
     const termsOf = found.terms ?? ((q, k) => q.map((value, d) => value * k[d]));
     const terms = keys.map((key) => Array.from(termsOf(query, key)));
-    const scores = terms.map((row) => row.reduce((sum, term) => sum + term, 0));
+    const scores = terms.map(total);
     const scaled = scores.map((score) => score / scale);
     const seen = model.looks(name, head, i, scaled);
     const allowed = keys.map((_, key) => (!found.causal || key <= found.start + i) && seen[key] > -Infinity);
@@ -98,7 +98,7 @@ globalThis.live_explain = (() => {
       vectors.push(["Merged", size, lines]);
     }
     return vectors.map(([caption, count, lines]) => regionHTML(caption,
-      `<tr><td></td>${range(count).map((d) => `<th scope="col">${d}</th>`).join("")}<td></td></tr>`, rowsHTML(lines)));
+      `<tr><td></td>${columnHeads(range(count))}<td></td></tr>`, rowsHTML(lines)));
   }
 
   // The whole row of the map, key by key; a column more with each operation.
@@ -111,7 +111,6 @@ globalThis.live_explain = (() => {
       ["exp", powers.map(four), four(sum)],
       ["weight", weights.map(four), "1"],
     ].slice(0, reached < 4 ? reached : 5); // to normalize gives exp and weight at once
-    const heads = columns.map(([name]) => `<th scope="col">${name}</th>`).join("");
     const lines = words.keys.map((word, key) => {
       const cells = columns.map(([, texts]) => `<td>${texts[key]}</td>`).join("");
       const begin = `<th scope="row" lang="${words.languages[1]}">${safe(word)}</th>`;
@@ -119,7 +118,8 @@ globalThis.live_explain = (() => {
     });
     const sums = columns.map(([, , text]) => `<td>${text}</td>`).join("");
     const foot = reached > 3 ? `<tr><th scope="row">sum</th>${sums}</tr>` : "";
-    return regionHTML("All keys of this row", `<tr><th scope="col">key</th>${heads}</tr>`, lines.join("") + foot);
+    return regionHTML("All keys of this row", `<tr>${columnHeads(["key", ...columns.map(([name]) => name)])}</tr>`,
+      lines.join("") + foot);
   }
 
   const regionHTML = (caption, head, body) =>
@@ -139,7 +139,7 @@ globalThis.live_explain = (() => {
   // Which number is explained; the mean of several heads is that of their weights.
   function ofHTML(every, word) {
     const weights = every.map(({ weights: row, j }) => row[j]);
-    const mean = weights.reduce((sum, weight) => sum + weight, 0) / weights.length;
+    const mean = total(weights) / weights.length;
     const weight = `<strong>${four(mean)}</strong>, ${percent(mean)} %`;
     const which = `Query ${word.query}, key ${word.key}: the weight is ${weight}`;
     if (every.length === 1) return `${which}. The steps of attention lead to it:`;
@@ -236,7 +236,7 @@ globalThis.live_explain = (() => {
   // Shows how the number was computed that the control `cell` names, up to the operation in the control of that name.
   // attentions: what `headsOf` gives; words: queries and keys, the tokens, and `languages` of the two.
   function explain(form, model, attentions, words) {
-    const part = (name) => form.querySelector(`[data-part="${name}"]`);
+    const { part } = partsOf(form);
     const table = part("table").querySelector("table");
     const chosen = placeIn(table, form.elements.cell.value);
     mark(table, chosen);
@@ -253,5 +253,5 @@ globalThis.live_explain = (() => {
     if (every.length === 1) part("work").innerHTML = html(every[0], words, word, form.elements.operation.value);
   }
 
-  return { OPERATIONS, work, place, headsOf, explain, listen };
+  return { work, place, headsOf, explain, listen };
 })();

@@ -2,7 +2,7 @@
 // the words: nothing is measured, so a notebook's output, a phone and paper show the same.
 globalThis.live_lines = (() => {
   "use strict";
-  const { OURS, safe, percent, mapAt, named } = globalThis.live_parts;
+  const { safe, percent, total, mapAt, named, button, mapButton, choiceButton } = globalThis.live_parts;
   const LEAST = 0.1; // a smaller weight has no line,
   const LEAST_NOW = 0.02; // but for the word that is now
   const EM = 20; // units of a drawing
@@ -14,7 +14,6 @@ globalThis.live_lines = (() => {
   // About how many em a word takes, with the space around it.
   const roomOf = (text) => (text === "<eos>" ? 1.4 : 0.9) + [...text.replace("<eos>", "")].reduce(
     (sum, letter) => sum + (/[.,!?':;iIjlrtf]/.test(letter) ? 0.34 : /[mwMW…]/.test(letter) ? 0.88 : 0.55), 0);
-  const total = (numbers) => numbers.reduce((a, b) => a + b, 0);
 
   // The middles of words in a row that is centered in `width`.
   function middles(rooms, width) {
@@ -48,10 +47,10 @@ globalThis.live_lines = (() => {
 
   function wordHTML(room, { text, sorts = [], data, pressed, current, share, title, weight }, i) {
     const sort = [faint(text), ...sorts].filter(Boolean).join(" ");
-    return `<button type="button" ${OURS} ${data} style="--room: ${room.toFixed(2)}; --i: ${i}` +
-      `${weight === undefined ? "" : `; --w: ${percent(weight) / 100}`}"${sort ? ` class="${sort}"` : ""}` +
-      `${pressed === undefined ? "" : ` aria-pressed="${pressed}"`}${current ? ' aria-current="true"' : ""}` +
-      `${share ? ` data-share="${share}"` : ""}${title ? ` title="${title}"` : ""}>${shown(text)}</button>`;
+    const given = (name, value) => (value === undefined || value === "" ? "" : ` ${name}="${value}"`);
+    const style = `--room: ${room.toFixed(2)}; --i: ${i}${weight === undefined ? "" : `; --w: ${percent(weight) / 100}`}`;
+    return button(`${data} style="${style}"${given("class", sort)}${given("aria-pressed", pressed)}` +
+      `${given("aria-current", current || "")}${given("data-share", share)}${given("title", title)}`, shown(text));
   }
 
   // Two rows of words and the lines between them. above: of [{ text, pressed }] each can be crossed out; below: of
@@ -117,11 +116,10 @@ globalThis.live_lines = (() => {
   // The mean of the last layer, then every head of every layer, each a button.
   function heads(maps, chosen, over = false) {
     const last = String(maps.length - 1);
-    const button = (place, text) => `<button type="button" ${OURS} aria-pressed="${place === chosen}" ` +
-      `data-map="${place}">${glyph(mapAt(maps, place), over)}${text}</button>`;
+    const drawn = (place, text) => mapButton(place, chosen, glyph(mapAt(maps, place), over) + text);
     const each = maps.flatMap((layer, l) => layer.map((_, h) =>
-      button(`${l}.${h}`, `<span class="cu-heard">${named(`${l}.${h}`)}</span><span aria-hidden="true">${l}.${h}</span>`)));
-    return button(last, named(last)) + each.join("");
+      drawn(`${l}.${h}`, `<span class="cu-heard">${named(`${l}.${h}`)}</span><span aria-hidden="true">${l}.${h}</span>`)));
+    return drawn(last, named(last)) + each.join("");
   }
 
   // Bars: what is likely now, with a tick where it was before. items: [{ text, now, before, choice }], before may be
@@ -129,9 +127,8 @@ globalThis.live_lines = (() => {
   function odds(items, language, current) {
     const most = Math.max(...items.flatMap(({ now, before = 0 }) => [now, before]));
     const end = [0.1, 0.25].find((each) => most <= each) ?? 1;
-    const isFree = (choice) => (choice === null ? 'disabled=""' : `data-choice="${choice}"`);
-    const name = (text, choice) => (choice === undefined ? `<span lang="${language}">${shown(text)}</span>`
-      : `<button type="button" ${OURS} ${isFree(choice)}>${safe(text)}</button>`);
+    const name = (text, choice) => (choice === undefined
+      ? `<span lang="${language}">${shown(text)}</span>` : choiceButton(choice, safe(text)));
     const lines = items.map(({ text, now, before = now, choice }) => {
       const change = percent(before) === percent(now) ? "" : `${percent(before)} → `;
       const tick = change ? `<i style="--w: ${percent(before / end) / 100}"></i>` : "";

@@ -1,4 +1,4 @@
-// What live models are shown with, as HTML: small maps, a map as a table, bars.
+// What live widgets are made of: controls, small maps, a map as a table, bars, and how a form is followed.
 globalThis.live_parts = (() => {
   "use strict";
   const OURS = 'data-lm-suppress-shortcuts="true"'; // keys are the reader's, not Lab's
@@ -7,14 +7,42 @@ globalThis.live_parts = (() => {
   const percent = (p) => Math.floor(100 * p + 0.5);
   const range = (length) => Array.from({ length }, (_, i) => i);
 
-  // A choice among few: [value, label] of each.
-  const radios = (name, labels, chosen) => labels.map(([value, label]) =>
-    `<label><input type="radio" ${OURS} name="${name}" value="${value}"${value === chosen ? " checked" : ""}> ` +
-      `${label}</label>`).join("");
+  const total = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
+  const within = (low, number, high) => Math.min(high, Math.max(low, number));
+  const isCalm = () => globalThis.matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+  // Controls ------------------------------------------------------------------------------------
+
+  const input = (type, attributes) => `<input type="${type}" ${OURS} ${attributes}>`;
+  const button = (attributes, text) => `<button type="button" ${OURS} ${attributes}>${text}</button>`;
+  const labeled = (label, control, sort = "") =>
+    `<label${sort && ` class="${sort}"`}><span class="cu-live-label">${label}</span> ${control}</label>`;
+
+  // A choice among few or many: of each its value and label, or a text that is both.
+  const radios = (name, choices, chosen) => choices.map(([value, label]) =>
+    `<label>${input("radio", `name="${name}" value="${value}"${value === chosen ? " checked" : ""}`)} ${label}</label>`).join("");
+  const select = (label, name, choices, chosen) => labeled(label, `<select ${OURS} name="${name}">${choices.map((each) => {
+    const [value, text] = [each].flat();
+    const attributes = (text === undefined ? "" : ` value="${value}"`) + (value === chosen ? " selected" : "");
+    return `<option${attributes}>${text ?? value}</option>`;
+  }).join("")}</select>`);
+
+  // A range, and what its value is beside it.
+  const slider = (label, attributes, part, text, sort = "cu-live-slider") =>
+    labeled(label, `${input("range", attributes)} <output aria-live="off" data-part="${part}">${text}</output>`, sort);
+
+  const sentenceField = (label, name, text) => labeled(label, input("text", `name="${name}" maxlength="100" ` +
+    `value="${safe(text)}" spellcheck="false" autocapitalize="off"`), "cu-live-sentence");
+  const numberField = (label, name, most, value) =>
+    labeled(label, input("number", `name="${name}" min="0" max="${most}" value="${value}"`));
 
   // A button for each example of a bundle, with its sentence.
-  const sentences = (examples) => examples.map(({ sentence }, i) =>
-    `<button type="button" ${OURS} data-example="${i}">${safe(sentence)}</button>`).join(" ");
+  const sentences = (examples) => examples.map((each, i) => button(`data-example="${i}"`, safe(each.sentence))).join(" ");
+
+  // What may be wider than the page, and scrolls.
+  const region = (label, part, content) =>
+    `<div class="cu-live-table" role="region" aria-label="${label}" tabindex="0" ${OURS} data-part="${part}">${content}</div>`;
+  const columnHeads = (names) => names.map((name) => `<th scope="col">${name}</th>`).join("");
 
   // A number with so many digits after the point, and a real minus sign; what is rounded to 0 has none.
   const fixed = (number, digits) => number.toFixed(digits).replace(/^-(?=[0.]*$)/, "").replace("-", "−");
@@ -79,13 +107,14 @@ globalThis.live_parts = (() => {
     if (!there) throw new RangeError("no such map");
   }
 
+  const mapButton = (place, chosen, content) =>
+    button(`aria-pressed="${place === chosen}" data-map="${place}"`, content);
+
   // All maps as buttons; the chosen one is pressed.
   function gallery(maps, chosen) {
     const places = maps.flatMap((heads, layer) => heads.map((_, head) => `${layer}.${head}`));
-    const buttons = [...places, "mean"].map((place) =>
-      `<button type="button" ${OURS} aria-pressed="${place === chosen}" data-map="${place}">` +
-        `${svg(mapAt(maps, place))}<span>${named(place)}</span></button>`);
-    return buttons.join("");
+    return [...places, "mean"].map((place) =>
+      mapButton(place, chosen, `${svg(mapAt(maps, place))}<span>${named(place)}</span>`)).join("");
   }
 
   // A map in percent. corner: a name for each column of words at the left; rows: those words, row by row; columns:
@@ -93,7 +122,6 @@ globalThis.live_parts = (() => {
   // "row.column".
   function table({ caption, corner, rows, columns, weights, languages = ["en", "en"], now = -1, framed = [] }) {
     const word = (scope, language, text) => `<th scope="${scope}" lang="${language}">${safe(text)}</th>`;
-    const names = corner.map((text) => `<th scope="col">${text}</th>`).join("");
     const heads = columns.map((text) => word("col", languages[1], text)).join("");
     const lines = rows.map((words, i) => {
       const begins = words.map((text) => word("row", languages[0], text)).join("");
@@ -104,9 +132,15 @@ globalThis.live_parts = (() => {
       });
       return `<tr${i === now ? ' aria-current="step"' : ""}>${begins}${cells.join("")}</tr>`;
     });
-    return `<table><caption>${caption}</caption><thead><tr>${names}${heads}</tr></thead>` +
+    return `<table><caption>${caption}</caption><thead><tr>${columnHeads(corner)}${heads}</tr></thead>` +
       `<tbody>${lines.join("")}</tbody></table>`;
   }
+
+  // The same of a self-attention: a map of its maps, by its place, between the pieces of a text.
+  const selfTable = (maps, place, pieces, now) => table({
+    caption: `Self-attention, ${named(place)}: each row in percent`, corner: ["reads"],
+    rows: pieces.map((piece) => [piece]), columns: pieces, weights: mapAt(maps, place), now,
+  });
 
   // [word, probability] as bars.
   function bars(items, language = "en") {
@@ -116,14 +150,13 @@ globalThis.live_parts = (() => {
   }
 
   // Candidates as bars, each a button: a bar for the probability, a line below it for the one before the limits.
-  // items: { text, choice, before, after }; a choice that is null cannot be taken. now: the one that was taken.
-  function choices(items, now = null) {
+  // items: { text, choice, before, after }; a choice that is null cannot be taken.
+  const choiceButton = (choice, text) => button(choice === null ? 'disabled=""' : `data-choice="${choice}"`, text);
+  function choices(items) {
     const lines = items.map(({ text, choice, before, after }) => {
       const both = percent(before) === percent(after) ? "" : `${percent(before)} → `;
-      return `<li style="--w: ${percent(after) / 100}; --before: ${percent(before) / 100}"` +
-        `${choice !== null && choice === now ? ' aria-current="true"' : ""}>` +
-        `<button type="button" ${OURS} ${choice === null ? 'disabled=""' : `data-choice="${choice}"`}>${safe(text)}` +
-        `</button> <span>${both}${percent(after)} %</span></li>`;
+      return `<li style="--w: ${percent(after) / 100}; --before: ${percent(before) / 100}">` +
+        `${choiceButton(choice, safe(text))} <span>${both}${percent(after)} %</span></li>`;
     });
     return `<ol class="cu-live-choices">${lines.join("")}</ol>`;
   }
@@ -172,11 +205,9 @@ globalThis.live_parts = (() => {
   }
 
   // "It does not know wuman. Words it knows: woman", each known one a button.
-  function unknownWord(token, vocabulary) {
-    const others = suggestions(token, vocabulary).map((word) =>
-      `<button type="button" ${OURS} data-for="${safe(token)}">${safe(word)}</button>`);
-    const like = others.length ? ` Words it knows: ${others.join(" ")}` : "";
-    return `<span>It does not know <q>${safe(token)}</q>.${like}</span>`;
+  function unknownWord(token, vocabulary, told = `It does not know <q>${safe(token)}</q>.`) {
+    const others = suggestions(token, vocabulary).map((word) => button(`data-for="${safe(token)}"`, safe(word)));
+    return `<span>${told}${others.length ? ` Words it knows: ${others.join(" ")}` : ""}</span>`;
   }
 
   // The text with another word in place of an unknown one; "i'm" for "am" takes the place of "i am".
@@ -230,8 +261,70 @@ globalThis.live_parts = (() => {
     return set;
   }
 
+  // The controls of a form, and its parts by their names; `show` fills a part. `say`: the value of a control in words.
+  function partsOf(form) {
+    const part = (name) => form.querySelector(`[data-part="${name}"]`);
+    const show = (name, html) => {
+      part(name).innerHTML = html;
+    };
+    const say = (control, name, text) => {
+      control.setAttribute("aria-valuetext", text);
+      part(name).textContent = text;
+    };
+    return { field: form.elements, part, show, say };
+  }
+
+  // What a click does, by the names of a button's data: { example: (value, button) => … }.
+  function clicks(form, acts, buttons = "button") {
+    form.addEventListener("click", ({ target }) => {
+      const clicked = target.closest(buttons);
+      for (const [name, value] of Object.entries(clicked?.dataset ?? {})) acts[name]?.(value, clicked);
+    });
+  }
+
+  // The act "for": a known word takes the place of an unknown one.
+  const correct = (control, set) => (unknown, { textContent }) => {
+    set(control.name, replaced(control.value, unknown, textContent));
+    control.focus();
+  };
+
+  // Steps that are played, and paused, by a button; a reader who is calm sees the end at once. spoken: parts that are
+  // not read aloud at each step; isLast: whether the step to come is the last one.
+  function player(play, spoken, { step, isLast, end }, pause = 40) {
+    let timer = null;
+    const tell = (text, how) => {
+      play.textContent = text;
+      for (const each of spoken) each.setAttribute("aria-live", how);
+    };
+    function stop() {
+      clearInterval(timer);
+      timer = null;
+      tell("Play", "polite");
+    }
+    function go() {
+      if (isCalm()) {
+        end();
+        return;
+      }
+      tell("Pause", "off");
+      timer = setInterval(() => {
+        if (isLast()) stop();
+        step();
+      }, pause);
+    }
+    return { go, stop, isOn: () => timer !== null };
+  }
+
+  // Where a pointer is, in the units of a picture that is so many wide.
+  const pointed = (picture, width) => ({ clientX, clientY }) => {
+    const box = picture.getBoundingClientRect();
+    return [clientX - box.left, clientY - box.top].map((far) => (width * far) / box.width);
+  };
+
   return {
-    OURS, safe, radios, sentences, percent, range, fixed, dice, largest, svg, mean, named, mapAt, needMap, gallery, table, bars, choices,
-    weighted, suggestions, unknownWord, replaced, follow,
+    OURS, safe, percent, range, total, within, isCalm, fixed, dice, largest, // numbers and texts
+    input, button, labeled, radios, select, slider, sentenceField, numberField, sentences, region, columnHeads, // controls
+    svg, mean, named, mapAt, needMap, mapButton, gallery, table, selfTable, bars, choiceButton, choices, weighted, // pictures
+    suggestions, unknownWord, follow, partsOf, clicks, correct, player, pointed, // the form
   };
 })();

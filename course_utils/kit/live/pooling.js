@@ -1,6 +1,7 @@
 // Kernel regression as course_utils.pooling computes it, and the slope by which a width is learned.
 globalThis.live_pooling = (() => {
   "use strict";
+  const { total } = globalThis.live_parts;
 
   // Each kernel from the squared scaled distance s = u². How it changes with log σ: s becomes smaller by 2s.
   const KERNELS = {
@@ -13,7 +14,6 @@ globalThis.live_pooling = (() => {
     epanechnikov: { value: (s) => Math.max(0, 1 - s), slope: (s) => (s < 1 ? 2 * s : 0) },
   };
 
-  const total = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
   const product = (a, b) => a.reduce((sum, number, i) => sum + number * b[i], 0);
 
   // u² for each key. A softmax does not see what all have in common: the nearest key's is taken away.

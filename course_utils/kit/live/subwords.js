@@ -39,22 +39,21 @@ globalThis.live_subwords = (() => {
       return letters.replaceAll(END, " ").split(" ").filter((word) => word).join(" ");
     }
 
-    // Words of a text that stood in no sentence of the training.
-    unread(text) {
+    // What is said of the words of a text that stood in no sentence of the training.
+    unreadHTML(text) {
       const words = globalThis.live_engine.tokenize(text.replaceAll(END, " "));
-      return [...new Set(words)].filter((word) => !this.words.includes(word));
+      const unread = [...new Set(words)].filter((word) => !this.words.includes(word));
+      return unread.map((word) => this.unreadWord(word)).join(" ");
     }
 
     // "It has never read wuman, and reads it in pieces: w u man␣. Words it knows: woman", each known one a button. A
     // word may be one piece, as a part of other words was.
     unreadWord(word) {
-      const { OURS, safe, suggestions } = globalThis.live_parts;
-      const like = suggestions(word, ["", "", "", "", ...this.words]).map((each) =>
-        `<button type="button" ${OURS} data-for="${safe(word)}">${safe(each)}</button>`);
+      const { safe, unknownWord } = globalThis.live_parts;
       const pieces = this.pieces(word).map((piece) => (this.ids.has(piece) ? piece : this.tokens[UNK]));
       const cut = pieces.length > 1 ? "in pieces" : "as one piece";
-      return `<span>It has never read <q>${safe(word)}</q>, and reads it ${cut}: ${safe(pieces.join(" "))}.` +
-        `${like.length ? ` Words it knows: ${like.join(" ")}` : ""}</span>`;
+      const told = `It has never read <q>${safe(word)}</q>, and reads it ${cut}: ${safe(pieces.join(" "))}.`;
+      return unknownWord(word, ["", "", "", "", ...this.words], told);
     }
   }
 

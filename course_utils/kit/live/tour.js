@@ -4,11 +4,17 @@
 // controls; task: a sentence; done: form → whether it is done. The number of the card stands in the control `tour`.
 globalThis.live_tour = (() => {
   "use strict";
-  const { OURS } = globalThis.live_parts;
-  const button = (action, text) => `<button type="button" ${OURS} data-tour="${action}">${text}</button>`;
+  const { button, input, region, isCalm, clicks } = globalThis.live_parts;
+  const to = (number, text) => button(`data-tour="${number}"`, text);
 
-  // Where it begins.
-  const place = () => `<p><input type="hidden" name="tour" value="">${button("1", "Take the tour")}</p>`;
+  // What a reader opens to look closer: where the tour begins, more controls, and a map whose numbers explain themselves.
+  const closer = (table, controls = "") => `<label class="cu-live-closer">${input("checkbox", 'name="closer"')} \
+Look closer</label>
+<div class="cu-live-close">
+<p><input type="hidden" name="tour" value="">${to("1", "Take the tour")}</p>
+${controls}${region("The chosen map", "table", table)}
+${globalThis.live_explain.place()}
+</div>`;
 
   function tour(form, cards) {
     const begin = form.querySelector("[name=tour]").parentElement;
@@ -17,7 +23,7 @@ globalThis.live_tour = (() => {
     box.setAttribute("aria-label", "Tour");
     box.hidden = true;
     box.innerHTML = '<strong tabindex="-1"></strong><p></p><p data-task=""></p><p role="status"></p>' +
-      button("back", "Back") + button("next", "Next") + button("", "Leave");
+      to("back", "Back") + to("next", "Next") + to("", "Leave");
     form.querySelector("fieldset").append(box);
     const [title, text, task, status, back, next] = box.children;
     const control = form.elements.tour;
@@ -46,8 +52,7 @@ globalThis.live_tour = (() => {
       const part = mark(card.mark);
       if (part?.closest(".cu-live-close")) form.elements.closer.checked = true;
       title.focus({ preventScroll: true });
-      const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-      part?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
+      part?.scrollIntoView({ block: "nearest", behavior: isCalm() ? "auto" : "smooth" });
     }
 
     // Follows the control `tour`, and the task of the card.
@@ -64,21 +69,26 @@ globalThis.live_tour = (() => {
       if (status.textContent !== (done ? "Done." : "")) status.textContent = done ? "Done." : "";
     }
 
-    form.addEventListener("click", ({ target }) => {
-      const asked = target.closest("[data-tour]")?.dataset.tour;
-      if (asked === undefined) return;
+    function turn(asked) {
       const number = Number(control.value);
       write("tour", { back: String(number - 1), next: String(number + 1) }[asked] ?? asked);
       if (asked === "") begin.lastElementChild.focus();
-    });
+    }
+    clicks(form, { tour: turn });
     form.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || box.hidden) return;
-      write("tour", "");
-      begin.lastElementChild.focus();
+      turn("");
       event.stopPropagation();
     });
     return { draw };
   }
 
-  return Object.assign(tour, { place });
+  // What several tasks ask for: words in a part, and a number above the diagonal of a map.
+  const said = (form, name) => form.querySelector(`[data-part="${name}"]`).textContent;
+  function isAhead({ elements }) {
+    const [query, key] = elements.cell.value.split(".").map(Number);
+    return key > query;
+  }
+
+  return Object.assign(tour, { closer, said, isAhead });
 })();

@@ -1,8 +1,8 @@
 // Alignments: where Bahdanau's translator and the Transformer look for each word of their French.
 (globalThis.live_widgets ??= {}).alignment = (() => {
   "use strict";
-  const { OURS, safe, radios, sentences, named, mapAt, needMap, largest, gallery, table } = globalThis.live_parts;
-  const { unknownWord, replaced, follow } = globalThis.live_parts;
+  const { safe, button, radios, sentences, sentenceField, region, named, mapAt, needMap, largest } = globalThis.live_parts;
+  const { gallery, table, unknownWord, follow, partsOf, clicks, correct } = globalThis.live_parts;
   const LONGEST = 40; // tokens of a translation
   const NAMES = { attention: "Bahdanau", cross: "Transformer" };
   const FRENCH = [["own", "each its own"], ["corpus", "the corpus's"]]; // what stands at the rows of the maps
@@ -91,17 +91,15 @@
     const sides = Object.keys(NAMES).map((which) => {
       const shown = sideHTML(which, looks[which], tokens, gold, map);
       return `<div data-part="${which}"><div aria-live="polite" data-part="said">` +
-        `${saidHTML(which, looks[which].own, gold)}</div><div class="cu-live-table" role="region" ` +
-        `aria-label="Map: ${NAMES[which]}" tabindex="0" ${OURS} data-part="table">${shown.table}</div>` +
+        `${saidHTML(which, looks[which].own, gold)}</div>${region(`Map: ${NAMES[which]}`, "table", shown.table)}` +
         `<p data-part="counted">${shown.counted}</p></div>`;
     });
     return `<p>Write an English sentence. Two stored translators answer here, in your browser.</p>
 <div class="cu-live-ask">
-<label class="cu-live-sentence"><span class="cu-live-label">English</span> <input type="text" ${OURS} \
-name="sentence" maxlength="100" value="${safe(sentence)}" spellcheck="false" autocapitalize="off"></label>
+${sentenceField("English", "sentence", sentence)}
 </div>
-<p class="cu-live-examples">Examples: ${sentences(bahdanau.examples)} <button type="button" ${OURS} data-next="">\
-another sentence with gold links</button></p>
+<p class="cu-live-examples">Examples: ${sentences(bahdanau.examples)} \
+${button('data-next=""', "another sentence with gold links")}</p>
 <p class="cu-live-unknown" aria-live="polite" data-part="unknown"></p>
 <div data-part="inside">
 <fieldset class="cu-live-kinds"><legend>French in the rows</legend> ${radios("french", FRENCH, "own")}</fieldset>
@@ -130,8 +128,7 @@ sentences that neither has read.</p>`;
     const { source, target } = bahdanau.vocabularies; // the other's are the same
     const ids = new Map(source.map((word, id) => [word, id]));
     const known = goldIn(bahdanau);
-    const field = form.elements;
-    const part = (name) => form.querySelector(`[data-part="${name}"]`);
+    const { field, part, show } = partsOf(form);
     const inside = (which, name) => part(which).querySelector(`[data-part="${name}"]`);
     let tokens;
     let gold;
@@ -141,7 +138,7 @@ sentences that neither has read.</p>`;
       tokens = tokenize(field.sentence.value);
       const unknown = [...new Set(tokens)].filter((token) => !ids.has(token));
       const words = unknown.map((token) => unknownWord(token, source)).join(" ");
-      part("unknown").innerHTML = words + (tokens.length ? "" : "Write an English sentence.");
+      show("unknown", words + (tokens.length ? "" : "Write an English sentence."));
       part("inside").hidden = tokens.every((token) => unknown.includes(token));
       if (part("inside").hidden) return;
       gold = known.get(tokens.join(" "));
@@ -152,8 +149,8 @@ sentences that neither has read.</p>`;
         looks[which] = looked(models[which], english, target, given);
         inside(which, "said").innerHTML = saidHTML(which, looks[which].own, gold);
       }
-      part("gold").innerHTML = goldHTML(tokens, gold);
-      part("maps").innerHTML = gallery(looks.cross.maps, field.map.value);
+      show("gold", goldHTML(tokens, gold));
+      show("maps", gallery(looks.cross.maps, field.map.value));
     }
 
     function side(which) {
@@ -198,17 +195,11 @@ sentences that neither has read.</p>`;
     for (const which of Object.keys(models)) {
       globalThis.live_explain.listen(inside(which, "table"), (_, place) => set("cell", `${which}:${place}`));
     }
-    form.addEventListener("click", ({ target: clicked }) => {
-      const { example, next, for: unknown } = clicked.closest("button")?.dataset ?? {};
-      if (example) set("sentence", bahdanau.examples[Number(example)].sentence);
-      if (next !== undefined) {
-        const lines = [...known.keys()];
-        set("sentence", lines[(lines.indexOf(tokenize(field.sentence.value).join(" ")) + 1) % lines.length]);
-      }
-      if (unknown) {
-        set("sentence", replaced(field.sentence.value, unknown, clicked.textContent));
-        field.sentence.focus();
-      }
+    const lines = [...known.keys()];
+    clicks(form, {
+      example: (i) => set("sentence", bahdanau.examples[i].sentence),
+      next: () => set("sentence", lines[(lines.indexOf(tokenize(field.sentence.value).join(" ")) + 1) % lines.length]),
+      for: correct(field.sentence, set),
     });
   }
 

@@ -2,7 +2,7 @@
 (globalThis.live_widgets ??= {}).bert = (() => {
   "use strict";
   const parts = globalThis.live_parts;
-  const { OURS, largest, mapAt, named, percent, safe } = parts;
+  const { largest, mapAt, percent, safe } = parts;
   const { headsOf, explain, listen, place: explained } = globalThis.live_explain;
   const { softmax } = globalThis.live_engine.tools;
   const SHOWN = 8; // candidates for a gap
@@ -37,17 +37,6 @@
     return `<p>${place} it expects:</p>${parts.choices(items)}`;
   }
 
-  function tableHTML(maps, map, pieces, place) {
-    return parts.table({
-      caption: `Self-attention, ${named(map)}: each row in percent`,
-      corner: ["reads"],
-      rows: pieces.map((piece) => [piece]),
-      columns: pieces,
-      weights: mapAt(maps, map),
-      now: place,
-    });
-  }
-
   // A sentence as a model reads it: ids, logits of what belongs in each place, and maps.
   function read(model, subwords, sentence) {
     const ids = encoded(subwords, sentence);
@@ -68,26 +57,23 @@
     const [map, place] = ["1.0", ids.indexOf(MASK)];
     const pieces = piecesOf(ids, tokens);
     const name = safe(`${place + 1} of ${ids.length}: ${pieces[place]}`);
+    const steps = `name="place" min="1" max="${ids.length}" value="${place + 1}" aria-valuetext="${name}"`;
     const [right, count] = bundle.score;
     return `<p>Write a sentence with gaps: <kbd>___</kbd>. The stored BERT fills them here, in your browser.</p>
 <div class="cu-live-ask">
-<label class="cu-live-sentence"><span class="cu-live-label">Sentence</span> <input type="text" ${OURS} \
-name="sentence" maxlength="100" value="${safe(sentence)}" spellcheck="false" autocapitalize="off"></label>
+${parts.sentenceField("Sentence", "sentence", sentence)}
 </div>
 <p class="cu-live-examples">Examples: ${parts.sentences(bundle.examples)}</p>
 <p class="cu-live-unknown" aria-live="polite" data-part="unread"></p>
 <p class="cu-live-text" data-part="text">${parts.weighted(pieces, mapAt(maps, map)[place], place)}</p>
 <p class="cu-live-status" aria-live="polite" data-part="status"></p>
-<label class="cu-live-step"><span class="cu-live-label">Token</span> <input type="range" ${OURS} \
-name="place" min="1" max="${ids.length}" value="${place + 1}" aria-valuetext="${name}"> <output aria-live="off" \
-data-part="place">${name}</output></label>
+${parts.slider("Token", steps, "place", name, "cu-live-step")}
 <div class="cu-live-next" data-part="next">${nextHTML(softmax(logits[place]), tokens, MASK)}</div>
 <p aria-live="polite" data-part="right"></p>
 <input type="hidden" name="map" value="${map}">
 <div class="cu-live-maps" role="group" aria-label="Maps by layer and head" data-part="maps">\
 ${parts.gallery(maps, map)}</div>
-<div class="cu-live-table" role="region" aria-label="The chosen map" tabindex="0" ${OURS} data-part="table">\
-${tableHTML(maps, map, pieces, place)}</div>
+${parts.region("The chosen map", "table", parts.selfTable(maps, map, pieces, place))}
 ${explained()}
 <p class="cu-live-note">The stronger the color behind a piece of the text, the larger its weight for the \
 marked token. A gap is one token: \
@@ -102,11 +88,7 @@ is right for ${percent(right / count)} %. The third example is one of the others
     const names = model.layers("layers").map((name) => `${name}.attention`);
     const subwords = new globalThis.live_subwords.Subwords(bundle.vocabularies);
     const { tokens } = subwords;
-    const field = form.elements;
-    const part = (name) => form.querySelector(`[data-part="${name}"]`);
-    const show = (name, html) => {
-      part(name).innerHTML = html;
-    };
+    const { field, part, show, say } = parts.partsOf(form);
     let [ids, logits, maps] = [[], [], []];
 
     function ask() {
@@ -119,8 +101,7 @@ is right for ${percent(right / count)} %. The third example is one of the others
 
     // What is new to it, and what an example should have been.
     function tell(sentence) {
-      const known = sentence.split(GAP).join(" ");
-      const unread = subwords.unread(known).map((word) => subwords.unreadWord(word)).join(" ");
+      const unread = subwords.unreadHTML(sentence.split(GAP).join(" "));
       show("unread", unread + (GAP.test(sentence) ? "" : " Write ___ where a word is missing."));
       const example = bundle.examples.find((each) => each.sentence === sentence);
       const wrong = example && example.said !== example.right;
@@ -136,12 +117,10 @@ is right for ${percent(right / count)} %. The third example is one of the others
       const pieces = piecesOf(ids, tokens);
       show("text", parts.weighted(pieces, mapAt(maps, field.map.value)[place], place));
       show("next", nextHTML(softmax(logits[place]), tokens, ids[place]));
-      if (changed !== "cell" && changed !== "operation") show("table", tableHTML(maps, field.map.value, pieces, place));
+      if (changed !== "cell" && changed !== "operation") show("table", parts.selfTable(maps, field.map.value, pieces, place));
       const heads = headsOf(model, names, field.map.value);
       explain(form, model, heads, { queries: pieces, keys: pieces, languages: ["en", "en"] });
-      const name = `${place + 1} of ${ids.length}: ${pieces[place]}`;
-      field.place.setAttribute("aria-valuetext", name);
-      part("place").textContent = name;
+      say(field.place, "place", `${place + 1} of ${ids.length}: ${pieces[place]}`);
     }
 
     // The gap of the chosen place, and its likeliest token: for those who hear the page.
@@ -157,15 +136,12 @@ is right for ${percent(right / count)} %. The third example is one of the others
     const set = parts.follow(form, draw, { written: true });
     tell(field.sentence.value);
     listen(part("table"), set);
-    form.addEventListener("click", ({ target }) => {
-      const { choice, place, example, for: word } = target.closest("button, [data-place]")?.dataset ?? {};
-      if (choice) fill(Number(choice));
-      if (place) set("place", Number(place) + 1);
-      if (example) set("sentence", bundle.examples[Number(example)].sentence);
-      if (!word) return;
-      set("sentence", parts.replaced(field.sentence.value, word, target.textContent));
-      field.sentence.focus();
-    });
+    parts.clicks(form, {
+      choice: (id) => fill(Number(id)),
+      place: (i) => set("place", Number(i) + 1),
+      example: (i) => set("sentence", bundle.examples[i].sentence),
+      for: parts.correct(field.sentence, set),
+    }, "button, [data-place]");
   }
 
   return { state, html, mount };

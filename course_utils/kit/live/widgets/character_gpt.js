@@ -1,7 +1,7 @@
 // A GPT of characters that learns the reader's text in a worker: its loss falls, and now and then it writes a line.
 (globalThis.live_widgets ??= {}).character_gpt = (() => {
   "use strict";
-  const { OURS, safe, fixed, range, follow } = globalThis.live_parts;
+  const { OURS, safe, fixed, range, button, select, numberField, columnHeads, follow, partsOf, clicks } = globalThis.live_parts;
   const { erf } = globalThis.live_engine;
   const { Training, learner } = globalThis.live_learning(erf);
   const RATES = ["0.001", "0.003", "0.01"];
@@ -62,18 +62,16 @@ out; a line for the least loss by counting, ${fixed(counted.loss, 2)}" viewBox="
     `Step ${step}: loss ${loss === undefined ? "" : `${fixed(loss, 2)} on the text, `}${fixed(heldOut, 2)} on what is held out.`;
 
   function html({ text, rate, seed, begun, about }) {
-    const rates = RATES.map((each) => `<option${each === rate ? " selected" : ""}>${each}</option>`);
     return `<label class="cu-live-own"><span class="cu-live-label">Your text</span>
 <textarea ${OURS} data-part="text" rows="5" maxlength="${LONGEST}" spellcheck="false">${safe(text)}</textarea></label>
-<div class="cu-live-ask"><button type="button" ${OURS} data-part="learn" aria-pressed="false">Learn</button>
-<button type="button" ${OURS} data-part="again">Begin again</button>
-<label><span class="cu-live-label">Rate</span> <select ${OURS} name="rate">${rates.join("")}</select></label>
-<label><span class="cu-live-label">Seed</span> <input type="number" ${OURS} name="seed" min="0" max="99" \
-value="${seed}"></label></div>
+<div class="cu-live-ask">${button('data-part="learn" aria-pressed="false"', "Learn")}
+${button('data-part="again"', "Begin again")}
+${select("Rate", "rate", RATES, rate)}
+${numberField("Seed", "seed", 99, seed)}</div>
 <p aria-live="polite" data-part="said">${saidOf(begun)}</p>
 <div class="cu-live-beside"><div data-part="plot">${plotHTML(about)}</div>
-<table class="cu-live-verse"><caption>What it writes</caption><thead><tr><th scope="col">step</th>\
-<th scope="col">text</th></tr></thead><tbody data-part="lines">${lineHTML(begun)}</tbody></table></div>
+<table class="cu-live-verse"><caption>What it writes</caption><thead><tr>${columnHeads(["step", "text"])}</tr></thead>\
+<tbody data-part="lines">${lineHTML(begun)}</tbody></table></div>
 <p class="cu-live-note">Pale: the loss of each step, orange: the loss on the last tenth of the text, which is held out, in \
 nats per letter. A GPT of two layers, 48 wide, with 32 letters of context. When the orange line turns up, it learns \
 your text by heart. Your text does not leave this page.</p>`;
@@ -82,8 +80,7 @@ your text by heart. Your text does not leave this page.</p>`;
   // The widget ----------------------------------------------------------------------------------
 
   function mount(form) {
-    const field = form.elements;
-    const part = (name) => form.querySelector(`[data-part="${name}"]`);
+    const { field, part, show } = partsOf(form);
     let [worker, height, drawn] = [null, null, false];
     let told = { steps: [], seen: [] };
     const running = () => part("learn").getAttribute("aria-pressed") === "true";
@@ -104,7 +101,7 @@ your text by heart. Your text does not leave this page.</p>`;
       part("held").setAttribute("d", path(seen.map(({ step, heldOut }) => [step, heldOut])));
       const [last, [step, loss]] = [seen.at(-1), steps.at(-1) ?? [0]];
       part("said").textContent = saidOf({ ...last, step, loss });
-      part("lines").innerHTML = seen.filter((each) => KEPT.includes(each.step) || each === last).map(lineHTML).join("");
+      show("lines", seen.filter((each) => KEPT.includes(each.step) || each === last).map(lineHTML).join(""));
     }
 
     function hear(message) {
@@ -112,7 +109,7 @@ your text by heart. Your text does not leave this page.</p>`;
       if (about) {
         told = { steps: [], seen: [] };
         height = lossHeight(mostOf(about));
-        part("plot").innerHTML = plotHTML(about);
+        show("plot", plotHTML(about));
       }
       if (step) told.steps.push([step, loss]);
       if (text !== undefined) told.seen.push(message);
@@ -146,13 +143,11 @@ your text by heart. Your text does not leave this page.</p>`;
       worker.send({ begin: { text, seed, rate } });
     }
 
-    form.addEventListener("click", ({ target }) => {
-      const act = target.closest("button")?.dataset.part;
-      if (act === "learn") {
-        if (!worker) begin();
-        run(!running());
-      }
-      if (act === "again") begin();
+    clicks(form, {
+      part(act) {
+        if (act === "again" || !worker) begin();
+        if (act === "learn") run(!running());
+      },
     });
     let waiting = null;
     part("text").addEventListener("input", () => {

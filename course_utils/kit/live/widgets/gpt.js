@@ -3,8 +3,9 @@
 (globalThis.live_widgets ??= {}).gpt = (() => {
   "use strict";
   const parts = globalThis.live_parts;
-  const { OURS, dice, largest, mapAt, named, needMap, safe } = parts;
-  const { headsOf, explain, listen, place } = globalThis.live_explain;
+  const { dice, largest, mapAt, needMap, safe, total, button } = parts;
+  const { headsOf, explain, listen } = globalThis.live_explain;
+  const { closer, said, isAhead } = globalThis.live_tour;
   const { arcs, heads: glyphs, odds, fresh, become, listen: listenToLines, appear } = globalThis.live_lines;
   const SHOWN = 8; // candidates for the next token
   const PACE = 120; // milliseconds from token to token
@@ -21,7 +22,7 @@
     const best = Math.max(...logits);
     const powers = Array.from(logits, (logit, id) =>
       (!kept || kept.has(id) ? Math.exp((logit - best) / (temperature || 1)) : 0));
-    const sum = powers.reduce((a, b) => a + b);
+    const sum = total(powers);
     return powers.map((power) => power / sum);
   }
 
@@ -66,18 +67,7 @@
     if (!crossed.length) return "";
     const named = crossed.map((i) => `<em>${safe(tokens[all[i]].replace("␣", ""))}</em>`).join(", ");
     const was = before.join() === all.join() ? "the same" : `before: <s>${safe(decode(before))}</s>`;
-    return `without ${named} — ${was} <button type="button" ${OURS} data-undo="">undo</button>`;
-  }
-
-  function tableHTML(squares, map, pieces, step) {
-    return parts.table({
-      caption: `Self-attention, ${named(map)}: each row in percent`,
-      corner: ["reads"],
-      rows: pieces.map((piece) => [piece]),
-      columns: pieces,
-      weights: mapAt(squares, map),
-      now: step,
-    });
+    return `without ${named} — ${was} ${button('data-undo=""', "undo")}`;
   }
 
   // A text ends with <eos>, or when the window is full; until then a token more is drawn.
@@ -107,22 +97,18 @@
     const view = { p: probabilities(logits[step], temperature, 0), follows: ids[step + 1], free: true };
     const name = safe(`${step + 1} of ${read.length}: ${read[step]}`);
     const written = `${ids.slice(begun.length).join(" ")}|${prompt}`;
-    const buttons = Object.entries(ACTS).map(([act, text]) =>
-      `<button type="button" ${OURS} data-act="${act}">${text}</button>`);
-    const limits = TOP_K.map((k) => `<option value="${k}">${k || "all"}</option>`);
+    const buttons = Object.entries(ACTS).map(([act, text]) => button(`data-act="${act}"`, text));
+    const range = `name="temperature" min="0" max="2" step="0.1" value="${temperature}"`;
+    const steps = `name="step" min="1" max="${read.length}" value="${step + 1}" aria-valuetext="${name}"`;
     return `<p>Begin a sentence, and a small GPT goes on. The arcs lead from a token to those that it looks at. Press a token: \
 no later one may look at it any more.</p>
 <div class="cu-live-ask">
-<label class="cu-live-sentence"><span class="cu-live-label">Beginning</span> <input type="text" ${OURS} \
-name="prompt" maxlength="100" value="${safe(prompt)}" spellcheck="false" autocapitalize="off"></label>
-<label><span class="cu-live-label">Seed</span> <input type="number" ${OURS} name="seed" min="0" max="9999" \
-value="${seed}"></label>
+${parts.sentenceField("Beginning", "prompt", prompt)}
+${parts.numberField("Seed", "seed", 9999, seed)}
 </div>
 <div class="cu-live-ask">
-<label class="cu-live-step cu-live-short"><span class="cu-live-label">Temperature</span> <input type="range" ${OURS} \
-name="temperature" min="0" max="2" step="0.1" value="${temperature}"> <output aria-live="off" \
-data-part="temperature">${temperature.toFixed(1)}</output></label>
-<label><span class="cu-live-label">Top k</span> <select ${OURS} name="top_k">${limits.join("")}</select></label>
+${parts.slider("Temperature", range, "temperature", temperature.toFixed(1), "cu-live-step cu-live-short")}
+${parts.select("Top k", "top_k", TOP_K.map((k) => [k, k || "all"]))}
 </div>
 <p class="cu-live-examples">${buttons.join(" ")}</p>
 ${globalThis.live_checkpoints.slider(bundle)}
@@ -133,19 +119,11 @@ ${globalThis.live_checkpoints.slider(bundle)}
 <p class="cu-live-before" data-part="before"></p>
 <p data-part="full"${ids.length > window ? "" : ' hidden=""'}>Its window of ${window} tokens is full.</p>
 <p class="cu-live-status" aria-live="polite" data-part="status">Written: ${safe(subwords.decode(ids))}</p>
-<label class="cu-live-step"><span class="cu-live-label">Token</span> <input type="range" ${OURS} \
-name="step" min="1" max="${read.length}" value="${step + 1}" aria-valuetext="${name}"> <output aria-live="off" \
-data-part="step">${name}</output></label>
+${parts.slider("Token", steps, "step", name, "cu-live-step")}
 <div class="cu-live-next" data-part="next">${nextHTML(logits[step], subwords.tokens, view)}</div>
 <input type="hidden" name="map" value="${map}">
 <div class="cu-live-heads" role="group" aria-label="Heads" data-part="maps">${glyphs(squares, map, true)}</div>
-<label class="cu-live-closer"><input type="checkbox" ${OURS} name="closer"> Look closer</label>
-<div class="cu-live-close">
-${globalThis.live_tour.place()}
-<div class="cu-live-table" role="region" aria-label="The chosen map" tabindex="0" ${OURS} data-part="table">\
-${tableHTML(squares, map, read, step)}</div>
-${place()}
-</div>
+${closer(parts.selfTable(squares, map, read, step))}
 <p class="cu-live-note">This GPT has read \
 the course's ${bundle.read.toLocaleString("en")} English sentences, with \
 ${subwords.words.length.toLocaleString("en")} different words, and \
@@ -157,97 +135,69 @@ often makes no sense.</p>`;
 
   const BEGUN = { prompt: "she wants to", written: "|she wants to" };
   const PLAIN = { temperature: "1", top_k: "0", seed: "0" };
-  const said = (form, name) => form.querySelector(`[data-part="${name}"]`).textContent;
   const drawnIn = ({ elements }) => elements.written.value.split("|")[0].split(" ").filter(Boolean).length;
   const CARDS = [
     {
-      title: "A beginning",
+      title: "A beginning", mark: ".cu-live-sentence", open: PLAIN,
       text: "Here you write how a text begins. The network runs in this page, and goes on.",
-      mark: ".cu-live-sentence",
-      open: PLAIN,
       task: "Write: the old woman",
       done: ({ elements }) => globalThis.live_engine.tokenize(elements.prompt.value).join(" ") === "the old woman",
     },
     {
-      title: "Token by token",
+      title: "Token by token", mark: ".cu-live-examples, [data-part=lines]", open: BEGUN,
       text: "The network draws one token, reads the text with it, and draws the next. <eos> ends the text.",
-      mark: ".cu-live-examples, [data-part=lines]",
-      open: BEGUN,
-      task: "Press “One token” three times.",
-      done: (form) => drawnIn(form) > 2,
+      task: "Press “One token” three times.", done: (form) => drawnIn(form) > 2,
     },
     {
-      title: "Subwords",
+      title: "Subwords", mark: '[data-part="unread"]', open: { prompt: "the old wuman" },
       text: "A token is a word or a piece of one; ␣ ends a word. A word that it has never read often falls into pieces.",
-      mark: '[data-part="unread"]',
-      open: { prompt: "the old wuman" },
       task: "Put the known word in its place. How many tokens has the text now?",
       done: (form) => said(form, "unread") === "",
     },
     {
-      title: "What comes next",
+      title: "What comes next", mark: '[data-part="next"]', open: BEGUN,
       text: "The bars show the likeliest next tokens with their probabilities. Each of them is a button.",
-      mark: '[data-part="next"]',
-      open: BEGUN,
-      task: "Choose one that you did not expect. How does the text go on?",
-      done: (form) => drawnIn(form) > 0,
+      task: "Choose one that you did not expect. How does the text go on?", done: (form) => drawnIn(form) > 0,
     },
     {
-      title: "Temperature",
+      title: "Temperature", mark: ".cu-live-short, [data-part=next]", open: { ...BEGUN, temperature: "1" },
       text: "The logits are divided by the temperature before the softmax. At 0 the likeliest token gets all.",
-      mark: ".cu-live-short, [data-part=next]",
-      open: { ...BEGUN, temperature: "1" },
       task: "Turn it to 0, then to 2. Among how many tokens is the choice as open?",
       done: ({ elements }) => elements.temperature.value === "2",
     },
     {
-      title: "Top k",
+      title: "Top k", mark: "[name=top_k], [data-part=next]", open: { temperature: "1", top_k: "0" },
       text: "Only the k likeliest tokens may be drawn. The tick at a bar is the probability before this limit.",
-      mark: "[name=top_k], [data-part=next]",
-      open: { temperature: "1", top_k: "0" },
       task: "Choose 3. Which tokens are left, and what is their sum?",
       done: ({ elements }) => elements.top_k.value === "3",
     },
     {
-      title: "The seed",
+      title: "The seed", mark: "[name=seed], .cu-live-examples", open: { ...BEGUN, ...PLAIN },
       text: "The same seed, beginning and limits draw the same text. Another seed may draw another one.",
-      mark: "[name=seed], .cu-live-examples",
-      open: { ...BEGUN, ...PLAIN },
       task: "Take another seed, and press “Write”.",
       done: (form) => form.elements.seed.value !== "0" && said(form, "status") !== "",
     },
     {
-      title: "What a token attends to",
+      title: "What a token attends to", mark: "[data-part=lines], [data-part=maps]", open: { map: "1" },
       text: "An arc is as wide as its weight, in the mean of the last layer or in the head that is chosen.",
-      mark: "[data-part=lines], [data-part=maps]",
-      open: { map: "1" },
       task: "Choose other heads. Is there one in which the token before gets most of the weight?",
       done: ({ elements }) => elements.map.value !== "1",
     },
     {
-      title: "Take a token away",
+      title: "Take a token away", mark: "[data-part=lines], [data-part=before]", open: { ...BEGUN, ...PLAIN },
       text: "No later token may look at one that is crossed out. The rest is written anew, with the same seed.",
-      mark: "[data-part=lines], [data-part=before]",
-      open: { ...BEGUN, ...PLAIN },
       task: "Press the token wants, then “Write”.",
       done: ({ elements }) => elements.forbid.value === "2" && drawnIn({ elements }) > 0,
     },
     {
-      title: "No look ahead",
+      title: "No look ahead", mark: '[data-part="table"]', open: { map: "0.0", cell: "", operation: "mask" },
       text: "No token may attend to a later one: above the diagonal of the table all weights are 0.",
-      mark: '[data-part="table"]',
-      open: { map: "0.0", cell: "", operation: "mask" },
-      task: "Choose a number above the diagonal, with the mouse, or with the arrow keys and Enter.",
-      done: ({ elements }) => {
-        const [query, key] = elements.cell.value.split(".").map(Number);
-        return key > query;
-      },
+      task: "Choose a number above the diagonal, with the mouse, or with the arrow keys and Enter.", done: isAhead,
     },
     {
-      title: "Where a number comes from",
-      text: "Query and key of the number that you choose, and how its weight is computed, operation by operation.",
-      mark: '[data-part="explain"]',
+      title: "Where a number comes from", mark: '[data-part="explain"]',
       open: { map: "0.0", cell: "1.0", operation: "project" },
+      text: "Query and key of the number that you choose, and how its weight is computed, operation by operation.",
       task: "Go from project to merge. Where does the sum of the row stand?",
       done: ({ elements }) => elements.cell.value !== "" && elements.operation.value === "merge",
     },
@@ -262,11 +212,7 @@ often makes no sense.</p>`;
     const subwords = new globalThis.live_subwords.Subwords(bundle.vocabularies);
     const { tokens } = subwords;
     const window = bundle.config.max_len;
-    const field = form.elements;
-    const part = (name) => form.querySelector(`[data-part="${name}"]`);
-    const show = (name, html) => {
-      part(name).innerHTML = html;
-    };
+    const { field, part, show, say } = parts.partsOf(form);
     let timer = 0;
     let [reading, squares] = [null, null]; // of the chosen model
     let writer = field.checkpoint.value; // the model that wrote the text
@@ -291,10 +237,9 @@ often makes no sense.</p>`;
     const longer = (all) => drawnOn(all, reading, limits(), Number(field.seed.value));
 
     function write(all) {
-      const calm = globalThis.matchMedia("(prefers-reduced-motion: reduce)").matches;
       let next = longer(all);
       timer = 0;
-      while (calm && !ended(next)) next = longer(next);
+      while (parts.isCalm() && !ended(next)) next = longer(next);
       if (!ended(next)) timer = setTimeout(() => write(next), PACE);
       remember(next);
     }
@@ -390,15 +335,13 @@ often makes no sense.</p>`;
       const cut = { step, crossed: crossed(), before: before?.all };
       become(part("lines"), linesHTML(squares, field.map.value, all, tokens, cut));
       show("before", beforeHTML(all, tokens, cut, (ids) => subwords.decode(ids)));
-      if (whole || ["step", "map"].includes(changed)) show("table", tableHTML(squares, field.map.value, pieces, step));
+      if (whole || ["step", "map"].includes(changed)) show("table", parts.selfTable(squares, field.map.value, pieces, step));
       show("next", nextHTML(reading.logits[step], tokens, view));
       if (field.cell.value) reading.again();
       const heads = headsOf(reading.model, names(), field.map.value);
       explain(form, reading.model, heads, { queries: pieces, keys: pieces, languages: ["en", "en"] });
       part("temperature").textContent = limits()[0].toFixed(1);
-      const name = `${step + 1} of ${read.length}: ${pieces[step]}`;
-      field.step.setAttribute("aria-valuetext", name);
-      part("step").textContent = name;
+      say(field.step, "step", `${step + 1} of ${read.length}: ${pieces[step]}`);
     }
 
     // The step before the first token that is another than before.
@@ -410,9 +353,7 @@ often makes no sense.</p>`;
       return true;
     }
 
-    function nameUnread() {
-      show("unread", subwords.unread(field.prompt.value).map((word) => subwords.unreadWord(word)).join(" "));
-    }
+    const nameUnread = () => show("unread", subwords.unreadHTML(field.prompt.value));
 
     function stop() {
       clearTimeout(timer);
@@ -439,21 +380,18 @@ often makes no sense.</p>`;
       undo,
     });
     appear(part("lines"));
-    form.addEventListener("click", ({ target }) => {
-      const { act, choice, undo: back, for: word } = target.closest("button")?.dataset ?? {};
-      stop();
-      if (act) does[act]();
-      if (choice) {
-        remember([...text().slice(0, Number(field.step.value)), Number(choice)]);
+    form.addEventListener("click", stop);
+    parts.clicks(form, {
+      act: (name) => does[name](),
+      choice(id) {
+        remember([...text().slice(0, Number(field.step.value)), Number(id)]);
         field.step.focus(); // the button is gone
-      }
-      if (back !== undefined) {
+      },
+      undo() {
         undo();
         part("lines").querySelector('[tabindex="0"]').focus();
-      }
-      if (!word) return;
-      set("prompt", parts.replaced(field.prompt.value, word, target.textContent));
-      field.prompt.focus();
+      },
+      for: parts.correct(field.prompt, set),
     });
   }
 

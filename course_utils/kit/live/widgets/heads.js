@@ -1,7 +1,8 @@
 // Heads: the reader's own look-ups in a cabinet of eight drawers, by weights that are written down.
 (globalThis.live_widgets ??= {}).heads = (() => {
   "use strict";
-  const { OURS, radios, percent, range, fixed, table, follow } = globalThis.live_parts;
+  const { button, input, labeled, radios, slider, region, percent, range, total, fixed } = globalThis.live_parts;
+  const { table, follow, partsOf, clicks } = globalThis.live_parts;
   const DRAWERS = [..."ABCDEFGH"];
   const MOST = 4; // letters of a request
   const FILLINGS = range(256).map((number) => DRAWERS.map((_, i) => ((number >> i) & 1 ? 1 : -1)));
@@ -11,13 +12,11 @@
     return range(heads).map((head) => {
       const asked = request.filter((_, place) => place % heads === head);
       const powers = DRAWERS.map((letter) => (asked.includes(letter) ? Math.exp(sharpness / Math.sqrt(8)) : 1));
-      const sum = powers.reduce((a, b) => a + b);
-      return powers.map((power) => power / sum);
+      return powers.map((power) => power / total(powers));
     });
   }
 
-  const numbersOf = (weights, balls) =>
-    weights.map((row) => row.reduce((sum, weight, i) => sum + weight * balls[i], 0));
+  const numbersOf = (weights, balls) => weights.map((row) => total(row.map((weight, i) => weight * balls[i])));
 
   // What a linear readout makes of the heads' numbers: of r look-ups that share a head, number t is white if more
   // than t of them are.
@@ -95,20 +94,18 @@
     const white = whiteIn(balls);
     const found = shown({ request, count, sharpness, white });
     const counts = radios("heads", range(MOST).map((i) => [i + 1, i + 1]), count);
-    const buttons = DRAWERS.map((_, i) =>
-      `<button type="button" ${OURS} data-ball="${i}">${ballText(white, i)}</button>`);
+    const buttons = DRAWERS.map((_, i) => button(`data-ball="${i}"`, ballText(white, i)));
+    const field = input("text", `name="request" value="${request.join("")}" maxlength="${MOST}" size="5" ` +
+      'spellcheck="false" autocapitalize="characters"');
+    const numbers = `name="sharpness" min="0" max="60" step="1" value="${sharpness}"`;
     return `<p>Ask for one to four drawers, and give the layer one to four heads. Click on a drawer to change its \
 ball.</p>
 <input type="hidden" name="balls" value="${balls}">
-<div class="cu-live-ask"><label><span class="cu-live-label">Request</span> <input type="text" ${OURS} name="request" \
-value="${request.join("")}" maxlength="${MOST}" size="5" spellcheck="false" autocapitalize="characters"></label>
+<div class="cu-live-ask">${labeled("Request", field)}
 <fieldset class="cu-live-kinds"><legend>Heads</legend> ${counts}</fieldset>
-<label class="cu-live-slider"><span class="cu-live-label">Number in W_Q</span> <input type="range" ${OURS} \
-name="sharpness" min="0" max="60" step="1" value="${sharpness}"> <output aria-live="off" data-part="sharpness">\
-${sharpness}</output></label></div>
+${slider("Number in W_Q", numbers, "sharpness", sharpness)}</div>
 <p class="cu-live-examples" data-part="balls">Drawers: ${buttons.join(" ")}</p>
-<div class="cu-live-table" role="region" aria-label="Weights of the heads" tabindex="0" ${OURS} data-part="table">\
-${found.table}</div>
+${region("Weights of the heads", "table", found.table)}
 <div aria-live="polite"><p data-part="said">${found.said}</p>
 <p data-part="shares">${found.shares}</p></div>
 <p class="cu-live-note">Nothing is trained here: the weights and the readout are written down. The balls are white, \
@@ -118,8 +115,7 @@ ${found.table}</div>
   // The widget ----------------------------------------------------------------------------------
 
   function mount(form) {
-    const field = form.elements;
-    const part = (name) => form.querySelector(`[data-part="${name}"]`);
+    const { field, part, show } = partsOf(form);
 
     function view() {
       const request = [...field.request.value.toUpperCase()].filter((letter) => letter.trim());
@@ -144,17 +140,13 @@ ${found.table}</div>
       part("said").textContent = "Write one to four different letters from A to H.";
       if (!request.length) return;
       const found = shown(chosen);
-      part("table").innerHTML = found.table;
+      show("table", found.table);
       for (const name of ["said", "shares"]) part(name).textContent = found[name];
     }
 
     const set = follow(form, draw);
-    form.addEventListener("click", ({ target }) => {
-      const { ball } = target.closest("button")?.dataset ?? {};
-      if (!ball) return;
-      const balls = [...field.balls.value];
-      balls[ball] = balls[ball] === "1" ? "0" : "1";
-      set("balls", balls.join(""));
+    clicks(form, {
+      ball: (i) => set("balls", [...field.balls.value].map((ball, j) => (Number(i) === j ? 1 - ball : ball)).join("")),
     });
   }
 

@@ -1,7 +1,8 @@
 // Kernel regression: points to drag, a query with its window, and a width that is learned.
 (globalThis.live_widgets ??= {}).kernel_regression = (() => {
   "use strict";
-  const { OURS, range, fixed, follow } = globalThis.live_parts;
+  const { OURS, range, total, within, fixed, button, input, select, slider } = globalThis.live_parts;
+  const { follow, partsOf, clicks, player, pointed } = globalThis.live_parts;
   const { KERNELS, weights, average, leaveOneOut, Adam } = globalThis.live_pooling;
   const MIDDLE = 2.4; // from here the curve is drawn, to where the query stands
   const PLACES = range(101).map((i) => i / 20);
@@ -10,10 +11,8 @@
   const RATES = ["0.03", "0.05", "0.1", "0.3"];
   const [FEWEST, MOST] = [2, 60]; // points
   const STEPS = 200; // of one play
-  const PAUSE = 40; // ms between two of them
   const NEAR = 14; // a finger hits a point that is not farther away, in units of the picture
 
-  const within = (low, number, high) => Math.min(high, Math.max(low, number));
   const round = (number) => Number(number.toFixed(3));
 
   // Points as the form holds them: "0.5 1.25,0.75 -0.3".
@@ -65,7 +64,7 @@
     const shares = weights(query, points.map(([x]) => x), kernel, width);
     const answer = average(query, points, kernel, width);
     const reached = Number.isFinite(answer);
-    const used = 1 / shares.reduce((sum, share) => sum + share * share, 0);
+    const used = 1 / total(shares.map((share) => share * share));
     return {
       fit: line(seen.map((x) => [across(x), height(average(x, points, kernel, width))])),
       points: circles(points, shares, chosen, height),
@@ -110,49 +109,39 @@
     return { points, truth, ends, kernel: "gaussian", width: 0.4, query: MIDDLE, chosen: 0 };
   }
 
-  // A range with its value in words beside it.
-  const slider = (label, attributes, value, name, text) =>
-    `<label class="cu-live-slider"><span class="cu-live-label">${label}</span> <input type="range" ${OURS} ` +
-    `${attributes} value="${value}" aria-valuetext="${text}"> ` +
-    `<output aria-live="off" data-part="${name}-text">${text}</output></label>`;
-
   function html(first) {
     const { points, ends: [low, high], width, query } = first;
     const [[x, y]] = points;
     const fit = fitted(first, [query], heightIn(first.ends));
     const learning = judged(first, curveOf(points, first.kernel), [], 0);
-    const kernels = Object.keys(KERNELS).map((name) => `<option>${name}</option>`);
-    const rates = RATES.map((rate) => `<option${rate === "0.05" ? " selected" : ""}>${rate}</option>`);
     const sliders = [
       ["Query q", 'name="query" min="0" max="5" step="0.05"', query, "query", fixed(query, 2)],
-      [
-        "Width σ", `data-part="slider" min="${Math.log(NARROW).toFixed(2)}" max="2.3" step="0.02"`,
-        Math.log(width).toFixed(3), "slider", fixed(width, 3),
-      ],
+      ["Width σ", `data-part="slider" min="${Math.log(NARROW).toFixed(2)}" max="2.3" step="0.02"`,
+        Math.log(width).toFixed(3), "slider", fixed(width, 3)],
       ["Point", `name="point" min="1" max="${points.length}" step="1"`, 1, "point", `1 of ${points.length}`],
       ["x", 'data-part="x" min="0" max="5" step="0.05"', x, "x", fixed(x, 2)],
       ["y", `data-part="y" min="${low}" max="${high}" step="0.05"`, y, "y", fixed(y, 2)],
-    ].map((each) => slider(...each));
+    ].map(([label, attributes, value, name, text]) =>
+      slider(label, `${attributes} value="${value}" aria-valuetext="${text}"`, `${name}-text`, text));
     return `<p>Drag a point or the query (the upright line). Click on an empty place to add a point.</p>
 <input type="hidden" name="points" value="${written(points)}"><input type="hidden" name="width" value="${width}">
-<div class="cu-live-ask"><label><span class="cu-live-label">Kernel</span> <select ${OURS} name="kernel">\
-${kernels.join("")}</select></label>
+<div class="cu-live-ask">${select("Kernel", "kernel", Object.keys(KERNELS))}
 ${sliders[0]}
 ${sliders[1]}
-<label><input type="checkbox" ${OURS} name="whole"> whole curve</label></div>
+<label>${input("checkbox", 'name="whole"')} whole curve</label></div>
 ${plotHTML(first, fit)}
 <p aria-live="polite" data-part="said">${fit.said}</p>
 <div class="cu-live-ask" role="group" aria-label="One point">${sliders[2]}
 ${sliders[3]}
 ${sliders[4]}
-<button type="button" ${OURS} data-part="add">Add at the query</button>
-<button type="button" ${OURS} data-part="remove">Remove</button>
-<button type="button" ${OURS} data-part="again">First points</button></div>
+${button('data-part="add"', "Add at the query")}
+${button('data-part="remove"', "Remove")}
+${button('data-part="again"', "First points")}</div>
 <details ${OURS}><summary>Learn the width: leave-one-out error and gradient descent</summary>
 ${errorsHTML(learning)}
-<div class="cu-live-ask"><button type="button" ${OURS} data-part="step">Step</button>
-<button type="button" ${OURS} data-part="play">Play</button>
-<label><span class="cu-live-label">Rate</span> <select ${OURS} name="rate">${rates.join("")}</select></label></div>
+<div class="cu-live-ask">${button('data-part="step"', "Step")}
+${button('data-part="play"', "Play")}
+${select("Rate", "rate", RATES, "0.05")}</div>
 <p aria-live="polite" data-part="learned">${learning.learned}</p></details>
 <p class="cu-live-note">No stored model is behind this: all is computed from the points that you see.</p>`;
   }
@@ -200,13 +189,12 @@ viewBox="0 0 440 190">
   // The widget ----------------------------------------------------------------------------------
 
   function mount(form) {
-    const field = form.elements;
-    const part = (name) => form.querySelector(`[data-part="${name}"]`);
+    const { field, part, show, say } = partsOf(form);
     const plot = part("plot");
     const [low, high] = [Number(plot.dataset.low), Number(plot.dataset.high)];
     const height = heightIn([low, high]);
     const first = { points: field.points.value, width: field.width.value };
-    let [adam, trail, timer, training] = [new Adam(), [], null, false];
+    let [adam, trail, training, last] = [new Adam(), [], false, STEPS]; // last: step of a play
     let known = { key: "", curve: [] }; // leave-one-out errors of all widths, and of which points
 
     function view() {
@@ -232,7 +220,7 @@ viewBox="0 0 440 190">
       const fit = fitted(now, seen, height);
       for (const name of ["fit", "window", "bars", "query"]) part(name).setAttribute("d", fit[name]);
       for (const name of ["cx", "cy"]) part("answer").setAttribute(name, fit[name]);
-      part("points").innerHTML = fit.points;
+      show("points", fit.points);
       part("said").textContent = fit.said;
     }
 
@@ -255,12 +243,10 @@ viewBox="0 0 440 190">
       part("slider").value = Math.log(width);
       part("x").value = x;
       part("y").value = y;
-      const texts = { slider: fixed(width, 3), query: fixed(query, 2), x: fixed(x, 2), y: fixed(y, 2) };
-      for (const [name, text] of Object.entries(texts)) {
-        const control = name === "query" ? field.query : part(name);
-        control.setAttribute("aria-valuetext", text);
-        part(`${name}-text`).textContent = text;
-      }
+      say(field.query, "query-text", fixed(query, 2));
+      say(part("slider"), "slider-text", fixed(width, 3));
+      say(part("x"), "x-text", fixed(x, 2));
+      say(part("y"), "y-text", fixed(y, 2));
       part("point-text").textContent = `${chosen + 1} of ${points.length}`;
       part("remove").disabled = points.length <= FEWEST;
       part("add").disabled = points.length >= MOST;
@@ -273,6 +259,38 @@ viewBox="0 0 440 190">
       drawFit(view());
       drawError(view());
       drawControls(view());
+    }
+
+    // Learning ----------------------------------------------------------------------------------
+
+    function step() {
+      const { points, kernel, width } = view();
+      const { slope } = leaveOneOut(points, kernel, width);
+      const next = Math.exp(Math.log(width) + adam.step(slope, Number(field.rate.value)));
+      trail = [...(trail.length ? trail : [width]), within(NARROW, next, WIDE)];
+      field.width.value = trail.at(-1);
+    }
+
+    // A step of one's own resets nothing.
+    function shown() {
+      training = true;
+      set("width", field.width.value);
+      training = false;
+    }
+
+    function stepped(count = 1) {
+      range(count).forEach(step);
+      shown();
+    }
+    const { go, stop, isOn } = player(part("play"), [part("said"), part("learned")], {
+      step: () => stepped(),
+      isLast: () => adam.steps + 1 >= last,
+      end: () => stepped(STEPS),
+    });
+
+    function forget() {
+      if (isOn()) stop();
+      [adam, trail] = [new Adam(), []];
     }
 
     // What is changed ---------------------------------------------------------------------------
@@ -294,19 +312,14 @@ viewBox="0 0 440 190">
     }
 
     // Where a pointer is: in the picture, and in the data.
-    function placed({ clientX, clientY }) {
-      const box = plot.getBoundingClientRect();
-      const [across_, down] = [clientX - box.left, clientY - box.top].map((part_) => (440 * part_) / box.width);
-      return {
-        across: across_,
-        down,
-        x: ((across_ - 34) * 5) / 396,
-        y: low + ((250 - down) * (high - low)) / 240,
-      };
+    const at = pointed(plot, 440);
+    function placed(event) {
+      const [left, down] = at(event);
+      return { left, down, x: ((left - 34) * 5) / 396, y: low + ((250 - down) * (high - low)) / 240 };
     }
 
     // What is under a pointer: the number of a point, "query", or nothing.
-    function under({ across: left, down }) {
+    function under({ left, down }) {
       const { points, query } = view();
       const far = points.map(([x, y]) => Math.hypot(across(x) - left, height(y) - down));
       const nearest = far.indexOf(Math.min(...far));
@@ -339,82 +352,36 @@ viewBox="0 0 440 190">
     for (const name of ["x", "y"]) {
       part(name).addEventListener("input", () => move(view().chosen, Number(part("x").value), Number(part("y").value)));
     }
-    part("add").addEventListener("click", () => {
-      const { points, kernel, width, query } = view();
-      const answer = average(query, points, kernel, width);
-      add(query, Number.isFinite(answer) ? answer : (low + high) / 2);
-    });
-    part("remove").addEventListener("click", () => {
-      const { points, chosen } = view();
-      set("points", written(points.filter((_, i) => i !== chosen)));
-    });
-    part("again").addEventListener("click", () => {
-      set("points", first.points);
-      set("width", first.width);
-    });
 
-    // Learning ----------------------------------------------------------------------------------
-
-    function step() {
-      const { points, kernel, width } = view();
-      const { slope } = leaveOneOut(points, kernel, width);
-      const next = Math.exp(Math.log(width) + adam.step(slope, Number(field.rate.value)));
-      trail = [...(trail.length ? trail : [width]), within(NARROW, next, WIDE)];
-      field.width.value = trail.at(-1);
-    }
-
-    // A step of one's own resets nothing.
-    function shown() {
-      training = true;
-      set("width", field.width.value);
-      training = false;
-    }
-
-    function speak(how) {
-      for (const name of ["said", "learned"]) part(name).setAttribute("aria-live", how);
-    }
-
-    function pause() {
-      clearInterval(timer);
-      timer = null;
-      part("play").textContent = "Play";
-      speak("polite");
-    }
-
-    function forget() {
-      if (timer) pause();
-      [adam, trail] = [new Adam(), []];
-    }
-
-    function play() {
-      if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
-        range(STEPS).forEach(step); // no animation: only its end is shown
-        shown();
-        return;
-      }
-      const last = adam.steps + STEPS;
-      part("play").textContent = "Pause";
-      speak("off"); // or each step would be read aloud
-      timer = setInterval(() => {
-        step();
-        if (adam.steps >= last) pause();
-        shown();
-      }, PAUSE);
-    }
-
-    part("step").addEventListener("click", () => {
-      if (timer) pause();
-      step();
-      shown();
-    });
-    part("play").addEventListener("click", () => {
-      if (!timer) {
-        play();
-        return;
-      }
-      pause();
-      part("learned").textContent += " Paused.";
-    });
+    const does = {
+      add() {
+        const { points, kernel, width, query } = view();
+        const answer = average(query, points, kernel, width);
+        add(query, Number.isFinite(answer) ? answer : (low + high) / 2);
+      },
+      remove() {
+        const { points, chosen } = view();
+        set("points", written(points.filter((_, i) => i !== chosen)));
+      },
+      again() {
+        set("points", first.points);
+        set("width", first.width);
+      },
+      step() {
+        if (isOn()) stop();
+        stepped();
+      },
+      play() {
+        if (!isOn()) {
+          last = adam.steps + STEPS;
+          go();
+          return;
+        }
+        stop();
+        part("learned").textContent += " Paused.";
+      },
+    };
+    clicks(form, { part: (act) => does[act]() });
   }
 
   return { state, html, mount };

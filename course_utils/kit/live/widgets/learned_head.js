@@ -2,7 +2,8 @@
 // and seed alone: at any step the page shows what so many steps have made of the matrices.
 (globalThis.live_widgets ??= {}).learned_head = (() => {
   "use strict";
-  const { OURS, dice, percent, range, table, follow } = globalThis.live_parts;
+  const { dice, percent, range, total, table, button, select, slider, numberField, region } = globalThis.live_parts;
+  const { columnHeads, follow, partsOf, clicks, player } = globalThis.live_parts;
   const { forward, lossOf, descended, chance, surprise } = globalThis.live_head;
   const NOUNS = [["cat", "mouse"], ["lemon", "apple"], ["desk", "table"]]; // masculine and feminine in French
   const ADJECTIVES = ["hungry", "ripe", "varnished"]; // each fits one kind of noun
@@ -10,7 +11,6 @@
   const SIZES = { Q: 2, K: 2, V: 1 };
   const RATES = ["0.3", "1", "3"];
   const STEPS = 300;
-  const PAUSE = 40; // ms between two steps
   const DARK = 3; // a number of this size has the darkest ground
 
   const oneHot = (id) => WORDS.map((_, i) => Number(i === id));
@@ -54,7 +54,7 @@
   const number = (x) => `${x < 0 ? "−" : ""}${(Math.floor(Math.abs(x) * 100 + 0.5) / 100).toFixed(2)}`;
 
   function matricesHTML(W) {
-    const heads = ["q 1", "q 2", "k 1", "k 2", "v"].map((name) => `<th scope="col">${name}</th>`).join("");
+    const heads = columnHeads(["q 1", "q 2", "k 1", "k 2", "v"]);
     const lines = WORDS.map((word, i) => {
       const cells = [W.Q, W.K, W.V].flatMap((matrix) => matrix[i]).map((x) =>
         `<td style="--w: ${percent(Math.min(Math.abs(x), DARK) / DARK) / 100}"${x < 0 ? ' data-negative=""' : ""}>` +
@@ -87,9 +87,9 @@
   function uniformLoss() {
     const votes = SENTENCES.map(({ X, right }) => {
       const feminine = X.slice(0, -1).map((word) => word.indexOf(1) % 2);
-      return { vote: feminine.reduce((sum, each) => sum + 2 * each - 1, 0), right };
+      return { vote: total(feminine.map((each) => 2 * each - 1)), right };
     });
-    const lossAt = (size) => votes.reduce((sum, { vote, right }) => sum + surprise(size * vote, right), 0) / votes.length;
+    const lossAt = (size) => total(votes.map(({ vote, right }) => surprise(size * vote, right))) / votes.length;
     return Math.min(...range(4000).map((i) => lossAt(i / 1000)));
   }
 
@@ -101,31 +101,22 @@
 
   function html({ rate, seed, begun, uniform }) {
     const chosen = NOUNS.map((_, kind) => kind % 2); // the genders of the nouns that are shown first
-    const selected = (yes) => (yes ? " selected" : "");
-    const rates = RATES.map((each) => `<option${selected(each === rate)}>${each}</option>`);
-    const nouns = NOUNS.map((pair, kind) =>
-      `<label><span class="cu-live-label">Noun ${kind + 1}</span> <select ${OURS} name="noun${kind}">` +
-        pair.map((noun, i) => `<option value="${i}"${selected(i === chosen[kind])}>${noun}</option>`).join("") +
-        "</select></label>");
-    const acts = Object.entries({ step: "One step", play: "Play", again: "Begin again" }).map(([act, name]) =>
-      `<button type="button" ${OURS} data-part="${act}">${name}</button>`);
+    const nouns = NOUNS.map((pair, kind) => select(`Noun ${kind + 1}`, `noun${kind}`, [...pair.entries()], chosen[kind]));
+    const acts = Object.entries({ step: "One step", play: "Play", again: "Begin again" })
+      .map(([act, name]) => button(`data-part="${act}"`, name));
+    const steps = `name="step" min="0" max="${STEPS}" value="0" aria-valuetext="0 of ${STEPS}"`;
     return `<p>A sentence is three nouns and an adjective. The adjective needs the French gender of the noun that \
 it fits: <q>hungry</q> that of the animal, <q>ripe</q> that of the fruit, <q>varnished</q> that of the furniture. \
 The head begins with random matrices.</p>
 <div class="cu-live-ask">${acts.join(" ")}
-<label><span class="cu-live-label">Rate</span> <select ${OURS} name="rate">${rates.join("")}</select></label>
-<label><span class="cu-live-label">Seed</span> <input type="number" ${OURS} name="seed" min="0" max="99" \
-value="${seed}"></label></div>
-<label class="cu-live-step"><span class="cu-live-label">Step</span> <input type="range" ${OURS} name="step" min="0" \
-max="${STEPS}" value="0" aria-valuetext="0 of ${STEPS}"> <output aria-live="off" data-part="at">0 of ${STEPS}</output>\
-</label>
+${select("Rate", "rate", RATES, rate)}
+${numberField("Seed", "seed", 99, seed)}</div>
+${slider("Step", steps, "at", `0 of ${STEPS}`, "cu-live-step")}
 <p aria-live="polite" data-part="said">${saidOf(0, begun)}</p>
 <div class="cu-live-beside"><div>${curveHTML(begun, uniform)}
 <div class="cu-live-ask">${nouns.join("")}</div>
-<div class="cu-live-table" role="region" aria-label="Attention of the adjectives" tabindex="0" ${OURS} \
-data-part="asks">${asksHTML(begun.W, chosen)}</div></div>
-<div class="cu-live-table" role="region" aria-label="The three matrices" tabindex="0" ${OURS} data-part="matrices">\
-${matricesHTML(begun.W)}</div></div>
+${region("Attention of the adjectives", "asks", asksHTML(begun.W, chosen))}</div>
+${region("The three matrices", "matrices", matricesHTML(begun.W))}</div>
 <p class="cu-live-note">Nothing is stored: your browser computes the gradients of the mean loss over all \
 ${SENTENCES.length} sentences, and goes one step of gradient descent at a time. The head knows the words by their \
 places in a list only. No sentence is held out, so this shows what a head can fit, not what it would do with new \
@@ -152,9 +143,8 @@ equal weights, ${uniform.toFixed(3)}" viewBox="0 0 440 200">
   // The widget ----------------------------------------------------------------------------------
 
   function mount(form) {
-    const field = form.elements;
-    const part = (name) => form.querySelector(`[data-part="${name}"]`);
-    let [timer, training, made] = [null, null, ""];
+    const { field, part, show, say } = partsOf(form);
+    let [training, made] = [null, ""];
 
     function draw() {
       const [rate, seed, step] = ["rate", "seed", "step"].map((name) => Number(field[name].value));
@@ -164,48 +154,34 @@ equal weights, ${uniform.toFixed(3)}" viewBox="0 0 440 200">
       const places = training.states.slice(0, step + 1).map(placeOf);
       part("curve").setAttribute("d", `M${places.map((place) => place.join(" ")).join("L")}`);
       ["cx", "cy"].forEach((name, i) => part("ball").setAttribute(name, places.at(-1)[i]));
-      part("asks").innerHTML = asksHTML(now.W, NOUNS.map((_, kind) => Number(field[`noun${kind}`].value)));
-      part("matrices").innerHTML = matricesHTML(now.W);
+      show("asks", asksHTML(now.W, NOUNS.map((_, kind) => Number(field[`noun${kind}`].value))));
+      show("matrices", matricesHTML(now.W));
       part("said").textContent = saidOf(step, now);
-      part("at").textContent = `${step} of ${STEPS}`;
-      field.step.setAttribute("aria-valuetext", part("at").textContent);
+      say(field.step, "at", `${step} of ${STEPS}`);
     }
 
     const set = follow(form, draw, { written: true });
     const at = () => Number(field.step.value);
 
-    function pause() {
-      clearInterval(timer);
-      timer = null;
-      part("play").textContent = "Play";
-      part("said").setAttribute("aria-live", "polite");
-    }
-
-    function play() {
-      if (at() === STEPS) set("step", 0);
-      if (globalThis.matchMedia("(prefers-reduced-motion: reduce)").matches) {
-        set("step", STEPS); // no animation: only its end is shown
-        return;
-      }
-      part("play").textContent = "Pause";
-      part("said").setAttribute("aria-live", "off"); // or each step would be read aloud
-      timer = setInterval(() => {
-        if (at() + 1 >= STEPS) pause();
-        set("step", at() + 1);
-      }, PAUSE);
-    }
-
+    const { go, stop, isOn } = player(part("play"), [part("said")], {
+      step: () => set("step", Math.min(at() + 1, STEPS)),
+      isLast: () => at() + 1 >= STEPS,
+      end: () => set("step", STEPS),
+    });
     const does = {
       step: () => set("step", Math.min(at() + 1, STEPS)),
-      play: () => play(),
       again: () => set("step", 0),
+      play() {
+        if (at() === STEPS) set("step", 0);
+        go();
+      },
     };
-    form.addEventListener("click", ({ target }) => {
-      const act = target.closest("button")?.dataset.part;
-      if (!does[act]) return;
-      const running = timer !== null;
-      if (running) pause();
-      if (!running || act !== "play") does[act]();
+    clicks(form, {
+      part(act) {
+        const running = isOn();
+        if (running) stop();
+        if (!running || act !== "play") does[act]();
+      },
     });
   }
 

@@ -2,14 +2,14 @@
 // the slope, to an answer that is wanted.
 (globalThis.live_widgets ??= {}).look_up = (() => {
   "use strict";
-  const { OURS, safe, fixed, follow } = globalThis.live_parts;
+  const { safe, total, isCalm, fixed, button, input, labeled, select, slider, region, columnHeads } = globalThis.live_parts;
+  const { follow, partsOf, clicks, pointed } = globalThis.live_parts;
   const [LEFT, RIGHT, TOP, BOTTOM] = [30, 390, 10, 370];
   const RING = 20; // radius around a key with weight 1
   const TEMPERATURES = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100];
 
   const [MOST_STEPS, STEP, PAUSE] = [200, 0.02, 40]; // of a walk; the longest step; milliseconds between two
 
-  const total = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
   const shares = (numbers) => numbers.map((number) => number / total(numbers));
 
   // From scores / T, the largest of them 0, to weights; and how much each score can still pull at the others.
@@ -57,12 +57,11 @@
 
   function tableHTML(names, rows, { scores, weights, answer }) {
     const heads = ["key", "score a", "weight α", "years v", "α × years"];
-    const head = heads.map((text) => `<th scope="col">${text}</th>`).join("");
     const lines = rows.map((row, i) =>
       `<tr><th scope="row">${safe(names[i])}</th><td>${fixed(scores[i], 3)}</td>` +
         `<td style="--w: ${weights[i].toFixed(2)}">${weights[i] ? fixed(weights[i], 2) : 0}</td>` +
         `<td>${row[2]}</td><td>${fixed(weights[i] * row[2], 2)}</td></tr>`);
-    return `<table><thead><tr>${head}</tr></thead><tbody>${lines.join("")}` +
+    return `<table><thead><tr>${columnHeads(heads)}</tr></thead><tbody>${lines.join("")}` +
       `<tr><th scope="row">sum</th><td></td><td>1.00</td><td></td><td>${fixed(answer, 2)}</td></tr></tbody></table>`;
   }
 
@@ -128,22 +127,19 @@
   function html({ data, query, place, kind, wanted }) {
     const temperature = TEMPERATURES[place];
     const found = shown(data, query, temperature, kind);
-    const kinds = Object.keys(LOOK_UPS).map((each) => `<option>${each}</option>`);
-    const words = [...Object.keys(data.queries), ...Object.keys(data.animals)].map((name) =>
-      `<button type="button" ${OURS} data-word="${safe(name)}">${safe(name)}</button>`);
-    const sliders = ["size", "home"].map((name, i) =>
-      `<label class="cu-live-slider"><span class="cu-live-label">${name}</span> <input type="range" ${OURS} ` +
-        `name="${name}" min="${data.ends[i][0]}" max="${data.ends[i][1]}" step="0.01" value="${query[i]}"> ` +
-        `<output aria-live="off" data-part="${name}">${fixed(query[i], 2)}</output></label> `);
+    const words = [...Object.keys(data.queries), ...Object.keys(data.animals)]
+      .map((name) => button(`data-word="${safe(name)}"`, safe(name)));
+    const sliders = ["size", "home"].map((name, i) => slider(name,
+      `name="${name}" min="${data.ends[i][0]}" max="${data.ends[i][1]}" step="0.01" value="${query[i]}"`,
+      name, fixed(query[i], 2)));
+    sliders.push(slider("Temperature T", `name="temperature" min="0" max="${TEMPERATURES.length - 1}" step="1" ` +
+      `value="${place}" aria-valuetext="${temperature}"`, "temperature", temperature));
     return `<p>Drag the query (the cross), or begin at a word. Or let it walk, by small steps along the slope, to the answer that you want.</p>
 <p class="cu-live-examples">Ask for: ${words.join(" ")}</p>
-<div class="cu-live-ask">${sliders.join("")}<label class="cu-live-slider"><span class="cu-live-label">Temperature T\
-</span> <input type="range" ${OURS} name="temperature" min="0" max="${TEMPERATURES.length - 1}" step="1" \
-value="${place}" aria-valuetext="${temperature}"> <output aria-live="off" data-part="temperature">${temperature}\
-</output></label></div>
-<div class="cu-live-ask"><label><span class="cu-live-label">Look-up</span> <select ${OURS} name="kind">${kinds.join("")}</select></label>
-<label><span class="cu-live-label">Wanted</span> <input type="number" ${OURS} name="wanted" value="${wanted}" step="any"> years</label>
-<button type="button" ${OURS} data-part="walk">Walk there</button></div>
+<div class="cu-live-ask">${sliders.join(" ")}</div>
+<div class="cu-live-ask">${select("Look-up", "kind", Object.keys(LOOK_UPS))}
+${labeled("Wanted", `${input("number", `name="wanted" value="${wanted}" step="any"`)} years`)}
+${button('data-part="walk"', "Walk there")}</div>
 <p aria-live="polite" data-part="said">${safe(found.said)}</p>
 <div class="cu-live-beside"><svg class="cu-live-plot cu-live-plane" role="img" aria-label="Keys on the plane \
 of size and home, and the query" viewBox="0 0 400 400" data-part="plane" data-table="${safe(JSON.stringify(data))}">
@@ -153,14 +149,12 @@ of size and home, and the query" viewBox="0 0 400 400" data-part="plane" data-ta
 <g data-part="keys">${found.keys}</g>
 <path class="cu-live-query" data-part="trail" d=""></path>
 <path class="cu-live-cross" data-part="query" d="${found.query}"></path></svg>
-<div class="cu-live-table" role="region" aria-label="Scores, weights and values" tabindex="0" ${OURS} \
-data-part="table">${found.table}</div></div>
+${region("Scores, weights and values", "table", found.table)}</div>
 <p class="cu-live-note">No stored model is behind this: all is computed from the table.</p>`;
   }
 
   function mount(form) {
-    const field = form.elements;
-    const part = (name) => form.querySelector(`[data-part="${name}"]`);
+    const { field, part, show, say } = partsOf(form);
     const data = JSON.parse(part("plane").dataset.table);
     const words = { ...data.animals, ...data.queries };
     const plane = planeOf(data);
@@ -168,44 +162,39 @@ data-part="table">${found.table}</div></div>
 
     const settings = () => [TEMPERATURES[field.temperature.value], field.kind.value];
 
-    function show(query, end) {
+    function ask(query, end) {
       const [temperature, kind] = settings();
       const found = shown(data, query, temperature, kind);
-      part("keys").innerHTML = found.keys;
+      show("keys", found.keys);
       part("query").setAttribute("d", found.query);
       part("trail").setAttribute("d", plane.trail(places));
-      part("table").innerHTML = found.table;
+      show("table", found.table);
       part("size").textContent = fixed(query[0], 2);
       part("home").textContent = fixed(query[1], 2);
-      part("temperature").textContent = temperature;
-      field.temperature.setAttribute("aria-valuetext", temperature);
+      say(field.temperature, "temperature", temperature);
       part("said").textContent = found.said + end;
     }
 
-    function stop() {
-      clearTimeout(timer);
-      timer = null;
-    }
+    const here = () => [Number(field.size.value), Number(field.home.value)];
 
     function draw() {
-      stop();
+      clearTimeout(timer);
       places = [];
-      show([Number(field.size.value), Number(field.home.value)], "");
+      ask(here(), "");
     }
 
     // The walk is known at once, and shown step by step.
     function go() {
-      stop();
-      const begin = places.at(-1) ?? [Number(field.size.value), Number(field.home.value)];
+      clearTimeout(timer);
+      const begin = places.at(-1) ?? here();
       const all = walk(begin, Object.values(data.animals), ...settings(), Number(field.wanted.value));
-      const still = globalThis.matchMedia("(prefers-reduced-motion: reduce)").matches;
-      let shownSteps = still ? all.length - 1 : 0;
+      let shownSteps = isCalm() ? all.length - 1 : 0;
       function next() {
         places = all.slice(0, shownSteps + 1);
         const query = places.at(-1);
         ["size", "home"].forEach((name, axis) => { field[name].value = query[axis]; });
         const ended = shownSteps === all.length - 1;
-        show(query, ended ? ` ${endOf(all)}` : "");
+        ask(query, ended ? ` ${endOf(all)}` : "");
         shownSteps += 1;
         if (!ended) timer = setTimeout(next, PAUSE);
       }
@@ -222,23 +211,15 @@ data-part="table">${found.table}</div></div>
 
     const set = follow(form, draw);
 
-    function ask([size, home]) {
+    function move([size, home]) {
       set("size", size);
       set("home", home);
     }
 
-    form.addEventListener("click", ({ target }) => {
-      const { word, part: act } = target.closest("button")?.dataset ?? {};
-      if (word) ask(words[word]);
-      if (act === "walk") go();
-    });
+    clicks(form, { word: (name) => move(words[name]), part: go });
     const picture = part("plane");
-    function drag({ clientX, clientY, buttons }) {
-      if (!buttons) return;
-      const box = picture.getBoundingClientRect();
-      const [x, y] = [clientX - box.left, clientY - box.top].map((far) => (400 * far) / box.width);
-      ask(plane.queryAt(x, y));
-    }
+    const at = pointed(picture, 400);
+    const drag = (event) => event.buttons && move(plane.queryAt(...at(event)));
     picture.addEventListener("pointerdown", (event) => {
       picture.setPointerCapture(event.pointerId);
       drag(event);

@@ -1,10 +1,11 @@
 // The translator: what it says, where it looks for each word, and what it says when it may not look there.
 (globalThis.live_widgets ??= {}).translator = (() => {
   "use strict";
-  const { OURS, safe, radios, named, mapAt, needMap, largest, table } = globalThis.live_parts;
-  const { unknownWord, replaced, follow } = globalThis.live_parts;
+  const { safe, button, input, radios, select, sentenceField, named, mapAt, needMap, largest } = globalThis.live_parts;
+  const { table, unknownWord, follow, partsOf, clicks, correct } = globalThis.live_parts;
   const { rows, heads: glyphs, odds, fresh, become, listen: listenToLines, appear } = globalThis.live_lines;
-  const { headsOf, explain, listen, place } = globalThis.live_explain;
+  const { headsOf, explain, listen } = globalThis.live_explain;
+  const { closer, said, isAhead } = globalThis.live_tour;
   const SHOWN = 5; // candidates for the next word
   const LARGER = "everyday_fr"; // a model of pieces of words
   const LONGEST = 40; // tokens of a translation
@@ -142,7 +143,7 @@
       ...looks.map(([row, j]) => `<em>${safe(trace.source[j].text)}</em> at word ${wordAt(before, row) + 1}`),
     ].filter((text, i, every) => every.indexOf(text) === i);
     const was = trace.text === before.text ? "the same" : `before: <s lang="fr">${safe(before.text)}</s>`;
-    return `without ${named.join(", ")} — ${was} <button type="button" ${OURS} data-undo="">undo</button>`;
+    return `without ${named.join(", ")} — ${was} ${button('data-undo=""', "undo")}`;
   }
 
   const deeperHTML = ({ source }, { words }) => (words.length
@@ -190,10 +191,10 @@
   }
 
   function examplesHTML(bundle, compact) {
-    const cut = ([sentence, out], i) => `<button type="button" ${OURS} data-find="${i}">${sentence.split(" ")
-      .map((word, j) => (j === out ? `<s>${word}</s>` : word)).join(" ")}</button>`;
-    const example = ({ sentence, said, right }, i) => `<span>${said === right ? "" : "wrong: "}` +
-      `<button type="button" ${OURS} data-example="${i}">${safe(sentence)}</button></span>`;
+    const cut = ([sentence, out], i) => button(`data-find="${i}"`, sentence.split(" ")
+      .map((word, j) => (j === out ? `<s>${word}</s>` : word)).join(" "));
+    const example = (each, i) => `<span>${each.said === each.right ? "" : "wrong: "}` +
+      `${button(`data-example="${i}"`, safe(each.sentence))}</span>`;
     const line = (name, buttons) => `<p class="cu-live-examples cu-live-tries"><span>${name}</span> ${buttons.join(" ")}</p>`;
     return line("Try", FINDS.map(cut)) + (compact ? "" : line("Examples", bundle.examples.map(example)));
   }
@@ -204,11 +205,12 @@
     const none = { words: [], looks: [] };
     const lede = compact ? "" : "<p>Write an English sentence. Lines lead from a French word to those that it attends to. " +
       "Press an English word to forbid attention to it.</p>\n";
+    const more = '<div class="cu-live-ask"><fieldset class="cu-live-kinds"><legend>Attention</legend> ' +
+      `${radios("kind", LABELS, view.kind)}</fieldset>\n${select("Search", "search", [["1", "greedy"], ["4", "beam of 4"]])}` +
+      '</div>\n<div data-part="tree"></div>\n';
     return `${lede}<div class="cu-live-ask">
-<label class="cu-live-sentence"><span class="cu-live-label">English</span> <input type="text" ${OURS} \
-name="sentence" maxlength="100" value="${safe(sentence)}" spellcheck="false" autocapitalize="off"></label>
-${everyday ? `<label><span class="cu-live-label">Model</span> <select ${OURS} name="model"><option value="">small</option>\
-<option value="everyday">everyday</option></select></label>` : ""}
+${sentenceField("English", "sentence", sentence)}
+${everyday ? select("Model", "model", [["", "small"], ["everyday", "everyday"]]) : ""}
 </div>
 ${examplesHTML(bundle, compact)}
 ${checkpoints ? globalThis.live_checkpoints.slider(bundle) : ""}
@@ -222,23 +224,11 @@ ${checkpoints ? globalThis.live_checkpoints.slider(bundle) : ""}
 <p role="status" data-part="told"></p>
 <p class="cu-live-aside" data-part="right"></p>
 <p class="cu-live-aside" data-part="unsure">${unsureHTML(trace)}</p>
-<p class="cu-live-aside" data-part="deeper" hidden=""><label><input type="checkbox" ${OURS} \
-name="encoder"> <span></span></label></p>
+<p class="cu-live-aside" data-part="deeper" hidden=""><label>${input("checkbox", 'name="encoder"')} <span></span></label></p>
 <div class="cu-live-next" data-part="next">${nextHTML(trace, trace, view.step)}</div>
 <input type="hidden" name="map" value="${view.map}">
 <div class="cu-live-heads" role="group" aria-label="Heads" data-part="maps">${glyphs(trace.maps.cross, view.map)}</div>
-<label class="cu-live-closer"><input type="checkbox" ${OURS} name="closer"> Look closer</label>
-<div class="cu-live-close">
-${globalThis.live_tour.place()}
-<div class="cu-live-ask"><fieldset class="cu-live-kinds"><legend>Attention</legend> \
-${radios("kind", LABELS, view.kind)}</fieldset>
-<label><span class="cu-live-label">Search</span> <select ${OURS} name="search"><option value="1">greedy</option>\
-<option value="4">beam of 4</option></select></label></div>
-<div data-part="tree"></div>
-<div class="cu-live-table" role="region" aria-label="The chosen map" tabindex="0" ${OURS} data-part="table">\
-${tableHTML(trace, view)}</div>
-${place()}
-</div>
+${closer(tableHTML(trace, view), more)}
 </div>
 ${compact ? "" : `<p class="cu-live-note">It knows ${bundle.vocabularies.source.length - 4} English words, and is often \
 wrong: of ${count} test sentences it gets about ${Math.round((5 * right) / count)} in 5 right, word for word. The test \
@@ -247,53 +237,40 @@ sentences are made by the same rules as most of those that it has read: of other
 
   // The tour --------------------------------------------------------------------------------------
 
-  const said = (form, name) => form.querySelector(`[data-part="${name}"]`).textContent;
   const CARDS = [
     {
-      title: "Any sentence",
+      title: "Any sentence", mark: ".cu-live-ask", open: { search: "1", kind: "cross" },
       text: "Here you write in English, and below you read the French. The network runs in this page.",
-      mark: ".cu-live-ask",
-      open: { search: "1", kind: "cross" },
       task: "Write: he's calm .",
       done: ({ elements }) => globalThis.live_engine.tokenize(elements.sentence.value).join(" ") === "he's calm .",
     },
     {
-      title: "Words that it does not know",
-      text: "A word that it did not learn is read as <unk>. The page names it, and offers words that are spelled alike.",
-      mark: '[data-part="unknown"]',
+      title: "Words that it does not know", mark: '[data-part="unknown"]',
       open: { sentence: "the old wuman is sleeping ." },
-      task: "Put the known word in its place.",
-      done: (form) => said(form, "unknown") === "",
+      text: "A word that it did not learn is read as <unk>. The page names it, and offers words that are spelled alike.",
+      task: "Put the known word in its place.", done: (form) => said(form, "unknown") === "",
     },
     {
-      title: "Lines are weights",
-      text: "One French word is marked. Its lines lead to the English words that it attends to, with their weights in percent.",
-      mark: "[data-part=lines], [data-part=next]",
+      title: "Lines are weights", mark: "[data-part=lines], [data-part=next]",
       open: { sentence: "she has a red car .", forbid: "", map: "1" },
+      text: "One French word is marked. Its lines lead to the English words that it attends to, with their weights in percent.",
       task: "Choose the last French word, with the mouse or with the arrow keys. To what does it attend?",
       done: ({ elements }) => elements.step.value === "6",
     },
     {
-      title: "Take a word away",
-      text: "Attention to a word that is crossed out is forbidden. The bars show what is likely now, the ticks what was before.",
-      mark: "[data-part=lines], [data-part=before]",
+      title: "Take a word away", mark: "[data-part=lines], [data-part=before]",
       open: { sentence: "she has a red car ." },
-      task: "Press the English word car.",
-      done: ({ elements }) => elements.forbid.value === "4",
+      text: "Attention to a word that is crossed out is forbidden. The bars show what is likely now, the ticks what was before.",
+      task: "Press the English word car.", done: ({ elements }) => elements.forbid.value === "4",
     },
     {
-      title: "Eight heads",
+      title: "Eight heads", mark: '[data-part="maps"]', open: { map: "1" },
       text: "Two layers have four heads each, and each attends to other words. The first picture is the mean of the last layer.",
-      mark: '[data-part="maps"]',
-      open: { map: "1" },
-      task: "Choose another head. Do the bars change? Why not?",
-      done: ({ elements }) => elements.map.value !== "1",
+      task: "Choose another head. Do the bars change? Why not?", done: ({ elements }) => elements.map.value !== "1",
     },
     {
-      title: "A row of weights",
+      title: "A row of weights", mark: '[data-part="table"]', open: { forbid: "", map: "1.0" },
       text: "Each row of the table is one step: the weights of the English words in percent.",
-      mark: '[data-part="table"]',
-      open: { forbid: "", map: "1.0" },
       task: "Choose the largest number of a row, with the mouse, or with the arrow keys and Enter.",
       done: (form) => {
         const cell = form.querySelector('[data-part="table"] [aria-selected="true"]');
@@ -302,38 +279,26 @@ sentences are made by the same rules as most of those that it has read: of other
       },
     },
     {
-      title: "Where a number comes from",
+      title: "Where a number comes from", mark: '[data-part="explain"]', open: { operation: "project" },
       text: "Query and key of the number that you chose, and how its weight is computed, operation by operation.",
-      mark: '[data-part="explain"]',
-      open: { operation: "project" },
       task: "Go from project to normalize. Where does the sum of the row stand?",
       done: ({ elements }) => elements.operation.value === "normalize",
     },
     {
-      title: "The decoder's own words",
-      text: "In this self-attention no word may attend to a later one: above the diagonal all weights are 0.",
-      mark: '[data-part="table"]',
+      title: "The decoder's own words", mark: '[data-part="table"]',
       open: { kind: "decoder", map: "0.0", cell: "", operation: "mask" },
-      task: "Choose a number above the diagonal, and read what is said about the mask.",
-      done: ({ elements }) => {
-        const [query, key] = elements.cell.value.split(".").map(Number);
-        return key > query;
-      },
+      text: "In this self-attention no word may attend to a later one: above the diagonal all weights are 0.",
+      task: "Choose a number above the diagonal, and read what is said about the mask.", done: isAhead,
     },
     {
-      title: "Beam search",
+      title: "Beam search", mark: '[data-part="tree"]', open: { search: "4", kind: "cross" },
       text: "A beam keeps the four best beginnings of each length. The tree shows these, and what was dropped.",
-      mark: '[data-part="tree"]',
-      open: { search: "4", kind: "cross" },
       task: "Find a beginning that was kept and did not win. What does its log-probability say?",
     },
     {
-      title: "It is often wrong",
+      title: "It is often wrong", mark: ".cu-live-examples, [data-part=right]", open: { search: "1" },
       text: "Of the three examples the third is translated wrongly. The page then says what would be right.",
-      mark: ".cu-live-examples, [data-part=right]",
-      open: { search: "1" },
-      task: "Choose the third example. Which word is wrong?",
-      done: (form) => said(form, "right") !== "",
+      task: "Choose the third example. Which word is wrong?", done: (form) => said(form, "right") !== "",
     },
   ];
 
@@ -341,11 +306,7 @@ sentences are made by the same rules as most of those that it has read: of other
 
   function mount(form, [bundle]) {
     const chosen = globalThis.live_checkpoints.chosen(form, bundle, answering);
-    const field = form.elements;
-    const part = (name) => form.querySelector(`[data-part="${name}"]`);
-    const show = (name, html) => {
-      part(name).innerHTML = html;
-    };
+    const { field, part, show } = partsOf(form);
     let who = null; // answers
     let before = null; // what it says when it may look everywhere
     let trace = null;
@@ -484,22 +445,21 @@ sentences are made by the same rules as most of those that it has read: of other
         if (isTrusted && target === field.sentence && larger && !isChosen) field.model.value = "everyday";
       }, { capture: true });
     }
-    form.addEventListener("click", ({ target: clicked }) => {
-      const { example, find, for: unknown, undo: back } = clicked.closest("button")?.dataset ?? {};
-      if ((example || find) && field.model) field.model.value = ""; // they are the small model's
-      if (example) set("sentence", bundle.examples[Number(example)].sentence);
-      if (find) {
-        set("sentence", FINDS[Number(find)][0]);
-        set("forbid", String(FINDS[Number(find)][1]));
-      }
-      if (back !== undefined) {
+    function take(sentence) {
+      if (field.model) field.model.value = ""; // it is the small model's
+      set("sentence", sentence);
+    }
+    clicks(form, {
+      example: (i) => take(bundle.examples[i].sentence),
+      find(i) {
+        take(FINDS[i][0]);
+        set("forbid", String(FINDS[i][1]));
+      },
+      undo() {
         undo();
         part("lines").querySelector('[tabindex="0"]').focus();
-      }
-      if (unknown) {
-        set("sentence", replaced(field.sentence.value, unknown, clicked.textContent));
-        field.sentence.focus();
-      }
+      },
+      for: correct(field.sentence, set),
     });
   }
 

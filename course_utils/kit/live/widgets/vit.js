@@ -1,7 +1,8 @@
 // The vision transformer: a picture is drawn, uploaded or chosen; every change is answered at once.
 (globalThis.live_widgets ??= {}).vit = (() => {
   "use strict";
-  const { OURS, radios, percent, range, svg, bars, follow } = globalThis.live_parts;
+  const { OURS, button, input, labeled, radios, percent, range, total, within, svg, mapButton, bars } = globalThis.live_parts;
+  const { mean, follow, partsOf, clicks, pointed } = globalThis.live_parts;
   const SIDE = 28; // pixels
   const STRONG = 3; // so many times the mean weight is drawn as strong as possible
   const PEN = 1.4; // pixels from the pen's middle to its edge
@@ -11,12 +12,10 @@
   const written = (pixels) => btoa(String.fromCharCode(...pixels));
   const inRows = (numbers, width) =>
     range(numbers.length / width).map((i) => numbers.slice(i * width, (i + 1) * width));
-  const within = (low, number, high) => Math.min(high, Math.max(low, number));
 
   // What a model makes of a picture -------------------------------------------------------------
 
-  const meanOf = (heads) =>
-    heads[0].map((row, i) => Array.from(row, (_, j) => heads.reduce((sum, map) => sum + map[i][j], 0) / heads.length));
+  const meanOf = (heads) => mean([heads]);
 
   // The class token's row of R₁ R₀, where R = (mean of the heads + identity) / 2.
   function rolledOut(layers) {
@@ -59,8 +58,7 @@
   function gallery(seen, chosen) {
     const places = seen.maps.flatMap((heads, block) => heads.map((_, head) => `${block}.${head}`));
     return [...places, "rollout"].map((place) =>
-      `<button type="button" ${OURS} aria-pressed="${place === chosen}" data-map="${place}">` +
-        `${svg(strength(mapAt(seen, place)))}<span>${titleOf(seen, place)}</span></button>`).join("");
+      mapButton(place, chosen, `${svg(strength(mapAt(seen, place)))}<span>${titleOf(seen, place)}</span>`)).join("");
   }
 
   function whereText(seen, place) {
@@ -90,8 +88,7 @@
   function html({ bundles, pixels, seen }) {
     const [{ kinds, examples, score: [, count] }] = bundles;
     const buttons = examples.map((each, i) =>
-      `<button type="button" ${OURS} data-example="${i}" aria-label="Example ${i}: ${each.right}">` +
-        `${photo(parsed(each.pixels))}</button>`);
+      button(`data-example="${i}" aria-label="Example ${i}: ${each.right}"`, photo(parsed(each.pixels))));
     const sizes = radios("patch", bundles.map(sizeOf).map((size) => [size, `${size} × ${size}`]), sizeOf(bundles[0]));
     const shares = bundles.map((bundle) => {
       const [right, all] = bundle.score;
@@ -103,10 +100,9 @@ your browser.</p>
 <div class="cu-live-vit"><div>
 <div class="cu-live-photo" role="application" tabindex="0" ${OURS} aria-label="Drawing board: arrow keys move the pen, \
 space puts it down and lifts it" data-part="board">${photo(pixels)}</div>
-<p><button type="button" ${OURS} data-part="clear">Clear</button></p>
+<p>${button('data-part="clear"', "Clear")}</p>
 <p class="cu-live-examples">Examples: ${buttons.join(" ")}</p>
-<p><label class="cu-live-file"><span class="cu-live-label">Your picture</span> <input type="file" ${OURS} \
-accept="image/*" data-part="file"></label></p></div>
+<p>${labeled("Your picture", input("file", 'accept="image/*" data-part="file"'), "cu-live-file")}</p></div>
 <div><div class="cu-live-photo" role="img" aria-label="Where the class token looks" data-part="seen">\
 ${overHTML(pixels, seen, SHOWN)}</div>
 <p data-part="where">${whereText(seen, SHOWN)}</p></div>
@@ -136,7 +132,7 @@ others.</p>`;
     const gray = range(SIDE * SIDE).map((i) =>
       Math.round(0.299 * data[4 * i] + 0.587 * data[4 * i + 1] + 0.114 * data[4 * i + 2]));
     const edge = gray.filter((_, i) => i < SIDE || i >= SIDE * (SIDE - 1) || i % SIDE % (SIDE - 1) === 0);
-    const light = edge.reduce((sum, value) => sum + value, 0) / edge.length > 127;
+    const light = total(edge) / edge.length > 127;
     return { pixels: light ? gray.map((value) => 255 - value) : gray, light };
   }
 
@@ -145,11 +141,7 @@ others.</p>`;
   function mount(form, bundles) {
     const models = new Map(bundles.map((bundle) => [String(sizeOf(bundle)), new globalThis.live_engine.ViT(bundle)]));
     const { kinds, examples } = bundles[0];
-    const field = form.elements;
-    const part = (name) => form.querySelector(`[data-part="${name}"]`);
-    const show = (name, html) => {
-      part(name).innerHTML = html;
-    };
+    const { field, part, show } = partsOf(form);
     let [pixels, seen] = [pixelsOf(field.image.value), null];
 
     function pixelsOf(image) {
@@ -181,11 +173,10 @@ others.</p>`;
     }
 
     const set = follow(form, draw, { written: true });
-    form.addEventListener("click", ({ target }) => {
-      const { example } = target.closest("button")?.dataset ?? {};
-      if (example) set("image", example);
+    clicks(form, {
+      example: (i) => set("image", i),
+      part: () => set("image", written(Array(SIDE * SIDE).fill(0))), // clear
     });
-    part("clear").addEventListener("click", () => set("image", written(Array(SIDE * SIDE).fill(0))));
     part("file").addEventListener("change", async ({ target }) => {
       if (!target.files.length) return; // the dialog was left without a choice
       try {
@@ -215,12 +206,8 @@ others.</p>`;
       set("image", written(painted));
     }
 
-    function place({ clientX, clientY }) {
-      const box = part("board").getBoundingClientRect();
-      return [clientX - box.left, clientY - box.top].map((far) => (SIDE * far) / box.width);
-    }
-
     const board = part("board");
+    const place = pointed(board, SIDE);
     board.addEventListener("pointerdown", (event) => {
       board.setPointerCapture(event.pointerId);
       last = place(event);
