@@ -373,6 +373,20 @@ def test_a_model_gives_the_same_in_each_of_these_ways(name, way):
     assert_close(run(MODELS[name][0], model, args), model(*args), atol=tolerance, rtol=0)
 
 
+@pytest.mark.parametrize("name", sorted(MODELS.keys() - {"dot product", "classifier"}))
+def test_every_parameter_gets_a_gradient_and_every_module_calls_its_hooks(name):
+    model, args = made(name)
+    modules = {n: m for n, m in model.named_modules() if not isinstance(m, nn.ModuleList)}
+    called = set()
+    for key, module in modules.items():
+        module.register_forward_hook(lambda *_, key=key: called.add(key))
+    model.train()(*args).square().sum().backward()
+    assert called == set(modules)
+    still = {key for key, parameter in model.named_parameters() if not parameter.grad.any()}
+    # a bias of the keys shifts all scores of a row alike: its gradient is zero but for rounding
+    assert all(key.endswith("key_proj.bias") for key in still), still
+
+
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 @pytest.mark.parametrize("name", mapped)
 def test_each_sample_has_its_output_and_gradients_under_vmap(name):
