@@ -671,6 +671,16 @@ def test_a_gradient_that_does_not_arrive_or_is_another_is_noticed(candidate, off
         expect_same_gradients(candidate, torch.mul, **inputs)
 
 
+def test_a_lesson_asks_in_a_line_for_unchanged_inputs_and_for_gradients():
+    check = Check("double")
+    check.must_keep_inputs(lambda: [torch.ones(3)], "Is it in place?")
+    check.must_pass_gradients(lambda x: 2 * x, lambda: {"x": torch.ones(3)}, "Is it detached?")
+    assert check(lambda x: x + x).passed
+    assert check(lambda x: x.mul_(2)).hint == "Is it in place?"
+    assert check(lambda x: 2 * x.detach()).reason == "no gradient reaches the x"
+    assert {prop.test.__module__ for prop in check.properties} == {__name__}
+
+
 # `cu.checks` ------------------------------------------------------------------------------------
 
 

@@ -31,9 +31,10 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, replace
+from functools import partial, update_wrapper
 from typing import Any
 
 import torch
@@ -245,6 +246,40 @@ class Check:
             return test
 
         return add
+
+    def must_keep_inputs(
+        self,
+        inputs: Callable[[], Sequence[Any]],
+        hint: str | Sequence[str],
+        sentence: str = "the inputs are not changed",
+    ) -> None:
+        """Add the property that a call changes no tensor and no list that it is given.
+
+        Args:
+            inputs: makes the arguments of the call, such as `lambda: [torch.randn(3), 2]`.
+            hint, sentence: as in `must`.
+        """
+        test = partial(_test_inputs, inputs=inputs)
+        self.must(sentence, hint=hint)(update_wrapper(test, inputs, ["__module__"]))
+
+    def must_pass_gradients(
+        self,
+        reference: Callable[..., Tensor],
+        inputs: Callable[[], Mapping[str, Tensor]],
+        hint: str | Sequence[str],
+        sentence: str = "gradients reach the inputs",
+        **tolerance: float,
+    ) -> None:
+        """Add the property that each input gets the gradient that it gets from a reference.
+
+        Args:
+            reference: called with the inputs in their order, as the candidate is.
+            inputs: makes the tensors, by name, such as `lambda: {"heads": torch.randn(1, 2, 3, 4)}`.
+            hint, sentence: as in `must`.
+            tolerance: `atol` and `rtol`, as in `expect_same_gradients`.
+        """
+        test = partial(_test_gradients, reference=reference, inputs=inputs, **tolerance)
+        self.must(sentence, hint=hint)(update_wrapper(test, inputs, ["__module__"]))
 
     @property
     def exercise(self) -> str:
@@ -604,10 +639,23 @@ def expect_same_gradients(
         expect_close(mine, right, f"the gradient of the {name}", atol=atol, rtol=rtol, hint=hint)
 
 
+def _test_gradients(
+    candidate: Callable[..., Any],
+    reference: Callable[..., Tensor],
+    inputs: Callable[[], Mapping[str, Tensor]],
+    **tolerance: float,
+) -> None:
+    expect_same_gradients(candidate, reference, **tolerance, **inputs())
+
+
 def expect_unchanged(candidate: Callable[..., Any], *given: Any) -> Any:
     """The candidate's answer, if the call leaves the tensors and lists that it is given as they were."""
     with unchanged(*given):
         return candidate(*given)
+
+
+def _test_inputs(candidate: Callable[..., Any], inputs: Callable[[], Sequence[Any]]) -> None:
+    expect_unchanged(candidate, *inputs())
 
 
 @contextmanager
