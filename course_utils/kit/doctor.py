@@ -1,6 +1,5 @@
 """`cu.doctor()`: Python, PyTorch, packages, memory and widgets, with what to do about each fault."""
 
-import os
 import platform
 import re
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from course_utils.files import ROOT
+from course_utils.kit.guard import strict
 
 PYTHON_NEEDED = (3, 11)
 MEMORY_NEEDED = 1e9  # bytes free: no notebook takes more
@@ -60,9 +60,9 @@ class Report(dict[str, Finding]):
 def doctor() -> Report:
     """Look at what the course runs on; never raises, and takes well under a second.
 
-    With COURSE_NEUTRAL=1, as `make notebooks` sets it, a page shows nothing of its author's machine.
+    With COURSE_STRICT=1, as `make notebooks` sets it, a page shows nothing of its author's machine.
     """
-    if os.environ.get("COURSE_NEUTRAL") == "1":
+    if strict():
         return Report(dict.fromkeys(LOOKS, Finding("·", "run this cell to see yours")))
     return Report({name: _look(look) for name, look in LOOKS.items()})
 

@@ -14,7 +14,7 @@ MAX_CONDITIONS = 6
 """As many `assert`s has a guard at most."""
 
 NO_LONGER = "With the numbers on this page now, this does not hold"
-"""How a reader is told; `studio try` looks for it."""
+"""How a reader is told; `studio.parameter_sweep` looks for it."""
 
 LONGEST = 160  # characters of code or of an error, in a sentence
 

@@ -3,7 +3,6 @@
 run [CHAPTER …]     execute sources into clean notebooks, and say how long they are; CHAPTER is the start of a name: 02
 sync [CHAPTER …]    bring an edit made in Lab to its source, or of a source to its notebook
 check               hold the committed notebooks against their sources and the rules
-try                 change each number marked "# try", one at a time, and run the notebook
 handout [--to DIR]  write the course without solutions and outputs; --for nbgrader or otter
 grade DIR           how far everybody got, from a folder of submissions: marks.csv and texts
 slides CHAPTER      a deck of a chapter, to project
@@ -29,7 +28,6 @@ FURTHER = {
     "grade": "course_utils.studio.grade",
     "book": "course_utils.studio.book.__main__",
     "runs": "course_utils.studio.runs",
-    "try": "course_utils.studio.vary",
     "slides": "course_utils.studio.teaching.slides",
     "pool": "course_utils.studio.teaching.pool",
 }

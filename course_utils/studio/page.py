@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from course_utils.kit.exercises import Exercise, exercises, sections
 from course_utils.kit.words import quiz_file
-from course_utils.studio import pairs, tries
+from course_utils.studio import pairs
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -205,11 +205,6 @@ class Page:
     def widgets(self) -> int:
         """Live models and explorers."""
         return sum(len(re.findall(r"\bcu\.(?:live|explore)\.\w+\(", c.source)) for c in self.code)
-
-    @property
-    def tries(self) -> list[tuple[int, tries.Try]]:
-        """Each number to play with, after the place of its cell."""
-        return [(cell.place, mark) for cell in self.code for mark in tries.find(cell.source)[0]]
 
     @property
     def exercise_minutes(self) -> int:
