@@ -79,10 +79,16 @@ def test_a_run_with_other_values_finds_guards_and_exceptions(tmp_path):
     assert caught.value.__notes__[0].startswith("width = ")
 
 
+CHAPTERS = manifest.load(files=False).chapters
+
+
+def test_every_mark_of_the_course_can_be_read():
+    cells = [cell for page in CHAPTERS for cell in page.page.code]
+    assert sum(len(parameters(cell.source)) for cell in cells) > 3 * len(CHAPTERS)
+
+
 @pytest.mark.nightly
 @pytest.mark.notebook
-@pytest.mark.parametrize(
-    "chapter", manifest.load(files=False).chapters, ids=lambda chapter: chapter.notebook
-)
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.notebook)
 def test_with_all_marked_numbers_changed_nothing_is_raised_and_every_guard_holds(chapter):
     assert broken_claims(chapter) == []

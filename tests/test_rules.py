@@ -112,9 +112,6 @@ BREACHES = {
     rules.solutions_apart: [
         (swap("width\n\n", "window_solution(1)\n\n"), "'window_solution' outside a solution")
     ],
-    rules.numbers_can_be_tried: [
-        (swap("# try 0.1 … 10", "# try 2 … 3"), "0.5 isn't among the values to try"),
-    ],
 }  # fmt: skip
 SEEDED = [
     pytest.param(*case, id=f"{rule.__name__}-{count}")

@@ -14,7 +14,6 @@ from nbformat import NotebookNode
 
 from course_utils.kit.exercises import KINDS
 from course_utils.studio.page import Page
-from course_utils.studio.parameter_sweep import parameters
 
 IGNORE = "nbval-ignore-output"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -141,15 +140,6 @@ def solutions_apart(page: Page) -> Iterator[str]:
                 yield f"cell {cell.place}: {node.id!r} outside a solution; {remedy}"
 
 
-def numbers_can_be_tried(page: Page) -> Iterator[str]:
-    """Each mark ``# try`` can be read."""
-    for cell in page.code:
-        try:
-            parameters(cell.source)
-        except ValueError as error:
-            yield f"cell {cell.place}: {error}"
-
-
 RULES: tuple[Rule, ...] = (
     executed,
     no_errors,
@@ -160,5 +150,4 @@ RULES: tuple[Rule, ...] = (
     folded_in_lab,
     exercises_whole,
     solutions_apart,
-    numbers_can_be_tried,
 )
