@@ -89,11 +89,12 @@ def test_the_terms_stand_in_alphabetical_order_each_with_a_place_of_its_name():
         )
 
 
-def test_every_term_has_a_meaning_and_a_section_that_teaches_it():
+def test_every_term_has_a_meaning_an_example_and_a_section_that_teaches_it():
     for name, (_, text) in entries().items():
-        means, _, taught = " ".join(text.split()).partition("*Taught in*")
-        assert 1 <= len(re.findall(r"\.(?:\s|$)", means)) <= 2, f"{name}: a sentence or two"
-        assert len(means.split()) <= 35, f"{name}: {len(means.split())} words"
+        told, _, taught = " ".join(text.split()).partition("*Taught in*")
+        meaning, _, example = told.partition("For example, ")
+        assert 1 <= len(re.findall(r"\.\)?(?:\s|$)", meaning)) <= 2, f"{name}: a sentence or two"
+        assert example.strip().endswith("."), f"{name}: no example"
         assert LINK.search(taught), f"{name}: no section"
 
 

@@ -10,9 +10,9 @@
 # # Start here
 #
 # **When a network translates a sentence, which words does it need?**
-# Click the next cell and press **Shift + Enter**; then the same once more.
-# A small translator answers you.
-# Press its English word *she*.
+# Let's ask a small translator.
+# In the book it is awake; in JupyterLab you wake it if you click the next cell and press **Shift + Enter** twice.
+# Then press its English word *she*.
 
 # %%
 import torch
@@ -27,41 +27,43 @@ cu.seed_everything(0)
 cu.live.translator("She has a red car.")
 
 # %% [markdown]
-# Without *she*, your daughter has the car: *ta fille*.
-# Now write a sentence of your own.
+# Without *she*, it is your daughter who has the car: *ta fille*.
+# Now write a sentence of your own, in simple words, because the translator knows only 833 of them.
+# It was trained beforehand, and you will train one like it in [Translating](11_translating.ipynb).
 #
-# The translator knows 833 English words.
-# You train one like it in [Translating](11_translating.ipynb); this one was trained beforehand.
-# Go on from cell to cell: half an hour, and some Python, are all that this chapter needs.
+# This chapter takes about half an hour, and you need only some Python for it.
 #
 # ## Ask a translator
 #
-# For each French word that it writes, the network spreads a total of 1 over the English words: the **[attention weights](C_glossary.ipynb#attention-weights)**.
-# It does so in two layers of four **[heads](C_glossary.ipynb#head)** each, the small pictures.
+# How does the translator find out what to write?
+# For each French word, it spreads a total of 1 over the English words, and these shares are its **[attention weights](C_glossary.ipynb#attention-weights)**.
+# It does so eight times, in two layers of four **[heads](C_glossary.ipynb#head)** each, which are the small pictures.
 #
+# Let's look at one of them.
 # Write *She has a red car.* again, and choose picture *1.0* and the word *une*.
 # This head gives *car* 89 % of *une*'s weight.
-# That looks wise: in French the noun decides between *un* and *une*.
-# Does *une* need it?
-# A press on *car* **forbids attention** to it, in all heads.
-# But first:
+# That looks wise, because in French the noun decides between *un* and *une*.
+# But does *une* really need *car*?
+# To find out, you will press *car*, which **forbids attention** to it in all heads.
+# First say what you expect:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "No French word may attend to “car” any more. Which word loses its probability?",
+    "If no French word may attend to “car” any more, which word loses its probability?",
     ["une", "voiture", "both", "neither"],
     answer="voiture",
     wrong={
         "une": "The head suggests it. Is “car” the only place where the network keeps the gender of the car?",
         "both": "Half right. Is “car” the only place where the network keeps the gender of the car?",
-        "neither": "From where would it then know that the red thing is a car?",
+        "neither": "How would it then know that the red thing is a car?",
     },
-    why="“Voiture” loses all: she has a red “actrice”, an actress. “Une” keeps 0.99: the gender does not stand in “car” alone.",
+    why="“Voiture” loses nearly all of it, and she has a red “actrice”, an actress. “Une” keeps 0.99, so the network has "
+    "the gender of the car from another place, too.",
 )
 
 # %% [markdown]
-# Press *car*, and read the bars of *une* and of the word after it.
-# Then run the next cell for the numbers: first the weight on *car* in that head, then the probability of each French word.
+# Now press *car*, and read the bars of *une* and of the word after it.
+# The next cell has the numbers: first the weight on *car* in that head, then the probability of each French word.
 
 # %% tags=["hide-output"] jupyter={"outputs_hidden": true}
 sentence = "She has a red car."  # try "She has a red car." | "my mother is tired"
@@ -70,26 +72,30 @@ table = forbid(sentence, word)
 table
 
 # %% [markdown]
-# Not only French words attend to *car*.
-# Before any French is written, the English words attend to each other, in the encoder: *a* has read *car*.
-# Forbid that, too, by the box below the sentence: *un* and *une* are almost even.
-# If *a* alone may read *car* there, *une* has 0.97.
-# (To forbid *a* proves nothing: *une* falls, but *de* rises, not *un*.)
+# Why doesn't *une* need *car*?
+# Because French words are not the only ones that attend to it.
+# Before any French is written, the English words attend to each other in the encoder, so *a* has already read *car*.
+# If you forbid that as well, with the box below the sentence, *un* and *une* are almost even.
+# And if only *a* may read *car* in the encoder, *une* is back at 0.97, so the gender can come by way of *a*.
+# Forbidding *a* itself would not have shown this: then *une* falls, too, but it is *de* that rises, not *un*.
 #
+# So a large weight can be a detour that nobody needs.
 # **A weight shows where a network looks.
 # What it needs, you learn by taking it away.**
+#
+# What do you think happens with a word that the translator has never seen?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "“The little girl eats the red apple.” The translator has never read “little”. What French does it write in its place?",
+    "“The little girl eats the red apple.” The translator has never read “little”. What does it write in its place?",
     ["petite, which is right", "nothing: it leaves the word out", "another adjective"],
     answer="another adjective",
     wrong={
-        "petite, which is right": "From what could it tell that “little” is not “old”? All unknown words come to it as one sign.",
-        "nothing: it leaves the word out": "It sees that a word stands there. What mostly stands between “the” and a noun?",
+        "petite, which is right": "How could it know that “little” is not “old”? It reads the same sign, <unk>, for each unknown word.",
+        "nothing: it leaves the word out": "It sees that there is a word. What do you mostly find between “the” and a noun?",
     },
-    why="It reads <unk> between “the” and “girl”, where adjectives stand, and writes one: “timide”, shy. "
-    "(And the apple becomes a church, though it has read “apple”.)",
+    why="It reads <unk> between “the” and “girl”, where there is often an adjective, and so it writes an adjective: “timide”, "
+    "shy. (And the apple becomes a church, though it has read “apple”.)",
 )
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -109,22 +115,23 @@ with cu.guard(
     assert max(each.probabilities[2] for each in without_a) < 0.1
 
 # %% [markdown]
-# Ask it.
-# It is often wrong, and its weights do not show it: *She found a key and hid it* becomes *she ate it*, with most of the weight on *hid*.
+# Ask it, and you will see.
+# Our translator is often wrong, and its weights don't show it.
+# For example, *She found a key and hid it* becomes the French for *she ate it*, with most of the weight on *hid*.
 #
 # ### Exercise 1 · Forbid one word
 #
 # *predict · 2 minutes*
 #
-# Which **one** English word must you forbid, so that
+# Which **one** English word do you have to forbid, if you want the French to change like this?
 #
-# - (a) *I don't like the small house.* says the opposite?
-# - (b) *Where is my book?* asks for somebody else's book?
-# - (c) *The old woman is sleeping.* is about a man?
+# - (a) *I don't like the small house.* says the opposite.
+# - (b) *Where is my book?* asks for somebody else's book.
+# - (c) *The old woman is sleeping.* is about a man.
 #
-# Write three words in the place of the dots, run the cell, then the **check** below it.
-# (More hints: `cu.checks.one_word.hint()`, in a new cell.
-# If your notebook has a solution, it is folded.)
+# In your notebook, write three words in the place of the dots, run the cell, and then run the **check** below it.
+# For one more hint, run `cu.checks.one_word.hint()` in a new cell.
+# (If your notebook has a solution, it is folded.)
 
 
 # %% tags=["exercise", "predict"]
@@ -148,12 +155,14 @@ cu.checks.one_word(one_word_solution)
 # %% [markdown]
 # ## Read a map of weights, and use it
 #
-# A **[query](C_glossary.ipynb#query-key-value)** asks, above a French word; **keys** are what it may attend to, above English words; each key hands on a **value**.
+# The three parts of such a look-up have names.
+# A **[query](C_glossary.ipynb#query-key-value)** asks, as the French words did.
+# **Keys** are what it may attend to, as the English words were, and each key hands on a **value**.
 # A map of weights has a row for each query and a column for each key.
 #
 # Each query gets the average of the values, with the weights of its row.
-# For all queries at once this is one product of matrices.
-# By hand, for the first: $0.6\cdot 5 + 0.2\cdot 20 + 0.2\cdot 0 = 7$.
+# Let's do the first one by hand: $0.6\cdot 5 + 0.2\cdot 20 + 0.2\cdot 0 = 7$.
+# For all queries at once, this is one product of matrices:
 
 # %%
 weights = torch.tensor([[0.6, 0.2, 0.2], [0.1, 0.1, 0.8]])
@@ -178,11 +187,12 @@ cu.Drawing(
 )
 
 # %% [markdown]
-# In the translator the values are vectors; the step is the same.
-# (`# try` marks what you may change: each value of the range works.)
+# In the translator the values are vectors, but the step is the same.
+# (A comment `# try` marks what you may change, and every value of its range works.)
 #
-# Maps are drawn dark for much.
-# How much, says the bar: here are 36 weights near 1/6, with a little noise, drawn twice.
+# When we draw such a map, dark means much weight, and the bar says how much.
+# Here are 36 weights near 1/6 with a little noise, drawn twice.
+# Compare the two bars:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 noise = 0.1
@@ -202,6 +212,7 @@ fig
 
 # %% [markdown]
 # On the left, noise looks like knowledge.
+# So read the bar before you read a map.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("start_here", "rows_of_map")
@@ -211,9 +222,10 @@ cu.quiz("start_here", "rows_of_map")
 #
 # *build · 3 minutes*
 #
-# A forbidden key has the weight 0, and each row is divided by its sum, so that it sums to 1 again.
+# What becomes of the answers if a key is forbidden?
+# Its weight becomes 0, and then each row is divided by its sum, to make it sum to 1 again.
 # Finish the function.
-# (`kept.sum(dim=1, keepdim=True)` has the sum of each row, one below the other.)
+# You get the sums of the rows, one below the other, from `kept.sum(dim=1, keepdim=True)`.
 
 
 # %% tags=["exercise", "build"]
@@ -246,21 +258,24 @@ with cu.guard("The first query gets 7; the faint weights are near 1/6.", given=l
 # %% [markdown]
 # ## The first slider
 #
-# Weights come from **scores**: any numbers, the larger the better.
-# Take the exponential of each, and divide by the sum: the **[softmax](C_glossary.ipynb#softmax)**.
-# Does the bird ever get all the weight?
+# Where do weights come from?
+# A network computes **scores**, which may be any numbers, and the larger a score, the better the key fits.
+# Then we take the exponential of each score and divide it by the sum of all of them.
+# This is the **[softmax](C_glossary.ipynb#softmax)**.
+# Give the bird a better and better score: does it ever get all the weight?
 
 # %% jupyter={"source_hidden": true}
 cu.explore.first_slider()
 
 # %% [markdown]
-# It comes near to 1, and never reaches it.
-# Cat and dog shrink together: their ratio stays.
+# The bird comes near to 1 but never reaches it.
+# Cat and dog shrink together, and their ratio stays the same.
 #
 # ## Ways through the course
 #
-# A line is a part of the course, a station a chapter; you need not do it all.
-# Hours are estimates, for a reader who does everything.
+# You don't have to do the whole course.
+# On this map, each line is a part of it and each station is a chapter, and below it are the ways that you can take.
+# The hours are estimates for a reader who does everything.
 
 # %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
 course_map()
@@ -270,12 +285,12 @@ course_map()
 # ## Take-aways
 #
 # - A row of weights belongs to one query, and sums to 1.
-#   Its query gets the average of the values: `weights @ values`.
-# - A softmax makes weights from scores.
+#   The query gets the average of the values: `weights @ values`.
+# - A softmax turns scores into weights.
 # - A weight shows where a network looks.
-#   What it needs shows when you forbid it.
+#   What it needs, you learn when you forbid it.
 #
-# Next: [Queries, keys and values](01_queries_keys_values.ipynb), where weights come from.
+# Next: [Queries, keys and values](01_queries_keys_values.ipynb) shows where scores come from.
 #
 # ## Quiz
 
@@ -288,11 +303,11 @@ cu.quiz("start_here")
 # - Vaswani, A. et al. (2017).
 #   [Attention is all you need](https://arxiv.org/abs/1706.03762).
 #   NeurIPS.
-#   The kind of network that translates above.
+#   It describes the kind of network that translated for you.
 # - Geva, M. et al. (2023).
 #   [Dissecting recall of factual associations in auto-regressive language models](https://arxiv.org/abs/2304.14767).
 #   EMNLP.
-#   Attention that is forbidden to see what it carried.
+#   It forbids attention to see what the attention carried.
 # - Okabe, M. and Ito, K. (2008).
 #   [Color Universal Design](https://jfly.uni-koeln.de/color/).
-#   Our colors are adapted from theirs.
+#   Our colors come from theirs.

@@ -9,10 +9,9 @@
 # %% [markdown]
 # # PyTorch in an hour
 #
-# What the chapters use of PyTorch, each in a cell or two.
+# This page has everything that the chapters use of PyTorch, each part in a cell or two.
 # You need Python and the idea of a derivative.
-# Run the cells from the top, and change the numbers in them.
-# Or answer the five questions, and skip what you know.
+# Run the cells from the top and change the numbers in them, or answer the five questions first and skip what you know.
 
 # %%
 import pandas as pd
@@ -56,13 +55,13 @@ runs.append("once more")
 len(runs)
 
 # %% [markdown]
-# A number or text with `# try` behind it is there to be changed: each value of the range works.
-# A folded cell with `cu.guard` holds a sentence that the page claims, and tests it.
-# In an **exercise** you replace the three dots and run the cell; the next one **checks** it, as often as you like.
-# `cu.checks.average_weights.hint()`, in a cell of your own, gives one hint more. If your notebook has a **solution**, it is folded.
-# What you have solved, and your last answers, are kept in your home, in the folder `.attention-course`, and sent to nobody.
-# `cu.progress()` lists what is solved.
-# `cu.checks.average_weights.answers()` shows your answers to one exercise, `cu.checks.average_weights.start_over()` gives its stub back.
+# If a line ends with `# try`, change its number or text, because every value of the range works.
+# A folded cell with `cu.guard` tests a sentence that the page claims.
+# In an **exercise** you replace the three dots and run the cell, and then the next cell **checks** your answer, as often as you like.
+# For one more hint, run `cu.checks.average_weights.hint()` in a cell of your own. If your notebook has a **solution**, it is folded.
+#
+# What you have solved and your last answers are kept in your home, in the folder `.attention-course`, and sent to nobody.
+# `cu.progress()` lists what is solved, `cu.checks.average_weights.answers()` shows your answers to one exercise, and `cu.checks.average_weights.start_over()` gives its stub back.
 #
 # Is your machine ready? ✓ is fine, ○ could be better, ✗ has to be fixed, and then the last column says how.
 
@@ -95,9 +94,9 @@ x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 x.shape, x.dtype
 
 # %% [markdown]
-# Two rows, three columns, numbers with 32 bits.
-# The first axis is `dim=0`, the last is `dim=-1`.
-# Some ways to make one:
+# So `x` has two rows and three columns of numbers with 32 bits.
+# The first axis is `dim=0`, and the last is `dim=-1`.
+# Here are some other ways to make a tensor:
 
 # %%
 rows = [torch.zeros(3), torch.ones(3), torch.arange(3)]
@@ -112,9 +111,9 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# `arange` counts, so it gives whole numbers, `int64`; tokens are such numbers.
+# Because `arange` counts, it gives whole numbers (`int64`), and we use such numbers for tokens, too.
 # Everything that is learned is a `float32`.
-# A tensor with one number becomes a Python number by `.item()`, a larger one a list by `.tolist()`.
+# To get back to Python, use `.item()` for a tensor with one number and `.tolist()` for a larger one.
 
 # %%
 x.sum().item(), x[0].tolist()
@@ -122,7 +121,8 @@ x.sum().item(), x[0].tolist()
 # %% [markdown]
 # ## Indexing
 #
-# As in a list, and along several axes at once: a number takes one place and removes the axis, a slice keeps the axis, and `None` adds an axis of length 1.
+# Indexing works as in a list, but along several axes at once.
+# A number takes one place and removes the axis, a slice keeps the axis, and `None` adds an axis of length 1.
 
 # %%
 shapes(
@@ -131,8 +131,9 @@ shapes(
 )  # fmt: skip
 
 # %% [markdown]
-# The three dots stand for all axes that are not named.
-# A tensor of whole numbers picks rows, which is how an embedding works; a tensor of True and False keeps the entries that are True, and `masked_fill` puts a number in their places.
+# The three dots mean all axes that are not named.
+# You can also index by a tensor.
+# Whole numbers pick rows, which is how an embedding works, and True and False keep the entries that are True, while `masked_fill` puts a number in their places.
 
 # %%
 # A vector for each of three tokens.
@@ -183,7 +184,7 @@ cu.checks.average_weights(average_weights_solution)
 # ## Broadcasting
 #
 # Write two shapes one below the other, flush right.
-# In each place the lengths must be equal, or one of them 1 or missing: that one is repeated.
+# In each place the lengths must be equal, or one of them must be 1 or missing, and then it is repeated.
 # This is [broadcasting](https://docs.pytorch.org/docs/stable/notes/broadcasting.html).
 #
 # | | axis −2 | axis −1 | | | axis −2 | axis −1 |
@@ -192,7 +193,7 @@ cu.checks.average_weights(average_weights_solution)
 # | row | 1 | 3 | | one axis | | 3 |
 # | result | 3 | 3 | | result | 2 | 3 |
 #
-# So all differences between two lists need no loop: a column minus a row is a table.
+# So you don't need a loop for all differences between two lists, because a column minus a row is a table.
 
 # %%
 three = torch.tensor([0, 1, 3])
@@ -224,15 +225,16 @@ for one, other in [(x, three), (x, x[:, :1]), (x.T, three)]:
         print(error)
 
 # %% [markdown]
-# In the third pair, 2 meets 3 from the right, at *dimension 1*, the second axis; `x.T - three[:, None]` would fit.
-# (Of a long red error, read the last line first.)
+# In the third pair, 2 meets 3 from the right, at *dimension 1*, which is the second axis.
+# Here `x.T - three[:, None]` would fit.
+# (When an error is long and red, read its last line first.)
 #
 # ### Exercise 2 · Six shapes
 #
 # *predict · 6 minutes*
 #
 # Which shape comes out, or is it an error?
-# Write the six answers down first; then let the check compare them.
+# Write the six answers down first, and then let the check compare them.
 #
 # (a) (5, 1) + (5,) · (b) (4, 1, 3) + (2, 3) · (c) (2, 3) * (2,) · (d) `x[0]` of (3, 4) · (e) `x[None, :, None]` of (6,) · (f) `a[:, None] - b`, where `a` is (7, 4) and `b` is (5, 4).
 
@@ -263,11 +265,11 @@ cu.checks.six_shapes(six_shapes_solution)
 #
 # *bug · 8 minutes*
 #
-# Somebody wants weights for the words of a sentence: the nearer, the more.
-# A word at a distance of $d$ counts $1/(1+d)$; then each row is divided by its sum.
+# Somebody wants weights for the words of a sentence, and near words should get more.
+# So a word at a distance of $d$ counts $1/(1+d)$, and then each row is divided by its sum.
 # The function runs, but the rows do not sum to 1.
-# By which number is the entry in row 0, column 1 divided?
-# Try `length = 2`, too: is the bug gone there?
+# By which number does it divide the entry in row 0, column 1?
+# Try `length = 2` as well: is the bug gone there?
 # Then write the function correctly.
 
 
@@ -309,8 +311,9 @@ def fixed_nearness_solution(length):
 cu.checks.nearness_weights(fixed_nearness_solution)
 
 # %% [markdown]
-# With two words both sums are 1.5, so the bug is there and does not show: one small example is no test.
-# With `keepdim=True` the sums fit the tensor that they came from.
+# With two words both sums are 1.5, so the bug is still there but doesn't show.
+# That is why one small example is not a test.
+# With `keepdim=True`, the sums fit the tensor that they came from.
 
 # %% [markdown]
 # ## Other shapes for the same numbers
@@ -333,8 +336,8 @@ heads = embeddings.view(2, 5, 3, 4).transpose(1, 2)
 heads.shape  # (batch, heads, length, head_dim)
 
 # %% [markdown]
-# On the way back, the heads have been mixed by weights and lie in memory head by head.
-# After the `transpose` their numbers are not in the order of the axes, and `view` refuses; `reshape` copies them:
+# On the way back, the heads have been mixed by weights and are in memory head by head.
+# After the `transpose`, their numbers are not in the order of the axes, so `view` refuses, but `reshape` copies them:
 
 # %%
 mixed = torch.rand(2, 3, 5, 5).softmax(dim=-1) @ heads
@@ -346,7 +349,7 @@ except RuntimeError as error:
 back.reshape(2, 5, 12).shape
 
 # %% [markdown]
-# `cat` joins tensors along an axis that is there; `stack` makes a new one.
+# To join tensors, `cat` uses an axis that is there, and `stack` makes a new one.
 
 # %%
 torch.cat([x, x]).shape, torch.cat([x, x], dim=-1).shape, torch.stack([x, x]).shape
@@ -356,7 +359,7 @@ torch.cat([x, x]).shape, torch.cat([x, x], dim=-1).shape, torch.stack([x, x]).sh
 #
 # `@` multiplies rows by columns: (n, d) times (d, m) gives (n, m).
 # Entry (i, j) is the dot product of row i of the left with column j of the right.
-# To compare the rows of two tensors, the second is transposed:
+# So if we want to compare the rows of two tensors, we transpose the second:
 
 # %%
 q = torch.tensor([[1.0, 0.0], [1.0, 1.0]])
@@ -365,14 +368,16 @@ q @ k.transpose(-2, -1)
 
 # %% [markdown]
 # The last entry of the first row is [1, 0] · [4, 0] = 4.
-# With more than two axes, `@` multiplies the last two, and all axes before them are a **batch**: here 2 · 8 products at once.
+# With more than two axes, `@` multiplies the last two, and all axes before them are a **batch**.
+# Here it computes 2 · 8 products at once:
 
 # %%
 (torch.randn(2, 8, 5, 4) @ torch.randn(2, 8, 4, 6)).shape
 
 # %% [markdown]
-# `einsum` names the axes by letters: those that stand before the arrow alone are summed, the others stay, in the order behind it.
-# So the product of each query with each key, for a batch, is:
+# With `einsum` we name the axes by letters.
+# It sums over the letters that come only before the arrow, and keeps the others in the order after the arrow.
+# For example, this is the product of each query with each key, for a whole batch:
 
 # %%
 queries, keys = torch.randn(2, 5, 4), torch.randn(2, 6, 4)
@@ -389,14 +394,16 @@ def by_matrices(queries, keys):
 cu.equal(by_letters, by_matrices, queries, keys)
 
 # %% [markdown]
-# `cu.equal` is how the course says that two ways of computing agree: in their outputs, and in the gradients of these.
+# By `cu.equal`, the course shows that two ways of computing agree, in their outputs and in the gradients of these.
 
 # %% [markdown]
 # ## Softmax and the cross-entropy
 #
-# The **softmax** takes any numbers to positive ones that sum to 1.
-# A classifier's last numbers before it are called **logits**.
-# The **cross-entropy** is minus the logarithm of the probability of the right class, on average; PyTorch's function takes the logits themselves, and the numbers of the right classes.
+# A **classifier** gives a number to each class, the class's **logit**, and the **softmax** turns these logits into positive numbers that sum to 1, its probabilities.
+# A **language model** is a classifier, too: its classes are the tokens that could come next.
+# How wrong is it?
+# The **cross-entropy** is minus the logarithm of the probability that it gives to the right class, on average.
+# PyTorch's function takes the logits themselves, and the numbers of the right classes.
 
 # %%
 logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
@@ -406,14 +413,14 @@ by_hand = -probabilities[[0, 1], classes].log().mean()
 probabilities, by_hand, nn.functional.cross_entropy(logits, classes)
 
 # %% [markdown]
-# The second row is a model that knows nothing: 1/3 each, and a loss of log 3 ≈ 1.10.
+# The second row is a model that knows nothing: it gives 1/3 to each class, and has a loss of log 3 ≈ 1.10.
 # The first row is better.
 
 # %% [markdown]
 # ## Gradients
 #
 # A tensor with `requires_grad=True` remembers how other numbers were computed from it.
-# `backward()` then puts the derivative of the one number that it is called on into `.grad`.
+# If you then call `backward()` on one of these numbers, its derivatives are put into `.grad`, the **gradient**.
 
 # %%
 w = torch.tensor([1.0, 3.0], requires_grad=True)
@@ -422,8 +429,8 @@ loss.backward()
 w.grad
 
 # %% [markdown]
-# The derivative of $w_0^2 + w_1^2$ is $(2 w_0, 2 w_1)$, at (1, 3) it is (2, 6).
-# Gradients are *added* to what is there, so a second call without clearing gives twice as much:
+# The derivative of $w_0^2 + w_1^2$ is $(2 w_0, 2 w_1)$, which is (2, 6) at (1, 3).
+# A gradient is *added* to what is there, so a second call without clearing gives twice as much:
 
 # %%
 (w**2).sum().backward()
@@ -442,7 +449,7 @@ loss.requires_grad, fixed.requires_grad
 # ## Modules and parameters
 #
 # A **module** is an object with parameters and a `forward`.
-# Assigning an `nn.Parameter`, or a module that has some, registers it: it is listed, moved, saved and trained.
+# If you assign an `nn.Parameter` to it, or a module that has some, they are registered, which means that they are listed, moved, saved and trained.
 # A plain tensor is not.
 
 
@@ -464,9 +471,11 @@ line = Line()
 [name for name, _ in line.named_parameters()]
 
 # %% [markdown]
-# `forgotten` is missing from the list, so no optimizer would move it.
-# A module is called like a function, `line(x)`, which runs its `forward`.
-# The ones that the course uses most:
+# Because `forgotten` is missing from the list, no optimizer would move it.
+# Modules in a plain list are forgotten in the same way, so put them into an `nn.ModuleList`.
+# You call a module like a function, `line(x)`, which runs its `forward`, and `line.state_dict()` gives all its numbers by name, to save them.
+#
+# These are the modules that the course uses most:
 
 # %%
 layers = {
@@ -485,7 +494,7 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# A linear layer keeps its matrix as (out, in) and multiplies by its transpose, so that `layer(x)` is `x @ layer.weight.T` plus the bias.
+# A linear layer keeps its matrix as (out, in) and multiplies by its transpose, so `layer(x)` is `x @ layer.weight.T` plus the bias:
 
 # %%
 layer, row = layers["nn.Linear(4, 3)"], torch.randn(1, 4)
@@ -494,9 +503,13 @@ cu.equal(lambda x: x @ layer.weight.T + layer.bias, layer, row)
 # %% [markdown]
 # ## A training loop
 #
-# Five lines that all trainings of the course share: clear the gradients, compute the loss, differentiate, step, note down.
-# The **optimizer** makes the steps: Adam divides each by the size of the slopes that it has seen, so that `lr`, the learning rate, is about how far a parameter moves at first; AdamW can also pull parameters toward 0 (`weight_decay`).
-# The data lie on the line $y = 2x + 1$, with noise.
+# To train is to make the **loss** smaller, the number that says how wrong a model is.
+# All trainings of the course share five lines for this: clear the gradients, compute the loss, differentiate, step, note down.
+# The **optimizer** makes the steps.
+# Adam divides each step by the size of the slopes that it has seen, so `lr`, the learning rate, is about how far a parameter moves at first, and AdamW can also pull parameters toward 0 (`weight_decay`).
+#
+# Let's find a line again from fifty points on $y = 2x + 1$, with noise.
+# One pass through all the data is called an **epoch**; here each step is an epoch, because it sees all the points.
 
 # %% tags=["nbval-ignore-output"]
 inputs = torch.linspace(-1, 1, 50)
@@ -524,10 +537,12 @@ picture
 
 # %% [markdown]
 # The slope comes out near 2 and the shift near 1.
-# The loss ends near 0.01, the variance of the noise: nothing is left to learn for a line.
+# The loss ends near 0.01, which is the variance of the noise, so there is nothing left to learn for a line.
+# A much larger model could go lower, but only if it learned the noise of these fifty points by heart.
+# This is **overfitting**, and we notice it by a loss on other data, which it makes worse.
 #
-# Two switches belong to every loop: `model.train()` before training and `model.eval()` before anything is measured.
-# Dropout is on in the first and off in the second:
+# Two switches belong to every loop: `model.train()` before you train, and `model.eval()` before you measure anything.
+# Dropout is on after the first and off after the second:
 
 # %%
 dropout = nn.Dropout(0.5)
@@ -547,14 +562,14 @@ with cu.guard("Descent finds the line, and leaves the variance of the noise."):
     assert abs(slope - 2) < 0.15 and abs(shift - 1) < 0.15 and 0.004 < losses[-1] < 0.02
 
 # %% [markdown]
-# About half of the thousand ones are 0 in training, and the others are doubled, so that the mean stays near 1.
-# In `eval()` nothing happens to them.
+# In training, about half of the thousand ones are 0 and the others are doubled, so the mean stays near 1.
+# After `eval()` nothing happens to them.
 
 # %% [markdown]
 # ## Devices
 #
-# A tensor lies in the memory of the CPU or of a GPU, and only tensors on the same device can be combined.
-# Model and batch are moved by `.to(device)`.
+# A tensor is in the memory of the CPU or of a GPU, and only tensors on the same device can be combined.
+# With `.to(device)` you move a model or a batch.
 # The course never needs a GPU; `cu.doctor()` says whether there is one.
 
 # %%
@@ -564,7 +579,7 @@ line.to(device)(inputs[:2].to(device)).shape, str(device)
 # %% [markdown]
 # ## Seeds
 #
-# Random numbers come from a generator that starts at a **seed**: the same seed, the same numbers.
+# Random numbers come from a generator that starts at a **seed**, so the same seed gives the same numbers.
 
 # %%
 cu.seed_everything(1)
@@ -575,4 +590,4 @@ torch.equal(first, second)
 
 # %% [markdown]
 # That is all that [Queries, keys and values](01_queries_keys_values.ipynb) needs, and most of what comes later.
-# What a function does and which shapes it takes stands in its docstring: `help(torch.cat)`, or Shift + Tab with the cursor on the name.
+# To see what a function does and which shapes it takes, read its docstring with `help(torch.cat)`, or press Shift + Tab with the cursor on its name.

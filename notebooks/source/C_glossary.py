@@ -9,54 +9,75 @@
 # %% [markdown]
 # # Glossary
 #
-# What each term means, in a sentence or two, and the sections that teach it.
-# A term has a place of its own: a link such as `[softmax](C_glossary.ipynb#softmax)` leads to it, in JupyterLab as in the book.
+# What does this word mean, and where did we meet it?
+# Each term has a sentence or two here, an example, and the sections that teach it.
+# If you write a text of your own, you can link to a term, for example by `[softmax](C_glossary.ipynb#softmax)`.
 
 # %% [markdown]
 # ## A
 #
 # ### <a id="ablation"></a>ablation
 #
-# A part of a trained network is taken away, and what it adds is replaced by zero or by its mean, to see what is lost.
+# The removal of a part of a trained network, to see what the network loses without it.
+# **Zero ablation** puts zeros in the place of the part's output, **mean ablation** puts its average there.
+# For example, if the loss hardly changes without a head, the network can do without that head.
 # *Taught in* [Taking heads away](08_multi_head_attention.ipynb#Taking-heads-away).
 #
 # ### <a id="adam"></a>Adam
 #
-# Gradient descent that gives each parameter a step size of its own: it divides the mean of recent gradients by their usual size.
+# An optimizer that gives each parameter a step size of its own, because it divides the mean of recent gradients by their usual size.
 # AdamW adds [weight decay](#weight-decay).
+# For example, gradients of 100 and of 0.01 lead to first steps of the same size, the learning rate.
 # *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [Small first steps](12_training_transformers.ipynb#Small-first-steps), [Adam with decoupled weight decay](12_training_transformers_further.ipynb#Adam-with-decoupled-weight-decay).
 #
 # ### <a id="additive-attention"></a>additive attention
 #
-# A score tanh(q W_Q + k W_K) · w, also for queries and keys of different sizes.
+# A score that sends query and key through one layer with a tanh, $w \cdot \tanh(q W_Q + k W_K)$, so the two may have different sizes.
+# For example, a query of 3 numbers can be compared with keys of 5 numbers.
 # *Taught in* [Additive scores](03_scoring_functions.ipynb#Additive-scores).
 #
 # ### <a id="alignment"></a>alignment
 #
-# Which source tokens a target token translates, as links between positions.
+# The links between the words of a sentence and the words of its translation.
+# For example, *red* in *a red car* is linked to the last word of *une voiture rouge*.
 # *Taught in* [Where does it attend?](06_bahdanau_attention.ipynb#Where-does-it-attend?).
 #
 # ### <a id="alignment-error-rate"></a>alignment error rate
 #
-# 1 − 2 |found ∩ right| / (|found| + |right|), over the links of all sentences; the right ones are made by hand.
-# (The definition of Och and Ney also has possible ones.)
+# A number that says how far a model's links are from links made by hand: 1 − 2 |found ∩ right| / (|found| + |right|), over all sentences.
+# (The definition of Och and Ney also has possible links.)
+# For example, if 3 of 4 links that were found are among 4 right ones, the rate is 1 − 6/8 = 0.25.
 # *Taught in* [Alignment error rate](06_bahdanau_attention.ipynb#Alignment-error-rate).
+#
+# ### <a id="attention"></a>attention
+#
+# A weighted average of values, in which a query decides the weights by how well it fits each key.
+# For example, a French word asks all English words, and the word that fits best adds most to the answer.
+# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten).
 #
 # ### <a id="attention-sink"></a>attention sink
 #
-# A token, often the first of a text, that gets much weight although its value adds little: a softmax has to put its weight somewhere.
+# A token, often the first of a text, that gets much weight although its value adds little, because a softmax has to put its weight somewhere.
 # A key whose value is zero is a remedy.
+# For example, a head with nothing to do in a sentence may give nearly all its weight to the first token.
 # *Taught in* [Who did what first](01_queries_keys_values_further.ipynb#Who-did-what-first).
 #
 # ### <a id="attention-weights"></a>attention weights
 #
-# Nonnegative numbers, one for each key, that sum to 1.
-# A weight says how much of its key's value enters the answer.
+# The nonnegative numbers, one for each key, that sum to 1 and say how much of each value enters the answer.
+# For example, with the weights 0.6, 0.2 and 0.2, the values 5, 20 and 0 give the answer 7.
 # *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten), [From scores to weights](01_queries_keys_values.ipynb#From-scores-to-weights).
+#
+# ### <a id="autoencoder"></a>autoencoder
+#
+# A network that is asked for its own input, after it has squeezed the input through something smaller or after a part of it was spoiled.
+# For example, a picture of 784 pixels becomes 32 numbers, from which a second network draws the picture again.
+# *Taught in* [Before masks: the autoencoder](14_bert_and_transfer_further.ipynb#Before-masks:-the-autoencoder).
 #
 # ### <a id="average-pooling"></a>average pooling
 #
-# The plain mean of all values, whatever the query: uniform weights.
+# The plain mean of all values, whatever the query asks for.
+# For example, the values 2, 3 and 7 give the answer 4 to every query.
 # *Taught in* [Six look-ups, one formula](01_queries_keys_values.ipynb#Six-look-ups,-one-formula), [Near points count more](02_kernel_regression.ipynb#Near-points-count-more).
 
 # %% [markdown]
@@ -64,42 +85,69 @@
 #
 # ### <a id="backpropagation-through-time"></a>backpropagation through time
 #
-# The gradient of a recurrent network, computed from its last step back to the first, through the state of each.
+# The way to compute the gradient of a recurrent network: from its last step back to the first, through the state of each step.
+# For example, the loss at the last word reaches the embedding of the first word through every state in between.
 # *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
+#
+# ### <a id="bag-of-words"></a>bag of words
+#
+# A description of a text that counts its words and forgets their order.
+# For example, *milk drinks cold cat* and *cold cat drinks milk* have the same bag of words.
+# *Taught in* [Any order](07_self_attention.ipynb), [Fifty labels](14_bert_and_transfer.ipynb#Fifty-labels).
 #
 # ### <a id="bandwidth"></a>bandwidth
 #
-# Another word for the width of a kernel: how far from the query a key still counts.
+# The width of a kernel, which says how far from the query a key still counts.
+# For example, with a Gaussian kernel of width 1, a key at distance 1 counts 0.61 and a key at distance 3 only 0.01.
 # *Taught in* [The width decides](02_kernel_regression.ipynb#The-width-decides).
+#
+# ### <a id="baseline"></a>baseline
+#
+# The simplest method that a model has to beat before we believe in it.
+# For example, a translator has to do better than the same decoder that never sees the source.
+# *Taught in* [Near points count more](02_kernel_regression.ipynb#Near-points-count-more), [A form to begin with](D_capstone.ipynb#A-form-to-begin-with).
 #
 # ### <a id="batch"></a>batch
 #
-# Examples that a model works on at once, side by side along the first axis; a step of training follows the mean gradient of one batch.
+# A group of examples that a model works on at once, along the first axis of a tensor.
+# A step of training follows the mean gradient of one batch.
+# For example, 64 sentences of 10 tokens are a batch of shape (64, 10).
 # *Taught in* [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches).
 #
 # ### <a id="beam-search"></a>beam search
 #
-# Decoding that keeps a few of the most probable beginnings at each step, instead of one.
+# A way of decoding that keeps a few of the most probable beginnings at each step, not only one.
+# For example, a beam of two goes on from *she* and from *it*, and may find that the better sentence begins with *it*.
 # *Taught in* [The best sentence](11_translating.ipynb#The-best-sentence).
+#
+# ### <a id="bilateral-filter"></a>bilateral filter
+#
+# A filter that replaces each pixel by an average of the pixels that are near to it *and* have a similar value.
+# For example, it smooths the noise in the sky and on a wall, but keeps the edge between them.
+# *Taught in* [Which pixels can help to clean this one?](16_attention_between_pixels.ipynb#Which-pixels-can-help-to-clean-this-one?).
 #
 # ### <a id="bleu"></a>BLEU
 #
-# Clipped n-gram precisions, averaged geometrically, times a penalty for short translations.
+# A score for translations: the geometric mean of the shares of their n-grams that the reference has, too, times a penalty for translations that are too short.
+# For example, *il est mouillé .* for *il est calme .* has 3 of 4 words right and 1 of 3 pairs, so BLEU with words and pairs is $\sqrt{3/4 \cdot 1/3} = 0.5$.
 # *Taught in* [A number for translations](05_sequence_to_sequence.ipynb#A-number-for-translations), [BLEU, written out](05_sequence_to_sequence_further.ipynb#BLEU,-written-out).
 #
 # ### <a id="boundary-bias"></a>boundary bias
 #
-# The systematic error of a weighted average near the edge of the data, where all neighbors lie on one side.
+# The systematic error of a weighted average near the edge of the data, where all neighbors are on one side.
+# For example, on a rising line, the average at the left edge comes out too high, because all its neighbors are higher.
 # *Taught in* [Wrong without noise: edges, slopes, bends](02_kernel_regression_further.ipynb#Wrong-without-noise:-edges,-slopes,-bends).
 #
 # ### <a id="broadcasting"></a>broadcasting
 #
-# Tensors of different shapes combined without a loop: an axis of length 1 is used again along the other tensor's axis.
+# The rule that combines tensors of different shapes without a loop: an axis of length 1 is used again along the other tensor's axis.
+# For example, a column of shape (3, 1) minus a row of shape (1, 3) is a table of shape (3, 3).
 # *Taught in* [Broadcasting](B_pytorch.ipynb#Broadcasting).
 #
 # ### <a id="byte-pair-encoding"></a>byte-pair encoding
 #
-# Subwords found by merging the most frequent neighboring pair, again and again.
+# A method that finds subwords by merging the most frequent pair of neighbors, again and again.
+# For example, *a* and *y* become *ay*, and later *pl* and *ay* become *play*.
 # *Taught in* [Pieces of words](13_gpt.ipynb#Pieces-of-words).
 
 # %% [markdown]
@@ -107,71 +155,120 @@
 #
 # ### <a id="causal-mask"></a>causal mask
 #
-# A mask in which position i may attend to the positions 0 … i only, so that no prediction sees what it predicts.
+# A mask that lets position i attend to the positions 0 to i only, so no prediction sees what it has to predict.
+# For example, the third token of a text may attend to the first three tokens, but not to the fourth.
 # *Taught in* [True = may attend](04_masks.ipynb#True-=-may-attend).
+#
+# ### <a id="channel"></a>channel
+#
+# One of the numbers that each pixel of a picture has, such as its red, or one of the features that a network computes for it.
+# For example, a color photograph has 3 channels, and inside a network it may have 64.
+# *Taught in* [Patches](15_vision_transformers.ipynb#Patches), [Pixels as tokens](16_attention_between_pixels.ipynb#Pixels-as-tokens).
 #
 # ### <a id="checkpoint"></a>checkpoint
 #
 # A file with everything that a training needs to go on as if it had not stopped.
+# For example, besides the parameters it holds the state of the optimizer and of the random numbers.
 # *Taught in* [Learns, then breaks](12_training_transformers.ipynb#Learns,-then-breaks), [What a checkpoint must hold](12_training_transformers_further.ipynb#What-a-checkpoint-must-hold), [Training it](15_vision_transformers.ipynb#Training-it).
 #
 # ### <a id="class-token"></a>class token
 #
-# A learned token, put before the patches of a vision transformer.
-# The classifier reads its last state.
+# A learned token, put in front of the patches of a vision transformer, whose last state the classifier reads.
+# For example, with 16 patches the encoder reads 17 tokens, and the classifier reads only the first of its 17 outputs.
 # *Taught in* [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class), [What the class token looks at](15_vision_transformers.ipynb#What-the-class-token-looks-at).
+#
+# ### <a id="classifier-free-guidance"></a>classifier-free guidance
+#
+# A way to make a generated picture fit its description better: the network predicts the noise with and without the description, and we go further in the direction of the difference.
+# For example, with a scale of 4 we go four times as far as from the one prediction to the other.
+# *Taught in* [Guidance](17_diffusion_further.ipynb#Guidance).
 #
 # ### <a id="confusion-matrix"></a>confusion matrix
 #
-# How often each true class was taken for each class.
+# A table that counts how often each true class was taken for each class.
+# For example, 200 shirts are a row of this table, and 30 of them may be in the column *T-shirt*.
 # *Taught in* [Training it](15_vision_transformers.ipynb#Training-it).
 #
 # ### <a id="consistency"></a>consistency
 #
-# The error tends to 0 as the points grow in number: here, if the width shrinks and the window still fills.
+# The property of a method whose error tends to 0 as the number of points grows.
+# For example, kernel regression is consistent if its width shrinks so slowly that its window still fills.
 # *Taught in* [More points: consistent, and how fast](02_kernel_regression_further.ipynb#More-points:-consistent,-and-how-fast).
+#
+# ### <a id="contrastive-learning"></a>contrastive learning
+#
+# A kind of training that brings the vectors of what belongs together close to each other, and moves all others apart.
+# For example, CLIP learns that the vector of a photograph is nearest to the vector of its own caption.
+# *Taught in* [CLIP in ten lines](15_vision_transformers_further.ipynb#CLIP-in-ten-lines).
 #
 # ### <a id="convex-weights"></a>convex weights
 #
-# Weights that are nonnegative and sum to 1; the answer lies in the convex hull of the values.
+# Weights that are nonnegative and sum to 1, so the answer is in the convex hull of the values.
+# For example, if no value is larger than 65, no convex weights can give 70.
 # *Taught in* [A table of words](01_queries_keys_values.ipynb#A-table-of-words).
+#
+# ### <a id="convolution"></a>convolution
+#
+# A layer that moves one small set of weights over a text or a picture, and computes each output from a window of neighbors.
+# For example, a convolution of width 3 computes each pixel from the 3 × 3 pixels around it.
+# *Taught in* [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention), [Against a convolutional network](15_vision_transformers.ipynb#Against-a-convolutional-network).
 #
 # ### <a id="cross-attention"></a>cross-attention
 #
-# Queries from one sequence, keys and values from another: in the Transformer, from the decoder and from the encoder's output; in an image generator, from the pixels and from the words.
+# Attention whose queries come from one sequence, while keys and values come from another.
+# For example, in a translator French words ask and English words answer, and in an image generator pixels ask and the words of a caption answer.
 # *Taught in* [The two blocks](10_transformer.ipynb#The-two-blocks), [Words for pixels](17_diffusion.ipynb#Words-for-pixels).
 #
 # ### <a id="cross-entropy"></a>cross-entropy
 #
-# Minus the logarithm of the probability that a model gives to what is right, on average: the loss of every classifier and language model here.
+# The loss of every classifier and language model here: minus the logarithm of the probability that the model gives to what is right, on average.
+# For example, a probability of ½ costs log 2 ≈ 0.69, and a probability of 1 costs nothing.
 # *Taught in* [Softmax and the cross-entropy](B_pytorch.ipynb#Softmax-and-the-cross-entropy).
 #
 # ### <a id="curse-of-dimension"></a>curse of dimension
 #
-# In many dimensions hardly any key is near a query, so the error of a kernel average falls more and more slowly with the number of data.
+# The fact that in many dimensions hardly any key is near a query, so a kernel average needs many more data for the same error.
+# For example, a tenth of each axis is a tenth of a line, but only a millionth of a cube in six dimensions.
 # *Taught in* [More dimensions](02_kernel_regression_further.ipynb#More-dimensions).
 
 # %% [markdown]
 # ## D
 #
+# ### <a id="ddim"></a>DDIM
+#
+# A way to draw with a diffusion model that adds no fresh noise, so the first noise decides the whole picture.
+# For example, the same first noise gives the same picture each time, whereas DDPM, which adds fresh noise at each step, gives another one.
+# *Taught in* [Fewer steps](17_diffusion_further.ipynb#Fewer-steps).
+#
 # ### <a id="decoder-only-model"></a>decoder-only model
 #
-# A Transformer without encoder and cross-attention: it reads one text with a causal mask and predicts each next token, as GPT does.
+# A Transformer without encoder and cross-attention, which reads one text with a causal mask and predicts each next token.
+# For example, GPT goes on with a text that you begin.
 # *Taught in* [GPT in one class](13_gpt.ipynb#GPT-in-one-class).
 #
 # ### <a id="denoising-diffusion"></a>denoising diffusion
 #
-# A model that learns to predict the noise in a picture, and draws a new one by removing noise step by step.
+# A way to generate pictures: a network learns to predict the noise in a picture, and then draws a new one by removing noise step by step.
+# For example, our garments appear out of pure noise in 200 steps.
 # *Taught in* [What it costs](16_attention_between_pixels.ipynb#What-it-costs), [Into the noise](17_diffusion.ipynb#Into-the-noise), [Back, one guess at a time](17_diffusion.ipynb#Back,-one-guess-at-a-time).
+#
+# ### <a id="dilated-convolution"></a>dilated convolution
+#
+# A convolution with gaps in its window, which sees further with the same number of weights.
+# For example, with a dilation of 3, a window of three words reads the words i, i − 3 and i − 6.
+# *Taught in* [A color from far away](16_attention_between_pixels.ipynb#A-color-from-far-away), [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention).
 #
 # ### <a id="dot-product"></a>dot product
 #
-# Two vectors of equal length, multiplied entry by entry and summed: a number that grows with the lengths of both and with their agreement in direction.
+# The sum of the products of two vectors, entry by entry.
+# It grows with the lengths of both and with their agreement in direction.
+# For example, (1, 2) · (3, 1) = 3 + 2 = 5.
 # *Taught in* [A dot product is a match](03_scoring_functions.ipynb#A-dot-product-is-a-match), [Products of matrices](B_pytorch.ipynb#Products-of-matrices).
 #
 # ### <a id="dropout"></a>dropout
 #
-# In training, a random share of the numbers is set to 0 and the others are made larger, so that their mean stays.
+# A layer that sets a random share of its numbers to 0 during training, and makes the others larger to keep their mean.
+# For example, with a share of ½, about half of the numbers become 0 and the others are doubled.
 # *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [Around every sublayer](10_transformer.ipynb#Around-every-sublayer).
 
 # %% [markdown]
@@ -179,33 +276,45 @@
 #
 # ### <a id="effective-sample-size"></a>effective sample size
 #
-# The number of equally weighted keys that would average out noise as well as these weights do: 1 / Σα².
+# The number of equally weighted keys that would average out noise as well as the given weights do: 1 / Σα².
+# For example, the weights ½, ¼ and ¼ count like 2.7 equal ones.
 # *Taught in* [The width decides](02_kernel_regression.ipynb#The-width-decides).
 #
 # ### <a id="embedding"></a>embedding
 #
-# The vector that stands for a token in a network: its row of a matrix that training changes, so that tokens used alike come to lie near each other.
+# The vector of a token: a row of a matrix that training changes, so tokens that are used alike come to be near each other.
+# For example, 1,000 words with 64 numbers each are a matrix of shape (1000, 64), and word 7 is its row 7.
 # *Taught in* [Padding gets weight](04_masks.ipynb#Padding-gets-weight), [Dot products of embeddings](07_self_attention.ipynb#Dot-products-of-embeddings), [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches), [The whole model](10_transformer.ipynb#The-whole-model).
 #
 # ### <a id="empty-row"></a>empty row
 #
 # A row of a mask in which a query may attend to no key.
-# The course gives it zeros.
+# The course gives it the weights 0.
+# For example, if a sentence is padded in front, its first position may see only itself, which is padding.
 # *Taught in* [True = may attend](04_masks.ipynb#True-=-may-attend), [A query with nothing to attend to](04_masks.ipynb#A-query-with-nothing-to-attend-to).
 #
 # ### <a id="encoder-and-decoder"></a>encoder and decoder
 #
-# Two networks: one reads the source; the other writes the target from what was read.
+# Two networks that work together: one reads the source, and the other writes the target from what was read.
+# For example, the encoder reads *She has a red car.*, and the decoder writes *elle a une voiture rouge*.
 # *Taught in* [Encoder and decoder](05_sequence_to_sequence.ipynb#Encoder-and-decoder), [The whole on one page](10_transformer.ipynb#The-whole-on-one-page).
 #
 # ### <a id="entropy"></a>entropy
 #
-# How evenly weights are spread: 0 for one-hot weights, log₂ n bits for n equal ones.
+# A measure of how evenly weights are spread: 0 for one-hot weights, log₂ n bits for n equal ones.
+# For example, the weights ½, ¼ and ¼ have an entropy of 1.5 bits.
 # *Taught in* [What large scores do](03_scoring_functions.ipynb#What-large-scores-do).
+#
+# ### <a id="epoch"></a>epoch
+#
+# One pass through all training data.
+# For example, with 6,400 sentences in batches of 64, an epoch has 100 steps.
+# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop).
 #
 # ### <a id="exposure-bias"></a>exposure bias
 #
-# What teacher forcing leaves unlearned: to go on from a mistake of one's own.
+# The gap that teacher forcing leaves: a decoder has never learned to go on from a mistake of its own.
+# For example, after one wrong word a translator may repeat itself until the end.
 # *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop).
 
 # %% [markdown]
@@ -213,12 +322,14 @@
 #
 # ### <a id="fine-tuning"></a>fine-tuning
 #
-# Training a pretrained network further, on a task of its own with few labels.
+# Further training of a pretrained network on a task of its own, for which a few labels are often enough.
+# For example, a network that has read many sentences learns from fifty labels to notice exchanged words.
 # *Taught in* [Fifty labels](14_bert_and_transfer.ipynb#Fifty-labels).
 #
 # ### <a id="fixed-context"></a>fixed context
 #
 # One vector of fixed size that has to hold the whole source sentence.
+# For example, a sentence of five words and a sentence of fifty words become equally many numbers.
 # *Taught in* [Encoder and decoder](05_sequence_to_sequence.ipynb#Encoder-and-decoder), [Is the vector too small?](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?).
 
 # %% [markdown]
@@ -226,37 +337,44 @@
 #
 # ### <a id="gated-recurrent-unit"></a>gated recurrent unit
 #
-# GRU: a recurrent network whose gates decide, feature by feature, how much of the old state is kept.
+# A recurrent network, GRU for short, whose gates decide for each feature how much of the old state is kept.
+# For example, a gate of 0.75 keeps three quarters of the old number and takes a quarter of the new one.
 # *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
 #
 # ### <a id="gelu"></a>GELU
 #
-# A smooth relative of the ReLU, x times the share of a standard normal distribution below x; used between the two layers of a position-wise network.
+# A smooth relative of the ReLU: x times the probability that a standard normal number is smaller than x.
+# For example, GELU(2) is 1.95, and GELU(−2) is −0.05, where the ReLU has 0.
 # *Taught in* [GPT in one class](13_gpt.ipynb#GPT-in-one-class), [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class).
 #
 # ### <a id="gradient"></a>gradient
 #
 # The derivatives of one number, mostly a loss, with respect to each entry of a tensor.
+# For example, the gradient of $w_0^2 + w_1^2$ at (1, 3) is (2, 6).
 # *Taught in* [Gradients](B_pytorch.ipynb#Gradients).
 #
 # ### <a id="gradient-clipping"></a>gradient clipping
 #
-# Shortening a gradient that is longer than a limit to that limit.
+# A rule that shortens a gradient to a given length if it is longer.
+# For example, with a limit of 1, the gradient (3, 4), whose length is 5, becomes (0.6, 0.8).
 # *Taught in* [Small first steps](12_training_transformers.ipynb#Small-first-steps), [What clipping protects](12_training_transformers_further.ipynb#What-clipping-protects).
 #
 # ### <a id="greedy-decoding"></a>greedy decoding
 #
-# Decoding that takes the most probable token at each step.
+# A way of decoding that takes the most probable token at each step, and never goes back.
+# For example, it begins with *she* if *she* is the most probable word, even if the best sentence begins with *it*.
 # *Taught in* [Word by word](05_sequence_to_sequence.ipynb#Word-by-word), [The best sentence](11_translating.ipynb#The-best-sentence).
 #
 # ### <a id="group-norm"></a>group norm
 #
-# Groups of channels brought to mean 0 and variance 1 over all pixels of a picture, so that each pixel changes all others a little.
+# A layer that brings groups of channels to mean 0 and variance 1 over all pixels of a picture, so each pixel changes all others a little.
+# For example, 64 channels in 8 groups have 8 means and 8 variances for each picture.
 # *Taught in* [The block](16_attention_between_pixels.ipynb#The-block), [What one changed pixel changes](16_attention_between_pixels.ipynb#What-one-changed-pixel-changes).
 #
 # ### <a id="grouped-query-attention"></a>grouped-query attention
 #
-# Several query heads share one head of keys and values, which makes the cache smaller.
+# Attention in which several query heads share one head of keys and values, which makes the cache smaller.
+# For example, if 8 query heads share 2 heads of keys and values, the cache has a quarter of its size.
 # *Taught in* [What do more heads cost?](08_multi_head_attention.ipynb#What-do-more-heads-cost?), [What came after](14_bert_and_transfer_further.ipynb#What-came-after).
 
 # %% [markdown]
@@ -264,13 +382,15 @@
 #
 # ### <a id="head"></a>head
 #
-# One of several attentions side by side, each with its own projection of queries, keys and values.
-# The last layer of a model is called its output layer here.
+# One of several attentions that work at the same time, each with its own projection of queries, keys and values.
+# (The last layer of a model is called its output layer here.)
+# For example, one head may attend to the word before, and another to the subject of the sentence.
 # *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [From one head to h](08_multi_head_attention.ipynb#From-one-head-to-h), [Taking heads away](08_multi_head_attention.ipynb#Taking-heads-away).
 #
 # ### <a id="heatmap"></a>heatmap
 #
-# A picture of a table of numbers in shades; the bar beside it says which shade is which number.
+# A picture of a table of numbers in shades, with a bar that says which shade is which number.
+# For example, a heatmap of attention weights is darkest where a query puts most of its weight.
 # *Taught in* [Read a map of weights, and use it](00_start_here.ipynb#Read-a-map-of-weights,-and-use-it).
 
 # %% [markdown]
@@ -278,8 +398,15 @@
 #
 # ### <a id="in-context-learning"></a>in-context learning
 #
-# Use of what stands in the input, such as the text that is being read, without any change of the parameters.
+# The use of what is in the input, without any change of the parameters.
+# For example, a network that reads noisy points of a new curve predicts a value between them, although it was never trained on this curve.
 # *Taught in* [Nobody told it](02_kernel_regression.ipynb#Nobody-told-it), [What the heads look at](13_gpt.ipynb#What-the-heads-look-at).
+#
+# ### <a id="inductive-bias"></a>inductive bias
+#
+# An assumption about the data that is built into a model before it has seen any.
+# For example, a convolution assumes that neighboring pixels belong together, which a vision transformer has to learn.
+# *Taught in* [Against a convolutional network](15_vision_transformers.ipynb#Against-a-convolutional-network).
 
 # %% [markdown]
 # ## K
@@ -287,12 +414,14 @@
 # ### <a id="kernel"></a>kernel
 #
 # A function that turns the distance between query and key into an unnormalized weight.
-# (In a notebook, the kernel is the Python behind the page.)
+# (In a notebook, the kernel is the Python that runs your cells.)
+# For example, the Gaussian kernel of width 1 turns the distances 0, 1 and 2 into 1, 0.61 and 0.14.
 # *Taught in* [Near points count more](02_kernel_regression.ipynb#Near-points-count-more), [Five kernels and one number](02_kernel_regression_further.ipynb#Five-kernels-and-one-number).
 #
 # ### <a id="kv-cache"></a>KV cache
 #
-# Keys and values of the tokens so far, kept while decoding, so that each step computes one new token only.
+# The keys and values of all tokens so far, kept while decoding, so each step computes them for one new token only.
+# For example, after 100 tokens, the next one needs one new query, key and value, and finds the other 100 keys and values in the cache.
 # *Taught in* [The cache](11_translating.ipynb#The-cache), [Writing](13_gpt.ipynb#Writing).
 
 # %% [markdown]
@@ -301,45 +430,76 @@
 # ### <a id="label-smoothing"></a>label smoothing
 #
 # A training target that gives a little probability to every token, not only to the right one.
+# For example, with a smoothing of 0.1 and 1,000 tokens, the right one gets 0.9001 and every other one 0.0001.
 # *Taught in* [Smoothed labels](12_training_transformers_further.ipynb#Smoothed-labels).
+#
+# ### <a id="language-model"></a>language model
+#
+# A model that gives a probability to each possible next token of a text.
+# For example, after *she has a red* it may give 0.2 to *car* and hardly anything to *sleeps*.
+# *Taught in* [Softmax and the cross-entropy](B_pytorch.ipynb#Softmax-and-the-cross-entropy), [It writes](07_self_attention.ipynb#It-writes), [What counting knows](13_gpt.ipynb#What-counting-knows).
+#
+# ### <a id="latent"></a>latent
+#
+# A smaller version of a picture, made by an autoencoder, in which a diffusion model has fewer places to work on.
+# For example, a picture of 512 × 512 pixels has a latent of 64 × 64.
+# *Taught in* [Text, latents and transformers](17_diffusion_further.ipynb#Text,-latents-and-transformers).
 #
 # ### <a id="layer-norm"></a>layer norm
 #
-# Each token's features brought to mean 0 and variance 1, then scaled and shifted.
+# A layer that brings the features of each token to mean 0 and variance 1, and then scales and shifts them.
+# For example, (1, 2, 3, 4) becomes (−1.34, −0.45, 0.45, 1.34).
 # *Taught in* [A network and a norm for each token](10_transformer.ipynb#A-network-and-a-norm-for-each-token).
 #
 # ### <a id="learning-rate"></a>learning rate
 #
-# How far a step of training moves along the gradient.
-# It is chosen by the validation loss, for each model anew.
+# The number that says how far a step of training moves along the gradient.
+# We choose it by the validation loss, for each model anew.
+# For example, in plain gradient descent, a slope of 2 and a rate of 0.1 move a parameter by 0.2.
 # *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls).
 #
 # ### <a id="leave-one-out-error"></a>leave-one-out error
 #
-# The error at each point when it is predicted from all others: a fair judge of one width.
-# The smallest of many widths' is a little too small.
+# The error at each point when it is predicted from all others, which makes it a fair judge of one width.
+# (The smallest of many widths' is a little too small.)
+# For example, with forty points we predict forty times, each time from the other 39.
 # *Taught in* [Leave one out](02_kernel_regression.ipynb#Leave-one-out).
+#
+# ### <a id="linear-attention"></a>linear attention
+#
+# Attention without a softmax: each weight is a dot product of features, so the sums over keys can be computed once for all queries.
+# For example, for twice as many tokens it costs twice as much, where a softmax costs four times as much.
+# *Taught in* [Linear attention, in short](03_scoring_functions_further.ipynb#Linear-attention,-in-short).
 #
 # ### <a id="logits"></a>logits
 #
 # The numbers that a model gives before the softmax turns them into probabilities.
+# For example, the logits 2, 0 and 0 become the probabilities 0.79, 0.11 and 0.11.
 # *Taught in* [Softmax and the cross-entropy](B_pytorch.ipynb#Softmax-and-the-cross-entropy).
 #
 # ### <a id="lora"></a>LoRA
 #
-# Low-rank adaptation: a linear layer is frozen, and a product of two narrow matrices beside it is trained.
+# A cheap kind of fine-tuning, low-rank adaptation: the matrix of a layer stays frozen, and the product of two narrow matrices is trained and added to it.
+# For example, for 64 inputs and 256 outputs, rank 4 trains 1,280 numbers instead of 16,384.
 # *Taught in* [A little is enough: LoRA](14_bert_and_transfer.ipynb#A-little-is-enough:-LoRA).
+#
+# ### <a id="loss"></a>loss
+#
+# The number that says how wrong a model is, and that training makes smaller.
+# For example, for the values 1 and 1, the predictions 1 and 3 have a mean squared error of (0 + 4) / 2 = 2.
+# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls).
 #
 # ### <a id="low-rank"></a>low rank
 #
-# A matrix has rank r if it is a product of two matrices with r columns and r rows, and none narrower.
-# Low rank: r is small beside its own sizes.
+# The property of a matrix that is the product of two narrow ones: with rank r, they have r columns and r rows.
+# For example, a table in which each row is a multiple of (1, 2, 3) has rank 1.
 # *Taught in* [What do more heads cost?](08_multi_head_attention.ipynb#What-do-more-heads-cost?).
 #
 # ### <a id="lstm"></a>LSTM
 #
-# Long short-term memory: a recurrent network that carries a second state, which gates erase and write.
+# A recurrent network, long short-term memory, that carries a second state, which gates erase and write.
 # The GRU is its simpler relative.
+# For example, a gate near 1 keeps a number of this second state over many words.
 # *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
 
 # %% [markdown]
@@ -347,22 +507,27 @@
 #
 # ### <a id="mask"></a>mask
 #
-# A boolean tensor, True where a query may attend to a key.
+# A table of True and False that says which query may attend to which key.
+# True means here that it may.
+# For example, the row True, True, False lets a query attend to the first two of three keys.
 # *Taught in* [True = may attend](04_masks.ipynb#True-=-may-attend), [A mask is a hint](09_positions_further.ipynb#A-mask-is-a-hint).
 #
 # ### <a id="masked-softmax"></a>masked softmax
 #
-# Softmax over the permitted keys; a row without any gives zeros.
+# A softmax over the permitted keys only, which gives zeros to a row without any.
+# For example, the scores 0, 0 and 5 become the weights ½, ½ and 0 if the last key is forbidden.
 # *Taught in* [A query with nothing to attend to](04_masks.ipynb#A-query-with-nothing-to-attend-to).
 #
 # ### <a id="masked-token-pretraining"></a>masked-token pretraining
 #
-# Training in which some tokens are hidden and the model restores them from both sides.
+# A kind of training in which some tokens are hidden, and the model restores them from both sides.
+# For example, in *she wants to ___ a novel*, it learns that *read* fits well and *eat* doesn't.
 # *Taught in* [Hide and restore](14_bert_and_transfer.ipynb#Hide-and-restore), [Training it](14_bert_and_transfer.ipynb#Training-it).
 #
 # ### <a id="multi-head-attention"></a>multi-head attention
 #
-# Heads whose outputs are joined and mixed by one more matrix.
+# A layer of several heads, whose outputs are joined and mixed by one more matrix.
+# For example, 8 heads with 8 numbers each are joined to 64 numbers for each token.
 # *Taught in* [First as a loop](08_multi_head_attention.ipynb#First-as-a-loop), [Then as one product and two transposes](08_multi_head_attention.ipynb#Then-as-one-product-and-two-transposes), [Joined means added](08_multi_head_attention.ipynb#Joined-means-added).
 
 # %% [markdown]
@@ -370,79 +535,128 @@
 #
 # ### <a id="n-gram"></a>n-gram
 #
-# A row of n tokens; a model that counts them and predicts each token from the n − 1 before it.
-# Bigrams read one token, trigrams two.
+# A row of n neighboring tokens.
+# A model of n-grams counts them, and predicts each token from the n − 1 before it.
+# For example, a bigram model expects *car* after *red*, and a trigram model after *a red*.
 # *Taught in* [What counting knows](13_gpt.ipynb#What-counting-knows).
 #
 # ### <a id="nadaraya-watson-estimator"></a>Nadaraya–Watson estimator
 #
-# Kernel regression: the average of the values, weighted by the kernel of the distance to their keys.
+# The formula of kernel regression: the average of the values, weighted by the kernel of the distance to their keys.
+# For example, with keys 0, 1 and 3, values 2, 3 and 7 and a Gaussian kernel of width 1, its answer at 1 is 2.96.
 # *Taught in* [A drawing, a formula, four lines](02_kernel_regression.ipynb#A-drawing,-a-formula,-four-lines).
+#
+# ### <a id="nat"></a>nat
+#
+# The unit of a loss or an entropy that is computed with natural logarithms.
+# For example, a probability of ½ costs 0.69 nats, which is one bit.
+# *Taught in* [What counting knows](13_gpt.ipynb#What-counting-knows).
 #
 # ### <a id="next-token-likelihood"></a>next-token likelihood
 #
-# The probability of a text as a product of each token's given those before.
+# The probability of a text, as the product of each token's probability given the tokens before it.
+# For example, if *she* has the probability 0.5 and then *sleeps* 0.2, the text *she sleeps* has 0.1.
 # *Taught in* [What counting knows](13_gpt.ipynb#What-counting-knows).
 #
 # ### <a id="non-local-means"></a>non-local means
 #
-# A filter that replaces each pixel by the average of all pixels of the picture, weighted by how alike the patches around them are.
+# A filter that replaces each pixel by an average of all pixels of the picture, weighted by how alike the patches around them are.
+# For example, a window of a house is cleaned with the help of all windows that look like it.
 # *Taught in* [Which pixels can help to clean this one?](16_attention_between_pixels.ipynb#Which-pixels-can-help-to-clean-this-one?).
+
+# %% [markdown]
+# ## O
+#
+# ### <a id="one-hot"></a>one-hot
+#
+# A word for a row that has a 1 in one place and 0 in all others.
+# For example, class 2 of four classes, counted from 0, is the row (0, 0, 1, 0).
+# *Taught in* [Four numbers](04_masks.ipynb#Four-numbers), [Classes](02_kernel_regression_further.ipynb#Classes).
+#
+# ### <a id="optimizer"></a>optimizer
+#
+# The rule that turns gradients into steps of the parameters.
+# For example, plain gradient descent subtracts the gradient times the learning rate, and [Adam](#adam) also divides it by its usual size.
+# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop).
+#
+# ### <a id="overfitting"></a>overfitting
+#
+# The failure of a model that has learned its training data by heart: it does well on them, and badly on new data.
+# For example, a training loss of 0.01 and a validation loss of 2 are a sign of it.
+# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [What twenty sentences show](12_training_transformers_further.ipynb#What-twenty-sentences-show).
 
 # %% [markdown]
 # ## P
 #
 # ### <a id="padding-mask"></a>padding mask
 #
-# A mask that forbids the places by which shorter sentences of a batch were filled up.
+# A mask that forbids the places by which the shorter sentences of a batch were filled up.
+# For example, if a batch is five tokens wide, a sentence of three tokens has the mask True, True, True, False, False.
 # *Taught in* [True = may attend](04_masks.ipynb#True-=-may-attend).
 #
 # ### <a id="parameter"></a>parameter
 #
 # A tensor of a model that training changes.
+# For example, `nn.Linear(4, 3)` has two parameters, a matrix with 12 numbers and a bias with 3.
 # *Taught in* [Modules and parameters](B_pytorch.ipynb#Modules-and-parameters).
 #
 # ### <a id="patch"></a>patch
 #
 # A rectangle of pixels that a vision transformer reads as one token.
+# For example, an image of 28 × 28 pixels has 16 patches of 7 × 7.
 # *Taught in* [Patches](15_vision_transformers.ipynb#Patches), [The right shape and the wrong patches](15_vision_transformers_further.ipynb#The-right-shape-and-the-wrong-patches).
 #
 # ### <a id="path-length"></a>path length
 #
-# How many steps a signal takes from one position to another: 1 in self-attention, up to n in recurrence.
+# The number of steps that a signal takes from one position to another.
+# For example, from the first word to the tenth it is 1 in self-attention, and 9 in a recurrent network.
 # *Taught in* [What it costs](07_self_attention.ipynb#What-it-costs), [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention).
 #
 # ### <a id="permutation-equivariance"></a>permutation equivariance
 #
-# Permuting the tokens permutes the outputs in the same way, and changes nothing else.
+# The property of a layer whose outputs are permuted in the same way as its inputs, and otherwise stay the same.
+# For example, without positions, a layer of self-attention gives the first and the second word each other's outputs if we exchange them.
 # *Taught in* [Any order](07_self_attention.ipynb).
 #
 # ### <a id="perplexity"></a>perplexity
 #
-# exp of the mean loss per token.
-# A model that chooses evenly among P tokens has the perplexity P. *Taught in* [What counting knows](13_gpt.ipynb#What-counting-knows).
+# The exponential of the mean loss per token: a model that chooses evenly among P tokens has the perplexity P.
+# For example, a loss of 2.08 is a perplexity of 8.
+# *Taught in* [What counting knows](13_gpt.ipynb#What-counting-knows).
 #
 # ### <a id="position-interpolation"></a>position interpolation
 #
-# All positions divided by one factor, so that a longer text lies in the range of the training; NTK-aware scaling and YaRN slow only the slow pairs of rotary positions.
+# A cure for texts that are longer than those of the training: all positions are divided by one factor, so they stay in the trained range.
+# NTK-aware scaling and YaRN slow only the slow pairs of rotary positions.
+# For example, a model that was trained on 64 tokens reads 256 of them at the positions 0, ¼, ½ and so on.
 # *Taught in* [Cures](09_positions.ipynb#Cures).
 #
 # ### <a id="position-wise-network"></a>position-wise network
 #
-# Two linear layers with a nonlinearity between them, applied to each token on its own with the same weights.
+# Two linear layers with a nonlinearity between them, applied to each token with the same weights.
+# It is also called feed-forward network or MLP.
+# For example, 64 features become 256, and then 64 again.
 # *Taught in* [A network and a norm for each token](10_transformer.ipynb#A-network-and-a-norm-for-each-token).
 #
 # ### <a id="post-norm-and-pre-norm"></a>post-norm and pre-norm
 #
-# Where a Transformer normalizes: after each sum, as in 2017, or before each sublayer.
+# The two places where a Transformer can normalize: after each sum, as in 2017, or before each sublayer.
+# For example, post-norm computes norm(x + f(x)), and pre-norm x + f(norm(x)).
 # *Taught in* [Around every sublayer](10_transformer.ipynb#Around-every-sublayer), [Two orders of norm](12_training_transformers.ipynb#Two-orders-of-norm).
+#
+# ### <a id="prompt"></a>prompt
+#
+# The beginning of a text that we give to a language model, which then writes on.
+# For example, after the prompt *The capital of France is*, a large model writes *Paris*.
+# *Taught in* [Writing](13_gpt.ipynb#Writing), [Ask for the answer only](14_bert_and_transfer.ipynb#Ask-for-the-answer-only).
 
 # %% [markdown]
 # ## Q
 #
 # ### <a id="query-key-value"></a>query, key, value
 #
-# What is looked for, what it is compared with, and what is handed back.
+# The three parts of a look-up: what we look for, what it is compared with, and what is handed back.
+# For example, in a library your question is the query, the titles on the shelf are the keys, and the books are the values.
 # *Taught in* [Read a map of weights, and use it](00_start_here.ipynb#Read-a-map-of-weights,-and-use-it), [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten), [All words at once](07_self_attention.ipynb#All-words-at-once).
 
 # %% [markdown]
@@ -450,37 +664,52 @@
 #
 # ### <a id="receptive-field"></a>receptive field
 #
-# The pixels of the input that can change an output: for m convolutions of width 3 a square of 2m + 1.
+# The pixels of the input that can change one output.
+# For example, after m convolutions of width 3 it is a square of 2m + 1 pixels.
 # *Taught in* [What one changed pixel changes](16_attention_between_pixels.ipynb#What-one-changed-pixel-changes).
 #
 # ### <a id="recurrent-network"></a>recurrent network
 #
-# A network that reads tokens one after the other and carries a state from each to the next.
+# A network that reads tokens one after the other, and carries a state from each to the next.
+# For example, after *she has a*, its state is all that it knows of these three words.
 # *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
 #
 # ### <a id="relative-positions"></a>relative positions
 #
-# Something added to the score that depends on the offset between key and query alone: a learned vector or number, or a fixed slope.
+# A kind of positions that is added to the score, and depends only on the offset between key and query: a learned vector or number, or a fixed slope.
+# For example, with the slope of ALiBi, a key loses a little with each word between it and the query.
 # *Taught in* [Learned and relative positions](09_positions.ipynb#Learned-and-relative-positions).
+#
+# ### <a id="relu"></a>ReLU
+#
+# A function that keeps positive numbers, and replaces negative ones by 0.
+# For example, ReLU(3) is 3, and ReLU(−3) is 0.
+# *Taught in* [A network and a norm for each token](10_transformer.ipynb#A-network-and-a-norm-for-each-token).
 #
 # ### <a id="residual"></a>residual
 #
-# A connection that adds a sublayer's input to its output; also called shortcut or skip connection.
+# A connection that adds a sublayer's input to its output.
+# It is also called residual connection, shortcut or skip connection.
+# For example, if a sublayer gives 0, the token goes on unchanged.
 # *Taught in* [Around every sublayer](10_transformer.ipynb#Around-every-sublayer).
 #
 # ### <a id="residual-stream"></a>residual stream
 #
-# A token's vector on its way through the layers: it starts as the embedding, and each sublayer adds its output to it.
+# A token's vector on its way through the layers: it begins as the embedding, and each sublayer adds its output to it.
+# For example, after two blocks of two sublayers each, it is the sum of the embedding and four outputs.
 # *Taught in* [Around every sublayer](10_transformer.ipynb#Around-every-sublayer), [Two orders of norm](12_training_transformers.ipynb#Two-orders-of-norm), [GPT in one class](13_gpt.ipynb#GPT-in-one-class).
 #
 # ### <a id="rollout"></a>rollout
 #
-# Attention maps multiplied through all layers, with the shortcut counted as attention to oneself.
+# A map of where information can have come from: the attention maps of all layers, multiplied, with the residual connection counted as attention to oneself.
+# For example, if the class token looks at patch 3, and patch 3 has looked at patch 7, then patch 7 gets a share.
 # *Taught in* [Rollout](15_vision_transformers.ipynb#Rollout).
 #
 # ### <a id="rotary-positions"></a>rotary positions
 #
-# Also RoPE: queries and keys rotated by angles proportional to their positions, so that a score depends on the offset between them; the base θ sets the frequencies.
+# A kind of positions, RoPE for short, that rotates queries and keys by angles proportional to their places, so a score depends only on the offset between them.
+# Their base θ sets the frequencies.
+# For example, two words get the same score at places 3 and 5 as at places 13 and 15.
 # *Taught in* [Rotary: turn queries and keys](09_positions.ipynb#Rotary:-turn-queries-and-keys).
 
 # %% [markdown]
@@ -488,42 +717,69 @@
 #
 # ### <a id="saturation"></a>saturation
 #
-# Weights so close to one-hot that the gradient of the softmax vanishes.
+# The state of a softmax whose weights are so close to one-hot that its gradient vanishes.
+# For example, scores of 20 and 0 give weights of 1 and 0.000000002, and no small step changes them.
 # *Taught in* [When the gradient vanishes](01_queries_keys_values_further.ipynb#When-the-gradient-vanishes), [Additive scores and a matrix in between](03_scoring_functions_further.ipynb#Additive-scores-and-a-matrix-in-between).
 #
 # ### <a id="scaled-dot-product-attention"></a>scaled dot-product attention
 #
-# The values, averaged with the weights softmax(q·k / √d): the attention of the Transformer.
+# The attention of the Transformer: the values, averaged with the weights softmax(q·k / √d).
+# For example, with d = 64, a dot product of 16 becomes a score of 2.
 # *Taught in* [Why divide by √d?](03_scoring_functions.ipynb), [The whole of it](03_scoring_functions.ipynb#The-whole-of-it), [Attention with a mask](04_masks.ipynb#Attention-with-a-mask).
+#
+# ### <a id="score"></a>score
+#
+# A number that says how well a query fits a key, before a softmax turns it into a weight.
+# For example, the negative squared distance is a score, and the dot product is another.
+# *Taught in* [The first slider](00_start_here.ipynb#The-first-slider), [From scores to weights](01_queries_keys_values.ipynb#From-scores-to-weights).
+#
+# ### <a id="seed"></a>seed
+#
+# The number from which a generator of random numbers starts.
+# For example, after `cu.seed_everything(1)`, `torch.randn(3)` gives the same three numbers each time.
+# *Taught in* [Seeds](B_pytorch.ipynb#Seeds).
 #
 # ### <a id="self-attention"></a>self-attention
 #
-# Queries, keys and values all come from the same sequence.
+# Attention whose queries, keys and values all come from the same sequence.
+# For example, in *she lost her key*, the word *her* may attend to *she*.
 # *Taught in* [All words at once](07_self_attention.ipynb#All-words-at-once).
 #
 # ### <a id="shift-invariance"></a>shift invariance
 #
-# The same number added to all scores of a row changes no weight.
+# The property of a softmax that the same number, added to all scores of a row, changes no weight.
+# For example, the scores 1, 2 and 3 give the same weights as 101, 102 and 103.
 # *Taught in* [Only differences count, in units of the temperature](01_queries_keys_values.ipynb#Only-differences-count,-in-units-of-the-temperature).
 #
 # ### <a id="sinusoidal-positions"></a>sinusoidal positions
 #
-# Sines and cosines of the position at geometrically falling frequencies, added to the embeddings.
+# Sines and cosines of a token's place, at geometrically falling frequencies, which are added to its embedding.
+# They are the positional encoding of the first Transformer.
+# For example, the first pair of numbers turns quickly from place to place, like a second hand, and the last pair slowly, like an hour hand.
 # *Taught in* [Waves](09_positions.ipynb#Waves), [Moving is turning](09_positions.ipynb#Moving-is-turning).
 #
 # ### <a id="softmax"></a>softmax
 #
-# exp of the scores, divided by the sum of these: it turns scores into weights.
+# A function that turns scores into weights: the exponential of each score, divided by the sum of all of them.
+# For example, the scores 1, 0 and −1 become 0.67, 0.24 and 0.09.
 # *Taught in* [The first slider](00_start_here.ipynb#The-first-slider), [From scores to weights](01_queries_keys_values.ipynb#From-scores-to-weights), [Only differences count, in units of the temperature](01_queries_keys_values.ipynb#Only-differences-count,-in-units-of-the-temperature).
+#
+# ### <a id="sparsemax"></a>sparsemax
+#
+# A relative of the softmax that can give a weight of exactly 0: it draws a line under the scores, and what is above the line is the weight.
+# For example, of the scores 1, 0.6 and 0, a line at 0.3 leaves 0.7, 0.3 and 0.
+# *Taught in* [Six look-ups, one formula](01_queries_keys_values.ipynb#Six-look-ups,-one-formula).
 #
 # ### <a id="standard-error"></a>standard error
 #
-# How far a mean from so few cases may lie from the true one by chance: the standard deviation divided by the root of their number.
+# A number that says how far a mean of a few cases may be from the true one by chance: the standard deviation, divided by the root of their number.
+# For example, a standard deviation of 10 over 25 cases is a standard error of 2.
 # *Taught in* [Training it](06_bahdanau_attention.ipynb#Training-it), [A form to begin with](D_capstone.ipynb#A-form-to-begin-with).
 #
 # ### <a id="subword"></a>subword
 #
 # A piece of a word, frequent enough to be a token of its own.
+# For example, *played* may be read as *play* and *ed*.
 # *Taught in* [Pieces of words](13_gpt.ipynb#Pieces-of-words).
 
 # %% [markdown]
@@ -531,30 +787,40 @@
 #
 # ### <a id="teacher-forcing"></a>teacher forcing
 #
-# Training in which the decoder reads the true previous token instead of its own prediction.
+# A way of training in which the decoder reads the true previous token, not its own prediction.
+# For example, if it says *un* where *une* is right, its next input is *une* all the same.
 # *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [Who can see whom?](10_transformer.ipynb#Who-can-see-whom?).
 #
 # ### <a id="temperature"></a>temperature
 #
 # A number by which scores are divided before the softmax.
-# A small one gives nearly all weight to one key, a large one spreads it evenly.
+# A small one gives nearly all the weight to one key, and a large one spreads it evenly.
+# For example, the scores 1 and 0 become 0.73 and 0.27, and 0.88 and 0.12 at the temperature ½.
 # *Taught in* [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten), [Only differences count, in units of the temperature](01_queries_keys_values.ipynb#Only-differences-count,-in-units-of-the-temperature), [Long queries, long keys](03_scoring_functions.ipynb#Long-queries,-long-keys).
 #
 # ### <a id="tensor"></a>tensor
 #
 # A table of numbers with any number of axes.
+# For example, a batch of 8 color pictures is a tensor of shape (8, 3, 28, 28).
 # *Taught in* [Tensors](B_pytorch.ipynb#Tensors).
 #
 # ### <a id="token"></a>token
 #
-# A piece of text that a model reads as one: a word, a part of a word, a sign.
-# A vision transformer's tokens are patches.
+# A piece that a model reads as one: a word, a part of a word or a sign, and for a vision transformer a patch.
+# For example, *She has a red car.* may be six tokens, five words and the full stop.
 # *Taught in* [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches), [Pieces of words](13_gpt.ipynb#Pieces-of-words).
 #
 # ### <a id="top-k-sampling"></a>top-k sampling
 #
-# Sampling in which the next token is drawn from the k most probable ones.
+# A way of writing in which the next token is drawn from the k most probable ones.
+# For example, with k = 1 it is greedy decoding.
 # *Taught in* [Writing](13_gpt.ipynb#Writing).
+#
+# ### <a id="top-p-sampling"></a>top-p sampling
+#
+# A way of writing, also called nucleus sampling, in which the next token is drawn from the smallest set of best tokens whose probabilities sum to at least p.
+# For example, with 0.6, 0.3 and 0.1, and p = 0.8, the first two tokens are left.
+# *Taught in* [The nucleus](13_gpt_further.ipynb#The-nucleus).
 
 # %% [markdown]
 # ## U
@@ -562,6 +828,7 @@
 # ### <a id="u-net"></a>U-Net
 #
 # A convolutional network that goes down to coarser pictures and up again, and carries what it saw on each level across.
+# For example, 28 × 28 pixels become 14 × 14, then 7 × 7, and then 28 × 28 again.
 # *Taught in* [A U-Net in sixty lines](17_diffusion.ipynb#A-U-Net-in-sixty-lines).
 
 # %% [markdown]
@@ -569,23 +836,28 @@
 #
 # ### <a id="validation-set"></a>validation set
 #
-# Examples that are not trained on, by which rates, sizes and the moment to stop are chosen.
-# What they chose is then measured on a test set.
+# Examples that are not trained on, by which we choose rates, sizes and the moment to stop.
+# What they chose is then measured on a **test set**.
+# For example, of three learning rates we take the one with the smallest validation loss.
 # *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop).
 #
 # ### <a id="vanishing-gradient"></a>vanishing gradient
 #
 # A gradient that shrinks at each step or layer on its way back, until little of it is left to learn from.
+# For example, halved at each of twenty steps, a millionth of it arrives.
 # *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
 #
 # ### <a id="vision-transformer"></a>vision transformer
 #
-# An encoder over patches of an image, read out at the class token.
+# An encoder that reads the patches of an image as tokens, and is read out at the class token.
+# For example, a picture of 28 × 28 pixels is a sentence of 16 patches.
 # *Taught in* [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class).
 #
 # ### <a id="vocabulary"></a>vocabulary
 #
-# The list of tokens that a model knows, each with its number; any other token becomes `<unk>`.
+# The list of tokens that a model knows, each with its number.
+# Any other token becomes `<unk>`.
+# For example, a translator that has never read *little* reads `<unk>` in its place.
 # *Taught in* [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches).
 
 # %% [markdown]
@@ -594,14 +866,17 @@
 # ### <a id="warm-up"></a>warm-up
 #
 # The first steps of a training, in which the learning rate rises before it falls.
+# For example, it may rise from 0 to 0.006 over the first 50 steps.
 # *Taught in* [Small first steps](12_training_transformers.ipynb#Small-first-steps).
 #
 # ### <a id="weight-decay"></a>weight decay
 #
-# A pull of each weight towards 0 in every step, beside the gradient.
+# A pull of each weight towards 0 in every step, besides the step along the gradient.
+# For example, with a decay of 0.1 and a rate of 0.01, each step makes a weight smaller by a thousandth.
 # *Taught in* [Adam with decoupled weight decay](12_training_transformers_further.ipynb#Adam-with-decoupled-weight-decay), [Training it](13_gpt.ipynb#Training-it).
 #
 # ### <a id="weight-tying"></a>weight tying
 #
-# One matrix for two layers: the output layer of a language model is its embedding.
+# The use of one matrix for two layers: the output layer of a language model is its embedding.
+# For example, a vocabulary of 500 tokens with 64 numbers each saves 32,000 parameters.
 # *Taught in* [GPT in one class](13_gpt.ipynb#GPT-in-one-class).
