@@ -9,8 +9,8 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from course_utils.files import ROOT
-from course_utils.kit.collection import checks
 from course_utils.kit.exercises import Exercise
+from course_utils.kit.registry import checks
 from course_utils.studio import graders, manifest
 from course_utils.studio.pairs import read_source
 

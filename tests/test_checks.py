@@ -40,7 +40,7 @@ from course_utils.kit.check import (
     expect_unchanged,
     unchanged,
 )
-from course_utils.kit.collection import Collection
+from course_utils.kit.registry import Registry
 from course_utils.pooling import leave_one_out
 from course_utils.studio import manifest
 
@@ -224,7 +224,7 @@ def test_a_wrong_answer_on_paper_is_found_at_its_letter(exercise):
         report = check(
             lambda place=place, answer=answer: [*right[:place], answer, *right[place + 1 :]]
         )
-        assert report.held == place and report.also == tuple(range(place + 1, len(right)))
+        assert report.results == tuple(number != place for number in range(len(right)))
 
 
 @pytest.mark.parametrize("exercise", [e for e in EXERCISES if not _on_paper(e)], ids=str)
@@ -357,7 +357,7 @@ def test_answers_that_stand_alone_are_all_judged():
             lambda candidate, place=place: expect(candidate()[place] == place, "it is not")
         )
     assert repr(check(lambda: [7, 1, 7])) == (
-        "answers: not yet, 1 of 3 right.\n  ✗ (a) is 0\n    it is not\n    Hint: count\n"
+        "answers: not yet, 1 of 3 so far.\n  ✗ (a) is 0\n    it is not\n    Hint: count\n"
         "  ✓ (b) is 1\n  ✗ (c) is 2"
     )
     assert check(lambda: [0, 1, 2]).passed
@@ -380,8 +380,8 @@ def test_a_mark_is_the_report_without_a_word_and_the_same_object_is_judged_once(
 
 
 def test_a_mark_is_noted_nowhere_and_shows_no_hint(monkeypatch):
-    monkeypatch.setattr(check_module.kept, "keep", lambda *_, **__: pytest.fail("kept"))
-    monkeypatch.setattr(check_module.passed, "note", lambda *_: pytest.fail("noted"))
+    for name in ("save_answer", "record_pass"):
+        monkeypatch.setattr(check_module.progress, name, lambda *_, **__: pytest.fail("saved"))
     assert PAPER.mark(lambda: [9, 0.5]).passed
     hint = PAPER.hint()
     assert not PAPER.mark(lambda: [9, 7]).passed and PAPER.hint() == hint
@@ -405,12 +405,12 @@ def test_an_endless_loop_after_a_first_miss_ends_the_check_and_not_the_caller(mo
         return given
 
     check = Check("answers", judge_all=True)
-    for place in range(3):
+    for place in range(4):
         check.must(f"{place}", hint="count")(
             lambda candidate, place=place: expect(candidate()[place] == place, "it is not")
         )
     report = check(mine)
-    assert (report.held, report.also) == (0, (1,))
+    assert report.results == (False, True, False, None)
 
 
 PAPER = on_paper(
@@ -425,12 +425,12 @@ def test_answers_on_paper_are_numbers_in_a_list_an_array_or_a_tensor():
         assert PAPER(lambda right=right: right).passed, right
     assert PAPER.exercise == "a_chapter/paper"
     wrong = PAPER(lambda: [math.nan, 0.5])
-    assert wrong.also == (1,) and wrong.reason == "your answer to (a) is nan"
+    assert wrong.results == (False, True) and wrong.reason == "your answer to (a) is nan"
 
 
 def test_an_answer_on_paper_of_another_kind_does_not_hide_what_is_right():
     report = PAPER(lambda: ["9", 0.5])
-    assert report.also == (1,) and "without quotes" in report.reason
+    assert report.results == (False, True) and "without quotes" in report.reason
     report = PAPER(lambda: [9, ...])
     assert report.held == 1 and report.reason == "(b) has no answer yet"
     assert not PAPER(lambda: [..., ...]).done
@@ -699,7 +699,7 @@ def test_an_unknown_name_suggests_close_ones(collection, name, said):
 
 def test_no_two_lessons_offer_one_name():
     assert dir(cu.checks) and dir(cu.explore)  # raises if two lessons share a name
-    twice = Collection("cu.checks", "checks", lambda module: {"softmax": module})
+    twice = Registry("cu.checks", "checks", lambda module: {"softmax": module})
     with pytest.raises(ValueError, match="defines 'softmax'; so does another lesson"):
         dir(twice)
 

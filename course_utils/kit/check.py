@@ -13,11 +13,11 @@ sentence that does not hold ends the check with a reason and a hint.
 
     softmax(my_softmax)   # a Report, displayed at the end of a cell
     softmax.hint()        # one hint more for what did not hold, below those before it
-    softmax.mark(f)       # for a grader: the Report, and nothing is kept or printed
+    softmax.mark(f)       # for a grader: the Report, and nothing is saved or printed
     softmax.answers()     # the answers that were checked so far
     softmax.start_over()  # the cell becomes the stub again
 
-What passes is noted in the reader's progress (`passed`), and every answer that is tried is kept (`kept`).
+What passes, and every answer that is tried, is saved for the reader (`progress`).
 """
 
 import copy
@@ -32,15 +32,14 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
-from functools import partial, update_wrapper
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from course_utils.kit import kept, passed
+from course_utils.kit import progress
 from course_utils.kit.calls import counted
 from course_utils.runtime import own_random_numbers
 
@@ -82,7 +81,9 @@ class TookTooLong(BaseException):
     """The candidate is still running after TIME_LIMIT; no `except Exception` of a learner's stops this."""
 
 
-SLIPS: dict[type[Exception], str] = {
+SLIPS: dict[type[BaseException], str] = {
+    NothingReturned: "Does each path through the function end with `return`?",
+    TookTooLong: "Which condition ends the loop, and what in the loop changes it?",
     WrongKind: "What does the docstring say that the function gives back?",
     NameError: "Is the name spelled as where it is defined?",
     AttributeError: "Has what stands before the dot this attribute? Print its type.",
@@ -107,25 +108,25 @@ class Property:
 
 @dataclass(frozen=True)
 class Hints:
-    """The help so far.
+    """The hints so far.
 
     Attributes:
         sentence: what does not hold yet; empty once the check has passed.
         texts: the hints for it, step by step.
-        steps: how many there are.
+        total: how many there are.
     """
 
     sentence: str
     texts: tuple[str, ...]
-    steps: int
+    total: int
 
     def __repr__(self) -> str:
-        if not self.texts:
-            return "passed: nothing to hint at"
-        of = f"of {self.steps}"
-        about = [f" for “{self.sentence}”", *[""] * (len(self.texts) - 1)]
-        lines = (f"{of}{what}: {text}" for what, text in zip(about, self.texts, strict=True))
-        return "\n".join(f"Hint {step} {line}" for step, line in enumerate(lines, start=1))
+        subject = f" for “{self.sentence}”"
+        lines = [
+            f"Hint {number} of {self.total}{subject if number == 1 else ''}: {text}"
+            for number, text in enumerate(self.texts, start=1)
+        ]
+        return "\n".join(lines) or "passed: nothing to hint at"
 
 
 @dataclass(frozen=True)
@@ -135,73 +136,60 @@ class Report:
     Attributes:
         name: of the check.
         sentences: of all its properties, in order.
-        held: how many of them hold, counted up to the first that does not.
-        reason: why the next one does not, in one or two lines; empty if there is none.
-        hint: where to look then; empty if there is none.
+        results: for each sentence whether it holds; None where it was not tried.
+        reason: why the first one that does not hold doesn't, in one or two lines; empty if all do.
+        hint: where to look then; empty if all hold.
         done: False while there is nothing of the learner's to test; then `reason` may say why.
         more: whether the check has more hints for what does not hold.
         ours: whether the course's own solution was checked.
-        also: for a check whose answers stand alone, the places of those that hold after the first miss;
-            None where nothing was tried there.
     """
 
     name: str
     sentences: tuple[str, ...]
-    held: int = 0
+    results: tuple[bool | None, ...] = ()
     reason: str = ""
     hint: str = ""
     done: bool = True
     more: bool = False
     ours: bool = False
-    also: tuple[int, ...] | None = None
+
+    @property
+    def held(self) -> int:
+        """How many properties hold, counted up to the first that does not."""
+        return next((place for place, held in enumerate(self.results) if not held), self.points)
 
     @property
     def passed(self) -> bool:
         """Whether every property holds."""
-        return self.done and self.held == len(self.sentences)
+        return self.done and all(self.results)
 
     @property
     def points(self) -> int:
         """How many properties are known to hold: one point each, 0 for a stub."""
-        return self.held + len(self.also or ())
+        return self.results.count(True)
 
     def holds(self, place: int) -> bool:
         """Whether the property at this place, counted from 0, is known to hold."""
-        return place < self.held or place in (self.also or ())
+        return self.results[place : place + 1] == (True,)
 
     def __repr__(self) -> str:
         if not self.done:
-            why = self.reason or STUB
-            head = f"{self.name}: {why}"
+            head = f"{self.name}: {self.reason or STUB}"
             return "\n".join([head, "It will test:", *(f"  · {s}" for s in self.sentences)])
-        counted = f"{self.held} of {len(self.sentences)}"
+        count = f"{self.points} of {len(self.sentences)}"
         if self.passed and self.ours:
-            ours = f"the course's solution passes, {counted}."
-            return f"{self.name}: {ours}"
-        lines = [f"  ✓ {sentence}" for sentence in self.sentences[: self.held]]
-        if self.passed:
-            good = f"passed, {counted}."
-            return "\n".join([f"{self.name}: {good}", *lines])
-        lines.append(f"  ✗ {self.sentences[self.held]}")
-        call = f"cu.checks.{self.name}.hint()"
-        more = f" (More, in a new cell: {call})" if self.more else ""
-        said = [*self.reason.splitlines(), f"Hint: {self.hint}{more}"]
-        lines += [f"    {line}" for line in said]
-        not_yet = f"not yet, {self._counted_so_far()}."
-        return "\n".join([f"{self.name}: {not_yet}", *lines, *self._rest()])
-
-    def _counted_so_far(self) -> str:
-        total = len(self.sentences)
-        if self.also is None:
-            return f"{self.held} of {total} so far"
-        return f"{self.points} of {total} right"
-
-    def _rest(self) -> list[str]:
-        """A line for each sentence behind the first that does not hold."""
-        rest = list(enumerate(self.sentences))[self.held + 1 :]
-        if self.also is None:
-            return [f"  · {sentence} (not tried yet)" for _, sentence in rest]
-        return [f"  {'✓' if place in self.also else '✗'} {sentence}" for place, sentence in rest]
+            return f"{self.name}: the course's solution passes, {count}."
+        state = f"passed, {count}" if self.passed else f"not yet, {count} so far"
+        marks = {True: "  ✓ {}", False: "  ✗ {}", None: "  · {} (not tried yet)"}
+        lines = [
+            marks[held].format(sentence)
+            for sentence, held in zip(self.sentences, self.results, strict=True)
+        ]
+        if not self.passed:
+            more = f" (More, in a new cell: cu.checks.{self.name}.hint())" if self.more else ""
+            reason = [*self.reason.splitlines(), f"Hint: {self.hint}{more}"]
+            lines[self.held + 1 : self.held + 1] = [f"    {line}" for line in reason]
+        return "\n".join([f"{self.name}: {state}.", *lines])
 
 
 class Check:
@@ -217,7 +205,7 @@ class Check:
     def __init__(self, name: str, *, judge_all: bool = False, forbids: Sequence[str] = ()):
         self.name, self.judge_all, self.forbids = name, judge_all, frozenset(forbids)
         self.properties: list[Property] = []
-        self._at: int | None = 0  # the property that did not hold last; None after passing
+        self._failed: int | None = 0  # the property that did not hold last; None after passing
         self._shown = 0  # how many of its hints have been shown
         self._marked: tuple[Any, Report] | None = None  # the last candidate of `mark`
 
@@ -259,8 +247,12 @@ class Check:
             inputs: makes the arguments of the call, such as `lambda: [torch.randn(3), 2]`.
             hint, sentence: as in `must`.
         """
-        test = partial(_test_inputs, inputs=inputs)
-        self.must(sentence, hint=hint)(update_wrapper(test, inputs, ["__module__"]))
+
+        def test(candidate: Any) -> None:
+            expect_unchanged(candidate, *inputs())
+
+        test.__module__ = inputs.__module__  # of the lesson, under which progress is saved
+        self.must(sentence, hint=hint)(test)
 
     def must_pass_gradients(
         self,
@@ -278,15 +270,19 @@ class Check:
             hint, sentence: as in `must`.
             tolerance: `atol` and `rtol`, as in `expect_same_gradients`.
         """
-        test = partial(_test_gradients, reference=reference, inputs=inputs, **tolerance)
-        self.must(sentence, hint=hint)(update_wrapper(test, inputs, ["__module__"]))
+
+        def test(candidate: Any) -> None:
+            expect_same_gradients(candidate, reference, **tolerance, **inputs())
+
+        test.__module__ = inputs.__module__
+        self.must(sentence, hint=hint)(test)
 
     @property
     def exercise(self) -> str:
-        """Where progress is kept: chapter's slug and name of the check; empty outside of a lesson."""
+        """Where progress is saved: chapter's slug and name of the check; empty outside of a lesson."""
         module = self.properties[0].test.__module__.split(".")
-        lesson = module[:2] == ["course_utils", "lessons"] and module[3:] == ["checks"]
-        return f"{module[2]}/{self.name}" if lesson else ""
+        in_lesson = module[:2] == ["course_utils", "lessons"] and module[3:] == ["checks"]
+        return f"{module[2]}/{self.name}" if in_lesson else ""
 
     def __call__(self, candidate: Any) -> Report:
         """Try the properties on `candidate`; what goes wrong in it is reported, not raised.
@@ -295,26 +291,26 @@ class Check:
             ValueError: if the check has no properties, so that it could not fail.
         """
         report = self._judged(candidate)
-        if report.done and not report.passed:
-            self._shown = max(1, self._shown) if report.held == self._at else 1
-            self._at = report.held
-        elif report.passed:
-            self._at, self._shown = None, 0
-            if self.exercise:
-                passed.note(self.exercise, candidate)
+        if report.passed:
+            self._failed, self._shown = None, 0
+        elif report.done:
+            self._shown = max(1, self._shown) if report.held == self._failed else 1
+            self._failed = report.held
         if not self.exercise:
             return report
+        if report.passed:
+            progress.record_pass(self.exercise, candidate)
         if report.done and not report.ours:
-            kept.keep(self.exercise, kept.cell_of(candidate), passed=report.passed)
-        elif not report.done and not report.reason and (before := kept.answers(self.exercise)):
-            day = f"{before[0].when:%Y-%m-%d}"
-            said = f"An answer of yours from {day} is kept."
-            how = f"To see it, in a new cell: cu.checks.{self.name}.answers()"
-            return replace(report, reason=f"{STUB}\n{said} {how}")
+            text = progress.cell_of(candidate)
+            progress.save_answer(self.exercise, text, passed=report.passed)
+        elif not report.done and not report.reason and (saved := self.answers().all):
+            where = f"To see it, in a new cell: cu.checks.{self.name}.answers()"
+            reason = f"{STUB}\nAn answer of yours from {saved[0].when:%Y-%m-%d} is kept. {where}"
+            return replace(report, reason=reason)
         return report
 
     def mark(self, candidate: Any) -> Report:
-        """The report for a grader: nothing is noted or kept, and what the candidate prints or warns is dropped.
+        """The report for a grader: nothing is saved, and what the candidate prints or warns is dropped.
 
         The same object is judged once, however often it is marked.
 
@@ -332,64 +328,51 @@ class Check:
         if not self.properties:
             raise ValueError(f"check {self.name!r} has no properties, so it cannot fail")
         sentences = tuple(prop.sentence for prop in self.properties)
-        if passed.is_ours(candidate):
+        if progress.is_ours(candidate):
             why = "this is the course's own; write yours in the cell above, and hand that in."
             return Report(self.name, sentences, reason=why, done=False)
-        for held, prop in enumerate(self.properties):
+        results: list[bool | None] = []
+        failures: list[tuple[Property, BaseException]] = []
+        for prop in self.properties:
+            if failures and not (self.judge_all and isinstance(failures[-1][1], Exception)):
+                results.append(None)
+                continue
             try:
-                with own_random_numbers(), _time_limit(TIME_LIMIT):
-                    prop.test(_watched(candidate, self.forbids))
+                error = _failure(prop, candidate, self.forbids)
             except NotDone:
                 return Report(self.name, sentences, done=False)
-            except NothingReturned as error:
-                hint = "Does each path through the function end with `return`?"
-                return Report(self.name, sentences, held, str(error), hint)
-            except TookTooLong as error:
-                reason = _in_words(error, candidate)
-                hint = "Which condition ends the loop, and what in the loop changes it?"
-                return Report(self.name, sentences, held, reason, hint)
-            except Exception as error:
-                reason, more = _in_words(error, candidate), len(prop.hints) > 1
-                slips = (text for kind, text in SLIPS.items() if isinstance(error, kind))
-                hint = next(slips, "") or getattr(error, "hint", "") or prop.hints[0]
-                also = self._right_behind(held, candidate)
-                return Report(self.name, sentences, held, reason, hint, more=more, also=also)
-        ours = getattr(candidate, "__name__", "").endswith("_solution")
-        return Report(self.name, sentences, len(sentences), ours=ours)
-
-    def _right_behind(self, miss: int, candidate: Any) -> tuple[int, ...] | None:
-        """The places after the first miss of what holds; None where the properties build on each other."""
-        if not self.judge_all:
-            return None
-        right = []
-        for place in range(miss + 1, len(self.properties)):
-            try:
-                with suppress(Exception), own_random_numbers(), _time_limit(TIME_LIMIT):
-                    self.properties[place].test(_watched(candidate, self.forbids))
-                    right.append(place)
-            except TookTooLong:
-                break
-        return tuple(right)
+            results.append(error is None)
+            if error is not None:
+                failures.append((prop, error))
+        if not failures:
+            ours = getattr(candidate, "__name__", "").endswith("_solution")
+            return Report(self.name, sentences, tuple(results), ours=ours)
+        prop, error = failures[0]
+        slips = (text for kind, text in SLIPS.items() if isinstance(error, kind))
+        hint = next(slips, "") or getattr(error, "hint", "") or prop.hints[0]
+        more = len(prop.hints) > 1
+        reason = _in_words(error, candidate)
+        return Report(self.name, sentences, tuple(results), reason, hint, more=more)
 
     def hint(self) -> Hints:
         """One hint more for what did not hold when the check was last called, below those before it.
 
         After the last one all are shown again. Before the first call they are about the first property.
         """
-        if self._at is None:
+        if self._failed is None:
             return Hints("", (), 0)
-        prop = self.properties[self._at]
+        prop = self.properties[self._failed]
         self._shown = min(self._shown + 1, len(prop.hints))
         return Hints(prop.sentence, prop.hints[: self._shown], len(prop.hints))
 
-    def answers(self) -> kept.Answers:
-        """The reader's answers that this check has tried, the newest first, and where they are kept."""
-        return kept.Answers(self.name, kept.answers(self.exercise))
+    def answers(self) -> progress.Answers:
+        """The reader's answers that this check has tried, the newest first, and where they are."""
+        return progress.Answers(self.name, progress.saved_answers(self.exercise))
 
     def start_over(self) -> None:
-        """In a notebook: the cell that calls this becomes the stub as it was handed out; the answer is kept."""
+        """In a notebook: the cell that calls this becomes the stub as it was handed out; the answer is saved."""
         try:
-            print(kept.start_over(self.exercise))
+            print(progress.start_over(self.exercise))
         except LookupError as error:
             print(error.args[0])
 
@@ -400,7 +383,23 @@ class Check:
 # The learner's function -------------------------------------------------------------------------
 
 
-def _watched(candidate: Any, forbids: frozenset[str] = frozenset()) -> Any:
+def _failure(prop: Property, candidate: Any, forbids: frozenset[str]) -> BaseException | None:
+    """What a property's test raises; None if the property holds.
+
+    Raises:
+        NotDone: the candidate is a stub.
+    """
+    try:
+        with own_random_numbers(), _time_limit(TIME_LIMIT):
+            prop.test(_watched(candidate, forbids))
+    except NotDone:
+        raise
+    except (Exception, TookTooLong) as error:
+        return error
+    return None
+
+
+def _watched(candidate: Any, forbids: frozenset[str]) -> Any:
     """The candidate, wrapped so that what is no answer ends the check."""
     if candidate is None or candidate is ...:
         raise NotDone
@@ -434,13 +433,12 @@ def _without(forbids: frozenset[str]) -> Iterator[None]:
     if not forbids:
         yield
         return
-    with counted() as found:
+    with counted() as calls:
         yield
-    if used := sorted(forbids & found.keys()):
+    if used := sorted(forbids & calls.keys()):
         hint = f"What does `{used[0]}` do, step by step? Write these steps."
-        raise Unmet(
-            f"it calls {', '.join(used)}, and this is what the task asks you to write", hint
-        )
+        names = ", ".join(used)
+        raise Unmet(f"it calls {names}, and this is what the task asks you to write", hint)
 
 
 def _is_on_purpose(error: NotImplementedError) -> bool:
@@ -467,13 +465,10 @@ def _time_limit(seconds: float) -> Iterator[None]:
     """
     end = time.thread_time() + seconds
 
-    def look(*_: Any) -> None:
+    def look(*_: Any) -> Callable:
         if time.thread_time() > end:
             raise TookTooLong(f"still running after {seconds:g} seconds of computing")
-
-    def listen(*_: Any) -> Callable:
-        look()
-        return listen
+        return look
 
     main = threading.current_thread() is threading.main_thread()
     if hasattr(signal, "setitimer") and main:
@@ -485,7 +480,7 @@ def _time_limit(seconds: float) -> Iterator[None]:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             signal.signal(signal.SIGVTALRM, before)
     elif sys.gettrace() is None:
-        sys.settrace(listen)
+        sys.settrace(look)
         try:
             yield
         finally:
@@ -495,12 +490,12 @@ def _time_limit(seconds: float) -> Iterator[None]:
 
 
 def _in_words(error: BaseException, candidate: Any) -> str:
-    """What the test says; for any other exception, its name and the last line of the learner's that it passed."""
+    """What the test says; for any other exception, its name and the last of the learner's lines that it passed."""
     if isinstance(error, Unmet):
         return _shortened(str(error))
     kind = "" if isinstance(error, TookTooLong) else f"{type(error).__name__}: "
     text = _shortened(f"{kind}{error}")
-    cell = kept.cell_file(candidate)
+    cell = progress.cell_file(candidate)
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename == cell]
     if own:
@@ -639,23 +634,10 @@ def expect_same_gradients(
         expect_close(mine, right, f"the gradient of the {name}", atol=atol, rtol=rtol, hint=hint)
 
 
-def _test_gradients(
-    candidate: Callable[..., Any],
-    reference: Callable[..., Tensor],
-    inputs: Callable[[], Mapping[str, Tensor]],
-    **tolerance: float,
-) -> None:
-    expect_same_gradients(candidate, reference, **tolerance, **inputs())
-
-
 def expect_unchanged(candidate: Callable[..., Any], *given: Any) -> Any:
     """The candidate's answer, if the call leaves the tensors and lists that it is given as they were."""
     with unchanged(*given):
         return candidate(*given)
-
-
-def _test_inputs(candidate: Callable[..., Any], inputs: Callable[[], Sequence[Any]]) -> None:
-    expect_unchanged(candidate, *inputs())
 
 
 @contextmanager

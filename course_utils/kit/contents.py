@@ -11,8 +11,12 @@ from course_utils.files import ROOT
 
 def is_called(notebook: str, name: str) -> bool:
     """Whether a chapter, ``"04_masks"``, goes by this name: its number, its slug, or both."""
-    number, _, slug = notebook.partition("_")
-    return name in (number, slug, notebook)
+    return name in (notebook.partition("_")[0], slug(notebook), notebook)
+
+
+def slug(notebook: str) -> str:
+    """A chapter's name without its number: "masks" of "04_masks"."""
+    return notebook.partition("_")[2]
 
 
 def titles(book: Path = ROOT / "book.toml") -> dict[str, str]:
@@ -23,7 +27,7 @@ def titles(book: Path = ROOT / "book.toml") -> dict[str, str]:
     """
     table = _table(book)
     listed = [*table.get("chapter", ()), *table.get("appendix", ())]
-    return {one["notebook"]: one["title"] for one in listed}
+    return {chapter["notebook"]: chapter["title"] for chapter in listed}
 
 
 def left_out(book: Path = ROOT / "book.toml") -> set[str]:
@@ -34,8 +38,10 @@ def left_out(book: Path = ROOT / "book.toml") -> set[str]:
     """
     table = _table(book)
     names = table.get("course", {}).get("chapters", ())
-    stems = {one["notebook"] for one in table.get("chapter", ())} if names else set()
-    return {stem for stem in stems if not any(is_called(stem, name) for name in names)}
+    notebooks = {chapter["notebook"] for chapter in table.get("chapter", ())} if names else set()
+    return {
+        notebook for notebook in notebooks if not any(is_called(notebook, name) for name in names)
+    }
 
 
 def _table(book: Path) -> dict:

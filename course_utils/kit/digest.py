@@ -21,9 +21,9 @@ from course_utils.files import ROOT
 PACKAGE = "course_utils"
 ENGINES = tuple(
     f"{PACKAGE}.{room}."
-    for room in ("figures", "kit.digest", "kit.drawings", "kit.live", "kit.runs")
+    for room in ("figures", "kit.digest", "kit.drawings", "kit.live", "kit.progress", "kit.runs")
 )
-"""How a result is kept, and how it looks, is no part of it."""
+"""How a result is stored, how it looks, and whether a reader's own part is taken (`choose`), is no part of it."""
 
 Node = tuple[Path, int]
 """A file, and the place of a statement in it."""

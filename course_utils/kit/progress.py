@@ -1,75 +1,373 @@
-"""The table of exercises: which the reader has passed, by chapter, and a file of it that a reader may send."""
+"""What the reader has done: the exercises that have passed, and the answers that were checked.
+
+Both are in the reader's home (`course_utils.files.home`), readable for the reader alone, and are never sent.
+
+    progress.json                                                        day of each pass, and a digest of the code
+    answers/kernel_regression/fixed_loss/2026-11-25_14-03-12_123456_passed.py       the text of a cell
+
+A notebook may be deleted, pulled over or unzipped over: its answers stay. Where the home cannot be written, the
+session remembers what has passed, and says so. With COURSE_STRICT=1 nothing is read, written or remembered, so every
+run gives the same.
+"""
 
 import contextlib
+import functools
+import hashlib
 import html
+import inspect
 import json
-from collections.abc import Iterator
+import linecache
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
 
-from course_utils.files import atomic_write
-from course_utils.kit.collection import checks
-from course_utils.kit.contents import left_out, titles
+from course_utils.files import atomic_write, home, locked, private_write
+from course_utils.kit import exercises
+from course_utils.kit.contents import left_out, slug, titles
 from course_utils.kit.guard import strict
-from course_utils.kit.passed import Entry, recorded
 
+FILE = "progress.json"
 EXPORTED = "my_progress.json"
+
+PATIENCE = 5
+"""Seconds to wait for another kernel that writes; afterwards only the session remembers."""
+
+MAX_ANSWERS = 5
+"""So many answers to an exercise are saved, the newest, and the newest that passed."""
+
+LONGEST = 100_000
+"""Characters of a cell that is saved."""
+
+Entry = dict[str, str]
+"""Of an exercise that has passed: `day`, `name` of the reader's function or class, and `code`, its digest."""
+
+_session: dict[str, Entry] = {}
+
+
+# What has passed --------------------------------------------------------------------------------
+
+
+def record_pass(exercise: str, candidate: Any) -> None:
+    """Remember that a candidate passed the check of an exercise, unless it is a solution or the course's own.
+
+    Args:
+        exercise: chapter's slug and check's name, "kernel_regression/loo_residuals".
+        candidate: the reader's function or class.
+    """
+    name = getattr(candidate, "__name__", "")
+    if strict() or not name or name.endswith("_solution") or is_ours(candidate):
+        return
+    day = date.today().isoformat()
+    _session[exercise] = {"day": day, "name": name, "code": _digest(candidate)}
+    try:
+        file = home() / FILE
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with locked(file, PATIENCE), private_write(file) as part:
+            entries = json.dumps({"passed": passed_exercises()}, indent=1, sort_keys=True)
+            part.write_text(entries, encoding="utf-8")
+    except (OSError, RuntimeError) as error:  # no home, or another kernel that hangs
+        _say_once(" ".join(str(error).split()))
+
+
+@functools.cache
+def _say_once(reason: str) -> None:
+    print("What you pass is remembered until this session ends, and no longer:", reason)
+
+
+def passed_exercises() -> dict[str, Entry]:
+    """All exercises that passed, in this session or before; what is no record counts as empty."""
+    if strict():
+        return {}
+    try:
+        entries = json.loads((home() / FILE).read_text(encoding="utf-8"))["passed"].items()
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
+        return _session.copy()
+    return {exercise: entry for exercise, entry in entries if _is_entry(entry)} | _session
+
+
+def _is_entry(entry: Any) -> bool:
+    keys = ("day", "name", "code")
+    return isinstance(entry, dict) and all(isinstance(entry.get(key), str) for key in keys)
+
+
+def is_ours(candidate: Any) -> bool:
+    """Whether a function or class was written in this package, so not by the reader."""
+    has_module = inspect.isfunction(candidate) or isinstance(candidate, type)
+    module = inspect.unwrap(candidate).__module__ if has_module else None
+    return (module or "").split(".")[0] == "course_utils"
+
+
+def choose(mine: Any, theirs: Callable[..., Any]) -> Any:
+    """The reader's class or function if its check has passed, else the course's; prints whose it is.
+
+        Block = cu.choose(MyBlock, cu.Block)
+
+    So a chapter trains what the reader has built, and goes on without it. A class that was changed after
+    it passed has to pass again. With COURSE_STRICT=1 it is always the course's.
+
+    Args:
+        mine: what the exercise asks for; a stub, or None.
+        theirs: the course's own.
+
+    Raises:
+        TypeError: `theirs` is neither a class nor a function.
+    """
+    if not callable(theirs):
+        raise TypeError(f"theirs={theirs!r}; the course's class or function is needed")
+    title = getattr(theirs, "__name__", type(theirs).__name__)
+    name = getattr(mine, "__name__", "")
+    reason = ""
+    if name and not strict() and not is_ours(mine):
+        entries = passed_exercises().values()
+        if _digest(mine) in {entry["code"] for entry in entries}:
+            print(f"{title}: yours, {name}")
+            return mine
+        if name in {entry["name"] for entry in entries}:
+            reason = f"; {name} was changed since it passed: run its check again"
+        else:
+            reason = f"; {name} has not passed its check yet"
+    print(f"{title}: the course's{reason}")
+    return theirs
+
+
+# A digest of code -------------------------------------------------------------------------------
+
+
+def _digest(candidate: Any) -> str:
+    """Of the code of a function or class, and of its helpers on the same page."""
+    text = "\n".join(_code_of(candidate, set()))
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def _code_of(thing: Any, seen: set[int]) -> Iterator[str]:
+    """The code of a function, a class or a plain value as texts that are the same in each session."""
+    thing = getattr(thing, "__func__", thing)  # of a staticmethod or a classmethod
+    thing = inspect.unwrap(thing) if callable(thing) else thing
+    if _is_plain(thing):
+        yield repr(thing)
+    elif id(thing) not in seen:
+        seen.add(id(thing))
+        if isinstance(thing, property):
+            yield from _code_of(thing.fget, seen)
+        elif isinstance(thing, type):
+            yield from _class_code(thing, seen)
+        elif inspect.isfunction(thing):
+            yield from _function_code(thing, seen)
+
+
+def _class_code(thing: type, seen: set[int]) -> Iterator[str]:
+    for base in thing.__bases__:
+        yield base.__qualname__
+        if base.__module__ == thing.__module__:
+            yield from _code_of(base, seen)
+    for name, value in sorted(vars(thing).items()):
+        if name not in ("__dict__", "__weakref__", "__firstlineno__"):
+            yield name
+            yield from _code_of(value, seen)
+
+
+def _function_code(thing: FunctionType, seen: set[int]) -> Iterator[str]:
+    yield repr([value for value in thing.__defaults__ or () if _is_plain(value)])
+    for code in _nested(thing.__code__):
+        yield code.co_code.hex()
+        yield repr((code.co_names, code.co_varnames))
+        for value in code.co_consts:
+            if not isinstance(value, CodeType):  # a set's order changes from session to session
+                yield repr(sorted(map(repr, value)) if isinstance(value, frozenset) else value)
+        for name in code.co_names:
+            helper = thing.__globals__.get(name)
+            has_code = inspect.isfunction(helper) or isinstance(helper, type)
+            if has_code and helper.__module__ == thing.__module__:
+                yield from _code_of(helper, seen)
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    """A function's code, and that of all functions and comprehensions in it."""
+    yield code
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            yield from _nested(value)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str | tuple)
+
+
+# Saved answers ----------------------------------------------------------------------------------
+
+STAMP = "%Y-%m-%d_%H-%M-%S_%f"
+PASSED = "_passed"
+
+
+class Answer(NamedTuple):
+    """An answer, as its cell was when the check ran, whether it passed, and the file that holds it."""
+
+    when: datetime
+    passed: bool
+    text: str
+    file: Path
 
 
 @dataclass(frozen=True)
-class Chapter:
-    """The exercises of a chapter.
+class Answers:
+    """The saved answers to an exercise, the newest first."""
 
-    Attributes:
-        title: of the chapter.
-        exercises: name of each check → the day on which it passed; empty where it has not.
+    name: str
+    all: tuple[Answer, ...]
+
+    def __repr__(self) -> str:
+        if not self.all:
+            return f"{self.name}: no answer is kept; one is when its check has run."
+        lines = [f"{self.name}: answers kept in {self.all[0].file.parent}: {len(self.all)}"]
+        for answer in self.all:
+            note = ", passed" if answer.passed else ""
+            lines.append(f"\n# {answer.when:%Y-%m-%d %H:%M}{note}\n{answer.text}")
+        return "\n".join(lines)
+
+
+def cell_file(thing: Any) -> str | None:
+    """The file name of the cell that defines a function, or the methods of a class."""
+    functions = vars(thing).values() if isinstance(thing, type) else [thing]
+    codes = (getattr(inspect.unwrap(f), "__code__", None) for f in functions if callable(f))
+    return next((code.co_filename for code in codes if code), None)
+
+
+def cell_of(thing: Any) -> str:
+    """The text of the notebook's cell that defines a function or class; empty where it comes from elsewhere."""
+    file = cell_file(thing) if getattr(thing, "__module__", "") == "__main__" else None
+    if file is None or Path(file).is_file():
+        return ""
+    return "".join(linecache.getlines(file)).strip("\n")
+
+
+def save_answer(exercise: str, text: str, *, passed: bool = False) -> None:
+    """Save an answer, if the reader's home can be written.
+
+    Args:
+        exercise: chapter's slug and check's name, "kernel_regression/fixed_loss".
+        text: of its cell; an empty one, or one over `LONGEST`, is not saved.
+        passed: whether the check passed.
     """
+    if strict() or not 0 < len(text.strip()) <= LONGEST:
+        return
+    with contextlib.suppress(OSError, RuntimeError):
+        before = saved_answers(exercise)
+        if before and before[0].text == text and before[0].passed >= passed:
+            return
+        passed = passed or any(answer.passed for answer in before if answer.text == text)
+        name = f"{datetime.now().strftime(STAMP)}{PASSED * passed}.py"
+        with private_write(_folder(exercise) / name) as part:
+            part.write_text(text, encoding="utf-8")
+        for old in _superseded(saved_answers(exercise)):
+            old.file.unlink(missing_ok=True)
 
-    title: str
-    exercises: dict[str, str]
 
-    @property
-    def passed(self) -> int:
-        """How many have passed."""
-        return sum(map(bool, self.exercises.values()))
+def saved_answers(exercise: str) -> tuple[Answer, ...]:
+    """The saved answers to an exercise, the newest first."""
+    if strict():
+        return ()
+    with contextlib.suppress(OSError, RuntimeError):
+        return tuple(_read(sorted(_folder(exercise).glob("*.py"), reverse=True)))
+    return ()
+
+
+def _folder(exercise: str) -> Path:
+    return home() / "answers" / exercise
+
+
+def _read(files: Iterable[Path]) -> Iterator[Answer]:
+    for file in files:
+        with contextlib.suppress(OSError, ValueError):  # gone since, or a file of the reader's
+            when = datetime.strptime(file.stem.removesuffix(PASSED), STAMP)
+            yield Answer(when, file.stem.endswith(PASSED), file.read_text(encoding="utf-8"), file)
+
+
+def _superseded(answers: tuple[Answer, ...]) -> Iterator[Answer]:
+    """Older copies of a text, and those beyond `MAX_ANSWERS`, but for the newest that passed."""
+    newest_pass = next((answer for answer in answers if answer.passed), None)
+    seen: set[str] = set()
+    for answer in answers:
+        if answer.text in seen or (len(seen) >= MAX_ANSWERS and answer is not newest_pass):
+            yield answer
+        seen.add(answer.text)
+
+
+def start_over(exercise: str) -> str:
+    """Turn the cell that runs into the stub of an exercise, and save the answer; returns what to say then.
+
+    The cell may be a new one, or the answer's own with the call in a line of it. If it holds what is not saved, as
+    where the reader's home cannot be written, it stays, and the stub comes in a cell below.
+
+    Raises:
+        LookupError: the stub is not there.
+    """
+    from IPython.core.getipython import get_ipython
+
+    name = exercise.partition("/")[2]
+    stub = exercises.stub(name)
+    shell = get_ipython()
+    if shell is None:
+        return stub
+    function = exercises.defined(stub)
+    answer = ""
+    for text in (cell_of(shell.user_ns.get(function)), shell.history_manager.input_hist_raw[-1]):
+        lines = [line for line in text.splitlines() if f".{name}.start_over(" not in line]
+        answer = "\n".join(lines).strip("\n")
+        if answer != stub and exercises.defines(answer, function):
+            save_answer(exercise, answer)
+    saved = saved_answers(exercise)
+    replace = answer in ("", stub, *(old.text for old in saved))
+    shell.set_next_input(stub, replace=replace)
+    shell.ex(stub)  # so that the check that follows sees what the cell shows
+    where = f" Your answers are kept: cu.checks.{name}.answers()" if saved else ""
+    return f"{name}: the stub, as it was handed out.{where}"
+
+
+# The table --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
 class Progress:
-    """A table of the exercises: by chapter, with what has passed."""
+    """A table of the exercises.
 
-    chapters: tuple[Chapter, ...]
+    Attributes:
+        chapters: title → name of each check → the day on which it passed; empty where it has not.
+    """
+
+    chapters: dict[str, dict[str, str]]
 
     @property
     def headline(self) -> str:
         """How many of all exercises have passed."""
-        total = sum(len(chapter.exercises) for chapter in self.chapters)
-        held = sum(chapter.passed for chapter in self.chapters)
-        return f"{held} of {total} exercises passed"
+        days = [day for exercises in self.chapters.values() for day in exercises.values()]
+        return f"{sum(map(bool, days))} of {len(days)} exercises passed"
 
     def __repr__(self) -> str:
+        width = max(map(len, self.chapters), default=0)
         lines = [self.headline]
-        width = max((len(chapter.title) for chapter in self.chapters), default=0)
-        for one in self.chapters:
-            marks = ", ".join(
-                f"{'✓' if day else '·'} {name}" for name, day in one.exercises.items()
-            )
-            lines.append(f"{one.title:{width}}  {one.passed} of {len(one.exercises)}  {marks}")
+        for title, days in self.chapters.items():
+            marks = ", ".join(f"{'✓' if day else '·'} {name}" for name, day in days.items())
+            lines.append(f"{title:{width}}  {_count(days)}  {marks}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f'<tr><th scope="row" style="text-align: left">{html.escape(one.title)}</th>'
-            f"<td>{one.passed} of {len(one.exercises)}</td>"
-            f'<td style="text-align: left">{", ".join(_cell(*item) for item in one.exercises.items())}</td></tr>'
-            for one in self.chapters
+            f'<tr><th scope="row" style="text-align: left">{html.escape(title)}</th><td>{_count(days)}</td>'
+            f'<td style="text-align: left">{", ".join(map(_html, days, days.values()))}</td></tr>'
+            for title, days in self.chapters.items()
         )
         head = "<tr><th>chapter</th><th>passed</th><th>exercises</th></tr>"
         return f"<table><caption>{self.headline}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
-def _cell(name: str, day: str) -> str:
+def _count(days: dict[str, str]) -> str:
+    return f"{sum(map(bool, days.values()))} of {len(days)}"
+
+
+def _html(name: str, day: str) -> str:
     text = html.escape(name)
     return f"✓ <strong>{text}</strong> ({html.escape(day)})" if day else f"· {text}"
 
@@ -81,59 +379,40 @@ def progress(*, export: bool = False) -> Progress:
         export: write `my_progress.json` into the current folder, too: names and days of what has
             passed, and nothing of the code. A reader may send it to somebody; the course sends nothing.
     """
-    found = Progress(tuple(_chapters(recorded())))
+    table = Progress(_chapters())
     if export and not strict():
-        _export(found)
-    return found
+        _export(table)
+    return table
 
 
-def _chapters(entries: dict[str, Entry]) -> Iterator[Chapter]:
-    """In the book's order, those with exercises."""
-    known: dict[str, dict[str, str]] = {}
+def _chapters() -> dict[str, dict[str, str]]:
+    """The chapters with exercises, in the book's order."""
+    from course_utils.kit.registry import checks  # which knows this file
+
+    entries = passed_exercises()
+    chapters: dict[str, dict[str, str]] = {slug(notebook): {} for notebook in titles()}
     for name in dir(checks):
-        check = getattr(checks, name)
-        slug, _, title = check.exercise.partition("/")
-        known.setdefault(slug, {})[title] = entries.get(check.exercise, {}).get("day", "")
-    for slug in _left_out():
-        known.pop(slug, None)
-    for slug, title in _titles().items():
-        if slug in known:
-            yield Chapter(title, known.pop(slug))
-    for slug, exercises in known.items():
-        yield Chapter(slug.replace("_", " ").capitalize(), exercises)
-
-
-def _titles() -> dict[str, str]:
-    """Slug → title, in the order of book.toml."""
-    with contextlib.suppress(OSError, ValueError):
-        return {_slug(notebook): title for notebook, title in titles().items()}
-    return {}
-
-
-def _left_out() -> set[str]:
-    """The slugs of the chapters that the course does not choose."""
-    with contextlib.suppress(OSError, ValueError):
-        return {_slug(notebook) for notebook in left_out()}
-    return set()
-
-
-def _slug(notebook: str) -> str:
-    return notebook.partition("_")[2]
-
-
-def _export(found: Progress) -> None:
-    passed = {
-        one.title: {name: day for name, day in one.exercises.items() if day}
-        for one in found.chapters
+        exercise = getattr(checks, name).exercise
+        chapter, _, title = exercise.partition("/")
+        chapters.setdefault(chapter, {})[title] = entries.get(exercise, {}).get("day", "")
+    known = {slug(notebook): title for notebook, title in titles().items()}
+    absent = {slug(notebook) for notebook in left_out()}
+    return {
+        known.get(chapter, chapter.replace("_", " ").capitalize()): days
+        for chapter, days in chapters.items()
+        if days and chapter not in absent
     }
-    passed = {title: exercises for title, exercises in passed.items() if exercises}
+
+
+def _export(table: Progress) -> None:
+    passed = {
+        title: {name: day for name, day in days.items() if day}
+        for title, days in table.chapters.items()
+        if any(days.values())
+    }
+    content = {"day": date.today().isoformat(), "progress": table.headline, "passed": passed}
     try:
         with atomic_write(Path(EXPORTED)) as part:
-            content = {
-                "day": date.today().isoformat(),
-                "progress": found.headline,
-                "passed": passed,
-            }
             part.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
     except OSError as error:
         print(f"{EXPORTED} cannot be written here: {error.strerror or error}")

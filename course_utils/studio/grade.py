@@ -214,7 +214,7 @@ def function_of(code: list[str], name: str) -> Any:
 
 def judged(job: dict[str, Any]) -> dict[str, Any]:
     """The points of a job's function, the reason, and the check's report."""
-    from course_utils.kit.collection import checks
+    from course_utils.kit.registry import checks
 
     try:
         report = getattr(checks, job["check"]).mark(function_of(job["code"], job["function"]))
@@ -253,7 +253,7 @@ def worker(seconds: int, memory: int) -> None:
     import torch.fx.experimental.symbolic_shapes
 
     import course_utils.figures  # noqa: F401
-    from course_utils.kit.collection import checks
+    from course_utils.kit.registry import checks
 
     torch.set_num_threads(1)
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])

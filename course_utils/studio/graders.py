@@ -120,7 +120,7 @@ def checked(notebook: "NotebookNode") -> list[Exercise]:
 
 def points(exercise: Exercise) -> int:
     """One for each property of the check."""
-    from course_utils.kit.collection import checks  # slow to import
+    from course_utils.kit.registry import checks  # slow to import
 
     return len(getattr(checks, exercise.name).properties)
 

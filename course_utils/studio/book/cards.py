@@ -8,8 +8,8 @@ from html import escape
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
-from course_utils.kit.collection import checks
 from course_utils.kit.exercises import Exercise, exercises
+from course_utils.kit.registry import checks
 from course_utils.kit.words import marked
 from course_utils.studio.book.calm import level, raw, tags
 from course_utils.studio.book.pictures import first_picture

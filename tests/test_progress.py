@@ -13,7 +13,7 @@ from torch import nn
 
 import course_utils as cu
 from course_utils.files import ROOT, home
-from course_utils.kit import exercises, kept, passed, progress
+from course_utils.kit import exercises, progress
 from course_utils.studio import manifest
 
 STUB = 'def loo_residuals(weights, values):\n    """(n, n), (n,) → (n,)."""\n    ...'
@@ -28,15 +28,15 @@ def reader(monkeypatch, tmp_path):
     """A reader with an empty record; the file is yielded."""
     monkeypatch.delenv("COURSE_STRICT", raising=False)
     monkeypatch.setenv("COURSE_HOME", str(tmp_path))
-    monkeypatch.setattr(passed, "_session", {})
+    monkeypatch.setattr(progress, "_session", {})
     monkeypatch.setattr(progress, "left_out", set)  # whatever book.toml chooses
     monkeypatch.chdir(tmp_path)
-    return tmp_path / passed.FILE
+    return tmp_path / progress.FILE
 
 
 def restart(monkeypatch):
     """As a new kernel: only the file remembers."""
-    monkeypatch.setattr(passed, "_session", {})
+    monkeypatch.setattr(progress, "_session", {})
 
 
 def cell(code: str, **given):
@@ -61,23 +61,23 @@ Block = MyBlock
 
 
 def test_what_passed_is_kept_with_its_day_and_without_the_code(reader, monkeypatch):
-    passed.note(EXERCISE, cell("def secret_name(x):\n    return 'secret text'"))
+    progress.record_pass(EXERCISE, cell("def secret_name(x):\n    return 'secret text'"))
     text = reader.read_text()
     assert "secret text" not in text
     restart(monkeypatch)
-    entry = passed.recorded()[EXERCISE]
+    entry = progress.passed_exercises()[EXERCISE]
     assert set(entry) == {"day", "name", "code"}
     assert len(entry["day"]) == 10
 
 
 def test_under_strictness_nothing_is_read_written_or_remembered(reader, monkeypatch):
     function = cell("def mine(): return 1")
-    passed.note(EXERCISE, function)
+    progress.record_pass(EXERCISE, function)
     monkeypatch.setenv("COURSE_STRICT", "1")
-    assert passed.recorded() == {}
-    passed.note("kernel_regression/other", function)
+    assert progress.passed_exercises() == {}
+    progress.record_pass("kernel_regression/other", function)
     monkeypatch.delenv("COURSE_STRICT")
-    assert list(passed.recorded()) == [EXERCISE]
+    assert list(progress.passed_exercises()) == [EXERCISE]
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_under_strictness_nothing_is_read_written_or_remembered(reader, monkeypa
 )
 def test_a_file_that_is_no_record_counts_as_empty_and_is_replaced(reader, monkeypatch, content):
     reader.write_text(content, encoding="latin-1")
-    assert passed.recorded() == {}
-    passed.note(EXERCISE, cell("def mine(): return 1"))
+    assert progress.passed_exercises() == {}
+    progress.record_pass(EXERCISE, cell("def mine(): return 1"))
     restart(monkeypatch)
-    assert list(passed.recorded()) == [EXERCISE]
+    assert list(progress.passed_exercises()) == [EXERCISE]
 
 
 def test_where_nothing_can_be_written_the_session_remembers_and_says_so_once(
@@ -97,10 +97,10 @@ def test_where_nothing_can_be_written_the_session_remembers_and_says_so_once(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("COURSE_HOME", str(tmp_path / "file" / "home"))
     for value in (1, 2):
-        passed.note(EXERCISE, cell(f"def mine(): return {value}"))
+        progress.record_pass(EXERCISE, cell(f"def mine(): return {value}"))
     (said,) = capsys.readouterr().out.splitlines()
     assert "until this session ends" in said and str(tmp_path / "file") in said
-    assert list(passed.recorded()) == [EXERCISE]
+    assert list(progress.passed_exercises()) == [EXERCISE]
     assert cu.progress().headline.startswith("1 of ")
 
 
@@ -111,19 +111,19 @@ def test_what_passed_is_kept_on_a_drive_without_locks(reader, monkeypatch, capsy
         raise OSError(getattr(errno, error), "no locks here")
 
     monkeypatch.setattr("fcntl.flock", no_lock)
-    passed.note(EXERCISE, cell("def mine(): return 1"))
+    progress.record_pass(EXERCISE, cell("def mine(): return 1"))
     restart(monkeypatch)
-    assert list(passed.recorded()) == [EXERCISE] and not capsys.readouterr().out
+    assert list(progress.passed_exercises()) == [EXERCISE] and not capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_kernels_that_write_at_the_same_time_lose_nothing(reader):
     script = """
 import sys
-from course_utils.kit import passed
-passed.PATIENCE = 600
+from course_utils.kit import progress
+progress.PATIENCE = 600
 def mine(): pass
-for i in range(20): passed.note(f'kernel_regression/{sys.argv[1]}{i}', mine)
+for i in range(20): progress.record_pass(f'kernel_regression/{sys.argv[1]}{i}', mine)
 """
     environ = {key: value for key, value in os.environ.items() if key != "COURSE_STRICT"}
     command = [sys.executable, "-c", script]
@@ -133,10 +133,10 @@ for i in range(20): passed.note(f'kernel_regression/{sys.argv[1]}{i}', mine)
 
 
 def test_solutions_and_the_courses_own_are_not_the_readers(reader):
-    passed.note(EXERCISE, cell("def weights_solution(): return 1"))
-    passed.note(EXERCISE, cu.kernel_weights)
-    passed.note(EXERCISE, cu.MultiHeadAttention)
-    assert passed.recorded() == {}
+    progress.record_pass(EXERCISE, cell("def weights_solution(): return 1"))
+    progress.record_pass(EXERCISE, cu.kernel_weights)
+    progress.record_pass(EXERCISE, cu.MultiHeadAttention)
+    assert progress.passed_exercises() == {}
     assert not reader.exists()
 
 
@@ -153,7 +153,7 @@ def kernel(monkeypatch, home: Path):
         patched.delenv("COURSE_STRICT")
         patched.setenv("COURSE_HOME", str(home))
         patched.setenv("IPYTHONDIR", str(home / "ipython"))
-        patched.setattr("course_utils.kit.passed._session", {})
+        patched.setattr("course_utils.kit.progress._session", {})
         (home / "ipython").mkdir(mode=0o700, parents=True, exist_ok=True)
         InteractiveShell.clear_instance()
         shell = InteractiveShell.instance(config=Config(HistoryManager={"hist_file": ":memory:"}))
@@ -203,14 +203,14 @@ def test_what_is_kept_is_the_readers_alone(run, tmp_path):
 
 def test_of_an_exercise_the_newest_answers_and_the_newest_that_passed_are_kept(run):
     run(ANSWER, CHECK)
-    for number in range(2 * kept.MOST):
+    for number in range(2 * progress.MAX_ANSWERS):
         run(f"{WRONG}  # {number}", CHECK)
-    all_ = kept.answers(EXERCISE)
+    all_ = progress.saved_answers(EXERCISE)
     assert [one.text[-1] for one in all_[:-1]] == list("98765") and all_[-1].text == ANSWER
     run(f"{WRONG}  # 7", CHECK, CHECK)
-    assert [one.text[-1] for one in kept.answers(EXERCISE)[:-1]] == list("79865")
-    run(f"{WRONG}  # {'long' * kept.LONGEST}", CHECK)
-    assert [one.text[-1] for one in kept.answers(EXERCISE)[:-1]] == list("79865")
+    assert [one.text[-1] for one in progress.saved_answers(EXERCISE)[:-1]] == list("79865")
+    run(f"{WRONG}  # {'long' * progress.LONGEST}", CHECK)
+    assert [one.text[-1] for one in progress.saved_answers(EXERCISE)[:-1]] == list("79865")
 
 
 def test_solutions_the_courses_own_and_strict_runs_keep_nothing(run, monkeypatch, tmp_path):
@@ -222,7 +222,7 @@ def test_solutions_the_courses_own_and_strict_runs_keep_nothing(run, monkeypatch
     with monkeypatch.context() as strictly:
         strictly.setenv("COURSE_STRICT", "1")
         run(ANSWER, CHECK)
-        assert kept.answers(EXERCISE) == ()
+        assert progress.saved_answers(EXERCISE) == ()
     assert not (tmp_path / "home" / "answers").exists()
 
 
@@ -238,7 +238,7 @@ def test_starting_over_makes_the_cell_the_stub_and_keeps_the_answer(run, monkeyp
     ((stub, replaced),) = became
     assert stub == exercises.stub("loo_residuals") and replaced
     assert stub.startswith("def loo_residuals(") and stub.endswith("...")
-    texts = {one.text for one in kept.answers(EXERCISE)}
+    texts = {one.text for one in progress.saved_answers(EXERCISE)}
     assert texts and texts <= {ANSWER, f"# mine\n{ANSWER}"}
 
 
@@ -249,7 +249,7 @@ def test_starting_over_replaces_no_cell_that_is_not_kept(run, monkeypatch, unkep
         type(run.shell), "set_next_input", lambda self, _, replace=False: became.append(replace)
     )
     if unkept == ANSWER:  # as with a full disk
-        monkeypatch.setattr(kept, "private_write", lambda _: (_ for _ in ()).throw(OSError))
+        monkeypatch.setattr(progress, "private_write", lambda _: (_ for _ in ()).throw(OSError))
     run(f"{unkept}\ncu.checks.loo_residuals.start_over()")
     assert became == [False]
 
@@ -309,7 +309,7 @@ def test_the_readers_home_is_where_the_system_or_a_variable_says(monkeypatch, tm
 
 def test_what_has_passed_is_taken_in_this_session_and_in_the_next(reader, monkeypatch, capsys):
     mine = cell(BLOCK)
-    passed.note(EXERCISE, mine)
+    progress.record_pass(EXERCISE, mine)
     assert cu.choose(mine, cu.FeedForward) is mine
     restart(monkeypatch)
     again = cell(BLOCK)
@@ -321,12 +321,12 @@ def test_what_has_passed_is_taken_in_this_session_and_in_the_next(reader, monkey
 @pytest.mark.parametrize("seed", "12")
 def test_the_same_code_counts_as_the_same_in_another_process(reader, seed):
     """Sets are in another order there."""
-    script = f"from test_passed import *; print(passed._digest(cell({BLOCK!r})))"
+    script = f"from test_progress import *; print(progress._digest(cell({BLOCK!r})))"
     run = subprocess.run(
         [sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed},
         cwd=os.path.dirname(__file__), capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert run.stdout == passed._digest(cell(BLOCK)) + "\n"
+    assert run.stdout == progress._digest(cell(BLOCK)) + "\n"
 
 
 def test_without_a_passed_check_it_is_the_courses_and_says_why(reader, capsys):
@@ -347,20 +347,20 @@ def test_without_a_passed_check_it_is_the_courses_and_says_why(reader, capsys):
 )  # fmt: skip
 def test_what_was_changed_since_it_passed_has_to_pass_again(reader, capsys, change):
     base = "class Base(nn.Module): pass\n"
-    passed.note(EXERCISE, cell(base + BLOCK))
+    progress.record_pass(EXERCISE, cell(base + BLOCK))
     assert cu.choose(cell(base + BLOCK.replace(*change)), cu.FeedForward) is cu.FeedForward
     assert "MyBlock was changed since it passed: run its check again" in capsys.readouterr().out
 
 
 def test_comments_and_line_numbers_change_nothing(reader):
-    passed.note(EXERCISE, cell(BLOCK))
+    progress.record_pass(EXERCISE, cell(BLOCK))
     mine = cell("\n\n" + BLOCK.replace("    scale = 2", "    # twice\n    scale = 2"))
     assert cu.choose(mine, cu.FeedForward) is mine
 
 
 def test_under_strictness_it_is_always_the_courses(reader, monkeypatch, capsys):
     mine = cell(BLOCK)
-    passed.note(EXERCISE, mine)
+    progress.record_pass(EXERCISE, mine)
     monkeypatch.setenv("COURSE_STRICT", "1")
     reader.write_text("not even looked at")
     assert cu.choose(mine, cu.FeedForward) is cu.FeedForward
@@ -392,20 +392,20 @@ def test_a_passed_check_is_in_the_table_and_a_failed_one_is_not(reader):
 
 def test_the_table_lists_every_exercise_once_in_the_order_of_the_book(reader):
     table = cu.progress()
-    listed = [name for chapter in table.chapters for name in chapter.exercises]
+    listed = [name for days in table.chapters.values() for name in days]
     assert len(listed) == len(dir(cu.checks))
-    titles = [chapter.title for chapter in table.chapters]
+    titles = list(table.chapters)
     assert titles.index("Queries, keys and values") < titles.index("Kernel regression")
     assert titles.index("Kernel regression") < titles.index("Scoring functions")
 
 
 def test_an_exercise_that_no_longer_exists_disturbs_nobody(reader):
-    passed.note("masks/gone", cell("def mine(): return 1"))
+    progress.record_pass("masks/gone", cell("def mine(): return 1"))
     assert cu.progress().headline.startswith("0 of ")
 
 
 def test_an_export_holds_names_and_days_only(reader, tmp_path, capsys):
-    passed.note(EXERCISE, cell("def my_name(x): return 'my text'"))
+    progress.record_pass(EXERCISE, cell("def my_name(x): return 'my text'"))
     cu.progress(export=True)
     written = json.loads((tmp_path / "my_progress.json").read_text())
     assert written["passed"] == {"Kernel regression": {"loo_residuals": written["day"]}}
@@ -421,7 +421,7 @@ def test_an_export_that_cannot_be_written_is_said(reader, monkeypatch, capsys, t
 
 
 def test_under_strictness_the_table_is_empty_and_nothing_is_exported(reader, monkeypatch, tmp_path):
-    passed.note(EXERCISE, cell("def mine(): return 1"))
+    progress.record_pass(EXERCISE, cell("def mine(): return 1"))
     monkeypatch.setenv("COURSE_STRICT", "1")
     assert cu.progress(export=True).headline.startswith("0 of ")
     assert not (tmp_path / "my_progress.json").exists()

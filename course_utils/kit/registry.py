@@ -10,7 +10,7 @@ from course_utils.files import LESSONS
 from course_utils.kit.check import Check
 
 
-class Collection:
+class Registry:
     """What all lessons offer in files of one name: `cu.checks.masked_softmax`, `cu.explore.kernel_width`.
 
     The files are imported when a name is first asked for.
@@ -54,7 +54,7 @@ class Collection:
             return known[name]
         close = get_close_matches(name, known)
         others = (
-            f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(dir(self))}"
+            f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(sorted(known))}"
         )
         raise AttributeError(f"{self._name} has no {name!r}; {others}")
 
@@ -70,5 +70,5 @@ def _listed(module: ModuleType) -> dict[str, Any]:
     return {name: getattr(module, name) for name in module.__all__}
 
 
-checks = Collection("cu.checks", "checks", _checks)
-explore = Collection("cu.explore", "explorer", _listed)
+checks = Registry("cu.checks", "checks", _checks)
+explore = Registry("cu.explore", "explorer", _listed)
