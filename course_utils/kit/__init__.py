@@ -1,7 +1,7 @@
 """What lessons are made with: the engines, which know no chapter.
 
-check, answers, calls, passed    an exercise's check, its report, and what has passed
-collection, progress             all checks and explorers by name, and the table of exercises
+check, answers, calls            an exercise's check and its report
+registry, progress               all checks and explorers by name; what a reader has passed and answered
 predict, quiz                    questions before a result, and after a section
 guard, equal, ritual             claims that CI holds, equality with PyTorch, questions before training
 explorer (controls, painting, panel, page)   a picture with sliders

@@ -4,7 +4,6 @@ import copy
 import inspect
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -16,8 +15,11 @@ from torch.func import functional_call
 from course_utils.kit.guard import one_line, strict
 from course_utils.runtime import own_random_numbers
 
-Outcome = dict[str, Tensor | None]
-"""What a function gave, by name: its outputs, then the gradients; None where no gradient arrived."""
+PACKAGES = {"torch": "PyTorch", "course_utils": "course_utils"}
+"""How the printed line calls what is written in a package."""
+
+Outcome = tuple[dict[str, Tensor], dict[str, Tensor | None]]
+"""What a function gave, by name: its outputs; and the gradients, None where none arrived."""
 
 
 def equal(
@@ -48,106 +50,94 @@ def equal(
     Raises:
         AssertionError: with COURSE_STRICT=1, the two differ. In a reader's hands that is printed.
     """
-    name = _origin(reference)
-    given = _given(mine, inputs, options)
-    for precision in (torch.float64, None):
-        theirs = _outcome(reference, given, len(inputs), precision)
-        ours = _outcome(mine, given, len(inputs), precision)
-        if isinstance(theirs, dict) and isinstance(ours, dict):
-            break
-    if not isinstance(theirs, dict):
-        return _conclude(False, f"nothing to compare with: {name} {theirs}")
-    if not isinstance(ours, dict):
-        return _conclude(False, f"differs from {name}: yours {ours}")
-    tolerance = max([tolerance, *map(_rounding, [*ours.values(), *theirs.values()])])
-    differences = _differences(ours, theirs, name, tolerance)
-    if differences:
-        found = "; ".join(differences) + _other_weights(mine, reference)
-        return _conclude(False, f"differs from {name}: {found}")
-    both = [key for key in ours.keys() & theirs.keys() if key.startswith(GRADIENT)]
-    count = sum(ours[key] is not None or theirs[key] is not None for key in both)
-    gradients = f" and {count} gradient{'s' * (count > 1)}" if count else ""
-    digits = f"{tolerance:.0e}".replace("e-0", "e-")
-    return _conclude(True, f"equal to {name}: outputs{gradients}, to {digits}")
-
-
-def _conclude(held: bool, line: str) -> None:
-    if not held and strict():
+    line = _compared(mine, reference, inputs, options, tolerance)
+    if strict() and not line.startswith("equal to"):
         raise AssertionError(line)
     print(line)
 
 
-GRADIENT = "the gradient of "
+def _compared(
+    mine: Callable, reference: Callable, inputs: tuple, options: dict, tolerance: float
+) -> str:
+    name = _origin(reference)
+    names = _argument_names(mine, len(inputs))
+    for precision in (torch.float64, None):
+        theirs = _outcome(reference, names, inputs, options, precision)
+        yours = _outcome(mine, names, inputs, options, precision)
+        if not isinstance(theirs, str) and not isinstance(yours, str):
+            break
+    if isinstance(theirs, str):
+        return f"nothing to compare with: {name} {theirs}"
+    if isinstance(yours, str):
+        return f"differs from {name}: yours {yours}"
+    tolerance = max([tolerance, *map(_rounding, yours[0].values())])
+    if difference := _difference(yours, theirs, name, tolerance):
+        return f"differs from {name}: {difference}{_weights_differ(mine, reference)}"
+    shared = yours[1].keys() & theirs[1].keys()
+    count = sum(yours[1][key] is not None or theirs[1][key] is not None for key in shared)
+    gradients = f" and {count} gradient{'s' * (count > 1)}" if count else ""
+    digits = f"{tolerance:.0e}".replace("e-0", "e-")
+    return f"equal to {name}: outputs{gradients}, to {digits}"
 
 
-def _given(mine: Callable[..., Any], inputs: tuple, options: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by their names in `mine`, in order."""
-    called = mine.forward if isinstance(mine, nn.Module) else mine
+def _argument_names(function: Callable, count: int) -> list[str]:
+    """What a function calls its first arguments."""
+    called = function.forward if isinstance(function, nn.Module) else function
     try:
         parameters = list(inspect.signature(called).parameters.values())
     except (TypeError, ValueError):  # a function of PyTorch's that is written in C++
         parameters = []
-    names = [one.name for one in parameters if one.kind is not inspect.Parameter.KEYWORD_ONLY]
-    names += [f"input {place}" for place in range(len(names), len(inputs))]
-    return dict(zip(names, inputs, strict=False)) | options
+    names = [entry.name for entry in parameters if entry.kind is not entry.KEYWORD_ONLY]
+    return (names + [f"input {place}" for place in range(len(names), count)])[:count]
+
+
+# Outputs and gradients --------------------------------------------------------------------------
 
 
 def _outcome(
-    function: Callable[..., Any],
-    given: dict[str, Any],
-    num_inputs: int,
+    function: Callable,
+    names: list[str],
+    inputs: tuple,
+    options: dict,
     precision: torch.dtype | None,
 ) -> Outcome | str:
     """Outputs and gradients for copies of the arguments and weights; or why there are none."""
+    default = torch.get_default_dtype()
     try:
-        arguments = {key: _copied(value, precision) for key, value in given.items()}
-        positional = list(arguments.values())[:num_inputs]
-        options = dict(list(arguments.items())[num_inputs:])
-        weights: dict[str, Tensor] = {}
-        with own_random_numbers(), torch.enable_grad(), _default(precision):
+        torch.set_default_dtype(precision or default)  # also of what `torch.zeros` makes
+        values = [_copied(value, precision) for value in inputs]
+        named = {key: _copied(value, precision) for key, value in options.items()}
+        leaves = dict(zip(names, values, strict=True)) | named
+        with own_random_numbers(), torch.enable_grad():
             if isinstance(function, nn.Module):
-                weights = {key: _copied(one, precision) for key, one in function.named_parameters()}
+                weights = {key: _copied(w, precision) for key, w in function.named_parameters()}
                 buffers = {
-                    key: _copied(one, precision).detach() for key, one in function.named_buffers()
+                    key: _copied(b, precision).detach() for key, b in function.named_buffers()
                 }
-                answer = functional_call(function, weights | buffers, tuple(positional), options)
+                answer = functional_call(function, weights | buffers, tuple(values), named)
+                leaves |= {f"the parameter {key}": weight for key, weight in weights.items()}
             else:
-                answer = function(*positional, **options)
+                answer = function(*values, **named)
             outputs = list(_tensors(answer))
-            if not outputs:
-                return "gives nothing back; is the `return` still to be written?"
-            inputs = arguments | {f"the parameter {key}": one for key, one in weights.items()}
-            wanted = {
-                f"{GRADIENT}{key}": one
-                for key, one in inputs.items()
-                if isinstance(one, Tensor) and one.requires_grad
-            }
-            gradients = _gradients(outputs, list(wanted.values()))
+            gradients = _gradients(outputs, leaves)
     except Exception as error:
         return f"stops with {one_line(f'{type(error).__name__}: {error}')}"
-    names = [f"output {i}" for i in range(len(outputs))] if len(outputs) > 1 else ["the output"]
-    found = zip([*names, *wanted], [*outputs, *gradients], strict=True)
-    return {name: None if one is None else one.detach() for name, one in found}
+    finally:
+        torch.set_default_dtype(default)
+    if not outputs:
+        return "gives nothing back; is the `return` still to be written?"
+    keys = [f"output {place}" for place in range(len(outputs))] if outputs[1:] else ["the output"]
+    return {key: output.detach() for key, output in zip(keys, outputs, strict=True)}, gradients
 
 
 def _copied(value: Any, precision: torch.dtype | None) -> Any:
-    """A copy, in this precision and asking for a gradient if it is a floating-point tensor."""
+    """A copy; a floating-point tensor in this precision, and asking for a gradient."""
     if not isinstance(value, Tensor):
         return copy.deepcopy(value)
-    floating = value.is_floating_point()
     value = value.detach().clone()
-    return value.to(precision if floating and precision else value.dtype).requires_grad_(floating)
-
-
-@contextmanager
-def _default(precision: torch.dtype | None) -> Iterator[None]:
-    """What is made in between, as by `torch.zeros`, has this precision."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(precision or before)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
+    if not value.is_floating_point():
+        return value
+    return value.to(precision or value.dtype).requires_grad_()
 
 
 def _tensors(answer: Any) -> Iterator[Tensor]:
@@ -163,41 +153,45 @@ def _tensors(answer: Any) -> Iterator[Tensor]:
         raise TypeError(f"tensors are expected, not {type(answer).__name__}")
 
 
-def _gradients(outputs: list[Tensor], wanted: list[Tensor]) -> list[Tensor | None]:
-    """Those of a weighted sum of all outputs; the weights are random and the same at each call."""
+def _gradients(outputs: list[Tensor], leaves: dict[str, Any]) -> dict[str, Tensor | None]:
+    """Those of a weighted sum of all outputs, by name; the weights are random and the same at each call."""
+    leaves = {
+        f"the gradient of {key}": leaf
+        for key, leaf in leaves.items()
+        if isinstance(leaf, Tensor) and leaf.requires_grad
+    }
     generator = torch.Generator().manual_seed(1)
-    weights = [torch.randn(one.shape, generator=generator, dtype=torch.float64) for one in outputs]
-    sums = [
-        (one * weight.to(one)).sum()
-        for one, weight in zip(outputs, weights, strict=True)
-        if one.requires_grad
-    ]
-    if not sums or not wanted:
-        return [None] * len(wanted)
+    sums = []
+    for output in outputs:
+        weight = torch.randn(output.shape, generator=generator, dtype=torch.float64)
+        if output.requires_grad:
+            sums.append((output * weight.to(output)).sum())
+    if not sums or not leaves:
+        return dict.fromkeys(leaves)
     # single numbers: given `grad_outputs`, PyTorch would import SymPy first, which takes 2 s
-    return list(torch.autograd.grad(sums, wanted, allow_unused=True))
+    gradients = torch.autograd.grad(sums, list(leaves.values()), allow_unused=True)
+    return dict(zip(leaves, gradients, strict=True))
 
 
-def _rounding(value: Tensor | None) -> float:
+# Differences ------------------------------------------------------------------------------------
+
+
+def _rounding(tensor: Tensor) -> float:
     """Ten units of rounding of a tensor's entries, rounded up to a power of ten."""
-    if value is None or not value.is_floating_point():
+    if not tensor.is_floating_point():
         return 0.0
-    return 10.0 ** math.ceil(math.log10(10 * torch.finfo(value.dtype).eps))
+    return 10.0 ** math.ceil(math.log10(10 * torch.finfo(tensor.dtype).eps))
 
 
-def _differences(ours: Outcome, theirs: Outcome, name: str, tolerance: float) -> list[str]:
-    """What differs, by how much and where; gradients only if no output does."""
-    outputs = [[key for key in one if not key.startswith(GRADIENT)] for one in (ours, theirs)]
-    if outputs[0] != outputs[1]:
-        return [f"yours gives {len(outputs[0])} tensors, {name} {len(outputs[1])}"]
-    gradients = [key for key in ours if key.startswith(GRADIENT) and key in theirs]
-    for keys in (outputs[0], gradients):
-        found = [
-            f"{key} {why}" for key in keys if (why := _gap(ours[key], theirs[key], name, tolerance))
-        ]
-        if found:
-            return found
-    return []
+def _difference(yours: Outcome, theirs: Outcome, name: str, tolerance: float) -> str:
+    """What differs, by how much and where, in the gradients only if no output does; empty if nothing does."""
+    if len(yours[0]) != len(theirs[0]):
+        return f"yours gives {len(yours[0])} tensors, {name} {len(theirs[0])}"
+    for ours, other in zip(yours, theirs, strict=True):
+        gaps = {key: _gap(ours[key], other[key], name, tolerance) for key in ours if key in other}
+        if any(gaps.values()):
+            return "; ".join(f"{key} {gap}" for key, gap in gaps.items() if gap)
+    return ""
 
 
 def _gap(mine: Tensor | None, theirs: Tensor | None, name: str, tolerance: float) -> str:
@@ -207,25 +201,27 @@ def _gap(mine: Tensor | None, theirs: Tensor | None, name: str, tolerance: float
     theirs = torch.zeros_like(mine) if theirs is None else theirs
     if mine.shape != theirs.shape:
         return f"has shape {tuple(mine.shape)}, {name}'s {tuple(theirs.shape)}"
-    one, other = mine.detach().double().cpu(), theirs.detach().double().cpu()
-    alike = (one == other) | (one.isnan() & other.isnan())
-    gaps = (one - other).abs().masked_fill(alike, 0).nan_to_num(nan=math.inf)
-    largest = other[other.isfinite()].abs().max().item() if other.isfinite().any() else 1.0
-    if not (gaps > tolerance * max(1.0, largest)).any():
+    mine, theirs = mine.double().cpu(), theirs.double().cpu()
+    alike = (mine == theirs) | (mine.isnan() & theirs.isnan())
+    gaps = (mine - theirs).abs().masked_fill(alike, 0).nan_to_num(nan=math.inf)
+    finite = theirs.abs().nan_to_num(nan=0, posinf=0)
+    scale = finite.max().clamp(min=1) if finite.numel() else 1
+    if not (gaps > tolerance * scale).any():
         return ""
     place = tuple(int(i) for i in torch.unravel_index(gaps.argmax(), gaps.shape))
     where = f" at {list(place)}" if place else ""
-    return f"is off by {gaps[place]:.2g}{where} (yours {one[place]:.4g}, {name} {other[place]:.4g})"
+    return (
+        f"is off by {gaps[place]:.2g}{where} (yours {mine[place]:.4g}, {name} {theirs[place]:.4g})"
+    )
 
 
-def _other_weights(mine: Any, reference: Any) -> str:
+def _weights_differ(mine: Any, reference: Any) -> str:
     """The commonest reason for a difference of two modules: they began with other weights."""
-    if not (isinstance(mine, nn.Module) and isinstance(reference, nn.Module)):
-        return ""
-    ours, theirs = dict(mine.named_parameters()), dict(reference.named_parameters())
-    for key in ours:
-        if key in theirs and not torch.equal(ours[key], theirs[key]):
-            return f". Their weights differ ({key}): load one's into the other first"
+    if isinstance(mine, nn.Module) and isinstance(reference, nn.Module):
+        theirs = dict(reference.named_parameters())
+        for key, weight in mine.named_parameters():
+            if key in theirs and not torch.equal(weight, theirs[key]):
+                return f". Their weights differ ({key}): load one's into the other first"
     return ""
 
 
@@ -233,18 +229,13 @@ def _origin(reference: Any) -> str:
     """Whose function this is, for the printed line."""
     while isinstance(reference, partial):
         reference = reference.func
-    package = _package(reference)
-    if package in NAMES:
-        return NAMES[package]
+    if (package := _package(reference)) in PACKAGES:
+        return PACKAGES[package]
     name = getattr(reference, "__name__", type(reference).__name__)
     if name != "<lambda>":
         return name
-    used = (reference.__globals__.get(word) for word in reference.__code__.co_names)
-    known = [NAMES[_package(value)] for value in used if _package(value) in NAMES]
-    return known[0] if known else "the reference"
-
-
-NAMES = {"torch": "PyTorch", "course_utils": "course_utils"}
+    used = (_package(reference.__globals__.get(word)) for word in reference.__code__.co_names)
+    return next((PACKAGES[package] for package in used if package in PACKAGES), "the reference")
 
 
 def _package(thing: Any) -> str:
