@@ -164,3 +164,46 @@ def test_what_was_asked_for_is_shown_by_the_next_toy_that_can(browser):
         expect(below.get_by_label("hard")).to_be_checked()
         assert page.evaluate("heard") == ["", "T", "kind"]  # the widget follows
         expect(above.get_by_label("soft")).to_be_checked()
+
+
+OUTPUT = '<div class="cell"><div class="cell_output">{}</div></div>'
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("press", ["wide", "Show me"])
+def test_the_result_is_veiled_until_the_reader_answers_and_an_answer_is_remembered(
+    browser, press, tmp_path
+):
+    result = OUTPUT.format("narrow wins") + "<p>So narrow follows it.</p><p>Later.</p>"
+    (tmp_path / "page.html").write_text(OUTPUT.format(shown(CHOICE)) + result, "utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    results = [page.get_by_text(text) for text in ("narrow wins", "So narrow follows it.")]
+    for text in results:
+        expect(text).to_be_hidden()
+    expect(page.get_by_text("Later.")).to_be_visible()
+    page.get_by_role("button", name=press).click()
+    for _ in range(2):
+        for text in results:
+            expect(text).to_be_visible()
+        expect(page.locator(".said")).to_contain_text("averages" if press == "wide" else "narrow.")
+        expect(page.get_by_role("button", name="middle")).to_have_count(int(press == "Show me"))
+        page.reload()
+    page.close()
+
+
+VISIBLE_RESULT = """() => [...document.querySelectorAll(".cu-predict")].filter((form) => {
+  const next = form.closest(".cell").nextElementSibling;
+  const isTable = next?.matches("table, .pst-scrollable-table-container");
+  const result = isTable ? next : next?.querySelector(":scope > .cell_output");
+  return result && getComputedStyle(result).visibility === "visible";
+}).map((form) => form.querySelector("legend").textContent)"""
+
+
+def test_no_prediction_of_the_book_stands_beside_its_answer(book, browser):
+    pages = [path for path in book.glob("*.html") if "cu-predict" in path.read_text("utf-8")]
+    assert len(pages) > 15
+    page = browser.new_page()
+    for path in pages:
+        page.goto(path.as_uri())
+        assert page.evaluate(VISIBLE_RESULT) == [], path.name

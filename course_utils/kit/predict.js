@@ -36,40 +36,55 @@ function move(toy, state) {
 }
 
 for (const form of document.querySelectorAll(".cu-predict:not([data-ready])")) {
-  form.dataset.ready = "true";
-  const asked = form.querySelector(".answers");
-  const said = form.querySelector(".said");
+  form.dataset.ready = "true"; // the style sheet now veils the result that comes next
+  const task = JSON.parse(form.dataset.task);
+  const answers = form.querySelector(".answers");
+  const reply = form.querySelector(".said");
   const field = form.querySelector("[type=number]");
   const handle = form.querySelector("[type=range]");
+  const name = `course-predict/${form.querySelector("legend").textContent}`;
+  const remember = (guess) => { try { localStorage.setItem(name, JSON.stringify(guess)); } catch {} }; // a private window may refuse
+  const remembered = () => { try { return JSON.parse(localStorage.getItem(name)); } catch { return null; } };
+  const showMe = Object.assign(document.createElement("button"), { type: "button", className: "show-me", textContent: "Show me" });
+  answers.append(showMe);
   for (const control of form.querySelectorAll("input, button")) {
     control.disabled = false;
     control.dataset.lmSuppressShortcuts = "true"; // its keys are not for Lab
   }
 
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    const task = JSON.parse(form.dataset.task);
+  // The choice by its place or the number, or null for a reader who wants to see the result without a guess.
+  function judge(guess) {
     const near = (number, value) => Math.abs(number - value) <= task.within + 1e-12;
-    const choice = event.submitter;
-    const given = field ? field.valueAsNumber : Number(choice.value);
-    const right = field ? near(given, task.answer) : given === task.answer;
-    const known = field && task.known.find(([value]) => near(given, value));
-    const reason = !field ? task.reasons[given] : known ? known[1] : given < task.answer ? task.less : task.more;
-    const answer = field ? task.answer : form.querySelector(`[value="${task.answer}"]`).innerHTML;
-    const words = field ? given : choice.innerHTML;
-    form.dataset.state = right ? "right" : "wrong";
-    asked.innerHTML = `<span>${words}</span>`;
-    said.innerHTML = right ? `<p>Right. ${task.why}</p>`
-      : `<p>Not quite. ${reason}</p><details><summary>The answer, and why</summary><p>${answer}. ${task.why}</p></details>`;
+    const label = (place) => form.querySelector(`[value="${place}"]`).innerHTML;
+    const right = field ? near(guess, task.answer) : guess === task.answer;
+    const mistake = field && task.known.find(([value]) => near(guess, value));
+    const reason = !field ? task.reasons[guess] : mistake ? mistake[1] : guess < task.answer ? task.less : task.more;
+    const answer = `${field ? task.answer : label(task.answer)}. ${task.why}`;
+    form.dataset.state = guess === null ? "shown" : right ? "right" : "wrong";
+    reply.innerHTML = guess === null ? `<p>${answer}</p>` : right ? `<p>Right. ${task.why}</p>`
+      : `<p>Not quite. ${reason}</p><details><summary>The answer, and why</summary><p>${answer}</p></details>`;
+    if (guess === null) showMe.remove();
+    else answers.innerHTML = `<span>${field ? guess : label(guess)}</span>`;
+    for (const summary of reply.querySelectorAll("summary")) summary.dataset.lmSuppressShortcuts = "true";
+  }
+
+  function commit(guess) {
+    judge(guess);
+    remember(guess ?? "shown");
     const toy = task.shows && toyOf(form, Object.keys(task.shows));
     if (toy) {
       move(toy, task.shows);
-      said.insertAdjacentHTML("beforeend", '<p><button type="button">See it move</button></p>');
-      said.lastChild.firstChild.addEventListener("click", () => toy.scrollIntoView({ block: "center", behavior: "smooth" }));
+      reply.insertAdjacentHTML("beforeend", '<p><button type="button">See it move</button></p>');
+      reply.lastChild.firstChild.addEventListener("click", () => toy.scrollIntoView({ block: "center", behavior: "smooth" }));
     }
-    for (const summary of said.querySelectorAll("summary")) summary.dataset.lmSuppressShortcuts = "true";
-    said.focus({ preventScroll: true });
+    reply.focus({ preventScroll: true });
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    commit(field ? field.valueAsNumber : Number(event.submitter.value));
   });
+  showMe.addEventListener("click", () => commit(null));
   handle?.addEventListener("input", () => { field.value = Number(handle.valueAsNumber.toPrecision(3)); });
   field?.addEventListener("input", () => { handle.value = field.value; });
   field?.addEventListener("keydown", (event) => {
@@ -77,4 +92,6 @@ for (const form of document.querySelectorAll(".cu-predict:not([data-ready])")) {
     event.preventDefault(); // in a browser Enter sends the form; inside a notebook Lab lets nothing happen
     form.requestSubmit();
   });
+  const before = remembered();
+  if (before !== null && (before === "shown" || field || task.reasons[before] !== undefined)) judge(before === "shown" ? null : before);
 }
