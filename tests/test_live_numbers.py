@@ -26,7 +26,7 @@ from course_utils.kit.live.widgets.translator import Translator
 from course_utils.kit.live.widgets.vit import VisionTransformer
 from course_utils.lessons.bahdanau_attention.alignment import links_of
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
-from course_utils.lessons.vision_transformers.looking import attention_rollout
+from course_utils.lessons.vision_transformers.analysis import attention_rollout
 from course_utils.pooling import kernel_weights, leave_one_out_error
 
 # Look-ups and kernels ---------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course_utils.lessons.multi_head_attention.lookups import (
+from course_utils.lessons.multi_head_attention.tasks import (
     LookupNetwork,
     train_lookups,
     two_lookups,

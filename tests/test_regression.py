@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from course_utils.data.regression import noisy_sine
-from course_utils.lessons.kernel_regression.moons import two_moons
+from course_utils.lessons.kernel_regression.curves import two_moons
 
 
 @pytest.mark.parametrize("power", [1.0, 0.8])

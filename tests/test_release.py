@@ -19,7 +19,7 @@ CARRIED = """
 from course_utils import files
 from course_utils.kit.release import release
 from course_utils.kit.runs import read
-from course_utils.lessons.self_attention.words import load_words
+from course_utils.lessons.self_attention.tasks import load_words
 from course_utils.studio.course_map import course_map
 
 print(files.ROOT)

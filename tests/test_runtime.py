@@ -15,7 +15,7 @@ import course_utils as cu
 from course_utils import files
 from course_utils.data.translation import load_grammar
 from course_utils.files import atomic_write, data_path
-from course_utils.lessons.self_attention.words import load_words
+from course_utils.lessons.self_attention.tasks import load_words
 from course_utils.runtime import best_device, evaluating
 from course_utils.studio import kernel
 

@@ -19,10 +19,11 @@ from course_utils.lessons.self_attention.tasks import (
     VOCABULARY,
     counting,
     friends,
+    from_the_last_word,
+    load_words,
     make_sentences,
     owners,
 )
-from course_utils.lessons.self_attention.words import from_the_last_word, load_words
 
 # Cars and friends ---------------------------------------------------------------------------------
 

@@ -9,17 +9,17 @@ from course_utils.attention import MultiHeadAttention, padding_mask
 from course_utils.data.text import EOS
 from course_utils.data.translation import load_grammar
 from course_utils.lessons.training_transformers.explorer import RATES, WARMUPS, factor, warmup
-from course_utils.lessons.training_transformers.first_generation import (
-    SHORTCUTS,
-    FirstGeneration,
-    take_shortcut,
-)
-from course_utils.lessons.training_transformers.inside import entropy_given
 from course_utils.lessons.training_transformers.runs import load_training_runs, rate
 from course_utils.lessons.training_transformers.small_spanish import (
     common_pairs,
+    entropy_given,
     small_spanish,
     spanish_world,
+)
+from course_utils.lessons.training_transformers.variants import (
+    SHORTCUTS,
+    FirstGeneration,
+    take_shortcut,
 )
 from course_utils.models.transformer import Transformer
 from course_utils.train.schedules import inverse_sqrt

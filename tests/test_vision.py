@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from course_utils.cache import record_attention
 from course_utils.interventions import intervene
-from course_utils.lessons.vision_transformers.looking import attention_rollout
+from course_utils.lessons.vision_transformers.analysis import attention_rollout
 from course_utils.metrics import multiply_adds
 from course_utils.models.vision import (
     PatchEmbedding,

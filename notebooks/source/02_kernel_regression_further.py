@@ -24,7 +24,7 @@ import torch
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.lessons.kernel_regression.moons import two_moons
+from course_utils.lessons.kernel_regression.curves import two_moons
 from course_utils.pooling import KERNELS, kernel_values, leave_one_out_error
 
 cu.seed_everything(0)

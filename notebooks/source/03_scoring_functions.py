@@ -33,7 +33,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.lessons.scoring_functions import planes, scores, trainings
+from course_utils.lessons.scoring_functions import scores, trainings
 
 cu.seed_everything(0)
 
@@ -170,13 +170,13 @@ d_length = 0.5  # try 0.1 … 3.0
 five = torch.tensor([[2.0, 1.0], [-1.5, 1.5], [-1.0, -2.0], [0.4, 0.9], [1.7, -1.6]])
 five[3] *= d_length / five[3].norm()  # D
 one_length = 2 * five / five.norm(dim=1, keepdim=True)
-plane = planes.grid()  # queries all over the square from −3 to 3
+plane = scores.grid()  # queries all over the square from −3 to 3
 won = {
     "−½‖q − k‖²": (five, (plane @ five.T - five.square().sum(dim=1) / 2).argmax(dim=1)),
     "q · k": (five, (plane @ five.T).argmax(dim=1)),
     "q · k, keys of one length": (one_length, (plane @ one_length.T).argmax(dim=1)),
 }
-planes.show_winners(won)
+scores.show_winners(won)
 
 # %% [markdown]
 # By distance each key has a **cell** around it.
@@ -498,7 +498,7 @@ additive_won = {
     "q · k": won["q · k"],
     "additive, four units": (five, humps.argmax(dim=1)),
 }
-planes.show_winners(additive_won)
+scores.show_winners(additive_won)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(

@@ -29,9 +29,10 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 import course_utils as cu
 from course_utils.data.text import PAD
 from course_utils.data.translation import collate
-from course_utils.lessons.bahdanau_attention import attention
+from course_utils.lessons.bahdanau_attention import alignment
 from course_utils.lessons.bahdanau_attention.alignment import (
     alignment_error_rate,
+    attend,
     diagonal,
     links_of,
     world_in,
@@ -241,7 +242,7 @@ class Bahdanau(nn.Module):
 
 
 # %%
-attend = cu.choose(my_context, attention.attend)
+attend = cu.choose(my_context, alignment.attend)
 world = small_world("fr")
 vocabularies = world.source_vocab, world.target_vocab
 sizes = len(world.source_vocab), len(world.target_vocab)

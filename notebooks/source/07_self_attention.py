@@ -33,8 +33,14 @@ import course_utils as cu
 from course_utils.data.text import BOS, EOS
 from course_utils.kit.tuned import table as by_rate
 from course_utils.lessons.self_attention.layers import self_attention as written_out
-from course_utils.lessons.self_attention.tasks import TEXTS, counting, owners
-from course_utils.lessons.self_attention.words import from_the_last_word, load_words, sentences
+from course_utils.lessons.self_attention.tasks import (
+    TEXTS,
+    counting,
+    from_the_last_word,
+    load_words,
+    owners,
+    sentences,
+)
 
 cu.seed_everything(0)
 

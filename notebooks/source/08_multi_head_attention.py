@@ -35,7 +35,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.lessons.multi_head_attention import adapters, lookups, who_whom
+from course_utils.lessons.multi_head_attention import adapters, tasks
 
 cu.seed_everything(0)
 
@@ -77,14 +77,14 @@ cu.predict(
 )
 
 # %%
-task = lookups.two_lookups()  # 8 · 7 requests, 2⁸ ways to fill the drawers
+task = tasks.two_lookups()  # 8 · 7 requests, 2⁸ ways to fill the drawers
 alpha = 0.7  # try 0.0 … 1.0
 signs = torch.cartesian_prod(*[torch.tensor([1.0, -1.0])] * 2)  # (4, 2): balls in C, F
 tried = {a: signs @ torch.tensor([a, 1 - a]) for a in (1.0, alpha, 0.5, 0.3, 0.0)}
 averages_of = pd.DataFrame(
     tried, index=["white, white", "white, black", "black, white", "black, black"]
 ).T
-right_of_4 = [lookups.most_right(averages, signs) for averages in tried.values()]
+right_of_4 = [tasks.most_right(averages, signs) for averages in tried.values()]
 averages_of["both right, at best"] = right_of_4
 averages_of.rename_axis("α").round(2)
 
@@ -367,14 +367,14 @@ cu.equal(mine, package, *qkv, mask)
 # %% tags=["nbval-ignore-output"]
 def new_network(heads, seed):
     cu.seed_everything(seed)
-    return lookups.LookupNetwork(16, heads, attention=MultiHeadAttention(16, heads))
+    return tasks.LookupNetwork(16, heads, attention=MultiHeadAttention(16, heads))
 
 
 steps = 100  # try 100 … 300
 networks, shares = {}, {}
 for h in (1, 2):
-    networks[h] = lookups.train_lookups(new_network(h, 0), steps=steps)
-    shares[h] = lookups.lookup_accuracy(networks[h]).tolist()
+    networks[h] = tasks.train_lookups(new_network(h, 0), steps=steps)
+    shares[h] = tasks.lookup_accuracy(networks[h]).tolist()
 table = pd.DataFrame(shares, ["first ball", "second ball", "both"]).T
 table.rename_axis("heads").round(2)
 
@@ -414,10 +414,10 @@ def buggy_without_head(layer, head):
 
 
 victim = copy.deepcopy(networks[2])
-print(f"before: both right {lookups.lookup_accuracy(victim)[2]:.2f}")
+print(f"before: both right {tasks.lookup_accuracy(victim)[2]:.2f}")
 for gone in (0, 1):
     victim.attention = buggy_without_head(victim.attention, gone)
-    print(f"without head {gone}: {lookups.lookup_accuracy(victim)[2]:.2f}")
+    print(f"without head {gone}: {tasks.lookup_accuracy(victim)[2]:.2f}")
 
 
 # %% tags=["exercise", "bug"]
@@ -478,10 +478,10 @@ more_heads = 2  # try 2 | 4 | 8
 readers = {}
 for objects, h in (("things", 1), ("people", 1), ("people", more_heads)):
     cu.seed_everything(0)
-    reader = who_whom.VerbReader(MultiHeadAttention(32, h))
-    who_whom.train_reader(reader, objects, seed=0)
-    _, unseen = who_whom.sentences(objects, seed=0)
-    who, whom, nouns = who_whom.reader_accuracy(reader, unseen)
+    reader = tasks.VerbReader(MultiHeadAttention(32, h))
+    tasks.train_reader(reader, objects, seed=0)
+    _, unseen = tasks.sentences(objects, seed=0)
+    who, whom, nouns = tasks.reader_accuracy(reader, unseen)
     print(f"{objects}, heads: {h}; who {who:.2f}, whom {whom:.2f}, both {nouns:.2f}")
     readers[objects, h] = reader
 
@@ -508,7 +508,7 @@ fig
 # The last row is what `nn.MultiheadAttention` returns as "the weights" unless told `average_attn_weights=False`: it resembles one undecided head.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-lookups.show_paid(
+tasks.show_paid(
     cu.stored_runs("multi_head_attention", "cabinet"),
     cu.stored_runs("multi_head_attention", "verb_reader"),
 )
@@ -561,7 +561,7 @@ with cu.guard(
 ):
     most = readers["people", more_heads].attention.weights[:, :, 0].argmax(dim=-1)  # (500, heads)
     rows = zip(unseen.texts, most.tolist(), unseen.nouns.tolist(), strict=True)
-    both = [{text[i] for i in at} == {who_whom.NOUNS[n] for n in nouns} for text, at, nouns in rows]
+    both = [{text[i] for i in at} == {tasks.NOUNS[n] for n in nouns} for text, at, nouns in rows]
     assert sum(both) > 0.7 * len(both)
 
 with cu.guard("Two heads of the translator are missed most: one by its mean, one by zero."):

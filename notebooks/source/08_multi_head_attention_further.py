@@ -25,7 +25,7 @@ import torch
 from torch import nn
 
 import course_utils as cu
-from course_utils.lessons.multi_head_attention import lookups
+from course_utils.lessons.multi_head_attention import tasks
 
 cu.seed_everything(0)
 
@@ -93,8 +93,8 @@ with cu.guard(
 
 # %%
 sharpness = 30.0  # try 0.0 … 60.0
-task = lookups.two_lookups()
-network = lookups.LookupNetwork(16, 2)
+task = tasks.two_lookups()
+network = tasks.LookupNetwork(16, 2)
 copied = torch.zeros(16, 16)
 copied[:8] = torch.eye(8).repeat(1, 2)  # W_K and W_V: features 0–7 to both heads
 by_hand = network.attention
@@ -109,7 +109,7 @@ with torch.no_grad():
 with cu.record_attention(network) as maps:
     network(*task.inputs(task.balls[:1]))
 on_c, on_f = maps["attention"][0, [0, 1], task.requests.index("CF"), [2, 5]].tolist()
-right = lookups.lookup_accuracy(network).tolist()
+right = tasks.lookup_accuracy(network).tolist()
 print(f"request CF: head 0 gives C {on_c:.4f}, head 1 gives F {on_f:.4f}")
 print("right: first, second, both", [round(share, 3) for share in right])
 
@@ -269,9 +269,9 @@ for name, wrap in (
 ):
     for seed in (0, 1, 2):
         cu.seed_everything(seed)
-        one = lookups.LookupNetwork(16, 2, attention=wrap(SlicedAttention(16, 2)))
-        lookups.train_lookups(one, seed=seed)
-        laid_out[name, f"seed {seed}"] = lookups.lookup_accuracy(one)[2].item()
+        one = tasks.LookupNetwork(16, 2, attention=wrap(SlicedAttention(16, 2)))
+        tasks.train_lookups(one, seed=seed)
+        laid_out[name, f"seed {seed}"] = tasks.lookup_accuracy(one)[2].item()
 pd.Series(laid_out).unstack(sort=False).round(2)
 
 # %% [markdown]
@@ -373,9 +373,9 @@ additive = {}
 for h in (1, 2):
     for seed in (0, 1, 2):
         cu.seed_everything(seed)
-        other = lookups.LookupNetwork(16, h, attention=AdditiveHeads(16, h))
-        lookups.train_lookups(other, seed=seed)
-        accuracy = lookups.lookup_accuracy(other)[2].item()
+        other = tasks.LookupNetwork(16, h, attention=AdditiveHeads(16, h))
+        tasks.train_lookups(other, seed=seed)
+        accuracy = tasks.lookup_accuracy(other)[2].item()
         additive[f"{h} head(s)", f"seed {seed}"] = accuracy
 pd.Series(additive).unstack(sort=False).round(2)
 

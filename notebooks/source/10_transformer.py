@@ -35,7 +35,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.lessons.transformer import blocks, stacks, totals
+from course_utils.lessons.transformer import blocks, totals
 
 cu.seed_everything(0)
 
@@ -348,10 +348,10 @@ ORDERS = {
     "residual, norm after": lambda x, f: norm(x + f(x)),
     "residual, norm before": lambda x, f: x + f(norm(x)),
 }
-measured = {(s, name, seed): stacks.measured(order, s, seed)
+measured = {(s, name, seed): blocks.measured(order, s, seed)
             for s in (small, large) for name, order in ORDERS.items()
             for seed in (0, 1, 2)}  # fmt: skip
-print(f"PyTorch's initialization: s = {stacks.size_at_first(FeedForward):.2f}")
+print(f"PyTorch's initialization: s = {blocks.size_at_first(FeedForward):.2f}")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, axes = cu.subplots(
@@ -367,7 +367,7 @@ for (s, name, seed), values in measured.items():
     sizes_row = axes[0 if s == small else 1]
     for ax, line in zip(sizes_row, zip(*values, strict=True), strict=True):
         ax.plot(
-            stacks.DEPTHS,
+            blocks.DEPTHS,
             line,
             dash,
             color=cu.COLORS[color],
@@ -413,7 +413,7 @@ with cu.guard(
     given=(small, large) == (0.24, 1.0),
 ):
     behind = {
-        key: dict(zip(stacks.DEPTHS, values, strict=True)) for key, values in measured.items()
+        key: dict(zip(blocks.DEPTHS, values, strict=True)) for key, values in measured.items()
     }
     for other_seed in (0, 1, 2):
         assert all(

@@ -39,8 +39,10 @@ import course_utils as cu
 from course_utils import decoding
 from course_utils.data.text import BOS, EOS
 from course_utils.data.translation import collate
+from course_utils.lessons.bahdanau_attention import alignment
+from course_utils.lessons.self_attention.layers import waits
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, larger_world, small_world
-from course_utils.lessons.translating import alignments, beams, costs
+from course_utils.lessons.translating import beams
 
 cu.seed_everything(0)
 
@@ -157,8 +159,8 @@ compared.T
 
 # %%
 n = 40  # try 5 … 60
-kinds = {"recurrent": costs.recurrent(sizes), "Transformer": new_model(0)}
-waiting = {(name, length): costs.waits(each, length)
+kinds = {"recurrent": beams.recurrent(sizes), "Transformer": new_model(0)}
+waiting = {(name, length): waits(each, length)
            for name, each in kinds.items() for length in (10, 20, n)}  # fmt: skip
 waiting = pd.DataFrame(waiting, index=["training", "translating"]).T.unstack()
 waiting
@@ -783,7 +785,7 @@ cu.live.translator("i'm home .", True)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 guesses = {
-    "diagonal guess": [alignments.diagonal(pair) for pair in world.test],
+    "diagonal guess": [alignment.diagonal(pair) for pair in world.test],
     "equal weights": [torch.ones(len(p.target), len(p.source)) for p in world.test],
 }
 runs_of = pd.DataFrame(ours)
@@ -806,7 +808,7 @@ aer["recurrent, additive attention"] = [
     f"{before[key].min():.2f} – {before[key].max():.2f}" for key in before
 ]
 aer |= {
-    name: [f"{value:.2f}" for value in alignments.errors(found, world.test)]
+    name: [f"{value:.2f}" for value in alignment.errors(found, world.test)]
     for name, found in guesses.items()
 }
 alignment_table = pd.DataFrame(aer, index=["AER", "AER, links cross"]).T
@@ -840,7 +842,7 @@ with cu.guard(
     "In three seeds the mean of all heads aligns better than the diagonal and the recurrent model."
 ):
     assert runs_of["aer, says"].max() < pd.DataFrame(theirs)["aer"].min()
-    assert runs_of["aer, says"].max() < alignments.errors(guesses["diagonal guess"], world.test)[0]
+    assert runs_of["aer, says"].max() < alignment.errors(guesses["diagonal guess"], world.test)[0]
     assert (runs_of["aer, says"] < runs_of["aer, head"]).all()
     assert runs_of["layer"].nunique() > 1
     assert runs_of["aer, reads"].min() > 0.8

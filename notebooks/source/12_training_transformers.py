@@ -38,9 +38,8 @@ from torch import nn
 import course_utils as cu
 from course_utils.figures import label_lines
 from course_utils.layers import Residual
-from course_utils.lessons.training_transformers import inside
 from course_utils.lessons.training_transformers.runs import found, load_training_runs
-from course_utils.lessons.training_transformers.small_spanish import spanish_world
+from course_utils.lessons.training_transformers.small_spanish import entropy_given, spanish_world
 
 cu.seed_everything(0)
 
@@ -162,7 +161,7 @@ cu.checks.loss_given(loss_given_solution)
 # And a fourth: all tokens before, which is what a perfect language model of these very sentences knows without the English ones.
 
 # %%
-known = cu.choose(loss_given, inside.entropy_given)
+known = cu.choose(loss_given, entropy_given)
 sentences = [[*pair.target, "<eos>"] for pair in world.train]
 tokens = [token for words in sentences for token in words]
 places = [place for words in sentences for place in range(len(words))]

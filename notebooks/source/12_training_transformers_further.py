@@ -24,15 +24,16 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.lessons.training_transformers.first_generation import (
+from course_utils.lessons.training_transformers.runs import found, load_training_runs
+from course_utils.lessons.training_transformers.small_spanish import spanish_world
+from course_utils.lessons.training_transformers.variants import (
     SHORTCUTS,
     FirstDecoderLayer,
     FirstGeneration,
     SlicedHeads,
+    real_run,
+    show_real_curves,
 )
-from course_utils.lessons.training_transformers.real import real_run, show_real_curves
-from course_utils.lessons.training_transformers.runs import found, load_training_runs
-from course_utils.lessons.training_transformers.small_spanish import spanish_world
 
 cu.seed_everything(0)
 

@@ -48,7 +48,7 @@ from course_utils.cache import KVCache
 from course_utils.data.prose import Subwords, TextBatch, load_english, load_story
 from course_utils.data.text import EOS
 from course_utils.decoding import next_token_probs
-from course_utils.lessons.gpt import real, repeats, training, writing
+from course_utils.lessons.gpt import real, repeats, training
 
 cu.seed_everything(0)
 
@@ -631,7 +631,7 @@ def my_generate_solution(model, prompt, steps, temperature=1.0, top_k=None, gene
 cu.checks.my_generate(my_generate_solution)
 
 # %% tags=["nbval-ignore-output"]
-generate = cu.choose(my_generate, writing.generate)
+generate = cu.choose(my_generate, training.generate)
 
 
 def texts_of(ids):

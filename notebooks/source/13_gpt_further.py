@@ -22,7 +22,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 import course_utils as cu
 from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import UNK
-from course_utils.lessons.gpt import ngrams, writing
+from course_utils.lessons.gpt import real, training
 
 cu.seed_everything(0)
 
@@ -66,7 +66,7 @@ def encode_word_solution(word, merges):
 cu.checks.encode_word(encode_word_solution)
 
 # %%
-encode = cu.choose(encode_word, writing.encode_word)
+encode = cu.choose(encode_word, training.encode_word)
 sentences = load_english()
 size = 512  # try 300 | 512 | 800
 subwords = Subwords(sentences, size=size)
@@ -147,7 +147,7 @@ cu.predict(
 
 # %%
 share = 4  # try 4 | 8
-compared = ngrams.compare(sentences[::share], sizes=(128, 512, 1024))
+compared = real.compare(sentences[::share], sizes=(128, 512, 1024))
 compared.round(2)
 
 # %% [markdown]

@@ -43,13 +43,7 @@ from torch.nn import functional as F
 import course_utils as cu
 from course_utils.data.prose import TextBatch
 from course_utils.data.text import MASK
-from course_utils.lessons.bert_and_transfer import (
-    answers,
-    counting,
-    pretraining,
-    tasks,
-    tuning,
-)
+from course_utils.lessons.bert_and_transfer import tasks, tuning
 from course_utils.metrics import accuracy
 from course_utils.models.language import SentenceClassifier
 
@@ -231,7 +225,7 @@ class BERT(nn.Module):
 
 # %%
 torch.manual_seed(0)
-subwords, sizes = tasks.texts().subwords, pretraining.SIZES
+subwords, sizes = tasks.texts().subwords, tasks.SIZES
 bert = BERT(len(subwords), **sizes)
 options = {"rotary": True, "dropout": 0.0}
 package, gpt = (kind(len(subwords), **sizes, **options) for kind in (cu.BERT, cu.GPT))
@@ -286,8 +280,8 @@ for mask, model in (("BERT", bert), ("GPT", gpt)):
 # They are short, and 15 % of nine tokens is one question; we pick 40 %, a share that [Wettig et al. (2023)](https://arxiv.org/abs/2202.08005) found to work for large models, too.
 
 # %%
-masking = cu.choose(fixed_masking, pretraining.masking)
-table, lengths = pretraining.sentences()  # sorted by length
+masking = cu.choose(fixed_masking, tasks.masking)
+table, lengths = tasks.sentences()  # sorted by length
 
 
 def batch(share=0.4):
@@ -331,7 +325,7 @@ def train(model, steps, lr):
 steps = 300  # try 50 … 300
 lr = 1e-2  # try 1e-3 … 1e-2
 losses = train(bert, steps, lr)
-page_loss = counting.hidden_loss(bert)
+page_loss = tasks.hidden_loss(bert)
 print(f"last steps {sum(losses[-10:]) / 10:.2f}; hidden tokens, unread {page_loss:.2f}")
 
 # %% [markdown]
@@ -361,7 +355,7 @@ cu.predict(
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 found = pd.DataFrame(r.config | r.result for r in cu.stored_runs("bert_and_transfer", "transfer"))
-rivals = {who: f"{loss:.2f}" for who, loss in counting.counted_losses().items()}
+rivals = {who: f"{loss:.2f}" for who, loss in tasks.counted_losses().items()}
 for who, seeds in found.dropna(subset="hidden").groupby("beginning")["hidden"]:
     rivals[who] = f"{seeds.min():.2f} to {seeds.max():.2f}"
 longer = [r.result["hidden"] for r in cu.stored_runs("bert_and_transfer", "pretrained_longer")]
@@ -500,7 +494,7 @@ for kind in ("bag of tokens", "bag of pairs", "triples"):
     rows[kind] = {one: plain.get(f"{kind}, {one}") for one in tasks_shown}
 slow = pd.DataFrame(r.result for r in cu.stored_runs("bert_and_transfer", "longer"))
 rows["from scratch, 4 × steps"] = {"order 1000": slow["order 1000"]}
-for kind in pretraining.BEGINNINGS:
+for kind in tasks.BEGINNINGS:
     rows[kind] = {one: found.loc[found["beginning"] == kind, one] for one in tasks_shown}
 fig, axes = cu.subplots(
     1, 3, width=8.5, height=3.2, sharey=True,
@@ -512,7 +506,7 @@ fig, axes = cu.subplots(
 for ax, one in zip(axes, tasks_shown, strict=True):
     for y, kind in enumerate(rows):
         if (scores := rows[kind].get(one)) is not None:
-            network = kind.startswith("from scratch") or kind in pretraining.BEGINNINGS
+            network = kind.startswith("from scratch") or kind in tasks.BEGINNINGS
             color = cu.COLORS["key" if network else "wrong"]
             ax.plot(scores, [y] * 3, "o", color=color, alpha=0.6)
     which, amount = one.split()
@@ -752,8 +746,8 @@ def my_answer_targets_solution(ids, prompt_lens):
 cu.checks.my_answer_targets(my_answer_targets_solution)
 
 # %%
-answer_targets = cu.choose(my_answer_targets, answers.answer_targets)
-both_ids, prompt_lens = answers.with_answers(tasks.labeled([("she drinks tea .", 0)]))
+answer_targets = cu.choose(my_answer_targets, tuning.answer_targets)
+both_ids, prompt_lens = tuning.with_answers(tasks.labeled([("she drinks tea .", 0)]))
 answer_row = answer_targets(both_ids, prompt_lens)[0].tolist()
 pd.DataFrame(
     {

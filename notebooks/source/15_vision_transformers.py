@@ -40,7 +40,7 @@ from torch.nn import functional as F
 
 import course_utils as cu
 from course_utils.data.images import ImageLoader
-from course_utils.lessons.vision_transformers import looking, training
+from course_utils.lessons.vision_transformers import analysis, training
 from course_utils.lessons.vision_transformers.training import confusion_matrix, predict_classes
 from course_utils.models.vision import cut_patches, join_patches
 from course_utils.train.losses import classification_loss
@@ -675,7 +675,7 @@ for name in ("vit", "vit_1", "vit_2"):
 which = 8  # try 0 … 9
 some = [int((test.labels == label).nonzero()[which]) for label in (0, 8, 9)]
 shown = test.images[some].float() / 127.5 - 1
-last = [looking.maps_of(model, shown)[-1].mean(dim=1)[:, 0, 1:].view(-1, 4, 4) for model in models]
+last = [analysis.maps_of(model, shown)[-1].mean(dim=1)[:, 0, 1:].view(-1, 4, 4) for model in models]
 map_picture, map_axes = cu.subplots(
     3, 4, width=7.0, height=5.0,
     alt="A T-shirt, a bag and a boot, and beside each of them the class token's weights on four by four patches in three models. "
@@ -716,7 +716,7 @@ def buggy_class_map(maps, rows, columns):
     return of_class_token[:, 1:].unflatten(1, (rows, columns))
 
 
-final = looking.maps_of(models[0], shown)[-1]
+final = analysis.maps_of(models[0], shown)[-1]
 sums = buggy_class_map(final, 4, 4).sum(dim=(1, 2)) + final.mean(dim=1)[:, 0, 0]
 print(f"{sums.min():.1f} to {sums.max():.1f}")
 
@@ -774,16 +774,16 @@ def rollout(maps, keep=0.5):
 block_0 = [[0.5, 0.5, 0], [0, 1, 0], [0, 0.5, 0.5]]
 block_1 = [[0, 0, 1], [0, 1, 0], [0, 0, 1]]
 example = list(torch.tensor([block_0, block_1])[:, None, None])
-for one in (rollout, looking.attention_rollout):
+for one in (rollout, analysis.attention_rollout):
     print(f"by hand, {one.__name__}:", one(example)[0, 0].tolist())
 
 keep = 0.5  # try 0 … 1
 many, names = test.images[:500].float() / 127.5 - 1, test.labels[:500]
-looks = [looking.maps_of(model, many) for model in models]
+looks = [analysis.maps_of(model, many) for model in models]
 last_maps = [maps[-1].mean(dim=1)[:, 0, 1:] for maps in looks]  # (500, 16) each
 flows = [rollout(maps, keep)[:, 0, 1:] for maps in looks]
 both = {"last block": last_maps, "rollout": flows}
-agree = {name: looking.agreements(maps) for name, maps in both.items()}
+agree = {name: analysis.agreements(maps) for name, maps in both.items()}
 pd.DataFrame(agree).T.round(2)
 
 # %% [markdown]
@@ -816,8 +816,8 @@ for seed, model in enumerate(models):
     other, third = (flows[i] for i in range(3) if i != seed)
     painted = {
         "nothing": None,
-        "at random": looking.at_random(many),
-        "brightest": looking.brightness(many),
+        "at random": analysis.at_random(many),
+        "brightest": analysis.brightness(many),
         "last block": last_maps[seed],
         "rollout, another model": other,
         "rollout, the third": third,
@@ -825,7 +825,7 @@ for seed, model in enumerate(models):
         "rollout": flows[seed],
     }
     for ink, shade in (("black", -1.0), ("gray", gray)):
-        shares = looking.right_without(model, many, names, painted, count, shade)
+        shares = analysis.right_without(model, many, names, painted, count, shade)
         left[ink, f"seed {seed}"] = shares
 damage = pd.DataFrame(left)[["black", "gray"]]
 damage.round(2)

@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 import course_utils as cu
 from course_utils.data.images import ImageLoader
-from course_utils.lessons.vision_transformers import other_sizes, training
+from course_utils.lessons.vision_transformers import analysis, training
 from course_utils.models.vision import PatchEmbedding, cut_patches, join_patches
 
 cu.seed_everything(0)
@@ -215,7 +215,7 @@ places = 1 + grid * grid
 torch.manual_seed(0)
 drawn = 0.3 * torch.randn(places, 64)
 tables = {
-    "stretched": other_sizes.stretched(learned, grid),
+    "stretched": analysis.stretched(learned, grid),
     "old rows, new ones drawn": torch.cat([learned, drawn])[:places],
     "no positions": torch.zeros(places, 64),
 }
@@ -223,7 +223,7 @@ large, some = cu.ViT(**stored.config, image_size=side), test[:1000]
 print(f"28 × 28: {training.share_right(vit, some):.2f}")
 for name, table in tables.items():
     large.load_state_dict(stored.state | {"positions.table": table})
-    print(f"{side} × {side}, {name}: {other_sizes.share_right(large, some, side):.2f}")
+    print(f"{side} × {side}, {name}: {analysis.share_right(large, some, side):.2f}")
 
 # %% [markdown]
 # Of 0.84 right answers, 0.54 are left at 42 × 42 with the stretched table; 0.32 with none, and 0.20 if the old rows are kept and the missing ones drawn, so that all rows but the first few say a wrong place.
@@ -272,10 +272,10 @@ look, read = nn.Linear(64, 16), nn.EmbeddingBag(128, 16)  # a ViT's vector; lett
 log_temperature = nn.Parameter(torch.tensor(10.0).log())
 weights = [*look.parameters(), *read.parameters(), log_temperature]
 optimizer = torch.optim.AdamW(weights, 1e-2)
-letters, starts = other_sizes.letters_of(test.classes)
-known, unread = (other_sizes.class_tokens(vit, part) for part in (images[:2000], some))
+letters, starts = analysis.letters_of(test.classes)
+known, unread = (analysis.class_tokens(vit, part) for part in (images[:2000], some))
 for _ in range(300):
-    rows = other_sizes.one_of_each(images.labels[:2000])
+    rows = analysis.one_of_each(images.labels[:2000])
     found = clip_loss(look(known[rows]), read(letters, starts), log_temperature)
     optimizer.zero_grad()
     found.backward()

@@ -35,8 +35,8 @@ from torch.nn import functional as F
 
 import course_utils as cu
 from course_utils.data.images import ImageBatch
-from course_utils.lessons.diffusion import captions, copies, stepping
-from course_utils.lessons.diffusion.training import clothes
+from course_utils.lessons.diffusion import copies, sampling
+from course_utils.lessons.diffusion.sampling import clothes
 from course_utils.models.diffusion import CrossAttention as CourseCrossAttention
 from course_utils.models.noise import Diffusion, cosine_schedule
 
@@ -48,7 +48,7 @@ painter = cu.UNet(**stored.config)  # this chapter's network, trained beforehand
 painter.load_state_dict(stored.state)
 names = [name.split("/")[0] for name in cu.load_fashion_mnist("test").classes]
 seen_at = (200, 140, 100, 60, 0)
-ways = stepping.path(painter, torch.arange(10), seen_at)
+ways = sampling.path(painter, torch.arange(10), seen_at)
 fig, axes = cu.subplots(
     5, 10, width=8.4, height=4.6,
     alt="Ten columns, a class each. The top row is noise; in the third row the outlines of some garments can be guessed, "
@@ -300,7 +300,7 @@ def my_step_back_solution(x, noise, a, b, fresh):
 cu.checks.my_step_back(my_step_back_solution)
 
 # %%
-step_back = cu.choose(my_step_back, stepping.step_back)
+step_back = cu.choose(my_step_back, sampling.step_back)
 walks = [torch.randn(2000)]
 for t in range(T, 0, -1):
     now, here = walks[-1], alpha_bar[t]
@@ -311,7 +311,7 @@ walks = torch.stack(walks)
 near = ((walks[-1].abs() - 1).abs() < 0.05).float().mean().item()
 above = (walks[-1] > 0).float().mean().item()
 print(f"of 2,000 pixels {near:.0%} end at +1 or -1, {above:.0%} at +1")
-stepping.walk_picture(walks)
+sampling.walk_picture(walks)
 
 # %% [markdown]
 # With the best guess at each step, noise ends at $\pm 1$, about equally often.
@@ -450,7 +450,7 @@ cu.quiz("diffusion", "which_levels")
 # One label in ten is replaced by 10, "not told", so that the network learns to draw without a class, too.
 
 # %%
-noisy = cu.choose(fixed_noisy, stepping.noisy)
+noisy = cu.choose(fixed_noisy, sampling.noisy)
 
 
 def diffusion_loss(network, batch):
@@ -763,7 +763,7 @@ class CrossAttention(nn.Module):
 
 
 # %%
-attend = cu.choose(attend_to_words, stepping.attend_to_words)
+attend = cu.choose(attend_to_words, sampling.attend_to_words)
 token_dim = 16  # try 4 … 64
 cu.seed_everything(1)
 cross, words = CrossAttention(32, token_dim, num_heads=2), torch.randn(1, 5, token_dim)
@@ -788,10 +788,10 @@ for number in (1, 2, 5):
 # It is a weak one: 64 % of real held-out garments are nearest to the mean of their own class, and a network that drew only class means would have 100 %.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-of_real = captions.nearest_mean(clothes("test", captions.SIDE)[0].flatten(1), test_labels)
+of_real = copies.nearest_mean(clothes("test", copies.SIDE)[0].flatten(1), test_labels)
 print(f"of real garments {of_real:.0%} are nearest to the mean of their class")
 told = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion", "captioned"))
-told["caption"] = told["kind"].map(captions.KINDS)
+told["caption"] = told["kind"].map(copies.CAPTIONS)
 by_caption = told.groupby("caption", sort=False)
 by_caption[["loss", "named"]].agg(["min", "max"]).round(3)
 

@@ -21,8 +21,8 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.lessons.diffusion import guidance
-from course_utils.lessons.diffusion.training import clothes, diffusion
+from course_utils.lessons.diffusion import sampling
+from course_utils.lessons.diffusion.sampling import clothes, diffusion
 
 cu.seed_everything(0)
 
@@ -46,7 +46,7 @@ runs = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion
 plain = runs[runs["scale"] == 1]
 plain = plain.assign(sampler=plain["eta"].map({1.0: "DDPM", 0.0: "DDIM"}))
 images, labels = clothes("test", 14)
-real = guidance.judged(images, labels)
+real = sampling.judged(images, labels)
 print(f"real, held out: named {real['named']:.2f}, spread {real['spread']:.2f}")
 by_steps = plain.groupby(["sampler", "num_steps"])[["named", "spread"]].agg(["min", "mean", "max"])
 by_steps.round(2)
@@ -78,7 +78,7 @@ from_190.round(2)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 rows = {
-    f"{n} steps": guidance.drawn(1, num_steps=n, eta=0.0, scale=1.0, seed=3)
+    f"{n} steps": sampling.drawn(1, num_steps=n, eta=0.0, scale=1.0, seed=3)
     for n in (5, 10, 20, 50)
 }
 fig, axes = cu.subplots(
@@ -130,9 +130,9 @@ def guided(network, scale):
 
 
 scale = 2.0  # try 0.0 … 6.0
-painter = guidance.painter()
+painter = sampling.painter()
 some = (images[:4], torch.tensor([40, 90, 140, 190]), labels[:4])
-cu.equal(guided(painter, scale), guidance.guided(painter, scale), *some)
+cu.equal(guided(painter, scale), sampling.guided(painter, scale), *some)
 guidance_runs = runs[(runs["eta"] == 1) & (runs["num_steps"] == 20)]
 scores = guidance_runs.groupby("scale")[["named", "spread"]]
 by_scale = scores.agg(["min", "mean", "max"])
@@ -147,7 +147,7 @@ fig, axes = cu.subplots(
 )  # fmt: skip
 for line, w in zip(axes, (0.0, 1.0, 2.0, 4.0), strict=True):
     drawn = diffusion().sample(
-        guidance.guided(painter, w), (20, 1, 14, 14), labels=shown, num_steps=20, seed=1
+        sampling.guided(painter, w), (20, 1, 14, 14), labels=shown, num_steps=20, seed=1
     )
     for ax, picture in zip(line, drawn[:, 0], strict=True):
         ax.imshow(picture, cmap="gray", vmin=-1, vmax=1)

@@ -1,6 +1,7 @@
-"""Word alignments: links read off attention maps, word order, and what single words need of attention."""
+"""One step of Bahdanau's attention, and word alignments: links, word order, what single words need of attention."""
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -13,6 +14,29 @@ from course_utils.data.translation import Batch, Pair
 from course_utils.lessons.sequence_to_sequence.small_world import SmallWorld, small_world
 from course_utils.runtime import evaluating
 from course_utils.train.losses import translation_loss
+
+
+def attend(
+    query: Tensor, keys: Tensor, memory: Tensor, mask: Tensor, w: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Context and weights of one step, from projected query and keys: additive scores, masked.
+
+    Bahdanau, Cho and Bengio (2015), section 3.1.
+
+    Args:
+        query: (batch, hidden), the decoder's last state, projected.
+        keys: (batch, tokens, hidden), the memory, projected.
+        memory: (batch, tokens, size), the encoder's states.
+        mask: (batch, tokens), True at real tokens; at least one in each row.
+        w: (hidden,).
+
+    Returns:
+        (batch, size) and (batch, tokens).
+    """
+    scores = (query[:, None] + keys).tanh() @ w
+    weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
+    return (weights[:, None] @ memory)[:, 0], weights
+
 
 # Links between words ------------------------------------------------------------------------------
 
@@ -95,6 +119,16 @@ def crossings(pair: Pair) -> int:
     """How many pairs of links change their order."""
     links = sorted(pair.alignment)
     return sum(b < d for a, d in links for c, b in links if a < c)
+
+
+def errors(found: Sequence[Tensor], pairs: Sequence[Pair]) -> tuple[float, float]:
+    """Alignment error rate of one map (target, source) for each pair: of all, of those whose links cross."""
+    links = [links_both_ways(words) for words in found]
+    gold = [pair.alignment or frozenset() for pair in pairs]
+    crossed = [place for place, pair in enumerate(pairs) if crossings(pair)]
+    return alignment_error_rate(links, gold), alignment_error_rate(
+        [links[place] for place in crossed], [gold[place] for place in crossed]
+    )
 
 
 # What single words need of attention --------------------------------------------------------------

@@ -15,7 +15,7 @@ from course_utils.kit.check import (
     expect_unchanged,
     unchanged,
 )
-from course_utils.lessons.bahdanau_attention.attention import attend
+from course_utils.lessons.bahdanau_attention.alignment import attend
 
 # One context ------------------------------------------------------------------------------------
 

@@ -9,15 +9,16 @@ from course_utils.data.prose import Subwords
 from course_utils.data.text import BOS, EOS, MASK
 from course_utils.kit.live import network_of, packed, save_model, tell
 from course_utils.kit.runs import stored
-from course_utils.lessons.bert_and_transfer import answers, counting
-from course_utils.lessons.bert_and_transfer import pretraining as pretraining
-from course_utils.lessons.bert_and_transfer.counting import hidden
+from course_utils.lessons.bert_and_transfer import tasks as counting
+from course_utils.lessons.bert_and_transfer import tasks as pretraining
+from course_utils.lessons.bert_and_transfer import tuning as answers
 from course_utils.lessons.bert_and_transfer.tasks import (
     CLASSES,
     DATA,
     Labeled,
     bag_accuracy,
     few,
+    hidden,
     task,
     texts,
 )

@@ -1,22 +1,27 @@
-"""Two tasks for *BERT and transfer*, on sentences that no pretraining reads: in order or not, and the tense.
+"""Tasks for *BERT and transfer*: pretraining's, and two with labels, on sentences that no pretraining reads.
 
-In the first, each sentence comes twice: as it is, and with two neighboring words exchanged. Both have the
-same words, so that a bag of words is right in exactly half of them.
+In the first of these a sentence is in order or not, and each comes twice: as it is, and with two neighboring words
+exchanged. Both have the same words, so that a bag of words is right in exactly half of them. The second asks for the
+tense. Counts of the pretraining text say what can be known without a network.
 """
 
 import functools
+import itertools
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.data.prose import Subwords, load_english
-from course_utils.data.text import pad
+from course_utils.data.prose import IGNORE, Subwords, load_english
+from course_utils.data.text import MASK, PAD, pad
 from course_utils.data.translation import load_grammar
 from course_utils.files import data_path
+from course_utils.lessons.gpt.training import rate
+from course_utils.models.language import BERT, GPT, LanguageModel
 
 VOCAB = 512  # tokens
 POOL, VAL, TEST = 1500, 250, 750  # sentences to be labeled, to choose with, and to measure with
@@ -225,3 +230,205 @@ def _verb_forms() -> tuple[set[str], set[str]]:
                 bases.add(base.split()[0])
                 pasts.add(past.split()[0])
     return bases, pasts
+
+
+# Pretraining: one loop, and what is asked ---------------------------------------------------------
+
+SIZES = {"embed_dim": 64, "num_heads": 4, "num_layers": 2}
+STEPS, BATCH, RATE, SHARE = 1200, 64, 1e-2, 0.4
+BEGINNINGS = ("from scratch", "GPT", "BERT")
+"""What a network has learned before the task."""
+
+
+def masking(ids: Tensor, vocab_size: int, share: float = 0.15) -> tuple[Tensor, Tensor]:
+    """Tokens to be read and targets, (batch, length): BERT's rule.
+
+    Of the ordinary tokens `share` are picked. Of these 80 % become the mask, 10 % a random ordinary token, and
+    10 % stay; where nothing is picked the target is -100. Devlin et al. (2019), section 3.1.
+    """
+    picked = (torch.rand(ids.shape) < share) & (ids > MASK)
+    fate = torch.rand(ids.shape)
+    random_ids = torch.randint(MASK + 1, vocab_size, ids.shape)
+    tokens = ids.masked_fill(picked & (fate < 0.8), MASK)
+    tokens = torch.where(picked & (fate >= 0.8) & (fate < 0.9), random_ids, tokens)
+    return tokens, ids.masked_fill(~picked, IGNORE)
+
+
+@functools.cache
+def sentences() -> tuple[Tensor, Tensor]:
+    """The pretraining text, the shortest sentence first: ids (sentences, longest) and lengths."""
+    ids = [texts().subwords.sentence(text) for text in texts().read]
+    return pad(sorted(ids, key=len))
+
+
+def asked(name: str, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """What a pretraining reads, and what it is asked, where nothing is asked -100."""
+    if name == "GPT":
+        return ids[:, :-1], ids[:, 1:].masked_fill(ids[:, 1:] == PAD, IGNORE)
+    if name == "autoencoder":
+        return ids, ids.masked_fill(ids == PAD, IGNORE)
+    return masking(ids, VOCAB, SHARE)
+
+
+def new_model(name: str) -> LanguageModel:
+    """A network that has learned nothing."""
+    kind = GPT if name == "GPT" else BERT
+    return kind(VOCAB, **SIZES, rotary=True, dropout=0.0)
+
+
+def pretrain(
+    name: str, seed: int, *, steps: int = STEPS, lr: float = RATE
+) -> tuple[LanguageModel, list[list[float]]]:
+    """A network pretrained on sentences without labels, and points [step, training loss]."""
+    torch.manual_seed(seed)
+    model, curve, recent = new_model(name), [], []
+    if name == "from scratch":
+        return model, curve
+    table, lengths = sentences()
+    optimizer = torch.optim.AdamW(model.parameters(), lr, (0.9, 0.99), weight_decay=0.1, fused=True)
+    for step in range(steps):
+        rows = torch.randint(len(table) - BATCH, ()) + torch.arange(BATCH)  # nearly equally long
+        tokens, targets = asked(name, table[rows, : lengths[rows].max()])
+        picked = targets != IGNORE
+        features = model.features(tokens, lengths[rows].clamp(max=tokens.shape[1]))
+        loss = F.cross_entropy(model.output(features[picked]), targets[picked])
+        optimizer.param_groups[0]["lr"] = lr * rate(step, steps, 30)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        recent.append(loss.item())
+        if (step + 1) % 100 == 0:
+            curve.append([step + 1, round(sum(recent) / len(recent), 4)])
+            recent = []
+    return model.eval(), curve
+
+
+# What counts of the pretraining text know: of a hidden token, and of a sentence out of order ------
+
+
+class Counts:
+    """Tables of single tokens, pairs and triples, smoothed as in *GPT* (Witten and Bell, 1991)."""
+
+    def __init__(self, table: Tensor, lengths: Tensor):
+        rows = [row[:n] for row, n in zip(table.tolist(), lengths.tolist(), strict=True)]
+        tokens = torch.tensor([i for row in rows for i in row])
+        single = torch.bincount(tokens, minlength=VOCAB).float()
+        kinds = (single > 0).sum()
+        self.single = (single + kinds / VOCAB) / (single.sum() + kinds)
+        ends = torch.tensor([pair for row in rows for pair in itertools.pairwise(row)])
+        pairs = torch.bincount(ends[:, 0] * VOCAB + ends[:, 1], minlength=VOCAB**2)
+        pairs = pairs.view(VOCAB, VOCAB).float()
+        kinds = (pairs > 0).sum(dim=1, keepdim=True)
+        behind = pairs.sum(dim=1, keepdim=True)
+        self.pairs = (pairs + kinds * self.single) / (behind + kinds).clamp(min=1)
+        triples = Counter(t for row in rows for t in zip(row, row[1:], row[2:], strict=False))
+        self.behind: dict[tuple[int, int], Counter] = {}
+        self.between: dict[tuple[int, int], Counter] = {}
+        for (left, middle, right), count in triples.items():
+            self.behind.setdefault((left, middle), Counter())[right] = count
+            self.between.setdefault((left, right), Counter())[middle] = count
+
+    def third(self, first: int, second: int) -> Tensor:
+        """P(token | the two before it), (VOCAB,)."""
+        return _leaning(self.behind.get((first, second)), self.pairs[second])
+
+    def middle(self, left: int, right: int) -> Tensor:
+        """P(token | its left and its right neighbor), (VOCAB,); it leans on the pairs of both sides."""
+        both = self.pairs[left] * self.pairs[:, right]
+        return _leaning(self.between.get((left, right)), both / both.sum())
+
+
+def _leaning(seen: Counter | None, shorter: Tensor) -> Tensor:
+    if not seen:
+        return shorter
+    counts = torch.zeros(VOCAB)
+    counts[list(seen)] = torch.tensor(list(seen.values()), dtype=torch.float)
+    return (counts + len(seen) * shorter) / (counts.sum() + len(seen))
+
+
+@functools.cache
+def counts() -> Counts:
+    """Those of the pretraining text."""
+    return Counts(*sentences())
+
+
+# One hidden token -------------------------------------------------------------------------------
+
+
+@functools.cache
+def hidden() -> tuple[Labeled, Tensor]:
+    """The test sentences, and in each the place of one ordinary token, (sentences,)."""
+    data = labeled([(text, 0) for text in texts().test])
+    chance = torch.rand(data.ids.shape, generator=torch.Generator().manual_seed(0))
+    return data, chance.masked_fill(data.ids <= MASK, -1.0).argmax(dim=1)
+
+
+def counted_losses() -> dict[str, float]:
+    """Mean loss at the hidden tokens of what is counted."""
+    data, places = hidden()
+    table, found = (
+        counts(),
+        {"frequencies": [], "one before": [], "two before": [], "both neighbors": []},
+    )
+    for row, place in zip(data.ids.tolist(), places.tolist(), strict=True):
+        token = row[place]
+        found["frequencies"].append(table.single[token])
+        found["one before"].append(table.pairs[row[place - 1], token])
+        two = table.third(*row[place - 2 : place]) if place > 1 else table.pairs[row[place - 1]]
+        found["two before"].append(two[token])
+        found["both neighbors"].append(table.middle(row[place - 1], row[place + 1])[token])
+    return {name: -torch.stack(probs).log().mean().item() for name, probs in found.items()}
+
+
+@torch.no_grad()
+def hidden_loss(model: nn.Module) -> float:
+    """Mean loss at the hidden tokens: behind what stands before them for a GPT, else under a mask."""
+    data, places = hidden()
+    rows = torch.arange(len(places))
+    tokens = data.ids.clone()
+    causal = getattr(model, "is_causal", False)
+    if not causal:
+        tokens[rows, places] = MASK
+    logits = model(tokens, data.lengths)[rows, places - int(causal)]
+    return F.cross_entropy(logits, data.ids[rows, places]).item()
+
+
+# Sentences out of order -------------------------------------------------------------------------
+
+
+def strangeness(data: Labeled) -> Tensor:
+    """(sentences, 2): mean and largest loss of a sentence's tokens by counted triples."""
+    table, found = counts(), []
+    for row, length in zip(data.ids.tolist(), data.lengths.tolist(), strict=True):
+        probs = [table.pairs[row[0], row[1]]]
+        for place in range(2, length):
+            probs.append(table.third(row[place - 2], row[place - 1])[row[place]])
+        losses = -torch.stack(probs).log()
+        found.append(torch.stack([losses.mean(), losses.max()]))
+    return torch.stack(found)
+
+
+def counted_accuracy(count: int, seed: int) -> float:
+    """Test accuracy where the largest loss, or the mean, above a threshold says "out of order".
+
+    The threshold is the best one for the labeled sentences; which of the two is chosen on the validation part.
+    """
+    train, (val, test) = few("order", count, seed), task("order")
+    best = (-1.0, 0.0)
+    for column in (0, 1):
+        x = strangeness(train)[:, column]
+        right = torch.stack([((x > cut).long() == train.labels).float().mean() for cut in x])
+        cut = x[right.argmax()]
+        scores = [
+            ((s[:, column] > cut).long() == part.labels).float().mean().item()
+            for part, s in ((val, _parts()[0]), (test, _parts()[1]))
+        ]
+        best = max(best, (scores[0], scores[1]), key=lambda pair: pair[0])
+    return best[1]
+
+
+@functools.cache
+def _parts() -> tuple[Tensor, Tensor]:
+    val, test = task("order")
+    return strangeness(val), strangeness(test)

@@ -10,8 +10,7 @@ from torch import Tensor
 from course_utils.figures import subplots
 from course_utils.kit.explorer import Choice, Explorer, Slider
 from course_utils.kit.live import load_model
-from course_utils.lessons.diffusion.stepping import path
-from course_utils.lessons.diffusion.training import clothes, diffusion
+from course_utils.lessons.diffusion.sampling import clothes, diffusion, path
 from course_utils.models.diffusion import UNet
 
 __all__ = ["from_noise", "guesses"]

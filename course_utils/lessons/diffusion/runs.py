@@ -5,8 +5,8 @@ from torch import Tensor
 
 from course_utils.kit.live import save_model
 from course_utils.kit.runs import stored
-from course_utils.lessons.diffusion import captions, copies, guidance
-from course_utils.lessons.diffusion.training import (
+from course_utils.lessons.diffusion import copies, sampling
+from course_utils.lessons.diffusion.sampling import (
     BATCH,
     clothes,
     diffusion,
@@ -113,20 +113,22 @@ def copying_seconds(*, seed: int) -> dict:
 
 
 @stored(
-    cases=[{"kind": kind, "steps": 300, "seed": seed} for seed in SEEDS for kind in captions.KINDS],
+    cases=[
+        {"kind": kind, "steps": 300, "seed": seed} for seed in SEEDS for kind in copies.CAPTIONS
+    ],
     data=DATA,
 )
 def captioned(*, kind: str, steps: int, seed: int) -> dict:
     """Two garments and a caption of two words, told in five ways: losses, and how many drawn garments are as named."""
-    network = captions.new_network(kind, seed)
+    network = copies.captioned_network(kind, seed)
     train(
         network,
-        lambda generator: captions.drawn_loss(network, generator, BATCH),
+        lambda generator: copies.drawn_captioned_loss(network, generator, BATCH),
         steps=steps,
         seed=seed,
     )
-    every, noisy = captions.held_out_loss(network)
-    result = {"loss": every, "noisy half": noisy, "named": captions.named_right(network, seed)}
+    every, noisy = copies.held_out_captioned_loss(network)
+    result = {"loss": every, "noisy half": noisy, "named": copies.named_right(network, seed)}
     return {"result": {name: round(value, 4) for name, value in result.items()}}
 
 
@@ -179,9 +181,9 @@ def full_size_seconds(*, seed: int) -> dict:
 )  # fmt: skip
 def sampled(*, eta: float, num_steps: int, scale: float, seed: int) -> dict:
     """Garments drawn by the live model in few steps, with fresh noise (eta 1) or without, guided or not."""
-    pictures = guidance.drawn(15, num_steps=num_steps, eta=eta, scale=scale, seed=seed)
+    pictures = sampling.drawn(15, num_steps=num_steps, eta=eta, scale=scale, seed=seed)
     labels = torch.arange(10).repeat_interleave(15)
-    result = guidance.judged(pictures, labels)
+    result = sampling.judged(pictures, labels)
     return {"result": {name: round(value, 4) for name, value in result.items()}}
 
 
@@ -195,10 +197,10 @@ def begun_later(*, eta: float, num_steps: int, seed: int) -> dict:
     labels = torch.arange(10).repeat_interleave(15)
     shorter = Diffusion(diffusion().alpha_bar[:191])
     pictures = shorter.sample(
-        guidance.painter(), (150, 1, 14, 14), labels=labels, num_steps=num_steps, eta=eta, seed=seed
+        sampling.painter(), (150, 1, 14, 14), labels=labels, num_steps=num_steps, eta=eta, seed=seed
     )
     return {
         "result": {
-            name: round(value, 4) for name, value in guidance.judged(pictures, labels).items()
+            name: round(value, 4) for name, value in sampling.judged(pictures, labels).items()
         }
     }

@@ -1,4 +1,4 @@
-"""A GPT on Tiny Shakespeare, character by character, trained beforehand at the size that nanoGPT has for a CPU.
+"""Counted n-grams, and a GPT on Tiny Shakespeare, character by character, at the size that nanoGPT has for a CPU.
 
 Four layers, four heads, 128 features, windows of 64 characters; the first nine tenths of the text are for training and
 the last tenth for validation, as there. nanoGPT says a validation loss of 1.88 after 2,000 steps of 12 windows; this
@@ -7,22 +7,141 @@ run takes more steps, with a larger rate. Both were set before it, and there is 
 
 import math
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from course_utils.data.loading import Loader
-from course_utils.data.prose import TextBatch, TextLoader, cut_windows, next_token
+from course_utils.data.prose import Subwords, TextBatch, TextLoader, cut_windows, next_token
 from course_utils.data.registry import fetch
+from course_utils.data.text import EOS
 from course_utils.decoding import next_token_probs
 from course_utils.kit.runs import StoredRun, stored, stored_runs
-from course_utils.lessons.gpt.ngrams import ngram_losses
 from course_utils.lessons.gpt.training import evaluate, train, windows
 from course_utils.models.language import GPT
 from course_utils.runtime import evaluating, seed_everything
 from course_utils.train.losses import language_model_loss
 from course_utils.train.trainer import Trainer
+
+
+def ngram_losses(
+    train: Sequence[int], test: Sequence[int], order: int, vocab_size: int
+) -> list[float]:
+    """Mean loss on `test` with n-grams of 1, 2, …, `order` tokens, in nats per token.
+
+    With c(h, w) how often w follows the history h, c(h) how often h is followed at all and u(h) by how many different
+    tokens, P_n(w | h) = (c(h, w) + u(h) P_(n−1)(w)) / (c(h) + u(h)); P_0 is uniform. Witten and Bell (1991), "The
+    zero-frequency problem".
+    """
+    probs, losses = [1 / vocab_size] * len(test), []
+    for n in range(1, order + 1):
+        grams = Counter(zip(*(train[start:] for start in range(n)), strict=False))
+        total: Counter[tuple] = Counter()
+        kinds: Counter[tuple] = Counter()
+        for gram, count in grams.items():
+            total[gram[:-1]] += count
+            kinds[gram[:-1]] += 1
+        for place in range(n - 1, len(test)):
+            gram = tuple(test[place - n + 1 : place + 1])
+            if h := total[gram[:-1]]:
+                u = kinds[gram[:-1]]
+                probs[place] = (grams[gram] + u * probs[place]) / (h + u)
+        losses.append(-sum(map(math.log, probs)) / len(probs))
+    return losses
+
+
+def kneser_ney_losses(
+    train: Sequence[int], test: Sequence[int], order: int, vocab_size: int
+) -> list[float]:
+    """Mean loss on `test` with n-grams of 1, 2, …, `order` tokens, smoothed as Kneser and Ney do, in nats per token.
+
+    Each count gives up a discount D, by whether it is 1, 2 or more, and the shorter history shares out what was given
+    up: P_n(w | h) = (c(h, w) − D(c(h, w)) + d(h) P_(n−1)(w)) / c(h). All but the longest n-grams count not how often
+    they stand there, but after how many different tokens. Chen and Goodman (1999), "An empirical study of smoothing
+    techniques for language modeling", section 3.
+    """
+    grams = [Counter(zip(*(train[i:] for i in range(n)), strict=False)) for n in range(order + 1)]
+    kinds = [Counter(gram[1:] for gram in longer) for longer in grams[1:]]  # of tokens before
+    lower, losses = [1 / vocab_size] * len(test), []
+    for n in range(1, order + 1):
+        probs = _leaning(grams[n], n, test, lower)
+        losses.append(-sum(map(math.log, probs)) / len(probs))
+        lower = _leaning(kinds[n], n, test, lower) if n < order else lower
+    return losses
+
+
+def _leaning(
+    counts: Counter[tuple], n: int, test: Sequence[int], lower: list[float]
+) -> list[float]:
+    """The probability of each token of `test`, where the n-grams lean on those of n − 1 tokens."""
+    once, twice, thrice, often = (sum(c == k for c in counts.values()) for k in (1, 2, 3, 4))
+    y = once / (once + 2 * twice)
+    discount = [1 - 2 * y * twice / once, 2 - 3 * y * thrice / twice, 3 - 4 * y * often / thrice]
+    total: Counter[tuple] = Counter()
+    given: Counter[tuple] = Counter()
+    for gram, count in counts.items():
+        total[gram[:-1]] += count
+        given[gram[:-1]] += discount[min(count, 3) - 1]
+    probs = list(lower)
+    for place in range(n - 1, len(test)):
+        gram = tuple(test[place - n + 1 : place + 1])
+        if whole := total[gram[:-1]]:
+            count = counts[gram]
+            kept = count - discount[min(count, 3) - 1] if count else 0.0
+            probs[place] = (kept + given[gram[:-1]] * lower[place]) / whole
+    return probs
+
+
+# Losses with different tokens, brought to bits per character of the text --------------------------
+
+ORDER = 8  # of the longest n-grams
+HELD_OUT = 10  # every tenth sentence
+
+
+def compare(sentences: Sequence[str], sizes: Sequence[int]) -> Any:
+    """A table of the best n-grams on characters, and on subwords of each size.
+
+    Args:
+        sentences: every tenth is held out, the others are counted.
+        sizes: of the vocabularies of subwords.
+
+    Returns:
+        A pandas.DataFrame, a row for each kind of token: the best n, loss and perplexity per token, bits per character.
+    """
+    import pandas as pd
+
+    unread = sentences[::HELD_OUT]
+    read = [text for place, text in enumerate(sentences) if place % HELD_OUT]
+    letters = sum(len(text) + 1 for text in unread)  # and the sentence's end
+    rows = {}
+    for size in (0, *sizes):
+        name, encode, vocab_size = _tokens(read, size)
+        streams = [[i for text in texts for i in [*encode(text), EOS]] for texts in (read, unread)]
+        losses = ngram_losses(*streams, ORDER, vocab_size)
+        best = min(losses)
+        rows[name] = {
+            "best n": losses.index(best) + 1,
+            "loss per token": best,
+            "perplexity": math.exp(best),
+            "bits per character": best * len(streams[1]) / letters / math.log(2),
+        }
+    return pd.DataFrame(rows).T.astype({"best n": int})
+
+
+def _tokens(read: Sequence[str], size: int) -> tuple[str, Any, int]:
+    """The name of a kind of token, how a text is encoded, and how many tokens there are; 0 stands for characters."""
+    if size:
+        subwords = Subwords(read, size=size)
+        return f"{size} subwords", subwords.encode, len(subwords)
+    alphabet = {letter: 5 + index for index, letter in enumerate(sorted(set("".join(read))))}
+    return "characters", lambda text: [alphabet.get(c, 1) for c in text], 5 + len(alphabet)
+
+
+# GPT on whole Shakespeare -------------------------------------------------------------------------
 
 LENGTH = 64  # characters of a window
 SIZE = {"embed_dim": 128, "num_heads": 4, "num_layers": 4, "max_len": LENGTH, "dropout": 0.0}

@@ -13,8 +13,8 @@ from course_utils.kit.live import network_of, packed, save_model, tell, trained
 from course_utils.kit.runs import stored
 from course_utils.layers import FeedForward
 from course_utils.lessons.gpt import repeats
-from course_utils.lessons.gpt.ngrams import kneser_ney_losses, ngram_losses
 from course_utils.lessons.gpt.real import full_size as full_size
+from course_utils.lessons.gpt.real import kneser_ney_losses, ngram_losses
 from course_utils.lessons.gpt.real import shakespeare as shakespeare
 from course_utils.lessons.gpt.real import shakespeare_ngrams as shakespeare_ngrams
 from course_utils.lessons.gpt.training import evaluate, train, windows

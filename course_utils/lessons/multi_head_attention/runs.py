@@ -13,15 +13,13 @@ from course_utils.decoding import greedy
 from course_utils.interventions import intervene, record_activations
 from course_utils.kit.live import load_model
 from course_utils.kit.runs import stored
-from course_utils.lessons.multi_head_attention.lookups import (
+from course_utils.lessons.multi_head_attention.tasks import (
     LookupNetwork,
-    lookup_accuracy,
-    train_lookups,
-)
-from course_utils.lessons.multi_head_attention.who_whom import (
     VerbReader,
+    lookup_accuracy,
     reader_accuracy,
     sentences,
+    train_lookups,
     train_reader,
 )
 from course_utils.models.transformer import Transformer

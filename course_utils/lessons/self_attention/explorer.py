@@ -12,8 +12,7 @@ from course_utils.figures import COLORS, subplots
 from course_utils.kit.explorer import Choice, Explorer, Slider
 from course_utils.kit.runs import stored_runs
 from course_utils.lessons.self_attention.tasks import COLORS as CAR_COLORS
-from course_utils.lessons.self_attention.tasks import TEXTS, counting, owners
-from course_utils.lessons.self_attention.words import load_words
+from course_utils.lessons.self_attention.tasks import TEXTS, counting, load_words, owners
 
 __all__ = ["asking_word", "whose_car"]
 

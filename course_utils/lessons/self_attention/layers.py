@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 
@@ -73,3 +73,27 @@ def waiting_products(output: Tensor) -> int:
         longest[node] = own + max((longest[parent] for parent in parents), default=0)
         todo.pop()
     return longest[output.grad_fn]
+
+
+def waits(model: nn.Module, length: int) -> tuple[int, int]:
+    """Products that wait for each other: in training, and in translating with `start` and `step`.
+
+    In translating each word is chosen from the logits of the step before. A choice has no gradient, so the
+    next word's embedding is joined to those logits by hand, with a factor of zero.
+
+    Args:
+        model: a translator with dropout off; it is left as it was.
+        length: number of source tokens and of target tokens.
+    """
+    source, lens = torch.full((1, length), 5), torch.tensor([length])
+    training = waiting_products(model(source, lens, source))
+    logits = [torch.zeros(())]
+    embedding = model.target_embedding
+    handle = embedding.register_forward_hook(lambda module, given, out: out + 0 * logits[-1].sum())
+    try:
+        state = model.start(source, lens)
+        for _ in range(length):
+            logits.append(model.step(source[:, 0], state))
+    finally:
+        handle.remove()
+    return training, waiting_products(logits[-1])

@@ -1,4 +1,4 @@
-"""Tasks that tell an attention from an average: whose car, and the gender of "it" in French.
+"""Tasks that tell an attention from an average, and the words of *Self-attention*.
 
 "Anna's car is red. Ben's car is blue. Ben's?" takes one look-up; a friend's car takes two. A statement is one token,
 and so is the question. The order says nothing, since nobody is told where a token stands: what is asked for stands
@@ -6,14 +6,20 @@ at the same position in every text.
 
 "the cat saw the apple near the desk and the coat, and it was ripe": *it* is the apple, *la pomme*, so a French
 translation says *elle* and *mûre*. Four nouns of four kinds; the adjective fits one kind only.
+
+The table of words has features written by hand, so that every score can be checked.
 """
 
+import csv
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from course_utils.data.text import BOS, EOS, Vocabulary
+from course_utils.data.translation import load_grammar
+from course_utils.files import data_path
 from course_utils.runtime import seed_everything
 
 # Whose car? ---------------------------------------------------------------------------------------
@@ -227,3 +233,57 @@ def reader_score(model, test=True):
     tokens, gender, _ = test_set if test else train_set
     right = (model(tokens).argmax(dim=-1) == gender[:, None]).float().mean(dim=0)
     return {"it": right[IT].item(), "adjective": right[ADJECTIVE].item()}
+
+
+# A small table of words, and a text to write on ---------------------------------------------------
+
+
+class WordTable(NamedTuple):
+    """Words and their features.
+
+    Attributes:
+        words: n different words.
+        names: d names of features.
+        features: (n, d), each between 0 (not at all) and 1 (entirely).
+    """
+
+    words: tuple[str, ...]
+    names: tuple[str, ...]
+    features: Tensor
+
+
+def load_words() -> WordTable:
+    """The table in data/words.csv: a word and its features a line.
+
+    Raises:
+        FileNotFoundError: the file is missing; the message says how to restore it.
+    """
+    with data_path("words.csv").open(encoding="utf-8", newline="") as file:
+        (_, *names), *lines = csv.reader(file)
+    rows = [[float(feature) for feature in features] for _, *features in lines]
+    return WordTable(tuple(word for word, *_ in lines), tuple(names), torch.tensor(rows))
+
+
+# A text to write on -------------------------------------------------------------------------------
+
+
+def sentences() -> tuple[Tensor, Vocabulary]:
+    """The grammar's English sentences, (sentences, n) tokens, −100 behind `<eos>`; and their words."""
+    lines = sorted({pair.source for pair in load_grammar("fr")})
+    vocabulary = Vocabulary(lines)
+    rows = [torch.tensor([BOS, *vocabulary.encode(line), EOS]) for line in lines]
+    return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-100), vocabulary
+
+
+def from_the_last_word(text: Tensor) -> float:
+    """The least mean loss, over the words of `text`, of one who knows only the last word: H(next | last) in nats.
+
+    Args:
+        text: (sentences, n) tokens; those below 0 are past the end.
+    """
+    last, after = text[:, :-1], text[:, 1:]
+    told = after >= 0
+    size = int(text.max()) + 1
+    pairs = torch.bincount(last[told] * size + after[told], minlength=size**2).view(size, size)
+    chances = pairs / pairs.sum(1, keepdim=True)
+    return -torch.special.xlogy(pairs, chances)[pairs > 0].sum().item() / pairs.sum().item()

@@ -14,14 +14,18 @@ from course_utils.data.translation import PairLoader
 from course_utils.decoding import translate
 from course_utils.kit.runs import stored, stored_runs
 from course_utils.lessons.sequence_to_sequence.real import learned
-from course_utils.lessons.training_transformers.first_generation import (
+from course_utils.lessons.training_transformers.small_spanish import (
+    evenness,
+    likeness,
+    small_spanish,
+    spanish_world,
+)
+from course_utils.lessons.training_transformers.variants import (
     SHORTCUTS,
     FirstGeneration,
     take_shortcut,
 )
-from course_utils.lessons.training_transformers.inside import evenness, likeness
-from course_utils.lessons.training_transformers.real import real_spanish as real_spanish
-from course_utils.lessons.training_transformers.small_spanish import small_spanish, spanish_world
+from course_utils.lessons.training_transformers.variants import real_spanish as real_spanish
 from course_utils.metrics import bleu as bleu_of
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import evaluating, seed_everything

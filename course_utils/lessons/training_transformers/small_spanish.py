@@ -1,15 +1,22 @@
-"""The small English–Spanish corpus that the trainings of *Training transformers* share."""
+"""The small English–Spanish corpus that the trainings of *Training transformers* share, and what they measure on it."""
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from course_utils.cache import record_attention
 from course_utils.data.text import Vocabulary
 from course_utils.data.translation import Batch, Pair, PairLoader, load_grammar, split_by_source
 from course_utils.decoding import translate
 from course_utils.metrics import bleu
+from course_utils.models.transformer import Transformer
+from course_utils.runtime import evaluating
 
 HELD_OUT = (200, 200)
 """Source sentences for validation and for the test."""
@@ -88,3 +95,46 @@ def spanish_world() -> SpanishWorld:
     english = Vocabulary(pair.source for pair in train)
     spanish = Vocabulary(pair.target for pair in train)
     return SpanishWorld(train, val, test, english, spanish)
+
+
+# Inside a Transformer while it is trained ---------------------------------------------------------
+
+
+@torch.no_grad()
+def likeness(model: Transformer, batch: Batch) -> float:
+    """Mean cosine between the encoder's outputs for different tokens of a batch; 1 if all are one vector."""
+    with evaluating(model):
+        memory, mask = model.encode(batch.source, batch.source_lens)
+    vectors = F.normalize(memory[mask[:, 0, 0]], dim=-1)
+    n = len(vectors)
+    return ((vectors.sum(dim=0).square().sum() - n) / (n * n - n)).item()
+
+
+@torch.no_grad()
+def evenness(model: Transformer, batch: Batch) -> float:
+    """Mean entropy of the cross-attention's rows as a share of that of equal weights, over all layers.
+
+    1 means that the decoder looks at no source token more than at another.
+    """
+    with evaluating(model), record_attention(model) as maps:
+        model(batch.source, batch.source_lens, batch.target_in)
+    even = batch.source_lens.float().log()[:, None, None]
+    shares = [
+        (torch.special.entr(weights).sum(dim=-1) / even).mean()
+        for name, weights in maps.items()
+        if "cross" in name
+    ]
+    return torch.stack(shares).mean().item()
+
+
+def entropy_given(contexts: Sequence[Hashable], tokens: Sequence[Hashable]) -> float:
+    """Mean surprise in nats of the best model that sees the context alone, on these very tokens."""
+    index: dict = {}
+    rows = torch.tensor([index.setdefault(context, len(index)) for context in contexts])
+    names: dict = {}
+    columns = torch.tensor([names.setdefault(token, len(names)) for token in tokens])
+    counts = torch.zeros(len(index), len(names)).index_put(
+        (rows, columns), torch.ones(len(rows)), True
+    )
+    chance: Tensor = counts[rows, columns] / counts.sum(dim=1)[rows]
+    return -chance.log().mean().item()

@@ -6,13 +6,13 @@ from pathlib import Path
 from course_utils.data.translation import collate
 from course_utils.decoding import beam_search, greedy, translate
 from course_utils.kit.runs import stored
+from course_utils.lessons.bahdanau_attention.alignment import errors
 from course_utils.lessons.sequence_to_sequence.real import learned
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
-from course_utils.lessons.translating.alignments import errors
-from course_utils.lessons.translating.everyday import everyday as everyday
-from course_utils.lessons.translating.live_translator import (
+from course_utils.lessons.translating.beams import (
     translator_checkpoints as translator_checkpoints,
 )
+from course_utils.lessons.translating.everyday import everyday as everyday
 from course_utils.lessons.translating.real import real_transformer as real_transformer
 from course_utils.lessons.translating.real import translation_memory as translation_memory
 from course_utils.metrics import bleu
