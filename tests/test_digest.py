@@ -168,10 +168,10 @@ def test_a_run_is_found_where_its_function_stood_in_another_file_of_the_lesson(t
     shutil.copytree(ROOT / "course_utils", tmp_path / "course_utils", ignore=only_sources)
     (tmp_path / "data").symlink_to(ROOT / "data")
     lesson = tmp_path / "course_utils" / "lessons" / "translating"
-    (lesson / "live_translator.py").rename(lesson / "elsewhere.py")
+    (lesson / "beams.py").rename(lesson / "elsewhere.py")
     text = (lesson / "runs.py").read_text(encoding="utf-8")
-    assert "translating.live_translator import" in text
-    moved = text.replace("translating.live_translator import", "translating.elsewhere import")
+    assert "translating.beams import" in text
+    moved = text.replace("translating.beams import", "translating.elsewhere import")
     (lesson / "runs.py").write_text(moved, encoding="utf-8")
     run = runs.declared("translating")["translator_checkpoints"]
     assert digest_of(run.statements(Sources(tmp_path))) == run.digest()
