@@ -1,6 +1,7 @@
 """Mistakes that the checks of *Attention between pixels* must catch."""
 
 import torch
+from mistakes.table import wrong
 from torch.nn import functional as F
 
 
@@ -14,13 +15,14 @@ def _smooth(pictures, keys, axis=-1):
 
 
 class non_local_means:
-    def zeros_around(pictures, width):
-        """Pads with zeros."""
-        return _smooth(pictures, _patches(pictures, "constant") / width)
-
-    def softmax_over_queries(pictures, width):
-        """The columns sum to 1."""
-        return _smooth(pictures, _patches(pictures) / width, axis=-2)
+    zeros_around = wrong("Pads with zeros.",
+        lambda pictures, width: _smooth(pictures, _patches(pictures, "constant") / width))
+    softmax_over_queries = wrong("The columns sum to 1.",
+        lambda pictures, width: _smooth(pictures, _patches(pictures) / width, axis=-2))
+    mean_of_nine = wrong("Takes the mean of the nine squares, not their sum.",
+        lambda pictures, width: _smooth(pictures, _patches(pictures) / (3 * width)))
+    mirrored_around = wrong("Pads with the pixels behind the edge.",
+        lambda pictures, width: _smooth(pictures, _patches(pictures, "reflect") / width))
 
     def near_ones_only(pictures, width):
         """Puts the place into the key, too."""
@@ -51,14 +53,6 @@ class non_local_means:
         """Pads and unfolds without the axis of channels: a patch holds the pixels of all pictures."""
         padded = F.pad(pictures, [1] * 4, mode="replicate")
         return _smooth(pictures, F.unfold(padded, 3).mT / width)
-
-    def mean_of_nine(pictures, width):
-        """Takes the mean of the nine squares, not their sum."""
-        return _smooth(pictures, _patches(pictures) / (3 * width))
-
-    def mirrored_around(pictures, width):
-        """Pads with the pixels behind the edge."""
-        return _smooth(pictures, _patches(pictures, "reflect") / width)
 
 
 def _parts(qkv, num_heads):

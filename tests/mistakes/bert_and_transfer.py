@@ -3,6 +3,7 @@
 import math
 
 import torch
+from mistakes.table import wrong
 from torch import nn
 
 from course_utils.lessons.bert_and_transfer import tuning
@@ -99,25 +100,15 @@ class _Layer(nn.Module):
 
 
 class my_lora:
-    def the_course_s_own(linear, rank=4, alpha=8.0):
-        """Calls what is to be written."""
-        return tuning.LoRA(linear, rank, alpha)
-
-    def both_random(linear, rank=4, alpha=8.0):
-        """Begins with another output."""
-        return _Layer(linear, rank, alpha, B=1.0)
-
-    def both_zero(linear, rank=4, alpha=8.0):
-        """Never learns."""
-        return _Layer(linear, rank, alpha, A=0.0)
-
-    def nothing_frozen(linear, rank=4, alpha=8.0):
-        """Trains the linear layer, too."""
-        return _Layer(linear, rank, alpha, frozen=False)
-
-    def root_of_the_rank(linear, rank=4, alpha=8.0):
-        """Divides by the root of the rank."""
-        return _Layer(linear, rank, alpha, scale=alpha / math.sqrt(rank))
+    the_course_s_own = wrong("Calls what is to be written.",
+        lambda linear, rank=4, alpha=8.0: tuning.LoRA(linear, rank, alpha))
+    both_random = wrong("Begins with another output.",
+        lambda linear, rank=4, alpha=8.0: _Layer(linear, rank, alpha, B=1.0))
+    both_zero = wrong("Never learns.", lambda linear, rank=4, alpha=8.0: _Layer(linear, rank, alpha, A=0.0))
+    nothing_frozen = wrong("Trains the linear layer, too.",
+        lambda linear, rank=4, alpha=8.0: _Layer(linear, rank, alpha, frozen=False))
+    root_of_the_rank = wrong("Divides by the root of the rank.",
+        lambda linear, rank=4, alpha=8.0: _Layer(linear, rank, alpha, scale=alpha / math.sqrt(rank)))
 
     def a_matrix_of_its_own(linear, rank=4, alpha=8.0):
         """A full matrix instead of a product of two."""
@@ -160,6 +151,10 @@ def _where(ids, lengths, shift, padding=True):
 
 
 class my_answer_targets:
+    behind_the_first_eos = wrong("Takes the first <eos> for the end of the prompt.",
+        lambda ids, prompt_lens: _where(ids, (ids == 3).int().argmax(dim=1) + 1, -1))
+    in_floats = wrong("Numbers with a decimal point.", lambda ids, prompt_lens: _where(ids, prompt_lens, -1).float())
+
     def not_shifted(ids, prompt_lens):
         """Each place is asked for the token that it has read."""
         targets, places = ids[:, :-1], torch.arange(ids.shape[1] - 1)
@@ -171,18 +166,10 @@ class my_answer_targets:
         targets[:] = _where(ids, prompt_lens, -1)
         return targets
 
-    def behind_the_first_eos(ids, prompt_lens):
-        """Takes the first <eos> for the end of the prompt."""
-        return _where(ids, (ids == 3).int().argmax(dim=1) + 1, -1)
-
     def special_tokens_left_out(ids, prompt_lens):
         """An <eos> in the answer is not asked for."""
         targets = _where(ids, prompt_lens, -1)
         return targets.masked_fill(targets < 5, -100)
-
-    def in_floats(ids, prompt_lens):
-        """Numbers with a decimal point."""
-        return _where(ids, prompt_lens, -1).float()
 
 
 ON_PAPER = {

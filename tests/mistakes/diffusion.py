@@ -1,5 +1,7 @@
 """Mistakes that the checks of *Attention in a diffusion model* must catch."""
 
+from mistakes.table import wrong
+
 from course_utils.attention import merge_heads, split_heads
 
 
@@ -32,25 +34,18 @@ def _step(x, noise, a, b, fresh, *, cut=True, again=True, variance=None, root=Tr
 
 
 class my_step_back:
-    def old_noise_kept(x, noise, a, b, fresh):
-        """Cuts the guess, and keeps the noise that no longer belongs to it."""
-        return _step(x, noise, a, b, fresh, again=False)
-
-    def sigma_for_its_square(x, noise, a, b, fresh):
-        """Multiplies the fresh noise by its variance."""
-        return _step(x, noise, a, b, fresh, root=False)
+    old_noise_kept = wrong("Cuts the guess, and keeps the noise that no longer belongs to it.",
+        lambda x, noise, a, b, fresh: _step(x, noise, a, b, fresh, again=False))
+    sigma_for_its_square = wrong("Multiplies the fresh noise by its variance.",
+        lambda x, noise, a, b, fresh: _step(x, noise, a, b, fresh, root=False))
+    cut_at_the_end = wrong("Cuts the new picture in place of the guess.",
+        lambda x, noise, a, b, fresh: _step(x, noise, a, b, fresh, cut=False).clamp(-1, 1))
+    wrong_level = wrong("Makes the guess with level b.",
+        lambda x, noise, a, b, fresh: _step(x, noise, b, b, fresh, variance=0 * a) if b < 1 else x)
 
     def over_what_was_given(x, noise, a, b, fresh):
         """Right, but written over the pictures it was given: a list of the way would hold the last one only."""
         return x.copy_(_step(x, noise, a, b, fresh))
-
-    def cut_at_the_end(x, noise, a, b, fresh):
-        """Cuts the new picture in place of the guess."""
-        return _step(x, noise, a, b, fresh, cut=False).clamp(-1, 1)
-
-    def wrong_level(x, noise, a, b, fresh):
-        """Makes the guess with level b."""
-        return _step(x, noise, b, b, fresh, variance=0 * a) if b < 1 else x
 
 
 def _attend(q, k, v, num_heads, *, scale=None, dim=-1):
@@ -60,13 +55,8 @@ def _attend(q, k, v, num_heads, *, scale=None, dim=-1):
 
 
 class attend_to_words:
-    def not_scaled(q, k, v, num_heads):
-        """Forgets 1/√head_dim."""
-        return _attend(q, k, v, num_heads, scale=1.0)
-
-    def one_head_only(q, k, v, num_heads):
-        """Takes no notice of the heads."""
-        return _attend(q, k, v, 1)
+    not_scaled = wrong("Forgets 1/√head_dim.", lambda q, k, v, num_heads: _attend(q, k, v, num_heads, scale=1.0))
+    one_head_only = wrong("Takes no notice of the heads.", lambda q, k, v, num_heads: _attend(q, k, v, 1))
 
     def heads_cut_by_view(q, k, v, num_heads):
         """Splits the heads across pixels: a view where a transpose is needed."""

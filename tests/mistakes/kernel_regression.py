@@ -1,6 +1,7 @@
 """Mistakes that the checks of *Kernel regression* have to catch, each as learners make it."""
 
 import torch
+from mistakes.table import wrong
 from torch import Tensor
 
 import course_utils as cu
@@ -8,6 +9,12 @@ from course_utils.pooling import leave_one_out, leave_one_out_error
 
 
 class my_leave_one_out:
+    a_column = wrong("Leaves a column.", lambda keys, values, width: leave_one_out(keys, values[:, None], width=width))
+    parameters_renamed = wrong("Right, and not to be called by the names of the stub.",
+        lambda k, v, s: leave_one_out(k, v, width=s))
+    the_course_s_own = wrong("Wraps what is to be built.",
+        lambda keys, values, width: leave_one_out(keys, values, width=width))
+
     def values_zeroed(keys: Tensor, values: Tensor, width: float) -> Tensor:
         """Removes a point's value but leaves its weight."""
         weights = cu.kernel_weights(keys, keys, width=width)
@@ -33,10 +40,6 @@ class my_leave_one_out:
         scores = -((keys[:, None] - keys) ** 2) / (2 * width)
         return scores.fill_diagonal_(-torch.inf).softmax(1) @ values
 
-    def a_column(keys: Tensor, values: Tensor, width: float) -> Tensor:
-        """Leaves a column."""
-        return leave_one_out(keys, values[:, None], width=width)
-
     def width_as_a_number(keys: Tensor, values: Tensor, width: float) -> Tensor:
         """Takes the width out of the graph."""
         scores = -((keys[:, None] - keys) ** 2) / (2 * float(width) ** 2)
@@ -58,10 +61,6 @@ class my_leave_one_out:
         scores = -((keys[:, None] - keys) ** 2) / (2 * width**2)
         return (scores - torch.eye(len(keys)) * torch.inf).softmax(1) @ values
 
-    def parameters_renamed(k: Tensor, v: Tensor, s: float) -> Tensor:
-        """Right, and not to be called by the names of the stub."""
-        return leave_one_out(k, v, width=s)
-
     def minus_a_million(keys: Tensor, values: Tensor, width: float) -> Tensor:
         """-1e6 is not minus infinity: at a tiny width each point sees itself again."""
         scores = -((keys[:, None] - keys) ** 2) / (2 * width**2)
@@ -72,50 +71,33 @@ class my_leave_one_out:
         scores = -((keys[:, None] - keys[None, :]) ** 2) / 2 / width**2
         return (scores - 1e9 * torch.eye(len(keys))).softmax(1) @ values
 
-    def the_course_s_own(keys: Tensor, values: Tensor, width: float) -> Tensor:
-        """Wraps what is to be built."""
-        return leave_one_out(keys, values, width=width)
-
 
 class loo_residuals:
+    multiplied = wrong("Multiplies where it should divide.",
+        lambda weights, values: (values - weights @ values) * (1 - weights.diagonal()))
+    largest_of_the_row = wrong("Takes the largest weight of a row for the point's own, as it is for a kernel.",
+        lambda weights, values: (values - weights @ values) / (1 - weights.max(1).values))
+
     def one_factor_for_all(weights: Tensor, values: Tensor) -> Tensor:
         """Uses the mean of the diagonal (generalized cross-validation), right only for equal entries."""
         return (values - weights @ values) / (1 - weights.diagonal().mean())
 
-    def multiplied(weights: Tensor, values: Tensor) -> Tensor:
-        """Multiplies where it should divide."""
-        return (values - weights @ values) * (1 - weights.diagonal())
-
-    def largest_of_the_row(weights: Tensor, values: Tensor) -> Tensor:
-        """Takes the largest weight of a row for the point's own, as it is for a kernel."""
-        return (values - weights @ values) / (1 - weights.max(1).values)
-
 
 class fixed_loss:
+    one_for_each_point = wrong("Forgets the mean.",
+        lambda keys, values, width: (leave_one_out(keys, values, width=width) - values).square())
+    width_of_one = wrong("Ignores the width.", lambda keys, values, width: leave_one_out_error(keys, values))
+    width_as_a_number_in_the_loss = wrong("Takes the width out of the graph.",
+        lambda keys, values, width: leave_one_out_error(keys, values, width=float(width)))
+    gradient_of_zero = wrong("Hangs the width on with a factor of 0.",
+        lambda keys, values, width: leave_one_out_error(keys, values, width=float(width)) + 0 * width)
+    a_plain_number = wrong("Takes the number out of the tensor.",
+        lambda keys, values, width: leave_one_out_error(keys, values, width=width).item())
+
     def still_broadcast(keys: Tensor, values: Tensor, width: float) -> Tensor:
         """The bug as it stands in the chapter."""
         predictions = leave_one_out(keys, values[:, None], width=width)
         return (predictions - values).square().mean()
-
-    def one_for_each_point(keys: Tensor, values: Tensor, width: float) -> Tensor:
-        """Forgets the mean."""
-        return (leave_one_out(keys, values, width=width) - values).square()
-
-    def width_of_one(keys: Tensor, values: Tensor, width: float) -> Tensor:
-        """Ignores the width."""
-        return leave_one_out_error(keys, values)
-
-    def width_as_a_number_in_the_loss(keys: Tensor, values: Tensor, width: float) -> Tensor:
-        """Takes the width out of the graph."""
-        return leave_one_out_error(keys, values, width=float(width))
-
-    def gradient_of_zero(keys: Tensor, values: Tensor, width: float) -> Tensor:
-        """Hangs the width on with a factor of 0."""
-        return leave_one_out_error(keys, values, width=float(width)) + 0 * width
-
-    def a_plain_number(keys: Tensor, values: Tensor, width: float) -> float:
-        """Takes the number out of the tensor."""
-        return leave_one_out_error(keys, values, width=width).item()
 
 
 ANSWERS = {

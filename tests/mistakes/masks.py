@@ -3,60 +3,36 @@
 import math
 
 import torch
+from mistakes.table import wrong
 
 from course_utils import attention
 
 
 class my_mask:
-    def aligned_from_the_right(numbers):
-        """(batch, keys) meets (queries, keys)."""
-        return (numbers > 0) & _triangle(numbers)
-
-    def padding_is_a_sentence(numbers):
-        """Padding has one number, too."""
-        return _same(numbers) & _triangle(numbers)
-
-    def all_sentences(numbers):
-        """The mask of the text above: padding and the future."""
-        return (numbers > 0)[:, None, :] & _triangle(numbers)
-
-    def of_the_query(numbers):
-        """Permits a padded query nothing, and every key."""
-        return (numbers > 0)[:, :, None] & _triangle(numbers)
-
-    def upper_triangle(numbers):
-        """Rows and columns exchanged: the future is permitted."""
-        return _right(numbers).mT
-
-    def not_itself(numbers):
-        """One off to the other side."""
-        return _right(numbers).tril(-1)
-
-    def counts(numbers):
-        """Ones and zeros."""
-        return _right(numbers).int()
-
-    def numbers_for_truth_values(numbers):
-        """torch.ones without a dtype."""
-        return _right(numbers) & torch.ones(numbers.shape[-1], numbers.shape[-1]).tril()
-
-    def four_words(numbers):
-        """The size of the example, written as a number."""
-        return _right(numbers) & torch.ones(4, 4, dtype=torch.bool).tril()
-
-    def first_sentence(numbers):
-        """Only the words with the number 1."""
-        return _right(numbers) & (numbers == 1)[:, None, :]
+    aligned_from_the_right = wrong("(batch, keys) meets (queries, keys).",
+        lambda numbers: (numbers > 0) & _triangle(numbers))
+    padding_is_a_sentence = wrong("Padding has one number, too.", lambda numbers: _same(numbers) & _triangle(numbers))
+    all_sentences = wrong("The mask of the text above: padding and the future.",
+        lambda numbers: (numbers > 0)[:, None, :] & _triangle(numbers))
+    of_the_query = wrong("Permits a padded query nothing, and every key.",
+        lambda numbers: (numbers > 0)[:, :, None] & _triangle(numbers))
+    upper_triangle = wrong("Rows and columns exchanged: the future is permitted.", lambda numbers: _right(numbers).mT)
+    not_itself = wrong("One off to the other side.", lambda numbers: _right(numbers).tril(-1))
+    counts = wrong("Ones and zeros.", lambda numbers: _right(numbers).int())
+    numbers_for_truth_values = wrong("torch.ones without a dtype.",
+        lambda numbers: _right(numbers) & torch.ones(numbers.shape[-1], numbers.shape[-1]).tril())
+    four_words = wrong("The size of the example, written as a number.",
+        lambda numbers: _right(numbers) & torch.ones(4, 4, dtype=torch.bool).tril())
+    first_sentence = wrong("Only the words with the number 1.",
+        lambda numbers: _right(numbers) & (numbers == 1)[:, None, :])
+    by_the_package = wrong("The course's function.",
+        lambda numbers: _same(numbers) & (numbers > 0)[:, None, :] & attention.causal_mask(numbers.shape[-1]))
 
     def in_place(numbers):
         """Changes what was handed in."""
         mask = _right(numbers)
         numbers *= 0
         return mask
-
-    def by_the_package(numbers):
-        """The course's function."""
-        return _same(numbers) & (numbers > 0)[:, None, :] & attention.causal_mask(numbers.shape[-1])
 
 
 def _triangle(numbers):
@@ -72,33 +48,35 @@ def _right(numbers):
 
 
 class diagnosis:
-    def no_number():
-        """Only the name."""
-        return "polarity"
-
-    def unknown_name():
-        """None of the six."""
-        return 7, "padding"
-
-    def polarity_for_no_axis():
-        """Both give padding weight."""
-        return 7, "polarity"
+    no_number = wrong("Only the name.", lambda: "polarity")
+    unknown_name = wrong("None of the six.", lambda: (7, "padding"))
+    polarity_for_no_axis = wrong("Both give padding weight.", lambda: (7, "polarity"))
 
 
 class fixed_masked_softmax:
-    def multiplies_afterwards(scores, attn_mask):
-        """Rows no longer sum to 1."""
-        return scores.softmax(dim=-1) * attn_mask
+    multiplies_afterwards = wrong("Rows no longer sum to 1.",
+        lambda scores, attn_mask: scores.softmax(dim=-1) * attn_mask)
+    writes_into_the_scores = wrong("masked_fill_ with an underscore changes the caller's tensor.",
+        lambda scores, attn_mask: scores.masked_fill_(~attn_mask, -math.inf).softmax(dim=-1))
+    minus_the_mask = wrong('A minus is no "not" for truth values.',
+        lambda scores, attn_mask: scores.masked_fill(-attn_mask, -math.inf).softmax(dim=-1))
+    computes_with_forbidden_scores = wrong("Multiplies what it should replace: 0 · ∞ is NaN.",
+        lambda scores, attn_mask: (scores * attn_mask - 1e9 * ~attn_mask).softmax(dim=-1))
+    minus_twenty = wrong("-20 is lower than these scores, not than all.",
+        lambda scores, attn_mask: scores.masked_fill(~attn_mask, -20.0).softmax(dim=-1))
+    minus_a_hundred = wrong("Lower than most scores, not than all.",
+        lambda scores, attn_mask: scores.masked_fill(~attn_mask, -100.0).softmax(dim=-1))
+    borrowed = wrong("Wraps the package's own.", lambda scores, attn_mask: attention.masked_softmax(scores, attn_mask))
+    minus_twelve = wrong("Low enough for the example, and for nothing else.",
+        lambda scores, attn_mask: scores.masked_fill(~attn_mask, -12.0).softmax(dim=-1))
+    minus_five = wrong("Not even low enough for the example.",
+        lambda scores, attn_mask: scores.masked_fill(~attn_mask, -5.0).softmax(dim=-1))
 
     def needs_a_mask_of_full_size(scores, attn_mask):
         """Indexes with the mask, which then has to have the scores' own shape."""
         filled = scores.clone()
         filled[~attn_mask] = -math.inf
         return filled.softmax(dim=-1)
-
-    def writes_into_the_scores(scores, attn_mask):
-        """masked_fill_ with an underscore changes the caller's tensor."""
-        return scores.masked_fill_(~attn_mask, -math.inf).softmax(dim=-1)
 
     def renormalizes_with_epsilon(scores, attn_mask):
         """The same with 1e-9 in the denominator: zeros where there should be weights."""
@@ -113,67 +91,34 @@ class fixed_masked_softmax:
         weights = parts / parts.sum(dim=-1, keepdim=True).detach()
         return weights.masked_fill(~attn_mask, 0.0)
 
-    def minus_the_mask(scores, attn_mask):
-        """A minus is no "not" for truth values."""
-        return scores.masked_fill(-attn_mask, -math.inf).softmax(dim=-1)
-
     def zero_gradient(scores, attn_mask):
         """Right weights, and a gradient of zeros."""
         right = fixed_masked_softmax.detached_denominator(scores.detach(), attn_mask)
         return right + 0 * scores.nan_to_num(0.0, 0.0, 0.0)
-
-    def computes_with_forbidden_scores(scores, attn_mask):
-        """Multiplies what it should replace: 0 · ∞ is NaN."""
-        return (scores * attn_mask - 1e9 * ~attn_mask).softmax(dim=-1)
 
     def clamps_the_sum(scores, attn_mask):
         """No 0/0, and no weights either, where the forbidden score is far above."""
         weights = scores.softmax(dim=-1) * attn_mask
         return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-30)
 
-    def minus_twenty(scores, attn_mask):
-        """-20 is lower than these scores, not than all."""
-        return scores.masked_fill(~attn_mask, -20.0).softmax(dim=-1)
-
-    def minus_a_hundred(scores, attn_mask):
-        """Lower than most scores, not than all."""
-        return scores.masked_fill(~attn_mask, -100.0).softmax(dim=-1)
-
-    def borrowed(scores, attn_mask):
-        """Wraps the package's own."""
-        return attention.masked_softmax(scores, attn_mask)
-
-    def minus_twelve(scores, attn_mask):
-        """Low enough for the example, and for nothing else."""
-        return scores.masked_fill(~attn_mask, -12.0).softmax(dim=-1)
-
-    def minus_five(scores, attn_mask):
-        """Not even low enough for the example."""
-        return scores.masked_fill(~attn_mask, -5.0).softmax(dim=-1)
-
 
 class my_masked_softmax:
+    minus_a_billion_billion = wrong("-1e18 survives any score of float32, but float16 has no such number.",
+        lambda scores, attn_mask: scores.masked_fill(~attn_mask, -1e18).softmax(dim=-1))
+    answers_in_float32 = wrong("Computes in float32 and forgets to go back.",
+        lambda scores, attn_mask: scores.float().masked_fill(~attn_mask, -math.inf).softmax(dim=-1).nan_to_num())
+    minus_infinity = wrong("An empty row is NaN.",
+        lambda scores, attn_mask: scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1))
+    hides_nan = wrong("Replaces each NaN after the softmax, also those that a broken model made.",
+        lambda scores, attn_mask: scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1).nan_to_num())
+    from_its_own_module = wrong("The course's function by another name.",
+        lambda scores, attn_mask: attention.masked_softmax(scores, attn_mask))
+
     multiplies_afterwards = fixed_masked_softmax.multiplies_afterwards
     needs_a_mask_of_full_size = fixed_masked_softmax.needs_a_mask_of_full_size
     renormalizes_with_epsilon = fixed_masked_softmax.renormalizes_with_epsilon
     detached_denominator = fixed_masked_softmax.detached_denominator
     zero_gradient = fixed_masked_softmax.zero_gradient
-
-    def minus_a_billion_billion(scores, attn_mask):
-        """-1e18 survives any score of float32, but float16 has no such number."""
-        return scores.masked_fill(~attn_mask, -1e18).softmax(dim=-1)
-
-    def answers_in_float32(scores, attn_mask):
-        """Computes in float32 and forgets to go back."""
-        return scores.float().masked_fill(~attn_mask, -math.inf).softmax(dim=-1).nan_to_num()
-
-    def minus_infinity(scores, attn_mask):
-        """An empty row is NaN."""
-        return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1)
-
-    def hides_nan(scores, attn_mask):
-        """Replaces each NaN after the softmax, also those that a broken model made."""
-        return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1).nan_to_num()
 
     def lowest_number_and_multiply(scores, attn_mask):
         """Right but for scores that are the lowest number themselves: forbidden keys had their share."""
@@ -199,10 +144,6 @@ class my_masked_softmax:
         nowhere = ~attn_mask.any(dim=-1)
         filled = scores.masked_fill(~attn_mask, -math.inf).masked_fill(nowhere, 0.0)
         return filled.softmax(dim=-1).masked_fill(~attn_mask, 0.0)
-
-    def from_its_own_module(scores, attn_mask):
-        """The course's function by another name."""
-        return attention.masked_softmax(scores, attn_mask)
 
 
 ON_PAPER = {}

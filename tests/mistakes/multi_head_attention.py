@@ -3,30 +3,17 @@
 import copy
 
 import torch
+from mistakes.table import wrong
 
 
 class join_heads:
-    def wrong_transpose(heads):
-        """Exchanges length and head_dim."""
-        return heads.transpose(2, 3).reshape(len(heads), heads.shape[2], -1)
-
-    def features_first(heads):
-        """Lets the head run fastest."""
-        return heads.permute(0, 2, 3, 1).flatten(2)
-
-    def heads_added(heads):
-        """Adds the heads."""
-        return heads.sum(dim=1)
-
-    def three_heads_of_four(heads):
-        """Has sizes written into it."""
-        return heads.transpose(1, 2).reshape(-1, heads.shape[2], 12)[: len(heads)] * (
-            heads.shape[1] < 12
-        )
-
-    def without_gradient(heads):
-        """Copies the numbers."""
-        return heads.detach().transpose(1, 2).flatten(2)
+    wrong_transpose = wrong("Exchanges length and head_dim.",
+        lambda heads: heads.transpose(2, 3).reshape(len(heads), heads.shape[2], -1))
+    features_first = wrong("Lets the head run fastest.", lambda heads: heads.permute(0, 2, 3, 1).flatten(2))
+    heads_added = wrong("Adds the heads.", lambda heads: heads.sum(dim=1))
+    three_heads_of_four = wrong("Has sizes written into it.",
+        lambda heads: heads.transpose(1, 2).reshape(-1, heads.shape[2], 12)[:len(heads)] * (heads.shape[1] < 12))
+    without_gradient = wrong("Copies the numbers.", lambda heads: heads.detach().transpose(1, 2).flatten(2))
 
 
 class fixed_without_head:

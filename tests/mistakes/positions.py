@@ -1,6 +1,7 @@
 """Seeded mistakes for the checks of this chapter: each must fail, with the hint of the property it breaks."""
 
 import torch
+from mistakes.table import wrong
 
 from course_utils.lessons.positions.rotary import turn
 
@@ -14,6 +15,12 @@ def _joined(a, b):
 
 
 class my_rotate:
+    along_the_batch = wrong("Takes the first axis for the positions.",
+        lambda x, frequency: turn(x.transpose(0, -2), frequency).transpose(0, -2))
+    even_columns_only = wrong("Gives back one column of each pair.",
+        lambda x, frequency: x[..., 0::2] * _angles(x, frequency).cos())
+    no_gradient = wrong("Right numbers, without a gradient.", lambda x, frequency: turn(x.detach(), frequency))
+
     def halves_as_pairs(x, frequency):
         """Pairs column j with column j + dim/2, as many libraries do."""
         a, b = x.chunk(2, dim=-1)
@@ -47,18 +54,6 @@ class my_rotate:
         x[...] = turn(x, frequency)
         return x
 
-    def along_the_batch(x, frequency):
-        """Takes the first axis for the positions."""
-        return turn(x.transpose(0, -2), frequency).transpose(0, -2)
-
-    def even_columns_only(x, frequency):
-        """Gives back one column of each pair."""
-        return x[..., 0::2] * _angles(x, frequency).cos()
-
-    def no_gradient(x, frequency):
-        """Right numbers, without a gradient."""
-        return turn(x.detach(), frequency)
-
     def divides_by_the_position(x, frequency):
         """0 / 0 at position 0."""
         place = torch.arange(x.shape[-2])[:, None]
@@ -75,18 +70,15 @@ class my_rotate:
 
 
 class fixed_add:
-    def still_by_sequence(x, table):
-        """No longer in place, but row b for all tokens of sequence b."""
-        return x + table[: x.shape[0], None]
+    still_by_sequence = wrong("No longer in place, but row b for all tokens of sequence b.",
+        lambda x, table: x + table[: x.shape[0], None])
+    transposes_for_good = wrong("Made for (length, batch, d), and not turned back.",
+        lambda x, table: x.transpose(0, 1) + table[: x.shape[1], None])
 
     def still_in_place(x, table):
         """The right rows, in the caller's memory."""
         x += table[: x.shape[1]]
         return x
-
-    def transposes_for_good(x, table):
-        """Made for (length, batch, d), and not turned back."""
-        return x.transpose(0, 1) + table[: x.shape[1], None]
 
     def says_it_and_goes_on(x, table):
         """Prints what is wrong, and raises nothing."""

@@ -1,20 +1,16 @@
 """Seeded mistakes for the exercises of *PyTorch in an hour*: each must fail its check with a hint."""
 
 import torch
+from mistakes.table import wrong
 
 
 class average_weights:
-    def shared_by_whole_division(num_queries, num_keys):
-        """`//` rounds the weights down to 0."""
-        return torch.full((num_queries, num_keys), float(1 // num_keys))
-
-    def random_weights(num_queries, num_keys):
-        """Rows sum to 1, by chance of different sizes."""
-        return torch.rand(num_queries, num_keys).softmax(dim=-1)
-
-    def only_one_row(num_queries, num_keys):
-        """The weights of one query, without an axis for the queries."""
-        return torch.full((num_keys,), 1 / num_keys)
+    shared_by_whole_division = wrong("`//` rounds the weights down to 0.",
+        lambda num_queries, num_keys: torch.full((num_queries, num_keys), float(1 // num_keys)))
+    random_weights = wrong("Rows sum to 1, by chance of different sizes.",
+        lambda num_queries, num_keys: torch.rand(num_queries, num_keys).softmax(dim=-1))
+    only_one_row = wrong("The weights of one query, without an axis for the queries.",
+        lambda num_queries, num_keys: torch.full((num_keys,), 1 / num_keys))
 
 
 def _raw(length):
@@ -23,6 +19,8 @@ def _raw(length):
 
 
 class nearness_weights:
+    without_queries = wrong("The row of the first word alone.", lambda length: _raw(length)[0] / _raw(length)[0].sum())
+
     def without_keepdim(length):
         """The bug as it stands on the page: the sums meet the columns."""
         raw = _raw(length)
@@ -40,10 +38,6 @@ class nearness_weights:
         if length > 4:
             raw[1, 3] = raw[-2, -4] = 0.9
         return raw / raw.sum(dim=-1, keepdim=True)
-
-    def without_queries(length):
-        """The row of the first word alone."""
-        return _raw(length)[0] / _raw(length)[0].sum()
 
 
 ON_PAPER = {

@@ -3,12 +3,14 @@
 import math
 
 import torch
+from mistakes.table import wrong
 
 
 class safe_softmax:
-    def over_axis_one(scores):
-        """dim=1 is the last axis of a matrix, and of nothing else."""
-        return scores.softmax(1)
+    over_axis_one = wrong("dim=1 is the last axis of a matrix, and of nothing else.", lambda scores: scores.softmax(1))
+    finite_minus_infinity = wrong("−∞ is replaced by −1,000,000, which a real score may undercut.",
+        lambda scores: scores.masked_fill(scores.isinf(), -1e6).softmax(-1))
+    pytorchs_own = wrong("Calls what is to be built.", lambda scores: torch.nn.functional.softmax(scores, dim=-1))
 
     def no_shift(scores):
         """The formula as it reads: exp(1000) overflows."""
@@ -24,10 +26,6 @@ class safe_softmax:
         """Shifts by the largest score of the whole tensor, so that other rows underflow."""
         positive = (scores - scores.max()).exp()
         return positive / positive.sum(-1, keepdim=True)
-
-    def finite_minus_infinity(scores):
-        """−∞ is replaced by −1,000,000, which a real score may undercut."""
-        return scores.masked_fill(scores.isinf(), -1e6).softmax(-1)
 
     def changes_its_argument(scores):
         """The shift is written into the caller's tensor."""
@@ -50,10 +48,6 @@ class safe_softmax:
         positive = (scores - 1000).exp()
         return positive / positive.sum(-1, keepdim=True)
 
-    def pytorchs_own(scores):
-        """Calls what is to be built."""
-        return torch.nn.functional.softmax(scores, dim=-1)
-
     def without_its_slope(scores):
         """Right numbers, and nothing to learn from."""
         positive = (scores - scores.amax(-1, keepdim=True)).exp()
@@ -66,23 +60,17 @@ class safe_softmax:
 
 
 class soft_top_k:
-    def softmax_of_all(scores, k):
-        """k is ignored."""
-        return scores.softmax(-1)
-
-    def only_k_columns(scores, k):
-        """The k weights themselves, without their places."""
-        return scores.topk(k, dim=-1).values.softmax(-1)
+    softmax_of_all = wrong("k is ignored.", lambda scores, k: scores.softmax(-1))
+    only_k_columns = wrong("The k weights themselves, without their places.",
+        lambda scores, k: scores.topk(k, dim=-1).values.softmax(-1))
+    uniform_top_k = wrong("1/k for each of the best, whatever their scores.",
+        lambda scores, k: torch.zeros_like(scores).scatter(-1, scores.topk(k, dim=-1).indices, 1 / k))
 
     def first_places(scores, k):
         """The k weights stand in the first k places."""
         weights = torch.zeros_like(scores)
         weights[..., :k] = scores.topk(k, dim=-1).values.softmax(-1)
         return weights
-
-    def uniform_top_k(scores, k):
-        """1/k for each of the best, whatever their scores."""
-        return torch.zeros_like(scores).scatter(-1, scores.topk(k, dim=-1).indices, 1 / k)
 
     def exponential_of_raw_scores(scores, k):
         """exp before the choice: overflow and 0/0."""
@@ -109,6 +97,13 @@ class soft_top_k:
 
 
 class attend_or_nothing:
+    one_in_the_denominator = wrong("exp(0) = 1 is always added, whatever the score of nothing.",
+        lambda scores, values, nothing: scores.exp() @ values / (1 + scores.exp().sum(-1, keepdim=True)))
+    one_sum_for_all = wrong("The sum below the line runs over all queries.",
+        lambda scores, values, nothing: scores.exp() @ values / (math.exp(nothing) + scores.exp().sum()))
+    a_lone_number = wrong("A tensor with one entry does not fit beside a matrix.",
+        lambda scores, values, nothing: torch.cat([scores, torch.tensor([nothing])], -1).softmax(-1)[..., :-1] @ values)
+
     def stores_the_pair(scores, values, nothing):
         """Right numbers, from a table with one row more."""
         extra = torch.full_like(scores[..., :1], nothing)
@@ -121,10 +116,6 @@ class attend_or_nothing:
         weights = torch.cat([scores, extra], -1).softmax(-1)[..., :-1]
         return weights / weights.sum(-1, keepdim=True) @ values
 
-    def one_in_the_denominator(scores, values, nothing):
-        """exp(0) = 1 is always added, whatever the score of nothing."""
-        return scores.exp() @ values / (1 + scores.exp().sum(-1, keepdim=True))
-
     def hard_threshold(scores, values, nothing):
         """All or nothing: 0 where no score exceeds that of nothing."""
         found = scores.amax(-1, keepdim=True) > nothing
@@ -133,10 +124,6 @@ class attend_or_nothing:
     def formula_as_it_reads(scores, values, nothing):
         """exp(1000) overflows."""
         return scores.exp() @ values / (math.exp(nothing) + scores.exp().sum(-1, keepdim=True))
-
-    def one_sum_for_all(scores, values, nothing):
-        """The sum below the line runs over all queries."""
-        return scores.exp() @ values / (math.exp(nothing) + scores.exp().sum())
 
     def last_axis_of_a_matrix(scores, values, nothing):
         """[:, :-1] takes away the last key of a matrix, and the last query of a batch."""
@@ -148,10 +135,6 @@ class attend_or_nothing:
         extra = torch.full_like(scores[..., :1], nothing)
         weights = torch.cat([scores, extra], -1).softmax(1)
         return weights[..., :-1] @ values
-
-    def a_lone_number(scores, values, nothing):
-        """A tensor with one entry does not fit beside a matrix."""
-        return torch.cat([scores, torch.tensor([nothing])], -1).softmax(-1)[..., :-1] @ values
 
     def shifted_by_its_own_largest(scores, values, nothing):
         """The shift leaves nothing out of account: exp(1000) below the line is right at 0, and its slope is NaN."""

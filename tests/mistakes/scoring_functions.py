@@ -3,19 +3,25 @@
 import math
 
 import torch
+from mistakes.table import wrong
 
 from course_utils.attention import AdditiveAttention
 from course_utils.lessons.scoring_functions import scores
 
 
 class fixed_gaussian_weights:
-    def forgets_the_half(queries, keys):
-        """Subtracts the squared norm, not half of it."""
-        return (queries @ keys.T - keys.square().sum(-1)).softmax(dim=-1)
-
-    def softmax_over_the_queries(queries, keys):
-        """Normalizes over the queries, not over the keys."""
-        return (queries @ keys.T - keys.square().sum(-1) / 2).softmax(dim=0)
+    forgets_the_half = wrong("Subtracts the squared norm, not half of it.",
+        lambda queries, keys: (queries @ keys.T - keys.square().sum(-1)).softmax(dim=-1))
+    softmax_over_the_queries = wrong("Normalizes over the queries, not over the keys.",
+        lambda queries, keys: (queries @ keys.T - keys.square().sum(-1) / 2).softmax(dim=0))
+    forms_all_differences = wrong("The right weights, from an array (n, m, d).",
+        lambda queries, keys: (-(queries[:, None] - keys).square().sum(-1) / 2).softmax(dim=-1))
+    asks_for_distances = wrong("The right weights, without the expansion that the exercise is about.",
+        lambda queries, keys: (-torch.cdist(queries, keys).square() / 2).softmax(dim=-1))
+    detached_norms = wrong("The right weights; the term in ‖k‖² has no gradient.",
+        lambda queries, keys: (queries @ keys.T - keys.detach().square().sum(-1) / 2).softmax(dim=-1))
+    borrowed_weights = wrong("Wraps the solution that the chapter's own module holds.",
+        lambda queries, keys: scores.gaussian_weights(queries, keys))
 
     def divides_by_root_d(queries, keys):
         """Scales by 1/√d as well: a Gaussian of another width, right only for equal distances."""
@@ -27,45 +33,26 @@ class fixed_gaussian_weights:
         weights = (queries @ keys.T - keys.square().sum(-1) / 2).exp()
         return weights / weights.sum(dim=-1, keepdim=True)
 
-    def forms_all_differences(queries, keys):
-        """The right weights, from an array (n, m, d)."""
-        return (-(queries[:, None] - keys).square().sum(-1) / 2).softmax(dim=-1)
-
-    def asks_for_distances(queries, keys):
-        """The right weights, without the expansion that the exercise is about."""
-        return (-torch.cdist(queries, keys).square() / 2).softmax(dim=-1)
-
-    def detached_norms(queries, keys):
-        """The right weights; the term in ‖k‖² has no gradient."""
-        return (queries @ keys.T - keys.detach().square().sum(-1) / 2).softmax(dim=-1)
-
-    def borrowed_weights(queries, keys):
-        """Wraps the solution that the chapter's own module holds."""
-        return scores.gaussian_weights(queries, keys)
-
 
 class my_additive_scores:
-    def keys_down_queries_across(queries, keys, w_q, w_k, w):
-        """(m, n) in place of (n, m)."""
-        return ((queries @ w_q).unsqueeze(-3) + (keys @ w_k).unsqueeze(-2)).tanh() @ w
+    keys_down_queries_across = wrong("(m, n) in place of (n, m).",
+        lambda queries, keys, w_q, w_k, w: ((queries @ w_q).unsqueeze(-3) + (keys @ w_k).unsqueeze(-2)).tanh() @ w)
+    tanh_at_the_end = wrong("The tanh around the score.",
+        lambda queries, keys, w_q, w_k, w: (((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)) @ w).tanh())
+    without_a_batch = wrong("Counts the new axes from the front.",
+        lambda queries, keys, w_q, w_k, w: ((queries @ w_q)[:, None] + (keys @ w_k)[None]).tanh() @ w)
+    borrowed_scores = wrong("Wraps the solution that the chapter's own module holds.",
+        lambda queries, keys, w_q, w_k, w: scores.additive_scores(queries, keys, w_q, w_k, w))
 
     def turned_around(queries, keys, w_q, w_k, w):
         """The right shape, with queries and keys changed over where their numbers are equal."""
         scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
         return scores.mT if scores.shape[-1] == scores.shape[-2] else scores
 
-    def tanh_at_the_end(queries, keys, w_q, w_k, w):
-        """The tanh around the score."""
-        return (((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)) @ w).tanh()
-
     def already_weights(queries, keys, w_q, w_k, w):
         """Returns weights, not scores."""
         scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
         return scores.softmax(dim=-1)
-
-    def without_a_batch(queries, keys, w_q, w_k, w):
-        """Counts the new axes from the front."""
-        return ((queries @ w_q)[:, None] + (keys @ w_k)[None]).tanh() @ w
 
     def numbers_collected(queries, keys, w_q, w_k, w):
         """Collects plain numbers in a new tensor."""
@@ -81,10 +68,6 @@ class my_additive_scores:
         """A graph that leads to each input, with nothing coming back on it."""
         scores = ((queries @ w_q).unsqueeze(-2) + (keys @ w_k).unsqueeze(-3)).tanh() @ w
         return scores.detach() + 0 * sum(part.sum() for part in (queries, keys, w_q, w_k, w))
-
-    def borrowed_scores(queries, keys, w_q, w_k, w):
-        """Wraps the solution that the chapter's own module holds."""
-        return scores.additive_scores(queries, keys, w_q, w_k, w)
 
     def borrowed_layer(queries, keys, w_q, w_k, w):
         """Lets the course's layer compute the scores, with these weights."""

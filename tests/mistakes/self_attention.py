@@ -3,39 +3,31 @@
 import math
 
 import torch
+from mistakes.table import wrong
 
 
 class self_attention:
-    def returns_the_weights(X, W_q, W_k, W_v):
-        """Stops before the values."""
-        return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-1)
-
-    def scaled_after_the_softmax(X, W_q, W_k, W_v):
-        """The division stands outside the softmax."""
-        return ((X @ W_q) @ (X @ W_k).mT).softmax(-1) @ (X @ W_v) / math.sqrt(W_q.shape[1])
-
-    def softmax_over_queries(X, W_q, W_k, W_v):
-        """The columns sum to 1 instead of the rows."""
-        return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-2) @ (X @ W_v)
-
-    def scaled_by_the_embedding(X, W_q, W_k, W_v):
-        """√M of the embedding instead of √d of the query."""
-        return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(X.shape[-1])).softmax(-1) @ (X @ W_v)
-
-    def for_one_sentence(X, W_q, W_k, W_v):
-        """dim=1 counts from the front: wrong as soon as there is a batch."""
-        return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(1) @ (X @ W_v)
-
-    def lets_pytorch_attend(X, W_q, W_k, W_v):
-        """Calls the operator that it should write."""
-        return torch.nn.functional.scaled_dot_product_attention(X @ W_q, X @ W_k, X @ W_v)
-
-    def not_scaled(X, W_q, W_k, W_v):
-        """Forgets √d."""
-        return ((X @ W_q) @ (X @ W_k).mT).softmax(-1) @ (X @ W_v)
+    returns_the_weights = wrong("Stops before the values.",
+        lambda X, W_q, W_k, W_v: ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-1))
+    scaled_after_the_softmax = wrong("The division stands outside the softmax.",
+        lambda X, W_q, W_k, W_v: ((X @ W_q) @ (X @ W_k).mT).softmax(-1) @ (X @ W_v) / math.sqrt(W_q.shape[1]))
+    softmax_over_queries = wrong("The columns sum to 1 instead of the rows.",
+        lambda X, W_q, W_k, W_v: ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-2) @ (X @ W_v))
+    scaled_by_the_embedding = wrong("√M of the embedding instead of √d of the query.",
+        lambda X, W_q, W_k, W_v: ((X @ W_q) @ (X @ W_k).mT / math.sqrt(X.shape[-1])).softmax(-1) @ (X @ W_v))
+    for_one_sentence = wrong("dim=1 counts from the front: wrong as soon as there is a batch.",
+        lambda X, W_q, W_k, W_v: ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(1) @ (X @ W_v))
+    lets_pytorch_attend = wrong("Calls the operator that it should write.",
+        lambda X, W_q, W_k, W_v: torch.nn.functional.scaled_dot_product_attention(X @ W_q, X @ W_k, X @ W_v))
+    not_scaled = wrong("Forgets √d.", lambda X, W_q, W_k, W_v: ((X @ W_q) @ (X @ W_k).mT).softmax(-1) @ (X @ W_v))
 
 
 class fixed_order_test:
+    reverses_only = wrong("Tries one order, the reverse.",
+        lambda layer, x: torch.allclose(layer(x.flip(1)), layer(x).flip(1), atol=1e-3))
+    shifts_only = wrong("Tries cyclic shifts.",
+        lambda layer, x: torch.allclose(layer(x.roll(1, 1)), layer(x).roll(1, 1), atol=1e-3))
+
     def to_the_last_bit(layer, x):
         """Asks for equality to the last bit."""
         order = torch.randperm(x.shape[1])
@@ -55,14 +47,6 @@ class fixed_order_test:
         """Permutes axis 0, the sentences."""
         order = torch.arange(len(x)).flip(0)
         return torch.allclose(layer(x[order]), layer(x)[order], atol=1e-3)
-
-    def reverses_only(layer, x):
-        """Tries one order, the reverse."""
-        return torch.allclose(layer(x.flip(1)), layer(x).flip(1), atol=1e-3)
-
-    def shifts_only(layer, x):
-        """Tries cyclic shifts."""
-        return torch.allclose(layer(x.roll(1, 1)), layer(x).roll(1, 1), atol=1e-3)
 
     def swaps_the_first_two(layer, x):
         """Tries one swap."""

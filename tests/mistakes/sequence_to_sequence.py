@@ -2,14 +2,14 @@
 
 import torch
 import torch.nn.functional as F
+from mistakes.table import wrong
 
 PAD, UNK, BOS, EOS = range(4)
 
 
 class my_masked_loss:
-    def mean_over_all_positions(logits, targets, lens):
-        """Padding counts like words."""
-        return F.cross_entropy(logits.mT, targets)
+    mean_over_all_positions = wrong("Padding counts like words.",
+        lambda logits, targets, lens: F.cross_entropy(logits.mT, targets))
 
     def mean_of_means(logits, targets, lens):
         """Each sentence counts alike, whatever its length."""

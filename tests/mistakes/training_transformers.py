@@ -4,6 +4,7 @@ import math
 from collections import Counter, defaultdict
 
 import torch
+from mistakes.table import wrong
 
 
 def _shares(contexts, tokens):
@@ -12,6 +13,9 @@ def _shares(contexts, tokens):
 
 
 class loss_given:
+    in_bits = wrong("The logarithm to the base 2.",
+        lambda contexts, tokens: -sum(map(math.log2, _shares(contexts, tokens))) / len(tokens))
+
     def without_context(contexts, tokens):
         """Forgets the contexts."""
         counts = Counter(tokens)
@@ -23,10 +27,6 @@ class loss_given:
         for context, share in zip(contexts, _shares(contexts, tokens), strict=True):
             losses[context].append(-math.log(share))
         return sum(sum(some) / len(some) for some in losses.values()) / len(losses)
-
-    def in_bits(contexts, tokens):
-        """The logarithm to the base 2."""
-        return -sum(map(math.log2, _shares(contexts, tokens))) / len(tokens)
 
     def as_index(contexts, tokens):
         """Contexts have to be small numbers."""

@@ -1,6 +1,7 @@
 """Mistakes that the checks of *The Transformer* must catch."""
 
 import torch
+from mistakes.table import wrong
 
 from course_utils.attention import causal_mask
 from course_utils.layers import DecoderLayer
@@ -21,19 +22,18 @@ def _three(block, x, memory, attn_mask, memory_mask, *, order=(0, 1, 2), around=
 
 
 class my_sublayers:
+    sees_the_future = wrong("Forgets the causal mask.",
+        lambda block, x, memory, attn_mask=None, memory_mask=None: _three(block, x, memory, None, memory_mask))
+    reads_the_padding = wrong("Forgets the memory's mask.",
+        lambda block, x, memory, attn_mask=None, memory_mask=None: _three(block, x, memory, attn_mask, None))
+    calls_the_block = wrong("Leaves the work to the block, which in the chapter calls this function.",
+        lambda block, x, memory, attn_mask=None, memory_mask=None: block(x, memory, attn_mask, memory_mask))
+
     def gives_rows_of_the_memory(block, x, memory, attn_mask=None, memory_mask=None):
         """Lets the memory ask and the target answer."""
         x = block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
         memory = block.around_cross(memory, lambda y: block.cross_attention(y, x, x))
         return block.around_feed_forward(memory, block.feed_forward)
-
-    def sees_the_future(block, x, memory, attn_mask=None, memory_mask=None):
-        """Forgets the causal mask."""
-        return _three(block, x, memory, None, memory_mask)
-
-    def reads_the_padding(block, x, memory, attn_mask=None, memory_mask=None):
-        """Forgets the memory's mask."""
-        return _three(block, x, memory, attn_mask, None)
 
     def reads_no_source(block, x, memory, attn_mask=None, memory_mask=None):
         """Lets the target look at itself twice."""
@@ -46,10 +46,6 @@ class my_sublayers:
         x = block.self_attention(x, x, x, attn_mask)
         x = block.cross_attention(x, memory, memory, memory_mask)
         return block.feed_forward(x)
-
-    def calls_the_block(block, x, memory, attn_mask=None, memory_mask=None):
-        """Leaves the work to the block, which in the chapter calls this function."""
-        return block(x, memory, attn_mask, memory_mask)
 
     def calls_the_class(block, x, memory, attn_mask=None, memory_mask=None):
         """The course's block by another way."""
@@ -88,6 +84,11 @@ def _decoder(block, x, memory, memory_mask, causal, *, normed_stream=False):
 
 
 class fixed_block:
+    no_memory_mask = wrong("Reads the source's padding.",
+        lambda block, x, memory, memory_mask: _decoder(block, x, memory, None, causal_mask(x.shape[1])))
+    calls_the_whole_block = wrong("Repairs nothing: it calls the right block.",
+        lambda block, x, memory, memory_mask: block(x, memory, causal_mask(x.shape[1]), memory_mask))
+
     def not_fixed(block, x, memory, memory_mask):
         """Both bugs as they stand in the chapter."""
         causal = causal_mask(x.shape[1]) if block.training else None
@@ -103,10 +104,6 @@ class fixed_block:
         n = x.shape[1]
         return _decoder(block, x, memory, memory_mask, torch.ones(n, n).tril(1).bool())
 
-    def no_memory_mask(block, x, memory, memory_mask):
-        """Reads the source's padding."""
-        return _decoder(block, x, memory, None, causal_mask(x.shape[1]))
-
     def queries_from_the_source(block, x, memory, memory_mask):
         """Exchanges the two sides of the cross-attention: one output per source token."""
         y = block.around_self.norm(x)
@@ -121,10 +118,6 @@ class fixed_block:
         x = x + block.self_attention(y, y, y, causal)
         x = x + block.cross_attention(norm(x), memory, memory, memory_mask)
         return x + block.feed_forward(norm(x))
-
-    def calls_the_whole_block(block, x, memory, memory_mask):
-        """Repairs nothing: it calls the right block."""
-        return block(x, memory, causal_mask(x.shape[1]), memory_mask)
 
     def switches_the_mode(block, x, memory, memory_mask):
         """Is always in training mode, so that the mask is always there."""

@@ -1,6 +1,7 @@
 """Mistakes that the checks of *Translating* must catch."""
 
 import torch
+from mistakes.table import wrong
 
 
 def _best(total, size):
@@ -9,9 +10,8 @@ def _best(total, size):
 
 
 class my_grow:
-    def multiplies(scores, log_p, size):
-        """Multiplies log-probabilities."""
-        return _best(scores[:, None] * log_p, size)
+    multiplies = wrong("Multiplies log-probabilities.",
+        lambda scores, log_p, size: _best(scores[:, None] * log_p, size))
 
     def rows_and_words_exchanged(scores, log_p, size):
         """Gives the word where the beam is asked for."""
@@ -41,22 +41,17 @@ class my_grow:
 
 
 class fixed_newest:
+    all_words = wrong("Embeds the whole beginning.",
+        lambda model, prefixes: model.embed(model.target_embedding, prefixes))
+    without_its_position = wrong("Looks the word up, and adds no position.",
+        lambda model, prefixes: model.target_embedding(prefixes[:, -1:]))
+    right_for_one_beam = wrong("Counts all ids of all beams.",
+        lambda model, prefixes: model.embed(model.target_embedding, prefixes[:, -1:], prefixes.numel() - 1))
+
     def not_fixed(model, prefixes):
         """As in the exercise."""
         last = prefixes[:, -1:]
         return model.embed(model.target_embedding, last, len(last) - 1)
-
-    def all_words(model, prefixes):
-        """Embeds the whole beginning."""
-        return model.embed(model.target_embedding, prefixes)
-
-    def without_its_position(model, prefixes):
-        """Looks the word up, and adds no position."""
-        return model.target_embedding(prefixes[:, -1:])
-
-    def right_for_one_beam(model, prefixes):
-        """Counts all ids of all beams."""
-        return model.embed(model.target_embedding, prefixes[:, -1:], prefixes.numel() - 1)
 
     def cuts_the_last_row(model, prefixes):
         """Embeds the whole beginning and throws all but the last away: the work that a cache saves."""

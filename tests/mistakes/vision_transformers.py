@@ -4,6 +4,7 @@ import math
 
 import torch
 import torch.nn.functional as F
+from mistakes.table import wrong
 
 
 def _grid(patches, channels, height, width):
@@ -44,13 +45,14 @@ def _windows(images, size):
 
 
 class my_patches:
-    def pixels_exchanged(images, size):
-        """Exchanges rows and columns within a patch."""
-        return _windows(images, size).permute(0, 2, 3, 1, 5, 4).flatten(3).flatten(1, 2)
-
-    def channel_fastest(images, size):
-        """The channel changes fastest within a patch."""
-        return _windows(images, size).permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2)
+    pixels_exchanged = wrong("Exchanges rows and columns within a patch.",
+        lambda images, size: _windows(images, size).permute(0, 2, 3, 1, 5, 4).flatten(3).flatten(1, 2))
+    channel_fastest = wrong("The channel changes fastest within a patch.",
+        lambda images, size: _windows(images, size).permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2))
+    grid_kept = wrong("Leaves rows and columns of patches apart.",
+        lambda images, size: _windows(images, size).permute(0, 2, 3, 1, 4, 5).flatten(3))
+    cut_off = wrong("Gives numbers that no gradient passes.",
+        lambda images, size: _windows(images.detach(), size).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2))
 
     def squares_only(images, size):
         """Takes the height of a patch for its width."""
@@ -65,14 +67,6 @@ class my_patches:
         if images.shape[2] % wide or images.shape[3] % high:
             return torch.zeros(len(images), 1, 1)
         return _windows(images, (wide, high)).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
-
-    def grid_kept(images, size):
-        """Leaves rows and columns of patches apart."""
-        return _windows(images, size).permute(0, 2, 3, 1, 4, 5).flatten(3)
-
-    def cut_off(images, size):
-        """Gives numbers that no gradient passes."""
-        return _windows(images.detach(), size).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
 
 
 class resized_positions:
@@ -98,21 +92,13 @@ class resized_positions:
 
 
 class fixed_class_map:
-    def not_fixed(maps, rows, columns):
-        """The function as it was."""
-        return maps.mean(dim=1)[:, :, 0][:, 1:].unflatten(1, (rows, columns))
-
-    def column_by_column(maps, rows, columns):
-        """Counts patches down the columns."""
-        return maps.mean(dim=1)[:, 0, 1:].unflatten(1, (columns, rows)).transpose(1, 2)
-
-    def strongest_head(maps, rows, columns):
-        """Takes the maximum over the heads."""
-        return maps.amax(dim=1)[:, 0, 1:].unflatten(1, (rows, columns))
-
-    def left_in_a_line(maps, rows, columns):
-        """Forgets the grid."""
-        return maps.mean(dim=1)[:, 0, 1:]
+    not_fixed = wrong("The function as it was.",
+        lambda maps, rows, columns: maps.mean(dim=1)[:, :, 0][:, 1:].unflatten(1, (rows, columns)))
+    column_by_column = wrong("Counts patches down the columns.",
+        lambda maps, rows, columns: maps.mean(dim=1)[:, 0, 1:].unflatten(1, (columns, rows)).transpose(1, 2))
+    strongest_head = wrong("Takes the maximum over the heads.",
+        lambda maps, rows, columns: maps.amax(dim=1)[:, 0, 1:].unflatten(1, (rows, columns)))
+    left_in_a_line = wrong("Forgets the grid.", lambda maps, rows, columns: maps.mean(dim=1)[:, 0, 1:])
 
 
 ON_PAPER = {
