@@ -104,7 +104,6 @@ ON_PAPER = {
     },
 }
 
-
 ANSWERS = {
     "zeros_around": ("stand zeros", "mode of the padding"),
     "mirrored_around": ("other pixels", "mode of the padding"),

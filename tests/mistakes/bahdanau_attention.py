@@ -7,16 +7,33 @@ from mistakes.table import wrong
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
+def _weights(query, keys, mask, w):
+    return ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+
+
+def _averaged(weights, memory):
+    return (weights[:, None] @ memory)[:, 0], weights
+
+
 class my_context:
+    forbids_the_real_tokens = wrong("The mask the wrong way round: a sentence without padding has nothing left.",
+        lambda query, keys, memory, mask, w: _averaged(_weights(query, keys, ~mask, w), memory))
+    zeroes_the_scores = wrong("A score of 0 still has the exponential 1.",
+        lambda query, keys, memory, mask, w:
+            _averaged((((query[:, None] + keys).tanh() @ w) * mask).softmax(dim=-1), memory))
+    turns_the_memory = wrong("Averages in the wrong order of tokens.",
+        lambda query, keys, memory, mask, w:
+            _averaged(_weights(query, keys, mask, w), memory if len(memory) == 1 else memory.flip(1)))
+    one_query_for_all = wrong("Looks with the first sentence's query.",
+        lambda query, keys, memory, mask, w: _averaged(_weights(query[:1], keys, mask, w), memory))
+    masks_after_the_softmax = wrong("What the padding had got is lost.",
+        lambda query, keys, memory, mask, w:
+            _averaged(((query[:, None] + keys).tanh() @ w).softmax(dim=-1) * mask, memory))
+
     def keeps_the_axis(query, keys, memory, mask, w):
         """The context keeps an axis of size 1."""
-        weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+        weights = _weights(query, keys, mask, w)
         return weights[:, None] @ memory, weights
-
-    def masks_after_the_softmax(query, keys, memory, mask, w):
-        """What the padding had got is lost."""
-        weights = ((query[:, None] + keys).tanh() @ w).softmax(dim=-1) * mask
-        return (weights[:, None] @ memory)[:, 0], weights
 
     def a_column_of_weights(query, keys, memory, mask, w):
         """A matrix product with w as a column."""
@@ -26,50 +43,25 @@ class my_context:
 
     def mixes_the_batch(query, keys, memory, mask, w):
         """Each sentence's weights meet the memory of all."""
-        weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+        weights = _weights(query, keys, mask, w)
         return weights @ memory, weights
 
     def softmax_over_the_batch(query, keys, memory, mask, w):
         """Right for a single sentence only in shape: normalizes down the columns."""
         scores = (query[:, None] + keys).tanh() @ w
-        weights = scores.softmax(dim=0 if len(query) > 1 else 1)
-        return (weights[:, None] @ memory)[:, 0], weights
-
-    def forbids_the_real_tokens(query, keys, memory, mask, w):
-        """The mask the wrong way round: a sentence without padding has nothing left."""
-        weights = ((query[:, None] + keys).tanh() @ w).masked_fill(mask, -math.inf).softmax(dim=-1)
-        return (weights[:, None] @ memory)[:, 0], weights
-
-    def zeroes_the_scores(query, keys, memory, mask, w):
-        """A score of 0 still has the exponential 1."""
-        weights = (((query[:, None] + keys).tanh() @ w) * mask).softmax(dim=-1)
-        return (weights[:, None] @ memory)[:, 0], weights
-
-    def turns_the_memory(query, keys, memory, mask, w):
-        """Averages in the wrong order of tokens."""
-        weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
-        values = memory if len(memory) == 1 else memory.flip(1)
-        return (weights[:, None] @ values)[:, 0], weights
+        return _averaged(scores.softmax(dim=0 if len(query) > 1 else 1), memory)
 
     def cuts_the_gradient(query, keys, memory, mask, w):
         """Where to look is not learned."""
-        weights = ((query[:, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
-        return (weights.detach()[:, None] @ memory)[:, 0], weights
-
-    def one_query_for_all(query, keys, memory, mask, w):
-        """Looks with the first sentence's query."""
-        weights = (
-            ((query[:1, None] + keys).tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
-        )
-        return (weights[:, None] @ memory)[:, 0], weights
+        weights = _weights(query, keys, mask, w)
+        return _averaged(weights.detach(), memory)[0], weights
 
     def writes_into_the_keys(query, keys, memory, mask, w):
         """Adds in place, where no gradient is asked for."""
-        added = query[:, None] + keys
+        weights = _weights(query, keys, mask, w)
         if not keys.requires_grad:
             keys += query[:, None]
-        weights = (added.tanh() @ w).masked_fill(~mask, -math.inf).softmax(dim=-1)
-        return (weights[:, None] @ memory)[:, 0], weights
+        return _averaged(weights, memory)
 
 
 def _read(encoder, embedded, lens, order):
@@ -115,7 +107,6 @@ ON_PAPER = {
         "e": 0.71,  # the first rule alone
     },
 }
-
 
 ANSWERS = {
     "keeps_the_axis": ("expected shape (3, 8)", "a 1 left over"),

@@ -181,7 +181,6 @@ ON_PAPER = {
     },
 }
 
-
 ANSWERS = {
     "the_course_s_own": ("it calls LoRA.__init__", "step by step"),
     "mask_written_down": ("special tokens", "is an argument"),

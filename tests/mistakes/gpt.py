@@ -197,7 +197,6 @@ ON_PAPER = {
     },
 }
 
-
 ANSWERS = {
     "reads_all_each_time": ("the cache has read", "What is new"),
     "reads_the_last_too": ("5 steps for 4", "drawn last"),

@@ -2,10 +2,13 @@
 
 import torch
 from mistakes.table import wrong
-from torch import Tensor
 
 import course_utils as cu
 from course_utils.pooling import leave_one_out, leave_one_out_error
+
+
+def _scores(keys, width):
+    return -((keys[:, None] - keys) ** 2) / (2 * width**2)
 
 
 class my_leave_one_out:
@@ -15,61 +18,38 @@ class my_leave_one_out:
     the_course_s_own = wrong("Wraps what is to be built.",
         lambda keys, values, width: leave_one_out(keys, values, width=width))
 
-    def values_zeroed(keys: Tensor, values: Tensor, width: float) -> Tensor:
+    def values_zeroed(keys, values, width):
         """Removes a point's value but leaves its weight."""
         weights = cu.kernel_weights(keys, keys, width=width)
         return weights @ values - weights.diagonal() * values
 
-    def divided_by_the_rest(keys: Tensor, values: Tensor, width: float) -> Tensor:
+    def divided_by_the_rest(keys, values, width):
         """Right on paper; 0/0 where a point has all the weight."""
         weights = cu.kernel_weights(keys, keys, width=width) * (1 - torch.eye(len(keys)))
         return weights / weights.sum(1, keepdim=True) @ values
 
-    def scores_set_to_zero(keys: Tensor, values: Tensor, width: float) -> Tensor:
-        """Masks with 0, which is the best of all scores."""
-        scores = -(((keys[:, None] - keys) / width) ** 2) / 2
-        return scores.fill_diagonal_(0).softmax(1) @ values
+    scores_set_to_zero = wrong("Masks with 0, which is the best of all scores.",
+        lambda keys, values, width: _scores(keys, width).fill_diagonal_(0).softmax(1) @ values)
+    without_the_half = wrong("Leaves out the factor ½.",
+        lambda keys, values, width: (2 * _scores(keys, width)).fill_diagonal_(-torch.inf).softmax(1) @ values)
+    width_not_squared = wrong("Divides the squared distance by the width itself.",
+        lambda keys, values, width: (width * _scores(keys, width)).fill_diagonal_(-torch.inf).softmax(1) @ values)
+    width_as_a_number = wrong("Takes the width out of the graph.",
+        lambda keys, values, width: _scores(keys, float(width)).fill_diagonal_(-torch.inf).softmax(1) @ values)
+    masked_by_distance = wrong("Masks all that is at distance 0: twins do not see each other.",
+        lambda keys, values, width: (s := _scores(keys, width)).masked_fill(s == 0, -torch.inf).softmax(1) @ values)
+    infinity_times_the_identity = wrong("Subtracts eye · inf, which is NaN off the diagonal.",
+        lambda keys, values, width: (_scores(keys, width) - torch.eye(len(keys)) * torch.inf).softmax(1) @ values)
+    minus_a_million = wrong("-1e6 is not minus infinity: at a tiny width each point sees itself again.",
+        lambda keys, values, width: (_scores(keys, width) - 1e6 * torch.eye(len(keys))).softmax(1) @ values)
+    minus_a_billion = wrong("Nor is -1e9.",
+        lambda keys, values, width: (_scores(keys, width) - 1e9 * torch.eye(len(keys))).softmax(1) @ values)
 
-    def without_the_half(keys: Tensor, values: Tensor, width: float) -> Tensor:
-        """Leaves out the factor ½."""
-        scores = -(((keys[:, None] - keys) / width) ** 2)
-        return scores.fill_diagonal_(-torch.inf).softmax(1) @ values
-
-    def width_not_squared(keys: Tensor, values: Tensor, width: float) -> Tensor:
-        """Divides the squared distance by the width itself."""
-        scores = -((keys[:, None] - keys) ** 2) / (2 * width)
-        return scores.fill_diagonal_(-torch.inf).softmax(1) @ values
-
-    def width_as_a_number(keys: Tensor, values: Tensor, width: float) -> Tensor:
-        """Takes the width out of the graph."""
-        scores = -((keys[:, None] - keys) ** 2) / (2 * float(width) ** 2)
-        return scores.fill_diagonal_(-torch.inf).softmax(1) @ values
-
-    def values_centered_in_place(keys: Tensor, values: Tensor, width: float) -> Tensor:
+    def values_centered_in_place(keys, values, width):
         """Subtracts the mean from the caller's own values."""
         mean = values.mean()
         values -= mean
         return leave_one_out(keys, values, width=width) + mean
-
-    def masked_by_distance(keys: Tensor, values: Tensor, width: float) -> Tensor:
-        """Masks all that is at distance 0: twins do not see each other."""
-        scores = -((keys[:, None] - keys) ** 2) / (2 * width**2)
-        return scores.masked_fill(scores == 0, -torch.inf).softmax(1) @ values
-
-    def infinity_times_the_identity(keys: Tensor, values: Tensor, width: float) -> Tensor:
-        """Subtracts eye · inf, which is NaN off the diagonal."""
-        scores = -((keys[:, None] - keys) ** 2) / (2 * width**2)
-        return (scores - torch.eye(len(keys)) * torch.inf).softmax(1) @ values
-
-    def minus_a_million(keys: Tensor, values: Tensor, width: float) -> Tensor:
-        """-1e6 is not minus infinity: at a tiny width each point sees itself again."""
-        scores = -((keys[:, None] - keys) ** 2) / (2 * width**2)
-        return (scores - 1e6 * torch.eye(len(keys))).softmax(1) @ values
-
-    def minus_a_billion(keys: Tensor, values: Tensor, width: float) -> Tensor:
-        """Nor is -1e9."""
-        scores = -((keys[:, None] - keys[None, :]) ** 2) / 2 / width**2
-        return (scores - 1e9 * torch.eye(len(keys))).softmax(1) @ values
 
 
 class loo_residuals:
@@ -78,7 +58,7 @@ class loo_residuals:
     largest_of_the_row = wrong("Takes the largest weight of a row for the point's own, as it is for a kernel.",
         lambda weights, values: (values - weights @ values) / (1 - weights.max(1).values))
 
-    def one_factor_for_all(weights: Tensor, values: Tensor) -> Tensor:
+    def one_factor_for_all(weights, values):
         """Uses the mean of the diagonal (generalized cross-validation), right only for equal entries."""
         return (values - weights @ values) / (1 - weights.diagonal().mean())
 
@@ -94,7 +74,7 @@ class fixed_loss:
     a_plain_number = wrong("Takes the number out of the tensor.",
         lambda keys, values, width: leave_one_out_error(keys, values, width=width).item())
 
-    def still_broadcast(keys: Tensor, values: Tensor, width: float) -> Tensor:
+    def still_broadcast(keys, values, width):
         """The bug as it stands in the chapter."""
         predictions = leave_one_out(keys, values[:, None], width=width)
         return (predictions - values).square().mean()

@@ -146,8 +146,6 @@ class my_masked_softmax:
         return filled.softmax(dim=-1).masked_fill(~attn_mask, 0.0)
 
 
-ON_PAPER = {}
-
 ANSWERS = {
     "numbers_for_truth_values": ("truth values and numbers", "Which `dtype`"),
     "counts": ("boolean", "Which `dtype`"),

@@ -16,7 +16,29 @@ class join_heads:
     without_gradient = wrong("Copies the numbers.", lambda heads: heads.detach().transpose(1, 2).flatten(2))
 
 
+def _zeroed(layer, head, *parts, axis=0):
+    """A copy of the layer with zeros at a head of these parameters, cut into heads along `axis`."""
+    layer = copy.deepcopy(layer)
+    for part in parts:
+        heads = layer.get_parameter(part).data.unflatten(axis, (layer.num_heads, -1))
+        heads.select(axis, head).zero_()
+    return layer
+
+
 class fixed_without_head:
+    queries_at_zero = wrong("Zeroes the head's queries: it then averages uniformly, and still speaks.",
+        lambda layer, head: _zeroed(layer, head, "query_proj.weight", "query_proj.bias"))
+    always_the_first = wrong("Takes out head 0 whatever is asked.",
+        lambda layer, head: _zeroed(layer, 0, "out_proj.weight", axis=1))
+    value_weights_only = wrong("Forgets the bias of the values: a constant remains.",
+        lambda layer, head: _zeroed(layer, head, "value_proj.weight"))
+    rows_for_columns = wrong("Clears rows of the last weight: features of the output.",
+        lambda layer, head: _zeroed(layer, head, "out_proj.weight"))
+    the_bias_of_all = wrong("Clears the columns, and a part of the bias that belongs to no head.",
+        lambda layer, head: _zeroed(_zeroed(layer, head, "out_proj.weight", axis=1), head, "out_proj.bias"))
+    a_function_for_a_layer = wrong("Returns a function that computes the right thing, and is no layer.",
+        lambda layer, head: lambda *given: _zeroed(layer, head, "out_proj.weight", axis=1)(*given))
+
     def not_fixed(layer, head):
         """The bug as it stands in the chapter: the queries, and in place."""
         width = layer.out_proj.in_features // layer.num_heads
@@ -25,53 +47,15 @@ class fixed_without_head:
             layer.query_proj.bias[head * width : (head + 1) * width] = 0
         return layer
 
-    def queries_at_zero(layer, head):
-        """Zeroes the head's queries: it then averages uniformly, and still speaks."""
-        layer = copy.deepcopy(layer)
-        layer.query_proj.weight.data.unflatten(0, (layer.num_heads, -1))[head] = 0
-        layer.query_proj.bias.data.unflatten(0, (layer.num_heads, -1))[head] = 0
-        return layer
-
-    def always_the_first(layer, head):
-        """Takes out head 0 whatever is asked."""
-        layer = copy.deepcopy(layer)
-        layer.out_proj.weight.data.unflatten(1, (layer.num_heads, -1))[:, 0] = 0
-        return layer
-
-    def value_weights_only(layer, head):
-        """Forgets the bias of the values: a constant remains."""
-        layer = copy.deepcopy(layer)
-        layer.value_proj.weight.data.unflatten(0, (layer.num_heads, -1))[head] = 0
-        return layer
-
     def returns_the_output(layer, head):
         """Returns what the layer computes for one input, not a layer."""
         x = torch.randn(2, 5, layer.query_proj.in_features)
         return layer(x, x, x)
 
-    def a_function_for_a_layer(layer, head):
-        """Returns a function that computes the right thing, and is no layer."""
-        fewer = copy.deepcopy(layer)
-        fewer.out_proj.weight.data.unflatten(1, (layer.num_heads, -1))[:, head] = 0
-        return lambda queries, keys, values: fewer(queries, keys, values)
-
     def width_four(layer, head):
         """Has the width of a head written into it."""
         layer = copy.deepcopy(layer)
         layer.out_proj.weight.data[:, 4 * head : 4 * head + 4] = 0
-        return layer
-
-    def rows_for_columns(layer, head):
-        """Clears rows of the last weight: features of the output."""
-        layer = copy.deepcopy(layer)
-        layer.out_proj.weight.data.unflatten(0, (layer.num_heads, -1))[head] = 0
-        return layer
-
-    def the_bias_of_all(layer, head):
-        """Clears the columns, and a part of the bias that belongs to no head."""
-        layer = copy.deepcopy(layer)
-        layer.out_proj.weight.data.unflatten(1, (layer.num_heads, -1))[:, head] = 0
-        layer.out_proj.bias.data.unflatten(0, (layer.num_heads, -1))[head] = 0
         return layer
 
     def asks_for_gradients(layer, head):

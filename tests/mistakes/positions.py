@@ -10,8 +10,9 @@ def _angles(x, frequency):
     return torch.arange(x.shape[-2])[:, None] * frequency
 
 
-def _joined(a, b):
-    return torch.stack([a, b], dim=-1).flatten(-2)
+def _turned(x, angle, minus=-1):
+    a, b, cos, sin = x[..., 0::2], x[..., 1::2], angle.cos(), angle.sin()
+    return torch.stack([a * cos + minus * b * sin, a * sin + b * cos], dim=-1).flatten(-2)
 
 
 class my_rotate:
@@ -21,33 +22,20 @@ class my_rotate:
         lambda x, frequency: x[..., 0::2] * _angles(x, frequency).cos())
     no_gradient = wrong("Right numbers, without a gradient.", lambda x, frequency: turn(x.detach(), frequency))
 
+    no_minus = wrong("(a cos + b sin, a sin + b cos) is no rotation.",
+        lambda x, frequency: _turned(x, _angles(x, frequency), minus=1))
+    the_other_way_round = wrong("Turns clockwise.", lambda x, frequency: _turned(x, -_angles(x, frequency)))
+    one_frequency = wrong("The same angle for all pairs.",
+        lambda x, frequency: _turned(x, torch.arange(x.shape[-2])[:, None].float()))
+    a_base_of_its_own = wrong("Computes the frequencies anew, whatever it is given.",
+        lambda x, frequency: turn(x, 10_000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])))
+    forgets_the_type = wrong("Angles in float64, as in the table of sinusoids: the next product fails.",
+        lambda x, frequency: _turned(x, _angles(x, frequency).double()))
+
     def halves_as_pairs(x, frequency):
         """Pairs column j with column j + dim/2, as many libraries do."""
-        a, b = x.chunk(2, dim=-1)
-        angle = _angles(x, frequency)
-        return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1)
-
-    def no_minus(x, frequency):
-        """(a cos + b sin, a sin + b cos) is no rotation."""
-        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x, frequency)
-        return _joined(a * angle.cos() + b * angle.sin(), a * angle.sin() + b * angle.cos())
-
-    def the_other_way_round(x, frequency):
-        """Turns clockwise."""
-        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x, frequency)
-        return _joined(a * angle.cos() + b * angle.sin(), b * angle.cos() - a * angle.sin())
-
-    def one_frequency(x, frequency):
-        """The same angle for all pairs."""
-        a, b = x[..., 0::2], x[..., 1::2]
-        angle = torch.arange(x.shape[-2])[:, None].float()
-        return _joined(a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
-
-    def a_base_of_its_own(x, frequency):
-        """Computes the frequencies anew, whatever it is given."""
-        own = 10_000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
-        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x, own)
-        return _joined(a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
+        turned = _turned(x.unflatten(-1, (2, -1)).mT.flatten(-2), _angles(x, frequency))
+        return turned.unflatten(-1, (-1, 2)).mT.flatten(-2)
 
     def writes_into_its_input(x, frequency):
         """Right numbers, in the caller's memory."""
@@ -58,11 +46,6 @@ class my_rotate:
         """0 / 0 at position 0."""
         place = torch.arange(x.shape[-2])[:, None]
         return turn(x, frequency) * place / place
-
-    def forgets_the_type(x, frequency):
-        """Angles in float64, as in the table of sinusoids, and nothing turned back: the next product fails."""
-        a, b, angle = x[..., 0::2], x[..., 1::2], _angles(x, frequency).double()
-        return _joined(a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
 
     def one_position_at_a_time(x, frequency):
         """Right numbers, in a loop over positions: seven minutes in place of seconds for the chapter's readers."""
@@ -101,7 +84,6 @@ ON_PAPER = {
         "e": 6,  # the period of the fast pair
     },
 }
-
 
 ANSWERS = {
     "a_base_of_its_own": ("its own frequency", "position times entry j"),

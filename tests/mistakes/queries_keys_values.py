@@ -153,7 +153,6 @@ ON_PAPER = {
     },
 }
 
-
 ANSWERS = {
     "pytorchs_own": ("it calls softmax", "step by step"),
     "without_its_slope": ("no gradient", "back"),

@@ -77,9 +77,6 @@ class my_additive_scores:
         return layer.scores(queries, keys)
 
 
-ON_PAPER = {}
-
-
 ANSWERS = {
     "detached_norms": ("gradients", "detach()"),
     "softmax_over_the_queries": ("sum to 1", "over which axis"),

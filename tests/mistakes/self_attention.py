@@ -22,48 +22,36 @@ class self_attention:
     not_scaled = wrong("Forgets √d.", lambda X, W_q, W_k, W_v: ((X @ W_q) @ (X @ W_k).mT).softmax(-1) @ (X @ W_v))
 
 
+def _same(layer, x, order, **tolerance):
+    """Right for a random order of the words."""
+    return torch.allclose(layer(x[:, order]), layer(x)[:, order], **tolerance)
+
+
 class fixed_order_test:
     reverses_only = wrong("Tries one order, the reverse.",
         lambda layer, x: torch.allclose(layer(x.flip(1)), layer(x).flip(1), atol=1e-3))
     shifts_only = wrong("Tries cyclic shifts.",
         lambda layer, x: torch.allclose(layer(x.roll(1, 1)), layer(x).roll(1, 1), atol=1e-3))
-
-    def to_the_last_bit(layer, x):
-        """Asks for equality to the last bit."""
-        order = torch.randperm(x.shape[1])
-        return torch.equal(layer(x[:, order]), layer(x)[:, order])
+    to_the_last_bit = wrong("Asks for equality to the last bit.",
+        lambda layer, x: _same(layer, x, torch.randperm(x.shape[1]), rtol=0, atol=0))
+    one_order_at_random = wrong("One random order of many.",
+        lambda layer, x: _same(layer, x, torch.randperm(x.shape[1]), rtol=1e-3, atol=1e-3))
+    swaps_the_first_two = wrong("Tries one swap.",
+        lambda layer, x: _same(layer, x, [1, 0, *range(2, x.shape[1])], atol=1e-3))
+    forgives_too_much = wrong("A tolerance of a tenth.",
+        lambda layer, x: _same(layer, x, torch.randperm(x.shape[1]), atol=0.1))
+    sentences_for_words = wrong("Permutes axis 0, the sentences.",
+        lambda layer, x: torch.allclose(layer(x.flip(0)), layer(x).flip(0), atol=1e-3))
 
     def permutes_the_outputs_only(layer, x):
         """Gives the layer the same input twice."""
         order = torch.randperm(x.shape[1])
         return torch.allclose(layer(x)[:, order], layer(x)[:, order], atol=1e-3)
 
-    def one_order_at_random(layer, x):
-        """One random order of many."""
-        order = torch.randperm(x.shape[1])
-        return torch.allclose(layer(x[:, order]), layer(x)[:, order], rtol=1e-3, atol=1e-3)
-
-    def sentences_for_words(layer, x):
-        """Permutes axis 0, the sentences."""
-        order = torch.arange(len(x)).flip(0)
-        return torch.allclose(layer(x[order]), layer(x)[order], atol=1e-3)
-
-    def swaps_the_first_two(layer, x):
-        """Tries one swap."""
-        order = torch.arange(x.shape[1])
-        order[:2] = torch.tensor([1, 0])
-        return torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-3)
-
-    def forgives_too_much(layer, x):
-        """A tolerance of a tenth."""
-        order = torch.randperm(x.shape[1])
-        return torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=0.1)
-
     def compares_the_sorted_outputs(layer, x):
         """Compares the outputs as sets, wherever they stand."""
-        order = torch.randperm(x.shape[1])
-        same = torch.allclose(layer(x[:, order]).sort(1).values, layer(x).sort(1).values, atol=1e-3)
-        return bool(same)
+        other = layer(x[:, torch.randperm(x.shape[1])])
+        return torch.allclose(other.sort(1).values, layer(x).sort(1).values, atol=1e-3)
 
     def answers_with_a_tensor(layer, x):
         """A tensor of one truth value is not a bool."""

@@ -100,7 +100,6 @@ ON_PAPER = {
     },
 }
 
-
 ANSWERS = {
     "scheduler_first": ("before `optimizer.step()`", "optimizer used"),
 }

@@ -143,7 +143,6 @@ ON_PAPER = {
     },
 }
 
-
 ANSWERS = {
     "calls_the_block": ("it calls DecoderLayer.forward", "step by step"),
     "calls_the_class": ("it calls DecoderLayer.forward", "step by step"),

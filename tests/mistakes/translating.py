@@ -68,7 +68,6 @@ ON_PAPER = {
     },
 }
 
-
 ANSWERS = {
     "cuts_the_last_row": ("are embedded", "Only the newest"),
     "multiplies": ("one beam grows", "what makes of them"),
