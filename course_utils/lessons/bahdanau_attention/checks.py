@@ -12,7 +12,6 @@ from course_utils.kit.check import (
     expect_shape,
     expect_sums_to_one,
     expect_tensors,
-    expect_unchanged,
     unchanged,
 )
 from course_utils.lessons.bahdanau_attention.alignment import attend
@@ -126,11 +125,7 @@ def _(candidate):
     expect_same_gradients(*both, query=query, keys=keys, memory=memory, w=w, hint=hint)
 
 
-@my_context.must("the inputs are not changed")
-def _(candidate):
-    """Does a line write into the scores' or keys' place?"""
-    expect_unchanged(candidate, *_drawn())
-
+my_context.must_keep_inputs(_drawn, "Does a line write into the scores' or keys' place?")
 
 # Rates on paper ---------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ from course_utils.kit.check import (
     expect_equal,
     expect_shape,
     expect_tensors,
-    expect_unchanged,
 )
 
 # Counting on paper ------------------------------------------------------------------------------
@@ -62,10 +61,11 @@ def _(candidate):
     expect(same, "a target is not the token that stood there before")
 
 
-@fixed_masking.must("the input is not changed")
-def _(candidate):
-    """Which lines make a new tensor, and which write into the one that was given?"""
-    expect_unchanged(candidate, _ids(), SIZE)
+fixed_masking.must_keep_inputs(
+    lambda: [_ids(), SIZE],
+    "Which lines make a new tensor, and which write into the one that was given?",
+    "the input is not changed",
+)
 
 
 @fixed_masking.must("where the target is -100, the token stays")
@@ -299,10 +299,11 @@ def _(candidate):
     expect_equal(_targets(candidate).tolist(), WANTED, "the targets")
 
 
-@my_answer_targets.must("the ids are not changed")
-def _(candidate):
-    """`masked_fill` makes a new tensor, `masked_fill_` and `ids[…] = …` write into the old one."""
-    expect_unchanged(candidate, torch.tensor(IDS), torch.tensor(LENGTHS))
+my_answer_targets.must_keep_inputs(
+    lambda: [torch.tensor(IDS), torch.tensor(LENGTHS)],
+    "`masked_fill` makes a new tensor, `masked_fill_` and `ids[…] = …` write into the old one.",
+    "the ids are not changed",
+)
 
 
 @my_answer_targets.must("targets are whole numbers, as the ids are")

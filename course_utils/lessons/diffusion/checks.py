@@ -1,11 +1,10 @@
 """Checks of *Attention in a diffusion model*: noise on paper, noise with a bug, a step back, attention to words."""
 
 import torch
-from torch import Tensor
 
-from course_utils.attention import merge_heads, scaled_dot_product_attention, split_heads
 from course_utils.kit.answers import on_paper
 from course_utils.kit.check import Check, expect, expect_close, expect_shape, expect_unchanged
+from course_utils.lessons.diffusion import sampling
 
 # Noise on paper ---------------------------------------------------------------------------------
 
@@ -39,11 +38,6 @@ def _noisy(candidate, count=4, height=3, width=5, channels=1):
     return expect_shape(candidate(x, t, noise, LEVELS), tuple(x.shape)), x, t, noise
 
 
-def _right(x: Tensor, t: Tensor, noise: Tensor) -> Tensor:
-    a = LEVELS[t].view(-1, 1, 1, 1)
-    return a.sqrt() * x + (1 - a).sqrt() * noise
-
-
 @fixed_noisy.must("it takes batches whose pictures are not as wide as the batch is long")
 def _(candidate):
     """`alpha_bar[t]` has the shape (batch,). Along which axis of (batch, channels, height, width) is it spread?
@@ -59,7 +53,7 @@ def _(candidate):
     """Take a batch of 4 pictures of 4 × 4 pixels. Does a picture have one level of noise, or each of its columns?"""
     for count, channels in ((4, 1), (4, 3)):
         found, x, t, noise = _noisy(candidate, count, 4, 4, channels)
-        expect_close(found, _right(x, t, noise), "4 pictures of 4 × 4 pixels")
+        expect_close(found, sampling.noisy(x, t, noise, LEVELS), "4 pictures of 4 × 4 pixels")
 
 
 @fixed_noisy.must("shares are roots: the variances sum to 1")
@@ -85,25 +79,17 @@ def _(candidate):
 my_step_back = Check("my_step_back")
 
 
-def _step(x, noise, a, b, fresh):
-    clean = ((x - (1 - a) ** 0.5 * noise) / a**0.5).clamp(-1, 1)
-    kept_noise = (x - a**0.5 * clean) / (1 - a) ** 0.5
-    variance = (1 - b) / (1 - a) * (1 - a / b)
-    return (
-        b**0.5 * clean + max(0.0, 1 - b - variance) ** 0.5 * kept_noise + variance**0.5 * fresh
-    ), clean
-
-
-def _compare(candidate, a, b, *, fresh=True, cut=False):
+def _compare(candidate, *levels, fresh=True, cut=False):
+    a, b = torch.tensor(levels)
     clean = 0.9 * (2 * torch.rand(3, 1, 4, 4) - 1)
     noise, new = torch.randn(2, 3, 1, 4, 4)
     x = a**0.5 * clean + (1 - a) ** 0.5 * noise
     if cut:  # a guess far beyond white and black
         noise = -3 * noise
     new = new if fresh else torch.zeros_like(new)
-    expected, _ = _step(x, noise, a, b, new)
-    found = expect_shape(candidate(x, noise, torch.tensor(a), torch.tensor(b), new), tuple(x.shape))
-    expect_close(found, expected, f"from {a} to {b}", atol=1e-4)
+    expected = sampling.step_back(x, noise, a, b, new)
+    found = expect_shape(candidate(x, noise, a, b, new), tuple(x.shape))
+    expect_close(found, expected, f"from {levels[0]} to {levels[1]}", atol=1e-4)
 
 
 @my_step_back.must("the last step, to b = 1, gives the guess of the clean picture")
@@ -142,12 +128,11 @@ def _(candidate):
     _compare(candidate, 0.3, 0.5, cut=True)
 
 
-@my_step_back.must("nothing given is changed")
-def _(candidate):
-    """The chapter keeps all pictures on the way. Does a line work in place, with `*=`, `clamp_` or `copy_`?"""
-    x, noise, fresh = torch.randn(3, 2, 1, 4, 4)
-    expect_unchanged(candidate, x, noise, torch.tensor(0.3), torch.tensor(0.5), fresh)
-
+my_step_back.must_keep_inputs(
+    lambda: [*torch.randn(2, 2, 1, 4, 4), *torch.tensor([0.3, 0.5]), torch.randn(2, 1, 4, 4)],
+    "The chapter keeps all pictures on the way. Does a line work in place, with `*=`, `clamp_` or `copy_`?",
+    "nothing given is changed",
+)
 
 # Attention to words -----------------------------------------------------------------------------
 
@@ -156,11 +141,6 @@ attend_to_words = Check("attend_to_words")
 
 def _parts(batch=2, channels=8, pixels=6, tokens=3):
     return (torch.randn(batch, n, channels) for n in (pixels, tokens, tokens))
-
-
-def _expected(q, k, v, num_heads):
-    q, k, v = (split_heads(part, num_heads) for part in (q, k, v))
-    return merge_heads(scaled_dot_product_attention(q, k, v))
 
 
 @attend_to_words.must("one output for each pixel: (batch, pixels, channels)")
@@ -184,7 +164,7 @@ def _(candidate):
     Softmax over the words, then the weighted mean of the words' values.
     """
     q, k, v = _parts()
-    expect_close(candidate(q, k, v, 1), _expected(q, k, v, 1), "one head")
+    expect_close(candidate(q, k, v, 1), sampling.attend_to_words(q, k, v, 1), "one head")
 
 
 @attend_to_words.must("several heads work side by side, each on its own channels")
@@ -195,6 +175,5 @@ def _(candidate):
     """
     for num_heads in (2, 4):
         q, k, v = _parts()
-        expect_close(
-            candidate(q, k, v, num_heads), _expected(q, k, v, num_heads), f"{num_heads} heads"
-        )
+        expected = sampling.attend_to_words(q, k, v, num_heads)
+        expect_close(candidate(q, k, v, num_heads), expected, f"{num_heads} heads")

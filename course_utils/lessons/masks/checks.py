@@ -15,7 +15,6 @@ from course_utils.kit.check import (
     expect_equal,
     expect_same_gradients,
     expect_shape,
-    expect_unchanged,
 )
 from course_utils.lessons.masks import clinic
 
@@ -105,10 +104,11 @@ def _(candidate):
         expect_equal(int(of_words.sum()), expected, "permitted pairs")
 
 
-@my_mask.must("the caller's numbers are not changed")
-def _(candidate):
-    """`&=` and functions that end in an underscore write into the caller's memory."""
-    expect_unchanged(candidate, _NUMBERS.clone())
+my_mask.must_keep_inputs(
+    lambda: [_NUMBERS.clone()],
+    "`&=` and functions that end in an underscore write into the caller's memory.",
+    "the caller's numbers are not changed",
+)
 
 
 # Masked softmax ---------------------------------------------------------------------------------
@@ -140,10 +140,6 @@ def _mask_broadcasts(candidate) -> None:
     mask = torch.tensor([[True, True, False, False], [True, True, True, False]])[:, None, None, :]
     expected = _reference(scores, mask)
     expect_close(candidate(scores, mask), expected, "a mask (batch, 1, 1, keys) for several heads")
-
-
-def _keeps(candidate, given: Tensor) -> None:
-    expect_unchanged(candidate, torch.randn(given.shape), given.clone())
 
 
 def _same_gradients(candidate, mask: Tensor) -> None:
@@ -218,7 +214,7 @@ fixed_masked_softmax.must(NO_TRACE, hint=NO_TRACE_HINT)(_no_trace)
 fixed_masked_softmax.must("the mask broadcasts to the scores", hint=BROADCAST_HINT)(
     _mask_broadcasts
 )
-fixed_masked_softmax.must(KEPT, hint=KEPT_HINT)(lambda candidate: _keeps(candidate, _MASK))
+fixed_masked_softmax.must_keep_inputs(lambda: [torch.randn(2, 4), _MASK.clone()], KEPT_HINT, KEPT)
 fixed_masked_softmax.must(
     "the gradients of scores and values are those of a softmax over the permitted keys",
     hint="Does a `detach()` or a `torch.no_grad()` keep a part of the formula from the way back?",
@@ -230,7 +226,7 @@ my_masked_softmax = Check("my_masked_softmax", forbids=["masked_softmax"])
 my_masked_softmax.must(RUNS, hint=RUNS_HINT)(_gives_weights)
 my_masked_softmax.must(SHARED, hint=SHARED_HINT)(_shares_the_weight)
 my_masked_softmax.must("the mask broadcasts to the scores", hint=BROADCAST_HINT)(_mask_broadcasts)
-my_masked_softmax.must(KEPT, hint=KEPT_HINT)(lambda candidate: _keeps(candidate, _EMPTY_ROW))
+my_masked_softmax.must_keep_inputs(lambda: [torch.randn(2, 3), _EMPTY_ROW.clone()], KEPT_HINT, KEPT)
 
 
 @my_masked_softmax.must("scores of any size are fine")

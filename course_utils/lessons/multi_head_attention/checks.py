@@ -13,7 +13,6 @@ from course_utils.kit.check import (
     expect,
     expect_close,
     expect_equal,
-    expect_same_gradients,
     expect_shape,
 )
 
@@ -61,11 +60,12 @@ def _(candidate):
         expect_close(answer, x, f"{num_heads} heads, split and joined")
 
 
-@join_heads.must("gradients come back to the heads")
-def _(candidate):
-    """Was the tensor copied by hand, or detached?"""
-    expect_same_gradients(candidate, merge_heads, heads=torch.randn(1, 2, 3, 4))
-
+join_heads.must_pass_gradients(
+    merge_heads,
+    lambda: {"heads": torch.randn(1, 2, 3, 4)},
+    "Was the tensor copied by hand, or detached?",
+    "gradients come back to the heads",
+)
 
 # A layer without one head: find the bug -------------------------------------------------------------
 

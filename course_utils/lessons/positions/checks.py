@@ -12,7 +12,6 @@ from course_utils.kit.check import (
     expect_equal,
     expect_same_gradients,
     expect_shape,
-    expect_unchanged,
 )
 from course_utils.lessons.positions.rotary import turn
 from course_utils.positions import sinusoidal_table
@@ -133,10 +132,11 @@ def _(candidate):
     expect(many == few, f"{few} calls of PyTorch for 3 positions, {many} for 20")
 
 
-@my_rotate.must("the input is not changed")
-def _(candidate):
-    """Assignments with [] write into the caller's memory."""
-    expect_unchanged(candidate, torch.randn(4, 6), _frequency(6))
+my_rotate.must_keep_inputs(
+    lambda: [torch.randn(4, 6), _frequency(6)],
+    "Assignments with [] write into the caller's memory.",
+    "the input is not changed",
+)
 
 
 @my_rotate.must("gradients reach the input")
@@ -181,10 +181,11 @@ def _(candidate):
     expect_close(candidate(x.clone(), table) - x, table[:6].expand(x.shape), "30 sequences")
 
 
-@fixed_add.must("tokens and table are not changed")
-def _(candidate):
-    """What does `x += p` write into? How do you make a new tensor?"""
-    expect_unchanged(candidate, *_batch())
+fixed_add.must_keep_inputs(
+    _batch,
+    "What does `x += p` write into? How do you make a new tensor?",
+    "tokens and table are not changed",
+)
 
 
 @fixed_add.must("a sequence longer than the table is an error")

@@ -18,7 +18,6 @@ from course_utils.kit.check import (
     expect_equal,
     expect_same_gradients,
     expect_shape,
-    expect_unchanged,
 )
 
 # Five weights on paper ----------------------------------------------------------------------------
@@ -56,10 +55,11 @@ def _(candidate):
     expect_shape(candidate(torch.randn(2, 3)), (2, 3))
 
 
-@safe_softmax.must("the input is not changed")
-def _(candidate):
-    """Look for a method that ends in _, or an assignment to a part of the argument."""
-    expect_unchanged(candidate, torch.tensor([[1.0, -math.inf], [2.0, 0.0]]))
+safe_softmax.must_keep_inputs(
+    lambda: [torch.tensor([[1.0, -math.inf], [2.0, 0.0]])],
+    "Look for a method that ends in _, or an assignment to a part of the argument.",
+    "the input is not changed",
+)
 
 
 @safe_softmax.must("(0, ln 2, ln 5) gives weights of 1/8, 2/8 and 5/8")
@@ -151,10 +151,11 @@ def _(candidate):
     expect_close(candidate(scores, 1), F.one_hot(scores.argmax(-1), 5).float(), "k = 1")
 
 
-@soft_top_k.must("the scores are not changed")
-def _(candidate):
-    """`scores[…] = …` and methods that end in _ write into the caller's scores. Which function makes a new tensor?"""
-    expect_unchanged(candidate, torch.tensor([[-1.0, 3.0, 0.0, 2.0]]), 2)
+soft_top_k.must_keep_inputs(
+    lambda: [torch.tensor([[-1.0, 3.0, 0.0, 2.0]]), 2],
+    "`scores[…] = …` and methods that end in _ write into the caller's scores. Which function makes a new tensor?",
+    "the scores are not changed",
+)
 
 
 @soft_top_k.must("the gradient gets through to the k best scores")

@@ -9,7 +9,6 @@ from course_utils.kit.check import (
     Check,
     expect,
     expect_close,
-    expect_same_gradients,
     expect_shape,
     expect_sums_to_one,
 )
@@ -76,12 +75,12 @@ def _(candidate):
     expect(not asked, f"it calls {', '.join(asked)}")
 
 
-@fixed_gaussian_weights.must("the gradients are those of the Gaussian kernel")
-def _(candidate):
-    """Does a `detach()` or a `torch.no_grad()` keep a part of the formula from the way back?"""
-    points = {"queries": torch.randn(5, 3), "keys": torch.randn(8, 3)}
-    expect_same_gradients(candidate, kernel_weights, **points)
-
+fixed_gaussian_weights.must_pass_gradients(
+    kernel_weights,
+    lambda: {"queries": torch.randn(5, 3), "keys": torch.randn(8, 3)},
+    "Does a `detach()` or a `torch.no_grad()` keep a part of the formula from the way back?",
+    "the gradients are those of the Gaussian kernel",
+)
 
 # Additive scores --------------------------------------------------------------------------------
 
@@ -144,8 +143,9 @@ def _(candidate):
         expect_close(candidate(queries[i], keys[i], *weights), together[i], f"sequence {i} alone")
 
 
-@my_additive_scores.must("gradients reach queries, keys and weights")
-def _(candidate):
-    """Which line leaves the graph: a detach, .item(), or a new tensor that collects the results?"""
-    parts = dict(zip(("queries", "keys", "w_q", "w_k", "w"), _parts(), strict=True))
-    expect_same_gradients(candidate, additive_scores, **parts)
+my_additive_scores.must_pass_gradients(
+    additive_scores,
+    lambda: dict(zip(("queries", "keys", "w_q", "w_k", "w"), _parts(), strict=True)),
+    "Which line leaves the graph: a detach, .item(), or a new tensor that collects the results?",
+    "gradients reach queries, keys and weights",
+)
