@@ -22,7 +22,7 @@ from course_utils.kit import live
 from course_utils.kit.live.packing import script
 from course_utils.kit.live.widget import Live
 from course_utils.studio import kernel, lab
-from course_utils.studio.book import live as book
+from course_utils.studio.book.widgets import live_html
 
 FLAGS = [
     "--no-sandbox",
@@ -227,7 +227,7 @@ def write_page(folder: Path, *widgets: Live) -> Path:
         path = folder / "live" / name
         path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(text, encoding="utf-8")
-    divs = "".join(f"<div>{book.page(widget)}</div>" for widget in widgets)
+    divs = "".join(f"<div>{live_html(widget)}</div>" for widget in widgets)
     head = "<meta charset=utf-8><meta name=viewport content='width=device-width'>"
     page = folder / "page.html"
     page.write_text(f"<!doctype html><html lang=en>{head}<body>{divs}", encoding="utf-8")

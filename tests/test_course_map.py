@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from course_utils.studio.book.cards import next_cards
 from course_utils.studio.book.pages import STATIC
+from course_utils.studio.book.transforms import next_cards
 from course_utils.studio.course_map import CourseMap
 from course_utils.studio.manifest import load
 from course_utils.studio.ways import onward, spans, ways

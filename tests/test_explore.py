@@ -26,7 +26,7 @@ from course_utils.kit.explorer import (
     Text,
 )
 from course_utils.kit.page import MAX_BYTES
-from course_utils.studio.book import explorers
+from course_utils.studio.book import widgets
 
 TRAIN = {"heads"}
 """These train a network first."""
@@ -48,7 +48,7 @@ def make(name: str) -> Explorer:
 @cache
 def page(name: str) -> str:
     """All frames take seconds: made once for this code, for these tests and for the book."""
-    return explorers.page(name, make(name).values, ROOT / "_build" / "explorers")
+    return widgets.explorer_html(name, make(name).values, ROOT / "_build" / "explorers")
 
 
 def pixels(png: bytes) -> np.ndarray:

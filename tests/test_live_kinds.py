@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from course_utils.kit import live
 from course_utils.studio import manifest
-from course_utils.studio.book import live as book
+from course_utils.studio.book import widgets
 from course_utils.studio.book.check import check
 from course_utils.studio.first_states import fill, first_state, widget_of
 
@@ -86,7 +86,7 @@ def test_what_a_notebook_keeps_makes_the_widget_again(kind):
     data, _ = made._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in data
     assert asleep in data["text/html"], "a saved form says why it does not answer"
-    assert asleep not in made._panel.form + book.page(made), "one that lives does not"
+    assert asleep not in made._panel.form + widgets.live_html(made), "one that lives does not"
     output = new_output("execute_result", data=dict(data))
     again = widget_of(output)
     assert (repr(again), again.options) == (repr(made), made.options)
@@ -134,8 +134,8 @@ def test_other_outputs_are_no_widgets(text):
 def test_a_page_of_the_book_loads_the_scripts_that_it_needs_and_none_may_be_missing(tmp_path):
     data, _ = live.translator("i'm home .")._repr_mimebundle_()
     cell = new_code_cell(outputs=[new_output("execute_result", data=dict(data))])
-    (output,) = book.with_widgets(new_notebook(cells=[cell])).cells[0].outputs
-    assert cell.outputs[0].data["text/html"] == data["text/html"]
+    widgets.show_widgets([cell])
+    (output,) = cell.outputs
     assert list(output.data) == ["text/html"]
     loaded = re.findall(r"live/[\w/]+\.js", output.data["text/html"])
     assert loaded == ["live/widgets/translator.js", "live/translator_fr.js"]
@@ -143,7 +143,7 @@ def test_a_page_of_the_book_loads_the_scripts_that_it_needs_and_none_may_be_miss
     (tmp_path / "index.html").write_text(output.data["text/html"], encoding="utf-8")
     missing = "index.html: live/translator_fr.js is missing, a live model needs it: make book"
     assert missing in "\n".join(check(tmp_path, course))
-    for name, text in book.scripts().items():
+    for name, text in widgets.live_scripts().items():
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert "a live model needs it" not in "\n".join(check(tmp_path, course))

@@ -7,7 +7,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from playwright.sync_api import expect
 
 from course_utils.studio import manifest, pairs
-from course_utils.studio.book import calm
+from course_utils.studio.book.transforms import tags
 from course_utils.studio.teaching import slides
 
 COURSE = manifest.load(files=False)
@@ -87,7 +87,7 @@ def test_where_cells_are_tagged_they_alone_begin_slides():
 def test_a_deck_tells_no_answer_of_a_prediction_and_no_solution():
     chapter = next(one for one in COURSE.chapters if one.slug == "kernel_regression")
     page = slides.deck(chapter, COURSE)
-    solutions = [one for one in pairs.read(chapter.ipynb).cells if "solution" in calm.tags(one)]
+    solutions = [one for one in pairs.read(chapter.ipynb).cells if "solution" in tags(one)]
     assert solutions and "_solution" not in page and "cu.predict" not in page
     assert page.count("<fieldset") > 5 and 'class="notes"' in page
 

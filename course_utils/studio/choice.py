@@ -126,7 +126,7 @@ def _linked(text: str, course: Manifest) -> str:
 
 def _file(link: re.Match) -> str:
     """The notebook that a link leads to."""
-    return link["target"].partition("#")[0]
+    return link["target"].partition("#")[0].rpartition("/")[2]
 
 
 @cache

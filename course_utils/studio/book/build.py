@@ -1,6 +1,7 @@
-"""From the manifest to ``_build/html``."""
+"""From the manifest and the executed notebooks to ``_build/html``."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,16 +12,13 @@ import nbformat
 from filelock import FileLock
 from nbformat import NotebookNode
 
-from course_utils.figures.style import fonts_css, tokens_css
 from course_utils.studio import StudioError, links
 from course_utils.studio.book import pages
 from course_utils.studio.book.check import check
-from course_utils.studio.book.cover import cover, toys
-from course_utils.studio.book.explorers import with_pages
-from course_utils.studio.book.live import scripts, with_widgets
-from course_utils.studio.book.publish import finish
-from course_utils.studio.book.transforms import PictureError, Places, for_the_book, lead
-from course_utils.studio.choice import fit
+from course_utils.studio.book.cover import cover
+from course_utils.studio.book.transforms import Page, Pages, relink, to_page
+from course_utils.studio.book.widgets import live_scripts, show_widgets
+from course_utils.studio.choice import fit, fit_text
 from course_utils.studio.manifest import Chapter, Manifest
 from course_utils.studio.ways import onward
 
@@ -47,31 +45,8 @@ def build(course: Manifest, out: Path) -> Path:
 def _build(course: Manifest, out: Path) -> Path:
     start = time.perf_counter()
     source, html = out / "source", out / "html"
-    places = _places(course)
-    texts = {
-        "_config.yml": pages.configuration(course),
-        "_toc.yml": pages.contents(course),
-        f"{pages.BIBLIOGRAPHY}.md": pages.BIBLIOGRAPHY_PAGE,
-        pages.REFERENCES: pages.references(course),
-    }
-    texts |= {
-        f"{name}.md": lead(pages.text(course, name), places, course.files, places[f"{name}.md"])
-        for name in pages.texts(course)
-    }
-    texts |= {
-        chapter.ipynb.name: nbformat.writes(_chapter(course, chapter, places, out / "explorers"))
-        for chapter in course.notebooks
-    }
-    texts |= {
-        f"_static/{file.name}": file.read_text(encoding="utf-8")
-        for file in sorted(pages.STATIC.iterdir())
-    }
-    texts["_static/course_tokens.css"] = tokens_css()
-    texts["_static/course_fonts.css"] = fonts_css()
-    # A course that shows live models shows one on its cover, too.
-    alive = any("cu-live" in text for text in texts.values())
-    texts[f"{pages.COVER}.md"] = cover(course, toys(course, out / "explorers") if alive else {})
-    if any(_differs(source / name, texts[name]) for name in texts if name[0] == "_"):
+    texts = _sources(course, out / "explorers")
+    if any(_differs(source / name, text) for name, text in texts.items() if name[0] == "_"):
         _forget(out)  # other pages, another look: nothing of the last book is right
     for name, text in texts.items():
         _write(source / name, text)
@@ -79,10 +54,14 @@ def _build(course: Manifest, out: Path) -> Path:
         if file.is_file() and file.name not in texts:
             file.unlink()
     _render(source, out, whole=bool(course.url))  # a sitemap lists what is rendered
-    finish(html)
-    if alive:
-        # Beside the pages: Sphinx puts what is in _static into all of them.
-        for name, text in scripts().items():
+    mend_theme(html)
+    if "cu-live" in texts[f"{pages.COVER}.md"]:
+        for (
+            name,
+            text,
+        ) in (
+            live_scripts().items()
+        ):  # beside the pages, for Sphinx puts what is in _static into all of them
             _write(html / name, text)
     if problems := check(html, course):
         raise BookError("\n".join(problems))
@@ -90,33 +69,47 @@ def _build(course: Manifest, out: Path) -> Path:
     return html / "index.html"
 
 
-def _places(course: Manifest) -> Places:
-    """The places of all pages that a notebook may link to, by file name."""
-    found = {f"{pages.BIBLIOGRAPHY}.md": links.places([pages.BIBLIOGRAPHY_PAGE])}
-    for name in pages.texts(course):
-        found[f"{name}.md"] = links.places([pages.text(course, name)])
+def _sources(course: Manifest, cache: Path) -> dict[str, str]:
+    """File → text, of all that Jupyter Book reads."""
+    linked = link_targets(course)
+    texts = pages.beside(course)
+    for name, file in pages.texts(course).items():
+        text = fit_text(file.read_text(encoding="utf-8"), course)
+        path = file.relative_to(course.root).as_posix()
+        texts[f"{name}.md"] = relink(text, path, linked, course.files)
+    for chapter in course.notebooks:
+        page = chapter_page(course, chapter, linked, cache)
+        texts[chapter.ipynb.name] = nbformat.writes(page)
+    # A course that shows live models shows one on its cover, too.
+    live = any("cu-live" in text for text in texts.values())
+    return texts | {f"{pages.COVER}.md": cover(course, cache if live else None)}
+
+
+def link_targets(course: Manifest) -> Pages:
+    """The pages that a notebook or a Markdown file may link to."""
+    texts = {course.root / "notebooks" / f"{pages.BIBLIOGRAPHY}.md": [pages.BIBLIOGRAPHY_PAGE]}
+    names = {file: f"{name}.md" for name, file in pages.texts(course).items()}
+    texts |= {file: [file.read_text(encoding="utf-8")] for file in names}
     for chapter in course.notebooks:
         if chapter.ipynb.is_file():
-            found[chapter.ipynb.name] = links.places(
-                links.texts(nbformat.read(chapter.ipynb, as_version=4))
-            )
-    return found
-
-
-def _chapter(course: Manifest, chapter: Chapter, places: Places, folder: Path) -> NotebookNode:
-    notebook = fit(nbformat.read(chapter.ipynb, as_version=4), course, chapter)
-    never = [
-        place for place, cell in enumerate(notebook.cells) if cell.get("execution_count", 1) is None
-    ]
-    if never:
-        raise BookError(
-            f"{chapter.notebook}: cell {never[0]} was never executed; make notebooks CHAPTER={chapter.number}"
+            texts[chapter.ipynb] = links.texts(nbformat.read(chapter.ipynb, as_version=4))
+    return {
+        file.relative_to(course.root).as_posix(): Page(
+            names.get(file, file.name), links.places(text)
         )
-    try:
-        shown = with_widgets(with_pages(notebook, folder))
-        return for_the_book(shown, places, course.files, chapter, onward(course, chapter))
-    except PictureError as error:
-        raise BookError(f"{chapter.notebook}: {error}.") from None
+        for file, text in texts.items()
+    }
+
+
+def chapter_page(course: Manifest, chapter: Chapter, linked: Pages, cache: Path) -> NotebookNode:
+    """A committed notebook as its page has it, its widgets in HTML."""
+    notebook = fit(nbformat.read(chapter.ipynb, as_version=4), course, chapter)
+    for place, cell in enumerate(notebook.cells):
+        if cell.get("execution_count", 1) is None:
+            remedy = f"make notebooks CHAPTER={chapter.number}"
+            raise BookError(f"{chapter.notebook}: cell {place} was never executed; {remedy}")
+    show_widgets(notebook.cells, cache)
+    return to_page(notebook, chapter, linked, course.files, onward(course, chapter))
 
 
 def _differs(path: Path, text: str) -> bool:
@@ -139,13 +132,37 @@ def _render(source: Path, out: Path, *, whole: bool) -> None:
     """Jupyter Book, its warnings fatal. It always builds into a folder `_build` of the path it is given."""
     jupyter_book = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
     options = ["-n", "-W", "--keep-going", "-q", *["--all"] * whole]
-    done = subprocess.run(
+    process = subprocess.run(
         [*jupyter_book, "build", str(source), "--path-output", str(out.parent), *options],
         env=os.environ | {"PYTHONWARNINGS": "ignore"},
         capture_output=True,
         text=True,
     )
-    if done.returncode:
+    if process.returncode:
         # Sphinx warns once about a page that it keeps; the next build has to warn again.
         _forget(out)
-        raise BookError(f"Jupyter Book warned:\n{done.stdout[-3000:]}{done.stderr}")
+        raise BookError(f"Jupyter Book warned:\n{process.stdout[-3000:]}{process.stderr}")
+
+
+MENDS = {
+    # A chapter in the side bar, and the arrow that shows its further page: the theme gives that no name.
+    r"(<a [^>]*>([^<]*)</a><details[^>]*><summary)>": r'\1 aria-label="Pages below \2">',
+    "doc-biblioentry": "listitem",
+    'class="bd-sidebar-primary bd-sidebar"': 'class="bd-sidebar-primary bd-sidebar pst-sidebar-hidden"',
+    "Toggle primary sidebar": "All chapters",
+    "Toggle secondary sidebar": "On this page",
+    # A repository elsewhere than on GitHub and GitLab, which Binder wants quoted whole.
+    r"(?<=/v2/git/)https%3A//[^?\"]+(?=/[^/?\"]+\?)": lambda match: match[0].replace("/", "%2F"),
+}
+"""What the theme writes → what screen readers and Binder need; done again, it changes nothing."""
+
+
+def mend_theme(html: Path) -> None:
+    """Mend what the theme leaves undone in the pages of a folder."""
+    for file in sorted(html.glob("*.html")):
+        text = file.read_text(encoding="utf-8")
+        for pattern, mend in MENDS.items():
+            text = re.sub(pattern, mend, text)
+        _write(file, text)
+    for template in (html / "_static").glob("*macros.html"):
+        template.unlink()  # of the theme: no page, and its links lead nowhere

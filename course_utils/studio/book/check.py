@@ -1,115 +1,89 @@
-"""What every built book satisfies, seen from its files alone."""
+"""What every built book satisfies, seen from its files."""
 
-import ast
 import re
-from collections.abc import Iterator
-from html import unescape
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
-import nbformat
 from bs4 import BeautifulSoup
 
 from course_utils.kit.page import MAX_BYTES
 from course_utils.studio.book import pages
-from course_utils.studio.book.local_links import dead
 from course_utils.studio.manifest import Manifest
 
-BEGINNING = 40
-"""As many letters of a reason are looked for: a line of code may end behind them."""
 BESIDE = {"search", "404"}  # pages that no chapter makes
-FAR = re.compile(r"^(https?:)?//")
-NEAR = re.compile(r"^(?!data:|(https?:)?//)")
-FAR_IN_CSS = re.compile(r"(@import\s+|url\()\s*[\"']?(https?:)?//[^)\"']+")
-TAG = re.compile(r"<[^>]*>")  # an attribute's own brackets are escaped
+OTHER_HOST = re.compile(r"^(https?:)?//")
+ELSEWHERE = re.compile(r"^([a-z][a-z0-9+.-]*:|//)")
+OTHER_HOST_IN_CSS = re.compile(r"(@import\s+|url\()\s*[\"']?(https?:)?//[^)\"']+")
 LIVE = re.compile(r'"(live/[\w/]+\.js)"')  # what boot.js of a live model loads
+STATE = re.compile(r"^(live|explorer)=")  # a fragment that sets the controls of a widget
 
 
 def check(html: Path, course: Manifest) -> list[str]:
     """What is wrong with a built book, one line each; none when it is whole."""
-    found = {file.stem for file in html.glob("*.html")} - BESIDE
-    wanted = set(pages.names(course))
-    problems = [f"{name}.html is missing: make book" for name in sorted(wanted - found)]
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in sorted(html.glob("*.html"))}
+    soups = {name: BeautifulSoup(text, "html.parser") for name, text in texts.items()}
+    built, wanted = soups.keys() - BESIDE, set(pages.names(course))
+    problems = [f"{name}.html is missing: make book" for name in sorted(wanted - built)]
     problems += [
-        f"{name}.html is no page of book.toml: make book" for name in sorted(found - wanted)
+        f"{name}.html is no page of book.toml: make book" for name in sorted(built - wanted)
     ]
-    for name in sorted(found):
-        text = (html / f"{name}.html").read_text(encoding="utf-8")
-        problems += [f"{name}.html: {problem}" for problem in page_problems(text, html)]
-        for script in sorted(set(LIVE.findall(text))):
+    for name in sorted(built):
+        problems += [f"{name}.html: {problem}" for problem in page_problems(soups[name])]
+        for script in sorted(set(LIVE.findall(texts[name]))):
             if not (html / script).is_file():
                 problems.append(
                     f"{name}.html: {script} is missing, a live model needs it: make book"
                 )
-    problems += [] if problems else [f"a dead link: {one}" for one in dead(html)]
-    problems += told_too_early(html, course)
+    problems = problems or dead_links(html, soups)
     for sheet in sorted((html / "_static").rglob("*.css")):
-        if far := FAR_IN_CSS.search(sheet.read_text(encoding="utf-8")):
+        if far := OTHER_HOST_IN_CSS.search(sheet.read_text(encoding="utf-8")):
             problems.append(f"{sheet.relative_to(html)} asks another host: {far[0]}")
     return problems
 
 
-def told_too_early(html: Path, course: Manifest) -> list[str]:
-    """Reasons of predictions that stand in the text of their page or of the search before anything is predicted."""
-    index = html / "searchindex.js"
-    found = index.read_text(encoding="utf-8") if index.is_file() else ""
-    problems = ["_sources holds the code of predictions"] if (html / "_sources").exists() else []
-    for chapter in course.notebooks:
-        page = html / f"{chapter.notebook}.html"
-        if not (page.is_file() and chapter.ipynb.is_file()):
-            continue
-        told = unescape(TAG.sub(" ", page.read_text(encoding="utf-8"))) + found
-        notebook = nbformat.read(chapter.ipynb, as_version=4)
-        for cell in notebook.cells:
-            for reason in _reasons(cell.source) if "cu.predict(" in cell.source else []:
-                if reason[:BEGINNING] in told:
-                    problems.append(f"{page.name} tells too early: {reason[:BEGINNING]}")
-    return problems
+def page_problems(page: BeautifulSoup) -> Iterator[str]:
+    """What is wrong with a page: things without a name, other hosts, heavy explorers, tracebacks."""
+    if page.article and len(titles := page.select("article h1")) != 1:
+        yield f"it has {len(titles)} titles"
+    drawings = [(svg.get("aria-label"), svg.get_text()) for svg in page.select(".cu-figure svg")]
+    images = [(image.get("alt"), image.get("src", "")) for image in page.find_all("img")]
+    for alt, content in drawings + images:
+        if not (alt or "").strip():
+            yield f"a picture has no alt text: {content[:80]}"
+    for fold in page.find_all("summary"):
+        if not (fold.get("aria-label") or fold.get_text(strip=True)):
+            yield f"a fold has no name: {fold.parent.get_text()[:80]}"
+    links = [link for link in page.find_all("link") if link.get("rel") != ["canonical"]]
+    for address in [tag.get("src", tag.get("href")) for tag in [*page.find_all(src=True), *links]]:
+        if OTHER_HOST.match(address):
+            yield f"asks another host: {address}"
+    sizes = [len(str(explorer).encode()) for explorer in page.select(".cu-explorer")]
+    if (size := max(sizes, default=0)) > MAX_BYTES:
+        yield f"an explorer has {size / 1000:.0f} KB; at most {MAX_BYTES // 1000} fit a page"
+    if page.find(string=re.compile("Traceback .most recent call last")):
+        yield "shows a traceback"
 
 
-def _reasons(source: str) -> Iterator[str]:
-    """What the predictions of a cell say when they are made, where it is written out."""
-    for call in ast.walk(ast.parse(source)):
-        if isinstance(call, ast.Call) and ast.unparse(call.func) == "cu.predict":
-            told = [word.value for word in call.keywords if word.arg in ("why", "wrong")]
-            for part in told:
-                for node in part.values if isinstance(part, ast.Dict) else [part]:
-                    if isinstance(node, ast.Constant):
-                        yield node.value
-
-
-def page_problems(text: str, folder: Path) -> list[str]:
-    """What is wrong with a page of a folder: what has no name or no file, other hosts, heavy explorers, tracebacks."""
-    page = BeautifulSoup(text, "html.parser")
-    titles = page.select("article h1")
-    problems = [] if len(titles) == 1 or not page.article else [f"it has {len(titles)} titles"]
-    problems += [
-        f"a picture is missing: {image['src'][:80]}"
-        for image in page.find_all("img", src=NEAR)
-        if not (folder / unquote(image["src"])).is_file()
-    ]
-    problems += [
-        f"a drawing has no alt text: {svg.get_text()[:80]}"
-        for svg in page.select(".cu-figure svg")
-        if not svg.get("aria-label", "").strip()
-    ]
-    problems += [
-        f"a picture has no alt text: {image.get('src', '')[:80]}"
-        for image in page.find_all("img")
-        if not image.get("alt", "").strip()
-    ]
-    problems += [
-        f"a fold has no name: {fold.parent.get_text()[:80]}"
-        for fold in page.find_all("summary")
-        if not (fold.get("aria-label") or fold.get_text(strip=True))
-    ]
-    links = [link for link in page.find_all("link", href=FAR) if link.get("rel") != ["canonical"]]
-    loaded = [*page.find_all(src=FAR), *links]
-    problems += [f"asks another host: {tag.get('src') or tag['href']}" for tag in loaded]
-    for explorer in page.select(".cu-explorer"):
-        if (size := len(str(explorer).encode())) > MAX_BYTES:
-            limit = MAX_BYTES // 1000
-            problems.append(f"an explorer has {size / 1000:.0f} KB; at most {limit} fit a page")
-    if "Traceback (most recent call last)" in text or page.select(".output.traceback"):
-        problems.append("shows a traceback")
+def dead_links(html: Path, soups: Mapping[str, BeautifulSoup]) -> list[str]:
+    """Links of pages to files that the book lacks, and to places that a page lacks, one line each."""
+    places = {
+        (html / f"{name}.html").resolve(): {
+            tag.get(key) for tag in soup.find_all() for key in ("id", "name")
+        }
+        for name, soup in soups.items()
+    }
+    problems = []
+    for name, soup in soups.items():
+        links = {tag[key] for key in ("href", "src") for tag in soup.find_all(attrs={key: True})}
+        for link in sorted(links) if name != "404" else ():  # a host shows that one anywhere
+            target, _, place = link.partition("#")
+            if ELSEWHERE.match(link) or STATE.match(place):
+                continue
+            file = (html / (unquote(target.partition("?")[0]) or f"{name}.html")).resolve()
+            file = file / "index.html" if file.is_dir() else file
+            if not file.is_file():
+                problems.append(f"{name}.html: {link}: no such file")
+            elif place and unquote(place) not in places.get(file, {unquote(place)}):
+                problems.append(f"{name}.html: {link}: no such place in it")
     return problems

@@ -1,177 +1,466 @@
-"""What the book changes in an executed notebook: functions from notebook to a new notebook."""
+"""From a committed notebook to its page: what the book leaves out, folds and moves.
 
+`to_page` passes a copy of a notebook's cells through the functions below. Each takes the cells, may change them, and
+returns those that come after; HTML around other cells stands in Markdown cells of its own.
+"""
+
+import ast
+import base64
 import copy
+import posixpath
 import re
-from collections.abc import Mapping
-from pathlib import PurePosixPath
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape, unescape
+from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
+import nbformat
+from bs4 import BeautifulSoup
 from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell as markdown
 
-from course_utils.studio.book import calm, cards
-from course_utils.studio.book.pictures import settle_pictures
-from course_utils.studio.links import ANCHOR, LINK, places, texts, with_texts
-from course_utils.studio.manifest import Chapter
+from course_utils.kit.exercises import HEADING, Exercise, exercises, sections
+from course_utils.kit.guard import guards_in
+from course_utils.kit.registry import checks
+from course_utils.kit.words import marked
+from course_utils.studio import StudioError
+from course_utils.studio.links import ANCHOR, LINK, outside_code
+from course_utils.studio.manifest import QUESTION, Chapter, asked
+from course_utils.studio.page import is_own
 
-Places = Mapping[str, Mapping[str, str]]
-SHOWN_AS_IMAGE = ("image/png", "image/jpeg", "image/svg+xml", "image/gif")
+Cells = list[NotebookNode]
+Onward = Mapping[Chapter, Sequence[str]]
+"""The next chapter, and those that come next on a way, each with the titles of these ways."""
 
 
-class PictureError(ValueError):
-    """A picture that the book cannot describe to a reader who does not see it."""
+class Page(NamedTuple):
+    """A page of the book: its file among the sources, and its anchors, Lab's name → the book's."""
+
+    file: str
+    anchors: Mapping[str, str]
 
 
-def without_missing_runs(notebook: NotebookNode) -> NotebookNode:
-    """Leave out each section whose run at full size is not stored: from its heading to the next one."""
+Pages = Mapping[str, Page]
+"""Path of a notebook or of a Markdown file, from the repository's root → its page."""
+
+
+def to_page(
+    notebook: NotebookNode,
+    chapter: Chapter,
+    pages: Pages = MappingProxyType({}),
+    files: str = "",
+    onward: Onward = MappingProxyType({}),
+) -> NotebookNode:
+    """The notebook as the book shows it.
+
+    Args:
+        notebook: executed; its widgets are HTML already.
+        chapter: what the notebook is.
+        pages, files: as in `relink`.
+        onward: what comes next.
+
+    Raises:
+        StudioError: a picture has no alt text.
+    """
     notebook = copy.deepcopy(notebook)
-    kept: list[NotebookNode] = []
-    section: list[NotebookNode] = []
-    for cell in [*notebook.cells, None]:
-        if cell is None or (cell.cell_type == "markdown" and re.match(r"#{1,6} ", cell.source)):
-            kept += [] if any(map(_shows_no_run, section)) else section
-            section = []
-        section.append(cell)
-    notebook.cells = kept
+    path = f"notebooks/{chapter.ipynb.name}"
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = relink(cell.source, path, pages, files)
+    cells = settle_outputs(describe_pictures(notebook.cells, chapter))
+    cells = drop_missing_runs(cut_at_headings(cells))
+    cells = state_claims(hide_own_calls(exercise_cards(cells)))
+    cells = name_folds(chapter_head(cells, chapter))
+    notebook.cells = chapter_foot(cells, chapter, onward)
+    for place, cell in enumerate(notebook.cells):
+        cell["id"] = str(place)  # a page that has not changed is written as before
     return notebook
 
 
-def _shows_no_run(cell: NotebookNode) -> bool:
-    texts = (output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", []))
-    return "gpu" in cell.metadata.get("tags", []) and any(
-        "no run is stored" in text for text in texts
+def tags(cell: NotebookNode) -> list[str]:
+    """A cell's tags, to be changed."""
+    return cell.metadata.setdefault("tags", [])
+
+
+def level(cell: NotebookNode) -> int:
+    """1 to 6 for a Markdown cell that begins with a heading, else 0."""
+    heading = cell.cell_type == "markdown" and HEADING.match(cell.source.partition("\n")[0])
+    return len(heading[1]) if heading else 0
+
+
+def html_outputs(cells: Cells) -> Iterator[NotebookNode]:
+    """The data of outputs that hold HTML, to be changed."""
+    for cell in cells:
+        for output in cell.get("outputs", []):
+            if "text/html" in output.get("data", {}):
+                yield output.data
+
+
+# Links ------------------------------------------------------------------------------------------
+
+
+def relink(text: str, path: str, pages: Pages, files: str) -> str:
+    """Let the links of a text in Markdown lead to pages of the book, others to the repository.
+
+    Args:
+        text: outside its code and formulas, links are changed, and anchors go.
+        path: of the file that holds the text, from the repository's root.
+        pages: path → page; the text's own is among them.
+        files: where the repository shows its files; "" leaves only the words of links to files.
+    """
+
+    def new_link(link: re.Match) -> str:
+        target, words = link["target"], link["text"]
+        file, hash_, anchor = target.partition("#")
+        if re.match(r"[a-z]+:", target):
+            return link[0]
+        there = posixpath.normpath(posixpath.join(posixpath.dirname(path), file)) if file else path
+        if page := pages.get(there):
+            anchor = page.anchors.get(anchor, anchor)
+            return f"[{words}]({file and page.file}{hash_}{anchor})"
+        return f"[{words}]({files}/{there}{hash_}{anchor})" if files else words
+
+    return outside_code(text, lambda part: LINK.sub(new_link, ANCHOR.sub("", part)))
+
+
+# Pictures and tables ----------------------------------------------------------------------------
+
+LEAST = 0.91
+"""Of a picture's width: a narrow page makes it smaller until twelve pixels are eleven, then it can be scrolled."""
+IMAGE = re.compile(
+    r'<img alt="(?P<alt>[^"]*)" src="(?P<source>[^"]*)" width="(?P<width>\d+)" height="\d+" style="[^"]*">'
+)
+VECTOR = "data:image/svg+xml;base64,"
+NUMBER = re.compile(r"[-−+]?[\d,]*\.?\d+(e[-+]?\d+)?\s?%?|nan|–|-|")
+
+
+def describe_pictures(cells: Cells, chapter: Chapter) -> Cells:
+    """Copy the alt texts of image outputs to their cells, where MyST-NB looks for them.
+
+    Pictures by `cu.subplots` are HTML, alt text included; they stay.
+    """
+    for place, cell in enumerate(cells):
+        alts = set()
+        for output in cell.get("outputs", []):
+            kinds = [kind for kind in output.get("data", {}) if kind.startswith("image/")]
+            if kinds and "text/html" not in output.data:
+                alts.add(" ".join(output.metadata.get(kinds[0], {}).get("alt", "").split()))
+        if "" in alts or len(alts) > 1:
+            where, remedy = f"{chapter.notebook}: cell {place}", "draw one with cu.subplots(alt=…)"
+            raise StudioError(f"{where} shows a picture without alt text, or several; {remedy}.")
+        for alt in alts:
+            cell.metadata["mystnb"] = {"image": {"alt": alt}}
+    return cells
+
+
+def settle_outputs(cells: Cells) -> Cells:
+    """In HTML outputs links lead to pages, pictures fit a narrow page, and tables are flat."""
+    for data in html_outputs(cells):
+        html = re.sub(r'(?<= href=")(\w+)\.ipynb(?=["#])', r"\1.html", data["text/html"])
+        data["text/html"] = flat_tables(IMAGE.sub(_figure, html))
+    return cells
+
+
+def _figure(image: re.Match) -> str:
+    """A figure with a least width; an SVG becomes part of its page, and sees its colors and fonts."""
+    shown = image[0]
+    if image["source"].startswith(VECTOR):
+        label = escape(unescape(image["alt"]))
+        shown = _svg(image).replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    least = f"{LEAST * int(image['width']):.0f}px"
+    return f'<div class="cu-figure"><div style="min-width:{least};max-width:{image["width"]}px">{shown}</div></div>'
+
+
+def _svg(image: re.Match) -> str:
+    """The drawing of an image, less the colors, which the page defines."""
+    drawing = base64.b64decode(image["source"].removeprefix(VECTOR)).decode()
+    return re.sub(r"<style>.*?</style>", "", drawing)
+
+
+def first_picture(notebook: Path) -> str:
+    """The first drawing that a notebook shows, as a decoration elsewhere; "" without one."""
+    if notebook.is_file():
+        for data in html_outputs(nbformat.read(notebook, 4).cells):
+            image = IMAGE.search(data["text/html"])
+            if image and image["source"].startswith(VECTOR):
+                return _svg(image).replace("<svg ", '<svg aria-hidden="true" ', 1)
+    return ""
+
+
+def flat_tables(html: str) -> str:
+    """HTML whose tables of pandas have one row of names, and columns of words at the left."""
+    if 'class="dataframe"' not in html:
+        return html
+    soup = BeautifulSoup(html, "html.parser")
+    for table in soup.select("table.dataframe"):
+        rows = [row.find_all("th") for row in table.select("thead tr")]
+        if len(rows) == 2 and len(rows[0]) == len(rows[1]):  # the second names the index alone
+            for column, index in zip(*rows, strict=True):
+                column.string = column.get_text(strip=True) or index.get_text(strip=True)
+            table.select("thead tr")[1].decompose()
+        for row in table.select("tr"):
+            del row["style"]
+        for entry in table.select("td"):
+            if not NUMBER.fullmatch(entry.get_text(strip=True)):
+                entry["class"] = "words"
+    return str(soup)
+
+
+# Sections and code ------------------------------------------------------------------------------
+
+
+def cut_at_headings(cells: Cells) -> Cells:
+    """Each heading of level 1 to 3 begins a Markdown cell."""
+    page: Cells = []
+    for cell in cells:
+        if cell.cell_type != "markdown":
+            page.append(cell)
+            continue
+        for depth, heading, text in sections(cell.source):
+            source = f"{'#' * depth} {heading}\n{text}" if depth else text
+            page += [markdown(source.strip())] if source.strip() else []
+    return page
+
+
+def drop_missing_runs(cells: Cells) -> Cells:
+    """Leave out each section, from heading to heading, whose run at full size is not stored."""
+    groups: list[Cells] = []
+    for cell in cells:
+        if level(cell) or not groups:
+            groups.append([])
+        groups[-1].append(cell)
+    return [cell for group in groups if not any(map(_lacks_run, group)) for cell in group]
+
+
+def _lacks_run(cell: NotebookNode) -> bool:
+    texts = [output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", [])]
+    return "gpu" in tags(cell) and any("no run is stored" in text for text in texts)
+
+
+def hide_own_calls(cells: Cells) -> Cells:
+    """Cells that only call the course lose their code: it would tell a prediction's answer, to the search as well."""
+    for cell in cells:
+        if cell.cell_type == "code" and is_own(cell.source):
+            cell.source = "..."  # MyST-NB drops an empty cell with its outputs
+            others = [tag for tag in tags(cell) if tag != "hide-input"]
+            cell.metadata["tags"] = [*others, "remove-input"]
+    return cells
+
+
+def name_folds(cells: Cells) -> Cells:
+    """The code of pictures and tables, and a result that was predicted, open with a small link at the right."""
+    for cell in cells:
+        for tag, name in (("hide-input", "code"), ("hide-output", "result")):
+            if tag in tags(cell):
+                prompts = {"code_prompt_show": name, "code_prompt_hide": name}
+                cell.metadata.setdefault("mystnb", {}).update(prompts)
+    return cells
+
+
+def state_claims(cells: Cells) -> Cells:
+    """A guard becomes its claim behind a ✓, which opens what was computed; several become one line."""
+    return [markdown(_claims(cell.source)) if "guard" in tags(cell) else cell for cell in cells]
+
+
+def _claims(source: str) -> str:
+    tree = ast.parse(source)
+    blocks = {node.lineno: node for node in ast.walk(tree) if isinstance(node, ast.With)}
+    claims, tests = [], []
+    for guard in guards_in(tree):
+        asserts = [node for node in ast.walk(blocks[guard.line]) if isinstance(node, ast.Assert)]
+        conditions = [ast.get_source_segment(source, node.test) or "" for node in asserts]
+        claims.append(escape(guard.claim))
+        tests.append(escape("\n".join(" ".join(text.split()) for text in conditions)))
+    title = "\n".join(tests)
+    if len(claims) == 1:
+        summary, computed = claims[0], f"<pre>{title}</pre>"
+    else:
+        summary = f"{len(claims)} statements of this section are computed"
+        pairs = zip(claims, tests, strict=True)
+        computed = "".join(f"<p>{claim}</p><pre>{test}</pre>" for claim, test in pairs)
+    return (
+        f'<details class="cu-claim"><summary title="{title}"><span>✓</span> {summary}</summary>'
+        f"{computed}</details>"
     )
 
 
-def carry_alt_texts(notebook: NotebookNode) -> NotebookNode:
-    """Copy each picture's alt text from its output, where viewers look for it, to its cell, where MyST-NB does.
-
-    Raises:
-        PictureError: a picture has no alt text, or a cell shows two pictures and has room for one text.
-    """
-    notebook = copy.deepcopy(notebook)
-    for place, cell in enumerate(notebook.cells):
-        alts = [_alt(place, output) for output in cell.get("outputs", []) if _is_picture(output)]
-        if len(set(alts)) > 1:
-            raise PictureError(f"cell {place} shows {len(alts)} pictures; show one in each cell")
-        if alts:
-            _mystnb(cell)["image"] = {"alt": alts[0]}
-    return notebook
+# Exercises --------------------------------------------------------------------------------------
 
 
-def _is_picture(output: NotebookNode) -> bool:
-    data = output.get("data", {})
-    return "text/html" not in data and any(kind in data for kind in SHOWN_AS_IMAGE)
+def exercise_cards(cells: Cells) -> Cells:
+    """Each exercise is a card: label and title, task, stub, what a solution has to pass, hints and solution."""
+    page: Cells = []
+    begin = 0
+    for exercise in exercises(cells):
+        page += [*cells[begin : exercise.place], *_card(exercise, cells)]
+        begin = exercise.end + 1
+    return [*page, *cells[begin:]]
 
 
-def _alt(place: int, output: NotebookNode) -> str:
-    kinds = [kind for kind in SHOWN_AS_IMAGE if kind in output.data]
-    alts = [output.get("metadata", {}).get(kind, {}).get("alt", "") for kind in kinds]
-    alt = " ".join(" ".join(alts[:1]).split())
-    if not alt:
-        raise PictureError(
-            f"cell {place} shows a picture without alt text; make it with cu.subplots(alt=…)"
-        )
-    return alt
+def _card(exercise: Exercise, cells: Cells) -> Iterator[NotebookNode]:
+    label = f"[Exercise {exercise.number}]{{.cu-label}}[ · ]{{.cu-dot}}"
+    yield markdown(f"### {label}{exercise.title}")
+    yield markdown(f'<div class="cu-card cu-exercise"><p class="cu-effort">{exercise.effort}</p>')
+    yield markdown(exercise.task)
+    properties = getattr(checks, exercise.name).properties if exercise.name else ()
+    for cell in cells[exercise.place + 1 : exercise.end + 1]:
+        if cell is exercise.check:
+            passes = _list(check.sentence for check in properties)
+            yield markdown(f'<div class="cu-passes"><p>A solution passes when</p>{passes}</div>')
+        elif cell is exercise.solution:
+            hints = _list(dict.fromkeys(check.hints[0] for check in properties))
+            yield markdown(
+                '<div class="cu-links"><details class="cu-hints">'
+                f"<summary>Hints</summary>{hints}</details>"
+                '<details class="cu-solution"><summary>Solution</summary>'
+            )
+            cell.source = exercise.solved
+            yield cell
+            yield markdown("</details></div>")
+        elif not cell.source.endswith(".hint()"):
+            yield cell
+    yield markdown("</div>")
 
 
-def _mystnb(cell: NotebookNode) -> dict:
-    return cell.metadata.setdefault("mystnb", {})
+def _list(texts: Iterator[str] | Mapping[str, None]) -> str:
+    return f"<ul>{''.join(f'<li>{marked(text)}</li>' for text in texts)}</ul>"
 
 
-def keep_links_inside(notebook: NotebookNode, pages: Places, files: str) -> NotebookNode:
-    """Links lead to the book's own places; those to files that are no pages of it lead to the repository.
-
-    Args:
-        notebook: a chapter; its links start at ``notebooks/``.
-        pages: file name (``01_queries_keys_values.ipynb``) → its `places`.
-        files: where the repository shows its files, or ""; then only the text of such links stays.
-    """
-    here = places(texts(notebook))
-    return with_texts(notebook, lambda text: lead(text, pages, files, here))
+# The head and the foot of a chapter -------------------------------------------------------------
 
 
-def lead(text: str, pages: Places, files: str, here: Mapping[str, str]) -> str:
-    """The links of one text as `keep_links_inside` says; `here` are the places of its own page."""
-
-    def one(match: re.Match) -> str:
-        words, target = match["text"], match["target"]
-        file, _, place = target.partition("#")
-        if re.match(r"[a-z]+:", target):
-            return match[0]
-        if file in pages or not file:
-            known = pages[file] if file else here
-            to = f"{file}#{known.get(place, place)}" if place else file
-            return f"[{words}]({to})"
-        return f"[{words}]({files}/{_from_root(target)})" if files else words
-
-    return LINK.sub(one, ANCHOR.sub("", text))
-
-
-def lead_outputs_to_pages(notebook: NotebookNode, pages: Places) -> NotebookNode:
-    """Links in HTML outputs, to notebooks in Lab, lead to the book's pages; to one it lacks, only their text stays.
-
-    A link that holds more than a text, as in the map, stays where it leads to no page.
-    """
-    link = re.compile(r'<a href="(?P<stem>\w+)\.ipynb(?P<place>#[^"]*)?">(?P<text>[^<]*)</a>')
-
-    def lead(match: re.Match) -> str:
-        known = pages.get(f"{match['stem']}.ipynb")
-        if known is None:
-            return match["text"]
-        place = (match["place"] or "").removeprefix("#")
-        to = f"#{known.get(place, place)}" if place else ""
-        return f'<a href="{match["stem"]}.html{to}">{match["text"]}</a>'
-
-    around = re.compile(r'(?<= href=")(\w+)\.ipynb(?=")')
-
-    def led(match: re.Match) -> str:
-        return f"{match[1]}.html" if f"{match[1]}.ipynb" in pages else match[0]
-
-    notebook = copy.deepcopy(notebook)
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            if shown := output.get("data", {}).get("text/html"):
-                output.data["text/html"] = around.sub(led, link.sub(lead, shown))
-    return notebook
+def chapter_head(cells: Cells, chapter: Chapter) -> Cells:
+    """Number, title, question and one thing to look at; goals, needs and set-up are folded into a line."""
+    first, *rest = cells
+    title, _, text = first.source.partition("\n")
+    opening, rest = _opening(rest)
+    goals, needs, lead = _sorted(QUESTION.sub("", text, count=1))
+    for cell in _before_sections(rest):
+        if cell.cell_type == "markdown":
+            more_goals, more_needs, cell.source = _sorted(cell.source)
+            goals, needs = goals or more_goals, needs or more_needs
+    prepares = {name: markdown(text) for name, text in (("goals", goals), ("needs", needs)) if text}
+    rest = [cell for cell in rest if cell.source]
+    prepares |= _preparing(rest)
+    lead, *ways = lead.split("On the way ", 1)
+    return [
+        markdown(f'<p class="cu-eyebrow">{_eyebrow(chapter)}</p>'),
+        markdown(title),
+        *_classed("cu-lede", asked(first.source)),
+        *([markdown(lead.strip())] if lead.strip() else []),
+        *opening,
+        *_classed("cu-further", *(f"On the way {way}" for way in ways)),
+        *(_fold(" · ".join(prepares).capitalize(), *prepares.values()) if prepares else []),
+        *(cell for cell in rest if not any(cell is other for other in prepares.values())),
+    ]
 
 
-def _from_root(target: str) -> str:
-    parts: list[str] = []
-    for part in (PurePosixPath("notebooks") / target).parts:
-        parts = parts[:-1] if part == ".." else [*parts, part]
-    return "/".join(parts)
+def _classed(name: str, *texts: str) -> Cells:
+    return [markdown(f"{{.{name}}}\n{text}") for text in texts if text]
 
 
-def for_the_book(
-    notebook: NotebookNode,
-    pages: Places,
-    files: str,
-    chapter: Chapter,
-    onward: cards.Onward = MappingProxyType({}),
-) -> NotebookNode:
-    """All that the book changes.
+def _before_sections(cells: Cells) -> Cells:
+    return cells[: next((place for place, cell in enumerate(cells) if level(cell)), len(cells))]
 
-    Args:
-        notebook, pages, files: as `keep_links_inside` has them.
-        chapter: what the notebook is.
-        onward: what comes next, by default and on each way.
-    """
+
+def _fold(summary: str, *cells: NotebookNode) -> Cells:
+    """Cells behind one line."""
+    opened = f'<details class="cu-fold"><summary>{escape(summary)}</summary>'
+    return [markdown(opened), *cells, markdown("</details>")]
+
+
+def _preparing(cells: Cells) -> dict[str, NotebookNode]:
+    """The imports, which are the first code, and the questions from earlier chapters, each with its name."""
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    named = {f"set-up, {len(cell.source.splitlines())} lines": cell for cell in code[:1]}
+    for cell in code[1:3]:
+        text = " ".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
+        if recall := re.match(r"Recall .*: (\d+) questions", text):
+            named[f"{recall[1]} questions to warm up"] = cell
+    return named
+
+
+def _sorted(text: str) -> tuple[str, str, str]:
+    """The goals, the needs and the other paragraphs of a text before the sections."""
+    groups: dict[str, list[str]] = {"goals": [], "needs": [], "other": []}
+    group = "other"
+    for paragraph in re.split(r"\n{2,}|\n(?=After this chapter)", text.strip()):
+        if paragraph.startswith("After this chapter"):
+            group = "goals"
+        elif paragraph.startswith("It needs"):
+            group = "needs"
+        elif group != "goals" or not paragraph.startswith("- "):
+            group = "other"
+        groups[group].append(paragraph)
+    goals, needs, other = map("\n\n".join, groups.values())
+    return goals, needs, other
+
+
+def _eyebrow(chapter: Chapter) -> str:
+    """``02 · From averages to attention · about 60 minutes · needs 01``."""
+    kinds = {"further": "further page", "appendix": "appendix"}
+    facts = [chapter.number, escape(kinds.get(chapter.kind, chapter.part))]
+    if chapter.kind == "chapter":
+        links = [f'<a href="{s}.html">{s.partition("_")[0]}</a>' for s in chapter.prerequisites]
+        facts.append(f"about {chapter.minutes} minutes" if chapter.minutes else "")
+        facts.append(f"needs {', '.join(links)}" if links else "")
+    return " · ".join(filter(None, facts))
+
+
+def _opening(cells: Cells) -> tuple[Cells, Cells]:
+    """The cell tagged `opening`, its code folded; and the others, a link in its place if that is in a section."""
+    place = next((place for place, cell in enumerate(cells) if "opening" in tags(cell)), None)
+    if place is None:
+        return [], cells
+    cell = cells[place]
+    if not {"hide-input", "remove-input"} & set(tags(cell)):
+        tags(cell).append("hide-input")
+    moved = markdown('<p class="cu-moved"><a href="#opening">↑ at the top of this page</a></p>')
+    link = [] if place < len(_before_sections(cells)) else [moved]
+    opening = [markdown('<div id="opening">'), cell, markdown("</div>")]
+    return opening, [*cells[:place], *link, *cells[place + 1 :]]
+
+
+def chapter_foot(cells: Cells, chapter: Chapter, onward: Onward) -> Cells:
+    """What comes next is a card with its question and first picture; then the further page; references, folded."""
+    following = next(iter(onward), None)
     further = next((page for page in [*chapter.pages()][1:]), None)
-    notebook = keep_links_inside(lead_outputs_to_pages(notebook, pages), pages, files)
-    for transform in (
-        without_missing_runs,
-        carry_alt_texts,
-        settle_pictures,
-        calm.cut_at_headings,
-        cards.with_exercises,
-        calm.without_own_calls,
-        calm.with_claims,
-        calm.with_plain_tables,
-        lambda notebook: cards.with_head(notebook, chapter),
-        calm.with_code_links,
-        lambda notebook: cards.with_foot(notebook, onward, further),
-    ):
-        notebook = transform(notebook)
-    for place, cell in enumerate(notebook.cells):
-        cell["id"] = str(place)  # what has not changed is written as before
-    return notebook
+    page: Cells = []
+    aside = ""
+    for cell in cells:
+        if level(cell) == 2 and cell.source.startswith("## Take-aways"):
+            cell.source, aside = _without_links(cell.source, following, further)
+        if level(cell) == 2 and cell.source.startswith("## References"):
+            works = cell.source.partition("\n")[2].strip()
+            summary = f"References, {len(re.findall(r'^- ', works, re.MULTILINE))} works"
+            page += [markdown(next_cards(onward))] if onward else []
+            page += [*_classed("cu-further", aside), *_fold(summary, markdown(works))]
+        else:
+            page.append(cell)
+    return page
+
+
+def _without_links(
+    text: str, following: Chapter | None, further: Chapter | None
+) -> tuple[str, str]:
+    """Take-aways without the lines that lead to the next chapter and to the further page; the latter."""
+    takeaways, aside = [], []
+    for line in text.splitlines():
+        if further and f"]({further.notebook}.ipynb" in line:
+            aside.append(line)
+        elif not following or line[:1] in "- " or f"]({following.notebook}.ipynb" not in line:
+            takeaways.append(line)
+    return "\n".join(takeaways), "\n".join(aside)
+
+
+def next_cards(onward: Onward) -> str:
+    """A card for each chapter that may come next; seen is the first, until the map's script knows the reader's way."""
+    cards = "".join(
+        f'<a class="cu-card cu-next" href="{chapter.notebook}.html" data-ways="{escape("|".join(ways))}"'
+        f"{' hidden' if place else ''}><small>Next: {chapter.number}</small>"
+        f"<b>{escape(chapter.title)}</b><span>{marked(chapter.question)}</span>"
+        f"{first_picture(chapter.ipynb)}</a>"
+        for place, (chapter, ways) in enumerate(onward.items())
+    )
+    return f"<div>{cards}</div>"

@@ -6,6 +6,7 @@ and `live` the models that the decks show: copy all of it.
 """
 
 import argparse
+import copy
 import re
 import shutil
 import sys
@@ -17,7 +18,13 @@ from nbformat.v4 import new_markdown_cell
 
 from course_utils.files import ROOT
 from course_utils.studio import StudioError
-from course_utils.studio.book.calm import cut_at_headings, level, tags, with_plain_tables
+from course_utils.studio.book.transforms import (
+    cut_at_headings,
+    flat_tables,
+    html_outputs,
+    level,
+    tags,
+)
 from course_utils.studio.manifest import Chapter, Manifest, asked, load
 from course_utils.studio.page import is_own
 
@@ -43,9 +50,11 @@ def slides(notebook: NotebookNode) -> NotebookNode:
     heading with the paragraph below it, and of each picture, table, widget, question, exercise and short piece of code;
     all text is in the notes.
     """
-    notebook = with_plain_tables(notebook)
+    notebook = copy.deepcopy(notebook)
+    for data in html_outputs(notebook.cells):
+        data["text/html"] = flat_tables(data["text/html"])
     tagged = any("slide" in tags(cell) for cell in notebook.cells)
-    cells = notebook.cells if tagged else cut_at_headings(notebook).cells
+    cells = notebook.cells if tagged else cut_at_headings(notebook.cells)
     notebook.cells = list(_tagged(cells) if tagged else _chosen(cells))
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -113,10 +122,12 @@ def deck(chapter: Chapter, course: Manifest) -> str:
     from nbconvert import SlidesExporter
     from traitlets.config import Config
 
-    from course_utils.studio.book.live import with_widgets
+    from course_utils.studio.book.widgets import show_widgets
     from course_utils.studio.pairs import read
 
-    notebook = slides(with_widgets(read(chapter.ipynb)))
+    notebook = read(chapter.ipynb)
+    show_widgets(notebook.cells)
+    notebook = slides(notebook)
     notebook.metadata["title"] = f"{chapter.number} · {chapter.title}:"
     notebook.metadata["credit"] = f"{course.title} · {course.license}"
     removed = {"enabled": True, "remove_input_tags": {"remove-input"}}
@@ -134,7 +145,7 @@ def deck(chapter: Chapter, course: Manifest) -> str:
 
 def write(course: Manifest, chapters: Sequence[Chapter], out: Path) -> list[Path]:
     """Write the decks of chapters, and beside them what they load; their files."""
-    from course_utils.studio.book.live import scripts
+    from course_utils.studio.book.widgets import live_scripts
 
     assets = out / "assets"
     for name, folder in REVEAL.items():
@@ -144,7 +155,7 @@ def write(course: Manifest, chapters: Sequence[Chapter], out: Path) -> list[Path
     shutil.copy(_mathjax(), assets / "mathjax.js")
     (assets / "dist" / "theme").mkdir(exist_ok=True)
     (assets / "dist" / "theme" / "deck.css").write_text(_style(), encoding="utf-8")
-    made, live = [], scripts()
+    made, live = [], live_scripts()
     for chapter in chapters:
         page = deck(chapter, course)
         for name in sorted(set(LIVE.findall(page))):
